@@ -1,0 +1,1 @@
+"""The engine: actions, log, snapshot, predicates, transaction, conflicts. No Spark, no JVM."""

@@ -1,0 +1,89 @@
+"""What a commit says it did: operation names, parameters, and whether they change data (spec 8.1, 8.2).
+
+Parameter values are written as JSON values. Delta encodes lists once more, as a string that holds JSON
+(`"partitionBy":"[\\"a\\"]"`); `json_text` does that.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+__all__ = ["DATA_CHANGING", "Operation", "json_text"]
+
+DATA_CHANGING = frozenset(
+    {
+        "WRITE",
+        "STREAMING UPDATE",
+        "DELETE",
+        "TRUNCATE",
+        "CONVERT",
+        "MERGE",
+        "UPDATE",
+        "CREATE TABLE AS SELECT",
+        "REPLACE TABLE",
+        "CREATE OR REPLACE TABLE",
+        "REPLACE TABLE AS SELECT",
+        "CREATE OR REPLACE TABLE AS SELECT",
+        "RESTORE",
+        "CLONE",
+    }
+)
+"""Operations that Delta marks `changesData`; it decides the isolation level under WriteSerializable."""
+
+
+def json_text(values: Sequence[object]) -> str:
+    """A list as Delta writes it into operationParameters: a string that holds JSON."""
+    return json.dumps(list(values), separators=(",", ":"), ensure_ascii=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One operation as it stands in commitInfo and in the history.
+
+    Attributes:
+        name: For example `WRITE`, `DELETE`, `SET TBLPROPERTIES`.
+        parameters: Values that JSON can hold; None values are written as null.
+        metrics: Names and values as text (spec 8.3).
+        user_metadata: What the user wants recorded; wins over the option `commitInfo.userMetadata`.
+    """
+
+    name: str
+    parameters: Mapping[str, object] = field(default_factory=dict)
+    metrics: Mapping[str, str] = field(default_factory=dict)
+    user_metadata: str | None = None
+
+    @property
+    def changes_data(self) -> bool:
+        """Whether the operation, by its name, changes data."""
+        return self.name in DATA_CHANGING
+
+    def with_metrics(self, metrics: Mapping[str, object]) -> Operation:
+        """The same operation with metrics, their values turned into text."""
+        return replace(self, metrics={name: str(value) for name, value in metrics.items()})
+
+    @classmethod
+    def write(
+        cls,
+        mode: str,
+        partition_by: Sequence[str] = (),
+        *,
+        predicate: str | None = None,
+        user_metadata: str | None = None,
+    ) -> Operation:
+        """`WRITE`; `mode` is `Append`, `Overwrite`, `ErrorIfExists` or `Ignore`."""
+        parameters: dict[str, object] = {"mode": mode, "partitionBy": json_text(partition_by)}
+        if predicate is not None:
+            parameters["predicate"] = predicate
+        return cls("WRITE", parameters, user_metadata=user_metadata)
+
+    @classmethod
+    def delete(cls, predicates: Sequence[str], *, user_metadata: str | None = None) -> Operation:
+        """`DELETE` of the rows that match all the predicates."""
+        return cls("DELETE", {"predicate": json_text(predicates)}, user_metadata=user_metadata)
+
+    @classmethod
+    def update(cls, predicates: Sequence[str], *, user_metadata: str | None = None) -> Operation:
+        """`UPDATE` of the rows that match all the predicates."""
+        return cls("UPDATE", {"predicate": json_text(predicates)}, user_metadata=user_metadata)

@@ -1,0 +1,1 @@
+"""PySpark in, PySpark out."""
