@@ -1,6 +1,7 @@
 """The actions of a Delta log as frozen values; JSON in, JSON out (protocol "Actions", spec 8.4).
 
-Field names are the protocol's in snake case. What this version does not know is kept: unknown fields of a
+Field names are the protocol's in snake case. What this version does not know is kept: unknown
+fields of a
 known action in `extra`, unknown actions as `UnknownAction`; both come out again as they went in.
 """
 
@@ -10,8 +11,7 @@ import dataclasses
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
-from typing import Any, ClassVar, TypeAlias, TypeVar, cast
+from typing import Any, ClassVar, TypeAlias, cast
 
 from optimist.core.errors import TableError
 
@@ -92,7 +92,8 @@ class Metadata:
 class AddFile:
     """A data file that is part of the table from this version on.
 
-    `path` is a URI reference relative to the table; `partition_values` is keyed by physical names and has
+    `path` is a URI reference relative to the table; `partition_values` is keyed by physical names
+    and has
     an entry (maybe None) for every partition column; `stats` is JSON text (spec 9.1).
     """
 
@@ -223,7 +224,6 @@ Action: TypeAlias = (
     FileAction | Protocol | Metadata | SetTransaction | DomainMetadata | CommitInfo | UnknownAction
 )
 
-_Value = TypeVar("_Value")
 _TYPES: dict[str, type[Any]] = {
     cls.KEY: cls
     for cls in (
@@ -251,7 +251,8 @@ def action_from_json(line: str) -> Action:
     """One line of a commit file as an action.
 
     Raises:
-        TableError: The line is not a JSON object with one action, or the action lacks a needed field
+        TableError: The line is not a JSON object with one action, or the action lacks a needed
+            field
             (kind `OPTIMIST_MALFORMED_ACTION`).
     """
     try:
@@ -295,7 +296,8 @@ def actions_from_bytes(data: bytes, path: str) -> tuple[Action, ...]:
     """The actions of a commit file, in the order of its lines; blank lines are passed over.
 
     Raises:
-        TableError: The file is empty or a line is damaged (kind `OPTIMIST_MALFORMED_COMMIT`, field `path`).
+        TableError: The file is empty or a line is damaged (kind `OPTIMIST_MALFORMED_COMMIT`, field
+            `path`).
     """
     lines = [line for line in data.split(b"\n") if line.strip()]
     if not lines:
@@ -311,8 +313,9 @@ def actions_from_bytes(data: bytes, path: str) -> tuple[Action, ...]:
 def malformed_commit(path: str, reason: str) -> TableError:
     """The error for a commit file that is torn, empty or otherwise unreadable."""
     return TableError(
-        f"The commit file {path} can't be read: {reason}. It was damaged after it was written, or its "
-        "writer does not write atomically; restore the file from a backup, or read an older version.",
+        f"The commit file {path} can't be read: {reason}. It was damaged after it was written, or "
+        "its writer does not write atomically; restore the file from a backup, or read an older "
+        "version.",
         kind="OPTIMIST_MALFORMED_COMMIT",
         path=path,
     )
@@ -343,7 +346,6 @@ def _camel(name: str) -> str:
     return head + "".join(part.capitalize() for part in rest)
 
 
-@cache
 def _json_fields(cls: type[Any]) -> tuple[tuple[str, str, bool], ...]:
     """(attribute, JSON key, required) of each field but `extra`."""
     return tuple(
@@ -357,10 +359,15 @@ def _is_required(item: dataclasses.Field[Any]) -> bool:
     return item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING
 
 
-def _decode(cls: type[_Value], key: str, body: dict[str, object]) -> _Value:
+_JSON_FIELDS: Mapping[type[Any], tuple[tuple[str, str, bool], ...]] = {
+    cls: _json_fields(cls) for cls in (*_TYPES.values(), DeletionVectorDescriptor)
+}
+
+
+def _decode(cls: type[Any], key: str, body: dict[str, object]) -> Any:
     values: dict[str, Any] = {}
     rest = dict(body)
-    for attribute, json_key, required in _json_fields(cls):
+    for attribute, json_key, required in _JSON_FIELDS[cls]:
         value = rest.pop(json_key, None)
         if value is None:
             value = _REQUIRED_ABSENT_AS.get((key, json_key))
@@ -376,7 +383,7 @@ def _decode(cls: type[_Value], key: str, body: dict[str, object]) -> _Value:
 
 def _encode(value: Any) -> dict[str, object]:
     out: dict[str, object] = {}
-    for attribute, json_key, _ in _json_fields(type(value)):
+    for attribute, json_key, _ in _JSON_FIELDS[type(value)]:
         item = getattr(value, attribute)
         if item is None:
             continue

@@ -7,7 +7,8 @@
 | `MaxCommitAttemptsExceededError` | run it again later, or with a larger budget |
 | `StorageError` | look at the store; `retryable` says whether trying again can help |
 | `ProtocolError` | use an engine that knows the feature |
-| `UsageError`, and under it `ConfigError` and `SchemaError` | mend the call, the conf, or the data |
+| `UsageError`, and under it `ConfigError` and `SchemaError` | mend the call, the conf, or the data
+|
 | `TableError` | the table is missing or damaged: repair it, or name another version |
 
 The precise cause is `kind`, which is the name of Delta's error class where Delta has one. Kinds are
@@ -85,7 +86,8 @@ class Conflict:
         winning_operation: Its operation as its commitInfo names it, or None without commitInfo.
         winning_engine: Its `engineInfo`, or None.
         winning_timestamp_ms: When it was made, by its commitInfo; None without one.
-        paths: The files both sides touch, as they stand in the log (at most a few, see `num_paths`).
+        paths: The files both sides touch, as they stand in the log (at most a few, see
+            `num_paths`).
         num_paths: How many files there are altogether.
         partition: `[col=value, ...]` of the first of them, or None for a table without partitions.
         predicate: Our read predicate that the winner's files may match, as text, or None.
@@ -153,7 +155,8 @@ class ConcurrentTransactionException(DeltaConcurrentModificationException):
 class CommitOutcomeUnknownError(OptimistError):
     """The store gave no answer and could not be asked: the commit may or may not be in the table.
 
-    Fields: `txn_id`, `version`. Do not write again before `DeltaLog.resolve_commit(txn_id)` has told.
+    Fields: `txn_id`, `version`. Do not write again before `DeltaLog.resolve_commit(txn_id)` has
+        told.
     """
 
     @property

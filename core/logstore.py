@@ -2,8 +2,10 @@
 
 A store gives three guarantees for the files of a log:
 
-1. **Atomic visibility.** A file is whole or absent, unless `is_partial_write_visible` says otherwise.
-2. **Mutual exclusion.** Of all `put_if_absent` calls for one path, by any number of threads, processes
+1. **Atomic visibility.** A file is whole or absent, unless `is_partial_write_visible` says
+   otherwise.
+2. **Mutual exclusion.** Of all `put_if_absent` calls for one path, by any number of threads,
+   processes
    and machines, at most one is ever `CREATED`, and the bytes that readers then see are its bytes.
 3. **Consistent listing.** Once a write has returned, `list_from` shows the file.
 
@@ -53,7 +55,8 @@ class FileStatus:
 class LogStore(ABC):
     """Moves the bytes of a log. Subclass it, name it in the conf, and the engine uses it.
 
-    A store is built with one argument, the options (a plain mapping, for example the entries of a Spark
+    A store is built with one argument, the options (a plain mapping, for example the entries of a
+    Spark
     conf), and may be shared by threads.
     """
 
@@ -64,8 +67,10 @@ class LogStore(ABC):
     def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
         """Create the file with exactly these bytes, if and only if it is absent.
 
-        Never an existence check followed by a write: two writers pass the check together. An error that
-        says for certain that nothing was written is raised; where the store can't tell, the answer is
+        Never an existence check followed by a write: two writers pass the check together. An error
+        that
+        says for certain that nothing was written is raised; where the store can't tell, the answer
+        is
         `UNKNOWN` and the engine reads the file back.
 
         Raises:
@@ -90,7 +95,8 @@ class LogStore(ABC):
     def list_from(self, path: str) -> Iterator[FileStatus]:
         """Files beside `path` whose name is not smaller than its name, sorted by name.
 
-        The file named need not exist. Not recursive; directories are left out. Lazy where the store pages.
+        The file named need not exist. Not recursive; directories are left out. Lazy where the store
+        pages.
 
         Raises:
             LogFileNotFoundError: The directory does not exist (on the call or the first item).
@@ -102,13 +108,13 @@ class LogStore(ABC):
 
     @abstractmethod
     def is_partial_write_visible(self, path: str) -> bool:
-        """Whether others can see a file at `path` before it is whole; then commits take the commit lock."""
+        """Whether a file at `path` can be seen before it is whole; commits then take the lock."""
 
     def ensure_directory(self, path: str) -> None:  # noqa: B027 - object stores have none
         """Make the directory and its parents; nothing to do on stores without directories."""
 
     def resolve_path(self, path: str) -> str:
-        """The fully qualified form of a path, equal for all spellings of one place; for cache keys."""
+        """The full form of a path, equal for all spellings of one place; for cache keys."""
         return path
 
     def open_read(self, path: str) -> BinaryIO:

@@ -3,22 +3,32 @@
 Two families of keys: those that Delta's users have in their conf already
 (`spark.databricks.delta.maxCommitAttempts`, spec 7.2), and our own
 (`spark.optimist.conflict.granularity`; `optimist.` without `spark.` means the same). Keys of other
-prefixes are none of our business. Unknown keys of our own prefix, values that do not parse, and two spellings
+prefixes are none of our business. Unknown keys of our own prefix, values that do not parse, and two
+spellings
 that disagree are a `ConfigError`.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any
 
 from optimist.core.errors import ConfigError
 
-__all__ = ["DELTA_PREFIX", "OWN_PREFIX", "EngineOptions", "RetryPolicy", "parse_bool"]
+__all__ = [
+    "DELTA_PREFIX",
+    "OWN_PREFIX",
+    "STORE_PREFIX",
+    "EngineOptions",
+    "RetryPolicy",
+    "parse_bool",
+]
 
 DELTA_PREFIX = "spark.databricks.delta."
 OWN_PREFIX = "optimist."
+STORE_PREFIX = OWN_PREFIX + "store."
 PROPERTY_DEFAULTS_PREFIX = DELTA_PREFIX + "properties.defaults."
 
 
@@ -52,8 +62,8 @@ def _at_least(minimum: int) -> Callable[[str], int]:
 
 def _seconds(text: str) -> float:
     value = float(text.strip())
-    if value < 0:
-        raise ValueError("must not be negative")
+    if not math.isfinite(value) or value < 0:
+        raise ValueError("must be a number of seconds, not negative")
     return value
 
 
@@ -199,7 +209,7 @@ class EngineOptions:
     )
     engine_info: str | None = _key(None, str, own="engineInfo")
     property_defaults: Mapping[str, str] = field(default_factory=dict)
-    """Table properties for new tables, by full name (`delta.appendOnly`); from `properties.defaults.*`."""
+    """Properties of new tables by full name (`delta.appendOnly`), from `properties.defaults.*`."""
 
     @property
     def retry_policy(self) -> RetryPolicy:
@@ -217,7 +227,8 @@ class EngineOptions:
         """Parse the keys that are the engine's.
 
         Raises:
-            ConfigError: A value does not parse, two spellings of an option differ, or a key with our own
+            ConfigError: A value does not parse, two spellings of an option differ, or a key with
+                our own
                 prefix is unknown.
         """
         given = dict(options or {})
@@ -262,7 +273,10 @@ def _parse_option(item: Field[Any], given: Mapping[str, str]) -> Any:
 def _refuse_unknown(given: Mapping[str, str]) -> None:
     known = {key for item in fields(EngineOptions) for key in item.metadata.get("keys", ())}
     for key in given:
-        if key.removeprefix("spark.").startswith(OWN_PREFIX) and key not in known:
+        own = key.removeprefix("spark.")
+        if own.startswith(STORE_PREFIX):
+            continue  # the store that the key is for parses it
+        if own.startswith(OWN_PREFIX) and key not in known:
             close = sorted(name for name in known if name.startswith("spark." + OWN_PREFIX))
             raise ConfigError(
                 f"Unknown option {key}. Known options of ours: {', '.join(close)}.",

@@ -1,7 +1,8 @@
 """Paths of tables and of files in them: URLs or plain local paths, always as text with `/`.
 
 A path is kept as the user wrote it, less trailing slashes; what it means is the store's business.
-Names of log files need no escaping. `add.path` is a URI reference relative to the table (spec 10.2);
+Names of log files need no escaping. `add.path` is a URI reference relative to the table (spec
+10.2);
 `resolve_data_path` turns it into a path.
 """
 

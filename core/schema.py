@@ -1,4 +1,4 @@
-"""Delta's schema types as frozen values, and their JSON form (protocol "Schema Serialization Format").
+"""Delta's schema types as frozen values, and their JSON form (protocol "Schema Serialization").
 
 `arrow_types.py` turns them into Arrow types and back; `schema_checks.py` judges a schema.
 """
@@ -93,7 +93,7 @@ class MapType:
 
 @dataclass(frozen=True, slots=True)
 class StructField:
-    """A named field; `metadata` holds any JSON values, column mapping's and constraints' among them."""
+    """A named field; `metadata` holds any JSON values, those of column mapping among them."""
 
     name: str
     data_type: DataType
@@ -130,8 +130,7 @@ class StructType:
         """The top-level field of that name, whatever its case; an exact match is preferred."""
         folded = name.lower()
         matches = [item for item in self.fields if item.name.lower() == folded]
-        exact = [item for item in matches if item.name == name]
-        return (exact or matches or [None])[0]
+        return next((item for item in matches if item.name == name), next(iter(matches), None))
 
     def as_nullable(self) -> StructType:
         """The same with every field, element and value nullable."""
@@ -227,7 +226,8 @@ def _named_type(name: str) -> DataType:
 
 def _field_from_json(value: Mapping[str, object]) -> StructField:
     metadata = value.get("metadata") or {}
-    assert isinstance(metadata, dict)
+    if not isinstance(metadata, dict):
+        raise TypeError(f"field metadata is {metadata!r}")
     return StructField(
         str(value["name"]),
         data_type_from_json(value["type"]),

@@ -1,7 +1,7 @@
-"""What a commit says it did: operation names, parameters, and whether they change data (spec 8.1, 8.2).
+"""What a commit says it did: operation names and parameters (spec 8.1, 8.2).
 
-Parameter values are written as JSON values. Delta encodes lists once more, as a string that holds JSON
-(`"partitionBy":"[\\"a\\"]"`); `json_text` does that.
+Parameter values are written as JSON values. Delta encodes lists once more, as a string that holds
+JSON; `json_text` does that.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ DATA_CHANGING = frozenset(
         "CLONE",
     }
 )
-"""Operations that Delta marks `changesData`; it decides the isolation level under WriteSerializable."""
+"""What Delta marks `changesData`; it decides the level on a WriteSerializable table."""
 
 
 def json_text(values: Sequence[object]) -> str:

@@ -1,0 +1,238 @@
+"""The statistics JSON of a new data file, from the footer of its Parquet file (spec 9.1 to 9.3)."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import math
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from optimist.core.data.stats_columns import has_bounds
+from optimist.core.data.string_bounds import lower_bound, upper_bound
+from optimist.core.predicates.resolution import ResolvedColumn, resolve_column
+from optimist.core.schema import DataType, DecimalType, StructType
+
+__all__ = ["nan_free_columns", "stats_from_footer"]
+
+ColumnPath: TypeAlias = tuple[str, ...]
+
+_JVM_WRITER = "parquet-mr"
+_EPOCH = dt.datetime(1970, 1, 1)
+_MICROS_PER_UNIT = {"milliseconds": 1000, "microseconds": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class _Summary:
+    """What the row groups of a file say of one leaf column together; bounds are None if unknown."""
+
+    low: Any = None
+    high: Any = None
+    null_count: int | None = None
+
+
+def stats_from_footer(
+    metadata: pq.FileMetaData,
+    schema: StructType,
+    stats_columns: Sequence[ColumnPath],
+    *,
+    string_prefix_length: int = 32,
+    tight_bounds: bool | None = None,
+    nan_free: Collection[ColumnPath] = (),
+) -> str:
+    """`add.stats` for a data file that was just written.
+
+    A bound is left out where the footer does not give one for certain: INT96 timestamps, columns
+    with NaN, infinities, and text that is not UTF-8. Null counts of lists and maps are left out,
+    because a footer counts their elements.
+
+    Args:
+        metadata: The file's footer.
+        schema: The table's schema; columns of it that the file lacks are all null.
+        stats_columns: Logical paths of the leaves that get statistics; see `stats_columns`.
+        string_prefix_length: Text longer than so many UTF-16 units is shortened.
+        tight_bounds: What to write as `tightBounds`; None leaves it out.
+        nan_free: Logical paths of float columns known to hold no NaN. Arrow's writer passes over
+            NaN, so its bounds of other float columns are not used; Spark's writer shows NaN as a
+            bound.
+    """
+    leaves = dict(_parquet_leaves(metadata.schema.to_arrow_schema()))
+    shows_nan = str(metadata.created_by or "").startswith(_JVM_WRITER)
+    minimums: dict[str, Any] = {}
+    maximums: dict[str, Any] = {}
+    null_counts: dict[str, Any] = {}
+    for path in stats_columns:
+        column = resolve_column(path, schema)
+        assert column is not None, path
+        is_trusted = shows_nan or path in nan_free or not _is_float(column.data_type)
+        summary = _summarize(metadata, leaves, column, is_trusted)
+        low, high = _shortened(summary, string_prefix_length)
+        for target, value in ((minimums, low), (maximums, high), (null_counts, summary.null_count)):
+            _put(target, column.physical_path, value)
+    fields: dict[str, Any] = {"numRecords": metadata.num_rows}
+    fields |= {"minValues": minimums, "maxValues": maximums, "nullCount": null_counts}
+    if tight_bounds is not None:
+        fields["tightBounds"] = tight_bounds
+    return _json_text(fields)
+
+
+def nan_free_columns(table: pa.Table) -> frozenset[ColumnPath]:
+    """The paths of the float columns in which no value is NaN, those inside structs included."""
+    found: list[ColumnPath] = []
+    for name in table.column_names:
+        pending: list[tuple[ColumnPath, Any]] = [((name,), table.column(name))]
+        while pending:
+            path, values = pending.pop()
+            if pa.types.is_struct(values.type):
+                pending += [
+                    ((*path, values.type.field(i).name), pc.struct_field(values, [i]))
+                    for i in range(values.type.num_fields)
+                ]
+            elif pa.types.is_floating(values.type) and not pc.any(pc.is_nan(values)).as_py():
+                found.append(path)
+    return frozenset(found)
+
+
+def _is_float(data_type: DataType) -> bool:
+    return str(data_type) in ("float", "double")
+
+
+def _parquet_leaves(schema: pa.Schema) -> Iterator[tuple[ColumnPath, int | None]]:
+    """Physical path and column index of each leaf outside lists and maps; those have no index."""
+    index = 0
+    pending: list[tuple[ColumnPath, pa.Field]] = [((item.name,), item) for item in schema]
+    while pending:
+        path, field = pending.pop(0)
+        if pa.types.is_struct(field.type):
+            children = [field.type.field(i) for i in range(field.type.num_fields)]
+            pending = [((*path, child.name), child) for child in children] + pending
+            continue
+        width = _num_leaves(field.type)
+        yield path, index if width == 1 and field.type.num_fields == 0 else None
+        index += width
+
+
+def _num_leaves(arrow_type: pa.DataType) -> int:
+    if pa.types.is_map(arrow_type):
+        return _num_leaves(arrow_type.key_type) + _num_leaves(arrow_type.item_type)
+    if pa.types.is_nested(arrow_type):
+        children = [arrow_type.field(i).type for i in range(arrow_type.num_fields)]
+        return sum(_num_leaves(child) for child in children)
+    return 1
+
+
+def _summarize(
+    metadata: pq.FileMetaData,
+    leaves: dict[ColumnPath, int | None],
+    column: ResolvedColumn,
+    is_trusted: bool,
+) -> _Summary:
+    path = column.physical_path
+    if path not in leaves:
+        # A struct in the schema's place would be a file of another schema: say nothing about it.
+        is_other_shape = any(leaf[: len(path)] == path for leaf in leaves)
+        return _Summary(null_count=None if is_other_shape else metadata.num_rows)
+    index = leaves[path]
+    if index is None:
+        return _Summary()
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    statistics = [(group.column(index).statistics, group.num_rows) for group in groups]
+    null_counts = [
+        item.null_count if item and item.has_null_count else None for item, _ in statistics
+    ]
+    total = None if None in null_counts else sum(count or 0 for count in null_counts)
+    if not (is_trusted and has_bounds(column.data_type)):
+        return _Summary(null_count=total)
+    bounds = [
+        _group_bounds(item, column.data_type)
+        for (item, num_rows), nulls in zip(statistics, null_counts, strict=True)
+        if nulls != num_rows
+    ]
+    known = [item for item in bounds if item is not None]
+    if not known or len(known) < len(bounds):
+        return _Summary(null_count=total)
+    return _Summary(min(low for low, _ in known), max(high for _, high in known), total)
+
+
+def _group_bounds(statistics: Any, data_type: DataType) -> tuple[Any, Any] | None:
+    if statistics is None or not statistics.has_min_max:
+        return None
+    read = _READERS.get("decimal" if isinstance(data_type, DecimalType) else str(data_type))
+    try:
+        low, high = (read(statistics, end) for end in ("min", "max")) if read else (None, None)
+    except (ValueError, OverflowError, TypeError, KeyError):
+        # A text that is no UTF-8, a date beyond year 9999, a column of another type: no bounds.
+        return None
+    return None if low is None or high is None else (low, high)
+
+
+def _read_plain(kind: type) -> Callable[[Any, str], Any]:
+    def read(statistics: Any, end: str) -> Any:
+        value = getattr(statistics, end)
+        return value if type(value) is kind else None
+
+    return read
+
+
+def _read_float(statistics: Any, end: str) -> float | None:
+    value = float(getattr(statistics, end))
+    return value if math.isfinite(value) else None
+
+
+def _read_date(statistics: Any, end: str) -> dt.date | None:
+    value = getattr(statistics, end)
+    return value if type(value) is dt.date else None
+
+
+def _read_timestamp(statistics: Any, end: str) -> dt.datetime | None:
+    logical = json.loads(statistics.logical_type.to_json())
+    if logical.get("Type") != "Timestamp" or logical["timeUnit"] not in _MICROS_PER_UNIT:
+        return None
+    micros = getattr(statistics, f"{end}_raw") * _MICROS_PER_UNIT[logical["timeUnit"]]
+    # Both ends are cut down to milliseconds; readers know and add one to the upper (spec 9.5).
+    value = _EPOCH + dt.timedelta(milliseconds=micros // 1000)
+    return value.replace(tzinfo=dt.timezone.utc) if logical["isAdjustedToUTC"] else value
+
+
+_READERS: dict[str, Callable[[Any, str], Any]] = {
+    **dict.fromkeys(("byte", "short", "integer", "long"), _read_plain(int)),
+    **dict.fromkeys(("float", "double"), _read_float),
+    **dict.fromkeys(("timestamp", "timestamp_ntz"), _read_timestamp),
+    "string": _read_plain(str),
+    "decimal": _read_plain(Decimal),
+    "date": _read_date,
+}
+
+
+def _shortened(summary: _Summary, prefix_length: int) -> tuple[Any, Any]:
+    if not isinstance(summary.low, str):
+        return summary.low, summary.high
+    return lower_bound(summary.low, prefix_length), upper_bound(summary.high, prefix_length)
+
+
+def _put(target: dict[str, Any], path: ColumnPath, value: Any) -> None:
+    if value is None:
+        return
+    for name in path[:-1]:
+        target = target.setdefault(name, {})
+    target[path[-1]] = value
+
+
+def _json_text(value: Any) -> str:
+    if isinstance(value, dict):
+        items = (f"{json.dumps(key, ensure_ascii=False)}:{_json_text(value[key])}" for key in value)
+        return "{" + ",".join(items) + "}"
+    if isinstance(value, Decimal):
+        return f"{value:f}"
+    if isinstance(value, dt.datetime):
+        text = value.replace(tzinfo=None).isoformat(timespec="milliseconds")
+        return json.dumps(text + ("Z" if value.tzinfo else ""))
+    if isinstance(value, dt.date):
+        return json.dumps(value.isoformat())
+    return json.dumps(value, ensure_ascii=False)

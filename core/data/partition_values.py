@@ -1,0 +1,310 @@
+"""Partition values: the log's text, typed Arrow columns, directory names (spec 9.4, 10.2)."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal, InvalidOperation, localcontext
+from typing import Any, TypeAlias
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from optimist.core.errors import SchemaError, TableError
+from optimist.core.predicates.constants import instant, parse_date, session_zone
+from optimist.core.schema import DataType, DecimalType, PrimitiveType, StructField, StructType
+
+__all__ = [
+    "HIVE_NULL",
+    "arrow_type_of",
+    "canonical_partition_value",
+    "escape_hive",
+    "parse_partition_value",
+    "partition_column_of",
+    "partition_columns_of",
+    "partition_directory",
+    "partition_schema",
+    "serialize_partition_value",
+    "serialize_partition_values",
+    "unescape_hive",
+    "uri_reference",
+]
+
+HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
+"""The directory of null and of the empty string."""
+
+Value: TypeAlias = bool | int | float | Decimal | str | bytes | dt.date | dt.datetime
+
+_ARROW_TYPES: dict[str, pa.DataType] = {
+    "string": pa.string(),
+    "long": pa.int64(),
+    "integer": pa.int32(),
+    "short": pa.int16(),
+    "byte": pa.int8(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+}
+_INTEGER_BITS = {"byte": 7, "short": 15, "integer": 31, "long": 63}
+_INTEGER = re.compile(r"^[+-]?[0-9]+$")
+_HIVE_UNSAFE = re.compile("[\x01-\x1f\x7f\"#%'*/:=?\\\\{\\[\\]^]")
+_HIVE_ESCAPE = re.compile("%([0-9A-Fa-f]{2})")
+_TIMESTAMP = re.compile(
+    r"^(\d{4}-\d{2}-\d{2})(?:[ T](\d{1,2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?)?(Z|[+-]\d{2}:\d{2})?$"
+)
+_URI_SAFE = "/=-_.!~*'():@&+$,;"
+
+
+def arrow_type_of(data_type: DataType) -> pa.DataType | None:
+    """The Arrow type of a partition or statistics column; None for types that can be neither."""
+    if isinstance(data_type, DecimalType):
+        return pa.decimal128(data_type.precision, data_type.scale)
+    if isinstance(data_type, PrimitiveType):
+        return _ARROW_TYPES.get(data_type.name)
+    return None
+
+
+def partition_schema(schema: StructType, partition_columns: Sequence[str]) -> StructType:
+    """The fields of the partition columns, in the order of partitioning.
+
+    Raises:
+        SchemaError: The schema lacks one of them (kind `DELTA_PARTITION_COLUMN_NOT_FOUND`).
+    """
+    fields = []
+    for name in partition_columns:
+        field = schema.find(name)
+        if field is None:
+            raise SchemaError(
+                f"The partition column {name} is not in the table's schema: {schema.names}.",
+                kind="DELTA_PARTITION_COLUMN_NOT_FOUND",
+                column=name,
+            )
+        fields.append(field)
+    return StructType(tuple(fields))
+
+
+def partition_columns_of(
+    files: pa.Table, partition_fields: StructType, *, zone: str = "UTC"
+) -> pa.Table:
+    """The partition values of a files table as typed columns, by logical name, one row per file.
+
+    Args:
+        files: With a column `partitionValues`, a map from physical name to text.
+        partition_fields: The fields of the partition columns; see `partition_schema`.
+        zone: Where timestamps without a zone were written.
+
+    Raises:
+        TableError: A text does not fit its type (kind `OPTIMIST_MALFORMED_PARTITION_VALUE`).
+    """
+    columns = {
+        field.name: partition_column_of(files, field, zone=zone) for field in partition_fields
+    }
+    return pa.table(columns) if columns else files.select([])
+
+
+def partition_column_of(
+    files: pa.Table, field: StructField, *, zone: str = "UTC"
+) -> pa.ChunkedArray:
+    """One column of `partition_columns_of`."""
+    texts = _lookup(files.column("partitionValues"), field.physical_name)
+    encoded = texts.dictionary_encode().unify_dictionaries()
+    target = arrow_type_of(field.data_type)
+    if target is None:
+        raise _malformed(field.name, str(field.data_type), field.data_type)
+    if encoded.num_chunks == 0:
+        return pa.chunked_array([], type=target)
+    # One parse per distinct value; a table has few of them.
+    values = [
+        parse_partition_value(text, field.data_type, zone=zone, column=field.name)
+        for text in encoded.chunk(0).dictionary.to_pylist()
+    ]
+    dictionary = pa.array(values, type=target)
+    return pa.chunked_array(
+        [dictionary.take(chunk.indices) for chunk in encoded.chunks], type=target
+    )
+
+
+def parse_partition_value(
+    text: str | None, data_type: DataType, *, zone: str = "UTC", column: str = ""
+) -> Value | None:
+    """One value from its text; null and the empty string are null.
+
+    Raises:
+        TableError: The text does not fit the type (kind `OPTIMIST_MALFORMED_PARTITION_VALUE`).
+    """
+    if text is None or text == "":
+        return None
+    try:
+        if isinstance(data_type, DecimalType):
+            return _parse_decimal(text, data_type)
+        assert isinstance(data_type, PrimitiveType)
+        if data_type.name in _INTEGER_BITS:
+            return _parse_integer(text, _INTEGER_BITS[data_type.name])
+        if data_type.name == "timestamp":
+            return instant(_parse_timestamp(text), session_zone(zone))
+        return _PARSERS[data_type.name](text)
+    except (ValueError, KeyError, ArithmeticError):
+        raise _malformed(column, text, data_type) from None
+
+
+def serialize_partition_value(value: Any, data_type: DataType) -> str | None:
+    """The text of one value for `add.partitionValues`; null and the empty string become null.
+
+    A timestamp must be an aware datetime or a wall-clock time in UTC; it is written in ISO form
+    with `Z`.
+    """
+    if value is None or value in ("", b""):
+        return None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, bytes):
+        return value.decode("utf-8", errors="replace")
+    if isinstance(value, dt.datetime):
+        is_instant = data_type == PrimitiveType("timestamp")
+        return _instant_text(value) if is_instant else _wall_clock_text(value)
+    if isinstance(value, Decimal):
+        return f"{value:f}"
+    if isinstance(value, float):
+        return _float_text(value)
+    return value.isoformat() if isinstance(value, dt.date) else str(value)
+
+
+def serialize_partition_values(
+    row: Mapping[str, Any], partition_fields: StructType
+) -> dict[str, str | None]:
+    """`add.partitionValues` for one partition: physical names, and an entry for every column.
+
+    Args:
+        row: Python values by logical name.
+        partition_fields: The partition columns' fields, in order.
+    """
+    return {
+        field.physical_name: serialize_partition_value(row.get(field.name), field.data_type)
+        for field in partition_fields
+    }
+
+
+def canonical_partition_value(
+    text: str | None, data_type: DataType, *, zone: str = "UTC"
+) -> str | None:
+    """One spelling for all texts of one value, to group and compare by (spec 10.2)."""
+    return serialize_partition_value(parse_partition_value(text, data_type, zone=zone), data_type)
+
+
+def partition_directory(values: Mapping[str, str | None]) -> str:
+    """`a=1/b=x` with Hive's escapes, from physical names and texts in order; "" for no columns."""
+    return "/".join(
+        f"{escape_hive(name)}={HIVE_NULL if not text else escape_hive(text)}"
+        for name, text in values.items()
+    )
+
+
+def escape_hive(text: str) -> str:
+    """A column's name or value as it stands in a directory's name."""
+    return _HIVE_UNSAFE.sub(lambda match: f"%{ord(match.group()):02X}", text)
+
+
+def unescape_hive(text: str) -> str | None:
+    """The value behind a directory's name; None for the directory of null."""
+    if text == HIVE_NULL:
+        return None
+    return _HIVE_ESCAPE.sub(lambda match: chr(int(match.group(1), 16)), text)
+
+
+def uri_reference(relative_path: str) -> str:
+    """A file's relative path as `add.path`: percent-encoded once more (spec 10.2, 13)."""
+    return quote(relative_path, safe=_URI_SAFE)
+
+
+def _lookup(maps: pa.ChunkedArray, key: str) -> pa.ChunkedArray:
+    query = pa.scalar(key, type=maps.type.key_type)
+    found = pc.map_lookup(maps, query_key=query, occurrence="first")
+    return found.cast(pa.string()) if found.type != pa.string() else found
+
+
+def _malformed(column: str, text: str, data_type: DataType) -> TableError:
+    return TableError(
+        f"The log holds {text!r} as the value of the partition column {column or '?'}, which is of "
+        f"type {data_type}. The commit that wrote it is damaged; restore an older version.",
+        kind="OPTIMIST_MALFORMED_PARTITION_VALUE",
+        column=column,
+        value=text,
+    )
+
+
+def _parse_integer(text: str, bits: int) -> int:
+    if not _INTEGER.match(text.strip()):
+        raise ValueError(text)
+    value = int(text)
+    if not -(2**bits) <= value < 2**bits:
+        raise ValueError(text)
+    return value
+
+
+def _parse_decimal(text: str, data_type: DecimalType) -> Decimal:
+    value = Decimal(text.strip())
+    with localcontext() as context:
+        context.prec = 76
+        fitted = value.quantize(Decimal(1).scaleb(-data_type.scale))
+    if fitted != value or abs(fitted) >= Decimal(10) ** (data_type.precision - data_type.scale):
+        raise InvalidOperation(text)
+    return fitted
+
+
+def _parse_date(text: str) -> dt.date:
+    value = parse_date(text)
+    if value is None:
+        raise ValueError(text)
+    return value
+
+
+def _parse_boolean(text: str) -> bool:
+    return {"true": True, "false": False}[text.strip().lower()]
+
+
+def _parse_timestamp(text: str) -> dt.datetime:
+    match = _TIMESTAMP.match(text.strip())
+    if match is None:
+        raise ValueError(text)
+    day, hour, minute, second, fraction, zone = match.groups()
+    micros = int((fraction or "0").ljust(6, "0")[:6])
+    time = dt.time(int(hour or 0), int(minute or 0), int(second or 0), micros)
+    value = dt.datetime.combine(dt.date.fromisoformat(day), time)
+    return value if zone is None else instant(value, session_zone(zone))
+
+
+def _parse_wall_clock(text: str) -> dt.datetime:
+    return _parse_timestamp(text).replace(tzinfo=None)
+
+
+_PARSERS: dict[str, Callable[[str], Value]] = {
+    "string": str,
+    "float": float,
+    "double": float,
+    "boolean": _parse_boolean,
+    "binary": str.encode,
+    "date": _parse_date,
+    "timestamp_ntz": _parse_wall_clock,
+}
+
+
+def _instant_text(value: dt.datetime) -> str:
+    in_utc = value.astimezone(dt.timezone.utc) if value.tzinfo else value
+    return in_utc.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+
+
+def _wall_clock_text(value: dt.datetime) -> str:
+    text = value.replace(tzinfo=None).isoformat(sep=" ")
+    return text.rstrip("0") if "." in text else text
+
+
+def _float_text(value: float) -> str:
+    """As Java prints it where Python would not: `NaN`, `Infinity`."""
+    names = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+    return names.get(repr(value), repr(value))

@@ -1,0 +1,139 @@
+"""`DeltaLog.append`: an Arrow table in one commit, without Spark and without a JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from optimist.core.actions import Action, AddFile, Metadata, SetTransaction
+from optimist.core.arrow_types import from_arrow_schema
+from optimist.core.data.parquet_writer import FileWriter, arrow_rows, delete_files
+from optimist.core.errors import CommitOutcomeUnknownError, OptimistError, UsageError
+from optimist.core.properties import TableProperties
+from optimist.core.schema import StructType, schema_from_json, schema_to_json
+from optimist.core.schema_merge import SchemaAction, SchemaDecision, SchemaWrite, decide_schema
+from optimist.core.transaction.operations import Operation
+from optimist.core.transaction.optimistic import OptimisticTransaction
+from optimist.core.transaction.result import CommitResult
+
+if TYPE_CHECKING:
+    from optimist.core.delta_log import DeltaLog
+
+__all__ = ["append"]
+
+_NEEDS_EXPRESSIONS = {
+    "delta.invariants": "an invariant",
+    "delta.generationExpression": "a generation expression",
+    "CURRENT_DEFAULT": "a default value",
+}
+
+
+def append(
+    log: DeltaLog,
+    data: pa.Table,
+    *,
+    partition_by: Sequence[str] = (),
+    user_metadata: str | None = None,
+    txn: tuple[str, int] | None = None,
+) -> CommitResult | None:
+    """See `DeltaLog.append`."""
+    transaction = log.start_transaction()
+    if txn is not None and transaction.txn_version(txn[0]) >= txn[1]:
+        return None
+    transaction.ensure_writable()
+    decision = _decide(transaction, data, partition_by)
+    if decision.action is SchemaAction.CREATE:
+        transaction.update_metadata(_new_metadata(log, decision))
+    schema = schema_from_json(transaction.metadata.schema_string)
+    _ensure_rows_can_be_checked(transaction.metadata, schema)
+    rows = arrow_rows(data, schema)
+    _ensure_not_null(rows, schema)
+    writer = FileWriter(
+        table_path=log.table_path,
+        schema=schema,
+        partition_columns=transaction.metadata.partition_columns,
+        configuration=transaction.metadata.configuration,
+        string_prefix_length=log.options.string_prefix_length,
+        clock=log.clock,
+    )
+    if transaction.read_version < 0:
+        log.ensure_log_directory()
+    files = writer.write(rows)
+    return _commit(log, transaction, files, rows.num_rows, user_metadata, txn)
+
+
+def _commit(
+    log: DeltaLog,
+    transaction: OptimisticTransaction,
+    files: Sequence[AddFile],
+    num_rows: int,
+    user_metadata: str | None,
+    txn: tuple[str, int] | None,
+) -> CommitResult:
+    metrics = {
+        "numFiles": len(files),
+        "numOutputRows": num_rows,
+        "numOutputBytes": sum(item.size for item in files),
+    }
+    columns = transaction.metadata.partition_columns
+    operation = Operation.write("Append", columns, user_metadata=user_metadata)
+    actions: list[Action] = list(files)
+    if txn is not None:
+        actions.insert(0, SetTransaction(txn[0], txn[1], log.clock.now_ms()))
+    try:
+        return transaction.commit(actions, operation.with_metrics(metrics))
+    except CommitOutcomeUnknownError:
+        raise  # the commit may have landed: its files must stay
+    except OptimistError:
+        delete_files(log.table_path, files)
+        raise
+
+
+def _decide(
+    transaction: OptimisticTransaction, data: pa.Table, partition_by: Sequence[str]
+) -> SchemaDecision:
+    exists = transaction.read_version >= 0
+    write = SchemaWrite(from_arrow_schema(data.schema), partition_columns=partition_by)
+    return decide_schema(
+        transaction.snapshot.schema if exists else None,
+        transaction.snapshot.partition_columns if exists else (),
+        write,
+    )
+
+
+def _new_metadata(log: DeltaLog, decision: SchemaDecision) -> Metadata:
+    return Metadata(
+        id=log.clock.new_uuid(),
+        schema_string=schema_to_json(decision.schema),
+        partition_columns=decision.partition_columns,
+        created_time=log.clock.now_ms(),
+    )
+
+
+def _ensure_rows_can_be_checked(metadata: Metadata, schema: StructType) -> None:
+    """Rules in SQL need Spark to judge them; without it a table that has some is refused."""
+    constraints = TableProperties.from_configuration(metadata.configuration).constraints
+    reason = f"the CHECK constraint {next(iter(constraints))}" if constraints else None
+    for item in schema:
+        for key, what in _NEEDS_EXPRESSIONS.items():
+            if key in item.metadata:
+                reason = f"{what} on the column {item.name}"
+    if reason is not None:
+        raise UsageError(
+            f"The table has {reason}, which needs Spark to be honoured. Append with "
+            "optimist.spark.write; nothing was written.",
+            kind="OPTIMIST_NEEDS_SPARK",
+        )
+
+
+def _ensure_not_null(rows: pa.Table, schema: StructType) -> None:
+    for item, column in zip(schema, rows.columns, strict=True):
+        if not item.nullable and column.null_count:
+            raise UsageError(
+                f"NOT NULL constraint violated for column: {item.name}. It has "
+                f"{column.null_count} null values in the data; nothing was written.",
+                kind="DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
+                column=item.name,
+            )

@@ -1,0 +1,282 @@
+"""`N.crc`, the version checksum: what a version's state sums up to (spec 5.9).
+
+Derived from that of the version before and the commit, so that it costs nothing per file of the
+table; readers work without it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from optimist.core.actions import (
+    Action,
+    AddFile,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    SetTransaction,
+    action_from_dict,
+    action_to_dict,
+)
+from optimist.core.errors import StorageError, TableError
+from optimist.core.log.names import checksum_name
+from optimist.core.log.replay import TableState
+from optimist.core.logstore import LogStore, PutOutcome
+from optimist.core.options import EngineOptions
+from optimist.core.paths import join
+
+__all__ = [
+    "VersionChecksum",
+    "checksum_of_files",
+    "derive_checksum",
+    "read_checksum",
+    "write_checksum",
+]
+
+_Item = TypeVar("_Item", Metadata, Protocol, SetTransaction, DomainMetadata)
+_READDING_OPERATIONS = (
+    "COMPUTE STATS",
+    "ROW TRACKING BACKFILL",
+    "ROW TRACKING UNBACKFILL",
+    "DROP FEATURE",
+)
+"""Their adds replace live files by themselves and change no sum."""
+_TOMBSTONE_OPERATION = "Deletion Vector Tombstones"
+_UNPREDICTABLE_OPERATION = "Manual Update"
+
+
+@dataclass(frozen=True, slots=True)
+class VersionChecksum:
+    """The sums of one version.
+
+    `set_transactions` and `domain_metadata` are None where they are unknown or too many to write
+    down; the sums of deletion vectors are None where an earlier writer left them out.
+    """
+
+    table_size_bytes: int
+    num_files: int
+    metadata: Metadata
+    protocol: Protocol
+    txn_id: str | None = None
+    num_deleted_records: int | None = None
+    num_deletion_vectors: int | None = None
+    in_commit_timestamp: int | None = None
+    set_transactions: tuple[SetTransaction, ...] | None = None
+    domain_metadata: tuple[DomainMetadata, ...] | None = None
+    extra: Mapping[str, object] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        """The one line of the file, without its end."""
+        entries: dict[str, object] = {
+            "txnId": self.txn_id,
+            "tableSizeBytes": self.table_size_bytes,
+            "numFiles": self.num_files,
+            "numDeletedRecordsOpt": self.num_deleted_records,
+            "numDeletionVectorsOpt": self.num_deletion_vectors,
+            "numMetadata": 1,
+            "numProtocol": 1,
+            "inCommitTimestampOpt": self.in_commit_timestamp,
+            "setTransactions": _bodies(self.set_transactions),
+            "domainMetadata": _bodies(self.domain_metadata),
+            "metadata": action_to_dict(self.metadata)[Metadata.KEY],
+            "protocol": action_to_dict(self.protocol)[Protocol.KEY],
+            **self.extra,
+        }
+        present = {key: value for key, value in entries.items() if value is not None}
+        return json.dumps(present, separators=(",", ":"), ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> VersionChecksum:
+        """Parse the file.
+
+        Raises:
+            ValueError: It is no version checksum.
+        """
+        try:
+            return _from_parsed(json.loads(text))
+        except (TableError, KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"it is no version checksum ({error!r})") from None
+
+
+def derive_checksum(
+    previous: VersionChecksum | None,
+    actions: Iterable[Action],
+    *,
+    state: TableState,
+    options: EngineOptions,
+) -> VersionChecksum | None:
+    """The checksum after one commit, or None where the commit does not say enough (spec 5.9).
+
+    Args:
+        previous: The checksum of the version before; None before version 0.
+        actions: What the commit wrote.
+        state: The table's state after the commit.
+        options: Limits of the lists that are written down.
+    """
+    actions = tuple(actions)
+    operation = (state.commit_info.operation if state.commit_info else None) or ""
+    adds, removes = _counted_files(actions, operation)
+    is_complete = all(item.extended_file_metadata and item.size is not None for item in removes)
+    if operation == _UNPREDICTABLE_OPERATION or not is_complete:
+        return None
+    before = _NOTHING if previous is None else _Sums.of(previous)
+    return _with_state(before.plus(adds, removes), state, options)
+
+
+def checksum_of_files(
+    files: pa.Table, *, state: TableState, options: EngineOptions
+) -> VersionChecksum | None:
+    """The checksum summed up anew from the live files; None without protocol or metadata."""
+    vectors = files.column("deletionVector").combine_chunks()
+    cardinality = pc.struct_field(vectors, "cardinality")
+    sums = _Sums(
+        size_bytes=pc.sum(files.column("size"), min_count=0).as_py(),
+        num_files=files.num_rows,
+        num_deleted_records=pc.sum(cardinality, min_count=0).as_py(),
+        num_deletion_vectors=len(vectors) - vectors.null_count,
+    )
+    return _with_state(sums, state, options)
+
+
+def read_checksum(store: LogStore, log_path: str, version: int) -> VersionChecksum | None:
+    """The checksum of a version, or None if it is absent or can't be read: it is never needed."""
+    try:
+        data = store.read_bytes(join(log_path, checksum_name(version)))
+        return VersionChecksum.from_json(data.decode("utf-8"))
+    except (ValueError, StorageError):
+        return None
+
+
+def write_checksum(
+    store: LogStore, log_path: str, version: int, checksum: VersionChecksum
+) -> PutOutcome:
+    """Create `N.crc`. One that exists is left alone, whoever wrote it."""
+    data = f"{checksum.to_json()}\n".encode()
+    return store.put_if_absent(join(log_path, checksum_name(version)), data)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sums:
+    size_bytes: int
+    num_files: int
+    num_deleted_records: int | None
+    num_deletion_vectors: int | None
+
+    @classmethod
+    def of(cls, checksum: VersionChecksum) -> _Sums:
+        return cls(
+            checksum.table_size_bytes,
+            checksum.num_files,
+            checksum.num_deleted_records,
+            checksum.num_deletion_vectors,
+        )
+
+    def plus(self, adds: Sequence[AddFile], removes: Sequence[RemoveFile]) -> _Sums:
+        came = [item.deletion_vector for item in adds if item.deletion_vector]
+        went = [item.deletion_vector for item in removes if item.deletion_vector]
+        deleted = sum(item.cardinality for item in came) - sum(item.cardinality for item in went)
+        return _Sums(
+            self.size_bytes
+            + sum(item.size for item in adds)
+            - sum(item.size or 0 for item in removes),
+            self.num_files + len(adds) - len(removes),
+            _plus(self.num_deleted_records, deleted),
+            _plus(self.num_deletion_vectors, len(came) - len(went)),
+        )
+
+
+_NOTHING = _Sums(0, 0, 0, 0)
+
+
+def _with_state(sums: _Sums, state: TableState, options: EngineOptions) -> VersionChecksum | None:
+    if state.metadata is None or state.protocol is None:
+        return None
+    info = state.commit_info
+    return VersionChecksum(
+        table_size_bytes=sums.size_bytes,
+        num_files=sums.num_files,
+        metadata=state.metadata,
+        protocol=state.protocol,
+        txn_id=info.txn_id if info else None,
+        num_deleted_records=sums.num_deleted_records,
+        num_deletion_vectors=sums.num_deletion_vectors,
+        in_commit_timestamp=info.in_commit_timestamp if info else None,
+        set_transactions=_at_most(
+            options.set_transactions_in_crc_max, tuple(state.set_transactions.values())
+        ),
+        domain_metadata=_at_most(
+            options.domain_metadatas_in_crc_max, tuple(state.domain_metadata.values())
+        ),
+    )
+
+
+def _counted_files(
+    actions: Sequence[Action], operation: str
+) -> tuple[list[AddFile], list[RemoveFile]]:
+    adds = [item for item in actions if isinstance(item, AddFile)]
+    removes = [item for item in actions if isinstance(item, RemoveFile)]
+    if operation.startswith(_READDING_OPERATIONS):
+        adds = []
+    if operation == _TOMBSTONE_OPERATION:
+        removes = []
+    return adds, removes
+
+
+def _at_most(limit: int, items: tuple[_Item, ...]) -> tuple[_Item, ...] | None:
+    return items if len(items) <= limit else None
+
+
+def _plus(known: int | None, change: int) -> int | None:
+    return None if known is None else known + change
+
+
+def _bodies(
+    actions: tuple[SetTransaction, ...] | tuple[DomainMetadata, ...] | None,
+) -> list[object] | None:
+    if actions is None:
+        return None
+    return [action_to_dict(item)[item.KEY] for item in actions]
+
+
+def _from_parsed(parsed: dict[str, Any]) -> VersionChecksum:
+    rest = dict(parsed)
+    for constant in ("numMetadata", "numProtocol"):
+        rest.pop(constant, None)
+    return VersionChecksum(
+        table_size_bytes=_integer(rest.pop("tableSizeBytes")),
+        num_files=_integer(rest.pop("numFiles")),
+        metadata=_decoded(Metadata, rest.pop("metadata")),
+        protocol=_decoded(Protocol, rest.pop("protocol")),
+        txn_id=rest.pop("txnId", None),
+        num_deleted_records=rest.pop("numDeletedRecordsOpt", None),
+        num_deletion_vectors=rest.pop("numDeletionVectorsOpt", None),
+        in_commit_timestamp=rest.pop("inCommitTimestampOpt", None),
+        set_transactions=_decoded_list(SetTransaction, rest.pop("setTransactions", None)),
+        domain_metadata=_decoded_list(DomainMetadata, rest.pop("domainMetadata", None)),
+        extra=rest,
+    )
+
+
+def _integer(value: object) -> int:
+    if not isinstance(value, int):
+        raise TypeError(f"{value!r} is no whole number")
+    return value
+
+
+def _decoded(cls: type[_Item], body: object) -> _Item:
+    action = action_from_dict({cls.KEY: body})
+    assert isinstance(action, cls)
+    return action
+
+
+def _decoded_list(cls: type[_Item], bodies: object) -> tuple[_Item, ...] | None:
+    if not isinstance(bodies, list):
+        return None
+    return tuple(_decoded(cls, body) for body in bodies)

@@ -1,0 +1,69 @@
+"""Reading commit files: as actions, or only their commitInfo (spec 5.6, 1.10)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from optimist.core.actions import (
+    Action,
+    CommitInfo,
+    action_from_json,
+    actions_from_bytes,
+    malformed_commit,
+)
+from optimist.core.errors import TableError
+from optimist.core.logstore import FileStatus, LogStore
+
+__all__ = ["read_commit", "read_commit_info", "read_commits_bytes"]
+
+_PARALLEL_READS = 8
+
+
+def read_commit(store: LogStore, path: str) -> tuple[Action, ...]:
+    """The actions of a commit file, in the order of its lines.
+
+    Raises:
+        LogFileNotFoundError: There is no such commit.
+        TableError: The file is empty or torn (kind `OPTIMIST_MALFORMED_COMMIT`).
+    """
+    return actions_from_bytes(store.read_bytes(path), path)
+
+
+def read_commit_info(store: LogStore, path: str) -> CommitInfo | None:
+    """The commitInfo of a commit, or None if it has none; reads no further than that line.
+
+    Raises:
+        LogFileNotFoundError: There is no such commit.
+        TableError: The line with it is damaged, or the file is empty (kind
+            `OPTIMIST_MALFORMED_COMMIT`).
+    """
+    is_empty = True
+    with store.open_read(path) as file:
+        for line in file:
+            is_empty = is_empty and not line.strip()
+            # The key can't stand later in its line than this: a line holds one action.
+            if b'"commitInfo"' in line[:64]:
+                return _commit_info(line, path)
+    if is_empty:
+        raise malformed_commit(path, "it is empty")
+    return None
+
+
+def read_commits_bytes(store: LogStore, commits: Sequence[FileStatus]) -> Iterator[bytes]:
+    """The content of each commit in order; several are fetched at a time, for stores far away."""
+    if len(commits) <= 2:
+        yield from (store.read_bytes(status.path) for status in commits)
+        return
+    with ThreadPoolExecutor(_PARALLEL_READS, thread_name_prefix="optimist-log") as pool:
+        yield from pool.map(lambda status: store.read_bytes(status.path), commits)
+
+
+def _commit_info(line: bytes, path: str) -> CommitInfo | None:
+    try:
+        action = action_from_json(line.decode("utf-8"))
+    except UnicodeDecodeError:
+        raise malformed_commit(path, "it is not UTF-8 text") from None
+    except TableError as error:
+        raise malformed_commit(path, str(error.args[0])) from None
+    return action if isinstance(action, CommitInfo) else None

@@ -1,0 +1,285 @@
+"""The live files and tombstones of a table as Arrow: schemas, conversions, the key of a file.
+
+Everything as long as the table's file list stays in Arrow; only the files of one commit, or the few
+that a command touches, become `AddFile` values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from optimist.core.actions import AddFile, DeletionVectorDescriptor, RemoveFile
+
+__all__ = [
+    "ACTIONS_SCHEMA",
+    "DELETION_VECTOR_TYPE",
+    "FILES_SCHEMA",
+    "STRING_MAP_TYPE",
+    "TOMBSTONES_SCHEMA",
+    "add_files",
+    "canonical_path",
+    "canonical_paths",
+    "conform",
+    "file_actions_batch",
+    "file_keys",
+    "files_table",
+    "last_per_key",
+    "without_keys",
+]
+
+STRING_MAP_TYPE = pa.map_(pa.string(), pa.string())
+DELETION_VECTOR_TYPE = pa.struct(
+    [
+        ("storageType", pa.string()),
+        ("pathOrInlineDv", pa.string()),
+        ("offset", pa.int32()),
+        ("sizeInBytes", pa.int32()),
+        ("cardinality", pa.int64()),
+        ("maxRowIndex", pa.int64()),
+    ]
+)
+FILES_SCHEMA = pa.schema(
+    [
+        ("path", pa.string()),
+        ("partitionValues", STRING_MAP_TYPE),
+        ("size", pa.int64()),
+        ("modificationTime", pa.int64()),
+        ("dataChange", pa.bool_()),
+        ("stats", pa.string()),
+        ("tags", STRING_MAP_TYPE),
+        ("deletionVector", DELETION_VECTOR_TYPE),
+        ("baseRowId", pa.int64()),
+        ("defaultRowCommitVersion", pa.int64()),
+        ("clusteringProvider", pa.string()),
+    ]
+)
+"""One row per live file; column names are the protocol's, `path` as it stands in the log."""
+TOMBSTONES_SCHEMA = pa.schema(
+    [
+        ("path", pa.string()),
+        ("deletionTimestamp", pa.int64()),
+        ("dataChange", pa.bool_()),
+        ("extendedFileMetadata", pa.bool_()),
+        ("partitionValues", STRING_MAP_TYPE),
+        ("size", pa.int64()),
+        ("deletionVector", DELETION_VECTOR_TYPE),
+        ("baseRowId", pa.int64()),
+        ("defaultRowCommitVersion", pa.int64()),
+    ]
+)
+"""One row per removed file, less `stats` and `tags`, which no state keeps (spec 5.8)."""
+ACTIONS_SCHEMA = pa.schema(
+    [
+        ("isAdd", pa.bool_()),
+        *FILES_SCHEMA,
+        ("deletionTimestamp", pa.int64()),
+        ("extendedFileMetadata", pa.bool_()),
+    ]
+)
+"""Adds and removes as they follow each other in commits: the later row wins."""
+
+_KEY_SEPARATOR = "\x00"
+
+
+def files_table(adds: Iterable[AddFile]) -> pa.Table:
+    """The files as a table of `FILES_SCHEMA`, in the given order."""
+    rows = [_row(add) for add in adds]
+    return pa.Table.from_pylist(rows, schema=FILES_SCHEMA)
+
+
+def add_files(table: pa.Table) -> tuple[AddFile, ...]:
+    """The rows of a `FILES_SCHEMA` table as values; for the few files that a command touches."""
+    return tuple(_add_file(row) for row in table.to_pylist(maps_as_pydicts="strict"))
+
+
+def file_actions_batch(
+    actions: Iterable[AddFile | RemoveFile | Mapping[str, Any]],
+) -> pa.RecordBatch:
+    """Adds and removes of commits, in order, as one batch of `ACTIONS_SCHEMA`.
+
+    A mapping is the parsed body of an action with `isAdd` beside its own keys. `dataChange` is
+    false in a table's state, whatever the commit said (spec 5.6).
+
+    Raises:
+        pyarrow.ArrowInvalid, pyarrow.ArrowTypeError: A value is not of the protocol's type.
+    """
+    rows = [item if isinstance(item, Mapping) else _row(item) for item in actions]
+    columns = [_column(rows, field) for field in ACTIONS_SCHEMA]
+    return pa.RecordBatch.from_arrays(columns, schema=ACTIONS_SCHEMA)
+
+
+def conform(array: pa.StructArray, schema: pa.Schema) -> pa.RecordBatch:
+    """Fields of a struct column as a batch of exactly this schema; absent ones are null."""
+    present = {field.name: index for index, field in enumerate(array.type)}
+    flat = array.flatten()
+    columns = [
+        _conform(flat[present[field.name]], field.type)
+        if field.name in present
+        else pa.nulls(len(array), field.type)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def file_keys(batch: pa.RecordBatch) -> pa.Array:
+    """What identifies each logical file: its canonical path and its deletion vector (spec 5.6).
+
+    Without escapes and vectors, the usual case, this is the path column itself and nothing is
+    copied.
+    """
+    paths = _canonical_paths(batch.column("path"))
+    vectors = batch.column("deletionVector")
+    if vectors.null_count == len(vectors):
+        return paths
+    parts = dict(zip(DELETION_VECTOR_TYPE.names, vectors.flatten(), strict=True))
+    offset = pc.binary_join_element_wise("@", parts["offset"].cast(pa.string()), "")
+    unique_id = pc.binary_join_element_wise(
+        _KEY_SEPARATOR, parts["storageType"], parts["pathOrInlineDv"], ""
+    )
+    suffix = pc.binary_join_element_wise(unique_id, pc.fill_null(offset, ""), "")
+    return pc.binary_join_element_wise(paths, pc.fill_null(suffix, ""), "")
+
+
+def canonical_path(path: str) -> str:
+    """One `add.path` in the form in which all spellings of one file are equal (spec 5.6).
+
+    Percent-decoded; a `file:` URI as a plain path.
+    """
+    plain = "/" + path[len("file:") :].lstrip("/") if path.startswith("file:/") else path
+    return unquote(plain)
+
+
+def canonical_paths(paths: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """A column of `add.path` in the form of `canonical_path`; itself where nothing changes."""
+    if isinstance(paths, pa.ChunkedArray):
+        return pa.chunked_array([_canonical_paths(chunk) for chunk in paths.chunks], pa.string())
+    return _canonical_paths(paths)
+
+
+def last_per_key(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Of the rows with one key only the last, in the order they have (spec 5.6)."""
+    if batch.num_rows < 2:
+        return batch
+    keyed = pa.table([file_keys(batch), pa.array(range(batch.num_rows))], names=["key", "row"])
+    last = keyed.group_by("key").aggregate([("row", "max")])["row_max"]
+    if len(last) == batch.num_rows:
+        return batch
+    return batch.take(last.combine_chunks().sort())
+
+
+def without_keys(batch: pa.RecordBatch, keys: pa.Array, gone: pa.Array) -> pa.RecordBatch:
+    """The batch less the rows whose key is in `gone`; itself, uncopied, if there are none."""
+    hit = pc.is_in(keys, value_set=gone)
+    if not pc.any(hit, min_count=0).as_py():
+        return batch
+    return batch.filter(pc.invert(hit))
+
+
+def _canonical_paths(paths: pa.Array) -> pa.Array:
+    if pc.any(pc.starts_with(paths, "file:/"), min_count=0).as_py():
+        paths = pc.replace_substring_regex(paths, "^file:/+", "/")
+    escaped = pc.match_substring(paths, "%")
+    if not pc.any(escaped, min_count=0).as_py():
+        return paths
+    return pc.replace_with_mask(paths, escaped, _decoded(paths.filter(escaped)))
+
+
+def _decoded(paths: pa.Array) -> pa.Array:
+    # Escapes stand in directory names, which many files share: decode each distinct one once.
+    split = pc.extract_regex(paths, r"(?s)^(?P<folder>.*/)?(?P<name>[^/]*)$")
+    folders, names = (_decode_distinct(split.field(field)) for field in ("folder", "name"))
+    return pc.binary_join_element_wise(folders, names, "")
+
+
+def _decode_distinct(texts: pa.Array) -> pa.Array:
+    if not pc.any(pc.match_substring(texts, "%"), min_count=0).as_py():
+        return texts
+    encoded = texts.dictionary_encode()
+    distinct = pa.array([unquote(text) for text in encoded.dictionary.to_pylist()], pa.string())
+    return distinct.take(encoded.indices)
+
+
+def _conform(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    if array.type == wanted:
+        return array
+    if pa.types.is_struct(wanted) and pa.types.is_struct(array.type):
+        inner = conform(array, pa.schema(list(wanted)))
+        return pa.StructArray.from_arrays(
+            inner.columns, fields=list(wanted), mask=array.is_null() if array.null_count else None
+        )
+    return array.cast(wanted)
+
+
+def _column(rows: Sequence[Mapping[str, Any]], field: pa.Field) -> pa.Array:
+    if field.name == "dataChange":
+        return pa.repeat(pa.scalar(False), len(rows))
+    if field.name == "partitionValues":
+        # Old writers leave it out of an add; a remove without extended metadata has none.
+        values = [row.get("partitionValues") or ({} if row["isAdd"] else None) for row in rows]
+        return pa.array(values, field.type)
+    return pa.array([row.get(field.name) for row in rows], field.type)
+
+
+def _row(action: AddFile | RemoveFile) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "isAdd": isinstance(action, AddFile),
+        "path": action.path,
+        "partitionValues": action.partition_values,
+        "size": action.size,
+        "dataChange": action.data_change,
+        "stats": action.stats,
+        "tags": action.tags,
+        "deletionVector": _vector_row(action.deletion_vector),
+        "baseRowId": action.base_row_id,
+        "defaultRowCommitVersion": action.default_row_commit_version,
+    }
+    if isinstance(action, AddFile):
+        row["modificationTime"] = action.modification_time
+        row["clusteringProvider"] = action.clustering_provider
+    else:
+        row["deletionTimestamp"] = action.deletion_timestamp
+        row["extendedFileMetadata"] = action.extended_file_metadata
+    return row
+
+
+def _vector_row(vector: DeletionVectorDescriptor | None) -> dict[str, Any] | None:
+    if vector is None:
+        return None
+    return {
+        "storageType": vector.storage_type,
+        "pathOrInlineDv": vector.path_or_inline_dv,
+        "offset": vector.offset,
+        "sizeInBytes": vector.size_in_bytes,
+        "cardinality": vector.cardinality,
+        "maxRowIndex": vector.max_row_index,
+    }
+
+
+def _add_file(row: Mapping[str, Any]) -> AddFile:
+    vector = row["deletionVector"]
+    return AddFile(
+        path=row["path"],
+        partition_values=row["partitionValues"] or {},
+        size=row["size"],
+        modification_time=row["modificationTime"],
+        data_change=row["dataChange"],
+        stats=row["stats"],
+        tags=row["tags"],
+        deletion_vector=vector
+        and DeletionVectorDescriptor(
+            storage_type=vector["storageType"],
+            path_or_inline_dv=vector["pathOrInlineDv"],
+            size_in_bytes=vector["sizeInBytes"],
+            cardinality=vector["cardinality"],
+            offset=vector["offset"],
+            max_row_index=vector["maxRowIndex"],
+        ),
+        base_row_id=row["baseRowId"],
+        default_row_commit_version=row["defaultRowCommitVersion"],
+        clustering_provider=row["clusteringProvider"],
+    )

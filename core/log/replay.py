@@ -1,0 +1,295 @@
+"""Action reconciliation (spec 5.6): from a log segment to the state of the table at its version.
+
+Two halves that cost differently. The *table state* (protocol, metadata, transactions, domains) is
+small and read at once. The *files* are as many as the table has: they stay Arrow from the
+checkpoint on, are read at first use, and later commits wait beside them until somebody looks.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from optimist.core.actions import (
+    Action,
+    AddFile,
+    CommitInfo,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    SetTransaction,
+    action_from_dict,
+    malformed_commit,
+)
+from optimist.core.errors import LogFileNotFoundError, OptimistError, TableError
+from optimist.core.log.commits import read_commits_bytes
+from optimist.core.log.file_set import FileSet
+from optimist.core.log.file_table import FILES_SCHEMA, TOMBSTONES_SCHEMA, file_actions_batch
+from optimist.core.log.segment import LogSegment, older_segment
+from optimist.core.logstore import FileStatus, LogStore
+
+__all__ = ["LogState", "TableState", "replay", "with_actions", "with_commits"]
+
+_Part = TypeVar("_Part")
+_logger = logging.getLogger(__name__)
+_BATCH_ACTIONS = 50_000
+_FILE_ACTION_KEYS = ("add", "remove")
+_UNREADABLE_CHECKPOINT = frozenset(
+    {"OPTIMIST_MALFORMED_CHECKPOINT", "OPTIMIST_UNSUPPORTED_CHECKPOINT"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """What a version says beside its files.
+
+    Attributes:
+        protocol: The last protocol, None if there is none.
+        metadata: The last metadata, None if there is none.
+        set_transactions: The last one per application id, expired ones included.
+        domain_metadata: The last one per domain; removed ones are gone.
+        commit_info: That of the last commit that was replayed, None if it had none or none was.
+    """
+
+    protocol: Protocol | None = None
+    metadata: Metadata | None = None
+    set_transactions: Mapping[str, SetTransaction] = field(default_factory=dict)
+    domain_metadata: Mapping[str, DomainMetadata] = field(default_factory=dict)
+    commit_info: CommitInfo | None = None
+
+    def after(self, actions: Iterable[Action]) -> TableState:
+        """The state after one commit; file actions, cdc and unknown actions are passed over."""
+        changes: dict[str, Any] = {"commit_info": None}
+        transactions: dict[str, SetTransaction] = {}
+        domains: dict[str, DomainMetadata] = {}
+        for action in actions:
+            if isinstance(action, Protocol):
+                changes["protocol"] = action
+            elif isinstance(action, Metadata):
+                changes["metadata"] = action
+            elif isinstance(action, SetTransaction):
+                transactions[action.app_id] = action
+            elif isinstance(action, DomainMetadata):
+                domains[action.domain] = action
+            elif isinstance(action, CommitInfo):
+                changes["commit_info"] = action
+        if transactions:
+            changes["set_transactions"] = {**self.set_transactions, **transactions}
+        if domains:
+            merged = {**self.domain_metadata, **domains}
+            changes["domain_metadata"] = {
+                name: domain for name, domain in merged.items() if not domain.removed
+            }
+        return replace(self, **changes)
+
+
+@dataclass(frozen=True, slots=True)
+class LogState:
+    """The state of a version: table state, live files, and tombstones (expired ones included)."""
+
+    table: TableState
+    files: FileSet
+    tombstones: FileSet
+
+    @classmethod
+    def empty(cls) -> LogState:
+        """The state before the first commit."""
+        return cls(
+            TableState(),
+            FileSet(FILES_SCHEMA, of_adds=True),
+            FileSet(TOMBSTONES_SCHEMA, of_adds=False),
+        )
+
+
+def replay(store: LogStore, segment: LogSegment, *, max_retries: int) -> LogState:
+    """The state of the segment's version.
+
+    A checkpoint that can't be read is passed over for an older one, up to `max_retries` times
+    (`snapshotLoading.maxRetries`), also when that comes out only as the files are looked at.
+
+    Raises:
+        TableError: A commit is damaged (kind `OPTIMIST_MALFORMED_COMMIT`), or no checkpoint can be
+            read (kind `OPTIMIST_MALFORMED_CHECKPOINT` or `OPTIMIST_UNSUPPORTED_CHECKPOINT`).
+    """
+    if segment.checkpoint is None:
+        base = LogState.empty()
+    else:
+        base = _CheckpointState(store, segment, max_retries).state()
+    return with_commits(base, store, segment.commits)
+
+
+def with_commits(state: LogState, store: LogStore, commits: tuple[FileStatus, ...]) -> LogState:
+    """The state after further commits of the log, in order.
+
+    Raises:
+        TableError: A commit is damaged (kind `OPTIMIST_MALFORMED_COMMIT`).
+    """
+    waiting: list[Mapping[str, Any]] = []
+    first = 0
+    for index, data in enumerate(read_commits_bytes(store, commits)):
+        others, file_actions = _parse_commit(data, commits[index].path)
+        state = replace(state, table=state.table.after(others))
+        waiting.extend(file_actions)
+        if len(waiting) >= _BATCH_ACTIONS or index == len(commits) - 1:
+            state = _with_parsed(state, waiting, commits[first : index + 1])
+            waiting, first = [], index + 1
+    return state
+
+
+def with_actions(state: LogState, actions: Iterable[Action]) -> LogState:
+    """The state after a commit of ours, whose actions are known without reading them back."""
+    actions = tuple(actions)
+    changed = replace(state, table=state.table.after(actions))
+    return _with_batch(
+        changed, [item for item in actions if isinstance(item, AddFile | RemoveFile)]
+    )
+
+
+def _with_parsed(
+    state: LogState, bodies: list[Mapping[str, Any]], commits: tuple[FileStatus, ...]
+) -> LogState:
+    try:
+        return _with_batch(state, bodies)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        where = commits[0].path if len(commits) == 1 else f"{commits[0].path} or one after it"
+        raise malformed_commit(where, f"a field is not of its type ({error})") from None
+
+
+def _with_batch(state: LogState, actions: Sequence[Any]) -> LogState:
+    if not actions:
+        return state
+    batch = file_actions_batch(actions)
+    return replace(
+        state,
+        files=state.files.with_actions(batch),
+        tombstones=state.tombstones.with_actions(batch),
+    )
+
+
+def _parse_commit(data: bytes, path: str) -> tuple[list[Action], list[Mapping[str, Any]]]:
+    """The commit's other actions, and the bodies of its file actions in the order of the lines."""
+    others: list[Action] = []
+    file_actions: list[Mapping[str, Any]] = []
+    is_empty = True
+    for line in data.split(b"\n"):
+        if not line.strip():
+            continue
+        is_empty = False
+        try:
+            parsed = json.loads(line)
+            body = _file_action(parsed)
+            if body is None:
+                others.append(action_from_dict(parsed))
+            else:
+                file_actions.append(body)
+        except (ValueError, TypeError) as error:
+            raise malformed_commit(
+                path, f"the line {_shown(line)} does not parse ({error})"
+            ) from None
+        except TableError as error:
+            raise malformed_commit(path, str(error.args[0])) from None
+    if is_empty:
+        raise malformed_commit(path, "it is empty")
+    return others, file_actions
+
+
+def _file_action(parsed: Any) -> Mapping[str, Any] | None:
+    """The body of an add or remove, with `isAdd`; None for any other action."""
+    if not isinstance(parsed, dict):
+        raise TypeError("it is no JSON object")
+    for key in _FILE_ACTION_KEYS:
+        body = parsed.get(key)
+        if body is not None and len(parsed) == 1:
+            return _checked_body(key, body)
+    return None
+
+
+def _checked_body(key: str, body: Any) -> Mapping[str, Any]:
+    if not isinstance(body, dict) or not isinstance(body.get("path"), str):
+        raise TypeError(f"{key!r} lacks 'path'")
+    if key == "add" and not isinstance(body.get("size"), int):
+        raise TypeError("'add' lacks 'size'")
+    return {**body, "isAdd": key == "add"}
+
+
+def _shown(line: bytes) -> str:
+    text = line[:80].decode("utf-8", "replace")
+    return repr(text + "..." if len(line) > 80 else text)
+
+
+class _CheckpointState:
+    """What a checkpoint says, or an older one if it is damaged; read part by part, as asked for.
+
+    The fallback is a whole state of the same version, built from an older checkpoint and the
+    commits between, so that it does not matter which part turned out to be unreadable, or when.
+    """
+
+    def __init__(self, store: LogStore, segment: LogSegment, max_retries: int) -> None:
+        assert segment.checkpoint is not None
+        self._store = store
+        self._segment = replace(
+            segment, version=segment.checkpoint.version, commits=(), checksum_file=None
+        )
+        self._checkpoint = segment.checkpoint
+        self._max_retries = max_retries
+        self._mutex = threading.Lock()
+        self._fallback: LogState | None = None
+
+    def state(self) -> LogState:
+        """The state at the checkpoint's version; only the small part is read now."""
+        table = self._read(
+            lambda: TableState().after(self._checkpoint.open(self._store).state_actions()),
+            lambda older: older.table,
+        )
+        return LogState(
+            replace(table, commit_info=None),
+            FileSet(FILES_SCHEMA, of_adds=True, load=self._load_files),
+            FileSet(TOMBSTONES_SCHEMA, of_adds=False, load=self._load_tombstones),
+        )
+
+    def _load_files(self) -> tuple[pa.RecordBatch, ...]:
+        return self._read(
+            lambda: tuple(self._checkpoint.open(self._store).live_files()),
+            lambda older: older.files.batches(),
+        )
+
+    def _load_tombstones(self) -> tuple[pa.RecordBatch, ...]:
+        return self._read(
+            lambda: tuple(self._checkpoint.open(self._store).tombstones()),
+            lambda older: older.tombstones.batches(),
+        )
+
+    def _read(self, read: Callable[[], _Part], from_older: Callable[[LogState], _Part]) -> _Part:
+        with self._mutex:
+            if self._fallback is None:
+                try:
+                    return read()
+                except LogFileNotFoundError as error:
+                    self._fallback = self._replayed_from_older(error)
+                except TableError as error:
+                    if error.kind not in _UNREADABLE_CHECKPOINT:
+                        raise
+                    self._fallback = self._replayed_from_older(error)
+        return from_older(self._fallback)
+
+    def _replayed_from_older(self, error: OptimistError) -> LogState:
+        older = older_segment(self._store, self._segment) if self._max_retries > 0 else None
+        if older is None:
+            raise error
+        _logger.warning(
+            "The checkpoint of version %d can't be used; version %d is rebuilt from %s instead: %s",
+            self._checkpoint.version,
+            self._checkpoint.version,
+            f"the checkpoint of version {older.checkpoint_version}"
+            if older.checkpoint
+            else "its commits",
+            error,
+        )
+        return replay(self._store, older, max_retries=self._max_retries - 1)

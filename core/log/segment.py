@@ -1,0 +1,363 @@
+"""From a listing of the log to the files that make up one version (spec 5.3, 5.4, 5.5).
+
+The cost of a listing is bounded by the files since the newest checkpoint: it starts at the
+checkpoint that a hint names, never at the beginning, unless nothing else is known.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from optimist.core.errors import LogFileNotFoundError, StorageError, TableError
+from optimist.core.log.checkpoint_kinds import Checkpoint, complete_checkpoints
+from optimist.core.log.names import LogFileKind, listing_start, parse_log_file_name
+from optimist.core.logstore import FileStatus, LogStore
+
+__all__ = [
+    "LogSegment",
+    "commit_version",
+    "list_commits_after",
+    "list_segment",
+    "older_segment",
+]
+
+_logger = logging.getLogger(__name__)
+_WINDOW = 1000
+_FULL_DIGITS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class LogSegment:
+    """The files that version `version` is made of.
+
+    Attributes:
+        log_path: The log directory.
+        version: The table version.
+        checkpoint: The checkpoint to start from, or None to start from nothing.
+        commits: The commits after the checkpoint, one per version, ascending, up to `version`.
+        last_commit_timestamp_ms: Modification time of the version's commit file.
+        checksum_file: The version checksum of exactly this version, if the listing showed one.
+    """
+
+    log_path: str
+    version: int
+    checkpoint: Checkpoint | None
+    commits: tuple[FileStatus, ...]
+    last_commit_timestamp_ms: int
+    checksum_file: FileStatus | None = None
+
+    @property
+    def checkpoint_version(self) -> int:
+        """The checkpoint's version, -1 without one; what the next listing takes as its hint."""
+        return self.checkpoint.version if self.checkpoint else -1
+
+    def with_commit(self, version: int, status: FileStatus) -> LogSegment:
+        """The segment of the next version, after its commit was written (spec 1.15)."""
+        assert version == self.version + 1, f"{version} does not follow {self.version}"
+        return self.extended((status,))
+
+    def extended(self, commits: Sequence[FileStatus]) -> LogSegment:
+        """The segment with the commits that follow its version, at least one, without a hole."""
+        return replace(
+            self,
+            version=self.version + len(commits),
+            commits=(*self.commits, *commits),
+            last_commit_timestamp_ms=commits[-1].modified_ms,
+            checksum_file=None,
+        )
+
+    def commits_after(self, version: int) -> tuple[FileStatus, ...]:
+        """The commits above a version that is not below the checkpoint's."""
+        first = self.version - len(self.commits) + 1
+        return self.commits[max(0, version + 1 - first) :]
+
+
+@dataclass(frozen=True, slots=True)
+class _Listing:
+    commits: tuple[tuple[int, FileStatus], ...]
+    checkpoints: tuple[Checkpoint, ...]
+    checksums: tuple[tuple[int, FileStatus], ...]
+    is_empty: bool
+
+
+def list_segment(
+    store: LogStore, log_path: str, *, version: int | None = None, hint: int | None = None
+) -> LogSegment | None:
+    """The segment of a version, or of the newest one.
+
+    Args:
+        store: Where the log is.
+        log_path: The log directory.
+        version: The version wanted; None for the newest.
+        hint: Version of a checkpoint that probably exists, from `_last_checkpoint` or from a former
+            segment. It may be wrong: too old only costs time, too new is found out.
+
+    Returns:
+        The segment, or None when there is no table.
+
+    Raises:
+        TableError: The log has a hole, lacks what the version needs, or is no directory. Kinds
+            `DELTA_LOG_FILE_NOT_FOUND`, `DELTA_MISSING_PART_FILES`,
+            `DELTA_TRUNCATED_TRANSACTION_LOG`, `DELTA_VERSIONS_NOT_CONTIGUOUS`,
+            `DELTA_VERSION_NOT_FOUND`, `OPTIMIST_UNSUPPORTED_CHECKPOINT`,
+            `OPTIMIST_LOG_PATH_IS_A_FILE`.
+    """
+    start = _first_version_to_list(store, log_path, version, hint)
+    listing = _list_log(store, log_path, start, version)
+    if listing is not None and listing.is_empty and start > 0:
+        # The table may have been deleted and made anew: begin again without the hint.
+        start = 0
+        listing = _list_log(store, log_path, 0, version)
+    if listing is None:
+        return None
+    if listing.is_empty:
+        _ensure_not_a_file(store, log_path)
+        return None
+    if start > 0 and not any(item.is_readable for item in listing.checkpoints):
+        return _from_older_checkpoint(store, log_path, version, start - 1)
+    return _build(log_path, listing, version)
+
+
+def older_segment(store: LogStore, segment: LogSegment) -> LogSegment | None:
+    """The same version, built from a checkpoint below the segment's own; None if there is no way.
+
+    For a checkpoint that turned out to be unreadable (spec 5.6).
+    """
+    if segment.checkpoint is None:
+        return None
+    try:
+        return _from_older_checkpoint(
+            store, segment.log_path, segment.version, segment.checkpoint.version - 1
+        )
+    except TableError as error:
+        _logger.debug("No older checkpoint serves version %d: %s", segment.version, error)
+        return None
+
+
+def list_commits_after(store: LogStore, log_path: str, version: int) -> tuple[FileStatus, ...]:
+    """The commits above a version, ascending, for the conflict check (spec 1.13); may be empty.
+
+    They are dense: the i-th, from 0, is version `version + 1 + i` (see also `commit_version`).
+
+    Raises:
+        TableError: They don't follow each other from `version + 1` on (kind
+            `DELTA_VERSIONS_NOT_CONTIGUOUS`).
+    """
+    listing = _list_log(store, log_path, version + 1, None)
+    if listing is None:
+        return ()
+    versions = [version, *(number for number, _ in listing.commits)]
+    _ensure_no_hole(versions, log_path, versions[-1])
+    return tuple(status for _, status in listing.commits)
+
+
+def commit_version(status: FileStatus) -> int:
+    """The version of a commit file, by its name."""
+    name = parse_log_file_name(status.name)
+    assert name is not None and name.kind is LogFileKind.COMMIT
+    return name.version
+
+
+def _first_version_to_list(
+    store: LogStore, log_path: str, version: int | None, hint: int | None
+) -> int:
+    if hint is not None and hint >= 0 and (version is None or hint <= version):
+        return hint
+    if version is None:
+        return 0
+    return _newest_checkpoint_version(store, log_path, version)
+
+
+def _newest_checkpoint_version(store: LogStore, log_path: str, upto: int) -> int:
+    """The newest readable checkpoint at or below `upto`, searched backwards; else 0 (spec 5.4)."""
+    end = upto
+    while end >= 0:
+        start = max(0, end - _WINDOW)
+        listing = _list_log(store, log_path, start, end)
+        readable = [item for item in listing.checkpoints if item.is_readable] if listing else []
+        if readable:
+            return readable[-1].version
+        end = start - 1
+    return 0
+
+
+def _from_older_checkpoint(
+    store: LogStore, log_path: str, version: int | None, upto: int
+) -> LogSegment:
+    """A segment from a checkpoint at or below `upto`, or from the first commit on."""
+    start = _newest_checkpoint_version(store, log_path, upto)
+    listing = _list_log(store, log_path, start, version)
+    if listing is None:
+        raise _log_file_not_found(log_path, version)
+    usable = tuple(item for item in listing.checkpoints if item.version <= upto)
+    unusable = [item for item in listing.checkpoints if item.version > upto]
+    has_start = any(item.is_readable for item in usable) or (
+        bool(listing.commits) and listing.commits[0][0] == 0
+    )
+    if not has_start:
+        if unusable and not unusable[-1].is_readable:
+            raise _unsupported_checkpoint(unusable[-1])
+        raise TableError(
+            f"The log {log_path} has no complete checkpoint at version {upto + 1}, where one "
+            "should be, and neither an older one nor all commits since version 0. Files of the log "
+            "were deleted; restore them from a backup.",
+            kind="DELTA_MISSING_PART_FILES",
+            log_path=log_path,
+            version=upto + 1,
+        )
+    return _build(
+        log_path, replace(listing, checkpoints=(*usable, *_unreadable(unusable))), version
+    )
+
+
+def _unreadable(checkpoints: Sequence[Checkpoint]) -> tuple[Checkpoint, ...]:
+    return tuple(item for item in checkpoints if not item.is_readable)
+
+
+def _build(log_path: str, listing: _Listing, version: int | None) -> LogSegment:
+    readable = [item for item in listing.checkpoints if item.is_readable]
+    checkpoint = readable[-1] if readable else None
+    base = checkpoint.version if checkpoint else -1
+    if not listing.commits:
+        raise _log_file_not_found(log_path, version)
+    commits = [(number, status) for number, status in listing.commits if number > base]
+    loading = commits[-1][0] if commits else base
+    newer = [item for item in _unreadable(listing.checkpoints) if item.version > base]
+    try:
+        _ensure_no_gap([number for number, _ in commits], base, log_path, loading)
+    except TableError as error:
+        if newer:
+            raise _unsupported_checkpoint(newer[-1]) from error
+        raise
+    if newer and newer[-1].version > loading:
+        raise _unsupported_checkpoint(newer[-1])
+    if version is not None and loading != version:
+        raise TableError(
+            f"Version {version} does not exist: the log {log_path} ends at version {loading}.",
+            kind="DELTA_VERSION_NOT_FOUND",
+            version=version,
+            latest=loading,
+        )
+    return LogSegment(
+        log_path,
+        loading,
+        checkpoint,
+        tuple(status for _, status in commits),
+        listing.commits[-1][1].modified_ms,
+        dict(listing.checksums).get(loading),
+    )
+
+
+def _ensure_no_gap(versions: Sequence[int], base: int, log_path: str, loading: int) -> None:
+    """Continuity (spec 5.5): from the checkpoint, or from 0, without a hole."""
+    if versions and versions[0] != base + 1:
+        since = f"the checkpoint of version {base}" if base >= 0 else "the beginning"
+        raise TableError(
+            f"The log {log_path} is truncated: after {since} it should go on with version "
+            f"{base + 1}, but its next commit is {versions[0]}. Commits were deleted, by hand or "
+            "because `delta.logRetentionDuration` has passed, and no checkpoint stands in for "
+            "them. Restore them, or read a version that is still complete.",
+            kind="DELTA_TRUNCATED_TRANSACTION_LOG",
+            log_path=log_path,
+            version=loading,
+            missing_version=base + 1,
+            first_version=versions[0],
+        )
+    _ensure_no_hole(versions, log_path, loading)
+
+
+def _ensure_no_hole(versions: Sequence[int], log_path: str, loading: int) -> None:
+    for before, after in pairwise(versions):
+        if after != before + 1:
+            raise TableError(
+                f"The log {log_path} has a hole: version {before} is followed by version {after}, "
+                f"so version {loading} can't be loaded. Commits between them were deleted, or the "
+                "store's listing is incomplete; restore them, or read version "
+                f"{before} or an older one.",
+                kind="DELTA_VERSIONS_NOT_CONTIGUOUS",
+                log_path=log_path,
+                version=loading,
+                version_before=before,
+                version_after=after,
+            )
+
+
+def _log_file_not_found(log_path: str, version: int | None) -> TableError:
+    wanted = "its newest version" if version is None else f"version {version}"
+    return TableError(
+        f"The log directory {log_path} has files, but no commit file from which {wanted} could be "
+        "loaded. Commit files were deleted; restore them from a backup.",
+        kind="DELTA_LOG_FILE_NOT_FOUND",
+        log_path=log_path,
+        version=version,
+    )
+
+
+def _unsupported_checkpoint(checkpoint: Checkpoint) -> TableError:
+    return TableError(
+        f"The newest checkpoint, {checkpoint.files[0].path}, is a {checkpoint.kind.value}, which "
+        "this version can't read, and the log has no other way to that version. Nothing was "
+        "changed; make a classic checkpoint with the engine that wrote it, or read the table with "
+        "that engine.",
+        kind="OPTIMIST_UNSUPPORTED_CHECKPOINT",
+        path=checkpoint.files[0].path,
+        version=checkpoint.version,
+    )
+
+
+def _list_log(store: LogStore, log_path: str, start: int, end: int | None) -> _Listing | None:
+    """Log files of versions `start` to `end`, inclusive; None if there is no such directory."""
+    try:
+        return _sorted_out(store, log_path, start, end)
+    except LogFileNotFoundError:
+        _ensure_not_a_file(store, log_path)
+        return None
+    except StorageError:
+        _ensure_not_a_file(store, log_path)
+        raise
+
+
+def _sorted_out(store: LogStore, log_path: str, start: int, end: int | None) -> _Listing:
+    commits: dict[int, FileStatus] = {}
+    checksums: dict[int, FileStatus] = {}
+    checkpoints: list[FileStatus] = []
+    seen = 0
+    for status in store.list_from(listing_start(log_path, start)):
+        seen += 1
+        name = parse_log_file_name(status.name)
+        if name is None or name.version < start:
+            continue
+        if end is not None and name.version > end:
+            if len(status.name.partition(".")[0]) == _FULL_DIGITS:
+                break  # names of full length are sorted by version
+            continue
+        if name.kind is LogFileKind.COMMIT:
+            commits.setdefault(name.version, status)
+        elif name.kind is LogFileKind.CHECKSUM:
+            checksums.setdefault(name.version, status)
+        elif name.kind.is_checkpoint:
+            checkpoints.append(status)
+    return _Listing(
+        tuple(sorted(commits.items())),
+        complete_checkpoints(checkpoints),
+        tuple(checksums.items()),
+        is_empty=seen == 0,
+    )
+
+
+def _ensure_not_a_file(store: LogStore, log_path: str) -> None:
+    # Listings leave directories out, so whatever has exactly this name beside it is a file.
+    try:
+        first = next(iter(store.list_from(log_path)), None)
+    except StorageError:
+        return
+    if first is not None and first.name == log_path.rpartition("/")[2]:
+        raise TableError(
+            f"{log_path} is a file, but a Delta table has a directory there. This is no table; "
+            "check the path, or move the file away.",
+            kind="OPTIMIST_LOG_PATH_IS_A_FILE",
+            path=log_path,
+        )

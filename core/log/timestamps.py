@@ -1,0 +1,103 @@
+"""Timestamps as users spell them, and the `@` syntax of paths (spec 5.7)."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta, timezone, tzinfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from optimist.core.errors import UsageError
+
+__all__ = ["format_timestamp", "parse_path_syntax", "parse_timestamp"]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_MILLISECOND = timedelta(milliseconds=1)
+_TIMESTAMP = re.compile(
+    r"(?P<year>[0-9]{4})(?:-(?P<month>[0-9]{1,2})(?:-(?P<day>[0-9]{1,2})"
+    r"(?:[T ]+(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{1,2})"
+    r"(?::(?P<second>[0-9]{1,2})(?:\.(?P<fraction>[0-9]{1,9}))?)?"
+    r"\s*(?P<zone>\S.*)?)?)?)?"
+)
+_OFFSET = re.compile(r"(?:UTC|GMT|UT)?(?P<sign>[+-])(?P<hours>\d{1,2})(?::?(?P<minutes>\d{2}))?")
+_VERSION_SUFFIX = re.compile(r"(?P<path>.+)@[vV](?P<version>[0-9]+)")
+_TIMESTAMP_SUFFIX = re.compile(r"(?P<path>.+)@(?P<time>[0-9]{17})")
+
+
+def parse_timestamp(text: str) -> int:
+    """Epoch milliseconds of a timestamp in ISO or in Spark's spelling; UTC where it names no zone.
+
+    `2026`, `2026-11`, `2026-11-20`, `2026-11-20 10:00`, `2026-11-20T10:00:00.123456Z`,
+    `2026-11-20 10:00:00 +01:00` and `2026-11-20 10:00:00 Europe/Berlin` are understood. What is
+    below a millisecond is cut off.
+
+    Raises:
+        UsageError: The text is no timestamp (kind `DELTA_TIMESTAMP_INVALID`).
+    """
+    match = _TIMESTAMP.fullmatch(text.strip())
+    if match is None:
+        raise _invalid(text)
+    parts = match.groupdict()
+    try:
+        moment = datetime(
+            int(parts["year"]),
+            int(parts["month"] or 1),
+            int(parts["day"] or 1),
+            int(parts["hour"] or 0),
+            int(parts["minute"] or 0),
+            int(parts["second"] or 0),
+            int((parts["fraction"] or "0").ljust(6, "0")[:6]),
+            tzinfo=_zone(parts["zone"]),
+        )
+        return (moment - _EPOCH) // _MILLISECOND
+    except (ValueError, OverflowError, ZoneInfoNotFoundError, OSError):
+        raise _invalid(text) from None
+
+
+def parse_path_syntax(path: str) -> tuple[str, int | None, int | None]:
+    """A path that may end in `@v123` or `@yyyyMMddHHmmssSSS`: (path, version, epoch milliseconds).
+
+    At most one of the two is not None.
+
+    Raises:
+        UsageError: Seventeen digits after an `@` are no timestamp (kind `DELTA_TIMESTAMP_INVALID`).
+    """
+    trimmed = path.rstrip("/")
+    match = _VERSION_SUFFIX.fullmatch(trimmed)
+    if match:
+        return match["path"], int(match["version"]), None
+    match = _TIMESTAMP_SUFFIX.fullmatch(trimmed)
+    if match is None:
+        return path, None, None
+    digits = match["time"]
+    date = f"{digits[:4]}-{digits[4:6]}-{digits[6:8]}"
+    time = f"{digits[8:10]}:{digits[10:12]}:{digits[12:14]}.{digits[14:]}"
+    return match["path"], None, parse_timestamp(f"{date} {time}")
+
+
+def format_timestamp(timestamp_ms: int) -> str:
+    """Epoch milliseconds as text in UTC, for messages; as a number where the calendar ends."""
+    try:
+        moment = _EPOCH + timedelta(milliseconds=timestamp_ms)
+    except OverflowError:
+        return f"{timestamp_ms} ms"
+    return moment.isoformat(sep=" ", timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _zone(text: str | None) -> tzinfo:
+    if text is None or text.strip().upper() in ("Z", "UTC", "GMT"):
+        return timezone.utc
+    match = _OFFSET.fullmatch(text.strip())
+    if match is None:
+        return ZoneInfo(text.strip())
+    minutes = int(match["hours"]) * 60 + int(match["minutes"] or 0)
+    offset = timedelta(minutes=minutes)
+    return timezone(-offset if match["sign"] == "-" else offset)
+
+
+def _invalid(text: str) -> UsageError:
+    return UsageError(
+        f"{text!r} is no timestamp. Write it as '2026-11-20', '2026-11-20 10:00:00' or "
+        "'2026-11-20T10:00:00.000Z'; without a zone it is taken as UTC.",
+        kind="DELTA_TIMESTAMP_INVALID",
+        timestamp=text,
+    )

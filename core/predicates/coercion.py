@@ -1,0 +1,283 @@
+"""A comparison of a column with a constant, brought into the column's own type.
+
+Spark casts the two sides of a comparison to one type first. Here the constant moves instead:
+`int_col < 2.5` becomes `int_col <= 2`. That is done only where the answer is the same for every
+value, in ANSI mode and out of it; else there is no answer (None), and the caller stays coarse.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Decimal, localcontext
+from typing import TypeAlias
+
+from optimist.core.predicates.constants import (
+    cast_literal,
+    instant,
+    is_float32,
+    parse_timestamp,
+)
+from optimist.core.predicates.tree import ComparisonOp, Literal
+from optimist.core.schema import DataType, DecimalType, PrimitiveType
+
+__all__ = ["INTEGER_DIGITS", "Bound", "BoundValue", "bind", "bind_values"]
+
+INTEGER_DIGITS = {"byte": (7, 3), "short": (15, 5), "integer": (31, 10), "long": (63, 20)}
+"""Of each integer type: its bits without the sign, and the precision of its decimal form."""
+
+_EXACT_IN_DOUBLE, _EXACT_IN_FLOAT = 2**53, 2**24
+_SAFE_DIGITS = 15
+_MAX_PRECISION = 38
+
+BoundValue: TypeAlias = bool | int | float | Decimal | str | bytes | dt.date | dt.datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """`column op value`, with `value` of the column's type.
+
+    Floats stand for double, also beside a float column: Spark compares both as doubles. Timestamps
+    are in UTC.
+    """
+
+    op: ComparisonOp
+    value: BoundValue
+
+
+Answer: TypeAlias = Bound | bool | None
+"""A comparison; or what it is for every value that is not null; or None for unknown."""
+
+
+def bind(op: ComparisonOp, literal: Literal, data_type: DataType, zone: dt.tzinfo) -> Answer:
+    """The comparison in the column's own type, for a constant that is not null."""
+    if isinstance(data_type, DecimalType):
+        return _bind_decimal(op, literal, data_type)
+    if not isinstance(data_type, PrimitiveType) or literal.value is None:
+        return None
+    name = data_type.name
+    if literal.kind == "string" and name != "string":
+        converted = _from_text(literal, name, zone)
+        return None if converted is None else bind(op, converted, data_type, zone)
+    if name in INTEGER_DIGITS:
+        return _bind_integer(op, literal, name)
+    if name in ("float", "double"):
+        return _bind_float(op, literal, name)
+    if name in ("date", "timestamp", "timestamp_ntz"):
+        return _bind_time(op, literal, name, zone)
+    if name in ("string", "binary", "boolean") and literal.kind == name:
+        return Bound(op, literal.value)
+    return None
+
+
+def bind_values(
+    literals: tuple[Literal, ...], data_type: DataType, zone: dt.tzinfo
+) -> tuple[BoundValue, ...] | None:
+    """The constants of an IN list that the column can be equal to at all; None if one is unknown.
+
+    Text beside a column of another type must be in its canonical form: out of ANSI mode Spark
+    compares such lists as text.
+    """
+    is_text = data_type == PrimitiveType("string")
+    kinds = {literal.kind == "string" for literal in literals}
+    if not is_text and len(kinds) > 1:
+        return None
+    answers = [bind("=", literal, data_type, zone) for literal in literals]
+    if any(answer is None for answer in answers):
+        return None
+    bounds = [answer for answer in answers if isinstance(answer, Bound)]
+    if not is_text and True in kinds:
+        canonical = len(bounds) == len(literals) and all(
+            _canonical(bound.value) == literal.value
+            for bound, literal in zip(bounds, literals, strict=True)
+        )
+        return tuple(bound.value for bound in bounds) if canonical else None
+    return tuple(bound.value for bound in bounds)
+
+
+def _canonical(value: BoundValue) -> str | None:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (dt.datetime, float, Decimal, bytes)):
+        return None
+    return value.isoformat() if isinstance(value, dt.date) else str(value)
+
+
+def _constant(op: ComparisonOp, column_is: str) -> bool:
+    """The answer when every value of the column is `less` or `greater` than the constant."""
+    if op in ("=", "<>"):
+        return op == "<>"
+    return op.startswith("<" if column_is == "less" else ">")
+
+
+def _on_grid(op: ComparisonOp, floor: BoundValue, is_exact: bool) -> Answer:
+    """The comparison with a constant that lies on, or just above, a value of the column's type."""
+    if is_exact:
+        return Bound(op, floor)
+    if op in ("=", "<>"):
+        return op == "<>"
+    return Bound("<=" if op.startswith("<") else ">", floor)
+
+
+def _from_text(literal: Literal, name: str, zone: dt.tzinfo) -> Literal | None:
+    text = str(literal.value)
+    if name in ("float", "double"):
+        converted = cast_literal(literal, "double")
+        is_same_in_both = converted is not None and is_float32(float(str(converted.value)))
+        return converted if name == "double" or is_same_in_both else None
+    if name == "timestamp_ntz":
+        # Out of ANSI mode a zone in the text is dropped; don't guess.
+        value = parse_timestamp(text)
+        is_plain = value is not None and value.tzinfo is None
+        return Literal(value, "timestamp_ntz") if is_plain else None
+    if name == "timestamp":
+        value = parse_timestamp(text)
+        return None if value is None else Literal(instant(value, zone), "timestamp")
+    return None if name == "binary" else cast_literal(literal, name)
+
+
+def _bind_integer(op: ComparisonOp, literal: Literal, name: str) -> Answer:
+    bits, precision = INTEGER_DIGITS[name]
+    value = literal.value
+    if literal.kind in ("float", "double"):
+        assert isinstance(value, float)
+        if math.isnan(value) or math.isinf(value):
+            return _constant(op, "greater" if value == -math.inf else "less")
+        # The column is cast to the floating type, which rounds beyond these.
+        limit = _EXACT_IN_FLOAT if literal.kind == "float" else _EXACT_IN_DOUBLE
+        if abs(value) >= limit and (bits > 31 or literal.kind == "float"):
+            return None
+        number = Decimal(value)
+    elif literal.kind in ("integer", "decimal"):
+        number = Decimal(str(value))
+        if literal.kind == "decimal" and not _comparable(number, precision, 0):
+            return None
+    else:
+        return None
+    low, high = Decimal(-(2**bits)), Decimal(2**bits - 1)
+    if number < low or number > high:
+        return _constant(op, "less" if number > high else "greater")
+    floor = math.floor(number)
+    return _on_grid(op, floor, number == floor)
+
+
+def _bind_float(op: ComparisonOp, literal: Literal, name: str) -> Answer:
+    value = literal.value
+    if literal.kind not in ("integer", "decimal", "float", "double"):
+        return None
+    assert isinstance(value, (int, float, Decimal))
+    if isinstance(value, int) and name == "float" and abs(value) > _EXACT_IN_FLOAT:
+        return None
+    return Bound(op, float(value))
+
+
+def _bind_decimal(op: ComparisonOp, literal: Literal, data_type: DecimalType) -> Answer:
+    if literal.kind == "string":
+        converted = cast_literal(literal, "decimal")
+        # Spark compares these as doubles, which tell numbers of 15 digits apart, but no longer
+        # ones.
+        if converted is None or max(data_type.precision, _digits(converted)) > _SAFE_DIGITS:
+            return None
+        literal = converted
+    value = literal.value
+    if literal.kind in ("float", "double"):
+        assert isinstance(value, float)
+        if math.isnan(value) or math.isinf(value):
+            return _constant(op, "greater" if value == -math.inf else "less")
+        is_safe = value.is_integer() and abs(value) < 10**_SAFE_DIGITS
+        if not is_safe or data_type.precision > _SAFE_DIGITS:
+            return None
+        value = int(value)
+    elif literal.kind not in ("integer", "decimal"):
+        return None
+    number = Decimal(str(value))
+    if not _comparable(number, data_type.precision, data_type.scale):
+        return None
+    return _bind_to_scale(op, number, data_type)
+
+
+def _bind_to_scale(op: ComparisonOp, number: Decimal, data_type: DecimalType) -> Answer:
+    limit = Decimal(10) ** (data_type.precision - data_type.scale)
+    if abs(number) >= limit:
+        return _constant(op, "less" if number > 0 else "greater")
+    with localcontext() as context:
+        context.prec = 2 * _MAX_PRECISION
+        floor = number.quantize(Decimal(1).scaleb(-data_type.scale), rounding=ROUND_FLOOR)
+    if abs(floor) >= limit:
+        return _constant(op, "greater")
+    return _on_grid(op, floor, floor == number)
+
+
+def _digits(literal: Literal) -> int:
+    assert isinstance(literal.value, Decimal)
+    return len(literal.value.as_tuple().digits)
+
+
+def _comparable(number: Decimal, precision: int, scale: int) -> bool:
+    """Whether Spark's common type of both decimals holds every digit of both."""
+    _, digits, exponent = number.as_tuple()
+    assert isinstance(exponent, int)
+    own_scale = max(0, -exponent)
+    own_whole = max(0, len(digits) + exponent)
+    return max(own_whole, precision - scale) + max(own_scale, scale) <= _MAX_PRECISION
+
+
+def _bind_time(op: ComparisonOp, literal: Literal, name: str, zone: dt.tzinfo) -> Answer:
+    try:
+        return _TIME_BINDERS[name](op, literal, zone)
+    except OverflowError:
+        return None
+
+
+def _bind_date(op: ComparisonOp, literal: Literal, zone: dt.tzinfo) -> Answer:
+    value = literal.value
+    if literal.kind == "date":
+        assert isinstance(value, dt.date)
+        return Bound(op, value)
+    if literal.kind not in ("timestamp", "timestamp_ntz"):
+        return None
+    assert isinstance(value, dt.datetime)
+    if literal.kind == "timestamp_ntz":
+        return _on_grid(op, value.date(), value.time() == dt.time())
+    moment = instant(value, zone)
+    day = moment.astimezone(zone).date()
+    return _on_grid(op, day, _start_of(day, zone) == moment)
+
+
+def _bind_timestamp(op: ComparisonOp, literal: Literal, zone: dt.tzinfo) -> Answer:
+    value = literal.value
+    if literal.kind in ("timestamp", "timestamp_ntz"):
+        assert isinstance(value, dt.datetime)
+        return Bound(op, instant(value, zone))
+    if literal.kind == "date":
+        assert isinstance(value, dt.date)
+        return Bound(op, _start_of(value, zone))
+    return None
+
+
+def _bind_timestamp_ntz(op: ComparisonOp, literal: Literal, zone: dt.tzinfo) -> Answer:
+    value = literal.value
+    if literal.kind == "date":
+        assert isinstance(value, dt.date)
+        return Bound(op, dt.datetime.combine(value, dt.time()))
+    if literal.kind == "timestamp_ntz":
+        assert isinstance(value, dt.datetime)
+        return Bound(op, value)
+    # The column is cast to instants of the session's zone: one to one only without clock changes.
+    if literal.kind == "timestamp" and isinstance(zone, dt.timezone):
+        assert isinstance(value, dt.datetime)
+        return Bound(op, instant(value, zone).astimezone(zone).replace(tzinfo=None))
+    return None
+
+
+def _start_of(day: dt.date, zone: dt.tzinfo) -> dt.datetime:
+    return instant(dt.datetime.combine(day, dt.time()), zone)
+
+
+_TIME_BINDERS: dict[str, Callable[[ComparisonOp, Literal, dt.tzinfo], Answer]] = {
+    "date": _bind_date,
+    "timestamp": _bind_timestamp,
+    "timestamp_ntz": _bind_timestamp_ntz,
+}

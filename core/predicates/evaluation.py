@@ -1,0 +1,350 @@
+"""Predicates over Arrow columns, exactly: SQL's three-valued logic with Spark's order of values.
+
+An answer is either what Spark would say, or None for "can't tell". Nothing here guesses.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from optimist.core.predicates.coercion import BoundValue, bind, bind_values
+from optimist.core.predicates.constants import session_zone
+from optimist.core.predicates.normal_form import Mask, combine_masks, full_mask, positive_form
+from optimist.core.predicates.tree import (
+    FLIPPED,
+    And,
+    BooleanLiteral,
+    Column,
+    Comparison,
+    ComparisonOp,
+    In,
+    IsNull,
+    IsTrue,
+    Like,
+    Literal,
+    Not,
+    NullSafeEqual,
+    Or,
+    Predicate,
+    StartsWith,
+)
+from optimist.core.schema import DataType, DecimalType, PrimitiveType, StructType
+
+__all__ = ["TypedArray", "compare", "evaluate", "evaluate_leaf", "may_be_true"]
+
+Array: TypeAlias = Any
+"""A pyarrow.Array or pyarrow.ChunkedArray."""
+
+
+@dataclass(frozen=True, slots=True)
+class TypedArray:
+    """A column and what it is in Delta's terms; timestamps are microseconds, in UTC if instants."""
+
+    values: Array
+    data_type: DataType
+
+
+Lookup: TypeAlias = Callable[[Column], TypedArray | None]
+
+
+def evaluate(
+    predicate: Predicate, table: pa.Table | Mapping[str, Array], *, zone: str = "UTC"
+) -> pa.BooleanArray | None:
+    """The predicate for each row: true, false or null, as Spark says it; None if it can't be told.
+
+    Columns are found by name in any case, fields of structs by their path. It is None for
+    predicates with opaque parts, unknown columns, and comparisons of types whose casts are in
+    doubt.
+
+    Args:
+        predicate: What to evaluate.
+        table: The columns, as a table or by name.
+        zone: The session's time zone, which texts and dates beside timestamps are read in.
+    """
+    rows = table if isinstance(table, pa.Table) else pa.table(dict(table))
+    answer = _evaluate(predicate, _table_lookup(rows), session_zone(zone))
+    if answer is None or not isinstance(answer, pa.Scalar):
+        return None if answer is None else full_mask(answer, rows.num_rows)
+    return pa.repeat(answer, rows.num_rows)
+
+
+def may_be_true(
+    predicate: Predicate, table: pa.Table | Mapping[str, Array], *, zone: str = "UTC"
+) -> pa.BooleanArray:
+    """Whether the predicate may be true, for each row: never null, and true where it can't be told.
+
+    Null is not true. Opaque parts count as true where that can only widen the answer (spec 2.8).
+    """
+    rows = table if isinstance(table, pa.Table) else pa.table(dict(table))
+    lookup, tzinfo = _table_lookup(rows), session_zone(zone)
+
+    def answer_leaf(leaf: Predicate) -> Mask:
+        answer = evaluate_leaf(leaf, lookup, tzinfo)
+        return True if answer is None else pc.fill_null(answer, False)
+
+    return full_mask(combine_masks(positive_form(predicate), answer_leaf), rows.num_rows)
+
+
+def evaluate_leaf(leaf: Predicate, lookup: Lookup, zone: dt.tzinfo) -> Array | None:
+    """One leaf, or the negation of one, over the columns that `lookup` finds; None if unknown."""
+    if isinstance(leaf, Not):
+        answer = evaluate_leaf(leaf.child, lookup, zone)
+        return None if answer is None else pc.invert(answer)
+    evaluator = _LEAVES.get(type(leaf))
+    return None if evaluator is None else evaluator(leaf, lookup, zone)
+
+
+def compare(op: ComparisonOp, column: TypedArray, value: BoundValue) -> Array:
+    """`column op value` for a value of the column's own type (see `coercion.Bound`)."""
+    if column.data_type in _FLOATS:
+        assert isinstance(value, float)
+        return _compare_floats(op, column.values, value)
+    scalar = pa.scalar(value, type=column.values.type)
+    return _KERNELS[op](column.values, scalar)
+
+
+_FLOATS = (PrimitiveType("float"), PrimitiveType("double"))
+_KERNELS: dict[ComparisonOp, Callable[[Array, Any], Array]] = {
+    "=": pc.equal,
+    "<>": pc.not_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}
+
+
+def _compare_floats(op: ComparisonOp, values: Array, value: float) -> Array:
+    values = values.cast(pa.float64())
+    is_nan = pc.is_nan(values)
+    if value != value:  # NaN: equal to itself, greater than all else
+        constant = {"<=": True, ">": False}.get(op)
+        if constant is not None:
+            return _where_valid(values, constant)
+        return is_nan if op in ("=", ">=") else pc.invert(is_nan)
+    answer = _KERNELS[op](values, pa.scalar(value, pa.float64()))
+    return pc.or_kleene(answer, is_nan) if op in (">", ">=") else answer
+
+
+def _where_valid(values: Array, constant: bool) -> Array:
+    return pc.if_else(pc.is_valid(values), constant, pa.scalar(None, pa.bool_()))
+
+
+def _evaluate(predicate: Predicate, lookup: Lookup, zone: dt.tzinfo) -> Array | None:
+    """An array, or a scalar that holds for all rows."""
+    if isinstance(predicate, BooleanLiteral):
+        return pa.scalar(predicate.value, pa.bool_())
+    if isinstance(predicate, (And, Or)):
+        merge = pc.and_kleene if isinstance(predicate, And) else pc.or_kleene
+        answers = [_evaluate(part, lookup, zone) for part in predicate.parts]
+        return None if any(item is None for item in answers) else reduce(merge, answers)
+    if isinstance(predicate, (Not, IsTrue)):
+        answer = _evaluate(predicate.child, lookup, zone)
+        if answer is None:
+            return None
+        return pc.invert(answer) if isinstance(predicate, Not) else _fill(answer, False)
+    return evaluate_leaf(predicate, lookup, zone)
+
+
+def _fill(answer: Array, value: bool) -> Array:
+    if isinstance(answer, pa.Scalar):
+        return pa.scalar(answer.as_py() if answer.is_valid else value, pa.bool_())
+    return pc.fill_null(answer, value)
+
+
+def _comparison(leaf: Predicate, lookup: Lookup, zone: dt.tzinfo) -> Array | None:
+    assert isinstance(leaf, Comparison)
+    column = lookup(leaf.left)
+    if column is None:
+        return None
+    if isinstance(leaf.right, Column):
+        other = lookup(leaf.right)
+        return None if other is None else _compare_columns(leaf.op, column, other)
+    if leaf.right.value is None:
+        return pa.nulls(len(column.values), pa.bool_())
+    answer = bind(leaf.op, leaf.right, column.data_type, zone)
+    if isinstance(answer, bool):
+        return _where_valid(column.values, answer)
+    return None if answer is None else compare(answer.op, column, answer.value)
+
+
+def _compare_columns(op: ComparisonOp, left: TypedArray, right: TypedArray) -> Array | None:
+    if left.data_type != right.data_type or not _is_comparable(left.data_type):
+        return None
+    if left.data_type not in _FLOATS:
+        return _KERNELS[op](left.values, right.values)
+    if op in (">", ">="):
+        return _compare_columns(FLIPPED[op], right, left)
+    left_nan, right_nan = pc.is_nan(left.values), pc.is_nan(right.values)
+    answer = _KERNELS[op](left.values, right.values)
+    if op in ("=", "<>"):
+        both = pc.and_kleene(left_nan, right_nan)
+        return pc.or_kleene(answer, both) if op == "=" else pc.and_kleene(answer, pc.invert(both))
+    below = right_nan if op == "<=" else pc.and_kleene(right_nan, pc.invert(left_nan))
+    return pc.or_kleene(answer, below)
+
+
+def _null_safe_equal(leaf: Predicate, lookup: Lookup, zone: dt.tzinfo) -> Array | None:
+    assert isinstance(leaf, NullSafeEqual)
+    column = lookup(leaf.left)
+    if column is None:
+        return None
+    if isinstance(leaf.right, Literal) and leaf.right.value is None:
+        return pc.is_null(column.values)
+    equal = _comparison(Comparison("=", leaf.left, leaf.right), lookup, zone)
+    if equal is None:
+        return None
+    if isinstance(leaf.right, Literal):
+        return pc.fill_null(equal, False)
+    other = lookup(leaf.right)
+    assert other is not None
+    both_null = pc.and_(pc.is_null(column.values), pc.is_null(other.values))
+    return pc.or_(pc.fill_null(equal, False), both_null)
+
+
+def _is_null(leaf: Predicate, lookup: Lookup, _zone: dt.tzinfo) -> Array | None:
+    assert isinstance(leaf, IsNull)
+    column = lookup(leaf.column)
+    return None if column is None else pc.is_null(column.values)
+
+
+def _in(leaf: Predicate, lookup: Lookup, zone: dt.tzinfo) -> Array | None:
+    assert isinstance(leaf, In)
+    column = lookup(leaf.column)
+    listed = tuple(value for value in leaf.values if value.value is not None)
+    values = None if column is None else bind_values(listed, column.data_type, zone)
+    if column is None or values is None:
+        return None
+    found = _is_in(column, values)
+    if len(listed) < len(leaf.values):
+        found = pc.if_else(found, True, pa.scalar(None, pa.bool_()))
+    return pc.if_else(pc.is_valid(column.values), found, pa.scalar(None, pa.bool_()))
+
+
+def _is_in(column: TypedArray, values: tuple[BoundValue, ...]) -> Array:
+    if not values:
+        return _where_valid(column.values, False)
+    if column.data_type not in _FLOATS:
+        value_set = pa.array(values, type=column.values.type)
+        return pc.is_in(column.values, value_set=value_set, skip_nulls=True)
+    # NaN and -0.0 need the comparison; adding 0.0 makes one zero of the two.
+    numbers = pc.add(column.values.cast(pa.float64()), 0.0)
+    listed = [value + 0.0 for value in values if isinstance(value, float) and value == value]
+    plain = pa.array(listed, pa.float64())
+    found = pc.is_in(numbers, value_set=plain, skip_nulls=True)
+    if len(plain) < len(values):
+        found = pc.or_(found, pc.fill_null(pc.is_nan(numbers), False))
+    return found
+
+
+def _starts_with(leaf: Predicate, lookup: Lookup, _zone: dt.tzinfo) -> Array | None:
+    assert isinstance(leaf, StartsWith)
+    column = lookup(leaf.column)
+    if column is None or column.data_type != PrimitiveType("string"):
+        return None
+    return pc.starts_with(column.values, pattern=leaf.prefix)
+
+
+def _like(leaf: Predicate, lookup: Lookup, _zone: dt.tzinfo) -> Array | None:
+    assert isinstance(leaf, Like)
+    column = lookup(leaf.column)
+    if column is None or column.data_type != PrimitiveType("string"):
+        return None
+    return pc.match_substring_regex(column.values, pattern=_like_regex(leaf.parts))
+
+
+def _like_regex(parts: tuple[tuple[bool, str], ...]) -> str:
+    wildcards = {"%": ".*", "_": "."}
+    body = "".join(wildcards[text] if wild else re.escape(text) for wild, text in parts)
+    return rf"(?s)\A{body}\z"
+
+
+_LEAVES: dict[type[Predicate], Callable[[Predicate, Lookup, dt.tzinfo], Array | None]] = {
+    Comparison: _comparison,
+    NullSafeEqual: _null_safe_equal,
+    IsNull: _is_null,
+    In: _in,
+    StartsWith: _starts_with,
+    Like: _like,
+}
+
+
+def _is_comparable(data_type: DataType) -> bool:
+    return isinstance(data_type, (PrimitiveType, DecimalType))
+
+
+def _table_lookup(table: pa.Table) -> Lookup:
+    def lookup(column: Column) -> TypedArray | None:
+        values = _top_level(table, column.path[0])
+        for name in column.path[1:]:
+            values = None if values is None else _child(values, name)
+        return None if values is None else _typed(values)
+
+    return lookup
+
+
+def _top_level(table: pa.Table, name: str) -> Array | None:
+    index = _find(table.schema.names, name)
+    return None if index is None else table.column(index)
+
+
+def _child(values: Array, name: str) -> Array | None:
+    if not pa.types.is_struct(values.type):
+        return None
+    names = [values.type.field(i).name for i in range(values.type.num_fields)]
+    index = _find(names, name)
+    return None if index is None else pc.struct_field(values, [index])
+
+
+def _find(names: list[str], name: str) -> int | None:
+    """An exact match first, then one in another case; an ambiguous name is not found."""
+    for candidates in (
+        [i for i, item in enumerate(names) if item == name],
+        [i for i, item in enumerate(names) if item.lower() == name.lower()],
+    ):
+        if candidates:
+            return candidates[0] if len(candidates) == 1 else None
+    return None
+
+
+_ARROW_NAMES = {
+    pa.int8(): "byte",
+    pa.int16(): "short",
+    pa.int32(): "integer",
+    pa.int64(): "long",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.bool_(): "boolean",
+    pa.string(): "string",
+    pa.large_string(): "string",
+    pa.binary(): "binary",
+    pa.large_binary(): "binary",
+    pa.date32(): "date",
+}
+
+
+def _typed(values: Array) -> TypedArray:
+    """The column with its Delta type; one unknown here passes for a struct: only IS NULL fits."""
+    arrow_type = values.type
+    if pa.types.is_dictionary(arrow_type):
+        return _typed(values.cast(arrow_type.value_type))
+    if arrow_type in _ARROW_NAMES:
+        return TypedArray(values, PrimitiveType(_ARROW_NAMES[arrow_type]))
+    if pa.types.is_decimal(arrow_type) and arrow_type.precision <= 38 and arrow_type.scale >= 0:
+        wide = pa.decimal128(arrow_type.precision, arrow_type.scale)
+        return TypedArray(values.cast(wide), DecimalType(arrow_type.precision, arrow_type.scale))
+    if pa.types.is_timestamp(arrow_type) and arrow_type.unit != "ns":
+        name = "timestamp_ntz" if arrow_type.tz is None else "timestamp"
+        plain = pa.timestamp("us", tz=None if arrow_type.tz is None else "UTC")
+        return TypedArray(values.cast(plain), PrimitiveType(name))
+    if str(arrow_type) == "string_view":
+        return TypedArray(values.cast(pa.large_string()), PrimitiveType("string"))
+    return TypedArray(values, StructType())

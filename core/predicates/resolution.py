@@ -1,0 +1,152 @@
+"""From the names in a predicate to the columns of a schema (spec 10.1, 10.8)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from optimist.core.errors import UsageError
+from optimist.core.predicates.text import quote_path
+from optimist.core.predicates.tree import (
+    And,
+    Column,
+    Comparison,
+    In,
+    IsNull,
+    IsTrue,
+    Like,
+    Not,
+    NullSafeEqual,
+    Operand,
+    Or,
+    Predicate,
+    StartsWith,
+)
+from optimist.core.schema import DataType, StructField, StructType
+
+__all__ = [
+    "ResolvedColumn",
+    "SplitPredicate",
+    "ensure_columns",
+    "resolve_column",
+    "split_conjuncts",
+]
+
+_COLLATIONS = "__COLLATIONS"
+_CHAR_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedColumn:
+    """A column that a predicate names, as the schema has it.
+
+    Attributes:
+        path: The logical names, in the schema's spelling. physical_path: The names in statistics,
+            partition values and data files. data_type: Its type. has_plain_order: Whether values
+            compare byte by byte: false for text with a collation, and for `char(n)`, where Spark
+            pads what it compares with.
+    """
+
+    path: tuple[str, ...]
+    physical_path: tuple[str, ...]
+    data_type: DataType
+    has_plain_order: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SplitPredicate:
+    """A conjunction, cut in two (spec 1.3). Empty parts are TRUE.
+
+    Attributes:
+        partition: The conjuncts that name partition columns only.
+        data: All others, also those that mix both kinds or name no column.
+    """
+
+    partition: tuple[Predicate, ...] = ()
+    data: tuple[Predicate, ...] = ()
+
+
+def split_conjuncts(predicate: Predicate, partition_columns: Sequence[str]) -> SplitPredicate:
+    """Cut a predicate by the partition columns' logical names, in any case (spec 1.3, 9.4)."""
+    known = {name.lower() for name in partition_columns}
+    partition: list[Predicate] = []
+    data: list[Predicate] = []
+    for conjunct in predicate.conjuncts():
+        columns = conjunct.columns()
+        is_partition = bool(columns) and all(
+            len(path) == 1 and path[0].lower() in known for path in columns
+        )
+        (partition if is_partition else data).append(conjunct)
+    return SplitPredicate(tuple(partition), tuple(data))
+
+
+def resolve_column(path: tuple[str, ...], schema: StructType) -> ResolvedColumn | None:
+    """The column or struct field that a path means, or None.
+
+    A first name that is no column is taken for the alias of the table and passed over, so `t.id`
+    finds `id`.
+    """
+    found = _descend(path, schema)
+    if found is None and len(path) > 1 and schema.find(path[0]) is None:
+        found = _descend(path[1:], schema)
+    return found
+
+
+def ensure_columns(predicate: Predicate, schema: StructType) -> Predicate:
+    """The same predicate with its columns in the schema's spelling and without aliases.
+
+    Raises:
+        UsageError: It names a column that the table does not have (kind `DELTA_COLUMN_NOT_FOUND`,
+            fields `column` and `candidates`).
+    """
+    for path in sorted(predicate.columns()):
+        if resolve_column(path, schema) is None:
+            raise UsageError(
+                f"The predicate {str(predicate)!r} names the column {quote_path(path)}, which the "
+                f"table does not have. Its columns are: {', '.join(schema.names)}.",
+                kind="DELTA_COLUMN_NOT_FOUND",
+                column=quote_path(path),
+                candidates=schema.names,
+            )
+    return _rewrite(predicate, lambda column: _respelled(column, schema))
+
+
+def _descend(path: tuple[str, ...], schema: StructType) -> ResolvedColumn | None:
+    fields: list[StructField] = []
+    level: DataType = schema
+    for name in path:
+        field = level.find(name) if isinstance(level, StructType) else None
+        if field is None:
+            return None
+        fields.append(field)
+        level = field.data_type
+    return ResolvedColumn(
+        tuple(field.name for field in fields),
+        tuple(field.physical_name for field in fields),
+        level,
+        not any(_is_specially_ordered(field) for field in fields),
+    )
+
+
+def _is_specially_ordered(field: StructField) -> bool:
+    char_type = str(field.metadata.get(_CHAR_TYPE, ""))
+    return bool(field.metadata.get(_COLLATIONS)) or char_type.startswith("char")
+
+
+def _respelled(column: Column, schema: StructType) -> Column:
+    resolved = resolve_column(column.path, schema)
+    return column if resolved is None else Column(resolved.path)
+
+
+def _rewrite(predicate: Predicate, respell: Callable[[Column], Column]) -> Predicate:
+    if isinstance(predicate, (And, Or)):
+        return replace(predicate, parts=tuple(_rewrite(part, respell) for part in predicate.parts))
+    if isinstance(predicate, (Not, IsTrue)):
+        return replace(predicate, child=_rewrite(predicate.child, respell))
+    if isinstance(predicate, (Comparison, NullSafeEqual)):
+        right: Operand = predicate.right
+        right = respell(right) if isinstance(right, Column) else right
+        return replace(predicate, left=respell(predicate.left), right=right)
+    if isinstance(predicate, (IsNull, In, StartsWith, Like)):
+        return replace(predicate, column=respell(predicate.column))
+    return predicate

@@ -1,0 +1,108 @@
+"""Names, constants and patterns as the SQL text that Spark reads."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from decimal import Decimal
+from functools import lru_cache
+
+from sqlglot import TokenType
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import TokenError
+
+__all__ = [
+    "like_parts",
+    "like_pattern",
+    "quote_identifier",
+    "quote_literal",
+    "quote_path",
+]
+
+_ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0"}
+
+
+def quote_path(path: tuple[str, ...]) -> str:
+    """A column's path, with back-ticks only where they are needed."""
+    return ".".join(quote_identifier(name) for name in path)
+
+
+@lru_cache(maxsize=4096)
+def quote_identifier(name: str) -> str:
+    """One name, in back-ticks unless the tokenizer takes it for a plain name as it stands."""
+    if name.isascii() and name.isidentifier() and _is_plain(name):
+        return name
+    return "`" + name.replace("`", "``") + "`"
+
+
+def quote_literal(value: object, kind: str) -> str:
+    """A constant as SQL."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, bytes):
+        return f"X'{value.hex().upper()}'"
+    if isinstance(value, str):
+        return "'" + "".join(_ESCAPES.get(char, char) for char in value) + "'"
+    if isinstance(value, dt.datetime):
+        return f"{kind.upper()} '{_timestamp_text(value)}'"
+    if isinstance(value, dt.date):
+        return f"DATE '{value.isoformat()}'"
+    return _number(value, kind)
+
+
+def like_parts(pattern: str, escape: str = "\\") -> tuple[tuple[bool, str], ...] | None:
+    """A LIKE pattern cut into literal pieces and wildcards; None if its escapes are illegal."""
+    parts: list[tuple[bool, str]] = []
+    chars = iter(pattern)
+    for char in chars:
+        if char == escape:
+            escaped = next(chars, None)
+            if escaped not in ("%", "_", escape):
+                return None
+            _append(parts, False, escaped or "")
+        else:
+            _append(parts, char in "%_", char)
+    return tuple(parts)
+
+
+def like_pattern(parts: tuple[tuple[bool, str], ...]) -> str:
+    """The pattern whose parts these are, with a backslash as the escape."""
+    return "".join(text if wild else _escape_like(text) for wild, text in parts)
+
+
+def _append(parts: list[tuple[bool, str]], wild: bool, text: str) -> None:
+    if not wild and parts and not parts[-1][0]:
+        text = parts.pop()[1] + text
+    parts.append((wild, text))
+
+
+def _escape_like(text: str) -> str:
+    return "".join("\\" + char if char in "%_\\" else char for char in text)
+
+
+def _is_plain(name: str) -> bool:
+    try:
+        tokens = Spark().tokenize(name)
+    except TokenError:
+        return False
+    return len(tokens) == 1 and tokens[0].token_type == TokenType.VAR
+
+
+def _number(value: object, kind: str) -> str:
+    if isinstance(value, Decimal):
+        return f"{value:f}BD"
+    if isinstance(value, float):
+        suffix, name = ("F", "FLOAT") if kind == "float" else ("D", "DOUBLE")
+        if math.isnan(value) or math.isinf(value):
+            text = "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+            return f"CAST('{text}' AS {name})"
+        return f"{value!r}{suffix}"
+    return str(value)
+
+
+def _timestamp_text(value: dt.datetime) -> str:
+    if value.tzinfo is None:
+        return value.isoformat(sep=" ")
+    return value.astimezone(dt.timezone.utc).replace(tzinfo=None).isoformat(sep=" ") + "Z"

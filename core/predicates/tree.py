@@ -1,0 +1,372 @@
+"""Predicates as frozen trees: what a read depends on, and what prunes files (spec 1.3, 9.4, 9.5).
+
+The nodes cover the comparisons whose meaning this engine knows exactly. All else (functions,
+arithmetic, subqueries) is an `Opaque` leaf: its columns are known, its value is not, and it never
+prunes. Comparisons follow SQL's three-valued logic with Spark's order of values: NaN equals NaN
+and is greater than every other number; -0.0 equals 0.0.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import ClassVar, TypeAlias
+from typing import Literal as OneOf
+
+from optimist.core.predicates.text import like_pattern, quote_literal, quote_path
+
+__all__ = [
+    "FLIPPED",
+    "INVERTED",
+    "And",
+    "BooleanLiteral",
+    "Column",
+    "Comparison",
+    "ComparisonOp",
+    "In",
+    "IsNull",
+    "IsTrue",
+    "Like",
+    "Literal",
+    "LiteralKind",
+    "Not",
+    "NullSafeEqual",
+    "Opaque",
+    "Operand",
+    "Or",
+    "Predicate",
+    "StartsWith",
+]
+
+ComparisonOp: TypeAlias = OneOf["=", "<>", "<", "<=", ">", ">="]
+LiteralKind: TypeAlias = OneOf[
+    "null",
+    "boolean",
+    "integer",
+    "decimal",
+    "float",
+    "double",
+    "string",
+    "binary",
+    "date",
+    "timestamp",
+    "timestamp_ntz",
+]
+ColumnPath: TypeAlias = tuple[str, ...]
+
+INVERTED: dict[ComparisonOp, ComparisonOp] = {
+    "=": "<>",
+    "<>": "=",
+    "<": ">=",
+    ">=": "<",
+    ">": "<=",
+    "<=": ">",
+}
+"""`NOT (a op b)` is `a INVERTED[op] b`, in three-valued logic too, because the order is total."""
+FLIPPED: dict[ComparisonOp, ComparisonOp] = {
+    "=": "=",
+    "<>": "<>",
+    "<": ">",
+    ">": "<",
+    "<=": ">=",
+    ">=": "<=",
+}
+"""`a op b` is `b FLIPPED[op] a`."""
+
+_NAN = math.nan
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column or a field of a struct, by its path of names as they were written."""
+
+    path: ColumnPath
+
+    def __str__(self) -> str:
+        return quote_path(self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A constant.
+
+    `value` is None, bool, int, Decimal, float, str, bytes, date or datetime, as `kind` says. A
+    `timestamp` without zone means the session's zone; with one it is an instant.
+    """
+
+    value: bool | int | Decimal | float | str | bytes | dt.date | dt.datetime | None
+    kind: LiteralKind
+
+    def __post_init__(self) -> None:
+        # One NaN object, so that equal trees compare equal.
+        if isinstance(self.value, float) and math.isnan(self.value):
+            object.__setattr__(self, "value", _NAN)
+
+    def __str__(self) -> str:
+        return quote_literal(self.value, self.kind)
+
+
+Operand: TypeAlias = Column | Literal
+
+
+class Predicate:
+    """A condition on rows; the base of all nodes. Values are frozen and may be shared.
+
+    Build one with `Predicate.parse("month = 1 AND delay > 60")` or with `col("month") == 1`;
+    combine with `&`, `|` and `~`. `str(predicate)` is SQL that parses back to an equal tree.
+    """
+
+    __slots__ = ()
+
+    TRUE: ClassVar[Predicate]
+    """Matches every row."""
+    FALSE: ClassVar[Predicate]
+    """Matches no row."""
+    parse: ClassVar[Callable[[str], Predicate]]
+    """Parse SQL text; see `optimist.core.predicates.parsing.parse_predicate`, which is put here."""
+
+    def __and__(self, other: Predicate) -> Predicate:
+        return And((*_parts(self, And), *_parts(other, And)))
+
+    def __or__(self, other: Predicate) -> Predicate:
+        return Or((*_parts(self, Or), *_parts(other, Or)))
+
+    def __invert__(self) -> Predicate:
+        return Not(self)
+
+    def children(self) -> tuple[Predicate, ...]:
+        """The predicates directly below this one."""
+        return ()
+
+    def own_columns(self) -> frozenset[ColumnPath]:
+        """The columns that this node itself names, not those of its children."""
+        return frozenset()
+
+    def columns(self) -> frozenset[ColumnPath]:
+        """The paths of all columns the predicate names, as they were written."""
+        return frozenset(path for node in self.walk() for path in node.own_columns())
+
+    def walk(self) -> Iterator[Predicate]:
+        """This node and all below it."""
+        pending: list[Predicate] = [self]
+        while pending:
+            node = pending.pop()
+            yield node
+            pending.extend(node.children())
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether every part is understood."""
+        return not any(isinstance(node, Opaque) for node in self.walk())
+
+    @property
+    def is_deterministic(self) -> bool:
+        """Whether equal rows always get equal answers; unknown functions count as not."""
+        return all(node.deterministic for node in self.walk() if isinstance(node, Opaque))
+
+    def conjuncts(self) -> tuple[Predicate, ...]:
+        """The predicates whose conjunction this is; none for TRUE."""
+        if self == Predicate.TRUE:
+            return ()
+        return self.children() if isinstance(self, And) else (self,)
+
+
+def _parts(predicate: Predicate, connective: type[And] | type[Or]) -> tuple[Predicate, ...]:
+    return predicate.children() if isinstance(predicate, connective) else (predicate,)
+
+
+def _operand_columns(*operands: Operand) -> frozenset[ColumnPath]:
+    return frozenset(operand.path for operand in operands if isinstance(operand, Column))
+
+
+@dataclass(frozen=True, slots=True)
+class BooleanLiteral(Predicate):
+    """TRUE, FALSE, or NULL (None)."""
+
+    value: bool | None
+
+    def __str__(self) -> str:
+        return "NULL" if self.value is None else str(self.value).upper()
+
+
+Predicate.TRUE = BooleanLiteral(True)
+Predicate.FALSE = BooleanLiteral(False)
+
+
+@dataclass(frozen=True, slots=True)
+class And(Predicate):
+    """All of them; make it with `&`, which keeps it flat."""
+
+    parts: tuple[Predicate, ...]
+
+    def children(self) -> tuple[Predicate, ...]:
+        """See `Predicate.children`."""
+        return self.parts
+
+    def __str__(self) -> str:
+        return " AND ".join(_in_parentheses(part, And, Or) for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Or(Predicate):
+    """At least one of them; make it with `|`, which keeps it flat."""
+
+    parts: tuple[Predicate, ...]
+
+    def children(self) -> tuple[Predicate, ...]:
+        """See `Predicate.children`."""
+        return self.parts
+
+    def __str__(self) -> str:
+        return " OR ".join(_in_parentheses(part, And, Or) for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Not(Predicate):
+    """The opposite; null stays null."""
+
+    child: Predicate
+
+    def children(self) -> tuple[Predicate, ...]:
+        """See `Predicate.children`."""
+        return (self.child,)
+
+    def __str__(self) -> str:
+        return f"NOT ({self.child})"
+
+
+@dataclass(frozen=True, slots=True)
+class IsTrue(Predicate):
+    """`child <=> TRUE`: false where the child is null."""
+
+    child: Predicate
+
+    def children(self) -> tuple[Predicate, ...]:
+        """See `Predicate.children`."""
+        return (self.child,)
+
+    def __str__(self) -> str:
+        return f"({self.child}) IS TRUE"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison(Predicate):
+    """`left op right`; a literal stands on the right."""
+
+    op: ComparisonOp
+    left: Column
+    right: Operand
+
+    def own_columns(self) -> frozenset[ColumnPath]:
+        """See `Predicate.own_columns`."""
+        return _operand_columns(self.left, self.right)
+
+    def __str__(self) -> str:
+        return f"{self.left} {self.op} {self.right}"
+
+
+@dataclass(frozen=True, slots=True)
+class NullSafeEqual(Predicate):
+    """`left <=> right`: never null, and null equals null."""
+
+    left: Column
+    right: Operand
+
+    def own_columns(self) -> frozenset[ColumnPath]:
+        """See `Predicate.own_columns`."""
+        return _operand_columns(self.left, self.right)
+
+    def __str__(self) -> str:
+        return f"{self.left} <=> {self.right}"
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull(Predicate):
+    """`column IS NULL`."""
+
+    column: Column
+
+    def own_columns(self) -> frozenset[ColumnPath]:
+        """See `Predicate.own_columns`."""
+        return _operand_columns(self.column)
+
+    def __str__(self) -> str:
+        return f"{self.column} IS NULL"
+
+
+@dataclass(frozen=True, slots=True)
+class In(Predicate):
+    """`column IN (values)`; at least one value, nulls among them allowed."""
+
+    column: Column
+    values: tuple[Literal, ...]
+
+    def own_columns(self) -> frozenset[ColumnPath]:
+        """See `Predicate.own_columns`."""
+        return _operand_columns(self.column)
+
+    def __str__(self) -> str:
+        return f"{self.column} IN ({', '.join(str(value) for value in self.values)})"
+
+
+@dataclass(frozen=True, slots=True)
+class StartsWith(Predicate):
+    """`startswith(column, prefix)`."""
+
+    column: Column
+    prefix: str
+
+    def own_columns(self) -> frozenset[ColumnPath]:
+        """See `Predicate.own_columns`."""
+        return _operand_columns(self.column)
+
+    def __str__(self) -> str:
+        return f"startswith({self.column}, {quote_literal(self.prefix, 'string')})"
+
+
+@dataclass(frozen=True, slots=True)
+class Like(Predicate):
+    """`column LIKE pattern`, cut up: literal text, and wildcards (`%` any run, `_` any one).
+
+    Attributes:
+        parts: Literal pieces as `(False, text)` and wildcards as `(True, "%")` or `(True, "_")`.
+    """
+
+    column: Column
+    parts: tuple[tuple[bool, str], ...]
+
+    def own_columns(self) -> frozenset[ColumnPath]:
+        """See `Predicate.own_columns`."""
+        return _operand_columns(self.column)
+
+    def __str__(self) -> str:
+        return f"{self.column} LIKE {quote_literal(like_pattern(self.parts), 'string')}"
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque(Predicate):
+    """A condition that is not understood: never prunes, and may hold for any row.
+
+    Attributes:
+        sql: Its text.
+        paths: The columns it names.
+        deterministic: Whether equal rows get equal answers.
+    """
+
+    sql: str
+    paths: frozenset[ColumnPath]
+    deterministic: bool
+
+    def own_columns(self) -> frozenset[ColumnPath]:
+        """See `Predicate.own_columns`."""
+        return self.paths
+
+    def __str__(self) -> str:
+        return f"({self.sql})"
+
+
+def _in_parentheses(predicate: Predicate, *kinds: type[Predicate]) -> str:
+    return f"({predicate})" if isinstance(predicate, kinds) else str(predicate)

@@ -1,0 +1,465 @@
+"""Table properties: the entries of `metaData.configuration` that start with `delta.` (spec 7.1).
+
+`TableProperties` is the table: one field per property, each with its full name, its default and its
+parser. What stands in a log is parsed leniently, because one odd value must not make a table
+unreadable; what a user sets goes through `normalize_configuration`, which is strict.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import Field, dataclass, field, fields
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Any
+
+from optimist.core.errors import ConfigError
+from optimist.core.options import parse_bool
+
+__all__ = [
+    "CONSTRAINT_PREFIX",
+    "FEATURE_PREFIX",
+    "PROPERTIES",
+    "UNKEPT_PROPERTIES",
+    "IsolationLevel",
+    "TableProperties",
+    "TableProperty",
+    "canonical_name",
+    "ensure_retention_compatible",
+    "normalize_configuration",
+    "parse_interval_ms",
+]
+
+CONSTRAINT_PREFIX = "delta.constraints."
+FEATURE_PREFIX = "delta.feature."
+_FREE_PREFIXES = (FEATURE_PREFIX, "delta.universalformat.config.")
+_DAY_MS = 24 * 60 * 60 * 1000
+_UNITS_US = {
+    "microsecond": 1,
+    "millisecond": 1_000,
+    "second": 1_000_000,
+    "minute": 60 * 1_000_000,
+    "hour": 3600 * 1_000_000,
+    "day": 24 * 3600 * 1_000_000,
+    "week": 7 * 24 * 3600 * 1_000_000,
+}
+_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+$")
+_INTERVAL_PART = re.compile(r"([+-]?\d+(?:\.\d+)?)\s+([a-z]+)(?:\s+|$)")
+
+
+class IsolationLevel(enum.Enum):
+    """How strictly concurrent commits are kept apart (spec 1.8). The values are the log's words."""
+
+    SERIALIZABLE = "Serializable"
+    WRITE_SERIALIZABLE = "WriteSerializable"
+    SNAPSHOT_ISOLATION = "SnapshotIsolation"
+
+    @classmethod
+    def parse(cls, text: str) -> IsolationLevel:
+        """The level of that name, whatever its case.
+
+        Raises:
+            ConfigError: There is no such level (kind `DELTA_INVALID_ISOLATION_LEVEL`).
+        """
+        for level in cls:
+            if level.value.lower() == text.strip().lower():
+                return level
+        names = ", ".join(level.value for level in cls)
+        raise ConfigError(
+            f"{text!r} is no isolation level; the table property delta.isolationLevel may be one "
+            f"of {names}. Nothing was written.",
+            kind="DELTA_INVALID_ISOLATION_LEVEL",
+            value=text,
+        )
+
+
+def parse_interval_ms(text: str) -> int:
+    """A SQL interval such as `interval 30 days` or `1 week 12 hours`, in milliseconds.
+
+    Raises:
+        ValueError: The text is no interval, is negative, or counts months or years, whose length
+            varies.
+    """
+    rest = text.strip().lower().removeprefix("interval ").replace("'", "").replace('"', "").strip()
+    if not rest:
+        raise ValueError("must be an interval such as 'interval 30 days'")
+    total_us = Decimal(0)
+    while rest:
+        match = _INTERVAL_PART.match(rest)
+        if match is None:
+            raise ValueError("must be an interval such as 'interval 30 days'")
+        unit = match.group(2).removesuffix("s")
+        if unit in ("month", "year"):
+            raise ValueError("months and years have no fixed length; use weeks, days or hours")
+        if unit not in _UNITS_US:
+            raise ValueError(f"{match.group(2)!r} is no unit of time")
+        total_us += Decimal(match.group(1)) * _UNITS_US[unit]
+        rest = rest[match.end() :]
+    if total_us < 0:
+        raise ValueError("must not be negative")
+    return int(total_us // 1000)
+
+
+def _whole_number(text: str) -> int:
+    if not _WHOLE_NUMBER.match(text.strip()):
+        raise ValueError("must be a whole number")
+    return int(text)
+
+
+def _at_least(minimum: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        value = _whole_number(text)
+        if value < minimum:
+            raise ValueError(f"must be a whole number not smaller than {minimum}")
+        return value
+
+    return parse
+
+
+def _between(low: int, high: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        value = _whole_number(text)
+        if not low <= value <= high:
+            raise ValueError(f"must be a whole number from {low} to {high}")
+        return value
+
+    return parse
+
+
+def _one_of(*allowed: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        folded = text.strip().lower()
+        if folded not in allowed:
+            raise ValueError(f"must be one of {', '.join(allowed)}")
+        return folded
+
+    return parse
+
+
+def _column_list(text: str) -> tuple[str, ...]:
+    """Names parted by commas; a comma between back-ticks belongs to the name."""
+    parts = re.findall(r"(?:`(?:[^`]|``)*`|[^,`])+", text)
+    return tuple(part.strip() for part in parts if part.strip())
+
+
+def _format_version(text: str) -> str:
+    if not re.fullmatch(r"1\.0\.0|2\.\d+\.\d+", text.strip()):
+        raise ValueError("must be 1.0.0 or 2.x.y")
+    return text.strip()
+
+
+@dataclass(frozen=True, slots=True)
+class TableProperty:
+    """One table property.
+
+    Attributes:
+        name: The full name in its canonical spelling.
+        default: The value, parsed, when the property is absent or does not parse.
+        parse: Turns the text into the value; raises `ValueError` with what is wanted.
+        user_settable: Whether users may set it; the engine keeps the others itself.
+        aliases: Older names, read when the property itself is absent.
+    """
+
+    name: str
+    default: Any
+    parse: Callable[[str], Any]
+    user_settable: bool = True
+    aliases: tuple[str, ...] = ()
+
+
+def _row(
+    name: str,
+    default: Any,
+    parse: Callable[[str], Any],
+    *,
+    settable: bool = True,
+    aliases: tuple[str, ...] = (),
+) -> Any:
+    row = TableProperty("delta." + name, default, parse, settable, aliases)
+    return field(default=default, metadata={"row": row})
+
+
+@dataclass(frozen=True, slots=True)
+class TableProperties:
+    """Every property of a table that this engine knows, typed; durations are in milliseconds."""
+
+    append_only: bool = _row("appendOnly", False, parse_bool)
+    auto_optimize: str | None = _row("autoOptimize", None, _one_of("true", "false"))
+    auto_compact: str | None = _row(
+        "autoOptimize.autoCompact", None, _one_of("true", "false", "auto")
+    )
+    optimize_write: str | None = _row("autoOptimize.optimizeWrite", None, _one_of("true", "false"))
+    checkpoint_interval: int = _row("checkpointInterval", 10, _at_least(1))
+    checkpoint_policy: str = _row("checkpointPolicy", "classic", _one_of("classic", "v2"))
+    checkpoint_retention_ms: int = _row(
+        "checkpointRetentionDuration", 2 * _DAY_MS, parse_interval_ms
+    )
+    sample_retention_ms: int = _row("sampleRetentionDuration", 7 * _DAY_MS, parse_interval_ms)
+    checkpoint_write_stats_as_json: bool = _row("checkpoint.writeStatsAsJson", True, parse_bool)
+    checkpoint_write_stats_as_struct: bool = _row("checkpoint.writeStatsAsStruct", True, parse_bool)
+    column_mapping_mode: str = _row("columnMapping.mode", "none", _one_of("none", "name", "id"))
+    max_column_id: int = _row("columnMapping.maxColumnId", 0, _at_least(0), settable=False)
+    symlink_format_manifest_enabled: bool = _row(
+        "compatibility.symlinkFormatManifest.enabled", False, parse_bool
+    )
+    data_skipping_num_indexed_cols: int = _row("dataSkippingNumIndexedCols", 32, _at_least(-1))
+    data_skipping_stats_columns: tuple[str, ...] | None = _row(
+        "dataSkippingStatsColumns", None, _column_list
+    )
+    data_skipping_string_prefix_length: int | None = _row(
+        "dataSkippingStringPrefixLength", None, _at_least(1)
+    )
+    deleted_file_retention_ms: int = _row(
+        "deletedFileRetentionDuration", 7 * _DAY_MS, parse_interval_ms
+    )
+    enable_change_data_feed: bool = _row(
+        "enableChangeDataFeed", False, parse_bool, aliases=("delta.enableChangeDataCapture",)
+    )
+    enable_deletion_vectors: bool = _row("enableDeletionVectors", False, parse_bool)
+    enable_expired_log_cleanup: bool = _row("enableExpiredLogCleanup", True, parse_bool)
+    enable_full_retention_rollback: bool = _row("enableFullRetentionRollback", True, parse_bool)
+    enable_iceberg_compat_v1: bool = _row("enableIcebergCompatV1", False, parse_bool)
+    enable_iceberg_compat_v2: bool = _row("enableIcebergCompatV2", False, parse_bool)
+    enable_iceberg_compat_v3: bool = _row("enableIcebergCompatV3", False, parse_bool)
+    enable_in_commit_timestamps: bool = _row("enableInCommitTimestamps", False, parse_bool)
+    in_commit_timestamp_enablement_version: int | None = _row(
+        "inCommitTimestampEnablementVersion", None, _at_least(0), settable=False
+    )
+    in_commit_timestamp_enablement_timestamp: int | None = _row(
+        "inCommitTimestampEnablementTimestamp", None, _whole_number, settable=False
+    )
+    enable_row_tracking: bool = _row("enableRowTracking", False, parse_bool)
+    row_tracking_suspended: bool = _row("rowTrackingSuspended", False, parse_bool)
+    materialized_row_id_column: str | None = _row(
+        "rowTracking.materializedRowIdColumnName", None, str, settable=False
+    )
+    materialized_row_commit_version_column: str | None = _row(
+        "rowTracking.materializedRowCommitVersionColumnName", None, str, settable=False
+    )
+    enable_type_widening: bool = _row("enableTypeWidening", False, parse_bool)
+    enable_variant_shredding: bool = _row("enableVariantShredding", False, parse_bool)
+    ignore_protocol_defaults: bool = _row("ignoreProtocolDefaults", False, parse_bool)
+    isolation_level_text: str = _row("isolationLevel", IsolationLevel.SERIALIZABLE.value, str)
+    log_retention_ms: int = _row("logRetentionDuration", 30 * _DAY_MS, parse_interval_ms)
+    truncate_history_retention_ms: int = _row(
+        "dropFeatureTruncateHistory.retentionDuration", _DAY_MS, parse_interval_ms
+    )
+    min_reader_version: int | None = _row("minReaderVersion", None, _between(1, 3))
+    min_writer_version: int | None = _row("minWriterVersion", None, _between(1, 7))
+    parquet_compression_codec: str | None = _row("parquet.compression.codec", None, str)
+    parquet_format_version: str = _row("parquet.format.version", "1.0.0", _format_version)
+    randomize_file_prefixes: bool = _row("randomizeFilePrefixes", False, parse_bool)
+    random_prefix_length: int = _row("randomPrefixLength", 2, _at_least(1))
+    require_checkpoint_protection_before_version: int = _row(
+        "requireCheckpointProtectionBeforeVersion", 0, _at_least(0), settable=False
+    )
+    set_transaction_retention_ms: int | None = _row(
+        "setTransactionRetentionDuration", None, parse_interval_ms
+    )
+    universal_format_enabled_formats: tuple[str, ...] | None = _row(
+        "universalFormat.enabledFormats", None, _column_list
+    )
+    constraints: Mapping[str, str] = field(default_factory=dict)
+    """CHECK constraints: name in lower case to SQL text (`delta.constraints.*`)."""
+    unparsed: Mapping[str, str] = field(default_factory=dict)
+    """Properties in the log whose value does not parse: their default is in force instead."""
+
+    @property
+    def isolation_level(self) -> IsolationLevel:
+        """The table's isolation level; asked for by commits, not needed for reading.
+
+        Raises:
+            ConfigError: The log holds a value that is no level (kind
+                `DELTA_INVALID_ISOLATION_LEVEL`).
+        """
+        return IsolationLevel.parse(self.isolation_level_text)
+
+    @classmethod
+    def from_configuration(cls, configuration: Mapping[str, str]) -> TableProperties:
+        """Parse what stands in a log; never raises (see `unparsed` and `isolation_level`)."""
+        values: dict[str, Any] = {}
+        unparsed: dict[str, str] = {}
+        for item in _ROW_FIELDS:
+            row: TableProperty = item.metadata["row"]
+            name = next((key for key in (row.name, *row.aliases) if key in configuration), None)
+            if name is None:
+                continue
+            try:
+                values[item.name] = row.parse(configuration[name])
+            except (ValueError, TypeError, AttributeError):
+                unparsed[name] = configuration[name]
+        constraints = {
+            key[len(CONSTRAINT_PREFIX) :].lower(): text
+            for key, text in configuration.items()
+            if key.startswith(CONSTRAINT_PREFIX)
+        }
+        return cls(
+            **values,
+            constraints=constraints,
+            unparsed=unparsed,
+        )
+
+
+_ROW_FIELDS: tuple[Field[Any], ...] = tuple(
+    item for item in fields(TableProperties) if "row" in item.metadata
+)
+
+PROPERTIES: Mapping[str, TableProperty] = MappingProxyType(
+    {item.metadata["row"].name: item.metadata["row"] for item in _ROW_FIELDS}
+)
+"""The rows by full name in canonical spelling."""
+
+UNKEPT_PROPERTIES = frozenset(
+    {"delta.minReaderVersion", "delta.minWriterVersion", "delta.ignoreProtocolDefaults"}
+)
+"""Requests about the protocol: they act when they are given and never reach the log (spec 1.4)."""
+
+_CANONICAL: Mapping[str, str] = {
+    **{name.lower(): name for name in PROPERTIES},
+    **{alias.lower(): row.name for row in PROPERTIES.values() for alias in row.aliases},
+}
+_API_ISOLATION_LEVELS = (IsolationLevel.SERIALIZABLE, IsolationLevel.WRITE_SERIALIZABLE)
+
+
+def canonical_name(name: str) -> str:
+    """The canonical spelling of a property's name; an unknown name comes back as it is."""
+    return _CANONICAL.get(name.lower(), name)
+
+
+def normalize_configuration(
+    user: Mapping[str, str],
+    *,
+    allow_arbitrary: bool,
+    current: Mapping[str, str] | None = None,
+    enforce_retention: bool = True,
+) -> dict[str, str]:
+    """What a user sets, in canonical spelling and with every value checked (spec 7.1, 10.9).
+
+    Of the isolation levels users may set `Serializable` and `WriteSerializable`. Delta's own API
+    takes only the former; Databricks and delta-rs take both, and tables written there carry the
+    latter. `SnapshotIsolation` is refused: it would let two commits that contradict each other both
+    land.
+
+    Args:
+        user: The properties as given, keys in any case.
+        allow_arbitrary: Let unknown `delta.*` keys pass (option
+            `allowArbitraryProperties.enabled`).
+        current: The table's configuration, for checks that need two properties.
+        enforce_retention: Whether `deletedFileRetentionDuration` may not exceed
+            `logRetentionDuration`.
+
+    Raises:
+        ConfigError: An unknown property, a value that does not parse, or one that users may not
+            set.
+    """
+    result: dict[str, str] = {}
+    for key, value in user.items():
+        name = _checked_name(key, allow_arbitrary)
+        text = _checked_value(name, value)
+        if result.get(name, text) != text:
+            raise ConfigError(
+                f"The table property {name} is given twice, as {result[name]!r} and as {text!r}. "
+                "Keep one. Nothing was written.",
+                kind="OPTIMIST_CONTRADICTING_OPTIONS",
+                property=name,
+            )
+        result[name] = text
+    if enforce_retention:
+        ensure_retention_compatible(result, current or {})
+    return result
+
+
+def ensure_retention_compatible(changed: Mapping[str, str], current: Mapping[str, str]) -> None:
+    """Deleted files may not be kept longer than the log that names them.
+
+    Judged only when `changed` sets one of the two durations.
+
+    Raises:
+        ConfigError: They would be (kind `OPTIMIST_RETENTION_CONFLICT`).
+    """
+    if not {"delta.deletedFileRetentionDuration", "delta.logRetentionDuration"} & set(changed):
+        return
+    merged = TableProperties.from_configuration({**current, **changed})
+    if merged.deleted_file_retention_ms > merged.log_retention_ms:
+        raise ConfigError(
+            "delta.deletedFileRetentionDuration is longer than delta.logRetentionDuration "
+            f"({merged.deleted_file_retention_ms} ms against {merged.log_retention_ms} ms): the "
+            "log that names the deleted files would be gone before they are. Lengthen the latter "
+            "or shorten the former. Nothing was written.",
+            kind="OPTIMIST_RETENTION_CONFLICT",
+            deleted_file_retention_ms=merged.deleted_file_retention_ms,
+            log_retention_ms=merged.log_retention_ms,
+        )
+
+
+def _checked_name(key: str, allow_arbitrary: bool) -> str:
+    folded = key.lower()
+    if not folded.startswith("delta."):
+        return key
+    if folded.startswith(CONSTRAINT_PREFIX):
+        raise ConfigError(
+            f"{key} can't be set as a table property: add CHECK constraints with ALTER TABLE ... "
+            "ADD CONSTRAINT, which also checks the rows that are there. Nothing was written.",
+            kind="DELTA_ADD_CONSTRAINTS",
+            property=key,
+        )
+    for prefix in _FREE_PREFIXES:
+        if folded.startswith(prefix):
+            return prefix + key[len(prefix) :]
+    name = _CANONICAL.get(folded)
+    if name is None:
+        if allow_arbitrary:
+            return key
+        raise _unknown_property(key)
+    if not PROPERTIES[name].user_settable:
+        raise ConfigError(
+            f"The table property {name} is kept by the engine and can't be set. Leave it out. "
+            "Nothing was written.",
+            kind="DELTA_CANNOT_MODIFY_TABLE_PROPERTY",
+            property=name,
+        )
+    return name
+
+
+def _unknown_property(key: str) -> ConfigError:
+    return ConfigError(
+        f"Unknown table property {key}. Check its spelling, drop the prefix 'delta.' if it is "
+        "your own, or set spark.databricks.delta.allowArbitraryProperties.enabled to true. "
+        "Nothing was written.",
+        kind="DELTA_UNKNOWN_CONFIGURATION",
+        property=key,
+    )
+
+
+def _checked_value(name: str, value: str) -> str:
+    if name == "delta.isolationLevel":
+        return _settable_isolation_level(value)
+    row = PROPERTIES.get(name)
+    if row is None:
+        return value
+    try:
+        row.parse(value)
+    except (ValueError, TypeError, AttributeError) as error:
+        raise ConfigError(
+            f"The value {value!r} of the table property {name} does not fit: {error}. Nothing was "
+            "written.",
+            kind="OPTIMIST_INVALID_TABLE_PROPERTY",
+            property=name,
+            value=value,
+        ) from None
+    return value
+
+
+def _settable_isolation_level(value: str) -> str:
+    level = IsolationLevel.parse(value)
+    if level not in _API_ISOLATION_LEVELS:
+        names = " or ".join(item.value for item in _API_ISOLATION_LEVELS)
+        raise ConfigError(
+            f"delta.isolationLevel can't be set to {level.value}; set it to {names}. Nothing was "
+            "written.",
+            kind="DELTA_INVALID_ISOLATION_LEVEL",
+            value=value,
+        )
+    return level.value

@@ -1,0 +1,416 @@
+"""`Snapshot`: one version of a table, immutable (spec 1.1, 5.6)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from optimist.core.actions import (
+    Action,
+    CommitInfo,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    SetTransaction,
+)
+from optimist.core.clock import Clock, SystemClock
+from optimist.core.errors import SchemaError, TableError
+from optimist.core.log.checksum import (
+    VersionChecksum,
+    checksum_of_files,
+    derive_checksum,
+    read_checksum,
+)
+from optimist.core.log.commits import read_commit_info
+from optimist.core.log.names import commit_path, log_path_of
+from optimist.core.log.replay import LogState, TableState, replay, with_actions, with_commits
+from optimist.core.log.segment import LogSegment
+from optimist.core.logstore import FileStatus, LogStore
+from optimist.core.options import EngineOptions
+from optimist.core.predicates import (
+    FilePruner,
+    Predicate,
+    SplitPredicate,
+    ensure_columns,
+    split_conjuncts,
+)
+from optimist.core.properties import TableProperties
+from optimist.core.protocol import DEFAULT_PROTOCOL, ensure_features_listed, ensure_readable
+from optimist.core.schema import StructField, StructType, schema_from_json
+
+__all__ = ["Scan", "Snapshot"]
+
+_NO_METADATA = Metadata(id="", schema_string='{"type":"struct","fields":[]}')
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """The files of a snapshot that may hold rows matching a predicate.
+
+    Attributes:
+        files: One row per file, columns as in `Snapshot.files`.
+        predicate: The predicate with its columns in the schema's spelling; `Predicate.TRUE` for all
+            rows.
+        split: Its conjuncts, cut in those on partition columns, which decide exactly, and the
+            others.
+    """
+
+    files: pa.Table
+    predicate: Predicate
+    split: SplitPredicate
+
+
+class Snapshot:
+    """One version of a table. Threads may share it; nothing in it ever changes.
+
+    The small parts are there from the start; the files are read when they are first asked for. Get
+    one from `DeltaLog`, or from `load`, `absent`, `with_commit` and `updated_to`.
+
+    Attributes:
+        table_path: The table's directory.
+        log_path: Its `_delta_log`.
+        version: The version, -1 where there is no table.
+        segment: The files of the log that the version is made of; None where there is no table.
+        protocol: The table's protocol.
+        metadata: The table's metadata.
+        schema: The columns, partition columns included.
+        partition_columns: The logical names of the partition columns, in order.
+        properties: The table properties, parsed.
+    """
+
+    def __init__(
+        self,
+        table_path: str,
+        version: int,
+        segment: LogSegment | None,
+        *,
+        state: LogState,
+        context: _Context,
+        checksum: VersionChecksum | None = None,
+    ) -> None:
+        self.table_path = table_path
+        self.log_path = log_path_of(table_path)
+        self.version = version
+        self.segment = segment
+        self._state = state
+        self._context = context
+        self._checksum = checksum
+        self._has_checksum_file = False
+        self._timestamp_ms: int | None = None
+        self._tombstones: pa.Table | None = None
+        self._files: pa.Table | None = None
+        self._mutex = threading.RLock()
+        # The pruner keeps what it has parsed for the next scan; apart, so that scans hold up nobody
+        # else.
+        self._pruner: FilePruner | None = None
+        self._pruner_mutex = threading.Lock()
+        self.protocol: Protocol = state.table.protocol or DEFAULT_PROTOCOL
+        self.metadata: Metadata = state.table.metadata or _NO_METADATA
+        self.schema: StructType = schema_from_json(self.metadata.schema_string)
+        self.partition_columns: tuple[str, ...] = self.metadata.partition_columns
+        self.properties = TableProperties.from_configuration(self.metadata.configuration)
+        self.set_transactions: Mapping[str, SetTransaction] = self._unexpired_transactions()
+
+    def __repr__(self) -> str:
+        return f"Snapshot(table_path={self.table_path!r}, version={self.version})"
+
+    @classmethod
+    def load(
+        cls,
+        store: LogStore,
+        table_path: str,
+        segment: LogSegment,
+        *,
+        options: EngineOptions,
+        clock: Clock,
+    ) -> Snapshot:
+        """Read the version that the segment describes; its files only when they are asked for.
+
+        Raises:
+            TableError: A file of the log is damaged, or the state lacks protocol or metadata (kind
+                `DELTA_STATE_RECOVER_ERROR`).
+            ProtocolError: The table demands what this engine can't read, or uses features that its
+                protocol does not list.
+        """
+        state = replay(store, segment, max_retries=options.snapshot_loading_max_retries)
+        context = _Context(store, options, clock)
+        return cls._gated(table_path, segment, state, context)
+
+    @classmethod
+    def absent(
+        cls,
+        table_path: str,
+        *,
+        options: EngineOptions | None = None,
+        clock: Clock | None = None,
+    ) -> Snapshot:
+        """What stands for a table that does not exist: version -1, no files, an empty schema."""
+        context = _Context(None, options or EngineOptions(), clock or SystemClock())
+        return cls(table_path, -1, None, state=LogState.empty(), context=context)
+
+    def with_commit(self, version: int, actions: Iterable[Action], status: FileStatus) -> Snapshot:
+        """The next version, after a commit whose actions are known: nothing is read (spec 1.15).
+
+        The commit is in the table, so no gate is asked. The cost does not depend on the number of
+        files.
+        """
+        assert version == self.version + 1, f"{version} does not follow {self.version}"
+        actions = tuple(actions)
+        state = with_actions(self._state, actions)
+        checksum = None
+        if self._context.options.write_checksum_enabled:
+            previous = self.checksum
+            if previous is not None or version == 0:
+                checksum = derive_checksum(
+                    previous, actions, state=state.table, options=self._context.options
+                )
+        base = self.segment or LogSegment(self.log_path, -1, None, (), 0)
+        segment = base.with_commit(version, status)
+        return Snapshot(
+            self.table_path,
+            version,
+            segment,
+            state=state,
+            context=self._context,
+            checksum=checksum,
+        )
+
+    def updated_to(self, store: LogStore, segment: LogSegment) -> Snapshot:
+        """The version that a newer segment describes; reads only the commits since this one.
+
+        Where the segment does not continue this snapshot (the table was made anew, or its
+        checkpoint is newer than this version), everything is read as by `load`.
+
+        Raises:
+            TableError, ProtocolError: As `load`.
+        """
+        context = _Context(store, self._context.options, self._context.clock)
+        if not self._is_continued_by(segment):
+            return Snapshot.load(
+                store, self.table_path, segment, options=context.options, clock=context.clock
+            )
+        if segment.version == self.version:
+            return self
+        state = with_commits(self._state, store, segment.commits_after(self.version))
+        newer = Snapshot._gated(self.table_path, segment, state, context)
+        newer._has_checksum_file = self.checksum is not None
+        return newer
+
+    @property
+    def files(self) -> pa.Table:
+        """The live files, one row each, columns of `FILES_SCHEMA` (path as it stands in the log).
+
+        Raises:
+            TableError: The checkpoint is damaged and no older one serves.
+        """
+        with self._mutex:
+            if self._files is None:
+                self._files = self._state.files.table()
+            return self._files
+
+    @property
+    def tombstones(self) -> pa.Table:
+        """The removed files that are still kept (spec 5.6), columns of `TOMBSTONES_SCHEMA`.
+
+        Which are unexpired is decided by the clock at the first look.
+        """
+        with self._mutex:
+            if self._tombstones is None:
+                oldest_ms = self._context.clock.now_ms() - self.properties.deleted_file_retention_ms
+                table = self._state.tombstones.table()
+                removed_ms = pc.fill_null(table.column("deletionTimestamp"), 0)
+                self._tombstones = table.filter(pc.greater(removed_ms, oldest_ms))
+            return self._tombstones
+
+    @property
+    def num_files(self) -> int:
+        """How many live files there are."""
+        return int(self.files.num_rows)
+
+    @property
+    def size_in_bytes(self) -> int:
+        """The sizes of the live files, summed."""
+        return int(pc.sum(self.files.column("size"), min_count=0).as_py())
+
+    @property
+    def domain_metadata(self) -> Mapping[str, DomainMetadata]:
+        """The live metadata domains, by name."""
+        return MappingProxyType(dict(self._state.table.domain_metadata))
+
+    @property
+    def table_state(self) -> TableState:
+        """What the version says beside its files, expired application transactions included."""
+        return self._state.table
+
+    @property
+    def partition_schema(self) -> StructType:
+        """The partition columns as a schema.
+
+        Raises:
+            SchemaError: A partition column is not in the schema (kind
+                `DELTA_PARTITION_COLUMN_NOT_FOUND`).
+        """
+        return StructType(tuple(self._field(name) for name in self.partition_columns))
+
+    @property
+    def timestamp_ms(self) -> int:
+        """When the version was made: its in-commit timestamp, else its file's modification time.
+
+        0 where there is no table. Reads the commit at most once.
+
+        Raises:
+            TableError: In-commit timestamps are on, but the commit has none (kind
+                `DELTA_MISSING_COMMIT_INFO` or `DELTA_MISSING_COMMIT_TIMESTAMP`).
+        """
+        if self.segment is None:
+            return 0
+        if not self.properties.enable_in_commit_timestamps:
+            return self.segment.last_commit_timestamp_ms
+        with self._mutex:
+            if self._timestamp_ms is None:
+                self._timestamp_ms = self._in_commit_timestamp()
+            return self._timestamp_ms
+
+    @property
+    def checksum(self) -> VersionChecksum | None:
+        """The checksum of exactly this version, where it is known without looking at all files."""
+        with self._mutex:
+            if self._checksum is None:
+                self._checksum = self._known_checksum()
+            return self._checksum
+
+    def physical_name(self, column: str) -> str:
+        """The name of a column in data files, statistics and partition values (spec 10.8).
+
+        Raises:
+            SchemaError: There is no such column (kind `DELTA_COLUMN_NOT_FOUND`).
+        """
+        return self._field(column).physical_name
+
+    def scan(self, predicate: str | Predicate | None = None) -> Scan:
+        """The files that may hold matching rows; all of them without a predicate.
+
+        Conjuncts on partition columns decide exactly; statistics only leave out files that can't
+        match.
+
+        Raises:
+            UsageError: The predicate does not parse or names an unknown column.
+        """
+        if predicate is None:
+            return Scan(self.files, Predicate.TRUE, SplitPredicate())
+        parsed = Predicate.parse(predicate) if isinstance(predicate, str) else predicate
+        resolved = ensure_columns(parsed, self.schema)
+        split = split_conjuncts(resolved, self.partition_columns)
+        use_statistics = self._context.options.stats_skipping
+        with self._pruner_mutex:
+            if self._pruner is None:
+                self._pruner = FilePruner(self.files, self.schema, self.partition_columns)
+            files = self._pruner.prune(resolved, use_statistics=use_statistics)
+        return Scan(files, resolved, split)
+
+    @classmethod
+    def _gated(
+        cls, table_path: str, segment: LogSegment, state: LogState, context: _Context
+    ) -> Snapshot:
+        protocol, metadata = state.table.protocol, state.table.metadata
+        if protocol is None or metadata is None:
+            missing = "protocol" if protocol is None else "metadata"
+            raise TableError(
+                f"Version {segment.version} of {table_path} has no {missing}: the log is damaged. "
+                "Restore its files from a backup, or read an older version.",
+                kind="DELTA_STATE_RECOVER_ERROR",
+                missing=missing,
+                version=segment.version,
+                path=table_path,
+            )
+        ensure_readable(protocol, metadata, table_path=table_path, version=segment.version)
+        ensure_features_listed(protocol, metadata)
+        return cls(table_path, segment.version, segment, state=state, context=context)
+
+    def _is_continued_by(self, segment: LogSegment) -> bool:
+        """Whether the segment is of the same table and needs nothing older than this version."""
+        mine = self.segment
+        if mine is None or segment.log_path != self.log_path:
+            return False
+        if not segment.checkpoint_version <= self.version <= segment.version:
+            return False
+        first = max(mine.checkpoint_version, segment.checkpoint_version)
+        theirs = segment.commits_after(first)
+        return all(
+            _is_same_file(one, other)
+            for one, other in zip(mine.commits_after(first), theirs, strict=False)
+        )
+
+    def _field(self, name: str) -> StructField:
+        field = self.schema.find(name)
+        if field is None:
+            raise SchemaError(
+                f"{self.table_path} has no column {name!r}. Its columns are: "
+                f"{', '.join(self.schema.names)}.",
+                kind="DELTA_COLUMN_NOT_FOUND",
+                column=name,
+            )
+        return field
+
+    def _unexpired_transactions(self) -> Mapping[str, SetTransaction]:
+        known = self._state.table.set_transactions
+        retention_ms = self.properties.set_transaction_retention_ms
+        if retention_ms is None:
+            return MappingProxyType(dict(known))
+        oldest_ms = self._context.clock.now_ms() - retention_ms
+        return MappingProxyType(
+            {
+                app_id: txn
+                for app_id, txn in known.items()
+                if txn.last_updated is not None and txn.last_updated > oldest_ms
+            }
+        )
+
+    def _known_checksum(self) -> VersionChecksum | None:
+        store, options = self._context.store, self._context.options
+        status = self.segment.checksum_file if self.segment else None
+        found = None
+        if store is not None and (status is not None or self._has_checksum_file):
+            found = read_checksum(store, self.log_path, self.version)
+        self._has_checksum_file = False
+        if found is None and self.version >= 0 and self._state.files.is_resolved:
+            found = checksum_of_files(self.files, state=self._state.table, options=options)
+        return found
+
+    def _in_commit_timestamp(self) -> int:
+        info: CommitInfo | None = self._state.table.commit_info
+        if info is None and self._context.store is not None:
+            path = commit_path(self.log_path, self.version)
+            info = read_commit_info(self._context.store, path)
+        if info is None or info.in_commit_timestamp is None:
+            part = "commitInfo" if info is None else "inCommitTimestamp"
+            raise TableError(
+                f"Version {self.version} of {self.table_path} has no {part}, though the table has "
+                "in-commit timestamps enabled: a writer that does not know the feature made it.",
+                kind="DELTA_MISSING_COMMIT_INFO"
+                if info is None
+                else "DELTA_MISSING_COMMIT_TIMESTAMP",
+                version=self.version,
+            )
+        return info.in_commit_timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class _Context:
+    """What a snapshot needs beside the log; no store where no table was ever read."""
+
+    store: LogStore | None
+    options: EngineOptions
+    clock: Clock
+
+
+def _is_same_file(one: FileStatus, other: FileStatus) -> bool:
+    # A commit of ours was never listed: its status has no size, and the clock's time.
+    if one.size_bytes == 0 or other.size_bytes == 0:
+        return one.name == other.name
+    return one == other

@@ -1,0 +1,294 @@
+"""A LogStore that fails where it is told to, stops where it is told to, and counts its calls.
+
+A plan is a list of `Fault` and `Pause`. Each waits for one call of one operation, if wanted for one
+file name, and strikes before the call, in the middle of it, or after it:
+
+| operation | before | during | after |
+|---|---|---|---|
+| `put_if_absent`, `put_overwrite` | nothing written | the first half is | all is, no answer |
+| `read_bytes`, `open_read` | nothing is read | the first half is given | no answer |
+| `list_from` | nothing is listed | the first half is given | all is given, then the error |
+| `delete`, `ensure_directory` | nothing is done | cannot be planned | done, no answer |
+
+A fault with an error raises it. One without makes `put_if_absent` answer `UNKNOWN`, makes the
+middle of a read pass for the whole, and has every other call raise `injected_error`.
+"""
+
+from __future__ import annotations
+
+import enum
+import io
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from optimist.core.errors import StorageError
+from optimist.core.logstore import FileStatus, LogStore, PutOutcome
+
+__all__ = ["OPERATIONS", "Fault", "FaultyLogStore", "Pause", "When", "injected_error"]
+
+OPERATIONS = (
+    "delete",
+    "ensure_directory",
+    "list_from",
+    "open_read",
+    "put_if_absent",
+    "put_overwrite",
+    "read_bytes",
+)
+"""What is counted and can be made to fail. `read` and `write` show up as what they call."""
+
+_WITHOUT_MIDDLE = ("delete", "ensure_directory")
+
+
+class When(enum.Enum):
+    """Where in a call something happens."""
+
+    BEFORE = "before"
+    DURING = "during"
+    AFTER = "after"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One planned failure.
+
+    Attributes:
+        operation: One of `OPERATIONS`.
+        when: Before, during or after the call.
+        error: What to raise, a `BaseException` to play the death of the process; see the module
+            for None.
+        name: Only calls for this file name count; empty for all.
+        on_call: The how-manieth of the calls that count, from 1, since the fault was planned.
+        times: How many calls in a row fail.
+    """
+
+    operation: str
+    when: When
+    error: BaseException | None = None
+    name: str = ""
+    on_call: int = 1
+    times: int = 1
+
+    def __post_init__(self) -> None:
+        _ensure_plannable(self.operation, self.when, allow_middle=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """One planned stop: the action is called with the path, in the calling thread.
+
+    An action that waits for an event holds the call there; one that writes through another store
+    makes an interleaving happen. Attributes as in `Fault`; `when` is before or after.
+    """
+
+    operation: str
+    when: When
+    action: Callable[[str], object]
+    name: str = ""
+    on_call: int = 1
+    times: int = 1
+
+    def __post_init__(self) -> None:
+        _ensure_plannable(self.operation, self.when, allow_middle=False)
+
+
+class FaultyLogStore(LogStore):
+    """Wraps any store; without a plan it only counts.
+
+    Args:
+        inner: The store that does the work.
+        plan: Faults and pauses; `plan` adds more.
+    """
+
+    def __init__(self, inner: LogStore, *plan: Fault | Pause) -> None:
+        super().__init__(inner.options)
+        self.inner = inner
+        self._lock = threading.Lock()
+        self._armed: list[_Armed] = []
+        self._calls: list[tuple[str, str]] = []
+        self.plan(*plan)
+
+    @property
+    def calls(self) -> tuple[tuple[str, str], ...]:
+        """Every call as (operation, path), in order."""
+        with self._lock:
+            return tuple(self._calls)
+
+    @property
+    def counts(self) -> Counter[str]:
+        """How often each operation was called: what would have been requests."""
+        return Counter(operation for operation, _ in self.calls)
+
+    @property
+    def pending(self) -> tuple[Fault | Pause, ...]:
+        """What was planned and has not struck as often as planned; a test ends with none."""
+        with self._lock:
+            return tuple(each.item for each in self._armed if each.is_pending)
+
+    def plan(self, *items: Fault | Pause) -> None:
+        """Add to the plan; calls are counted from now."""
+        with self._lock:
+            self._armed.extend(_Armed(item) for item in items)
+
+    def clear(self) -> None:
+        """Forget the plan and the calls."""
+        with self._lock:
+            self._armed.clear()
+            self._calls.clear()
+
+    def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
+        """See `LogStore.put_if_absent`."""
+        call = self._begin("put_if_absent", path)
+        if call.strikes(When.BEFORE):
+            return PutOutcome.UNKNOWN
+        if call.has_fault(When.DURING):
+            self.inner.put_if_absent(path, data[: len(data) // 2])
+            call.strikes(When.DURING)
+            return PutOutcome.UNKNOWN
+        outcome = self.inner.put_if_absent(path, data)
+        return PutOutcome.UNKNOWN if call.strikes(When.AFTER) else outcome
+
+    def put_overwrite(self, path: str, data: bytes) -> None:
+        """See `LogStore.put_overwrite`."""
+        call = self._begin("put_overwrite", path)
+        call.fail(When.BEFORE)
+        if call.has_fault(When.DURING):
+            self.inner.put_overwrite(path, data[: len(data) // 2])
+            call.fail(When.DURING)
+        self.inner.put_overwrite(path, data)
+        call.fail(When.AFTER)
+
+    def read_bytes(self, path: str) -> bytes:
+        """See `LogStore.read_bytes`."""
+        return self._read("read_bytes", path)
+
+    def open_read(self, path: str) -> BinaryIO:
+        """See `LogStore.open_read`."""
+        return io.BytesIO(self._read("open_read", path))
+
+    def list_from(self, path: str) -> Iterator[FileStatus]:
+        """See `LogStore.list_from`; taken at once, so that *after* is a moment."""
+        call = self._begin("list_from", path)
+        call.fail(When.BEFORE)
+        found = list(self.inner.list_from(path))
+        if call.has_fault(When.DURING):
+            return _then_fail(found[: len(found) // 2], call, When.DURING)
+        if call.has_fault(When.AFTER):
+            return _then_fail(found, call, When.AFTER)
+        call.fail(When.AFTER)
+        return iter(found)
+
+    def delete(self, path: str) -> None:
+        """See `LogStore.delete`."""
+        call = self._begin("delete", path)
+        call.fail(When.BEFORE)
+        self.inner.delete(path)
+        call.fail(When.AFTER)
+
+    def ensure_directory(self, path: str) -> None:
+        """See `LogStore.ensure_directory`."""
+        call = self._begin("ensure_directory", path)
+        call.fail(When.BEFORE)
+        self.inner.ensure_directory(path)
+        call.fail(When.AFTER)
+
+    def is_partial_write_visible(self, path: str) -> bool:
+        """The inner store's answer."""
+        return self.inner.is_partial_write_visible(path)
+
+    def resolve_path(self, path: str) -> str:
+        """The inner store's answer."""
+        return self.inner.resolve_path(path)
+
+    def describe(self) -> Mapping[str, str]:
+        """The inner store's answer, under this store's name."""
+        inner = self.inner.describe()
+        return {**inner, **super().describe(), "wraps": inner["store"]}
+
+    def _read(self, operation: str, path: str) -> bytes:
+        call = self._begin(operation, path)
+        call.fail(When.BEFORE)
+        data = self.inner.read_bytes(path)
+        if call.has_fault(When.DURING):
+            call.strikes(When.DURING)
+            return data[: len(data) // 2]
+        call.fail(When.AFTER)
+        return data
+
+    def _begin(self, operation: str, path: str) -> _Call:
+        name = path.rpartition("/")[2]
+        with self._lock:
+            self._calls.append((operation, path))
+            active = [each.item for each in self._armed if each.counts_and_strikes(operation, name)]
+        return _Call(path, tuple(active))
+
+
+def injected_error(path: str = "") -> StorageError:
+    """The error of a planned failure; it can be told by its kind, `OPTIMIST_INJECTED_FAULT`."""
+    return StorageError(
+        f"A failure of {path} that the test planned.",
+        kind="OPTIMIST_INJECTED_FAULT",
+        path=path,
+        retryable=False,
+    )
+
+
+class _Armed:
+    """A planned item and how many of its calls have come."""
+
+    __slots__ = ("item", "seen")
+
+    def __init__(self, item: Fault | Pause) -> None:
+        self.item = item
+        self.seen = 0
+
+    @property
+    def is_pending(self) -> bool:
+        return self.seen < self.item.on_call + self.item.times - 1
+
+    def counts_and_strikes(self, operation: str, name: str) -> bool:
+        if operation != self.item.operation or self.item.name not in ("", name):
+            return False
+        self.seen += 1
+        return self.item.on_call <= self.seen < self.item.on_call + self.item.times
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """One call and the planned items that concern it."""
+
+    path: str
+    active: tuple[Fault | Pause, ...]
+
+    def has_fault(self, when: When) -> bool:
+        return any(isinstance(item, Fault) and item.when is when for item in self.active)
+
+    def strikes(self, when: When) -> bool:
+        """Stop where a pause stands, raise where a fault has an error; else tell of a fault."""
+        here = [item for item in self.active if item.when is when]
+        for item in here:
+            if isinstance(item, Pause):
+                item.action(self.path)
+        for item in here:
+            if isinstance(item, Fault) and item.error is not None:
+                raise item.error
+        return self.has_fault(when)
+
+    def fail(self, when: When) -> None:
+        if self.strikes(when):
+            raise injected_error(self.path)
+
+
+def _then_fail(found: list[FileStatus], call: _Call, when: When) -> Iterator[FileStatus]:
+    yield from found
+    call.fail(when)
+
+
+def _ensure_plannable(operation: str, when: When, *, allow_middle: bool) -> None:
+    if operation not in OPERATIONS:
+        raise ValueError(f"{operation} is none of {', '.join(OPERATIONS)}")
+    if when is When.DURING and (not allow_middle or operation in _WITHOUT_MIDDLE):
+        raise ValueError(f"nothing can be planned in the middle of {operation}")

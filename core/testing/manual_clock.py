@@ -1,0 +1,80 @@
+"""A clock that stands still until told, with chance that repeats."""
+
+from __future__ import annotations
+
+import threading
+
+__all__ = ["ManualClock"]
+
+_MULTIPLIER = 6364136223846793005
+_INCREMENT = 1442695040888963407
+_MASK = (1 << 64) - 1
+
+
+class ManualClock:
+    """A `Clock` for tests: `sleep` returns at once and moves the time on by what was asked.
+
+    Two clocks with the same arguments tell the same times, numbers and UUIDs. Threads may share
+    one.
+
+    Args:
+        now_ms: Where the wall clock starts, in epoch milliseconds.
+        seed: Which sequence `uniform` gives.
+    """
+
+    def __init__(self, *, now_ms: int = 1_700_000_000_000, seed: int = 0) -> None:
+        self._lock = threading.Lock()
+        self._now_ms: float = now_ms
+        self._monotonic_s = 0.0
+        self._sleeps: list[float] = []
+        self._state = seed
+        self._uuids = 0
+
+    @property
+    def sleeps(self) -> tuple[float, ...]:
+        """Every duration that was slept, in seconds, in order."""
+        with self._lock:
+            return tuple(self._sleeps)
+
+    def advance(self, duration_s: float) -> None:
+        """Let time pass on both clocks."""
+        with self._lock:
+            self._pass(duration_s)
+
+    def set_now_ms(self, now_ms: int) -> None:
+        """Set the wall clock, backwards too, as an administrator might; the other clock goes on."""
+        with self._lock:
+            self._now_ms = now_ms
+
+    def now_ms(self) -> int:
+        """See `Clock.now_ms`."""
+        with self._lock:
+            return int(self._now_ms)
+
+    def monotonic_s(self) -> float:
+        """See `Clock.monotonic_s`; starts at 0."""
+        with self._lock:
+            return self._monotonic_s
+
+    def sleep(self, duration_s: float) -> None:
+        """See `Clock.sleep`; returns at once, `duration_s` later by this clock."""
+        with self._lock:
+            self._sleeps.append(duration_s)
+            self._pass(duration_s)
+
+    def uniform(self, low: float, high: float) -> float:
+        """See `Clock.uniform`; a fixed sequence for each seed."""
+        with self._lock:
+            self._state = (self._state * _MULTIPLIER + _INCREMENT) & _MASK
+            fraction = (self._state >> 11) / (1 << 53)
+        return low + (high - low) * fraction
+
+    def new_uuid(self) -> str:
+        """See `Clock.new_uuid`; counts up."""
+        with self._lock:
+            self._uuids += 1
+            return f"00000000-0000-4000-8000-{self._uuids:012x}"
+
+    def _pass(self, duration_s: float) -> None:
+        self._now_ms += duration_s * 1000
+        self._monotonic_s += duration_s

@@ -1,0 +1,52 @@
+"""A conflict in plain words: what was touched, who won, and what to do."""
+
+from __future__ import annotations
+
+from optimist.core.errors import Conflict
+
+__all__ = ["explain"]
+
+_WHAT = {
+    "protocol": "The protocol of the table was changed by a concurrent commit",
+    "metadata": "The metadata of the table was changed by a concurrent commit",
+    "domain metadata": "A concurrent commit set the same metadata domain",
+    "application transaction": "A concurrent commit advanced the same application",
+    "row tracking backfill": "Row ids are being given out and taken back at the same time",
+    "concurrent append": "Files were added to {place} by a concurrent update",
+    "concurrent delete of read files": (
+        "This transaction read files that were deleted from {place} by a concurrent update"
+    ),
+    "concurrent delete of the same files": (
+        "This transaction deletes files of {place} that were deleted by a concurrent update"
+    ),
+}
+
+
+def explain(conflict: Conflict, table_path: str, operation: str) -> str:
+    """The message of a conflict error."""
+    place = "the root of the table"
+    if conflict.partition is not None:
+        place = f"partition {conflict.partition}"
+    what = _WHAT[conflict.check].format(place=place)
+    if conflict.subject:
+        what += f": {conflict.subject}"
+    parts = [
+        f"{what}.",
+        f"The winner is version {conflict.winning_version} of {table_path}, {_winner(conflict)}.",
+    ]
+    if conflict.num_paths:
+        shown = ", ".join(conflict.paths[:3])
+        more = f" and {conflict.num_paths - 3} more" if conflict.num_paths > 3 else ""
+        parts.append(f"Files: {shown}{more}.")
+    if conflict.predicate:
+        parts.append(
+            f"They may hold rows that this {operation or 'commit'} read by: {conflict.predicate}."
+        )
+    parts.append(conflict.remedy)
+    return " ".join(parts)
+
+
+def _winner(conflict: Conflict) -> str:
+    operation = conflict.winning_operation or "an operation that left no commitInfo"
+    by = f" by {conflict.winning_engine}" if conflict.winning_engine else ""
+    return f"{operation}{by}"

@@ -1,0 +1,56 @@
+"""The hooks of every commit: checksum, checkpoint and cleanup, symlink manifest (spec 1.15)."""
+
+from __future__ import annotations
+
+from optimist.core.log.checkpoint import write_checkpoint
+from optimist.core.log.checksum import write_checksum
+from optimist.core.log.cleanup import clean_up_expired_logs
+from optimist.core.transaction.hooks import CommittedTransaction, PostCommitHook
+from optimist.core.transaction.isolation import FILE_ACTIONS
+from optimist.core.transaction.symlink_manifest import GenerateSymlinkManifest
+
+__all__ = ["CheckpointHook", "ChecksumHook", "default_hooks", "is_checkpoint_due"]
+
+
+class ChecksumHook:
+    """Writes `N.crc` where it can be derived from that of the version before (spec 5.9)."""
+
+    name = "Write Version Checksum"
+
+    def run(self, committed: CommittedTransaction) -> None:
+        """Write it; one that is there already is left alone."""
+        checksum = committed.snapshot.checksum
+        if checksum is not None:
+            log = committed.log
+            write_checksum(log.store, log.log_path, committed.version, checksum)
+
+
+class CheckpointHook:
+    """Writes a checkpoint every `delta.checkpointInterval` commits, then removes expired logs."""
+
+    name = "Post Commit Checkpoint Trigger"
+
+    def run(self, committed: CommittedTransaction) -> None:
+        """Checkpoint exactly the committed version."""
+        log = committed.log
+        write_checkpoint(log.store, committed.snapshot, options=log.options, clock=log.clock)
+        clean_up_expired_logs(log.store, committed.snapshot, clock=log.clock)
+
+
+def is_checkpoint_due(version: int, interval: int) -> bool:
+    """Versions 10, 20, ... for an interval of 10; never version 0."""
+    return version > 0 and version % interval == 0
+
+
+def default_hooks(committed: CommittedTransaction) -> tuple[PostCommitHook, ...]:
+    """Those of the standard hooks that have something to do after this commit."""
+    options, properties = committed.log.options, committed.snapshot.properties
+    hooks: list[PostCommitHook] = []
+    if options.write_checksum_enabled:
+        hooks.append(ChecksumHook())
+    if is_checkpoint_due(committed.version, properties.checkpoint_interval):
+        hooks.append(CheckpointHook())
+    has_files = any(isinstance(action, FILE_ACTIONS) for action in committed.actions)
+    if has_files and properties.symlink_format_manifest_enabled:
+        hooks.append(GenerateSymlinkManifest())
+    return tuple(hooks)

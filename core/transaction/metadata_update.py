@@ -1,0 +1,362 @@
+"""What a change of metadata turns into before it is committed (spec 1.4).
+
+Pure functions from values to values; `OptimisticTransaction` calls them in this order:
+
+1. `new_table_metadata` for a table that is created: an id, a time, the defaults of the session;
+2. `derive_metadata_and_protocol`: the metadata as it will stand in the log, and the protocol it
+needs; 3. `schema_checks.verify_new_metadata`: whether the result may be committed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from optimist.core.actions import Metadata, Protocol
+from optimist.core.clock import Clock, SystemClock
+from optimist.core.errors import ProtocolError, SchemaError
+from optimist.core.options import EngineOptions
+from optimist.core.properties import (
+    FEATURE_PREFIX,
+    UNKEPT_PROPERTIES,
+    TableProperties,
+    canonical_name,
+    normalize_configuration,
+)
+from optimist.core.protocol import (
+    ensure_upgrade_allowed,
+    merge,
+    protocol_for_existing,
+    protocol_for_new_table,
+    requested_protocol,
+    supports,
+)
+from optimist.core.schema import (
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+    schema_from_json,
+    schema_to_json,
+)
+
+__all__ = [
+    "CHAR_VARCHAR_KEY",
+    "derive_metadata_and_protocol",
+    "new_table_metadata",
+    "replace_char_varchar",
+    "with_global_config_defaults",
+]
+
+CHAR_VARCHAR_KEY = "__CHAR_VARCHAR_TYPE_STRING"
+"""The key of a field's metadata that holds the declared `char(n)` or `varchar(n)` (spec 10.5)."""
+
+_MAPPING_PREFIX = "delta.columnMapping."
+_ICT_ENABLED = "delta.enableInCommitTimestamps"
+_ICT_ENABLEMENT = (
+    "delta.inCommitTimestampEnablementVersion",
+    "delta.inCommitTimestampEnablementTimestamp",
+)
+_ROW_TRACKING_COLUMNS = (
+    ("delta.rowTracking.materializedRowIdColumnName", "_row-id-col-"),
+    ("delta.rowTracking.materializedRowCommitVersionColumnName", "_row-commit-version-col-"),
+)
+_FIELD_KEYS_BY_FEATURE = (
+    ("generatedColumns", "delta.generationExpression"),
+    ("identityColumns", "delta.identity."),
+)
+
+
+def new_table_metadata(metadata: Metadata, options: EngineOptions, clock: Clock) -> Metadata:
+    """The metadata of a table that is created: what is missing filled in, defaults merged.
+
+    An empty `id` becomes a random UUID, an absent `created_time` the time of the clock.
+
+    Raises:
+        ConfigError: A default of the session is no valid table property.
+    """
+    return replace(
+        with_global_config_defaults(metadata, options),
+        id=metadata.id or clock.new_uuid(),
+        created_time=clock.now_ms() if metadata.created_time is None else metadata.created_time,
+    )
+
+
+def with_global_config_defaults(metadata: Metadata, options: EngineOptions) -> Metadata:
+    """The metadata with the session's defaults for the properties it does not set itself.
+
+    They come from `spark.databricks.delta.properties.defaults.*`. Those about the protocol are left
+    out: `protocol_for_new_table` sees to them.
+
+    Raises:
+        ConfigError: A default is no valid table property.
+    """
+    defaults = normalize_configuration(
+        options.property_defaults,
+        allow_arbitrary=options.allow_arbitrary_properties,
+        current=metadata.configuration,
+        enforce_retention=False,
+    )
+    wanted = {key: value for key, value in defaults.items() if not _is_protocol_request(key)}
+    return replace(metadata, configuration={**wanted, **metadata.configuration})
+
+
+def derive_metadata_and_protocol(
+    new: Metadata,
+    *,
+    current: Metadata | None,
+    protocol: Protocol | None,
+    options: EngineOptions,
+    clock: Clock | None = None,
+) -> tuple[Metadata, Protocol | None]:
+    """The metadata as it will stand in the log, and the protocol that must go with it.
+
+    Args:
+        new: The metadata wanted, with requests such as `delta.feature.*` in its configuration.
+        current: The table's metadata now, or None for a table that is created.
+        protocol: The table's protocol now, or None for a table that is created.
+        options: The engine's options.
+        clock: Where the names of row tracking's columns get their UUIDs from.
+
+    Returns:
+        The metadata, and the new protocol, or None if the protocol stays as it is.
+
+    Raises:
+        ConfigError: A request about the protocol is wrong.
+        ProtocolError: The metadata needs features that are not added by themselves.
+        SchemaError: The schema can't be kept as it is asked for.
+    """
+    requests = new.configuration
+    metadata = _with_storable_schema(new, current, options)
+    metadata = replace(metadata, configuration=_storable_configuration(metadata, current))
+    if protocol is None:
+        derived = protocol_for_new_table(requests, metadata, options)
+        return _with_row_tracking_columns(metadata, current, clock or SystemClock()), derived
+    asked = _asked_of_existing(protocol, requests)
+    metadata = _without_unsupported_field_keys(metadata, asked)
+    derived = protocol_for_existing(asked, metadata)
+    ensure_upgrade_allowed(protocol, derived)
+    metadata = _with_row_tracking_columns(metadata, current, clock or SystemClock())
+    return metadata, None if derived == protocol else derived
+
+
+def replace_char_varchar(schema_string: str) -> str:
+    """The schema with `char(n)` and `varchar(n)` as strings, their declarations in field metadata.
+
+    A declaration inside an array, map or struct is kept on the nearest field around it as the
+    field's whole type, `array<varchar(10)>` (spec 10.5). A schema without either comes back as it
+    is.
+    """
+    if "char(" not in schema_string:
+        return schema_string
+    try:
+        parsed = json.loads(schema_string)
+    except ValueError:
+        return schema_string
+    return json.dumps(_plain_type(parsed), separators=(",", ":"), ensure_ascii=False)
+
+
+def _with_storable_schema(
+    new: Metadata, current: Metadata | None, options: EngineOptions
+) -> Metadata:
+    text = replace_char_varchar(new.schema_string)
+    if current is not None and text == current.schema_string:
+        return replace(new, schema_string=text)
+    schema = schema_from_json(text)
+    schema = _without_unenforceable_not_null(schema, allow=options.allow_unenforced_not_null)
+    properties = TableProperties.from_configuration(new.configuration)
+    if properties.column_mapping_mode == "none" and not _has_mapping(current):
+        # Such metadata came along with data read from another table; here it means nothing.
+        schema = _without_field_keys(schema, lambda key: key.startswith(_MAPPING_PREFIX))
+    if schema == schema_from_json(text):
+        return replace(new, schema_string=text)
+    return replace(new, schema_string=schema_to_json(schema))
+
+
+def _has_mapping(metadata: Metadata | None) -> bool:
+    return metadata is not None and _MAPPING_PREFIX in metadata.schema_string
+
+
+def _storable_configuration(metadata: Metadata, current: Metadata | None) -> dict[str, str]:
+    kept = {
+        key: value for key, value in metadata.configuration.items() if not _is_protocol_request(key)
+    }
+    before = current.configuration if current is not None else {}
+    if not TableProperties.from_configuration(kept).enable_in_commit_timestamps:
+        return {key: value for key, value in kept.items() if key not in _ICT_ENABLEMENT}
+    if TableProperties.from_configuration(before).enable_in_commit_timestamps:
+        # Whoever rewrites the configuration need not know of these two (spec 1.11).
+        return {**{key: before[key] for key in _ICT_ENABLEMENT if key in before}, **kept}
+    return kept
+
+
+def _is_protocol_request(key: str) -> bool:
+    return key.lower().startswith(FEATURE_PREFIX) or canonical_name(key) in UNKEPT_PROPERTIES
+
+
+def _asked_of_existing(protocol: Protocol, requests: Mapping[str, str]) -> Protocol:
+    asked = merge(protocol, requested_protocol(requests))
+    if supports(asked, "catalogManaged") and not supports(protocol, "catalogManaged"):
+        raise ProtocolError(
+            "The feature catalogManaged can't be added to an existing table: its catalog would "
+            "not know the commits made so far. Nothing was written. Create a new table with it.",
+            kind="OPTIMIST_CATALOG_MANAGED_ON_EXISTING_TABLE",
+            feature="catalogManaged",
+        )
+    return asked
+
+
+def _without_unsupported_field_keys(metadata: Metadata, protocol: Protocol) -> Metadata:
+    prefixes = tuple(
+        prefix for feature, prefix in _FIELD_KEYS_BY_FEATURE if not supports(protocol, feature)
+    )
+    if not any(prefix in metadata.schema_string for prefix in prefixes):
+        return metadata
+    schema = schema_from_json(metadata.schema_string)
+    stripped = _without_field_keys(schema, lambda key: key.startswith(prefixes))
+    return replace(metadata, schema_string=schema_to_json(stripped))
+
+
+def _with_row_tracking_columns(
+    metadata: Metadata, current: Metadata | None, clock: Clock
+) -> Metadata:
+    if not TableProperties.from_configuration(metadata.configuration).enable_row_tracking:
+        return metadata
+    before = current.configuration if current is not None else {}
+    configuration = dict(metadata.configuration)
+    for key, prefix in _ROW_TRACKING_COLUMNS:
+        if key not in configuration:
+            configuration[key] = before.get(key) or prefix + clock.new_uuid()
+    return replace(metadata, configuration=configuration)
+
+
+def _without_field_keys(schema: StructType, unwanted: Callable[[str], bool]) -> StructType:
+    def strip(item: StructField) -> StructField:
+        kept = {key: value for key, value in item.metadata.items() if not unwanted(key)}
+        return replace(item, metadata=kept)
+
+    return _map_fields(schema, strip)
+
+
+def _map_fields(schema: StructType, change: Callable[[StructField], StructField]) -> StructType:
+    """The schema with `change` done to every field at any depth, inner ones first."""
+
+    def inside(data_type: DataType) -> DataType:
+        if isinstance(data_type, StructType):
+            return _map_fields(data_type, change)
+        if isinstance(data_type, ArrayType):
+            return replace(data_type, element_type=inside(data_type.element_type))
+        if isinstance(data_type, MapType):
+            return replace(
+                data_type,
+                key_type=inside(data_type.key_type),
+                value_type=inside(data_type.value_type),
+            )
+        return data_type
+
+    return StructType(
+        tuple(change(replace(item, data_type=inside(item.data_type))) for item in schema)
+    )
+
+
+def _without_unenforceable_not_null(schema: StructType, *, allow: bool) -> StructType:
+    """NOT NULL inside an array or a map can't be enforced: refused, or dropped if allowed."""
+
+    def part(data_type: DataType, name: str, column: str) -> DataType:
+        nullable = _as_nullable(data_type)
+        if nullable != data_type and not allow:
+            raise SchemaError(
+                f"The {name} type of the column {column}, {data_type}, holds a NOT NULL "
+                "constraint; inside arrays and maps it can't be enforced. Nothing was written. "
+                "Make it nullable, or set "
+                "spark.databricks.delta.constraints.allowUnenforcedNotNull.enabled to true to "
+                "have it dropped.",
+                kind="DELTA_NESTED_NOT_NULL_CONSTRAINT",
+                column=column,
+                part=name,
+            )
+        return nullable
+
+    def check(item: StructField) -> StructField:
+        if isinstance(item.data_type, ArrayType):
+            element = part(item.data_type.element_type, "element", item.name)
+            return replace(item, data_type=replace(item.data_type, element_type=element))
+        if isinstance(item.data_type, MapType):
+            mapped = replace(
+                item.data_type,
+                key_type=part(item.data_type.key_type, "key", item.name),
+                value_type=part(item.data_type.value_type, "value", item.name),
+            )
+            return replace(item, data_type=mapped)
+        if isinstance(item.data_type, StructType):
+            return replace(item, data_type=StructType(tuple(map(check, item.data_type))))
+        return item
+
+    return StructType(tuple(map(check, schema)))
+
+
+def _as_nullable(data_type: DataType) -> DataType:
+    return StructType((StructField("part", data_type),)).as_nullable().fields[0].data_type
+
+
+def _plain_type(value: Any) -> Any:
+    """A type's JSON with char and varchar replaced, and fields told what they were declared as."""
+    if isinstance(value, str):
+        return "string" if _is_char(value) else value
+    if not isinstance(value, dict):
+        return value
+    changed = {
+        key: _plain_type(part) if key in ("elementType", "keyType", "valueType") else part
+        for key, part in value.items()
+    }
+    if isinstance(value.get("fields"), list):
+        changed["fields"] = [_plain_field(item) for item in value["fields"]]
+    return changed
+
+
+def _plain_field(item: Any) -> Any:
+    if not isinstance(item, dict) or "type" not in item:
+        return item
+    changed = {**item, "type": _plain_type(item["type"])}
+    if _declares_char(item["type"]):
+        changed["metadata"] = {
+            **(item.get("metadata") or {}),
+            CHAR_VARCHAR_KEY: _sql_type(item["type"]),
+        }
+    return changed
+
+
+def _is_char(name: str) -> bool:
+    return name.startswith(("char(", "varchar("))
+
+
+def _declares_char(value: Any) -> bool:
+    if isinstance(value, str):
+        return _is_char(value)
+    if not isinstance(value, dict):
+        return False
+    # The fields of a struct carry their own declarations.
+    return any(_declares_char(value.get(key)) for key in ("elementType", "keyType", "valueType"))
+
+
+_SQL_NAMES: Mapping[str, str] = {
+    "long": "bigint",
+    "integer": "int",
+    "short": "smallint",
+    "byte": "tinyint",
+}
+
+
+def _sql_type(value: Any) -> str:
+    """The type as SQL spells it, the way Spark writes and parses the declaration."""
+    if isinstance(value, str):
+        return _SQL_NAMES.get(value, value)
+    if value["type"] == "array":
+        return f"array<{_sql_type(value['elementType'])}>"
+    if value["type"] == "map":
+        return f"map<{_sql_type(value['keyType'])},{_sql_type(value['valueType'])}>"
+    inner = ",".join(f"{item['name']}:{_sql_type(item['type'])}" for item in value["fields"])
+    return f"struct<{inner}>"

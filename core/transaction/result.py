@@ -1,0 +1,35 @@
+"""What a commit comes back with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from optimist.core.transaction.hooks import HookOutcome
+
+__all__ = ["CommitResult"]
+
+
+@dataclass(frozen=True, slots=True)
+class CommitResult:
+    """A commit that is in the table.
+
+    Attributes:
+        version: The version it created.
+        txn_id: Its transaction's id, also in the commit's commitInfo.
+        attempts: How many times a version was tried; 1 without contention.
+        elapsed_ms: How long the attempts took, waiting and conflict checks included.
+        isolation_level: The level it was committed at.
+        hooks: How each post-commit hook ended. A failed one does not undo the commit.
+    """
+
+    version: int
+    txn_id: str
+    attempts: int
+    elapsed_ms: int
+    isolation_level: str
+    hooks: tuple[HookOutcome, ...] = ()
+
+    @property
+    def failed_hooks(self) -> tuple[HookOutcome, ...]:
+        """The hooks that failed; the commit stands all the same."""
+        return tuple(hook for hook in self.hooks if hook.error is not None)

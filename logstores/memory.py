@@ -1,0 +1,156 @@
+"""Logs in the memory of this process, for tests and for trying things out (design section 4).
+
+*Assumes* that all writers live in this process.
+
+*Provides* mutual exclusion, atomic visibility and consistent listing between threads: every
+operation is one step under one lock. All instances share one tree, so that two handles of one path
+see one table.
+
+*Does not provide* anything beyond the life of the process, nor directories: as on an object store
+a directory exists while there is a file in it.
+
+*Excludes* no other engine: no other engine can see the files.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from optimist.core.clock import Clock, SystemClock
+from optimist.core.errors import ConfigError, LogFileNotFoundError
+from optimist.core.logstore import FileStatus, LogStore, PutOutcome
+from optimist.core.paths import scheme_of
+from optimist.logstores.store_options import ensure_no_options
+
+__all__ = ["MemoryLogStore"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    data: bytes
+    modified_ms: int
+
+
+class MemoryLogStore(LogStore):
+    """Files under `memory://`, shared by the whole process.
+
+    `memory:///a`, `memory://a` and `memory:/a` are one place.
+
+    Args:
+        options: None of its own; keys `optimist.store.memory.*` are refused.
+        clock: Gives the modification times.
+    """
+
+    _lock: ClassVar[threading.Lock] = threading.Lock()
+    _directories: ClassVar[dict[str, dict[str, _Entry]]] = {}
+
+    def __init__(
+        self, options: Mapping[str, str] | None = None, *, clock: Clock | None = None
+    ) -> None:
+        super().__init__(options)
+        ensure_no_options(self.options, "memory")
+        self._clock: Clock = clock or SystemClock()
+
+    @classmethod
+    def clear(cls) -> None:
+        """Forget all files of all instances."""
+        with cls._lock:
+            cls._directories.clear()
+
+    def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
+        """See `LogStore.put_if_absent`. The parent need not exist."""
+        directory, name = _key(path)
+        entry = _Entry(bytes(data), self._clock.now_ms())
+        with self._lock:
+            files = self._directories.setdefault(directory, {})
+            # One step under the lock: the entry that is in afterwards is the winner's.
+            won = files.setdefault(name, entry) is entry
+        return PutOutcome.CREATED if won else PutOutcome.EXISTS
+
+    def put_overwrite(self, path: str, data: bytes) -> None:
+        """See `LogStore.put_overwrite`."""
+        directory, name = _key(path)
+        entry = _Entry(bytes(data), self._clock.now_ms())
+        with self._lock:
+            self._directories.setdefault(directory, {})[name] = entry
+
+    def read_bytes(self, path: str) -> bytes:
+        """See `LogStore.read_bytes`."""
+        directory, name = _key(path)
+        with self._lock:
+            entry = self._directories.get(directory, {}).get(name)
+        if entry is None:
+            raise _not_found(path)
+        return entry.data
+
+    def list_from(self, path: str) -> Iterator[FileStatus]:
+        """See `LogStore.list_from`. The listing is of one instant."""
+        directory, first = _key(path)
+        prefix = path[: len(path) - len(first)]
+        with self._lock:
+            if directory not in self._directories:
+                raise _not_found(prefix)
+            found = [
+                (name, entry)
+                for name, entry in self._directories[directory].items()
+                if name >= first
+            ]
+        return iter(
+            [
+                FileStatus(prefix + name, len(entry.data), entry.modified_ms)
+                for name, entry in sorted(found, key=lambda item: item[0])
+            ]
+        )
+
+    def delete(self, path: str) -> None:
+        """See `LogStore.delete`. A directory goes with its last file."""
+        directory, name = _key(path)
+        with self._lock:
+            files = self._directories.get(directory, {})
+            files.pop(name, None)
+            if not files:
+                self._directories.pop(directory, None)
+
+    def is_partial_write_visible(self, path: str) -> bool:  # noqa: ARG002 - the contract's
+        """False: a file appears whole, in one step."""
+        return False
+
+    def resolve_path(self, path: str) -> str:
+        """The path as `memory:///...`."""
+        return "memory://" + "/".join(_key(path.rstrip("/")))
+
+    def describe(self) -> Mapping[str, str]:
+        """See `LogStore.describe`."""
+        return {
+            **super().describe(),
+            "one writer wins by": "a dictionary under a lock",
+            "excludes": "the threads of this process",
+        }
+
+
+def _key(path: str) -> tuple[str, str]:
+    """Directory and name of a path; the directory of `memory:///f` is the empty text."""
+    scheme = scheme_of(path)
+    if scheme not in ("", "memory"):
+        raise ConfigError(
+            f"MemoryLogStore cannot serve {path}: it is not a memory: URL. "
+            "Check spark.delta.logStore.class and the scheme keys.",
+            kind="DELTA_INCORRECT_LOG_STORE_IMPLEMENTATION",
+            path=path,
+        )
+    bare = path[len(scheme) + 1 :] if scheme else path
+    directory, _, name = bare.rpartition("/")
+    parts = [part for part in directory.split("/") if part]
+    return "".join(f"/{part}" for part in parts), name
+
+
+def _not_found(path: str) -> LogFileNotFoundError:
+    return LogFileNotFoundError(
+        f"Cannot read {path}: it does not exist.",
+        kind="OPTIMIST_FILE_NOT_FOUND",
+        path=path,
+        retryable=False,
+    )

@@ -1,0 +1,107 @@
+"""A small table in memory, for tests of the transaction engine."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from optimist.core import DeltaLog
+from optimist.core.actions import AddFile, Metadata, Protocol, RemoveFile, actions_to_bytes
+from optimist.core.log.names import commit_path
+from optimist.core.logstore import LogStore
+from optimist.core.options import EngineOptions
+from optimist.core.schema import PrimitiveType, StructField, StructType, schema_to_json
+from optimist.core.testing import ManualClock
+from optimist.logstores import MemoryLogStore
+
+SCHEMA = StructType(
+    (
+        StructField("p", PrimitiveType("integer")),
+        StructField("x", PrimitiveType("long")),
+    )
+)
+_COUNTER = itertools.count()
+
+
+class Table:
+    """One table, and the few values that tests of transactions are made of."""
+
+    def __init__(
+        self,
+        *,
+        partitioned: bool = True,
+        configuration: Mapping[str, str] | None = None,
+        options: Mapping[str, str] | None = None,
+        store: LogStore | None = None,
+        protocol: Protocol | None = None,
+        path: str | None = None,
+        clock: ManualClock | None = None,
+    ) -> None:
+        self.partitioned = partitioned
+        self.path = path or f"memory://tables/t{next(_COUNTER)}"
+        self.store = store or MemoryLogStore({})
+        self.clock = clock or ManualClock()
+        self.log = self.handle(options)
+        self.metadata = Metadata(
+            id="table-id",
+            schema_string=schema_to_json(SCHEMA),
+            partition_columns=("p",) if partitioned else (),
+            configuration=dict(configuration or {}),
+            created_time=1,
+        )
+        self.protocol = protocol or Protocol(1, 2)
+
+    def handle(self, options: Mapping[str, str] | None = None, session=None) -> DeltaLog:
+        engine_options = EngineOptions.from_options(options or {})
+        return DeltaLog(self.path, self.store, engine_options, clock=self.clock, session=session)
+
+    def create(self, *files: AddFile) -> Table:
+        """Version 0, written round the engine."""
+        self.store.ensure_directory(self.log.log_path)
+        self.poke(0, (self.protocol, self.metadata, *files))
+        return self
+
+    def poke(self, version: int, actions: Sequence[object]) -> None:
+        self.store.put_if_absent(
+            commit_path(self.log.log_path, version), actions_to_bytes(tuple(actions))
+        )
+
+    def add(
+        self,
+        name: str,
+        p: int | None = 1,
+        *,
+        low: int = 0,
+        high: int = 9,
+        data_change: bool = True,
+        stats: bool = True,
+    ) -> AddFile:
+        text = {
+            "numRecords": 10,
+            "minValues": {"x": low},
+            "maxValues": {"x": high},
+            "nullCount": {"x": 0},
+        }
+        return AddFile(
+            path=name,
+            partition_values={"p": None if p is None else str(p)} if self.partitioned else {},
+            size=100,
+            modification_time=1,
+            data_change=data_change,
+            stats=json.dumps(text) if stats else None,
+        )
+
+    def remove(self, name: str, p: int | None = 1, *, data_change: bool = True) -> RemoveFile:
+        return self.add(name, p).remove(5, data_change=data_change)
+
+    def live(self) -> list[str]:
+        return sorted(self.log.update().files.column("path").to_pylist())
+
+
+@pytest.fixture
+def make_table():
+    """A factory of tables; give it what differs from the default."""
+    return Table

@@ -1,0 +1,64 @@
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from optimist.core.testing import LogStoreSuite
+from optimist.logstores import LocalLogStore
+from optimist.logstores.exclusive_rename import is_exclusive, rename_exclusively
+
+
+def refuse(*args, **kwargs):
+    raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+
+class TestLocalLogStoreWithoutHardLinks(LogStoreSuite):
+    store_factory = LocalLogStore
+    # The file system is made to look poor in this process only.
+    supports_processes = False
+
+    @pytest.fixture(autouse=True)
+    def no_hard_links(self, monkeypatch):
+        monkeypatch.setattr(os, "link", refuse)
+
+    @pytest.fixture
+    def directory(self, tmp_path):
+        return str(tmp_path)
+
+    def peek(self, path):
+        return Path(path).read_bytes() if Path(path).exists() else None
+
+    def poke(self, path, data):
+        Path(path).write_bytes(data)
+
+
+def test_rename_moves_to_a_free_name(tmp_path):
+    (tmp_path / "a").write_bytes(b"a")
+    rename_exclusively(str(tmp_path / "a"), str(tmp_path / "b ä"))
+    assert [each.name for each in tmp_path.iterdir()] == ["b ä"]
+
+
+def test_rename_never_replaces(tmp_path):
+    (tmp_path / "a").write_bytes(b"a")
+    (tmp_path / "b").write_bytes(b"b")
+    with pytest.raises(FileExistsError):
+        rename_exclusively(str(tmp_path / "a"), str(tmp_path / "b"))
+    assert (tmp_path / "a").read_bytes() == b"a"
+    assert (tmp_path / "b").read_bytes() == b"b"
+
+
+def test_rename_of_a_missing_file_is_not_found(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        rename_exclusively(str(tmp_path / "a"), str(tmp_path / "b"))
+
+
+def test_probe_believes_a_rename_that_refuses(tmp_path):
+    for name in "ab":
+        (tmp_path / name).write_bytes(b"")
+    assert is_exclusive(str(tmp_path / "a"), str(tmp_path / "b"))
+
+
+def test_probe_does_not_believe_a_rename_that_goes_through(tmp_path):
+    (tmp_path / "a").write_bytes(b"")
+    assert not is_exclusive(str(tmp_path / "a"), str(tmp_path / "b"))

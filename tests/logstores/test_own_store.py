@@ -1,0 +1,53 @@
+"""What docs/stores.md shows is what is run here, to the letter."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from optimist.core import logstore_registry
+from optimist.core.logstore import PutOutcome
+from optimist.core.logstore_registry import choose_store, find_store
+
+DOCS = Path(__file__).parents[2] / "docs" / "stores.md"
+BLOCK = re.compile(r"<!-- file: (?P<name>\S+) -->\n```python\n(?P<code>.*?)```", re.DOTALL)
+
+
+@pytest.fixture
+def own_modules(tmp_path, monkeypatch):
+    directory = tmp_path / "own"
+    directory.mkdir()
+    for block in BLOCK.finditer(DOCS.read_text(encoding="utf-8")):
+        (directory / block["name"]).write_text(block["code"], encoding="utf-8")
+    monkeypatch.syspath_prepend(str(directory))
+    monkeypatch.setattr(logstore_registry, "_STORES", logstore_registry._StoreCache())
+    yield directory
+    sys.modules.pop("sqlite_store", None)
+
+
+@pytest.mark.parametrize("value", ["sqlite_store:SqliteLogStore", "sqlite_store.SqliteLogStore"])
+@pytest.mark.parametrize("key", ["spark.delta.logStore.class", "delta.logStore.file.impl"])
+def test_own_class_is_found_through_the_conf_key(own_modules, tmp_path, key, value):
+    store = find_store(str(tmp_path), {key: value, "spark.app.name": "nightly"})
+    assert type(store).__name__ == "SqliteLogStore"
+    assert store.put_if_absent(f"{tmp_path}/0.json", b"x") is PutOutcome.CREATED
+    assert store.put_if_absent(f"{tmp_path}/0.json", b"y") is PutOutcome.EXISTS
+    assert (tmp_path / "log.sqlite").exists()
+    assert choose_store(str(tmp_path), {key: value}).reason == f"conf key {key}={value}"
+
+
+def test_own_class_passes_the_suite_as_documented(own_modules):
+    finished = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_sqlite_store.py"],
+        cwd=own_modules,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    assert "skipped" not in finished.stdout
