@@ -289,9 +289,12 @@ class DeltaLog:
             return None
         if not commits or not self._is_same_table(commits[0]):
             return None
+        was_listed = self._last_status is not None
         self._last_status = commits[-1]
-        if len(commits) == 1:
+        if known.segment is None or (len(commits) == 1 and was_listed):
             return known
+        if len(commits) == 1:
+            return known.confirmed(commits[0])
         return known.updated_to(self.store, known.segment.extended(commits[1:]))
 
     def _is_same_table(self, status: FileStatus) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import pyarrow as pa
@@ -178,6 +178,22 @@ class Snapshot:
             state=state,
             context=self._context,
             checksum=checksum,
+        )
+
+    def confirmed(self, status: FileStatus) -> Snapshot:
+        """The same version once a listing has shown its commit, and with it the file's own time."""
+        assert self.segment is not None
+        commits = (*self.segment.commits[:-1], status)
+        segment = replace(
+            self.segment, commits=commits, last_commit_timestamp_ms=status.modified_ms
+        )
+        return Snapshot(
+            self.table_path,
+            self.version,
+            segment,
+            state=self._state,
+            context=self._context,
+            checksum=self._checksum,
         )
 
     def updated_to(self, store: LogStore, segment: LogSegment) -> Snapshot:

@@ -1,6 +1,4 @@
-"""Writing a checkpoint in a single file: a version's whole state, for readers to start from (spec
-5.8).
-"""
+"""Writing a checkpoint: a version's whole state in one file, to start from (spec 5.8)."""
 
 from __future__ import annotations
 

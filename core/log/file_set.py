@@ -46,9 +46,7 @@ class FileSet:
         self._mutex = threading.Lock()
 
     def with_actions(self, actions: pa.RecordBatch) -> FileSet:
-        """The set after a batch of `ACTIONS_SCHEMA`, at a cost that the set's size is no part
-        of.
-        """
+        """The set after a batch of `ACTIONS_SCHEMA`; costs the same for a set of any size."""
         changed = FileSet(self._schema, of_adds=self._of_adds)
         base, waiting = self._parts
         needed = actions.select(["isAdd", *self._schema.names])

@@ -119,8 +119,12 @@ def read_last_checkpoint(store: LogStore, log_path: str, *, clock: Clock) -> Las
             return LastCheckpoint.from_json(store.read_bytes(path).decode("utf-8"))
         except LogFileNotFoundError:
             return None
-        except (ValueError, StorageError) as error:
+        except ValueError as error:
+            reason: Exception = error
+        except StorageError as error:
             reason = error
+            if not error.retryable:
+                break
     _logger.warning("%s can't be used and is passed over: %s", path, reason)
     return None
 

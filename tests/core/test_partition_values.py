@@ -173,7 +173,9 @@ def test_several_columns_make_nested_directories_in_order():
 
 FIELDS = StructType(
     (
-        StructField("P", PrimitiveType("integer"), metadata={"delta.columnMapping.physicalName": "x"}),
+        StructField(
+            "P", PrimitiveType("integer"), metadata={"delta.columnMapping.physicalName": "x"}
+        ),
         StructField("day", PrimitiveType("date")),
         StructField("at", PrimitiveType("timestamp")),
     )

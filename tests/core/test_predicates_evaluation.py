@@ -105,7 +105,11 @@ def model(node, row):
     text = value(node.column)
     if text is None:
         return None
-    return text.startswith(node.prefix) if isinstance(node, StartsWith) else like_model(node.parts, text)
+    return (
+        text.startswith(node.prefix)
+        if isinstance(node, StartsWith)
+        else like_model(node.parts, text)
+    )
 
 
 @st.composite
@@ -126,7 +130,9 @@ def leaf(draw):
     if shape == 3 and name == "s":
         return StartsWith(column, draw(values))
     if shape == 4 and name == "s":
-        parts = draw(st.lists(st.sampled_from([(True, "%"), (True, "_"), (False, "a"), (False, "\n%")])))
+        parts = draw(
+            st.lists(st.sampled_from([(True, "%"), (True, "_"), (False, "a"), (False, "\n%")]))
+        )
         return Like(column, tuple(parts))
     right = column if shape == 5 else draw(literal)
     return Comparison(draw(st.sampled_from(["=", "<>", "<", "<=", ">", ">="])), column, right)

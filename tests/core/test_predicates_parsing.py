@@ -170,7 +170,9 @@ def test_the_builder_refuses_values_and_names_that_mean_nothing():
 
 
 def test_a_predicate_splits_by_partition_columns_in_any_case():
-    split = split_conjuncts(Predicate.parse("P = 1 AND x > 2 AND (p = 1 OR x = 2) AND rand() < 1"), ["p"])
+    split = split_conjuncts(
+        Predicate.parse("P = 1 AND x > 2 AND (p = 1 OR x = 2) AND rand() < 1"), ["p"]
+    )
     assert [str(part) for part in split.partition] == ["P = 1"]
     assert [str(part) for part in split.data] == ["x > 2", "p = 1 OR x = 2", "(RAND() < 1)"]
     assert split_conjuncts(Predicate.TRUE, ["p"]) == SplitPredicate((), ())
@@ -201,7 +203,9 @@ def test_an_unknown_column_is_an_error_that_names_it_and_the_candidates(sql):
 
 
 names = st.one_of(
-    st.sampled_from(["a", "month", "select", "a b", "c`d", "e.f", "null", "true", "date", "é", "in"]),
+    st.sampled_from(
+        ["a", "month", "select", "a b", "c`d", "e.f", "null", "true", "date", "é", "in"]
+    ),
     st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=5),
 )
 columns = st.lists(names, min_size=1, max_size=6).map(lambda parts: Column(tuple(parts)))

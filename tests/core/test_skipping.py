@@ -130,7 +130,11 @@ def leaf(draw):
         return NullSafeEqual(column, draw(literal))
     if shape in (3, 4) and name == "s":
         text = draw(values)
-        return StartsWith(column, text) if shape == 3 else Like(column, ((False, text + "a"), (True, "%")))
+        return (
+            StartsWith(column, text)
+            if shape == 3
+            else Like(column, ((False, text + "a"), (True, "%")))
+        )
     op = draw(st.sampled_from(["=", "<>", "<", "<=", ">", ">="]))
     return Comparison(op, column, draw(literal))
 
@@ -255,10 +259,14 @@ def test_each_rule_of_the_table_keeps_these_files(sql, kept):
 
 
 def one_file(sql, text, schema=SCHEMA):
-    return keep_mask(Predicate.parse(sql).conjuncts(), files_table([text]), schema).to_pylist() == [True]
+    return keep_mask(Predicate.parse(sql).conjuncts(), files_table([text]), schema).to_pylist() == [
+        True
+    ]
 
 
-@pytest.mark.parametrize(("nulls", "is_null", "is_not_null"), [(0, False, True), (10, True, False), (4, True, True)])
+@pytest.mark.parametrize(
+    ("nulls", "is_null", "is_not_null"), [(0, False, True), (10, True, False), (4, True, True)]
+)
 def test_null_counts_that_are_not_tight_are_three_valued(nulls, is_null, is_not_null):
     text = stats({"id": 1}, {"id": 2}, {"id": nulls}, tightBounds=False)
     assert one_file("id IS NULL", text) is is_null
@@ -272,15 +280,20 @@ def test_a_timestamps_maximum_is_up_to_a_millisecond_higher():
     assert one_file("t > TIMESTAMP '2024-01-01 00:00:00.1239Z'", text)
     assert not one_file("t > TIMESTAMP '2024-01-01 00:00:00.124001Z'", text)
     assert not one_file("t < TIMESTAMP '2024-01-01 00:00:00Z'", text)
-    shifted = stats({"t": "2024-01-01T02:00:00.000+02:00"}, {"t": "2023-12-31T16:00:00.000-08:00"}, {"t": 0})
+    shifted = stats(
+        {"t": "2024-01-01T02:00:00.000+02:00"}, {"t": "2023-12-31T16:00:00.000-08:00"}, {"t": 0}
+    )
     assert one_file("t = TIMESTAMP '2024-01-01 00:00:00Z'", shifted)
     assert not one_file("t = TIMESTAMP '2024-01-01 02:00:00Z'", shifted)
 
 
 def test_a_prefix_is_compared_with_prefixes_of_the_bounds():
     text = stats({"s": "bcd"}, {"s": "bdd\x7f"}, {"s": 0})
-    kept = [prefix for prefix in ("b", "bc", "bd", "be", "a", "bdde", "bcd0") if
-            one_file(f"startswith(s, '{prefix}')", text)]
+    kept = [
+        prefix
+        for prefix in ("b", "bc", "bd", "be", "a", "bdde", "bcd0")
+        if one_file(f"startswith(s, '{prefix}')", text)
+    ]
     assert kept == ["b", "bc", "bd", "bdde", "bcd0"]
     assert not one_file("s LIKE 'a%c_'", text)
     assert one_file("s LIKE '%z'", text)
@@ -303,7 +316,9 @@ def test_a_conflict_check_does_not_trust_a_maximum_that_may_hide_nan():
     files = files_table([stats({"x": 1.0}, {"x": 5.0}, {"x": 0})])
     for sql, hides in [("x > 10", True), ("x <> 10", True), ("x < 0", False), ("x = 7", False)]:
         split = split_conjuncts(Predicate.parse(sql), [])
-        assert may_match(files, split, SCHEMA, [], use_statistics=True).to_pylist() == [hides or "<>" in sql]
+        assert may_match(files, split, SCHEMA, [], use_statistics=True).to_pylist() == [
+            hides or "<>" in sql
+        ]
     pruned = prune(files, split_conjuncts(Predicate.parse("x > 10"), []), SCHEMA, [])
     assert pruned.num_rows == 0
 
@@ -350,6 +365,7 @@ def test_partition_conjuncts_are_exact_and_data_conjuncts_use_statistics():
     files = files_table(
         [stats({"id": i}, {"id": i}, {"id": 0}) for i in (1, 2, 1, 2, 1)], ["1", "1", "2", None, ""]
     )
+
     def kept(sql, **options):
         split = split_conjuncts(Predicate.parse(sql), ["p"])
         return prune(files, split, SCHEMA, ["p"], **options)["path"].to_pylist()
@@ -368,8 +384,11 @@ def test_partition_conjuncts_are_exact_and_data_conjuncts_use_statistics():
 
 def test_a_conflict_check_widens_what_it_does_not_understand():
     files = files_table(NUMBERS[:2], ["1", "2"])
+
     def hits(partition, data=(), use_statistics=False):
-        split = SplitPredicate(tuple(map(Predicate.parse, partition)), tuple(map(Predicate.parse, data)))
+        split = SplitPredicate(
+            tuple(map(Predicate.parse, partition)), tuple(map(Predicate.parse, data))
+        )
         return may_match(files, split, SCHEMA, ["p"], use_statistics=use_statistics).to_pylist()
 
     assert hits(["p = 1"]) == [True, False]
@@ -395,7 +414,10 @@ def test_statistics_kept_by_the_caller_are_parsed_once():
 
 
 def test_few_files_left_by_partition_are_parsed_alone():
-    files = files_table([stats({"id": i}, {"id": i}, {"id": 0}) for i in range(20)], [str(i % 10) for i in range(20)])
+    files = files_table(
+        [stats({"id": i}, {"id": i}, {"id": 0}) for i in range(20)],
+        [str(i % 10) for i in range(20)],
+    )
     pruner = FilePruner(files, SCHEMA, ["p"])
     assert pruner.prune(Predicate.parse("p = 3 AND id > 5"))["path"].to_pylist() == ["f13"]
     assert not pruner.statistics.is_loaded([("id",)])
@@ -408,9 +430,17 @@ def test_no_files_and_many_chunks_prune_alike():
     whole = files_table(NUMBERS * 3)
     chunked = pa.concat_tables([whole.slice(i, 2) for i in range(0, whole.num_rows, 2)])
     predicate = Predicate.parse("id = 5")
-    assert FilePruner(chunked, SCHEMA, []).keep_mask(predicate).to_pylist() == [
-        True, True, False, False, True,
-    ] * 3
+    assert (
+        FilePruner(chunked, SCHEMA, []).keep_mask(predicate).to_pylist()
+        == [
+            True,
+            True,
+            False,
+            False,
+            True,
+        ]
+        * 3
+    )
     empty = whole.slice(0, 0)
     assert FilePruner(empty, SCHEMA, ["p"]).prune(Predicate.parse("id = 5 AND p = 1")).num_rows == 0
     assert len(keep_mask([predicate], empty, SCHEMA)) == 0

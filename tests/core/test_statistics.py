@@ -84,7 +84,15 @@ SCHEMA = StructType(
         field("c", "timestamp_ntz"),
         field("o", "boolean"),
         field("b", "binary"),
-        field("st", StructType((field("q", "long"), field("l", ArrayType(PrimitiveType("long"))),))),
+        field(
+            "st",
+            StructType(
+                (
+                    field("q", "long"),
+                    field("l", ArrayType(PrimitiveType("long"))),
+                )
+            ),
+        ),
         field("mp", MapType(PrimitiveType("string"), PrimitiveType("long"))),
     )
 )
@@ -94,7 +102,10 @@ def test_the_first_leaves_get_statistics_and_lists_take_a_place():
     everything = stats_columns(SCHEMA, ["P"], {})
     assert everything[0] == ("i",)
     assert everything[-3:] == (("st", "q"), ("st", "l"), ("mp",))
-    assert stats_columns(SCHEMA, ["p"], {"delta.dataSkippingNumIndexedCols": "11"})[-1] == ("st", "l")
+    assert stats_columns(SCHEMA, ["p"], {"delta.dataSkippingNumIndexedCols": "12"})[-1] == (
+        "st",
+        "l",
+    )
     assert stats_columns(SCHEMA, ["p"], {"delta.dataSkippingNumIndexedCols": "0"}) == ()
     assert stats_columns(SCHEMA, ["p"], {"delta.dataSkippingNumIndexedCols": "-1"}) == everything
     wide = StructType(tuple(field(f"c{i}", "long") for i in range(40)))
@@ -103,7 +114,10 @@ def test_the_first_leaves_get_statistics_and_lists_take_a_place():
 
 def test_named_columns_get_statistics_and_structs_mean_their_leaves():
     schema = StructType((*SCHEMA, field("a,b", "long")))
-    named = {"delta.dataSkippingStatsColumns": "ST, s,`a,b`", "delta.dataSkippingNumIndexedCols": "1"}
+    named = {
+        "delta.dataSkippingStatsColumns": "ST, s,`a,b`",
+        "delta.dataSkippingNumIndexedCols": "1",
+    }
     assert stats_columns(schema, ["p"], named) == (("s",), ("st", "q"), ("st", "l"), ("a,b",))
     assert stats_columns(schema, ["p"], {"delta.dataSkippingStatsColumns": ""}) == ()
 
@@ -195,10 +209,17 @@ def test_a_footer_gives_the_statistics_of_the_protocol(group, as_integer):
 
 def test_what_a_footer_does_not_say_for_certain_is_left_out():
     schema = StructType(
-        tuple(field(name, kind) for name, kind in [
-            ("nan", "double"), ("inf", "double"), ("old", "timestamp"), ("none", "long"),
-            ("absent", "string"), ("plain", "long"),
-        ])
+        tuple(
+            field(name, kind)
+            for name, kind in [
+                ("nan", "double"),
+                ("inf", "double"),
+                ("old", "timestamp"),
+                ("none", "long"),
+                ("absent", "string"),
+                ("plain", "long"),
+            ]
+        )
     )
     rows = pa.table(
         {
@@ -212,7 +233,9 @@ def test_what_a_footer_does_not_say_for_certain_is_left_out():
     footer = footer_of(rows, use_deprecated_int96_timestamps=True)
     columns = stats_columns(schema, [], {})
     found = json.loads(
-        stats_from_footer(footer, schema, columns, nan_free=nan_free_columns(rows), tight_bounds=True)
+        stats_from_footer(
+            footer, schema, columns, nan_free=nan_free_columns(rows), tight_bounds=True
+        )
     )
     assert found["minValues"] == {"plain": 1}
     assert found["maxValues"] == {"plain": 2}
