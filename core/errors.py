@@ -23,6 +23,7 @@ from types import MappingProxyType
 from typing import Any
 
 __all__ = [
+    "NOTHING_COMMITTED",
     "CommitOutcomeUnknownError",
     "ConcurrentAppendException",
     "ConcurrentDeleteDeleteException",
@@ -222,3 +223,14 @@ class TableError(OptimistError):
 
 class TableNotFoundError(TableError, FileNotFoundError):
     """There is no Delta table at the path. Field `path`."""
+
+
+NOTHING_COMMITTED: tuple[type[OptimistError], ...] = (
+    DeltaConcurrentModificationException,
+    MaxCommitAttemptsExceededError,
+    ProtocolError,
+    StorageError,
+    TableError,
+    UsageError,
+)
+"""Out of a commit, these say for certain that it is not in the table: its files may be removed."""

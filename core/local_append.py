@@ -10,7 +10,7 @@ import pyarrow as pa
 from optimist.core.actions import Action, AddFile, Metadata, SetTransaction
 from optimist.core.arrow_types import from_arrow_schema
 from optimist.core.data.parquet_writer import FileWriter, arrow_rows, delete_files
-from optimist.core.errors import CommitOutcomeUnknownError, OptimistError, UsageError
+from optimist.core.errors import NOTHING_COMMITTED, UsageError
 from optimist.core.properties import TableProperties
 from optimist.core.schema import StructType, schema_from_json, schema_to_json
 from optimist.core.schema_merge import SchemaAction, SchemaDecision, SchemaWrite, decide_schema
@@ -84,9 +84,7 @@ def _commit(
         actions.insert(0, SetTransaction(txn[0], txn[1], log.clock.now_ms()))
     try:
         return transaction.commit(actions, operation.with_metrics(metrics))
-    except CommitOutcomeUnknownError:
-        raise  # the commit may have landed: its files must stay
-    except OptimistError:
+    except NOTHING_COMMITTED:
         delete_files(log.table_path, files)
         raise
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from types import MappingProxyType
 
 import pyarrow as pa
@@ -44,6 +45,9 @@ from optimist.core.protocol import DEFAULT_PROTOCOL, ensure_features_listed, ens
 from optimist.core.schema import StructField, StructType, schema_from_json
 
 __all__ = ["Scan", "Snapshot"]
+
+_parsed_schema = lru_cache(maxsize=64)(schema_from_json)
+"""Versions that follow each other mostly have one schema, and a wide one takes time to parse."""
 
 _NO_METADATA = Metadata(id="", schema_string='{"type":"struct","fields":[]}')
 
@@ -111,7 +115,7 @@ class Snapshot:
         self._pruner_mutex = threading.Lock()
         self.protocol: Protocol = state.table.protocol or DEFAULT_PROTOCOL
         self.metadata: Metadata = state.table.metadata or _NO_METADATA
-        self.schema: StructType = schema_from_json(self.metadata.schema_string)
+        self.schema: StructType = _parsed_schema(self.metadata.schema_string)
         self.partition_columns: tuple[str, ...] = self.metadata.partition_columns
         self.properties = TableProperties.from_configuration(self.metadata.configuration)
         self.set_transactions: Mapping[str, SetTransaction] = self._unexpired_transactions()

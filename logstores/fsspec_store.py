@@ -34,7 +34,7 @@ from fsspec.implementations.local import LocalFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 from fsspec.registry import known_implementations
 
-from optimist.core.errors import ConfigError, LogFileNotFoundError, StorageError
+from optimist.core.errors import ConfigError, StorageError
 from optimist.core.logstore import FileStatus, LogStore, PutOutcome
 from optimist.core.paths import scheme_of
 from optimist.logstores.local import LocalLogStore
@@ -235,10 +235,6 @@ def _ensure_directory_listing(entries: list[dict[str, Any]], directory: str, *, 
             kind="OPTIMIST_NOT_A_DIRECTORY",
             path=path,
             retryable=False,
-        )
-    if not entries and not bare:
-        raise LogFileNotFoundError(
-            f"Cannot list {path}: it does not exist.", kind="OPTIMIST_FILE_NOT_FOUND", path=path
         )
 
 

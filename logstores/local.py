@@ -8,9 +8,9 @@ system, machines; atomic visibility of what this store creates; consistent listi
 was reported survives a power cut.
 
 *Does not provide* atomic visibility of what others write beside it with other means, which is why
-`is_partial_write_visible` is true; nor, between machines on NFS, a listing younger than the client's
-attribute cache. It never replaces its promise by a plain rename: on a file system that has neither
-primitive it refuses to write.
+`is_partial_write_visible` is true; nor, between machines on NFS, a listing younger than the
+client's attribute cache. It never replaces its promise by a plain rename: on a file system that
+has neither primitive it refuses to write.
 
 *Excludes* the writers of `deltalake` (delta-rs), which create commits by hard link too, and other
 Optimist processes. It does not exclude delta-spark, which checks and then renames: do not write one

@@ -83,6 +83,7 @@ ACTIONS_SCHEMA = pa.schema(
 )
 """Adds and removes as they follow each other in commits: the later row wins."""
 
+_ABSENT_IN_ADDS: Mapping[str, Any] = {"partitionValues": {}, "modificationTime": 0}
 _KEY_SEPARATOR = "\x00"
 
 
@@ -218,11 +219,15 @@ def _conform(array: pa.Array, wanted: pa.DataType) -> pa.Array:
 def _column(rows: Sequence[Mapping[str, Any]], field: pa.Field) -> pa.Array:
     if field.name == "dataChange":
         return pa.repeat(pa.scalar(False), len(rows))
-    if field.name == "partitionValues":
-        # Old writers leave it out of an add; a remove without extended metadata has none.
-        values = [row.get("partitionValues") or ({} if row["isAdd"] else None) for row in rows]
-        return pa.array(values, field.type)
-    return pa.array([row.get(field.name) for row in rows], field.type)
+    values = [row.get(field.name) for row in rows]
+    if field.name in _ABSENT_IN_ADDS:
+        # Old writers leave these out of adds; a remove may lack them.
+        absent = _ABSENT_IN_ADDS[field.name]
+        values = [
+            absent if value is None and row["isAdd"] else value
+            for value, row in zip(values, rows, strict=True)
+        ]
+    return pa.array(values, field.type)
 
 
 def _row(action: AddFile | RemoveFile) -> dict[str, Any]:

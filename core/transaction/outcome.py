@@ -82,7 +82,12 @@ def create_version_file(
     for retry in range(policy.max_non_conflict_attempts + 1):
         if retry:
             clock.sleep(pause_s(retry, policy, clock))
-        outcome = _try_put(store, file, may_retry=retry < policy.max_non_conflict_attempts)
+        try:
+            outcome = _try_put(store, file, may_retry=retry < policy.max_non_conflict_attempts)
+        except OptimistError as error:
+            if was_unknown:  # an earlier put may still arrive
+                raise _unknown(file, f"after an unanswered put came: {error}") from error
+            raise
         if outcome is None:
             continue
         if outcome is PutOutcome.CREATED:

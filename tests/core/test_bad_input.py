@@ -71,7 +71,9 @@ def test_a_log_with_a_gap(table):
     assert raised.value.kind == "DELTA_VERSIONS_NOT_CONTIGUOUS"
 
 
-@pytest.mark.parametrize("content", [b"", b'{"add":{"path":"a', b"no json\n", b"[1]\n", b"\xff\xfe"])
+@pytest.mark.parametrize(
+    "content", [b"", b'{"add":{"path":"a', b"no json\n", b"[1]\n", b"\xff\xfe"]
+)
 def test_a_torn_or_empty_commit(table, content):
     commit_file(table, 2).write_bytes(content)
     with pytest.raises(TableError, match=f"{2:020}.json") as raised:

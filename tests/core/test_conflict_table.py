@@ -140,9 +140,7 @@ def test_row_ids(make_table):
 @pytest.mark.parametrize(("recorded", "expected"), [(1, 2), (7, 7)])
 def test_type_widening(plain, recorded, expected):
     change = {"fromType": "integer", "toType": "long", "tableVersion": recorded}
-    field = StructField(
-        "x", PrimitiveType("long"), metadata={"delta.typeChanges": [change]}
-    )
+    field = StructField("x", PrimitiveType("long"), metadata={"delta.typeChanges": [change]})
     widened = replace(plain.metadata, schema_string=schema_to_json(StructType((field,))))
     mine = replace(ours(plain), actions=(widened,), protocol=WIDENING)
     moved = RULES["type widening"].rebase(mine, theirs())
@@ -178,7 +176,9 @@ def test_paths_are_compared_decoded(make_table):
     table = make_table()
     table.create(table.add("p=a%20b/f", 1))
     reader = ours(table, [table.add("mine", 1)], read="p = 1")
-    assert checked(table, "concurrent deletes of files read", reader, theirs(table.remove("p=a b/f")))
+    assert checked(
+        table, "concurrent deletes of files read", reader, theirs(table.remove("p=a b/f"))
+    )
 
 
 def test_concurrent_deletes_of_files_deleted(plain):

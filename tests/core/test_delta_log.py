@@ -124,7 +124,8 @@ MANIFESTS = {"delta.compatibility.symlinkFormatManifest.enabled": "true"}
 def manifests(path):
     root = path / "_symlink_format_manifest"
     return {
-        str(item.parent.relative_to(root)): item.read_text().split() for item in root.rglob("manifest")
+        str(item.parent.relative_to(root)): item.read_text().split()
+        for item in root.rglob("manifest")
     }
 
 

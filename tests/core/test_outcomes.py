@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
-from optimist.core import CommitState
+from optimist.core import CommitState, DeltaLog
 from optimist.core.actions import CommitInfo
-from optimist.core.errors import CommitOutcomeUnknownError, StorageError
+from optimist.core.errors import CommitOutcomeUnknownError, PostCommitHookError, StorageError
 from optimist.core.log.commits import read_commit
 from optimist.core.log.names import commit_path
+from optimist.core.options import EngineOptions
 from optimist.core.testing import Fault, FaultyLogStore, Pause, When
 from optimist.core.transaction.operations import Operation
-from optimist.logstores import MemoryLogStore
+from optimist.logstores import LocalLogStore, MemoryLogStore
 
 WRITE = Operation.write("Append")
 COMMIT_1 = f"{1:020}.json"
@@ -116,6 +118,32 @@ def test_a_lasting_refusal_is_raised_and_nothing_is_written(table, error):
     with pytest.raises(StorageError):
         append(table)
     assert table.log.update().version == 0
+
+
+def test_a_refusal_after_an_unanswered_put_leaves_the_outcome_unknown(table):
+    table.store.plan(put(When.BEFORE), put(When.BEFORE, error=FATAL, on_call=2))
+    with pytest.raises(CommitOutcomeUnknownError):
+        append(table)
+
+
+def test_files_of_an_append_stay_where_the_commit_stands_and_go_where_it_fails(tmp_path):
+    store = FaultyLogStore(LocalLogStore({}))
+    options = EngineOptions.from_options(
+        {"spark.databricks.delta.postCommitHook.throwOnError": "true"}
+    )
+    log = DeltaLog(str(tmp_path), store, options)
+    log.append(pa.table({"id": [1]}))
+    store.plan(Fault("put_if_absent", When.BEFORE, name=f"{1:020}.crc", error=FATAL))
+    with pytest.raises(PostCommitHookError):
+        log.append(pa.table({"id": [2]}))
+    store.plan(Fault("put_if_absent", When.BEFORE, name=f"{2:020}.json", error=FATAL))
+    with pytest.raises(StorageError):
+        log.append(pa.table({"id": [3]}))
+    store.plan(Fault("put_if_absent", When.BEFORE, name=f"{2:020}.json", times=11))
+    with pytest.raises(CommitOutcomeUnknownError):
+        log.append(pa.table({"id": [4]}))
+    assert len(list(tmp_path.glob("*.parquet"))) == 3
+    assert log.update().num_files == 2
 
 
 def test_without_commit_info_the_bytes_decide(make_table):

@@ -1,4 +1,4 @@
-"""Evaluation over Arrow against a row-by-row model, and the rules of Spark that the model states."""
+"""Evaluation over Arrow against a row-by-row model, and the rules that the model states."""
 
 import datetime as dt
 import math

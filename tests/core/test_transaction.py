@@ -553,9 +553,7 @@ def test_the_session_learns_the_last_version(make_table):
 # Commit lock
 
 
-@pytest.mark.parametrize(
-    ("option", "expected"), [(None, False), ("true", True), ("false", False)]
-)
+@pytest.mark.parametrize(("option", "expected"), [(None, False), ("true", True), ("false", False)])
 def test_the_lock_follows_the_option_and_else_the_store(make_table, option, expected):
     key = "spark.databricks.delta.commitLock.enabled"
     table = make_table(options={key: option} if option else {}).create()

@@ -275,7 +275,9 @@ def test_worked_sequence_a_disjoint_append_passes(make_table):
     assert delete().version == 3
 
 
-@pytest.mark.parametrize(("level", "expected"), [("Serializable", "CA"), ("WriteSerializable", "ok")])
+@pytest.mark.parametrize(
+    ("level", "expected"), [("Serializable", "CA"), ("WriteSerializable", "ok")]
+)
 def test_worked_sequence_a_matching_append(make_table, level, expected):
     table = make_table(options=COARSE, configuration={"delta.isolationLevel": level}).create()
     delete = prepared_delete(table)
@@ -373,5 +375,3 @@ def test_whole_table_reader_against_a_remove_and_against_a_blind_append(make_tab
         txn.read_whole_table()
         Winner(table).commit(winner)
         assert outcome_of(lambda: txn.commit([table.add("n", 2)], WRITE)) == expected
-
-
