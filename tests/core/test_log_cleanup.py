@@ -119,7 +119,6 @@ class Table:
         self.path = log_path_of(self.table_path)
         self.clock = ManualClock(now_ms=20_000 * DAY_MS + 1)
         self.store = MemoryLogStore(clock=self.clock)
-        protocol = Protocol(3, 7, features, features) if features else Protocol(1, 2)
         metadata = Metadata(
             "id", '{"type":"struct","fields":[]}', configuration=configuration or {}
         )

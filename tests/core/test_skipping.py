@@ -459,3 +459,21 @@ def test_decimal_bounds_survive_values_at_the_edge_of_the_type():
     text = stats({"w": 1}, {"w": 2}, {"w": 0})
     assert not one_file(f"w = {top}", text)
     assert one_file(f"w < {top}", text)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "sql"),
+    [
+        ("x", [0.0, math.nan], "x > 1.5D"),
+        ("f", [0.0, math.nan], "f = CAST('NaN' AS FLOAT)"),
+        ("s", ["é" * 40], f"s > '{'é' * 33}'"),
+        ("s", ["é" * 40], f"startswith(s, '{'é' * 35}')"),
+        ("t", [dt.datetime(1970, 1, 1, 0, 0, 0, 999, tzinfo=UTC)], "t > TIMESTAMP '1970-01-01'"),
+    ],
+)
+def test_values_that_a_bound_shows_only_in_part_are_not_skipped(name, values, sql):
+    table = pa.table({name: pa.array(values, COLUMNS[name][0])})
+    listed = files_table([footer_stats(table)])
+    predicate = Predicate.parse(sql)
+    assert True in evaluate(predicate, table).to_pylist()
+    assert keep_mask(predicate.conjuncts(), listed, SCHEMA).to_pylist() == [True]
