@@ -75,8 +75,9 @@ def adopt_metadata(ours: Ours, theirs: Theirs) -> Ours:
 def reconcile_backfill(ours: Ours, theirs: Theirs) -> Ours:
     """Row ids that a concurrent backfill gave to files we touch are kept (spec 2.7)."""
     if ours.operation == _BACKFILL:
-        touched = {_path_of(item) for item in (*theirs.adds, *theirs.removes)}
-        kept = tuple(a for a in ours.actions if _path_of(a) is None or _path_of(a) not in touched)
+        added = {canonical_path(item.path) for item in theirs.adds}
+        touched = added | {canonical_path(item.path) for item in theirs.removes}
+        kept = tuple(a for a in ours.actions if _path_of(a) not in touched)
         return replace(ours, actions=kept)
     if theirs.operation != _BACKFILL:
         return ours

@@ -93,7 +93,7 @@ def test_the_live_files_are_there_and_hold_the_expected_rows(table, expected):
 
 
 @pytest.mark.parametrize("table", [pytest.param(table, id=table.name) for table in TABLES])
-def test_the_history_is_dense_and_begins_at_0(table):
+def test_the_history_is_dense_and_says_what_was_done(table):
     latest = load_or_skip(table).version
     log_path = log_path_of(str(table / "delta"))
     ensure_version_exists(STORE, log_path, latest, latest_version=latest)

@@ -51,7 +51,7 @@ def test_each_kind_of_name_is_recognised(name, expected):
         "00000000000000000001.json.tmp",
         "00000000000000000001.checkpoint.a.b.parquet",
         "x.json",
-        "١.json",
+        "\N{ARABIC-INDIC DIGIT ONE}.json",
         "00000000000000000001.checkpoint.abc.txt",
     ],
 )

@@ -248,7 +248,7 @@ def test_a_long_chain_of_appends_waits_in_few_batches():
     for number in range(1000):
         state = with_actions(state, [add(f"f{number}")])
     assert not state.files.is_resolved
-    base, waiting = state.files._parts
+    _, waiting = state.files._parts
     assert len(waiting) <= 11
     assert state.files.table().num_rows == 1000
     assert state.files.is_resolved

@@ -84,10 +84,10 @@ def test_the_newest_version_that_is_not_younger(time_ms, version):
 
 def test_a_time_outside_the_log_is_an_error_that_names_its_end():
     table = Table([5, 6, 7])
-    with pytest.raises(TableError, match="1970-01-01 00:00:00.005Z") as early:
+    with pytest.raises(TableError, match=r"1970-01-01 00:00:00\.005Z") as early:
         table.at(4)
     assert early.value.kind == "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION"
-    with pytest.raises(TableError, match="1970-01-01 00:00:00.007Z") as late:
+    with pytest.raises(TableError, match=r"1970-01-01 00:00:00\.007Z") as late:
         table.at(8)
     assert late.value.kind == "DELTA_TIMESTAMP_GREATER_THAN_COMMIT"
     assert table.at(8, accept_last=True) == 2

@@ -1,0 +1,68 @@
+"""One Spark session for all tests of this folder."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from optimist.core import DeltaLog
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("optimist-tests")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.default.parallelism", "2")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("OFF")
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def table_path(tmp_path: Path) -> str:
+    return str(tmp_path / "table")
+
+
+@pytest.fixture
+def conf(spark: SparkSession) -> Iterator[Callable[[str, str], None]]:
+    """Set a conf of the session for one test."""
+    before: dict[str, str | None] = {}
+
+    def change(key: str, value: str) -> None:
+        before.setdefault(key, spark.conf.get(key, None))
+        spark.conf.set(key, value)
+
+    yield change
+    for key, value in before.items():
+        if value is None:
+            spark.conf.unset(key)
+        else:
+            spark.conf.set(key, value)
+
+
+@pytest.fixture
+def rows_of() -> Callable[[DataFrame], list[tuple[object, ...]]]:
+    """The rows of a frame as sorted tuples."""
+
+    def collect(frame: DataFrame) -> list[tuple[object, ...]]:
+        return sorted((tuple(row) for row in frame.collect()), key=repr)
+
+    return collect
+
+
+@pytest.fixture
+def log_of() -> Callable[[str], DeltaLog]:
+    """A handle of a table that shares nothing with the session."""
+    return lambda path: DeltaLog.for_path(path, {})

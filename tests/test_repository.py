@@ -1,0 +1,382 @@
+"""The repository keeps its own promises: documents, packages, gate, and the bootstrap script."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.util
+import pkgutil
+import re
+import stat
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from optimist.core import errors
+from optimist.core.options import DELTA_PREFIX, OWN_PREFIX, EngineOptions
+
+ROOT = Path(__file__).resolve().parent.parent
+ROOMS = tuple(name for name in ("core", "locks", "logstores", "spark") if (ROOT / name).is_dir())
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+
+
+def read(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def table_rows(text: str) -> dict[str, list[str]]:
+    """The rows of all tables in a page: first cell's code -> the other cells."""
+    rows = {}
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.strip().strip("|").split(" | ")]
+        match = re.fullmatch(r"`([^`]+)`", cells[0]) if line.startswith("| `") else None
+        if match:
+            rows[match.group(1)] = cells[1:]
+    return rows
+
+
+# The documents
+
+
+def documented_name(item_keys: tuple[str, ...]) -> str:
+    key = item_keys[0]
+    return key.removeprefix(DELTA_PREFIX).removeprefix("spark.").removeprefix(OWN_PREFIX)
+
+
+def shown_default(value: object) -> str:
+    if value is None:
+        return "unset"
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+OPTIONS = [item for item in fields(EngineOptions) if "keys" in item.metadata]
+
+
+@pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
+def test_every_option_has_a_row_with_its_default_in_the_page_of_options(option) -> None:
+    rows = table_rows(read("docs/options.md"))
+    for key in option.metadata["keys"]:
+        shown = key if key in rows else documented_name((key,))
+        assert shown in rows, f"docs/options.md has no row for {key}"
+        assert rows[shown][0] == shown_default(option.default)
+
+
+def test_the_page_of_options_has_no_row_for_an_option_that_is_not_there() -> None:
+    known = {documented_name((key,)) for option in OPTIONS for key in option.metadata["keys"]}
+    known |= {key for option in OPTIONS for key in option.metadata["keys"]}
+    known |= {"properties.defaults.*"}
+    assert set(table_rows(read("docs/options.md"))) <= known
+
+
+CLASSES = [name for name in errors.__all__ if isinstance(getattr(errors, name), type)]
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_every_public_error_is_explained(name: str) -> None:
+    assert f"`{name}`" in read("docs/errors.md")
+
+
+NOT_KINDS = {"OPTIMIST_ROW_CHECK"}  # a marker that Spark's message carries to us
+
+
+def texts(node: ast.AST) -> set[str]:
+    leaves = (leaf for leaf in ast.walk(node) if isinstance(leaf, ast.Constant))
+    return {leaf.value for leaf in leaves if isinstance(leaf.value, str)}
+
+
+def kinds_in_the_code() -> set[str]:
+    """Every `kind` of the product: what is passed as one, and what is named like one."""
+    found = set()
+    for path in (path for room in ROOMS for path in (ROOT / room).rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        if "testing" in path.parts:
+            continue
+        found |= {text for text in texts(tree) if re.match("(DELTA|OPTIMIST)_", text)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.keyword) and node.arg == "kind":
+                found |= texts(node.value)
+    shaped = {kind for kind in found if re.fullmatch(r"[A-Z][A-Z0-9_]{4,}(?<!_)(?<!_PREFIX)", kind)}
+    return shaped - NOT_KINDS
+
+
+def test_every_kind_of_error_is_explained() -> None:
+    page = read("docs/errors.md")
+    missing = sorted(kind for kind in kinds_in_the_code() if f"`{kind}`" not in page)
+    assert missing == [], "docs/errors.md lacks a row for these kinds"
+
+
+def test_no_kind_is_explained_that_no_code_raises() -> None:
+    explained = set(re.findall(r"`((?:DELTA|OPTIMIST)_[A-Z_]+)`", read("docs/errors.md")))
+    product = "".join(
+        p.read_text(encoding="utf-8") for r in ROOMS for p in (ROOT / r).rglob("*.py")
+    )
+    beginnings = tuple(re.findall(r"\b((?:DELTA|OPTIMIST)_[A-Z_]+_)(?=[^A-Z_])", product))
+    whole = {kind for kind in explained if kind in product}
+    assert sorted(kind for kind in explained - whole if not kind.startswith(beginnings)) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_of_a_page_lead_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8"))
+    local = [link for link in links if not link.startswith("http")]
+    assert [link for link in local if not (page.parent / link).exists()] == []
+
+
+def test_the_readme_s_example_without_spark_runs_as_it_stands(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    example = re.search(r"```python\n(import pyarrow.*?)```", read("README.md"), re.DOTALL)
+    assert example is not None
+    exec(example.group(1).replace("/data/flights", str(tmp_path / "flights")), {})
+    told = capsys.readouterr().out
+    assert told.startswith("0 1\n")
+    assert told.count("part-00000-") == 1, "one file can hold rows of month 1 with such a delay"
+
+
+def test_readme_and_contributing_name_only_targets_that_the_makefile_has() -> None:
+    targets = set(re.findall(r"^([a-z]+):", read("Makefile"), re.MULTILINE))
+    named = set(re.findall(r"make ([a-z]+)", read("README.md") + read("CONTRIBUTING.md")))
+    assert named - {"their"} <= targets
+
+
+def test_the_gate_is_the_readme_s_test_command() -> None:
+    gate = ROOT / ".ci" / "run"
+    assert gate.stat().st_mode & stat.S_IXUSR
+    assert gate.read_text(encoding="utf-8").strip().endswith("\nmake test")
+    assert "\nmake test " in read("README.md")
+
+
+# The packages
+
+
+def test_every_package_of_the_rooms_is_listed_for_the_wheel() -> None:
+    folders = {
+        path.parent.relative_to(ROOT).as_posix()
+        for room in ROOMS
+        for path in (ROOT / room).rglob("__init__.py")
+    }
+    listed = re.search(r"^packages = \[(.*?)\]", read("pyproject.toml"), re.MULTILINE | re.DOTALL)
+    assert listed is not None
+    packages = set(re.findall(r'"optimist\.([\w.]+)"', listed.group(1)))
+    assert {name.replace(".", "/") for name in packages} == folders
+
+
+def test_there_is_no_folder_that_would_shadow_the_namespace() -> None:
+    assert not (ROOT / "optimist").exists()
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_every_name_in_all_is_there(room: str) -> None:
+    package = importlib.import_module(f"optimist.{room}")
+    names = [f"optimist.{room}"]
+    names += [item.name for item in pkgutil.walk_packages(package.__path__, f"optimist.{room}.")]
+    missing = []
+    for name in names:
+        module = importlib.import_module(name)
+        missing += [f"{name}.{x}" for x in getattr(module, "__all__", ()) if not hasattr(module, x)]
+    assert missing == []
+
+
+def test_the_core_imports_without_spark_and_without_any_store() -> None:
+    program = (
+        "import sys, optimist.core; "
+        "print(sorted(m for m in sys.modules if m.split('.')[0] in ('pyspark', 'py4j') "
+        "or m.startswith(('optimist.spark', 'optimist.logstores'))))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+# The bootstrap script
+
+
+@pytest.fixture
+def bootstrap(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
+    """The script as a module whose environment, log and Java lie in a temporary folder."""
+    spec = importlib.util.spec_from_file_location("bootstrap", ROOT / "bootstrap.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    venv = tmp_path / ".venv"
+    for name, path in {
+        "VENV": venv,
+        "VENV_PYTHON": venv / "bin" / "python",
+        "STAMP": venv / "bootstrap-stamp.json",
+        "JAVA_HOME_FILE": venv / "java-home",
+        "INSTALL_LOG": tmp_path / "bootstrap.log",
+    }.items():
+        monkeypatch.setattr(module, name, path)
+    monkeypatch.setattr(module, "JAVA_PLACES", (str(tmp_path / "jvm" / "*"),))
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    return module
+
+
+def put_java(home: Path, version: str) -> Path:
+    """A program that answers as `java -version` of that version does."""
+    java = home / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text(
+        f"#!/bin/sh\necho '    java.home = {home}' >&2\necho 'openjdk version \"{version}\"' >&2\n"
+    )
+    java.chmod(0o755)
+    return home
+
+
+@pytest.mark.parametrize(
+    ("text", "major"),
+    [
+        ('openjdk version "17.0.15" 2025-04-15', 17),
+        ('java version "1.8.0_402"', 8),
+        ('openjdk version "21" 2023-09-19', 21),
+        ('openjdk version "25-ea" 2025-09-16', 25),
+        ("The operation couldn't be completed. Unable to locate a Java Runtime.", 0),
+    ],
+)
+def test_java_version_is_read_from_what_java_prints(
+    bootstrap: ModuleType, text: str, major: int
+) -> None:
+    assert bootstrap.java_version(text) == major
+
+
+def test_java_home_wins_over_the_usual_places(
+    bootstrap: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_java(tmp_path / "jvm" / "java-17", "17.0.1")
+    given = put_java(tmp_path / "mine", "21.0.2")
+    monkeypatch.setenv("JAVA_HOME", str(given))
+    assert bootstrap.find_java() == str(given)
+
+
+def test_a_java_home_that_is_too_old_is_named_and_passed_over(
+    bootstrap: ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    usual = put_java(tmp_path / "jvm" / "java-17", "17.0.1")
+    monkeypatch.setenv("JAVA_HOME", str(put_java(tmp_path / "old", "11.0.22")))
+    assert bootstrap.find_java() == str(usual)
+    assert "holds Java 11" in capsys.readouterr().out
+
+
+def test_of_the_usual_places_the_java_that_spark_is_tested_on_is_taken(
+    bootstrap: ModuleType, tmp_path: Path
+) -> None:
+    put_java(tmp_path / "jvm" / "a-25", "25.0.1")
+    put_java(tmp_path / "jvm" / "b-11", "11.0.1")
+    tested = put_java(tmp_path / "jvm" / "c-21", "21.0.1")
+    assert bootstrap.find_java() == str(tested)
+
+
+def test_no_java_is_one_error_with_a_line_for_each_platform(
+    bootstrap: ModuleType, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bootstrap, "_may_use_apt", lambda: False)
+    assert bootstrap.main(["demo"]) == 1
+    told = capsys.readouterr().err
+    for hint in ("brew install", "apt-get install", "dnf install", "WSL"):
+        assert told.count(hint) == 1
+    assert not bootstrap.VENV.exists()
+
+
+def test_root_on_a_debian_like_machine_gets_java_installed_and_is_told_first(
+    bootstrap: ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    home = tmp_path / "jvm" / "java-17"
+
+    def install(packages: tuple[str, ...]) -> None:
+        assert "installing it with apt-get" in capsys.readouterr().out
+        assert packages[0] == "openjdk-17-jre-headless"
+        put_java(home, "17.0.15")
+
+    monkeypatch.setattr(bootstrap, "_may_use_apt", lambda: True)
+    monkeypatch.setattr(bootstrap, "_apt_install", install)
+    assert bootstrap.ensure_java() == str(home)
+
+
+@pytest.fixture
+def installs(bootstrap: ModuleType, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The extras of each installation, which is only noted; environments work if `bin` is there."""
+    noted: list[list[str]] = []
+
+    def make(uv: str | None) -> None:
+        bootstrap.VENV_PYTHON.parent.mkdir(parents=True)
+        bootstrap.VENV_PYTHON.touch()
+
+    monkeypatch.setattr(bootstrap, "_make_venv", make)
+    monkeypatch.setattr(bootstrap, "_venv_works", lambda needs_pip: bootstrap.VENV_PYTHON.exists())
+    monkeypatch.setattr(bootstrap, "_install", lambda uv, extras: noted.append(extras))
+    return noted
+
+
+def test_a_second_run_with_the_same_extras_installs_nothing(
+    bootstrap: ModuleType, installs: list[list[str]]
+) -> None:
+    bootstrap.ensure_environment(["test", "demo"])
+    bootstrap.ensure_environment(["demo"])
+    assert installs == [["demo", "test"]]
+
+
+def test_more_extras_are_added_to_those_that_are_there(
+    bootstrap: ModuleType, installs: list[list[str]]
+) -> None:
+    bootstrap.ensure_environment(["demo"])
+    bootstrap.ensure_environment(["bench"])
+    assert installs == [["demo"], ["bench", "demo"]]
+
+
+def test_a_changed_pyproject_is_installed_again(
+    bootstrap: ModuleType, installs: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bootstrap.ensure_environment(["demo"])
+    monkeypatch.setattr(bootstrap, "_project_hash", lambda: "another")
+    bootstrap.ensure_environment(["demo"])
+    assert installs == [["demo"], ["demo"]]
+
+
+def test_an_installation_that_was_cut_short_is_done_again(
+    bootstrap: ModuleType, installs: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cut_short(uv: str | None, extras: list[str]) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(bootstrap, "_install", cut_short)
+        with pytest.raises(KeyboardInterrupt):
+            bootstrap.ensure_environment(["demo"])
+    bootstrap.ensure_environment(["demo"])
+    assert installs == [["demo"]]
+
+
+def test_a_python_that_is_too_old_is_refused_in_one_line(
+    bootstrap: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(bootstrap, "OLDEST_PYTHON", (99, 0))
+    assert bootstrap.main(["demo"]) == 1
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert "needs Python 3.10 or newer; this is" in told
+
+
+def test_the_script_has_no_syntax_that_old_pythons_can_t_read() -> None:
+    ast.parse(read("bootstrap.py"), feature_version=(3, 6))
+
+
+def test_a_command_that_fails_ends_in_its_last_lines_and_the_place_of_the_rest(
+    bootstrap: ModuleType,
+) -> None:
+    program = "import sys; print('first'); print('the reason'); sys.exit(3)"
+    with pytest.raises(bootstrap.BootstrapError, match=r"(?s)bootstrap\.log.*the reason"):
+        bootstrap._run([sys.executable, "-c", program])
+    assert "first" in bootstrap.INSTALL_LOG.read_text()
