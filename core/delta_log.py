@@ -146,7 +146,9 @@ class DeltaLog:
     def start_transaction(self, snapshot: Snapshot | None = None) -> OptimisticTransaction:
         """A new transaction on the newest version or the one given; also where no table is."""
         if snapshot is None:
-            snapshot = self._refresh() or Snapshot.absent(self.table_path)
+            snapshot = self._refresh() or Snapshot.absent(
+                self.table_path, options=self.options, clock=self.clock
+            )
         return OptimisticTransaction(self, snapshot)
 
     # Without Spark
@@ -260,8 +262,15 @@ class DeltaLog:
                 if extended is not None:
                     self._snapshot = extended
                     return extended
-            self._snapshot = self._load()
+            self._snapshot = self._load_patiently()
             return self._snapshot
+
+    def _load_patiently(self) -> Snapshot | None:
+        # Another process may clean up the log between our listing and our reading: list once more.
+        try:
+            return self._load()
+        except LogFileNotFoundError:
+            return self._load()
 
     def _load(self) -> Snapshot | None:
         hint = read_last_checkpoint(self.store, self.log_path, clock=self.clock)

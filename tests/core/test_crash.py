@@ -1,4 +1,4 @@
-"""A writer is killed with SIGKILL between any two steps of a commit: nothing is lost, nothing is doubled."""
+"""A writer is killed between any two steps of a commit: nothing is lost, nothing doubled."""
 
 from __future__ import annotations
 

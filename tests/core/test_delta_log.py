@@ -1,4 +1,4 @@
-"""The table's handle: updates, their cost, time travel, replays, manifests, durable odds and ends."""
+"""The table's handle: updates and their cost, time travel, replays, manifests, checkpoints."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import pytest
 
 from optimist.core import DeltaLog
 from optimist.core.actions import CommitInfo
-from optimist.core.errors import UsageError
-from optimist.core.testing import FaultyLogStore, ManualClock
+from optimist.core.errors import LogFileNotFoundError, UsageError
+from optimist.core.testing import Fault, FaultyLogStore, ManualClock, When
 from optimist.core.transaction.operations import Operation
 from optimist.logstores import LocalLogStore, MemoryLogStore
 
@@ -46,6 +46,13 @@ def test_an_update_after_one_foreign_commit_reads_that_file_only(counted):
 def test_opening_reads_the_hint_the_listing_and_the_commits(counted):
     counted.handle().update()
     assert dict(counted.store.counts) == {"list_from": 1, "read_bytes": 3}
+
+
+def test_a_commit_cleaned_up_between_listing_and_reading_is_no_error(counted):
+    missing = LogFileNotFoundError("gone", kind="OPTIMIST_FILE_NOT_FOUND")
+    counted.store.plan(Fault("read_bytes", When.BEFORE, error=missing, name=f"{1:020}.json"))
+    assert counted.handle().update().version == 1
+    assert counted.store.pending == ()
 
 
 def test_a_table_made_anew_at_the_same_path_is_noticed(tmp_path):

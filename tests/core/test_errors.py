@@ -42,7 +42,8 @@ def test_every_error_survives_pickling_with_kind_and_fields(cls: type[OptimistEr
 
 
 def test_every_public_name_is_exported() -> None:
-    assert set(errors.__all__) == {cls.__name__ for cls in _CLASSES} | {"Conflict", "NOTHING_COMMITTED"}
+    others = {"Conflict", "NOTHING_COMMITTED"}
+    assert set(errors.__all__) == {cls.__name__ for cls in _CLASSES} | others
 
 
 @pytest.mark.parametrize(

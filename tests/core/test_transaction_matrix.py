@@ -35,10 +35,11 @@ DELETE = Operation.delete(["x"])
 OPTIMIZE = Operation("OPTIMIZE")
 
 WINNERS = (
-    "A-m", "A-d", "I-m", "R-hit", "R-hit-noadd", "R-miss-m", "R-d", "OPT-hit", "OPT-miss-m", "DDL", "PU", "V",
+    "A-m", "A-d", "I-m", "R-hit", "R-hit-noadd", "R-miss-m", "R-d", "OPT-hit", "OPT-miss-m",
+    "DDL", "PU", "V",
 )  # fmt: skip
 
-# Level Serializable. One row per profile of the transaction, one column per winner; "-" is impossible.
+# Level Serializable: a row per profile of the transaction, a column per winner; - is impossible.
 MATRIX = {
     "A":    "ok ok ok ok ok ok ok ok ok MC ok ok",
     "A+M":  "ok ok ok ok ok ok ok ok ok MC ok ok",
@@ -69,7 +70,7 @@ APPENDS_ONLY = {"A-m", "I-m", "R-miss-m", "OPT-miss-m"}
 
 
 class Winner:
-    """The commits that win, as the matrix names them. File f (p=1) is read by ours, h (p=2) is not."""
+    """The commits that win, as the matrix names them. Ours reads file f (p=1), and not h (p=2)."""
 
     def __init__(self, table, app_id=None):
         self.table = table
@@ -366,12 +367,13 @@ def test_two_creators_of_one_table(make_table):
     assert isinstance(raised.value.conflict.winning_version, int)
 
 
-def test_whole_table_reader_against_a_remove_and_against_a_blind_append(make_table):
-    configuration = {"delta.isolationLevel": "WriteSerializable"}
-    for winner, expected in (("R-hit-noadd", "DR"), ("R-hit", "CA"), ("A-m", "ok")):
-        table = make_table(configuration=configuration)
-        table.create(table.add("f", 1), table.add("h", 2))
-        txn = table.log.start_transaction()
-        txn.read_whole_table()
-        Winner(table).commit(winner)
-        assert outcome_of(lambda: txn.commit([table.add("n", 2)], WRITE)) == expected
+@pytest.mark.parametrize(
+    ("winner", "expected"), [("R-hit-noadd", "DR"), ("R-hit", "CA"), ("A-m", "ok")]
+)
+def test_whole_table_reader_when_write_serializable(make_table, winner, expected):
+    table = make_table(configuration={"delta.isolationLevel": "WriteSerializable"})
+    table.create(table.add("f", 1), table.add("h", 2))
+    txn = table.log.start_transaction()
+    txn.read_whole_table()
+    Winner(table).commit(winner)
+    assert outcome_of(lambda: txn.commit([table.add("n", 2)], WRITE)) == expected
