@@ -14,7 +14,7 @@ from pyarrow import fs
 from optimist.core.actions import AddFile
 from optimist.core.arrow_types import to_arrow_schema
 from optimist.core.clock import Clock
-from optimist.core.data.filesystem import filesystem_for
+from optimist.core.data.filesystem import filesystem_for, make_durable
 from optimist.core.data.footer_statistics import nan_free_columns, stats_from_footer
 from optimist.core.data.partition_values import (
     partition_directory,
@@ -63,6 +63,7 @@ class FileWriter:
         try:
             for values, part in self._partitions(rows):
                 written.append(self._write_one(filesystem, root, values, part, data_change))
+            make_durable(filesystem, root, [join(root, unquote(item.path)) for item in written])
         except BaseException:
             delete_files(self.table_path, written)
             raise

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 
@@ -173,3 +176,29 @@ def test_checkpoints_come_every_interval_and_never_at_zero(make_table):
     assert [name[:20].lstrip("0") for name in names if ".checkpoint." in name] == ["3", "6"]
     assert "_last_checkpoint" in names
     assert sum(name.endswith(".crc") for name in names) == 7
+
+
+def test_data_is_on_the_disk_before_the_commit_names_it(tmp_path, monkeypatch):
+    log = DeltaLog.for_path(str(tmp_path))
+    rows = pa.table({"id": [1, 2], "p": ["a", "b"]})
+    log.append(rows, partition_by=["p"])
+    events = []
+    fsync, link = os.fsync, os.link
+
+    def recording_fsync(descriptor):
+        events.append(str(Path(f"/proc/self/fd/{descriptor}").readlink()))
+        fsync(descriptor)
+
+    def recording_link(source, target, **kwargs):
+        events.append("link")
+        link(source, target, **kwargs)
+
+    monkeypatch.setattr(os, "fsync", recording_fsync)
+    monkeypatch.setattr(os, "link", recording_link)
+    log.append(rows)
+    before = events[: events.index("link")]
+    files = {str(tmp_path / path) for path in log.update().files.column("path").to_pylist()}
+    new = {path for path in before if path.endswith(".parquet")}
+    assert len(new) == 2
+    assert new <= files
+    assert {str(tmp_path / "p=a"), str(tmp_path / "p=b"), str(tmp_path)} <= set(before)
