@@ -1,0 +1,52 @@
+# Each target first sets up what it needs, with nothing but a Python; a second time that costs nothing.
+
+PYTHON ?= python3
+ROOMS := core logstores spark
+SCRIPTS := bootstrap.py $(wildcard benchmarks/*.py examples/*.py)
+RUN := .venv/bin/python
+SPARK_RUN = JAVA_HOME="$$(cat .venv/java-home)" $(RUN)
+
+.PHONY: help demo test check bench format clean
+
+help:
+	@echo "make demo     the flights: concurrent jobs on one table, a conflict explained, read back"
+	@echo "make test     everything that must pass: check, then the tests with coverage"
+	@echo "make check    lint, format, types, direction of imports"
+	@echo "make bench    ours beside deltalake (BENCH=--quick for a short run)"
+	@echo "make format   put the code in the project's format"
+	@echo "make clean    remove what was built; .venv stays"
+
+demo:
+	@$(PYTHON) bootstrap.py demo
+	@$(SPARK_RUN) examples/flights.py $(DEMO)
+
+test: check
+	@$(PYTHON) bootstrap.py dev
+	$(SPARK_RUN) -m pytest --cov --cov-report=term:skip-covered $(TESTS)
+
+check: build/imports
+	@$(PYTHON) bootstrap.py --no-java dev
+	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
+	MYPYPATH=build/imports $(RUN) -m mypy
+	MYPYPATH=build/imports:benchmarks:examples $(RUN) -m mypy --strict $(SCRIPTS)
+	PYTHONPATH=build/imports .venv/bin/lint-imports
+
+bench:
+	@$(PYTHON) bootstrap.py --no-java bench
+	@$(RUN) benchmarks/run.py $(BENCH)
+
+format:
+	@$(PYTHON) bootstrap.py --no-java dev
+	$(RUN) -m ruff format .
+	$(RUN) -m ruff check --fix .
+
+# mypy and import-linter look for optimist/ on disk and don't follow an editable install's mapping.
+build/imports: Makefile
+	@mkdir -p $@/optimist
+	@for room in $(ROOMS); do ln -sfn "$(CURDIR)/$$room" $@/optimist/$$room; done
+	@touch $@
+
+clean:
+	rm -rf build dist *.egg-info .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis \
+		.import_linter_cache spark-warehouse metastore_db derby.log

@@ -1,0 +1,178 @@
+"""A table's log with very many live files, made without either engine; there are no data files.
+
+The log is what a busy table of flights looks like after a checkpoint: a classic checkpoint with
+paths, partition values and statistics as JSON, `_last_checkpoint`, and a few commits after it.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+__all__ = ["COMMITS_AFTER_CHECKPOINT", "ensure_big_log"]
+
+LAYOUT = "2"  # part of the cached folder's name: change it when what is written changes
+CHECKPOINT_VERSION = 10
+COMMITS_AFTER_CHECKPOINT = 3
+ROW_GROUP = 100_000
+CREATED_MS = 1_767_225_600_000
+TAILS = [f"N{number:05d}" for number in range(10_000, 14_000)]
+CARRIERS = ["9E", "AA", "AS", "B6", "DL", "EV", "F9", "FL", "HA", "MQ", "OO", "UA", "US", "WN"]
+COLUMNS = {
+    "flight_id": "long",
+    "carrier": "string",
+    "tail_number": "string",
+    "departed_at": "timestamp",
+    "delay": "double",
+    "distance": "integer",
+    "month": "integer",
+    "day": "integer",
+}
+PROTOCOL = {"minReaderVersion": 1, "minWriterVersion": 2}
+METADATA = {
+    "id": "7c0f44a6-4d0b-4f6e-9d44-5a0a1f6f2d11",
+    "format": {"provider": "parquet", "options": {}},
+    "schemaString": json.dumps(
+        {
+            "type": "struct",
+            "fields": [
+                {"name": name, "type": kind, "nullable": True, "metadata": {}}
+                for name, kind in COLUMNS.items()
+            ],
+        }
+    ),
+    "partitionColumns": ["month", "day"],
+    "configuration": {},
+    "createdTime": CREATED_MS,
+}
+
+_TEXT_MAP = pa.map_(pa.string(), pa.string())
+_SCHEMA = pa.schema(
+    {
+        "txn": pa.struct({"appId": pa.string(), "version": pa.int64(), "lastUpdated": pa.int64()}),
+        "add": pa.struct(
+            {
+                "path": pa.string(),
+                "partitionValues": _TEXT_MAP,
+                "size": pa.int64(),
+                "modificationTime": pa.int64(),
+                "dataChange": pa.bool_(),
+                "tags": _TEXT_MAP,
+                "stats": pa.string(),
+            }
+        ),
+        "remove": pa.struct(
+            {
+                "path": pa.string(),
+                "deletionTimestamp": pa.int64(),
+                "dataChange": pa.bool_(),
+                "extendedFileMetadata": pa.bool_(),
+                "partitionValues": _TEXT_MAP,
+                "size": pa.int64(),
+            }
+        ),
+        "metaData": pa.struct(
+            {
+                "id": pa.string(),
+                "name": pa.string(),
+                "description": pa.string(),
+                "format": pa.struct({"provider": pa.string(), "options": _TEXT_MAP}),
+                "schemaString": pa.string(),
+                "partitionColumns": pa.list_(pa.string()),
+                "configuration": _TEXT_MAP,
+                "createdTime": pa.int64(),
+            }
+        ),
+        "protocol": pa.struct({"minReaderVersion": pa.int32(), "minWriterVersion": pa.int32()}),
+    }
+)
+
+
+def ensure_big_log(cache: Path, num_files: int) -> Path:
+    """The table with `num_files` live files in its checkpoint, made on the first call.
+
+    Each of the `COMMITS_AFTER_CHECKPOINT` commits that follow the checkpoint adds one more file.
+    """
+    table = cache / f"big-log-{num_files}-v{LAYOUT}"
+    if table.exists():
+        return table
+    partial = cache / f".{table.name}.partial"
+    shutil.rmtree(partial, ignore_errors=True)
+    log = partial / "_delta_log"
+    log.mkdir(parents=True)
+    chance = random.Random(num_files)
+    size_bytes = _write_checkpoint(log, num_files, chance)
+    for version in range(CHECKPOINT_VERSION, CHECKPOINT_VERSION + COMMITS_AFTER_CHECKPOINT + 1):
+        _write_commit(log, version, chance)
+    hint = {"version": CHECKPOINT_VERSION, "size": num_files + 2, "sizeInBytes": size_bytes}
+    (log / "_last_checkpoint").write_text(json.dumps({**hint, "numOfAddFiles": num_files}))
+    partial.rename(table)
+    return table
+
+
+def _write_checkpoint(log: Path, num_files: int, chance: random.Random) -> int:
+    path = log / f"{CHECKPOINT_VERSION:020d}.checkpoint.parquet"
+    with pq.ParquetWriter(path, _SCHEMA, compression="snappy") as writer:
+        head = [{"protocol": PROTOCOL}, {"metaData": METADATA}]
+        writer.write_table(pa.Table.from_pylist(head, schema=_SCHEMA))
+        for start in range(0, num_files, ROW_GROUP):
+            adds = list(_adds(min(ROW_GROUP, num_files - start), chance))
+            # Parquet rows of a map are written from pairs.
+            rows = [{"add": {**add, "partitionValues": [*add_values(add)]}} for add in adds]
+            writer.write_table(pa.Table.from_pylist(rows, schema=_SCHEMA))
+    return path.stat().st_size
+
+
+def _write_commit(log: Path, version: int, chance: random.Random) -> None:
+    info = {"timestamp": CREATED_MS + version, "operation": "WRITE", "isBlindAppend": True}
+    lines: list[dict[str, object]] = [{"commitInfo": info}]
+    if version > CHECKPOINT_VERSION:
+        lines += [{"add": add} for add in _adds(1, chance)]
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    (log / f"{version:020d}.json").write_text(text)
+
+
+def add_values(add: dict[str, object]) -> Iterator[tuple[str, str]]:
+    """The partition values of an add action, as pairs."""
+    values = add["partitionValues"]
+    assert isinstance(values, dict)
+    yield from values.items()
+
+
+def _adds(count: int, chance: random.Random) -> Iterator[dict[str, object]]:
+    for _ in range(count):
+        month, day = chance.randint(1, 12), chance.randint(1, 28)
+        name = uuid.UUID(int=chance.getrandbits(128), version=4)
+        yield {
+            "path": f"month={month}/day={day}/part-00000-{name}.c000.snappy.parquet",
+            "partitionValues": {"month": str(month), "day": str(day)},
+            "size": chance.randint(1_000_000, 200_000_000),
+            "modificationTime": CREATED_MS + chance.randint(0, 10_000_000_000),
+            "dataChange": True,
+            "stats": _stats(month, day, chance),
+        }
+
+
+def _stats(month: int, day: int, chance: random.Random) -> str:
+    first_id = chance.randint(0, 10_000_000_000)
+    records = chance.randint(10_000, 2_000_000)
+    tails = sorted(chance.choices(TAILS, k=2))
+    carriers = sorted(chance.choices(CARRIERS, k=2))
+    least = (first_id, carriers[0], tails[0], "00:00:12.000Z", -43.0, 17)
+    most = (first_id + records, carriers[1], tails[1], "23:59:48.000Z", 1301.0, 4983)
+    names = [name for name in COLUMNS if name not in ("month", "day")]
+    date = f"2026-{month:02d}-{day:02d}T"
+    values = {
+        "numRecords": records,
+        "minValues": {**dict(zip(names, least, strict=True)), "departed_at": date + least[3]},
+        "maxValues": {**dict(zip(names, most, strict=True)), "departed_at": date + most[3]},
+        "nullCount": dict.fromkeys(names, 0) | {"delay": records // 40},
+    }
+    return json.dumps(values, separators=(",", ":"))

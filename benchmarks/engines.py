@@ -1,0 +1,86 @@
+"""The engines under comparison, each behind the same few calls, made to do the same work.
+
+Two defaults differ and would otherwise be what is measured. deltalake checkpoints every 100
+commits, so that appends grow dearer along the log: its tables get our interval, Delta's own.
+`DeltaTable(path)` loads every file, where we wait until they are asked for: its open leaves them
+out too. Retries are left at each engine's default; deltalake gives up after 15.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import deltalake
+import pyarrow as pa
+
+from optimist.core import DeltaLog
+
+__all__ = ["ENGINES", "OURS", "THEIRS", "Engine"]
+
+CHECKPOINTS: dict[str, str | None] = {"delta.checkpointInterval": "10"}
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """What one engine does for each measurement.
+
+    Attributes:
+        name: As it stands in the results.
+        create: Make a table at the path with the rows as its first commit.
+        append: Append rows to the table at the path, as a job does that knows only the path.
+        appender: An append to the path that keeps the table open from call to call.
+        open_table: Open the table without its files; returns the version.
+        list_files: Open the table and list its live files; returns their number.
+    """
+
+    name: str
+    create: Callable[[str, pa.Table], object]
+    append: Callable[[str, pa.Table], object]
+    appender: Callable[[str], Callable[[pa.Table], object]]
+    open_table: Callable[[str], int]
+    list_files: Callable[[str], int]
+
+
+def _our_append(path: str, rows: pa.Table) -> object:
+    return DeltaLog.for_path(path).append(rows)
+
+
+def _our_appender(path: str) -> Callable[[pa.Table], object]:
+    return DeltaLog.for_path(path).append
+
+
+def _our_open(path: str) -> int:
+    return DeltaLog.for_path(path).update().version
+
+
+def _our_files(path: str) -> int:
+    return int(DeltaLog.for_path(path).update().files.num_rows)
+
+
+def _their_create(path: str, rows: pa.Table) -> object:
+    return deltalake.write_deltalake(path, rows, configuration=CHECKPOINTS)
+
+
+def _their_append(path: str, rows: pa.Table) -> object:
+    return deltalake.write_deltalake(path, rows, mode="append")
+
+
+def _their_appender(path: str) -> Callable[[pa.Table], object]:
+    table = deltalake.DeltaTable(path)
+    return lambda rows: deltalake.write_deltalake(table, rows, mode="append")
+
+
+def _their_open(path: str) -> int:
+    return deltalake.DeltaTable(path, without_files=True).version()
+
+
+def _their_files(path: str) -> int:
+    return len(deltalake.DeltaTable(path).file_uris())
+
+
+OURS = Engine("optimist", _our_append, _our_append, _our_appender, _our_open, _our_files)
+THEIRS = Engine(
+    "deltalake", _their_create, _their_append, _their_appender, _their_open, _their_files
+)
+ENGINES = {engine.name: engine for engine in (OURS, THEIRS)}

@@ -1,0 +1,51 @@
+"""A local Spark session that keeps its start-up words to a file."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+__all__ = ["start_spark"]
+
+
+def start_spark(log_file: Path, *, store: str) -> SparkSession:
+    """A session on this machine.
+
+    Args:
+        log_file: Receives what the JVM prints, from its start to its end.
+        store: The LogStore for local paths, as `module:Class`.
+    """
+    builder = (
+        SparkSession.builder.master("local[2]")
+        .appName("optimist-flights")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.driver.memory", "2g")
+        .config("spark.driver.host", "localhost")
+        .config("spark.sql.execution.arrow.pyspark.enabled", "true")
+        .config("spark.delta.logStore.file.impl", store)
+        # Off, so that jobs of this one process race as those of several would, instead of queueing.
+        .config("spark.databricks.delta.commitLock.enabled", "false")
+    )
+    with _stderr_to(log_file):
+        return builder.getOrCreate()
+
+
+@contextmanager
+def _stderr_to(path: Path) -> Iterator[None]:
+    """Let file descriptor 2 be a file: the JVM, started within, keeps it for life."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with path.open("w") as file:
+        os.dup2(file.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
