@@ -94,6 +94,9 @@ class LocalLogStore(LogStore):
            back.
         5. Remove the temporary name, whatever happened.
 
+        A version checksum (`N.crc`) is a hint that every reader checks and can do without: it is
+        created in the same way, but not synced.
+
         Raises:
             LogFileNotFoundError: The directory does not exist.
             ConfigError: The file system offers no way to create a file that is exclusive and atomic
@@ -108,9 +111,10 @@ class LocalLogStore(LogStore):
                 outcome = self._publish(temporary, target)
             except OSError as error:
                 raise storage_error(error, doing="create", path=path) from error
-        if outcome is PutOutcome.CREATED and not _sync_directory(target):
-            return PutOutcome.UNKNOWN
-        return outcome
+        is_settled = outcome is not PutOutcome.CREATED or _is_hint(target)
+        if is_settled or _sync_directory(target):
+            return outcome
+        return PutOutcome.UNKNOWN
 
     def put_overwrite(self, path: str, data: bytes) -> None:
         """See `LogStore.put_overwrite`. Readers see the old file or the new one, whole."""
@@ -196,12 +200,12 @@ class LocalLogStore(LogStore):
 
     @contextlib.contextmanager
     def _written(self, target: str, data: bytes, path: str) -> Iterator[str]:
-        """A synced file beside the target, under a name that readers ignore (spec 3.3)."""
+        """A whole file beside the target, under a name that readers ignore (spec 3.3)."""
         directory, name = os.path.split(target)
         temporary = os.path.join(directory, f".{name}.{self._clock.new_uuid()}.tmp")
         try:
             try:
-                _write_synced(temporary, data)
+                _write(temporary, data, synced=not _is_hint(target))
             except OSError as error:
                 raise storage_error(error, doing="write", path=path) from error
             yield temporary
@@ -260,7 +264,7 @@ class LocalLogStore(LogStore):
         first, second = f"{probe}.1.tmp", f"{probe}.2.tmp"
         try:
             for name in (first, second):
-                _write_synced(name, b"")
+                _write(name, b"", synced=False)
             return is_exclusive(first, second)
         finally:
             for name in (first, second):
@@ -279,14 +283,19 @@ def _local_path(path: str) -> str:
     return strip_file_scheme(path)
 
 
-def _write_synced(path: str, data: bytes) -> None:
+def _is_hint(path: str) -> bool:
+    return path.endswith(".crc")
+
+
+def _write(path: str, data: bytes, *, synced: bool) -> None:
     # 0o666 less the umask, as any program makes its files; O_EXCL so that no symbolic link is
     # followed.
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     with os.fdopen(descriptor, "wb") as file:
         file.write(data)
-        file.flush()
-        os.fsync(descriptor)
+        if synced:
+            file.flush()
+            os.fsync(descriptor)
 
 
 def _sync_directory(child: str) -> bool:
