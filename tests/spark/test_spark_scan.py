@@ -228,7 +228,11 @@ PARTITION_VALUES = {
     "date": (pa.date32(), [dt.date(1500, 1, 1), dt.date(2024, 2, 29), None]),
     "timestamp": (
         pa.timestamp("us", "UTC"),
-        [dt.datetime(2024, 3, 31, 1, 30, 0, 123456, UTC), dt.datetime(1969, 1, 1, tzinfo=UTC), None],
+        [
+            dt.datetime(2024, 3, 31, 1, 30, 0, 123456, UTC),
+            dt.datetime(1969, 1, 1, tzinfo=UTC),
+            None,
+        ],
     ),
     "timestamp_ntz": (
         pa.timestamp("us"),

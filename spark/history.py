@@ -1,0 +1,186 @@
+"""History and details of a table as DataFrames, with exactly Delta's columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as st
+
+from optimist.core.actions import CommitInfo
+from optimist.core.delta_log import DeltaLog
+from optimist.core.log.time_travel import CommitRecord
+from optimist.core.protocol import implied_features
+from optimist.core.snapshot import Snapshot
+from optimist.spark.jvm import Jvm, local_frame
+
+__all__ = ["DETAIL_SCHEMA", "HISTORY_SCHEMA", "detail_frame", "history_frame"]
+
+_TEXT_MAP = st.MapType(st.StringType(), st.StringType())
+HISTORY_SCHEMA = (
+    st.StructType()
+    .add("version", st.LongType())
+    .add("timestamp", st.TimestampType())
+    .add("userId", st.StringType())
+    .add("userName", st.StringType())
+    .add("operation", st.StringType())
+    .add("operationParameters", _TEXT_MAP)
+    .add(
+        "job",
+        st.StructType()
+        .add("jobId", st.StringType())
+        .add("jobName", st.StringType())
+        .add("jobRunId", st.StringType())
+        .add("runId", st.StringType())
+        .add("jobOwnerId", st.StringType())
+        .add("triggerType", st.StringType()),
+    )
+    .add("notebook", st.StructType().add("notebookId", st.StringType()))
+    .add("clusterId", st.StringType())
+    .add("readVersion", st.LongType())
+    .add("isolationLevel", st.StringType())
+    .add("isBlindAppend", st.BooleanType())
+    .add("operationMetrics", _TEXT_MAP)
+    .add("userMetadata", st.StringType())
+    .add("engineInfo", st.StringType())
+)
+DETAIL_SCHEMA = (
+    st.StructType()
+    .add("format", st.StringType())
+    .add("id", st.StringType())
+    .add("name", st.StringType())
+    .add("description", st.StringType())
+    .add("location", st.StringType())
+    .add("createdAt", st.TimestampType())
+    .add("lastModified", st.TimestampType())
+    .add("partitionColumns", st.ArrayType(st.StringType()))
+    .add("clusteringColumns", st.ArrayType(st.StringType()))
+    .add("numFiles", st.LongType())
+    .add("sizeInBytes", st.LongType())
+    .add("properties", _TEXT_MAP)
+    .add("minReaderVersion", st.IntegerType())
+    .add("minWriterVersion", st.IntegerType())
+    .add("tableFeatures", st.ArrayType(st.StringType()))
+)
+_TEXT_FIELDS = {
+    "job": ("jobId", "jobName", "jobRunId", "runId", "jobOwnerId", "triggerType"),
+    "notebook": ("notebookId",),
+}
+_CLUSTERING = "delta.clustering"
+
+
+def history_frame(spark: SparkSession, log: DeltaLog, limit: int | None) -> DataFrame:
+    """The commits that the log still holds, newest first.
+
+    Raises:
+        TableNotFoundError: There is no table.
+    """
+    rows = [_history_row(record) for record in log.history(limit)]
+    return _frame(spark, rows, HISTORY_SCHEMA)
+
+
+def detail_frame(spark: SparkSession, log: DeltaLog) -> DataFrame:
+    """One row about the table as it is now.
+
+    Raises:
+        TableNotFoundError: There is no table.
+    """
+    return _frame(spark, [_detail_row(log, log.update())], DETAIL_SCHEMA)
+
+
+def _frame(spark: SparkSession, rows: list[dict[str, object]], schema: st.StructType) -> DataFrame:
+    fields = [pa.field(field.name, _arrow_type(field.dataType)) for field in schema.fields]
+    table = pa.Table.from_pylist(rows, schema=pa.schema(fields))
+    return local_frame(Jvm.of(spark), table, schema)
+
+
+def _arrow_type(data_type: st.DataType) -> pa.DataType:
+    if isinstance(data_type, st.StructType):
+        return pa.struct([(field.name, _arrow_type(field.dataType)) for field in data_type.fields])
+    if isinstance(data_type, st.MapType):
+        return pa.map_(_arrow_type(data_type.keyType), _arrow_type(data_type.valueType))
+    if isinstance(data_type, st.ArrayType):
+        return pa.list_(_arrow_type(data_type.elementType))
+    return _ARROW_TYPES[data_type.simpleString()]
+
+
+_ARROW_TYPES = {
+    "string": pa.string(),
+    "bigint": pa.int64(),
+    "int": pa.int32(),
+    "boolean": pa.bool_(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+}
+
+
+def _history_row(record: CommitRecord) -> dict[str, object]:
+    info = record.info or CommitInfo()
+    return {
+        "version": record.version,
+        "timestamp": record.timestamp_ms * 1000,
+        "userId": info.user_id,
+        "userName": info.user_name,
+        "operation": info.operation,
+        "operationParameters": _texts(info.operation_parameters),
+        "job": _struct(info.extra.get("job"), _TEXT_FIELDS["job"]),
+        "notebook": _struct(info.extra.get("notebook"), _TEXT_FIELDS["notebook"]),
+        "clusterId": info.extra.get("clusterId"),
+        "readVersion": info.read_version,
+        "isolationLevel": info.isolation_level,
+        "isBlindAppend": info.is_blind_append,
+        "operationMetrics": _texts(info.operation_metrics),
+        "userMetadata": info.user_metadata,
+        "engineInfo": info.engine_info,
+    }
+
+
+def _texts(values: Mapping[str, object] | None) -> list[tuple[str, str | None]] | None:
+    """Any JSON value as text; text stays as it is (spec 8.2)."""
+    if values is None:
+        return None
+    return [(key, _text(value)) for key, value in values.items()]
+
+
+def _text(value: object) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def _struct(value: object, names: tuple[str, ...]) -> dict[str, str | None] | None:
+    if not isinstance(value, Mapping):
+        return None
+    return {name: _text(value.get(name)) for name in names}
+
+
+def _detail_row(log: DeltaLog, snapshot: Snapshot) -> dict[str, object]:
+    metadata, protocol = snapshot.metadata, snapshot.protocol
+    created = metadata.created_time
+    return {
+        "format": "delta",
+        "id": metadata.id,
+        "name": metadata.name,
+        "description": metadata.description,
+        "location": log.table_path,
+        "createdAt": None if created is None else created * 1000,
+        "lastModified": snapshot.timestamp_ms * 1000,
+        "partitionColumns": list(metadata.partition_columns),
+        "clusteringColumns": _clustering_columns(snapshot),
+        "numFiles": snapshot.num_files,
+        "sizeInBytes": snapshot.size_in_bytes,
+        "properties": list(metadata.configuration.items()),
+        "minReaderVersion": protocol.min_reader_version,
+        "minWriterVersion": protocol.min_writer_version,
+        "tableFeatures": sorted(implied_features(protocol)),
+    }
+
+
+def _clustering_columns(snapshot: Snapshot) -> list[str]:
+    domain = snapshot.domain_metadata.get(_CLUSTERING)
+    if domain is None:
+        return []
+    columns = json.loads(domain.configuration or "{}").get("clusteringColumns", [])
+    # Path arrays, or the flat names that the protocol's text shows (spec 6.3).
+    return [".".join(column) if isinstance(column, list) else str(column) for column in columns]

@@ -1,0 +1,76 @@
+"""Data files that no version holds yet: removed when the commit has failed for certain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+
+from pyarrow import fs
+
+from optimist.core.actions import Action
+from optimist.core.data.filesystem import filesystem_for
+from optimist.core.errors import (
+    DeltaConcurrentModificationException,
+    MaxCommitAttemptsExceededError,
+    ProtocolError,
+    UsageError,
+)
+from optimist.core.transaction.operations import Operation
+from optimist.core.transaction.optimistic import OptimisticTransaction
+from optimist.core.transaction.result import CommitResult
+
+__all__ = ["UncommittedFiles", "remove_directory"]
+
+_NOTHING_COMMITTED = (
+    DeltaConcurrentModificationException,
+    MaxCommitAttemptsExceededError,
+    ProtocolError,
+    UsageError,
+)
+
+
+class UncommittedFiles:
+    """The directories of one transaction's writes, as a context that ends with the commit.
+
+    1. Before the commit begins, any error removes them.
+    2. From then on only an error that says for certain that nothing was committed does. After any
+       other, an interrupt for example, the version may hold the files; what no version holds,
+       vacuum finds.
+    """
+
+    def __init__(self) -> None:
+        self._directories: list[str] = []
+        self._is_committing = False
+
+    def register(self, directory: str) -> None:
+        """Files are about to be written to this directory."""
+        self._directories.append(directory)
+
+    def commit(
+        self, txn: OptimisticTransaction, actions: Sequence[Action], operation: Operation
+    ) -> CommitResult | None:
+        """`txn.commit_if_needed`; from here on the files may be part of the table."""
+        self._is_committing = True
+        return txn.commit_if_needed(actions, operation)
+
+    def __enter__(self) -> UncommittedFiles:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is None:
+            return
+        if not self._is_committing or isinstance(error, _NOTHING_COMMITTED):
+            for directory in self._directories:
+                remove_directory(directory)
+
+
+def remove_directory(path: str) -> None:
+    """Remove a directory with all in it; one that is not there is fine."""
+    filesystem, inner = filesystem_for(path)
+    if filesystem.get_file_info(inner).type == fs.FileType.Directory:
+        filesystem.delete_dir(inner)

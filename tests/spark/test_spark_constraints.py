@@ -1,0 +1,183 @@
+"""Rules for rows, enforced by Spark while it writes (spec 10.3, 10.4, 10.5)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from optimist.core import DeltaLog
+from optimist.core.actions import Metadata
+from optimist.core.errors import ProtocolError, SchemaError
+from optimist.core.transaction.operations import Operation
+from optimist.spark import DeltaTable, read, write
+
+
+def field(name, kind, *, nullable=True, **metadata):
+    return {"name": name, "type": kind, "nullable": nullable, "metadata": metadata}
+
+
+def make_table(path, fields, *, configuration=None, partition_columns=()):
+    """An empty table with this schema."""
+    txn = DeltaLog.for_path(path, {}).start_transaction()
+    txn.update_metadata(
+        Metadata(
+            id="00000000-0000-0000-0000-000000000001",
+            schema_string=json.dumps({"type": "struct", "fields": fields}),
+            partition_columns=tuple(partition_columns),
+            configuration=configuration or {},
+        )
+    )
+    txn.commit([], Operation("CREATE TABLE"))
+
+
+def invariant(sql):
+    return {"delta.invariants": json.dumps({"expression": {"expression": sql}})}
+
+
+def refused(frame, path, **options):
+    files = sorted(Path(path).rglob("*.parquet"))
+    with pytest.raises(SchemaError) as caught:
+        write(frame, path, mode="append", **options)
+    assert sorted(Path(path).rglob("*.parquet")) == files
+    return caught.value
+
+
+def test_null_in_a_not_null_column_is_refused_by_name(spark, table_path):
+    make_table(table_path, [field("id", "long", nullable=False), field("x", "string")])
+    error = refused(spark.sql("SELECT CAST(null AS BIGINT) AS id, 'a' AS x"), table_path)
+    assert error.kind == "DELTA_NOT_NULL_CONSTRAINT_VIOLATED"
+    assert error.fields["constraint"] == "id"
+
+
+def test_a_missing_not_null_column_is_refused(spark, table_path):
+    make_table(table_path, [field("id", "long", nullable=False), field("x", "string")])
+    error = refused(spark.sql("SELECT 'a' AS x"), table_path)
+    assert error.kind == "DELTA_NOT_NULL_COLUMN_NOT_FOUND_IN_STRUCT"
+
+
+@pytest.mark.parametrize("value", ["null", "named_struct('a', CAST(null AS BIGINT))"])
+def test_null_in_a_not_null_field_or_its_parent_is_refused(spark, table_path, value):
+    inner = {"type": "struct", "fields": [field("a", "long", nullable=False)]}
+    make_table(table_path, [field("id", "long"), field("s", inner)])
+    frame = spark.sql(f"SELECT 1L AS id, CAST({value} AS STRUCT<a: BIGINT>) AS s")
+    error = refused(frame, table_path)
+    assert (error.kind, error.fields["constraint"]) == ("DELTA_NOT_NULL_CONSTRAINT_VIOLATED", "s.a")
+
+
+def test_an_empty_string_violates_not_null_in_a_partition_column(spark, table_path):
+    fields = [field("id", "long"), field("p", "string", nullable=False)]
+    make_table(table_path, fields, partition_columns=["p"])
+    error = refused(spark.sql("SELECT 1L AS id, '' AS p"), table_path)
+    assert error.kind == "DELTA_NOT_NULL_CONSTRAINT_VIOLATED"
+
+
+@pytest.mark.parametrize("value", ["-1L", "CAST(null AS BIGINT)"])
+def test_a_check_constraint_refuses_false_and_null_and_shows_the_row(spark, table_path, value):
+    make_table(
+        table_path,
+        [field("id", "long"), field("x", "string")],
+        configuration={"delta.constraints.positive": "id > 0"},
+    )
+    error = refused(spark.sql(f"SELECT {value} AS id, 'a' AS x"), table_path)
+    assert error.kind == "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"
+    assert error.fields["constraint"] == "positive"
+    assert error.fields["expression"] == "id > 0"
+    assert json.loads(error.fields["values"]).get("id") in (-1, None)
+
+
+def test_rows_that_satisfy_every_rule_are_written(spark, table_path):
+    make_table(
+        table_path,
+        [field("id", "long", nullable=False), field("x", "string", **invariant("length(x) < 5"))],
+        configuration={"delta.constraints.positive": "id > 0"},
+    )
+    write(spark.sql("SELECT 1L AS id, 'a' AS x"), table_path, mode="append")
+    assert read(spark, table_path).count() == 1
+
+
+def test_an_invariant_is_enforced(spark, table_path):
+    make_table(
+        table_path, [field("id", "long"), field("x", "string", **invariant("length(x) < 5"))]
+    )
+    error = refused(spark.sql("SELECT 1L AS id, 'abcdef' AS x"), table_path)
+    assert (error.kind, error.fields["constraint"]) == ("DELTA_VIOLATE_CONSTRAINT_WITH_VALUES", "x")
+
+
+GENERATED = {"delta.generationExpression": "id * 2"}
+
+
+def test_a_generated_column_is_computed_where_the_data_lacks_it(spark, table_path):
+    make_table(table_path, [field("id", "long"), field("double", "long", **GENERATED)])
+    write(spark.range(3), table_path, mode="append")
+    rows = read(spark, table_path).orderBy("id").collect()
+    assert [(row.id, row["double"]) for row in rows] == [(0, 0), (1, 2), (2, 4)]
+
+
+def test_a_generated_column_given_with_another_value_is_refused(spark, table_path):
+    make_table(table_path, [field("id", "long"), field("double", "long", **GENERATED)])
+    write(spark.sql("SELECT 4L AS id, 8L AS double"), table_path, mode="append")
+    error = refused(spark.sql("SELECT 4L AS id, 9L AS double"), table_path)
+    assert error.fields["constraint"] == "double"
+
+
+def test_an_update_computes_generated_columns_again(spark, table_path):
+    make_table(table_path, [field("id", "long"), field("double", "long", **GENERATED)])
+    write(spark.range(3), table_path, mode="append")
+    DeltaTable.forPath(spark, table_path).update("id = 1", {"id": "id + 10"})
+    rows = read(spark, table_path).collect()
+    assert sorted((row.id, row["double"]) for row in rows) == [(0, 0), (2, 4), (11, 22)]
+
+
+def test_an_update_that_violates_a_constraint_changes_nothing(spark, table_path):
+    make_table(
+        table_path, [field("id", "long")], configuration={"delta.constraints.small": "id < 100"}
+    )
+    write(spark.range(3), table_path, mode="append")
+    with pytest.raises(SchemaError) as caught:
+        DeltaTable.forPath(spark, table_path).update(set={"id": "id + 99"})
+    assert caught.value.fields["constraint"] == "small"
+    assert sorted(row.id for row in read(spark, table_path).collect()) == [0, 1, 2]
+
+
+def test_texts_that_are_too_long_for_varchar_are_refused_and_blanks_are_cut(spark, table_path):
+    declared = {"__CHAR_VARCHAR_TYPE_STRING": "varchar(3)"}
+    make_table(table_path, [field("id", "long"), field("v", "string", **declared)])
+    write(spark.sql("SELECT 1L AS id, 'abc  ' AS v"), table_path, mode="append")
+    assert read(spark, table_path).selectExpr("length(v) AS n").first().n == 3
+    error = refused(spark.sql("SELECT 1L AS id, 'abcd' AS v"), table_path)
+    assert (error.kind, error.fields["column"]) == ("DELTA_EXCEED_CHAR_VARCHAR_LIMIT", "v")
+
+
+def test_char_is_padded(spark, table_path):
+    declared = {"__CHAR_VARCHAR_TYPE_STRING": "char(4)"}
+    make_table(table_path, [field("id", "long"), field("c", "string", **declared)])
+    write(spark.sql("SELECT 1L AS id, 'ab' AS c"), table_path, mode="append")
+    assert read(spark, table_path).first().c == "ab  "
+
+
+def test_void_columns_are_in_no_file_and_read_as_null(spark, table_path):
+    make_table(table_path, [field("id", "long"), field("nothing", "void"), field("x", "string")])
+    write(spark.sql("SELECT 1L AS id, null AS nothing, 'a' AS x"), table_path, mode="append")
+    assert read(spark, table_path).collect() == [(1, None, "a")]
+
+
+@pytest.mark.parametrize(
+    ("name", "feature"),
+    [("delta.enableChangeDataFeed", "changeDataFeed"), ("delta.enableRowTracking", "rowTracking")],
+)
+def test_rewriting_rows_is_refused_where_a_feature_asks_for_more(spark, table_path, name, feature):
+    make_table(
+        table_path,
+        [field("id", "long"), field("p", "long")],
+        configuration={name: "true"},
+        partition_columns=["p"],
+    )
+    write(spark.sql("SELECT id, id % 2 AS p FROM range(4)"), table_path, mode="append")
+    table = DeltaTable.forPath(spark, table_path)
+    for change in (lambda: table.update("id = 1", {"id": "9"}), lambda: table.delete("id = 1")):
+        with pytest.raises(ProtocolError, match=feature):
+            change()
+    table.delete("p = 1")
+    assert sorted(row.id for row in read(spark, table_path).collect()) == [0, 2]

@@ -1,0 +1,202 @@
+"""What lies between Spark and the log: file statuses, filters, callbacks."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import deltalake
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from py4j.protocol import Py4JJavaError
+
+from optimist.core.errors import TableError
+from optimist.core.predicates.tree import Predicate
+from optimist.spark import read, write
+from optimist.spark.callback_errors import callback, original_errors
+from optimist.spark.jvm import Jvm, iterate
+from optimist.spark.scan.index import TableFileIndex
+from optimist.spark.scan.listing import FileListing, digest_of
+from optimist.spark.scan.skipping import data_predicate
+from optimist.spark.scan.sources import table_sources
+from optimist.spark.scan.statuses import encode_statuses, file_statuses
+
+SIZES = st.integers(0, 2**56 - 1)
+NAMES = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0/:"), min_size=1)
+
+
+def statuses_of(spark, files):
+    paths, sizes, times = zip(*files, strict=True)
+    arrays = (
+        pa.array(paths, pa.string()),
+        pa.array(sizes, pa.int64()),
+        pa.array(times, pa.int64()),
+    )
+    return [
+        (status.getPath().toString(), status.getLen(), status.getModificationTime())
+        for status in iterate(file_statuses(Jvm.of(spark), *arrays))
+    ]
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.tuples(NAMES, SIZES, SIZES), min_size=1, max_size=5))
+def test_file_statuses_arrive_as_they_were_sent(spark, files):
+    files = [(f"/t/x{name.strip()}", size, time) for name, size, time in files]
+    assert statuses_of(spark, files) == files
+
+
+def test_no_files_are_an_empty_buffer():
+    empty = pa.array([], pa.int64())
+    assert encode_statuses(pa.array([], pa.string()), empty, empty) == b"\0\0\0\0"
+
+
+def test_columns_cut_out_of_larger_ones_are_encoded_alone(spark):
+    paths = pa.array([f"/t/{i}" for i in range(10)])
+    numbers = pa.array(range(10), pa.int64())
+    cut = [array.slice(3, 2) for array in (paths, numbers, numbers)]
+    whole = encode_statuses(*(pa.array(array.to_pylist(), array.type) for array in cut))
+    assert encode_statuses(*cut) == whole
+
+
+def filters_of(spark, path, condition):
+    """The predicate that the data filters of a query become."""
+    plan = read(spark, path).where(condition)._jdf.queryExecution().sparkPlan()
+    (scan,) = iterate(plan.collectLeaves())
+    return data_predicate(Jvm.of(spark), scan.dataFilters())
+
+
+@pytest.fixture(scope="module")
+def typed(spark, tmp_path_factory):
+    path = str(tmp_path_factory.mktemp("typed") / "table")
+    frame = spark.sql(
+        "SELECT 1L AS i, 'a' AS s, 1.5D AS f, CAST(1.5 AS DECIMAL(10, 2)) AS dec, "
+        "DATE '2024-01-01' AS d, TIMESTAMP '2024-01-01 00:00:00' AS ts, "
+        "TIMESTAMP_NTZ '2024-01-01 00:00:00' AS n, named_struct('x', 1, 'a-b', 2) AS st, "
+        "X'01' AS bin, true AS b"
+    )
+    write(frame, path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("i = 1", "i = 1"),
+        ("s = '1'", "s = '1'"),
+        ("f > 1.5", "f > 1.5D"),
+        ("dec < 2.25", "dec < 2.25"),
+        ("d >= DATE '1901-01-01'", "d >= DATE'1901-01-01'"),
+        (
+            "ts = TIMESTAMP '2024-06-01 12:00:00.123456'",
+            "ts = TIMESTAMP'2024-06-01 12:00:00.123456Z'",
+        ),
+        ("n = TIMESTAMP_NTZ '2024-06-01 12:00:00.5'", "n = TIMESTAMP_NTZ'2024-06-01 12:00:00.5'"),
+        ("st.x = 1", "st.x = 1"),
+        ("st.`a-b` = 1", "st.`a-b` = 1"),
+        ("i IN (1, 2)", "i IN (1, 2)"),
+        ("s LIKE 'a%'", "startswith(s, 'a')"),
+        ("i = 1 OR s = 'b'", "i = 1 OR s = 'b'"),
+        ("NOT (i IN (1, 2))", "NOT (i IN (1, 2))"),
+        ("i <=> 1", "i <=> 1"),
+        ("i IS NULL", "i IS NULL"),
+    ],
+)
+def test_filters_that_spark_can_translate_become_predicates(spark, typed, condition, expected):
+    conjuncts = set(map(str, filters_of(spark, typed, condition).conjuncts()))
+    wanted = set(map(str, Predicate.parse(expected).conjuncts()))
+    assert wanted <= conjuncts
+    assert all("IS NULL" in extra for extra in conjuncts - wanted)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "i + 1 = 2",
+        "s RLIKE 'a'",
+        "bin = X'01'",
+        "f = double('NaN')",
+        "upper(s) = 'A'",
+        "i = 1 OR length(s) = 1",
+        "CAST(st AS STRUCT<`a-b`: INT, x: INT>).x = 1",
+        "NOT (i = 1 AND length(s) = 1)",
+        "d > DATE '+12024-01-01'",
+        "d > DATE '1500-01-01'",
+        "ts > TIMESTAMP '1880-01-01 00:00:00'",
+    ],
+)
+def test_filters_that_are_not_understood_skip_nothing(spark, typed, condition):
+    conjuncts = filters_of(spark, typed, condition).conjuncts()
+    assert all("IS NULL" in str(part) for part in conjuncts)
+
+
+def test_filters_on_instants_mean_the_same_in_every_zone(spark, typed, conf):
+    conf("spark.sql.session.timeZone", "Asia/Tokyo")
+    predicate = filters_of(spark, typed, "ts = TIMESTAMP '2024-06-01 12:00:00'")
+    assert "2024-06-01 03:00:00" in str(predicate)
+
+
+def test_listing_groups_files_by_typed_values(table_path, log_of):
+    data = pa.table({"d": [dt.date(2024, 1, 1 + i % 2) for i in range(6)], "id": list(range(6))})
+    for part in (data.slice(0, 3), data.slice(3)):
+        deltalake.write_deltalake(table_path, part, mode="append", partition_by=["d"])
+    snapshot = log_of(table_path).update()
+    listing = FileListing.of(table_path, snapshot.files, snapshot.partition_schema, zone="UTC")
+    assert sorted(listing.partitions["d"].to_pylist()) == [dt.date(2024, 1, 1), dt.date(2024, 1, 2)]
+    assert sorted(listing.ordinals.to_pylist()) == [0, 0, 1, 1]
+    assert all(path.startswith(f"file:{table_path}/d=") for path in listing.paths.to_pylist())
+
+
+def test_digests_tell_choices_of_files_apart_however_they_lie_in_memory():
+    files = pa.table({"path": ["a", "b", "c"]})
+    chunked = pa.concat_tables([files.slice(0, 1), files.slice(1)])
+    assert digest_of(files) == digest_of(chunked)
+    assert digest_of(files.slice(1)) == digest_of(pa.table({"path": ["b", "c"]}))
+    assert digest_of(files.slice(0, 2)) != digest_of(files.slice(1))
+    assert digest_of(pa.table({"path": ["ab"]})) != digest_of(pa.table({"path": ["a", "b"]}))
+
+
+def test_sources_tell_table_version_and_whether_it_was_asked_for(spark, typed):
+    frame = read(spark, typed).union(read(spark, typed, versionAsOf=0))
+    live, travelled = table_sources(frame)
+    assert (live.path, live.version, live.is_time_travel) == (f"file:{typed}", 0, False)
+    assert travelled.is_time_travel
+
+
+def test_plain_frames_have_no_sources(spark, typed):
+    assert table_sources(spark.range(3)) == ()
+    assert table_sources(spark.read.parquet(f"{typed}/data-*")) == ()
+
+
+@pytest.fixture
+def broken(monkeypatch):
+    def fail(*_):
+        raise TableError("The log is damaged.", kind="OPTIMIST_TEST")
+
+    monkeypatch.setattr(TableFileIndex, "_list", fail)
+
+
+def test_an_error_in_a_callback_keeps_its_class_in_our_entry_points(spark, typed, tmp_path, broken):
+    frame = read(spark, typed)
+    with pytest.raises(TableError) as caught:
+        write(frame, str(tmp_path / "copy"))
+    assert caught.value.kind == "OPTIMIST_TEST"
+
+
+def test_an_error_in_a_callback_keeps_its_message_in_the_users_own_action(spark, typed, broken):
+    with pytest.raises(Py4JJavaError, match="The log is damaged"):
+        read(spark, typed).count()
+
+
+def test_errors_without_a_ticket_pass_through():
+    with pytest.raises(KeyError), original_errors():
+        raise KeyError("x")
+
+
+def test_a_ticket_leads_to_the_original_error():
+    with pytest.raises(KeyError, match="first"), original_errors():
+        try:
+            with callback():
+                raise KeyError("first")
+        except RuntimeError as error:
+            raise OSError(f"Java says: {error}") from None

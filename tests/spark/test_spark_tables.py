@@ -1,0 +1,177 @@
+"""`DeltaTable`: the names and signatures of `delta.tables`, history and detail."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from pathlib import Path
+
+import deltalake
+import pyarrow as pa
+import pytest
+
+from optimist.core.errors import TableNotFoundError, UsageError
+from optimist.spark import DeltaTable, read, write
+from optimist.spark.conf import SessionConf, engine_options, open_log
+from optimist.spark.jvm import Jvm
+
+SIGNATURES = {
+    "forPath": ["sparkSession", "path", "hadoopConf"],
+    "forName": ["sparkSession", "tableOrViewName"],
+    "isDeltaTable": ["sparkSession", "identifier"],
+    "toDF": ["self"],
+    "alias": ["self", "aliasName"],
+    "delete": ["self", "condition"],
+    "update": ["self", "condition", "set"],
+    "history": ["self", "limit"],
+    "detail": ["self"],
+}
+
+
+@pytest.fixture
+def table(spark, table_path):
+    write(spark.range(5).selectExpr("id", "id % 2 AS p"), table_path, partitionBy="p")
+    write(spark.range(5, 7).selectExpr("id", "id % 2 AS p"), table_path, mode="append")
+    return table_path
+
+
+@pytest.mark.parametrize("name", sorted(SIGNATURES))
+def test_signatures_are_those_of_delta_tables(name):
+    method = inspect.getattr_static(DeltaTable, name)
+    parameters = list(inspect.signature(getattr(method, "__func__", method)).parameters)
+    assert [item for item in parameters if item != "cls"] == SIGNATURES[name]
+
+
+def test_nothing_public_exists_beside_the_names_of_delta_tables():
+    assert {name for name in vars(DeltaTable) if not name.startswith("_")} == set(SIGNATURES)
+
+
+def test_a_table_is_found_by_its_path_and_by_a_path_name(spark, table):
+    assert DeltaTable.forPath(spark, table).toDF().count() == 7
+    assert DeltaTable.forName(spark, f"delta.`{table}`").toDF().count() == 7
+
+
+def test_names_in_the_catalog_are_refused(spark):
+    with pytest.raises(UsageError) as caught:
+        DeltaTable.forName(spark, "db.flights")
+    assert caught.value.kind == "OPTIMIST_CATALOG_NAMES_UNSUPPORTED"
+
+
+def test_a_path_without_a_table_is_refused(spark, tmp_path):
+    with pytest.raises(TableNotFoundError):
+        DeltaTable.forPath(spark, str(tmp_path / "nothing"))
+
+
+def test_is_delta_table_tells(spark, table, tmp_path):
+    assert DeltaTable.isDeltaTable(spark, table) is True
+    assert DeltaTable.isDeltaTable(spark, f"delta.`{table}`") is True
+    assert DeltaTable.isDeltaTable(spark, str(tmp_path)) is False
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda t: t.delete(1),
+        lambda t: t.update("id = 1", None),
+        lambda t: t.update("id = 1", {"id": 5}),
+        lambda t: t.history("1"),
+        lambda t: t.alias(None),
+    ],
+)
+def test_arguments_of_the_wrong_type_are_refused(spark, table, call):
+    with pytest.raises(UsageError) as caught:
+        call(DeltaTable.forPath(spark, table))
+    assert caught.value.kind == "OPTIMIST_INVALID_ARGUMENT"
+
+
+def test_history_has_the_columns_of_delta(spark, table):
+    history = DeltaTable.forPath(spark, table).history()
+    assert " ".join(history.columns) == (
+        "version timestamp userId userName operation operationParameters job notebook "
+        "clusterId readVersion isolationLevel "
+        "isBlindAppend operationMetrics userMetadata engineInfo"
+    )
+    newest, first = history.collect()
+    assert (newest.version, newest.operation, newest.readVersion) == (1, "WRITE", 0)
+    assert newest.operationParameters["mode"] == "Append"
+    assert newest.operationMetrics["numOutputRows"] == "2"
+    assert first.operationParameters["partitionBy"] == '["p"]'
+    assert (first.timestamp <= newest.timestamp, first.isBlindAppend) == (True, True)
+
+
+def test_history_stops_at_its_limit_and_shows_commits_of_other_engines(spark, table):
+    extra = pa.table({"id": [9], "p": [1]})
+    deltalake.write_deltalake(table, extra, mode="append")
+    history = DeltaTable.forPath(spark, table).history(2).collect()
+    assert [row.version for row in history] == [2, 1]
+    assert "delta-rs" in history[0].engineInfo
+
+
+def test_detail_tells_about_the_table(spark, table):
+    detail = DeltaTable.forPath(spark, table).detail()
+    assert " ".join(detail.columns) == (
+        "format id name description location createdAt lastModified partitionColumns "
+        "clusteringColumns numFiles sizeInBytes properties minReaderVersion minWriterVersion "
+        "tableFeatures"
+    )
+    row = detail.first()
+    files = list(Path(table).rglob("*.parquet"))
+    assert (row.format, row.location, row.partitionColumns) == ("delta", table, ["p"])
+    assert (row.numFiles, row.sizeInBytes) == (len(files), sum(f.stat().st_size for f in files))
+    assert row.createdAt <= row.lastModified
+
+
+def test_a_table_sees_what_others_commit(spark, table):
+    mine = DeltaTable.forPath(spark, table)
+    DeltaTable.forPath(spark, table).delete("id = 0")
+    assert mine.toDF().count() == 6
+
+
+def test_options_come_from_the_conf_of_the_session_by_prefix(spark, conf):
+    conf("spark.databricks.delta.maxCommitAttempts", "5")
+    conf("fs.s3a.endpoint", "http://there")
+    conf("spark.sql.ansi.enabled", "true")
+    options = engine_options(spark, {"fs.s3a.endpoint": "http://here"})
+    assert options["spark.databricks.delta.maxCommitAttempts"] == "5"
+    assert options["fs.s3a.endpoint"] == "http://here"
+    assert not any(key.startswith("spark.sql.") for key in options)
+
+
+def test_handles_are_shared_within_a_session(spark, table):
+    assert open_log(spark, table) is open_log(spark, table)
+    assert SessionConf.of(spark) is SessionConf.of(spark)
+
+
+def test_the_conf_adapter_is_a_mapping(spark):
+    adapter = SessionConf.of(spark)
+    adapter["optimist-test.key"] = "1"
+    assert (adapter["optimist-test.key"], "optimist-test.key" in adapter) == ("1", True)
+    del adapter["optimist-test.key"]
+    assert adapter.get("optimist-test.key") is None
+    assert len(adapter) == len(list(adapter))
+
+
+def test_options_for_the_file_system_are_the_only_ones_of_a_call(spark, table):
+    with pytest.raises(UsageError):
+        DeltaTable.forPath(spark, table, {"spark.optimist.x": "1"})
+    assert DeltaTable.forPath(spark, table, {"fs.x": "1"}).toDF().count() == 7
+
+
+class ConnectSession:
+    """Looks like the client of Spark Connect."""
+
+    __module__ = "pyspark.sql.connect.session"
+
+
+def test_a_connect_session_is_refused_in_plain_words(table):
+    with pytest.raises(UsageError, match="classic PySpark") as caught:
+        read(ConnectSession(), table)
+    assert caught.value.kind == "OPTIMIST_CLASSIC_SPARK_NEEDED"
+
+
+def test_a_forked_child_is_refused(spark, monkeypatch):
+    Jvm.of(spark)
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    with pytest.raises(UsageError) as caught:
+        Jvm.of(spark)
+    assert caught.value.kind == "OPTIMIST_FORKED_SESSION"
