@@ -12,6 +12,7 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from optimist.core.arrow_types import to_arrow_type
 from optimist.core.errors import SchemaError, TableError
 from optimist.core.predicates.constants import instant, parse_date, session_zone
 from optimist.core.schema import DataType, DecimalType, PrimitiveType, StructField, StructType
@@ -37,20 +38,7 @@ HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 Value: TypeAlias = bool | int | float | Decimal | str | bytes | dt.date | dt.datetime
 
-_ARROW_TYPES: dict[str, pa.DataType] = {
-    "string": pa.string(),
-    "long": pa.int64(),
-    "integer": pa.int32(),
-    "short": pa.int16(),
-    "byte": pa.int8(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "boolean": pa.bool_(),
-    "binary": pa.binary(),
-    "date": pa.date32(),
-    "timestamp": pa.timestamp("us", tz="UTC"),
-    "timestamp_ntz": pa.timestamp("us"),
-}
+_NOT_COMPARABLE = ("void", "variant")
 _INTEGER_BITS = {"byte": 7, "short": 15, "integer": 31, "long": 63}
 _INTEGER = re.compile(r"^[+-]?[0-9]+$")
 _HIVE_UNSAFE = re.compile("[\x01-\x1f\x7f\"#%'*/:=?\\\\{\\[\\]^]")
@@ -63,11 +51,9 @@ _URI_SAFE = "/=-_.!~*'():@&+$,;"
 
 def arrow_type_of(data_type: DataType) -> pa.DataType | None:
     """The Arrow type of a partition or statistics column; None for types that can be neither."""
-    if isinstance(data_type, DecimalType):
-        return pa.decimal128(data_type.precision, data_type.scale)
-    if isinstance(data_type, PrimitiveType):
-        return _ARROW_TYPES.get(data_type.name)
-    return None
+    if isinstance(data_type, PrimitiveType) and data_type.name in _NOT_COMPARABLE:
+        return None
+    return to_arrow_type(data_type) if isinstance(data_type, PrimitiveType | DecimalType) else None
 
 
 def partition_schema(schema: StructType, partition_columns: Sequence[str]) -> StructType:
