@@ -12,7 +12,7 @@ from pyspark.sql import types as st
 
 from optimist.core.actions import AddFile
 from optimist.core.errors import TableError
-from optimist.core.log.file_table import add_files, canonical_path
+from optimist.core.log.file_table import add_files, canonical_paths
 from optimist.core.snapshot import Snapshot
 from optimist.spark.condition import Condition
 from optimist.spark.jvm import Jvm, local_frame
@@ -63,21 +63,21 @@ def touched_files(
         frame.where(condition.column)
         .groupBy(sf.col("_metadata.file_path").alias("path"))
         .agg(sf.count(sf.lit(1)).alias("rows"))
-        .collect()
+        .toArrow()
     )
-    found = pa.array([canonical_path(row["path"]) for row in counts], pa.string())
+    found = canonical_paths(counts["path"].cast(pa.string())).combine_chunks()
     full_paths = listing_of(spark, snapshot, candidates).paths
     # Hadoop spells local URIs with one slash or with three.
     paths = pc.replace_substring_regex(full_paths, "^file:/+", "/")
     touched = candidates.filter(pc.is_in(paths, value_set=found))
-    if touched.num_rows != len(counts):
+    if touched.num_rows != counts.num_rows:
         raise TableError(
-            f"Spark found matching rows in {len(counts)} files, and {touched.num_rows} of them are "
+            f"Spark found matching rows in {counts.num_rows} files, and {touched.num_rows} of them are "
             "known in the log. Nothing was written. Give the table's path in its plain form.",
             kind="OPTIMIST_UNKNOWN_FILE_PATHS",
             path=snapshot.table_path,
         )
-    return TouchedFiles(touched, sum(row["rows"] for row in counts))
+    return TouchedFiles(touched, pc.sum(counts["rows"], min_count=0).as_py())
 
 
 def matching_partitions(
