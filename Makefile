@@ -1,7 +1,7 @@
 # Each target first sets up what it needs, with nothing but a Python; a second time that costs nothing.
 
 PYTHON ?= python3
-ROOMS := core logstores spark
+ROOMS := core locks logstores spark
 SCRIPTS := bootstrap.py $(wildcard benchmarks/*.py examples/*.py)
 RUN := .venv/bin/python
 SPARK_RUN = JAVA_HOME="$$(cat .venv/java-home)" $(RUN)

@@ -13,7 +13,10 @@ from optimist.core.actions import Action
 from optimist.core.clock import Clock, SystemClock
 from optimist.core.commit_resolution import CommitResolution, resolve_commit
 from optimist.core.errors import LogFileNotFoundError, TableError, TableNotFoundError, UsageError
+from optimist.core.lease import Lease
 from optimist.core.local_append import append
+from optimist.core.local_scan import to_arrow
+from optimist.core.lock_registry import find_lease
 from optimist.core.log.checkpoint import write_checkpoint
 from optimist.core.log.last_checkpoint import read_last_checkpoint
 from optimist.core.log.names import commit_path, log_path_of
@@ -29,6 +32,7 @@ from optimist.core.logstore import FileStatus, LogStore
 from optimist.core.logstore_registry import find_store
 from optimist.core.options import EngineOptions
 from optimist.core.paths import join, normalize
+from optimist.core.predicates import Predicate
 from optimist.core.snapshot import Snapshot
 from optimist.core.transaction.default_hooks import default_hooks
 from optimist.core.transaction.hooks import CommittedTransaction, PostCommitHook
@@ -50,6 +54,8 @@ class DeltaLog:
         log_path: Its `_delta_log`.
         store: The LogStore that serves the path.
         options: The engine's options.
+        lease: What serialises commit loops across processes where the commit lock is taken; None
+            leaves the lock to this process.
         clock: Where time comes from.
     """
 
@@ -59,6 +65,7 @@ class DeltaLog:
         store: LogStore,
         options: EngineOptions | None = None,
         *,
+        lease: Lease | None = None,
         clock: Clock | None = None,
         session: MutableMapping[str, str] | None = None,
     ) -> None:
@@ -66,6 +73,7 @@ class DeltaLog:
         self.log_path = log_path_of(self.table_path)
         self.store = store
         self.options = options or EngineOptions()
+        self.lease = lease
         self.clock: Clock = clock or SystemClock()
         self._session = session
         self._mutex = threading.RLock()
@@ -91,13 +99,13 @@ class DeltaLog:
             session: Receives `lastCommitVersionInSession` after each commit.
 
         Raises:
-            ConfigError: An option or the choice of the store is wrong.
+            ConfigError: An option, or the choice of the store or of the lease, is wrong.
         """
         given = {k: v for k, v in (options or {}).items() if k != LAST_COMMIT_VERSION}
         engine_options = EngineOptions.from_options(given)
         store = find_store(path, given)
         key = (store.resolve_path(normalize(path)), id(session), tuple(sorted(given.items())))
-        fresh = cls(path, store, engine_options, session=session)
+        fresh = cls(path, store, engine_options, lease=find_lease(given), session=session)
         return _CACHE.get_or_put(key, fresh, engine_options, fresh.clock)
 
     # Versions
@@ -177,6 +185,26 @@ class DeltaLog:
             SchemaError: The data does not fit the table; nothing was written.
         """
         return append(self, data, partition_by=partition_by, user_metadata=user_metadata, txn=txn)
+
+    def to_arrow(
+        self, predicate: str | Predicate | None = None, columns: Sequence[str] | None = None
+    ) -> pa.Table:
+        """The rows of the newest version for which a predicate is true, read in this process.
+
+        The log leaves out files that can't match; the rows of the others are judged one by one.
+        Times are read in UTC. The order of the rows is not defined.
+
+        Args:
+            predicate: SQL text or a tree; all rows without one.
+            columns: The columns wanted, in this order; all without it.
+
+        Raises:
+            UsageError: The predicate does not parse, or a part of it needs Spark to be judged
+                (kind `OPTIMIST_NEEDS_SPARK`, field `part`).
+            SchemaError: There is no such column.
+            ProtocolError: The files need a feature that the reader does not have.
+        """
+        return to_arrow(self.update(), predicate, columns)
 
     def history(self, limit: int | None = None) -> list[CommitRecord]:
         """The commits, newest first; reads no more of them than asked for."""

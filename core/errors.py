@@ -33,6 +33,7 @@ __all__ = [
     "ConfigError",
     "Conflict",
     "DeltaConcurrentModificationException",
+    "LeaseLapsedError",
     "LogFileExistsError",
     "LogFileNotFoundError",
     "MaxCommitAttemptsExceededError",
@@ -199,6 +200,10 @@ class LogFileExistsError(StorageError, FileExistsError):
 
 class LogFileNotFoundError(StorageError, FileNotFoundError):
     """A file or directory of the log does not exist. Field `path`."""
+
+
+class LeaseLapsedError(StorageError):
+    """A lease ran out before the work was done; another may hold it. Fields `name`, `owner`."""
 
 
 class ProtocolError(OptimistError):

@@ -67,6 +67,13 @@ def _seconds(text: str) -> float:
     return value
 
 
+def _lasting(text: str) -> float:
+    value = _seconds(text)
+    if value < 1:
+        raise ValueError("must be at least 1 second")
+    return value
+
+
 def _key(default: Any, parse: Callable[[str], Any], *, delta: str = "", own: str = "") -> Any:
     """An option: its default, its parser, and its key in either family (without the prefix)."""
     names = tuple(
@@ -208,6 +215,8 @@ class EngineOptions:
         True, parse_bool, delta="write.utcTimestampPartitionValues"
     )
     engine_info: str | None = _key(None, str, own="engineInfo")
+    spark_plane: str = _key("auto", _one_of("auto", "native", "arrow"), own="spark.plane")
+    commit_lock_lease_s: float = _key(60.0, _lasting, own="commit.lock.leaseSeconds")
     property_defaults: Mapping[str, str] = field(default_factory=dict)
     """Properties of new tables by full name (`delta.appendOnly`), from `properties.defaults.*`."""
 

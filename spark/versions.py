@@ -17,10 +17,12 @@ __all__ = [
     "FILE_SOURCES",
     "FIRST_SUPPORTED",
     "ensure_supported",
+    "has_filter_pushdown",
     "is_connect",
 ]
 
 FIRST_SUPPORTED = (4, 0)
+_FIRST_WITH_FILTER_PUSHDOWN = (4, 1)
 CLASSIC_DATASET = "org.apache.spark.sql.classic.Dataset"
 FILE_SOURCES = "org.apache.spark.sql.execution.datasources"
 
@@ -46,10 +48,18 @@ def ensure_supported(spark: SparkSession) -> None:
             "which needs no Spark.",
             kind="OPTIMIST_CLASSIC_SPARK_NEEDED",
         )
-    numbers = tuple(int(part) for part in re.findall(r"\d+", pyspark.__version__)[:2])
-    if numbers < FIRST_SUPPORTED:
+    if _version() < FIRST_SUPPORTED:
         raise UsageError(
             f"PySpark {pyspark.__version__} is too old; 4.0 or newer is needed.",
             kind="OPTIMIST_UNSUPPORTED_PYSPARK",
             version=pyspark.__version__,
         )
+
+
+def has_filter_pushdown() -> bool:
+    """Whether Spark pushes filters to Python data sources (4.1 and later do)."""
+    return _version() >= _FIRST_WITH_FILTER_PUSHDOWN
+
+
+def _version() -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", pyspark.__version__)[:2])

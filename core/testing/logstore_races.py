@@ -13,12 +13,14 @@ from optimist.core.logstore import LogStore, PutOutcome
 __all__ = [
     "append_commits",
     "commit_path",
+    "each_round",
     "payload_of",
     "put_each_round",
     "run_in_processes",
     "run_in_threads",
 ]
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 _TIMEOUT_S = 120
@@ -47,14 +49,27 @@ def put_each_round(
     store: LogStore, directory: str, rounds: int, *, worker: int, barrier: _Barrier | None = None
 ) -> list[PutOutcome]:
     """Put one file per round, all workers at once; the outcomes in order."""
+
+    def put(number: int) -> PutOutcome:
+        return store.put_if_absent(commit_path(directory, number), payload_of(worker, number))
+
+    return each_round(put, rounds, barrier=barrier)
+
+
+def each_round(
+    step: Callable[[int], T], rounds: int, *, barrier: _Barrier | None = None
+) -> list[T]:
+    """Take one step per round, all workers at once; what they gave, in order.
+
+    Without a barrier the one of this process is taken, see `run_in_processes`.
+    """
     meeting = barrier or _barrier_of_process
     assert meeting is not None
     outcomes = []
     try:
         for number in range(rounds):
             meeting.wait(_TIMEOUT_S)
-            path = commit_path(directory, number)
-            outcomes.append(store.put_if_absent(path, payload_of(worker, number)))
+            outcomes.append(step(number))
     except BaseException:
         meeting.abort()  # or the others wait for a worker that is gone
         raise
@@ -83,9 +98,12 @@ def run_in_threads(jobs: Sequence[Callable[[], T]]) -> list[T]:
 
 
 def run_in_processes(
-    factory: Callable[[], LogStore], job: Callable[..., T], arguments: Sequence[dict[str, Any]]
+    factory: Callable[[], S], job: Callable[..., T], arguments: Sequence[dict[str, Any]]
 ) -> list[T]:
-    """Run `job(store, **arguments)` in a fresh process each, with a store built there."""
+    """Run `job(store, **arguments)` in a fresh process each, with a store built there.
+
+    A store, an arbiter or a lease: whatever the factory builds.
+    """
     context = get_context("spawn")
     with ProcessPoolExecutor(
         max_workers=len(arguments),
@@ -97,9 +115,7 @@ def run_in_processes(
         return [future.result(_TIMEOUT_S) for future in futures]
 
 
-def _run_one(
-    factory: Callable[[], LogStore], job: Callable[..., T], arguments: dict[str, Any]
-) -> T:
+def _run_one(factory: Callable[[], S], job: Callable[..., T], arguments: dict[str, Any]) -> T:
     assert _barrier_of_process is not None
     store = factory()
     _barrier_of_process.wait(_TIMEOUT_S)  # one job per process: none starts before all are up

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -31,7 +31,12 @@ from optimist.core.transaction.commit_info import (
     get_operation_metrics,
     get_user_metadata,
 )
-from optimist.core.transaction.commit_lock import commit_lock, is_commit_lock_enabled
+from optimist.core.transaction.commit_lock import (
+    NO_LOCK,
+    CommitGuard,
+    commit_lock,
+    is_commit_lock_enabled,
+)
 from optimist.core.transaction.conflict_checks import get_pretty_partition_message
 from optimist.core.transaction.hooks import CommittedTransaction, PostCommitHook, run_hooks
 from optimist.core.transaction.large_commit import commit_large
@@ -67,6 +72,7 @@ class OptimisticTransaction:
         self._hooks: list[PostCommitHook] = []
         self._new_metadata: Metadata | None = None
         self._new_protocol: Protocol | None = None
+        self._guard: CommitGuard = NO_LOCK
         self._is_closed = False
         self._committed_version: int | None = None
 
@@ -280,11 +286,21 @@ class OptimisticTransaction:
         """The option if set, or else whether the store shows partial writes (spec 1.12)."""
         return is_commit_lock_enabled(self._log.options, self._log.store, self._log.log_path)
 
-    def lock_commit_if_enabled(self) -> AbstractContextManager[None]:
-        """The table's commit lock for the whole attempt loop, or nothing."""
+    @contextmanager
+    def lock_commit_if_enabled(self) -> Iterator[None]:
+        """Hold the table's commit lock for the whole attempt loop, or nothing.
+
+        Raises:
+            StorageError: Others held it for all of the retry budget; nothing was committed.
+        """
         if not self.is_commit_lock_enabled():
-            return nullcontext()
-        return commit_lock(self._log.store.resolve_path(self._log.log_path))
+            yield
+            return
+        log_path = self._log.store.resolve_path(self._log.log_path)
+        lease, options = self._log.lease, self._log.options
+        with commit_lock(log_path, lease=lease, options=options, clock=self._log.clock) as guard:
+            self._guard = guard
+            yield
 
     def do_commit_retry_iteratively(self, ours: Ours) -> commit_loop.Landed:
         """Try versions until the commit lands or a conflict ends it; see `commit_loop`."""
@@ -315,9 +331,15 @@ class OptimisticTransaction:
             txn_id=self.txn_id,
             has_commit_info=has_info,
         )
+        self._guard.renew()
         self._log.note_attempt(self.txn_id, ours.attempt_version)
-        policy, clock = self._log.options.retry_policy, self._log.clock
-        return create_version_file(self._log.store, file, policy, clock)
+        return create_version_file(
+            self._log.store,
+            file,
+            self._log.options.retry_policy,
+            self._log.clock,
+            ensure_may_write=self._guard.ensure_held,
+        )
 
     def check_and_retry(self, ours: Ours, attempt: int) -> commit_loop.Rebased:
         """After a lost race: wait a little, then check the winners."""

@@ -18,6 +18,7 @@ naive engine takes its own commit for a winner, and commits twice.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 from optimist.core.actions import CommitInfo, actions_from_bytes
 from optimist.core.clock import Clock
@@ -67,9 +68,22 @@ def read_txn_id(data: bytes, path: str) -> str | None:
 
 
 def create_version_file(
-    store: LogStore, file: VersionFile, policy: RetryPolicy, clock: Clock
+    store: LogStore,
+    file: VersionFile,
+    policy: RetryPolicy,
+    clock: Clock,
+    *,
+    ensure_may_write: Callable[[], None] = lambda: None,
 ) -> PutOutcome:
     """Create the file, whatever it takes to know the outcome.
+
+    Args:
+        store: Where it goes.
+        file: What it is.
+        policy: How often to try again without a clear answer.
+        clock: For the pauses.
+        ensure_may_write: Called right before each put; raises where nothing may be written any
+            more.
 
     Returns:
         `CREATED` or `EXISTS`; never `UNKNOWN`.
@@ -83,6 +97,7 @@ def create_version_file(
         if retry:
             clock.sleep(pause_s(retry, policy, clock))
         try:
+            ensure_may_write()
             outcome = _try_put(store, file, may_retry=retry < policy.max_non_conflict_attempts)
         except OptimistError as error:
             if was_unknown:  # an earlier put may still arrive

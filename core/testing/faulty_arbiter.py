@@ -1,0 +1,125 @@
+"""An Arbiter that fails where it is told to, and counts its calls."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from optimist.core.arbiter import Arbiter, CommitEntry
+from optimist.core.logstore import PutOutcome
+from optimist.core.testing.faulty_store import When, injected_error
+
+__all__ = ["ARBITER_OPERATIONS", "ArbiterFault", "FaultyArbiter"]
+
+T = TypeVar("T")
+
+ARBITER_OPERATIONS = ("complete", "create", "get", "latest")
+
+
+@dataclass(frozen=True, slots=True)
+class ArbiterFault:
+    """One planned failure.
+
+    Attributes:
+        operation: One of `ARBITER_OPERATIONS`.
+        when: Before the call, so that nothing was done, or after it, so that only the answer is
+            lost.
+        error: What to raise, a `BaseException` to play the death of the process. None makes
+            `create` answer `UNKNOWN` and everything else raise `injected_error`.
+        on_call: The how-manieth call of the operation, from 1, since the fault was planned.
+        times: How many calls in a row fail.
+    """
+
+    operation: str
+    when: When
+    error: BaseException | None = None
+    on_call: int = 1
+    times: int = 1
+
+    def __post_init__(self) -> None:
+        if self.operation not in ARBITER_OPERATIONS or self.when is When.DURING:
+            raise ValueError(f"{self.operation} can't be planned to fail {self.when.value}")
+
+
+class FaultyArbiter(Arbiter):
+    """Wraps any arbiter; without a plan it only counts.
+
+    Args:
+        inner: The arbiter that does the work.
+        plan: Faults; `plan` adds more.
+    """
+
+    def __init__(self, inner: Arbiter, *plan: ArbiterFault) -> None:
+        super().__init__(inner.options)
+        self.inner = inner
+        self.entry_ttl_s = inner.entry_ttl_s
+        self._lock = threading.Lock()
+        self._armed: list[tuple[ArbiterFault, int]] = []
+        self._calls: list[str] = []
+        self.plan(*plan)
+
+    @property
+    def calls(self) -> tuple[str, ...]:
+        """Every operation called, in order."""
+        with self._lock:
+            return tuple(self._calls)
+
+    def plan(self, *faults: ArbiterFault) -> None:
+        """Add to the plan; calls are counted from now."""
+        with self._lock:
+            self._armed += [(fault, self._calls.count(fault.operation)) for fault in faults]
+
+    def create(self, entry: CommitEntry) -> PutOutcome:
+        """See `Arbiter.create`."""
+        faults = self._begin("create")
+        if _strikes(faults, When.BEFORE):
+            return PutOutcome.UNKNOWN
+        outcome = self.inner.create(entry)
+        return PutOutcome.UNKNOWN if _strikes(faults, When.AFTER) else outcome
+
+    def get(self, table_path: str, file_name: str) -> CommitEntry | None:
+        """See `Arbiter.get`."""
+        return self._run("get", lambda: self.inner.get(table_path, file_name))
+
+    def latest(self, table_path: str) -> CommitEntry | None:
+        """See `Arbiter.latest`."""
+        return self._run("latest", lambda: self.inner.latest(table_path))
+
+    def complete(self, entry: CommitEntry) -> None:
+        """See `Arbiter.complete`."""
+        self._run("complete", lambda: self.inner.complete(entry))
+
+    def describe(self) -> Mapping[str, str]:
+        """The inner arbiter's answer, under this one's name."""
+        inner = self.inner.describe()
+        return {**inner, **super().describe(), "wraps": inner["arbiter"]}
+
+    def _run(self, operation: str, call: Callable[[], T]) -> T:
+        faults = self._begin(operation)
+        if _strikes(faults, When.BEFORE):
+            raise injected_error(operation)
+        answer = call()
+        if _strikes(faults, When.AFTER):
+            raise injected_error(operation)
+        return answer
+
+    def _begin(self, operation: str) -> list[ArbiterFault]:
+        with self._lock:
+            self._calls.append(operation)
+            number = self._calls.count(operation)
+            return [
+                fault
+                for fault, seen in self._armed
+                if fault.operation == operation
+                and fault.on_call <= number - seen < fault.on_call + fault.times
+            ]
+
+
+def _strikes(faults: list[ArbiterFault], when: When) -> bool:
+    here = [fault for fault in faults if fault.when is when]
+    for fault in here:
+        if fault.error is not None:
+            raise fault.error
+    return bool(here)

@@ -1,0 +1,233 @@
+"""Entries in a DynamoDB table, as delta-storage's `S3DynamoDBLogStore` keeps them (spec 4).
+
+*Assumes* one table in one region for all writers, and the same spelling of a table's path, to the
+byte, by all of them. DynamoDB's conditional puts and strongly consistent reads do what AWS says.
+
+*Provides* one owner per file, whatever clients crash; reads that see every write that returned;
+entries that delta-spark and delta-rs read, complete and create, as we do theirs.
+
+*Does not provide* expiry: entries get `expireTime` once complete, and whoever runs the table may
+set its TTL attribute to that; nothing here deletes an entry. No global tables written in two
+regions: there the last writer wins, and exclusion is gone.
+
+*Excludes* other Optimist writers, delta-spark with `S3DynamoDBLogStore`, and delta-rs with
+`AWS_S3_LOCKING_PROVIDER=dynamodb`, as far as all of them are set to this table.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+
+from optimist.core.arbiter import Arbiter, CommitEntry
+from optimist.core.clock import Clock, SystemClock
+from optimist.core.errors import StorageError
+from optimist.core.logstore import PutOutcome
+from optimist.locks.dynamodb_options import DynamoDBOptions
+from optimist.locks.dynamodb_table import (
+    SDK_ERRORS,
+    DynamoDBTable,
+    TableShape,
+    code_of,
+    dynamodb_error,
+    is_unanswered,
+    new_client,
+)
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+__all__ = ["DynamoDBArbiter"]
+
+_LOG = logging.getLogger(__name__)
+
+_IS_NEW = "attribute_not_exists(tablePath) AND attribute_not_exists(fileName)"
+_CONDITION_FAILED = "ConditionalCheckFailedException"
+
+
+class DynamoDBArbiter(Arbiter):
+    """One item per entry: `tablePath`, `fileName`, `tempPath`, `complete`, `expireTime`.
+
+    Args:
+        options: See `DynamoDBOptions`.
+        clock: For the waits between tries and while the table is being made.
+        client: A client to use instead of one made from the options; its retries must be off.
+    """
+
+    def __init__(
+        self,
+        options: Mapping[str, str] | None = None,
+        *,
+        clock: Clock | None = None,
+        client: DynamoDBClient | None = None,
+    ) -> None:
+        super().__init__(options)
+        self._parsed = DynamoDBOptions.from_options(self.options)
+        self.entry_ttl_s = self._parsed.ttl_s
+        shape = TableShape(
+            self._parsed.table_name,
+            "tablePath",
+            "fileName",
+            (self._parsed.read_capacity, self._parsed.write_capacity),
+        )
+        self._table = DynamoDBTable(
+            shape,
+            client or new_client(self._parsed),
+            clock=clock or SystemClock(),
+            creates=self._parsed.creates_tables,
+        )
+
+    def create(self, entry: CommitEntry) -> PutOutcome:
+        """See `Arbiter.create`.
+
+        1. Put the item on the condition that there is none with its key. Once: the SDK does not
+           retry, because the second try would meet the first one's success.
+        2. The condition failed: the answer holds the item that stood in the way. With our
+           `tempPath` it is ours.
+        3. No answer: `UNKNOWN`.
+        """
+        item = _item_of(entry)
+        try:
+            self._table.send(
+                lambda client: client.put_item(
+                    TableName=self._table.shape.name,
+                    Item=item,
+                    ConditionExpression=_IS_NEW,
+                    ReturnValuesOnConditionCheckFailure="ALL_OLD",
+                )
+            )
+        except SDK_ERRORS as error:
+            if code_of(error) == _CONDITION_FAILED:
+                return self._lost_to(entry, error)
+            if is_unanswered(error):
+                _LOG.warning("No answer while creating the entry of %s.", entry.file_name)
+                return PutOutcome.UNKNOWN
+            doing = f"create the entry of {entry.file_name}, and did not"
+            raise dynamodb_error(error, doing=doing) from error
+        return PutOutcome.CREATED
+
+    def get(self, table_path: str, file_name: str) -> CommitEntry | None:
+        """See `Arbiter.get`; strongly consistent."""
+        answer = self._table.ask(
+            lambda client: client.get_item(
+                TableName=self._table.shape.name,
+                Key=_key_of(table_path, file_name),
+                ConsistentRead=True,
+            ),
+            doing=f"read the entry of {file_name}",
+        )
+        item = answer.get("Item")
+        return None if item is None else _entry_of(item)
+
+    def latest(self, table_path: str) -> CommitEntry | None:
+        """See `Arbiter.latest`; strongly consistent, and one item is read."""
+        answer = self._table.ask(
+            lambda client: client.query(
+                TableName=self._table.shape.name,
+                KeyConditionExpression="tablePath = :table",
+                ExpressionAttributeValues={":table": {"S": table_path}},
+                ScanIndexForward=False,
+                Limit=1,
+                ConsistentRead=True,
+            ),
+            doing=f"read the newest entry of {table_path}",
+        )
+        return next((_entry_of(item) for item in answer["Items"]), None)
+
+    def complete(self, entry: CommitEntry) -> None:
+        """See `Arbiter.complete`: an update on the condition that `tempPath` is the same."""
+        try:
+            self._table.ask(
+                lambda client: _update_complete(client, self._table.shape.name, entry),
+                doing=f"mark the entry of {entry.file_name} as complete",
+            )
+        except StorageError as error:
+            if error.fields.get("code") != _CONDITION_FAILED:
+                raise
+            _LOG.warning(
+                "The entry of %s is gone or another's; it was left as it is.", entry.file_name
+            )
+
+    def describe(self) -> Mapping[str, str]:
+        """See `Arbiter.describe`."""
+        return {
+            **super().describe(),
+            "table": self._parsed.table_name,
+            "region": self._parsed.region,
+            "excludes": "Optimist, delta-spark and deltalake writers set to the same table",
+        }
+
+    def _lost_to(self, entry: CommitEntry, error: Exception) -> PutOutcome:
+        item: Any = error.response.get("Item") if isinstance(error, ClientError) else None
+        if item is not None:
+            winner = _entry_of(item)
+        else:  # a server that does not hand out the item in the way
+            try:
+                found = self.get(entry.table_path, entry.file_name)
+            except StorageError:
+                return PutOutcome.UNKNOWN
+            if found is None:
+                return PutOutcome.UNKNOWN
+            winner = found
+        is_ours = winner.temp_path == entry.temp_path
+        return PutOutcome.CREATED if is_ours else PutOutcome.EXISTS
+
+
+def _update_complete(client: DynamoDBClient, table: str, entry: CommitEntry) -> None:
+    values: dict[str, Any] = {":temp": {"S": entry.temp_path}, ":true": {"S": "true"}}
+    update = "SET #complete = :true"
+    if entry.expire_time_s is not None:
+        values[":expire"] = {"N": str(entry.expire_time_s)}
+        update += ", expireTime = :expire"
+    client.update_item(
+        TableName=table,
+        Key=_key_of(entry.table_path, entry.file_name),
+        UpdateExpression=update,
+        ConditionExpression="tempPath = :temp",
+        ExpressionAttributeNames={"#complete": "complete"},
+        ExpressionAttributeValues=values,
+    )
+
+
+def _key_of(table_path: str, file_name: str) -> dict[str, Any]:
+    return {"tablePath": {"S": table_path}, "fileName": {"S": file_name}}
+
+
+def _item_of(entry: CommitEntry) -> dict[str, Any]:
+    item = {
+        **_key_of(entry.table_path, entry.file_name),
+        "tempPath": {"S": entry.temp_path},
+        "complete": {"S": "true" if entry.complete else "false"},
+    }
+    if entry.expire_time_s is not None:
+        item["expireTime"] = {"N": str(entry.expire_time_s)}
+    return item
+
+
+def _entry_of(item: Mapping[str, Any]) -> CommitEntry:
+    """An item, whoever wrote it: without `expireTime`, with more attributes, numbers of any width.
+
+    Raises:
+        StorageError: `tempPath` is missing; the entry can't be finished by anyone.
+    """
+    complete = item.get("complete", {})
+    temp_path = item.get("tempPath", {}).get("S")
+    if temp_path is None:
+        raise StorageError(
+            f"The entry of {item['fileName']['S']} has no tempPath, so its commit can't be "
+            "finished. Nothing was changed. Find out who wrote it, and mend or delete the item.",
+            kind="OPTIMIST_ARBITER_ENTRY_DAMAGED",
+            file_name=item["fileName"]["S"],
+            retryable=False,
+        )
+    expire = item.get("expireTime", {}).get("N")
+    return CommitEntry(
+        table_path=item["tablePath"]["S"],
+        file_name=item["fileName"]["S"],
+        temp_path=temp_path,
+        complete=str(complete.get("S", complete.get("BOOL", False))).lower() == "true",
+        expire_time_s=None if expire is None else int(float(expire)),
+    )

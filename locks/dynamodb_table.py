@@ -1,0 +1,342 @@
+"""One DynamoDB table: its client, its errors, and making sure that it is there as it should be.
+
+The SDK's retries are off. What may be sent twice without harm is sent again here, by the Clock;
+what may not, a conditional put, is sent once, and a lost answer is told as one.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    ConnectTimeoutError,
+    CredentialRetrievalError,
+    EndpointConnectionError,
+    NoCredentialsError,
+    PartialCredentialsError,
+    ProfileNotFound,
+    ProxyConnectionError,
+)
+
+from optimist.core.clock import Clock
+from optimist.core.errors import ConfigError, OptimistError, StorageError
+from optimist.locks.dynamodb_options import DynamoDBOptions
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+__all__ = [
+    "SDK_ERRORS",
+    "DynamoDBTable",
+    "TableShape",
+    "code_of",
+    "dynamodb_error",
+    "is_unanswered",
+    "new_client",
+]
+
+T = TypeVar("T")
+
+_LOG = logging.getLogger(__name__)
+
+SDK_ERRORS = (ClientError, BotoCoreError)
+"""Everything that the SDK raises once its arguments are right."""
+
+_TRIES = 4
+_FIRST_PAUSE_S = 0.1
+_MAX_POLLS = 20
+_POLL_S = 1.0
+_TIMEOUT_S = 10
+
+_CAUSES: dict[str, tuple[str, str]] = {
+    "AccessDeniedException": (
+        "OPTIMIST_PERMISSION_DENIED",
+        "the credentials may not do this; give them DescribeTable, CreateTable, GetItem, PutItem, "
+        "UpdateItem and Query on the table",
+    ),
+    "ResourceNotFoundException": (
+        "OPTIMIST_LOCK_TABLE_MISSING",
+        "the table is gone; it was there before",
+    ),
+    **dict.fromkeys(
+        (
+            "ExpiredTokenException",
+            "IncompleteSignature",
+            "IncompleteSignatureException",
+            "InvalidSignatureException",
+            "MissingAuthenticationToken",
+            "MissingAuthenticationTokenException",
+            "UnrecognizedClientException",
+        ),
+        ("OPTIMIST_INVALID_CREDENTIALS", "the credentials are wrong or have expired; renew them"),
+    ),
+    **dict.fromkeys(
+        (
+            "LimitExceededException",
+            "ProvisionedThroughputExceededException",
+            "RequestLimitExceeded",
+            "ThrottlingException",
+        ),
+        ("OPTIMIST_STORE_BUSY", "too many requests for its capacity; raise it, or wait"),
+    ),
+}
+
+_NOT_SENT = (ConnectTimeoutError, EndpointConnectionError, ProxyConnectionError)
+_NO_CREDENTIALS = (
+    CredentialRetrievalError,
+    NoCredentialsError,
+    PartialCredentialsError,
+    ProfileNotFound,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TableShape:
+    """How a table must be: its name, its keys (all text), and how it is paid for.
+
+    Attributes:
+        name: The table's name.
+        hash_key: The attribute that tells partitions apart.
+        range_key: The attribute that sorts within one; None where there is none.
+        throughput: Read and write units of a table that we make; None pays by the request.
+    """
+
+    name: str
+    hash_key: str
+    range_key: str | None = None
+    throughput: tuple[int, int] | None = None
+
+    @property
+    def keys(self) -> dict[str, str]:
+        """Key attributes and their roles."""
+        keys = {self.hash_key: "HASH"}
+        return keys if self.range_key is None else {**keys, self.range_key: "RANGE"}
+
+
+class DynamoDBTable:
+    """Sends requests to one table; at the first it is described, and made where it is missing.
+
+    Threads may share it.
+    """
+
+    def __init__(
+        self, shape: TableShape, client: DynamoDBClient, *, clock: Clock, creates: bool
+    ) -> None:
+        self.shape = shape
+        self._client = client
+        self._clock = clock
+        self._creates = creates
+        self._lock = threading.Lock()
+        self._is_ready = False
+
+    def send(self, request: Callable[[DynamoDBClient], T]) -> T:
+        """Send a request once.
+
+        Raises:
+            OptimistError: The table is not there as it should be; the request was not sent.
+            ClientError, BotoCoreError: What the SDK says, as it is.
+        """
+        self.ensure_ready()
+        return request(self._client)
+
+    def ask(self, request: Callable[[DynamoDBClient], T], *, doing: str) -> T:
+        """Send a request that may be sent more than once.
+
+        Args:
+            request: What to call on the client.
+            doing: What it does, for messages: `read the entry of ...`.
+
+        Raises:
+            StorageError, ConfigError: Every try failed; see `dynamodb_error`.
+        """
+        self.ensure_ready()
+        return self._ask(request, doing)
+
+    def ensure_ready(self) -> None:
+        """Describe the table, and make it where it is missing; nothing to do after the first time.
+
+        Raises:
+            ConfigError: It has other keys, or is missing and may not be made.
+            StorageError: It could not be described or made, or is not ready in time.
+        """
+        with self._lock:
+            if self._is_ready:
+                return
+            self._ensure_keys(self._describe_or_create())
+            self._is_ready = True
+
+    def _ask(self, request: Callable[[DynamoDBClient], T], doing: str) -> T:
+        pause_s = _FIRST_PAUSE_S
+        for number in range(_TRIES):
+            try:
+                return request(self._client)
+            except SDK_ERRORS as error:
+                translated = dynamodb_error(error, doing=doing)
+                is_last = number == _TRIES - 1
+                if is_last or not (is_unanswered(error) or _is_retryable(translated)):
+                    raise translated from error
+            self._clock.sleep(self._clock.uniform(0, pause_s))
+            pause_s *= 2
+        raise AssertionError("unreachable")
+
+    def _describe_or_create(self) -> dict[str, Any]:
+        for _ in range(_MAX_POLLS + 1):
+            description = self._describe()
+            if description is None:
+                self._create()
+            elif description["TableStatus"] != "CREATING":
+                return description
+            self._clock.sleep(_POLL_S)
+        raise StorageError(
+            f"The DynamoDB table {self.shape.name} is still being made after {_MAX_POLLS} s. "
+            "Nothing was written; try again later.",
+            kind="OPTIMIST_LOCK_TABLE_NOT_READY",
+            table=self.shape.name,
+            retryable=True,
+        )
+
+    def _describe(self) -> dict[str, Any] | None:
+        def request(client: DynamoDBClient) -> dict[str, Any] | None:
+            try:
+                return dict(client.describe_table(TableName=self.shape.name)["Table"])
+            except ClientError as error:
+                if code_of(error) == "ResourceNotFoundException":
+                    return None
+                raise
+
+        return self._ask(request, f"describe the table {self.shape.name}")
+
+    def _create(self) -> None:
+        if not self._creates:
+            raise ConfigError(
+                f"There is no DynamoDB table {self.shape.name}, and "
+                "optimist.store.dynamodb.createTables is off. Make the table, or name another.",
+                kind="OPTIMIST_LOCK_TABLE_MISSING",
+                table=self.shape.name,
+            )
+        _LOG.info("Making the DynamoDB table %s.", self.shape.name)
+        keys = self.shape.keys
+        arguments: dict[str, Any] = {
+            "TableName": self.shape.name,
+            "AttributeDefinitions": [{"AttributeName": k, "AttributeType": "S"} for k in keys],
+            "KeySchema": [{"AttributeName": k, "KeyType": role} for k, role in keys.items()],
+            "BillingMode": "PAY_PER_REQUEST",
+        }
+        if self.shape.throughput is not None:
+            read, write = self.shape.throughput
+            arguments["BillingMode"] = "PROVISIONED"
+            arguments["ProvisionedThroughput"] = {
+                "ReadCapacityUnits": read,
+                "WriteCapacityUnits": write,
+            }
+
+        def request(client: DynamoDBClient) -> None:
+            try:
+                client.create_table(**arguments)
+            except ClientError as error:
+                if code_of(error) != "ResourceInUseException":  # another made it meanwhile
+                    raise
+
+        self._ask(request, f"make the table {self.shape.name}")
+
+    def _ensure_keys(self, description: dict[str, Any]) -> None:
+        types = {
+            a["AttributeName"]: a["AttributeType"] for a in description["AttributeDefinitions"]
+        }
+        found = {key["AttributeName"]: key["KeyType"] for key in description["KeySchema"]}
+        if found == self.shape.keys and all(types[key] == "S" for key in found):
+            return
+        wanted = ", ".join(f"{key} {role} S" for key, role in self.shape.keys.items())
+        shown = ", ".join(f"{key} {role} {types.get(key)}" for key, role in found.items())
+        raise ConfigError(
+            f"The DynamoDB table {self.shape.name} has the keys {shown}; needed are {wanted}. "
+            "Nothing was written. Name another table.",
+            kind="OPTIMIST_LOCK_TABLE_SHAPE",
+            table=self.shape.name,
+        )
+
+
+def new_client(options: DynamoDBOptions) -> DynamoDBClient:
+    """A client with the SDK's retries off and bounded waits. Nothing is sent yet.
+
+    Raises:
+        ConfigError: There is no such profile, or the endpoint is no URL.
+    """
+    config = Config(
+        connect_timeout=_TIMEOUT_S,
+        read_timeout=_TIMEOUT_S,
+        retries={"total_max_attempts": 1, "mode": "standard"},
+    )
+    try:
+        session = boto3.Session(
+            aws_access_key_id=options.access_key_id,
+            aws_secret_access_key=options.secret_access_key,
+            aws_session_token=options.session_token,
+            profile_name=options.profile,
+            region_name=options.region,
+        )
+        return session.client("dynamodb", endpoint_url=options.endpoint, config=config)
+    except (BotoCoreError, ValueError) as error:
+        raise ConfigError(
+            f"DynamoDB can't be reached with these options: {type(error).__name__}. Check "
+            "optimist.store.dynamodb.profile, optimist.store.dynamodb.endpoint and the region.",
+            kind="OPTIMIST_INVALID_OPTION",
+            key="optimist.store.dynamodb",
+        ) from error
+
+
+def dynamodb_error(error: Exception, *, doing: str) -> OptimistError:
+    """Ours for one of the SDK's, by its class and code, never by its text.
+
+    Args:
+        error: What the SDK raised.
+        doing: What was tried, for the message: `read the entry of ...`.
+    """
+    code = code_of(error)
+    status = _status_of(error)
+    if isinstance(error, _NO_CREDENTIALS):
+        kind, cause = "OPTIMIST_INVALID_CREDENTIALS", "no credentials were found"
+    elif isinstance(error, _NOT_SENT):
+        kind, cause = "OPTIMIST_STORE_UNREACHABLE", "the server can't be reached"
+    elif is_unanswered(error):
+        kind, cause = "OPTIMIST_STORE_NO_ANSWER", "no clear answer came"
+    else:
+        kind, cause = _CAUSES.get(code, ("OPTIMIST_STORAGE_FAILED", f"it answered {status}"))
+    return StorageError(
+        f"DynamoDB: could not {doing}: {cause} ({code}).",
+        kind=kind,
+        code=code,
+        retryable=kind in ("OPTIMIST_STORE_BUSY", "OPTIMIST_STORE_UNREACHABLE", "OPTIMIST_STORE_NO_ANSWER"),
+    )
+
+
+def is_unanswered(error: Exception) -> bool:
+    """Whether the request may have been carried out although it failed."""
+    if isinstance(error, ClientError):
+        return _status_of(error) >= 500 and code_of(error) not in _CAUSES
+    return not isinstance(error, _NOT_SENT + _NO_CREDENTIALS)
+
+
+def code_of(error: Exception) -> str:
+    """The error code of an answer, or the class of an error without one."""
+    if isinstance(error, ClientError):
+        return str(error.response.get("Error", {}).get("Code", "unknown"))
+    return type(error).__name__
+
+
+def _status_of(error: Exception) -> int:
+    if not isinstance(error, ClientError):
+        return 0
+    return int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+
+
+def _is_retryable(error: OptimistError) -> bool:
+    return isinstance(error, StorageError) and error.retryable

@@ -1,0 +1,272 @@
+"""Entries in Redis, one key per entry, for teams without DynamoDB (design section 4).
+
+*Assumes* one Redis primary (or a cluster) for all writers, which loses nothing that it has
+acknowledged while it runs, and which does not evict keys without an expiry (a
+`maxmemory-policy` of `allkeys-*` is refused where the server tells it).
+
+*Provides* one owner per file: an entry is created by one script, which runs alone on the server. An
+entry has no expiry while it is incomplete; once complete it goes after its `expire_time_s`.
+
+*Does not provide* what Redis does not: replication is asynchronous, and with the default
+`appendfsync everysec` up to a second of writes is lost in a crash. After a failover or a restart an
+acknowledged entry may be gone, and another writer can then own the same version. That is why
+`S3RedisLogStore` has a second fence, the conditional PUT of the file itself: with it a lost entry
+costs at worst the commit that had an entry and no file yet, and that is reported, not
+swallowed. `appendfsync always` on one server closes the gap; replicas with automatic failover keep
+it open, `WAIT` or not. A loss is noticed, and refused, by every process that has used the table
+before it: see `RedisArbiter`.
+
+*Excludes* other Optimist writers set to the same server and prefix. No other engine knows these
+entries.
+
+Keys, with `T` the table's path, quoted:
+
+| key | holds |
+|---|---|
+| `<prefix>:arbiter:{T}:entry:<file name>` | the entry as JSON, with the names of spec 4.2 |
+| `<prefix>:arbiter:{T}:names` | sorted set of file names; the newest thousand |
+| `<prefix>:arbiter:{T}:state` | hash: `epoch`, drawn at first; `last`, the greatest name |
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import redis
+from redis.exceptions import RedisError
+
+from optimist.core.arbiter import Arbiter, CommitEntry
+from optimist.core.clock import Clock, SystemClock
+from optimist.core.errors import StorageError
+from optimist.core.logstore import PutOutcome
+from optimist.locks.redis_server import (
+    RedisOptions,
+    RedisServer,
+    is_unanswered,
+    key_of,
+    redis_error,
+)
+
+__all__ = ["RedisArbiter"]
+
+# ARGV: entry, file name, temp path, epoch and last name that the caller has seen, fresh epoch.
+_CREATE = """
+local epoch = redis.call('HGET', KEYS[3], 'epoch')
+local last = redis.call('HGET', KEYS[3], 'last')
+if ARGV[4] ~= '' and (epoch ~= ARGV[4] or not last or last < ARGV[5]) then
+  return {'LOST', '', ''}
+end
+if not epoch then
+  epoch = ARGV[6]
+  redis.call('HSET', KEYS[3], 'epoch', epoch)
+end
+if not last or last < ARGV[2] then
+  last = ARGV[2]
+  redis.call('HSET', KEYS[3], 'last', last)
+end
+local found = redis.call('GET', KEYS[1])
+if found then
+  if cjson.decode(found)['tempPath'] == ARGV[3] then return {'CREATED', epoch, last} end
+  return {'EXISTS', epoch, last}
+end
+redis.call('SET', KEYS[1], ARGV[1])
+redis.call('ZADD', KEYS[2], 0, ARGV[2])
+redis.call('ZREMRANGEBYRANK', KEYS[2], 0, -1001)
+return {'CREATED', epoch, last}
+"""
+
+# ARGV: temp path, expiry in epoch seconds or ''. Fields that are not ours stay in the entry.
+_COMPLETE = """
+local found = redis.call('GET', KEYS[1])
+if not found then return 'GONE' end
+local entry = cjson.decode(found)
+if entry['tempPath'] ~= ARGV[1] then return 'FOREIGN' end
+entry['complete'] = 'true'
+if ARGV[2] ~= '' then entry['expireTime'] = ARGV[2] end
+redis.call('SET', KEYS[1], cjson.encode(entry))
+if ARGV[2] ~= '' then redis.call('EXPIREAT', KEYS[1], ARGV[2]) end
+return 'COMPLETE'
+"""
+
+# The newest names, and what this server knows of the table.
+_NAMES = """
+return {redis.call('ZREVRANGE', KEYS[1], ARGV[1], ARGV[2]),
+        redis.call('HGET', KEYS[2], 'epoch'), redis.call('HGET', KEYS[2], 'last')}
+"""
+_GET = "return redis.call('GET', KEYS[1])"
+
+_PAGE = 16
+
+
+class RedisArbiter(Arbiter):
+    """Entries in Redis; see the module for what it can promise.
+
+    It remembers for each table the greatest file name that the server has shown it. A server that
+    knows less, or another epoch, has lost data: `create` and `latest` then raise a `StorageError`
+    of kind `OPTIMIST_ARBITER_LOST_DATA` in this process from then on, and nothing is created.
+
+    Args:
+        options: See `RedisOptions`.
+        clock: For the waits between tries, and the epoch.
+        client: A client to use instead of one made from the options; its retries must be off and
+            it must decode answers.
+    """
+
+    def __init__(
+        self,
+        options: Mapping[str, str] | None = None,
+        *,
+        clock: Clock | None = None,
+        client: redis.Redis | None = None,
+    ) -> None:
+        super().__init__(options)
+        self._parsed = RedisOptions.from_options(self.options)
+        self.entry_ttl_s = self._parsed.entry_ttl_s
+        self._clock: Clock = clock or SystemClock()
+        self._server = RedisServer(self._parsed, clock=self._clock, client=client)
+        self._seen = _Seen()
+
+    def create(self, entry: CommitEntry) -> PutOutcome:
+        """See `Arbiter.create`; one script, sent once.
+
+        Raises:
+            StorageError: Redis refused, or has lost entries that were there; none was created.
+        """
+        epoch, last = self._seen.of(entry.table_path)
+        keys = [
+            self._entry_key(entry.table_path, entry.file_name),
+            self._key(entry.table_path, "names"),
+            self._key(entry.table_path, "state"),
+        ]
+        arguments = (_json_of(entry), entry.file_name, entry.temp_path, epoch, last)
+        try:
+            answer = self._server.send(_CREATE, keys, *arguments, self._clock.new_uuid())
+        except (RedisError, OSError) as error:
+            if is_unanswered(error):
+                return PutOutcome.UNKNOWN
+            doing = f"create the entry of {entry.file_name}, and did not"
+            raise redis_error(error, doing=doing) from error
+        if answer[0] == "LOST":
+            raise _lost_data(entry.table_path, last)
+        self._seen.note(entry.table_path, answer[1], answer[2])
+        return PutOutcome[answer[0]]
+
+    def get(self, table_path: str, file_name: str) -> CommitEntry | None:
+        """See `Arbiter.get`."""
+        key = self._entry_key(table_path, file_name)
+        found = self._server.ask(_GET, [key], doing=f"read the entry of {file_name}")
+        return None if found is None else _entry_of(table_path, file_name, found)
+
+    def latest(self, table_path: str) -> CommitEntry | None:
+        """See `Arbiter.latest`; the greatest name whose entry has not expired.
+
+        Raises:
+            StorageError: Redis failed, or has lost entries that were there.
+        """
+        start = 0
+        while True:
+            names = self._names(table_path, start)
+            for name in names:
+                entry = self.get(table_path, name)
+                if entry is not None:
+                    return entry
+            if len(names) < _PAGE:
+                return None
+            start += _PAGE
+
+    def complete(self, entry: CommitEntry) -> None:
+        """See `Arbiter.complete`."""
+        expire = "" if entry.expire_time_s is None else str(entry.expire_time_s)
+        self._server.ask(
+            _COMPLETE,
+            [self._entry_key(entry.table_path, entry.file_name)],
+            entry.temp_path,
+            expire,
+            doing=f"mark the entry of {entry.file_name} as complete",
+        )
+
+    def describe(self) -> Mapping[str, str]:
+        """See `Arbiter.describe`."""
+        return {
+            **super().describe(),
+            "prefix": self._parsed.prefix,
+            "excludes": "Optimist writers set to the same server and prefix",
+        }
+
+    def _names(self, table_path: str, start: int) -> list[str]:
+        keys = [self._key(table_path, "names"), self._key(table_path, "state")]
+        # Before the question: what another thread sees while it is on its way is no loss.
+        seen_epoch, seen_last = self._seen.of(table_path)
+        names, epoch, last = self._server.ask(
+            _NAMES,
+            keys,
+            str(start),
+            str(start + _PAGE - 1),
+            doing=f"read the newest entry of {table_path}",
+        )
+        if seen_epoch and (epoch != seen_epoch or (last or "") < seen_last):
+            raise _lost_data(table_path, seen_last)
+        if epoch is not None:
+            self._seen.note(table_path, epoch, last)
+        return list(names)
+
+    def _key(self, table_path: str, *more: str) -> str:
+        return key_of(self._parsed.prefix, "arbiter", table_path, *more)
+
+    def _entry_key(self, table_path: str, file_name: str) -> str:
+        return self._key(table_path, "entry", file_name)
+
+
+class _Seen:
+    """What the server has shown this process of each table: its epoch and the greatest name."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._by_table: dict[str, tuple[str, str]] = {}
+
+    def of(self, table_path: str) -> tuple[str, str]:
+        with self._lock:
+            return self._by_table.get(table_path, ("", ""))
+
+    def note(self, table_path: str, epoch: str, last: str) -> None:
+        with self._lock:
+            known_epoch, known_last = self._by_table.get(table_path, (epoch, ""))
+            self._by_table[table_path] = (known_epoch, max(known_last, last))
+
+
+def _lost_data(table_path: str, last: str) -> StorageError:
+    return StorageError(
+        f"Redis has lost entries of {table_path}: it knew {last} before and does not now. It was "
+        "restarted without its data, failed over to a replica that lagged, or was emptied. Nothing "
+        "was created. A commit acknowledged just before may have no file in the log: compare the "
+        f"log with what your jobs committed up to {last}, and then restart this process.",
+        kind="OPTIMIST_ARBITER_LOST_DATA",
+        table_path=table_path,
+        last_file_name=last,
+        retryable=False,
+    )
+
+
+def _json_of(entry: CommitEntry) -> str:
+    fields: dict[str, Any] = {
+        "tempPath": entry.temp_path,
+        "complete": "true" if entry.complete else "false",
+    }
+    if entry.expire_time_s is not None:
+        fields["expireTime"] = str(entry.expire_time_s)
+    return json.dumps(fields)
+
+
+def _entry_of(table_path: str, file_name: str, text: str) -> CommitEntry:
+    fields = json.loads(text)
+    expire = fields.get("expireTime")
+    return CommitEntry(
+        table_path=table_path,
+        file_name=file_name,
+        temp_path=fields["tempPath"],
+        complete=fields["complete"] == "true",
+        expire_time_s=None if expire is None else int(expire),
+    )

@@ -1,0 +1,79 @@
+"""What an arbitrated log can't do, in words: see `external_arbiter` for the steps."""
+
+from __future__ import annotations
+
+from optimist.core.arbiter import CommitEntry
+from optimist.core.errors import StorageError
+from optimist.core.paths import name_of, parent_of
+
+__all__ = [
+    "given_back",
+    "no_answer",
+    "predecessor_missing",
+    "staged_commit_lost",
+    "stale_entry",
+]
+
+
+def stale_entry(path: str, table_path: str) -> StorageError:
+    """The arbiter knows a commit whose file is gone."""
+    return StorageError(
+        f"Nothing was committed: the arbiter says that {name_of(path)} of {table_path} was "
+        "committed, and the file is not there. Probably the table was deleted and made anew while "
+        "the arbiter still has the entries of the old one: delete the entries of this table path, "
+        "or wait until they expire. If the table was not deleted, restore the file.",
+        kind="OPTIMIST_STALE_ARBITER_ENTRY",
+        path=path,
+        table_path=table_path,
+        retryable=False,
+    )
+
+
+def given_back(path: str, table_path: str) -> StorageError:
+    """The entry that beat ours was deleted by its writer."""
+    return StorageError(
+        f"Nothing was committed: another writer had claimed {name_of(path)} of "
+        f"{table_path} and gave it back. Run the operation again.",
+        kind="OPTIMIST_STORE_CONFLICT",
+        path=path,
+        retryable=True,
+    )
+
+
+def predecessor_missing(path: str, previous: str, *, is_known: bool) -> StorageError:
+    """The commit before ours has no file."""
+    knowledge = "is known to the arbiter" if is_known else "has no entry in the arbiter"
+    return StorageError(
+        f"Nothing was committed: {previous}, the commit before {name_of(path)}, {knowledge} and "
+        f"is not in {parent_of(path)}. Restore the file, or see whether all writers spell the "
+        "table's path alike.",
+        kind="OPTIMIST_PREDECESSOR_MISSING",
+        path=path,
+        previous=previous,
+        retryable=False,
+    )
+
+
+def staged_commit_lost(entry: CommitEntry, target: str) -> StorageError:
+    """A commit can't be finished: its bytes are gone."""
+    return StorageError(
+        f"The commit {entry.file_name} of {entry.table_path} can't be finished: its staged file "
+        f"{entry.temp_path} is gone, and {target} was never made. That commit is lost, and blocks "
+        "the table. Was a lifecycle rule too quick? To go on without it, delete its entry from the "
+        "arbiter.",
+        kind="OPTIMIST_STAGED_COMMIT_LOST",
+        path=target,
+        temp_path=entry.temp_path,
+        table_path=entry.table_path,
+        retryable=False,
+    )
+
+
+def no_answer(path: str) -> StorageError:
+    """The store does not say whether a file was created."""
+    return StorageError(
+        f"The store did not say whether {path} was created, and it can't be seen.",
+        kind="OPTIMIST_STORE_NO_ANSWER",
+        path=path,
+        retryable=True,
+    )

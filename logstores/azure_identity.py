@@ -1,0 +1,121 @@
+"""Credentials for Azure storage: what they consist of, and what the SDK is given for them.
+
+Keys, signatures and anonymous access need azure-storage-blob only. Tokens (service principals,
+managed and workload identities, the default chain) come from the package azure-identity, which is
+looked for when such credentials are used, and not before.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass, field
+from typing import Any
+
+from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential, TokenCredential
+
+from optimist.core.errors import ConfigError
+
+__all__ = ["AUTH_KINDS", "AzureCredential", "sdk_credential"]
+
+AUTH_KINDS = (
+    "key",
+    "sas",
+    "service-principal",
+    "managed-identity",
+    "workload-identity",
+    "default",
+    "anonymous",
+)
+
+_NEEDED = {
+    "key": ("account_key",),
+    "sas": ("sas",),
+    "service-principal": ("tenant_id", "client_id", "client_secret"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class AzureCredential:
+    """Credentials of one kind; secrets do not show in `repr`."""
+
+    kind: str
+    account: str
+    account_key: str | None = field(default=None, repr=False)
+    sas: str | None = field(default=None, repr=False)
+    tenant_id: str | None = None
+    client_id: str | None = None
+    client_secret: str | None = field(default=None, repr=False)
+    authority: str | None = None
+    token_file: str | None = None
+
+    def ensure_complete(self, *, source: str) -> AzureCredential:
+        """The credentials, if nothing is missing of them.
+
+        Args:
+            source: Where they come from, for the message.
+
+        Raises:
+            ConfigError: Something is missing.
+        """
+        missing = [name for name in _NEEDED.get(self.kind, ()) if not getattr(self, name)]
+        if missing:
+            raise ConfigError(
+                f"The credentials of kind {self.kind} for account {self.account} ({source}) lack "
+                f"{', '.join(missing)}. Set what is missing, or another kind.",
+                kind="OPTIMIST_NO_CREDENTIALS",
+                account=self.account,
+                missing=tuple(missing),
+            )
+        return self
+
+
+def sdk_credential(
+    credential: AzureCredential,
+) -> AzureNamedKeyCredential | AzureSasCredential | TokenCredential | None:
+    """What the SDK's clients take; None for anonymous access.
+
+    Raises:
+        ConfigError: azure-identity is needed and not installed.
+    """
+    if credential.kind == "key":
+        return AzureNamedKeyCredential(credential.account, str(credential.account_key))
+    if credential.kind == "sas":
+        return AzureSasCredential(str(credential.sas).lstrip("?"))
+    if credential.kind == "anonymous":
+        return None
+    return _token_credential(credential)
+
+
+def _token_credential(credential: AzureCredential) -> TokenCredential:
+    identity = _identity_module(credential)
+    authority = {"authority": credential.authority} if credential.authority else {}
+    client = {"client_id": credential.client_id} if credential.client_id else {}
+    found: TokenCredential
+    if credential.kind == "service-principal":
+        found = identity.ClientSecretCredential(
+            tenant_id=credential.tenant_id,
+            client_id=credential.client_id,
+            client_secret=credential.client_secret,
+            **authority,
+        )
+    elif credential.kind == "managed-identity":
+        found = identity.ManagedIdentityCredential(**client)
+    elif credential.kind == "workload-identity":
+        tenant = {"tenant_id": credential.tenant_id} if credential.tenant_id else {}
+        file = {"token_file_path": credential.token_file} if credential.token_file else {}
+        found = identity.WorkloadIdentityCredential(**client, **tenant, **file, **authority)
+    else:
+        found = identity.DefaultAzureCredential(**authority)
+    return found
+
+
+def _identity_module(credential: AzureCredential) -> Any:
+    try:
+        return importlib.import_module("azure.identity")
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"Credentials of kind {credential.kind} for account {credential.account} need the "
+            "package azure-identity: pip install 'azure-identity>=1.16'.",
+            kind="OPTIMIST_MISSING_PACKAGE",
+            package="azure-identity",
+        ) from error

@@ -1,0 +1,79 @@
+"""S3 URLs: `s3:`, `s3a:` and `s3n:` name one place; a `%` in them is a percent sign.
+
+Runs of slashes count as one, as they do for Hadoop and for the engines built on it, so that all of
+them mean the same object.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from optimist.core.errors import ConfigError
+from optimist.core.paths import scheme_of
+
+__all__ = ["SCHEMES", "S3Location"]
+
+SCHEMES = ("s3", "s3a", "s3n")
+
+
+@dataclass(frozen=True, slots=True)
+class S3Location:
+    """One object or prefix.
+
+    Attributes:
+        bucket: The bucket, or the name of an access point.
+        key: The key, without a leading slash; empty for the bucket itself.
+    """
+
+    bucket: str
+    key: str
+
+    @classmethod
+    def of(cls, path: str) -> S3Location:
+        """Parse a URL; a slash at its end is kept.
+
+        Raises:
+            ConfigError: It is no S3 URL, has no bucket, or carries credentials.
+        """
+        scheme = scheme_of(path)
+        if scheme not in SCHEMES:
+            raise ConfigError(
+                f"S3LogStore cannot serve {path}: it is not an s3:, s3a: or s3n: URL. "
+                "Check spark.delta.logStore.class and the scheme keys.",
+                kind="DELTA_INCORRECT_LOG_STORE_IMPLEMENTATION",
+                path=path,
+            )
+        bucket, _, key = path[len(scheme) + 1 :].lstrip("/").partition("/")
+        if "@" in bucket:
+            # Not quoted: what stands before the @ is a secret.
+            raise ConfigError(
+                "Credentials can't stand in a URL. Write "
+                f"{scheme}://{bucket.rpartition('@')[2]}/... and set fs.s3a.access.key and "
+                "fs.s3a.secret.key.",
+                kind="OPTIMIST_CREDENTIALS_IN_URL",
+                bucket=bucket.rpartition("@")[2],
+            )
+        if not bucket:
+            raise ConfigError(
+                f"{path} names no bucket. Write it as s3://bucket/path.",
+                kind="OPTIMIST_INVALID_PATH",
+                path=path,
+            )
+        end = "/" if key.endswith("/") else ""
+        parts = [part for part in key.split("/") if part]
+        return cls(bucket, "/".join(parts) + (end if parts else ""))
+
+    @property
+    def url(self) -> str:
+        """The URL that is the same for all spellings; no slash at the end."""
+        return f"s3://{self.bucket}/{self.key}".rstrip("/")
+
+    @property
+    def prefix(self) -> str:
+        """The key up to and including its last slash; empty at the top of the bucket."""
+        return self.key[: self.key.rfind("/") + 1]
+
+    @property
+    def name(self) -> str:
+        """The key after its last slash."""
+        return self.key[self.key.rfind("/") + 1 :]

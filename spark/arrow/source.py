@@ -1,0 +1,201 @@
+"""A Python data source over one table version: filters prune by our log, pyarrow reads the files.
+
+*Assumes* that this package is installed where Spark's Python workers run, the driver's among them.
+*Provides* a scan whose tasks are balanced groups of files. *Does not provide* column pruning,
+which Spark offers to no Python data source: name the columns when the frame is made.
+
+The planning worker opens the table again at the version that the frame was made from. What it
+needs of the session's conf may hold secrets, so it travels inside the pickled class and never as
+an option of the source, which plans and the UI show.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType as SparkStruct
+
+from optimist.core.data.file_parts import ensure_files_readable
+from optimist.core.data.parquet_reader import RowLayout
+from optimist.core.delta_log import DeltaLog
+from optimist.core.errors import TableError
+from optimist.core.options import EngineOptions
+from optimist.core.predicates import FilePruner, Predicate
+from optimist.core.schema import StructType
+from optimist.core.snapshot import Snapshot
+from optimist.spark.arrow.filters import pushed_predicate
+from optimist.spark.arrow.tasks import Grouping, encode_groups, read_group
+
+__all__ = ["SOURCE_PREFIX", "ScanOptions", "TableSource", "register_source"]
+
+SOURCE_PREFIX = "optimist_"
+_LOCK = threading.Lock()
+_NAMES: weakref.WeakKeyDictionary[SparkSession, dict[tuple[tuple[str, str], ...], str]] = (
+    weakref.WeakKeyDictionary()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ScanOptions:
+    """Which version to read and how; nothing secret, for Spark shows these.
+
+    Attributes:
+        path: The table.
+        version: The version.
+        table_id: The table's id: a path may be deleted and used again for another table.
+        zone: The session's time zone.
+        grouping: How files become tasks.
+        is_pushing: Whether filters are pushed to the log.
+        is_time_travel: The version was asked for by name or time.
+    """
+
+    path: str
+    version: int
+    table_id: str
+    zone: str
+    grouping: Grouping
+    is_pushing: bool
+    is_time_travel: bool = False
+
+    def to_options(self) -> dict[str, str]:
+        """As the options of a data source, which are text."""
+        return {
+            "path": self.path,
+            "version": str(self.version),
+            "tableId": self.table_id,
+            "zone": self.zone,
+            "maxBytes": str(self.grouping.max_bytes),
+            "numGroups": str(self.grouping.num_groups),
+            "openCost": str(self.grouping.open_cost),
+            "isPushing": str(self.is_pushing).lower(),
+            "isTimeTravel": str(self.is_time_travel).lower(),
+        }
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, str]) -> ScanOptions:
+        """The values behind `to_options`; the keys may be in any case."""
+        folded = {key.lower(): value for key, value in options.items()}
+        return cls(
+            path=folded["path"],
+            version=int(folded["version"]),
+            table_id=folded["tableid"],
+            zone=folded["zone"],
+            grouping=Grouping(
+                int(folded["maxbytes"]), int(folded["numgroups"]), int(folded["opencost"])
+            ),
+            is_pushing=folded["ispushing"] == "true",
+            is_time_travel=folded["istimetravel"] == "true",
+        )
+
+
+class TableSource(DataSource):
+    """One table version as a data source; `register_source` makes the class that is registered."""
+
+    source_name: ClassVar[str] = ""
+    engine_options: ClassVar[tuple[tuple[str, str], ...]] = ()
+
+    @classmethod
+    def name(cls) -> str:
+        """The format's name."""
+        return cls.source_name
+
+    def reader(self, schema: SparkStruct) -> DataSourceReader:
+        """The reader of the columns in the schema that the frame was given."""
+        scan = ScanOptions.from_options(self.options)
+        kind = _PushingReader if scan.is_pushing else _Reader
+        return kind(scan, self.engine_options, schema)
+
+
+def register_source(spark: SparkSession, options: Mapping[str, str]) -> str:
+    """The name of the source that opens tables with these options, registered on first use."""
+    key = tuple(sorted(options.items()))
+    with _LOCK:
+        names = _NAMES.setdefault(spark, {})
+        if key not in names:
+            name = SOURCE_PREFIX + uuid.uuid4().hex[:12]
+            members: dict[str, Any] = {"source_name": name, "engine_options": key}
+            spark.dataSource.register(type(name, (TableSource,), members))
+            names[key] = name
+        return names[key]
+
+
+@dataclass(frozen=True, slots=True)
+class _Group(InputPartition):
+    """One task's files, as Arrow's bytes."""
+
+    data: bytes
+
+    def __repr__(self) -> str:
+        return f"_Group({len(self.data)} bytes)"
+
+
+class _Reader(DataSourceReader):
+    """Plans on the driver's side, then reads on the executors; pickled in between."""
+
+    def __init__(
+        self, scan: ScanOptions, engine_options: tuple[tuple[str, str], ...], schema: SparkStruct
+    ) -> None:
+        self._scan = scan
+        self._engine_options = engine_options
+        self._schema = schema
+        snapshot = self._snapshot()
+        self._predicate = Predicate.TRUE
+        fields = (snapshot.schema.find(name) for name in schema.names)
+        wanted = StructType(tuple(item for item in fields if item is not None))
+        self._layout = RowLayout(wanted, snapshot.partition_columns, scan.zone)
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """One task per group of files; a single empty one where no file is left."""
+        snapshot = self._snapshot()
+        files = snapshot.files
+        ensure_files_readable(snapshot.table_path, snapshot.metadata.configuration, files)
+        if self._predicate != Predicate.TRUE:
+            options = EngineOptions.from_options(dict(self._engine_options))
+            files = FilePruner(
+                files, snapshot.schema, snapshot.partition_columns, zone=self._scan.zone
+            ).prune(self._predicate, use_statistics=options.stats_skipping)
+        groups = encode_groups(snapshot.table_path, files, self._scan.grouping)
+        return [_Group(data) for data in groups]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of one group."""
+        if not isinstance(partition, _Group):
+            return iter(())  # Spark's own stand-in for "no partitions"
+        return read_group(partition.data, self._layout, self._schema)
+
+    def _snapshot(self) -> Snapshot:
+        scan = self._scan
+        return _snapshot(scan.path, scan.version, scan.table_id, self._engine_options)
+
+
+class _PushingReader(_Reader):
+    """Spark refuses a reader that has this method in sessions that do not push filters."""
+
+    def pushFilters(self, filters: list[Any]) -> list[Any]:
+        """Skip files by what is understood; Spark evaluates all filters again."""
+        self._predicate = pushed_predicate(filters, self._snapshot().schema)
+        return filters
+
+
+@lru_cache(maxsize=16)  # Spark's planning asks twice, and its workers live on between queries
+def _snapshot(
+    path: str, version: int, table_id: str, engine_options: tuple[tuple[str, str], ...]
+) -> Snapshot:
+    snapshot = DeltaLog.for_path(path, dict(engine_options)).snapshot(version)
+    if snapshot.metadata.id != table_id:
+        raise TableError(
+            f"The table at {path} is not the one that the frame was made from: it was deleted and "
+            "made anew meanwhile. Read it again.",
+            kind="DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS",
+            path=path,
+        )
+    return snapshot

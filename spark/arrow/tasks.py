@@ -1,0 +1,129 @@
+"""What a reading task is given, and what it does with it: only small picklable values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema as spark_arrow_schema
+from pyspark.sql.types import StructType as SparkStruct
+
+from optimist.core.data.file_parts import balanced_groups, file_parts, parts_of
+from optimist.core.data.parquet_reader import RowLayout, read_batches
+
+__all__ = ["Grouping", "decode_group", "encode_groups", "read_group", "spark_batch"]
+
+_DEFAULT_GROUPS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """How files become tasks.
+
+    Attributes:
+        max_bytes: No task is meant to read more.
+        num_groups: How many tasks are wanted at least, if there are bytes enough.
+        open_cost: What opening one more file costs, in bytes.
+    """
+
+    max_bytes: int
+    num_groups: int
+    open_cost: int
+
+    @classmethod
+    def of(cls, spark: SparkSession, *, is_connect: bool) -> Grouping:
+        """By the settings that Spark's own file sources go by."""
+        wanted = (
+            spark.conf.get("spark.sql.files.minPartitionNum", None)
+            or spark.conf.get("spark.sql.leafNodeDefaultParallelism", None)
+            or (_DEFAULT_GROUPS if is_connect else spark.sparkContext.defaultParallelism)
+        )
+        return cls(
+            max_bytes=_bytes(spark, "spark.sql.files.maxPartitionBytes", 128 << 20),
+            num_groups=int(wanted),
+            open_cost=_bytes(spark, "spark.sql.files.openCostInBytes", 4 << 20),
+        )
+
+
+def encode_groups(table_path: str, files: pa.Table, grouping: Grouping) -> Iterator[bytes]:
+    """The files in balanced groups, each as Arrow's bytes."""
+    groups = balanced_groups(
+        file_parts(table_path, files),
+        max_bytes=grouping.max_bytes,
+        num_groups=grouping.num_groups,
+        open_cost=grouping.open_cost,
+    )
+    for group in groups:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, group.schema) as writer:
+            writer.write_table(group)
+        yield sink.getvalue().to_pybytes()
+
+
+def decode_group(data: bytes) -> pa.Table:
+    """A group of `encode_groups`."""
+    with pa.ipc.open_stream(data) as reader:
+        return reader.read_all()
+
+
+def read_group(
+    data: bytes, layout: RowLayout, schema: SparkStruct, *, file_column: str | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The rows of one group as Spark takes them.
+
+    Args:
+        data: A group of `encode_groups`.
+        layout: The columns to read.
+        schema: The same columns as Spark has them, and `file_column` at the end if there is one.
+        file_column: Add a column of this name that holds each row's `add.path`.
+    """
+    target = spark_arrow_schema(schema, timezone="UTC")
+    for part in parts_of(decode_group(data)):
+        for rows in read_batches(part, layout):
+            columns = rows.columns
+            if file_column is not None:
+                columns.append(pa.repeat(pa.scalar(part.reference), rows.num_rows))
+            yield spark_batch(columns, target)
+
+
+def spark_batch(columns: list[pa.Array], target: pa.Schema) -> pa.RecordBatch:
+    """The columns under exactly Spark's schema: nested names and nullability differ from ours."""
+    fitted = [
+        column if column.type.equals(field.type, check_metadata=True) else _renamed(column, field)
+        for column, field in zip(columns, target, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(fitted, schema=target)
+
+
+def _renamed(column: pa.Array, field: pa.Field) -> pa.Array:
+    """The same memory under another type: what differs is names and flags, never the layout."""
+    if pa.types.is_nested(column.type):
+        return _view(column, field.type)
+    return column.cast(field.type)
+
+
+def _view(column: pa.Array, target: pa.DataType) -> pa.Array:
+    if not pa.types.is_nested(target):
+        return column.cast(target)
+    whole = pa.concat_arrays([column]) if column.offset else column
+    mask = whole.is_null()
+    if pa.types.is_struct(target):
+        parts = [
+            _view(child, field.type) for child, field in zip(whole.flatten(), target, strict=True)
+        ]
+        return pa.StructArray.from_arrays(parts, fields=list(target), mask=mask)
+    if pa.types.is_map(target):
+        keys, items = _view(whole.keys, target.key_type), _view(whole.items, target.item_type)
+        return pa.MapArray.from_arrays(whole.offsets, keys, items, target, mask=mask)
+    values = _view(whole.values, target.value_type)
+    return pa.ListArray.from_arrays(whole.offsets, values, type=target, mask=mask)
+
+
+def _bytes(spark: SparkSession, key: str, default: int) -> int:
+    text = (spark.conf.get(key, None) or str(default)).strip().lower().removesuffix("b")
+    units = {"k": 10, "m": 20, "g": 30, "t": 40}
+    shift = units.get(text[-1:], 0)
+    number = text[:-1] if shift else text
+    return int(number) << shift if number.isdecimal() else default
