@@ -56,6 +56,7 @@ _MAX_POLLS = 20
 _POLL_S = 1.0
 _TIMEOUT_S = 10
 
+_RETRYABLE = ("OPTIMIST_STORE_BUSY", "OPTIMIST_STORE_UNREACHABLE", "OPTIMIST_STORE_NO_ANSWER")
 _CAUSES: dict[str, tuple[str, str]] = {
     "AccessDeniedException": (
         "OPTIMIST_PERMISSION_DENIED",
@@ -314,7 +315,7 @@ def dynamodb_error(error: Exception, *, doing: str) -> OptimistError:
         f"DynamoDB: could not {doing}: {cause} ({code}).",
         kind=kind,
         code=code,
-        retryable=kind in ("OPTIMIST_STORE_BUSY", "OPTIMIST_STORE_UNREACHABLE", "OPTIMIST_STORE_NO_ANSWER"),
+        retryable=kind in _RETRYABLE,
     )
 
 
