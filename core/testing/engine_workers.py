@@ -1,0 +1,122 @@
+"""The engine itself as workers of the scheduler: transactions, and readers of snapshots.
+
+A transaction starts from a snapshot that was loaded before the schedule begins, as one that a
+handle has kept: it may be older than the table by everything that the others do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from optimist.core.actions import Action, AddFile, Metadata, Protocol, actions_to_bytes
+from optimist.core.delta_log import DeltaLog
+from optimist.core.errors import StorageError
+from optimist.core.log.names import commit_path
+from optimist.core.options import EngineOptions
+from optimist.core.schema import PrimitiveType, StructField, StructType, schema_to_json
+from optimist.core.testing.log_scenario import OpenStore, Seen, Wrote, telling
+from optimist.core.testing.scheduler import DirectLine, Line, Worker, World
+from optimist.core.testing.scheduler import Operation as LogRequest
+from optimist.core.testing.simulated_store import SimulatedClock
+from optimist.core.transaction.operations import Operation
+from optimist.core.transaction.optimistic import OptimisticTransaction
+
+__all__ = ["added_file", "engine_writer", "first_commit", "snapshot_reader"]
+
+Work = Callable[[OptimisticTransaction, str], Sequence[Action]]
+"""What a transaction does before it commits: reads through it, and gives the actions."""
+
+_SCHEMA = StructType((StructField("x", PrimitiveType("long")),))
+_SETTINGS = {"spark.databricks.delta.writeChecksumFile.enabled": "false"}
+
+
+def first_commit(table: str, *files: str) -> tuple[str, bytes]:
+    """Version 0 of a table of one column, as a path and its bytes."""
+    metadata = Metadata(id="table", schema_string=schema_to_json(_SCHEMA), created_time=1)
+    actions: list[Action] = [Protocol(1, 2), metadata, *map(added_file, files)]
+    return commit_path(f"{table}/_delta_log", 0), actions_to_bytes(actions)
+
+
+def added_file(name: str) -> AddFile:
+    """A data file; nobody looks into it."""
+    return AddFile(path=name, partition_values={}, size=1, modification_time=1, data_change=True)
+
+
+def engine_writer(
+    name: str,
+    table: str,
+    open_store: OpenStore,
+    work: Work,
+    *,
+    world: World,
+    may_fail: bool = True,
+) -> Worker:
+    """A transaction of the engine, without the hooks that run after it.
+
+    Args:
+        name: Of the worker; its transaction's id is `<name>-1`.
+        table: The table's path.
+        open_store: Its store.
+        work: What the transaction does.
+        world: Where its snapshot is loaded, before anything happens.
+        may_fail: See `Worker`.
+    """
+    known = _handle(table, open_store, DirectLine(world, world.initial), name).update()
+
+    def run(line: Line) -> Wrote:
+        log = _handle(table, open_store, line, name)
+        txn = log.start_transaction(known)
+        return telling(txn.txn_id, lambda: _commit(txn, work, name))
+
+    return Worker(name, run, may_fail)
+
+
+def snapshot_reader(name: str, table: str, open_store: OpenStore, *, world: World) -> Worker:
+    """A reader with an open table that looks for what is new, twice: it never goes back.
+
+    It gives up where the store fails. Its outcome is the versions that it saw last; their files
+    are not read again.
+    """
+
+    def run(line: Line) -> Seen:
+        warm = _WarmLine(line, DirectLine(world, world.initial))
+        log = _handle(table, open_store, warm, name)
+        seen = log.update().version
+        warm.is_warm = True
+        for _ in range(2):
+            try:
+                snapshot = log.update()
+            except StorageError:
+                break
+            assert snapshot.version >= seen, f"went back from {seen} to {snapshot.version}"
+            seen = snapshot.version
+        return Seen(tuple(range(seen + 1)))
+
+    return Worker(name, run)
+
+
+class _WarmLine(Line):
+    """Asks the initial world until the worker is warm; that is no step of a schedule.
+
+    A worker that is warm reads few commits at a time; for many the engine takes a thread pool.
+    """
+
+    def __init__(self, line: Line, initial: Line) -> None:
+        super().__init__()
+        self._line = line
+        self._initial = initial
+        self.is_warm = False
+
+    def ask(self, operation: LogRequest) -> object:
+        """See `Line.ask`."""
+        return (self._line if self.is_warm else self._initial).ask(operation)
+
+
+def _handle(table: str, open_store: OpenStore, line: Line, name: str) -> DeltaLog:
+    clock = SimulatedClock(name)
+    options = EngineOptions.from_options(_SETTINGS)
+    return DeltaLog(table, open_store(line, clock), options, clock=clock)
+
+
+def _commit(txn: OptimisticTransaction, work: Work, name: str) -> int:
+    return txn.commit(work(txn, name), Operation("WRITE")).version

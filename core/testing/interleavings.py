@@ -1,0 +1,305 @@
+"""Searching the schedules of a model: all of them, or many drawn at random, or one again.
+
+`explore_all` visits every state that any schedule leads to, nearest first, so the schedule of a
+violation is a shortest one. Equal states are continued once: two schedules that bring the world
+and all workers to the same point have the same futures. `Exploration.schedules` is the number of
+schedules that this stands for, counted over the graph of the states.
+
+`explore_randomly` draws whole schedules, for models with too many states. A violation of either
+names its schedule, which `replay` plays again.
+"""
+
+from __future__ import annotations
+
+import gc
+from array import array
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from optimist.core.testing.schedule_machine import Machine, State, parse_schedule
+from optimist.core.testing.scheduler import Model
+from optimist.core.testing.worker_positions import DELIVERY, Choice, ViolationFound
+
+__all__ = [
+    "Exploration",
+    "InterleavingError",
+    "TooManyStatesError",
+    "explore_all",
+    "explore_randomly",
+    "replay",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Exploration:
+    """What a search covered.
+
+    Attributes:
+        schedules: Complete schedules: those that the states stand for, or those drawn.
+        states: Distinct states of the whole; 0 for a random search.
+        steps: Steps between states.
+        worlds: Distinct states of the world.
+        positions: Distinct positions of workers: how often real code was run.
+        longest: Steps of the longest schedule drawn, or to the farthest state.
+    """
+
+    schedules: int
+    states: int
+    steps: int
+    worlds: int
+    positions: int
+    longest: int
+
+
+class InterleavingError(AssertionError):
+    """A schedule that breaks an invariant.
+
+    Attributes:
+        reason: What was broken.
+        schedule: The schedule as text, for `replay`.
+    """
+
+    def __init__(self, reason: str, schedule: str, lines: Sequence[str], origin: str) -> None:
+        steps = "\n".join(f"  {number}. {line}" for number, line in enumerate(lines, 1))
+        super().__init__(f"{reason}\n{origin}:\n{steps}\nreplay: {schedule!r}")
+        self.reason = reason
+        self.schedule = schedule
+
+
+class TooManyStatesError(RuntimeError):
+    """The model has more states than the search was allowed to keep."""
+
+
+def explore_all(model: Model, *, max_states: int = 20_000_000) -> Exploration:
+    """Every schedule of a model.
+
+    Args:
+        model: What to search.
+        max_states: Where to give up: a state costs about 300 bytes.
+
+    Raises:
+        InterleavingError: A shortest schedule that breaks the model.
+        TooManyStatesError: There are more.
+    """
+    search = _Search(Machine(model))
+    with _no_garbage_collection():
+        while search.next < len(search.states):
+            if len(search.states) > max_states:
+                raise TooManyStatesError(f"more than {max_states} states")
+            search.expand()
+        return search.result()
+
+
+def explore_randomly(model: Model, *, schedules: int, seed: int) -> Exploration:
+    """Schedules drawn at random; the same ones for the same seed.
+
+    Raises:
+        InterleavingError: The first schedule found that breaks the model.
+    """
+    machine, chance = Machine(model), _Chance(seed)
+    steps = longest = 0
+    for number in range(schedules):
+        choices: list[Choice] = []
+        try:
+            _walk(machine, chance, choices)
+        except ViolationFound as error:
+            origin = f"schedule {number} of seed {seed}"
+            choices += [error.choice] if error.choice is not None else []
+            raise _error(machine, str(error), choices, origin) from error
+        steps += len(choices)
+        longest = max(longest, len(choices))
+    return Exploration(schedules, 0, steps, machine.worlds(), machine.positions(), longest)
+
+
+def replay(model: Model, schedule: str) -> dict[str, object]:
+    """Play one schedule, as the text of an `InterleavingError`; it may end early.
+
+    Returns:
+        The outcomes of the workers that are through.
+
+    Raises:
+        InterleavingError: It breaks the model, as it did before.
+    """
+    machine, choices = Machine(model), []
+    state = machine.initial
+    try:
+        machine.check(state)
+        for choice in parse_schedule(schedule, machine):
+            choices.append(choice)
+            state = machine.step(state, choice)
+            machine.check(state)
+    except ViolationFound as error:
+        raise _error(machine, str(error), choices, "the schedule") from error
+    return machine.outcomes(state)
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """Millions of states are kept, and none is garbage: looking through them takes most time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+class _Search:
+    """Breadth first over the states; a state is known by its place in the order of discovery."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self.states: list[State] = []
+        self.next = 0
+        self._places: dict[State, int] = {}
+        self._found_from = array("q")
+        self._found_by: list[Choice | None] = []
+        self._depth = array("l")
+        self._first_edge = array("q")
+        self._edges = array("q")
+        self._add(machine.initial, -1, None)
+
+    def expand(self) -> None:
+        """Take all steps from the next state."""
+        place, machine = self.next, self._machine
+        state = self.states[place]
+        self.next += 1
+        self._first_edge.append(len(self._edges))
+        places, edges = self._places, self._edges
+        try:
+            for moves in machine.moves(state):
+                for move in moves:
+                    after = machine.after(state, move) if move[2] >= 0 else state + move[1]
+                    known = places.get(after)
+                    if known is None:
+                        known = self._add(after, place, move[0], must_check=not move[3])
+                    edges.append(known)
+        except ViolationFound as error:
+            assert error.choice is not None
+            raise self._error(error, place, error.choice) from error
+        for request in range(len(machine.flying(state))):
+            choice = Choice(DELIVERY, None, request)
+            try:
+                after = machine.deliver(state, request)
+            except ViolationFound as error:
+                raise self._error(error, place, choice) from error
+            known = self._places.get(after)
+            if known is None:
+                known = self._add(after, place, choice)
+            self._edges.append(known)
+
+    def result(self) -> Exploration:
+        return Exploration(
+            schedules=self._count_schedules(),
+            states=len(self.states),
+            steps=len(self._edges),
+            worlds=self._machine.worlds(),
+            positions=self._machine.positions(),
+            longest=max(self._depth),
+        )
+
+    def _add(
+        self, state: State, found_from: int, choice: Choice | None, *, must_check: bool = True
+    ) -> int:
+        place = self._places[state] = len(self.states)
+        self.states.append(state)
+        self._found_from.append(found_from)
+        self._found_by.append(choice)
+        self._depth.append(self._depth[found_from] + 1 if found_from >= 0 else 0)
+        if not must_check:
+            return place
+        try:
+            self._machine.check(state)
+        except ViolationFound as error:
+            assert choice is not None, error
+            raise self._error(error, found_from, choice) from error
+        return place
+
+    def _error(self, error: ViolationFound, place: int, last: Choice) -> InterleavingError:
+        choices = [last]
+        while (choice := self._found_by[place]) is not None:
+            choices.append(choice)
+            place = self._found_from[place]
+        choices.reverse()
+        return _error(self._machine, str(error), choices, "a shortest schedule")
+
+    def _count_schedules(self) -> int:
+        """Paths from the first state to one with no step left; the graph has no cycle."""
+        first, edges = self._first_edge, self._edges
+        first.append(len(edges))
+        missing = array("l", bytes(8 * len(self.states)))
+        for target in edges:
+            missing[target] += 1
+        ways: dict[int, int] = {0: 1}
+        ready, total = [0], 0
+        while ready:
+            place = ready.pop()
+            here = ways.pop(place)
+            targets = edges[first[place] : first[place + 1]]
+            total += 0 if targets else here
+            for target in targets:
+                ways[target] = ways.get(target, 0) + here
+                missing[target] -= 1
+                if not missing[target]:
+                    ready.append(target)
+        return total
+
+
+_MISHAP_CHANCE = 0.08
+"""For each step, while some are left: two of them then fall anywhere in a schedule of 30 steps."""
+
+
+class _Chance:
+    """A fixed sequence of numbers for each seed (a 64-bit linear congruential generator)."""
+
+    def __init__(self, seed: int) -> None:
+        self._state = seed
+
+    def below(self, limit: int) -> int:
+        """One of 0 ... limit - 1."""
+        self._state = (self._state * 6364136223846793005 + 1442695040888963407) & (1 << 64) - 1
+        return (self._state >> 32) * limit >> 32
+
+    def strikes(self) -> bool:
+        return self.below(1000) < 1000 * _MISHAP_CHANCE
+
+
+def _walk(machine: Machine, chance: _Chance, choices: list[Choice]) -> None:
+    """Play a schedule to its end: a worker, evenly, or a late request; sometimes a mishap."""
+    state = machine.initial
+    machine.check(state)
+    live = machine.live(state)
+    while live:
+        flying = len(machine.flying(state))
+        number = chance.below(len(live) + flying)
+        if number >= len(live):
+            choices.append(Choice(DELIVERY, None, number - len(live)))
+            state = machine.deliver(state, number - len(live))
+            machine.check(state)
+            continue
+        worker, mishap = live[number], None
+        if chance.strikes() and (kinds := machine.mishaps(state, worker)):
+            mishap = kinds[chance.below(len(kinds))]
+        move = machine.move(state, worker, mishap)
+        assert move is not None
+        choices.append(move.choice)
+        state = machine.after(state, move)
+        if not move.is_silent:
+            machine.check(state)
+            live = machine.live(state)
+
+
+def _error(
+    machine: Machine, reason: str, choices: Sequence[Choice], origin: str
+) -> InterleavingError:
+    state, lines = machine.initial, []
+    for choice in choices:
+        lines.append(machine.line(state, choice))
+        try:
+            state = machine.step(state, choice)
+        except ViolationFound:
+            break
+    schedule = " ".join(machine.text(choice) for choice in choices)
+    return InterleavingError(reason, schedule, lines, origin)

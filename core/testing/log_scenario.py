@@ -1,0 +1,271 @@
+"""Workers and invariants of a log, for the scheduler: who commits, who reads, what must hold.
+
+The invariants, at every moment of every schedule:
+
+| name | what |
+|---|---|
+| dense | the versions in the store are 0, 1, 2, ... |
+| one owner | a file of the log never changes once it is there; no transaction is in two versions |
+| acknowledged is in | who was told that version N is his finds his transaction there |
+| refused is out | who was told that nothing was committed is nowhere in the log |
+| unknown is at most once | of others (crashed, or told that it is not known) there is one at most |
+| prefix | what a reader saw is how the log begins |
+| complete means there | a complete entry has its file |
+| not blocked | at the end, a newcomer reads the log and commits to it |
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from optimist.core.actions import CommitInfo, actions_to_bytes
+from optimist.core.clock import Clock
+from optimist.core.errors import (
+    NOTHING_COMMITTED,
+    CommitOutcomeUnknownError,
+    StorageError,
+)
+from optimist.core.log.names import LOG_DIRECTORY, commit_path, parse_log_file_name
+from optimist.core.log.segment import commit_version, list_commits_after
+from optimist.core.logstore import LogStore, PutOutcome
+from optimist.core.options import EngineOptions
+from optimist.core.testing.scheduler import Line, Moment, Worker, World, run_alone
+from optimist.core.testing.simulated_store import LogState, SimulatedClock
+from optimist.core.transaction.outcome import VersionFile, create_version_file, read_txn_id
+
+__all__ = [
+    "LogInvariants",
+    "Seen",
+    "Told",
+    "Wrote",
+    "appender",
+    "commit_bytes",
+    "numbered_writer",
+    "reader",
+    "telling",
+]
+
+OpenStore = Callable[[Line, Clock], LogStore]
+"""Makes the store under test as one worker has it."""
+
+_POLICY = EngineOptions().retry_policy
+
+
+class Told(enum.Enum):
+    """What a writer was told of its commit."""
+
+    COMMITTED = "committed"
+    REFUSED = "nothing committed"
+    UNKNOWN = "outcome unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Wrote:
+    """The outcome of a writer; `version` where it is committed."""
+
+    txn_id: str
+    told: Told
+    version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The outcome of a reader: the versions it listed, and the newest of them as it read it."""
+
+    versions: tuple[int, ...] = ()
+    newest: bytes = b""
+
+
+@lru_cache(maxsize=1000)
+def commit_bytes(txn_id: str) -> bytes:
+    """A commit of nothing, by a transaction of this id."""
+    return actions_to_bytes((CommitInfo(txn_id=txn_id),))
+
+
+def telling(txn_id: str, commit: Callable[[], int | None]) -> Wrote:
+    """Run a commit that gives its version, or None where it lost; its errors become values."""
+    try:
+        version = commit()
+    except CommitOutcomeUnknownError:
+        return Wrote(txn_id, Told.UNKNOWN)
+    except NOTHING_COMMITTED:
+        return Wrote(txn_id, Told.REFUSED)
+    if version is None:
+        return Wrote(txn_id, Told.REFUSED)
+    return Wrote(txn_id, Told.COMMITTED, version)
+
+
+def appender(
+    name: str, table: str, open_store: OpenStore, *, known: int = 0, may_fail: bool = True
+) -> Worker:
+    """A writer in small: the engine's way to create a version, and a listing after a lost race.
+
+    Args:
+        name: Of the worker, and its transaction's id.
+        table: The table's path.
+        open_store: Its store.
+        known: The newest version that it knows of at the start; -2 makes it list first.
+        may_fail: See `Worker`.
+    """
+    log_path = f"{table}/{LOG_DIRECTORY}"
+
+    def run(line: Line) -> Wrote:
+        clock = SimulatedClock(name)
+        store = open_store(line, clock)
+
+        def commit() -> int | None:
+            newest = known if known >= -1 else _newest(store, log_path, -1)
+            for _ in range(_MAX_ROUNDS):
+                version = newest + 1
+                if _create(store, log_path, version, name, clock) is PutOutcome.CREATED:
+                    return version
+                newest = _newest(store, log_path, newest)
+            return None
+
+        return telling(name, commit)
+
+    return Worker(name, run, may_fail)
+
+
+def numbered_writer(name: str, table: str, open_store: OpenStore, version: int) -> Worker:
+    """A writer that was given its version's number beforehand and tries no other."""
+
+    def run(line: Line) -> Wrote:
+        clock = SimulatedClock(name)
+        store, log_path = open_store(line, clock), f"{table}/{LOG_DIRECTORY}"
+
+        def commit() -> int | None:
+            created = _create(store, log_path, version, name, clock) is PutOutcome.CREATED
+            return version if created else None
+
+        return telling(name, commit)
+
+    return Worker(name, run)
+
+
+def reader(
+    name: str, table: str, open_store: OpenStore, *, passes: int = 1, may_fail: bool = True
+) -> Worker:
+    """A reader, and through a store with an arbiter a recoverer: lists, and reads the newest.
+
+    A pass that the store fails is left out; a later one never sees less than an earlier one. The
+    older files are not read: that they never change is checked of the world itself.
+    """
+    log_path = f"{table}/{LOG_DIRECTORY}"
+
+    def run(line: Line) -> Seen:
+        store = open_store(line, SimulatedClock(name))
+        seen = Seen()
+        for _ in range(passes):
+            try:
+                listed = list_commits_after(store, log_path, -1)
+                newest = store.read_bytes(listed[-1].path) if listed else b""
+            except StorageError as error:
+                assert error.kind in _FAILURES, error
+                continue
+            versions = tuple(commit_version(status) for status in listed)
+            assert versions[: len(seen.versions)] == seen.versions, "a reader saw the log shrink"
+            seen = Seen(versions, newest)
+        return seen
+
+    return Worker(name, run, may_fail)
+
+
+class LogInvariants:
+    """What must hold of one table's log; call it with a moment.
+
+    Args:
+        table: The table's path.
+        world: Where the newcomer of `not blocked` is tried.
+        newcomers: Workers that run one after the other on every final state, without mishaps:
+            writers must be told that they are committed. None asks for nothing.
+    """
+
+    def __init__(self, table: str, world: World, *newcomers: Worker) -> None:
+        self._log_path = f"{table}/{LOG_DIRECTORY}"
+        self._world = world
+        self._newcomers = newcomers
+
+    def __call__(self, moment: Moment) -> None:
+        """Raise `AssertionError` for the first that does not hold."""
+        self._check(moment.state, tuple(moment.outcomes.values()))
+        if moment.is_final and self._newcomers:
+            state, outcomes = moment.state, list(moment.outcomes.values())
+            for newcomer in self._newcomers:
+                state, outcome = run_alone(self._world, state, newcomer)
+                assert isinstance(state, LogState)
+                if isinstance(outcome, Wrote):
+                    assert outcome.told is Told.COMMITTED, f"blocked: {newcomer.name} is {outcome}"
+                outcomes.append(outcome)
+            self._check(state, tuple(outcomes))
+
+    def _check(self, state: LogState, outcomes: tuple[Hashable, ...]) -> None:
+        log = _log_of(state, self._log_path)
+        versions = [version for version, _ in log]
+        assert versions == list(range(len(log))), f"not dense: the versions are {versions}"
+        owners = [read_txn_id(data, str(version)) for version, data in log]
+        for txn_id in owners:
+            assert owners.count(txn_id) == 1, (
+                f"doubled: {txn_id} is there as {_all(owners, txn_id)}"
+            )
+        for entry in state.entries:
+            is_there = state.read(f"{self._log_path}/{entry.file_name}") is not None
+            assert is_there or not entry.complete, f"{entry.file_name} is complete, and not there"
+        for outcome in outcomes:
+            _check_outcome(outcome, owners, log)
+
+
+_MAX_ROUNDS = 6
+_FAILURES = frozenset({"OPTIMIST_INJECTED_FAULT", "OPTIMIST_STORE_NO_ANSWER"})
+
+
+def _check_outcome(
+    outcome: Hashable, owners: list[str | None], log: tuple[tuple[int, bytes], ...]
+) -> None:
+    if isinstance(outcome, Seen):
+        seen = log[: len(outcome.versions)]
+        is_prefix = tuple(version for version, _ in seen) == outcome.versions
+        assert is_prefix, f"a reader saw the versions {outcome.versions}, which are no prefix"
+        is_same = not outcome.newest or seen[-1][1] == outcome.newest
+        assert is_same, "a reader read another file than is there"
+    if not isinstance(outcome, Wrote):
+        return
+    txn_id, found = outcome.txn_id, _all(owners, outcome.txn_id)
+    if outcome.told is Told.COMMITTED:
+        assert found == [outcome.version], f"lost: {txn_id} is told {outcome.version}, is {found}"
+    if outcome.told is Told.REFUSED:
+        assert not found, f"lied: {txn_id} is told that nothing is committed, and is {found}"
+
+
+def _all(owners: list[str | None], txn_id: str | None) -> list[int]:
+    return [version for version, owner in enumerate(owners) if owner == txn_id]
+
+
+@lru_cache(maxsize=100_000)
+def _log_of(state: LogState, log_path: str) -> tuple[tuple[int, bytes], ...]:
+    found = []
+    for path, data in state.files:
+        directory, _, name = path.rpartition("/")
+        parsed = parse_log_file_name(name)
+        if directory == log_path and parsed is not None:
+            found.append((parsed.version, data))
+    return tuple(found)
+
+
+def _create(store: LogStore, log_path: str, version: int, txn_id: str, clock: Clock) -> PutOutcome:
+    file = VersionFile(
+        commit_path(log_path, version),
+        commit_bytes(txn_id),
+        version=version,
+        txn_id=txn_id,
+        has_commit_info=True,
+    )
+    return create_version_file(store, file, _POLICY, clock)
+
+
+def _newest(store: LogStore, log_path: str, known: int) -> int:
+    listed = list_commits_after(store, log_path, known)
+    return commit_version(listed[-1]) if listed else known

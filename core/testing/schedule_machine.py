@@ -1,0 +1,314 @@
+"""The states of a model and the steps between them, as numbers.
+
+States of the world, operations, answers and positions of workers are each kept once and numbered,
+and every effect is computed once. A state of the whole is then one integer, made of fields of 24
+bits: the world, the mishaps left, the requests on their way, and the position of each worker.
+A step of a worker adds a difference to it, which is the same wherever the world and its position
+are.
+
+Two simplifications lose no behaviour. A worker that is through is told apart by its
+outcome only, and one that crashed not at all: neither does anything any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from typing import NamedTuple
+
+from optimist.core.testing.scheduler import Mishap, Model, Moment, Operation
+from optimist.core.testing.worker_positions import (
+    CRASHED,
+    DELIVERY,
+    FIELD_BITS,
+    Choice,
+    Numbered,
+    Positions,
+    ViolationFound,
+)
+
+__all__ = ["Machine", "Move", "State", "parse_schedule"]
+
+State = int
+"""See the module."""
+
+_BITS = FIELD_BITS
+_MASK = (1 << _BITS) - 1
+_LEFT = 1 << _BITS
+_FLYING_SHIFT = 2 * _BITS
+_NODES_SHIFT = 3 * _BITS
+
+
+class Move(NamedTuple):
+    """A choice of a worker, with what comes of it."""
+
+    choice: Choice
+    difference: int
+    """What it adds to the state, but for a request that it leaves on its way."""
+    sent: int = -1
+    """The operation that is on its way since; -1 for none."""
+    is_silent: bool = False
+    """It changes neither the world nor who is at work: no invariant can tell."""
+
+
+class Machine:
+    """A model, ready to be stepped through."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self._worlds = Numbered()
+        self._operations = Numbered()
+        self._answers = Numbered()
+        self._flights = Numbered()
+        self._programs = tuple(
+            Positions(worker, self._operations, self._answers) for worker in model.workers
+        )
+        self._shifts = tuple(_NODES_SHIFT + _BITS * i for i in range(len(model.workers)))
+        self._keys = tuple(_MASK | _MASK << shift for shift in self._shifts)
+        self._effects: dict[tuple[int, int], tuple[int, int]] = {}
+        self._sound: set[tuple[int, tuple[int, ...]]] = set()
+        self._singles: dict[Mishap | None, dict[int, Move | None]] = {}
+        self._moves: tuple[dict[int, tuple[Move, ...]], ...] = ({}, {})
+        self._flights.number(())
+        self.initial: State = self._worlds.number(model.world.initial) + model.max_mishaps * _LEFT
+        for program, shift in zip(self._programs, self._shifts, strict=True):
+            self.initial += program.start << shift
+
+    # Stepping
+
+    def live(self, state: State) -> list[int]:
+        """The workers that can go on."""
+        return [i for i, mark in enumerate(self._marks(state)) if mark == 0]
+
+    def moves(self, state: State) -> Iterator[tuple[Move, ...]]:
+        """Everything that may happen to each worker next; nothing to one that is not at work.
+
+        Raises:
+            ViolationFound: One of them must never be; its field `choice` says which.
+        """
+        known = self._moves[self._may_fail(state)]
+        for worker, mask in enumerate(self._keys):
+            key = state & mask
+            moves = known.get(key)
+            if moves is None:
+                moves = known[key] = tuple(self._all_moves(state, worker))
+            yield moves
+
+    def after(self, state: State, move: Move) -> State:
+        """The state that a move leads to."""
+        if move.sent < 0:
+            return state + move.difference
+        flying = self.flying(state)
+        return self._with_flying(state + move.difference, (*flying, move.sent))
+
+    def flying(self, state: State) -> tuple[int, ...]:
+        """The requests that are on their way, first sent first."""
+        flying: tuple[int, ...] = self._flights.value(state >> _FLYING_SHIFT & _MASK)
+        return flying
+
+    def deliver(self, state: State, request: int) -> State:
+        """The state after a late request has arrived.
+
+        Raises:
+            ViolationFound: It does what must never be done.
+        """
+        flying, world = self.flying(state), state & _MASK
+        after, _ = self._effect(world, flying[request])
+        return self._with_flying(state + after - world, (*flying[:request], *flying[request + 1 :]))
+
+    def step(self, state: State, choice: Choice) -> State:
+        """The state after a choice.
+
+        Raises:
+            ViolationFound: The step must never be, or a worker broke.
+            ValueError: The choice can't be made there.
+        """
+        if choice.worker == DELIVERY:
+            return self.deliver(state, choice.request)
+        if self._is_live(state, choice.worker):
+            move = self.move(state, choice.worker, choice.mishap)
+            if move is not None and (choice.mishap is None or self._may_fail(state)):
+                return self.after(state, move)
+        raise ValueError(f"{self.text(choice)} can't happen there")
+
+    def move(self, state: State, worker: int, mishap: Mishap | None = None) -> Move | None:
+        """One move of a worker that is at work; None for a stale answer where there is none.
+
+        Raises:
+            ViolationFound: It must never be.
+        """
+        known = self._singles.get(mishap)
+        if known is None:
+            known = self._singles[mishap] = {}
+        key = state & self._keys[worker]
+        if key not in known:
+            known[key] = self._worked_out(state, Choice(worker, mishap))
+        return known[key]
+
+    def mishaps(self, state: State, worker: int) -> tuple[Mishap, ...]:
+        """What may befall a worker that is at work; a stale answer only where there is one."""
+        if not self._may_fail(state) or not self.model.workers[worker].may_fail:
+            return ()
+        program = self._programs[worker]
+        asked = self._operations.value(program.operation(self._node(state, worker)))
+        kinds = self._kinds_for(asked)
+        if Mishap.STALE in kinds and self._told(state & _MASK, asked, Mishap.STALE) is None:
+            return tuple(kind for kind in kinds if kind is not Mishap.STALE)
+        return kinds
+
+    def check(self, state: State) -> None:
+        """Ask the invariant, once for each world with its outcomes.
+
+        Raises:
+            ViolationFound: It does not hold.
+        """
+        marks = self._marks(state)
+        key = (state & _MASK, marks)
+        if key in self._sound:
+            return
+        moment = Moment(self._worlds.value(key[0]), self.outcomes(state), 0 not in marks)
+        try:
+            self.model.invariant(moment)
+        except AssertionError as error:
+            raise ViolationFound(str(error)) from error
+        self._sound.add(key)
+
+    # Telling
+
+    def outcomes(self, state: State) -> dict[str, Hashable]:
+        """Of the workers that are through, by name."""
+        return {
+            program.worker.name: program.outcome(mark - 2)
+            for program, mark in zip(self._programs, self._marks(state), strict=True)
+            if mark > 1
+        }
+
+    def positions(self) -> int:
+        """How many sequences of answers were run."""
+        return sum(len(program.marks) - 1 for program in self._programs)
+
+    def worlds(self) -> int:
+        """How many states of the world were met."""
+        return len(self._worlds)
+
+    def text(self, choice: Choice) -> str:
+        """A choice as `parse_schedule` reads it."""
+        if choice.worker == DELIVERY:
+            return f"deliver:{choice.request}"
+        name = self.model.workers[choice.worker].name
+        return f"{name}:{choice.mishap.value}" if choice.mishap else name
+
+    def line(self, state: State, choice: Choice) -> str:
+        """A choice in words, with what the worker was about to do and was told."""
+        if choice.worker == DELIVERY:
+            request = self.flying(state)[choice.request]
+            return f"a late request arrives: {self._operations.value(request)}"
+        program = self._programs[choice.worker]
+        operation = program.operation(self._node(state, choice.worker))
+        name, what = program.worker.name, self._operations.value(operation)
+        if choice.mishap is None:
+            try:
+                _, answer = self._effect(state & _MASK, operation)
+            except ViolationFound:
+                return f"{name}: {what}"
+            return f"{name}: {what} -> {_short(self._answers.value(answer))}"
+        return f"{name}: {what} -> {choice.mishap.value.upper()}"
+
+    # Parts
+
+    def _node(self, state: State, worker: int) -> int:
+        return state >> self._shifts[worker] & _MASK
+
+    def _marks(self, state: State) -> tuple[int, ...]:
+        nodes = [state >> shift & _MASK for shift in self._shifts]
+        return tuple([p.marks[node] for p, node in zip(self._programs, nodes, strict=True)])
+
+    def _with_flying(self, state: State, flying: tuple[int, ...]) -> State:
+        before = state & _MASK << _FLYING_SHIFT
+        return state - before + (self._flights.number(flying) << _FLYING_SHIFT)
+
+    def _may_fail(self, state: State) -> bool:
+        return state >> _BITS & _MASK > 0
+
+    def _is_live(self, state: State, worker: int) -> bool:
+        return self._programs[worker].marks[self._node(state, worker)] == 0
+
+    def _all_moves(self, state: State, worker: int) -> Iterator[Move]:
+        if self._is_live(state, worker):
+            for mishap in (None, *self.mishaps(state, worker)):
+                move = self.move(state, worker, mishap)
+                if move is not None:
+                    yield move
+
+    def _worked_out(self, state: State, choice: Choice) -> Move | None:
+        try:
+            return self._effect_of(state, choice)
+        except ViolationFound as error:
+            raise ViolationFound(str(error), choice) from error
+
+    def _effect_of(self, state: State, choice: Choice) -> Move | None:
+        program, mishap = self._programs[choice.worker], choice.mishap
+        world, node = state & _MASK, self._node(state, choice.worker)
+        asked, after, answer = program.operation(node), world, 0
+        if mishap in (None, Mishap.LOST):
+            after, answer = self._effect(world, asked)
+        if mishap is not None and mishap is not Mishap.CRASH:
+            told = self._told(world, self._operations.value(asked), mishap)
+            if told is None:
+                return None
+            answer = self._answers.number(told[0])
+        next_node = CRASHED if mishap is Mishap.CRASH else program.after(node, answer)
+        difference = after - world + ((next_node - node) << self._shifts[choice.worker])
+        if mishap is not None:
+            difference -= _LEFT
+        is_silent = after == world and program.marks[next_node] == 0
+        return Move(choice, difference, asked if mishap is Mishap.LATE else -1, is_silent)
+
+    def _told(self, world: int, operation: Operation, mishap: Mishap) -> tuple[Hashable] | None:
+        """What a worker hears in a mishap; None where it can't happen."""
+        rules = self.model.world
+        if mishap is Mishap.STALE:
+            return rules.stale(self._worlds.value(world), operation)
+        if mishap is Mishap.REFUSED:
+            return (rules.refusal(operation),)
+        return (rules.silence(operation),)
+
+    def _effect(self, world: int, operation: int) -> tuple[int, int]:
+        known = self._effects.get((world, operation))
+        if known is not None:
+            return known
+        before, value = self._worlds.value(world), self._operations.value(operation)
+        after, answer = self.model.world.apply(before, value)
+        try:
+            self.model.world.check_step(before, value, after)
+        except AssertionError as error:
+            raise ViolationFound(str(error)) from error
+        effect = (self._worlds.number(after), self._answers.number(answer))
+        self._effects[world, operation] = effect
+        return effect
+
+    def _kinds_for(self, operation: Operation) -> tuple[Mishap, ...]:
+        kinds = self.model.mishaps
+        if not self.model.world.is_read(operation):
+            return tuple(kind for kind in kinds if kind is not Mishap.STALE)
+        # A read that is not answered is one thing, however it came about; and to crash before a
+        # read comes to the same as to crash before the next write, or to finish.
+        unanswered = [k for k in kinds if k not in (Mishap.CRASH, Mishap.STALE)][:1]
+        return tuple(k for k in kinds if k is Mishap.STALE or k in unanswered)
+
+
+def parse_schedule(text: str, machine: Machine) -> list[Choice]:
+    """The choices of a schedule as an error shows it: `a b a:crash deliver:3 ...`."""
+    places = {worker.name: i for i, worker in enumerate(machine.model.workers)}
+    choices = []
+    for word in text.split():
+        name, _, rest = word.partition(":")
+        if name == "deliver":
+            choices.append(Choice(DELIVERY, None, int(rest)))
+        else:
+            choices.append(Choice(places[name], Mishap(rest) if rest else None))
+    return choices
+
+
+def _short(answer: Hashable) -> str:
+    text = str(answer)
+    return text if len(text) <= 100 else f"{text[:97]}..."

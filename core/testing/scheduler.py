@@ -1,0 +1,266 @@
+"""A deterministic scheduler: real code, run step by step against a simulated world.
+
+A *worker* is a function of real code (a commit, a recovery, a read) whose plug-ins ask the *world*
+(files, entries) through a `Line`, one `Operation` at a time. Between two operations a worker sees
+nothing of the others, so a *schedule*, who goes next and what fails, decides everything.
+
+How a worker stops between two operations without a thread:
+
+1. It is a function of the answers it has had: its clock stands still, its names count up.
+2. So a position in it is the sequence of those answers. To go on from there it is run again from
+   its start with the answers known so far; the first question beyond them ends the run.
+3. Each sequence of answers is run once, whatever schedule leads to it: `Machine` keeps a tree of
+   them, and a step of a schedule is a few look-ups (`schedule_machine`).
+
+That makes a state a value, which can be compared, kept, and continued in more than one way:
+`interleavings` searches all of them.
+"""
+
+from __future__ import annotations
+
+import enum
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = [
+    "DirectLine",
+    "Ended",
+    "Line",
+    "Mishap",
+    "Model",
+    "Moment",
+    "NotDeterministicError",
+    "Operation",
+    "Raised",
+    "Worker",
+    "World",
+    "run_alone",
+]
+
+
+class Mishap(enum.Enum):
+    """What a scheduler may do to a worker instead of answering its operation."""
+
+    CRASH = "crash"
+    """The worker is never heard of again; the operation was not sent."""
+    LOST = "lost"
+    """The operation took effect, and the answer is lost."""
+    LATE = "late"
+    """The answer is lost, and the request on its way: it takes effect at any later time, or
+    never."""
+    REFUSED = "refused"
+    """A clear refusal: nothing was done, and trying again may help."""
+    STALE = "stale"
+    """A read is answered with what was true earlier, where the world says that it may be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One request of a worker to the world: what is done in one step, or not at all."""
+
+    kind: str
+    target: str
+    payload: Hashable = None
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.target.rpartition('/')[2]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """An answer that is an error: it is built anew, and raised, in every run.
+
+    Attributes:
+        error: Called with the message and the fields.
+        message: For people.
+        fields: Keyword arguments.
+    """
+
+    error: Callable[..., BaseException]
+    message: str
+    fields: tuple[tuple[str, Hashable], ...] = ()
+
+    def take(self) -> BaseException:
+        """A fresh error."""
+        return self.error(self.message, **dict(self.fields))
+
+
+class NotDeterministicError(AssertionError):
+    """A worker asked other questions after the same answers: it looks at something else too."""
+
+
+class _Parked(BaseException):
+    """Ends a run at its first question without an answer.
+
+    No Exception: code that survives those lets it pass.
+    """
+
+
+class Line:
+    """How the plug-ins of a worker ask the world; each run of a worker has its own."""
+
+    def __init__(self, known: Sequence[tuple[Operation, Hashable]] = ()) -> None:
+        self._known = known
+        self._position = 0
+        self._thread = threading.get_ident()
+        self.question: Operation | None = None
+
+    def ask(self, operation: Operation) -> Any:
+        """The world's answer; the run may end here, to be made again later.
+
+        Raises:
+            NotDeterministicError: The worker has other threads, or depends on more than answers.
+        """
+        if threading.get_ident() != self._thread:
+            raise NotDeterministicError(f"{operation}: a worker may have one thread only")
+        if self._position == len(self._known):
+            self.question = self.question or operation
+            raise _Parked
+        expected, answer = self._known[self._position]
+        if operation != expected:
+            raise NotDeterministicError(f"asked {operation} where it had asked {expected}")
+        self._position += 1
+        if isinstance(answer, Raised):
+            raise answer.take()
+        return answer
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A worker is through: with an outcome, or with an error that it should not have raised."""
+
+    outcome: Hashable
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """Code under test.
+
+    Attributes:
+        name: How schedules call it.
+        run: The code, from its start to its outcome, a value. It makes its plug-ins anew from the
+            line, and turns the errors that it may meet into values; any other error is a
+            violation, an `AssertionError` of its own too.
+        may_fail: Whether mishaps strike it.
+    """
+
+    name: str
+    run: Callable[[Line], Hashable]
+    may_fail: bool = True
+
+    def advance(self, known: Sequence[tuple[Operation, Hashable]]) -> Operation | Ended:
+        """Its next question after the answers known, or its end."""
+        line = Line(known)
+        try:
+            outcome = self.run(line)
+        except _Parked:
+            outcome = None
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is what the search is for
+            if line.question is None:
+                return Ended(None, f"{type(error).__name__}: {error}")
+        # Code that swallows the end of the run, or cleans up by further questions, is parked too.
+        return line.question or Ended(outcome)
+
+
+class World(ABC):
+    """What the workers share, as a value: the effect and the answer of every operation."""
+
+    @property
+    @abstractmethod
+    def initial(self) -> Hashable:
+        """The state that every schedule starts from."""
+
+    @abstractmethod
+    def apply(self, state: Any, operation: Operation) -> tuple[Hashable, Hashable]:
+        """The state after an operation and its answer, a value or a `Raised`."""
+
+    @abstractmethod
+    def is_read(self, operation: Operation) -> bool:
+        """Whether an operation changes nothing."""
+
+    @abstractmethod
+    def silence(self, operation: Operation) -> Hashable:
+        """What the asker is told when the answer is lost."""
+
+    @abstractmethod
+    def refusal(self, operation: Operation) -> Hashable:
+        """What the asker is told when nothing was done."""
+
+    def stale(self, state: Any, operation: Operation) -> tuple[Hashable] | None:  # noqa: ARG002
+        """An outdated answer that this world may give, in a tuple; None where it may not."""
+        return None
+
+    def check_step(self, before: Any, operation: Operation, after: Any) -> None:  # noqa: B027
+        """Raise `AssertionError` for a step that must never happen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What an invariant is asked about.
+
+    Attributes:
+        state: Of the world.
+        outcomes: Of the workers that are through, by name.
+        is_final: Nobody is at work any more; who has no outcome has crashed.
+    """
+
+    state: Any
+    outcomes: Mapping[str, Any]
+    is_final: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """What to search: the world, who works in it, what may fail, and what must hold.
+
+    Attributes:
+        world: What they share.
+        workers: In this order, by distinct names.
+        invariant: Raises `AssertionError` at a moment that must never be. Asked once for each
+            pair of a state and the outcomes so far.
+        mishaps: The kinds that may strike.
+        max_mishaps: How many of them, in one schedule.
+    """
+
+    world: World
+    workers: tuple[Worker, ...]
+    invariant: Callable[[Moment], None]
+    mishaps: tuple[Mishap, ...] = (Mishap.CRASH, Mishap.LOST)
+    max_mishaps: int = 0
+
+
+def run_alone(world: World, state: Hashable, worker: Worker) -> tuple[Hashable, Hashable]:
+    """Run a worker to its end on a state of the world, with nobody beside it and no mishap.
+
+    Returns:
+        The state it leaves, and its outcome.
+    """
+    line = DirectLine(world, state)
+    outcome = worker.run(line)
+    return line.state, outcome
+
+
+class DirectLine(Line):
+    """Answers at once, on a state of its own.
+
+    Attributes:
+        state: Of the world, after what was asked so far.
+    """
+
+    def __init__(self, world: World, state: Hashable) -> None:
+        super().__init__()
+        self._world = world
+        self.state = state
+
+    def ask(self, operation: Operation) -> Any:
+        """See `Line.ask`."""
+        before = self.state
+        self.state, answer = self._world.apply(before, operation)
+        self._world.check_step(before, operation, self.state)
+        if isinstance(answer, Raised):
+            raise answer.take()
+        return answer

@@ -1,0 +1,259 @@
+"""A log store and an arbiter of the scheduler: a few files and entries, every call one step.
+
+*Assumes* nothing; *provides* what the contracts of `LogStore` and `Arbiter` ask, and the mishaps
+that they allow: a write whose answer is lost is `UNKNOWN`, or an error from which nothing follows;
+one that was refused is a retryable `StorageError`. A listing is of one instant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from optimist.core.arbiter import Arbiter, CommitEntry
+from optimist.core.errors import LogFileNotFoundError, StorageError
+from optimist.core.log.names import LOG_DIRECTORY
+from optimist.core.logstore import FileStatus, LogStore, PutOutcome
+from optimist.core.testing.scheduler import Line, Operation, Raised, World
+
+__all__ = [
+    "LogState",
+    "SimulatedArbiter",
+    "SimulatedClock",
+    "SimulatedLogStore",
+    "SimulatedWorld",
+]
+
+_READS = frozenset({"read", "list", "get entry", "latest entry"})
+_SILENT = frozenset({"put if absent", "create entry"})
+
+
+@dataclass(frozen=True, slots=True)
+class LogState:
+    """Files by path, and entries of an arbiter, both sorted by name."""
+
+    files: tuple[tuple[str, bytes], ...] = ()
+    entries: tuple[CommitEntry, ...] = ()
+
+    def read(self, path: str) -> bytes | None:
+        """The bytes of a file."""
+        return next((data for known, data in self.files if known == path), None)
+
+    def entry(self, file_name: str) -> CommitEntry | None:
+        """The entry of a file."""
+        return next((entry for entry in self.entries if entry.file_name == file_name), None)
+
+    def with_file(self, path: str, data: bytes | None) -> LogState:
+        """The state with the file so; None removes it."""
+        rest = [item for item in self.files if item[0] != path]
+        return replace(self, files=tuple(sorted(rest if data is None else [*rest, (path, data)])))
+
+    def with_entry(self, entry: CommitEntry) -> LogState:
+        """The state with the entry so."""
+        rest = [known for known in self.entries if known.file_name != entry.file_name]
+        return replace(
+            self, entries=tuple(sorted([*rest, entry], key=lambda known: known.file_name))
+        )
+
+
+class SimulatedWorld(World):
+    """One table's log.
+
+    Args:
+        files: What is there at the start.
+        entries: Of the arbiter, at the start.
+        has_late_listings: Whether a listing may lack the last file of a directory, as on stores
+            that do not list at once what was written.
+    """
+
+    def __init__(
+        self,
+        files: Iterable[tuple[str, bytes]] = (),
+        entries: Iterable[CommitEntry] = (),
+        *,
+        has_late_listings: bool = False,
+    ) -> None:
+        self._initial = LogState(tuple(sorted(files)), tuple(entries))
+        self._has_late_listings = has_late_listings
+
+    @property
+    def initial(self) -> LogState:
+        """See `World.initial`."""
+        return self._initial
+
+    def apply(self, state: LogState, operation: Operation) -> tuple[LogState, Hashable]:
+        """See `World.apply`."""
+        kind, target, payload = operation.kind, operation.target, operation.payload
+        if kind in _READS:
+            return state, _answer(state, kind, target)
+        if isinstance(payload, CommitEntry):
+            return _with_entry(state, kind, payload)
+        if kind == "put if absent" and state.read(target) is not None:
+            return state, PutOutcome.EXISTS
+        assert payload is None or isinstance(payload, bytes)
+        answer = PutOutcome.CREATED if kind == "put if absent" else None
+        return state.with_file(target, payload), answer
+
+    def is_read(self, operation: Operation) -> bool:
+        """See `World.is_read`."""
+        return operation.kind in _READS
+
+    def silence(self, operation: Operation) -> Hashable:
+        """See `World.silence`."""
+        return PutOutcome.UNKNOWN if operation.kind in _SILENT else self.refusal(operation)
+
+    def refusal(self, operation: Operation) -> Hashable:
+        """See `World.refusal`."""
+        fields = (("kind", "OPTIMIST_INJECTED_FAULT"), ("retryable", True))
+        return Raised(StorageError, f"{operation} failed", fields)
+
+    def stale(self, state: LogState, operation: Operation) -> tuple[Hashable] | None:
+        """See `World.stale`: the listing without its last file, if that was not there always."""
+        if operation.kind != "list" or not self._has_late_listings:
+            return None
+        listed = _listing(state, operation.target)
+        is_new = bool(listed) and self._initial.read(listed[-1].path) is None
+        return (listed[:-1],) if is_new else None
+
+    def check_step(self, before: LogState, operation: Operation, after: LogState) -> None:
+        """A commit that readers may have seen is never changed."""
+        for path, data in before.files:
+            if path.rpartition("/")[0].endswith(LOG_DIRECTORY):
+                assert after.read(path) == data, f"{operation} changed a file that was there"
+
+
+class SimulatedLogStore(LogStore):
+    """The files of a `SimulatedWorld`, as one worker reaches them."""
+
+    def __init__(self, line: Line) -> None:
+        super().__init__()
+        self._line = line
+
+    def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
+        """See `LogStore.put_if_absent`."""
+        outcome = self._line.ask(Operation("put if absent", path, data))
+        assert isinstance(outcome, PutOutcome)
+        return outcome
+
+    def put_overwrite(self, path: str, data: bytes) -> None:
+        """See `LogStore.put_overwrite`."""
+        self._line.ask(Operation("put", path, data))
+
+    def read_bytes(self, path: str) -> bytes:
+        """See `LogStore.read_bytes`."""
+        data = self._line.ask(Operation("read", path))
+        assert isinstance(data, bytes)
+        return data
+
+    def list_from(self, path: str) -> Iterator[FileStatus]:
+        """See `LogStore.list_from`; one step, when it is called."""
+        return iter(self._line.ask(Operation("list", path)))
+
+    def delete(self, path: str) -> None:
+        """See `LogStore.delete`."""
+        self._line.ask(Operation("delete", path))
+
+    def is_partial_write_visible(self, path: str) -> bool:  # noqa: ARG002 - the contract's
+        """False: a file appears whole."""
+        return False
+
+
+class SimulatedArbiter(Arbiter):
+    """The entries of a `SimulatedWorld`, as one worker reaches them."""
+
+    def __init__(self, line: Line) -> None:
+        super().__init__()
+        self._line = line
+
+    def create(self, entry: CommitEntry) -> PutOutcome:
+        """See `Arbiter.create`."""
+        outcome = self._line.ask(Operation("create entry", entry.file_name, entry))
+        assert isinstance(outcome, PutOutcome)
+        return outcome
+
+    def get(self, table_path: str, file_name: str) -> CommitEntry | None:  # noqa: ARG002 - one table
+        """See `Arbiter.get`."""
+        return _entry(self._line.ask(Operation("get entry", file_name)))
+
+    def latest(self, table_path: str) -> CommitEntry | None:
+        """See `Arbiter.latest`."""
+        return _entry(self._line.ask(Operation("latest entry", table_path)))
+
+    def complete(self, entry: CommitEntry) -> None:
+        """See `Arbiter.complete`."""
+        self._line.ask(Operation("complete entry", entry.file_name, entry))
+
+
+class SimulatedClock:
+    """Time that stands still, and names that count up: a worker then depends on answers only.
+
+    Args:
+        owner: Part of its names, which differ from those of other workers.
+    """
+
+    def __init__(self, owner: str) -> None:
+        self._owner = owner
+        self._named = 0
+
+    def now_ms(self) -> int:
+        """See `Clock.now_ms`."""
+        return 1_700_000_000_000
+
+    def monotonic_s(self) -> float:
+        """See `Clock.monotonic_s`."""
+        return 0.0
+
+    def sleep(self, duration_s: float) -> None:
+        """See `Clock.sleep`; the scheduler decides how long others go on meanwhile."""
+
+    def uniform(self, low: float, high: float) -> float:  # noqa: ARG002 - the contract's
+        """See `Clock.uniform`."""
+        return low
+
+    def new_uuid(self) -> str:
+        """See `Clock.new_uuid`."""
+        self._named += 1
+        return f"{self._owner}-{self._named}"
+
+
+def _answer(state: LogState, kind: str, target: str) -> Hashable:
+    if kind == "list":
+        return _listing(state, target)
+    if kind == "get entry":
+        return state.entry(target)
+    if kind == "latest entry":
+        return state.entries[-1] if state.entries else None
+    data = state.read(target)
+    if data is not None:
+        return data
+    fields = (("kind", "OPTIMIST_FILE_NOT_FOUND"), ("path", target), ("retryable", False))
+    return Raised(LogFileNotFoundError, f"{target} does not exist.", fields)
+
+
+def _listing(state: LogState, path: str) -> tuple[FileStatus, ...]:
+    directory = path.rpartition("/")[0]
+    return tuple(
+        FileStatus(known, len(data), 0)
+        for known, data in state.files
+        if known >= path and known.rpartition("/")[0] == directory
+    )
+
+
+def _with_entry(state: LogState, kind: str, entry: CommitEntry) -> tuple[LogState, Hashable]:
+    known = state.entry(entry.file_name)
+    if kind == "put entry":  # no operation of the contract: for arbiters that are wrong
+        return state.with_entry(entry), None
+    if kind == "create entry":
+        if known is None:
+            return state.with_entry(entry), PutOutcome.CREATED
+        is_ours = known.temp_path == entry.temp_path
+        return state, PutOutcome.CREATED if is_ours else PutOutcome.EXISTS
+    if known is None or known.temp_path != entry.temp_path:
+        return state, None
+    return state.with_entry(entry), None
+
+
+def _entry(answer: Any) -> CommitEntry | None:
+    assert answer is None or isinstance(answer, CommitEntry)
+    return answer
