@@ -12,7 +12,13 @@ import pyarrow as pa
 from optimist.core.actions import Action
 from optimist.core.clock import Clock, SystemClock
 from optimist.core.commit_resolution import CommitResolution, resolve_commit
-from optimist.core.errors import LogFileNotFoundError, TableError, TableNotFoundError, UsageError
+from optimist.core.errors import (
+    LogFileNotFoundError,
+    StorageError,
+    TableError,
+    TableNotFoundError,
+    UsageError,
+)
 from optimist.core.lease import Lease
 from optimist.core.local_append import append
 from optimist.core.local_scan import to_arrow
@@ -204,7 +210,8 @@ class DeltaLog:
             SchemaError: There is no such column.
             ProtocolError: The files need a feature that the reader does not have.
         """
-        return to_arrow(self.update(), predicate, columns)
+        access = self.store.data_access(self.table_path)
+        return to_arrow(self.update(), predicate, columns, access=access)
 
     def history(self, limit: int | None = None) -> list[CommitRecord]:
         """The commits, newest first; reads no more of them than asked for."""
@@ -324,15 +331,20 @@ class DeltaLog:
             commits = list_commits_after(self.store, self.log_path, known.version - 1)
         except (TableError, LogFileNotFoundError):
             return None
+        except StorageError as error:
+            if error.kind == "OPTIMIST_COMMIT_REPLACED":
+                self._snapshot = None  # what it was made from is no longer in the log
+            raise
         if not commits or not self._is_same_table(commits[0]):
             return None
-        was_listed = self._last_status is not None
+        extended = known
+        if known.segment is not None and len(commits) > 1:
+            extended = known.updated_to(self.store, known.segment.extended(commits[1:]))
+        elif known.segment is not None and self._last_status is None:
+            extended = known.confirmed(commits[0])
+        # Only now: a read that failed above must find the table as it was known.
         self._last_status = commits[-1]
-        if known.segment is None or (len(commits) == 1 and was_listed):
-            return known
-        if len(commits) == 1:
-            return known.confirmed(commits[0])
-        return known.updated_to(self.store, known.segment.extended(commits[1:]))
+        return extended
 
     def _is_same_table(self, status: FileStatus) -> bool:
         # A table deleted and made anew has other files under the same names.

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 import pyarrow as pa
 
 from optimist.core.actions import Action, AddFile, Metadata, SetTransaction
 from optimist.core.arrow_types import from_arrow_schema
-from optimist.core.data.parquet_writer import FileWriter, arrow_rows, delete_files
+from optimist.core.data.filesystem import filesystem_for, make_durable
+from optimist.core.data.parquet_writer import FileSet, FileSpec, arrow_rows, delete_files
+from optimist.core.data.stats_columns import stats_columns
 from optimist.core.errors import NOTHING_COMMITTED, UsageError
+from optimist.core.paths import join
 from optimist.core.properties import TableProperties
 from optimist.core.schema import StructType, schema_from_json, schema_to_json
 from optimist.core.schema_merge import SchemaAction, SchemaDecision, SchemaWrite, decide_schema
@@ -50,27 +54,57 @@ def append(
     _ensure_rows_can_be_checked(transaction.metadata, schema)
     rows = arrow_rows(data, schema)
     _ensure_not_null(rows, schema)
-    writer = FileWriter(
-        table_path=log.table_path,
-        schema=schema,
-        partition_columns=transaction.metadata.partition_columns,
-        configuration=transaction.metadata.configuration,
-        string_prefix_length=log.options.string_prefix_length,
-        clock=log.clock,
-    )
+    spec = _file_spec(log, transaction.metadata, schema)
     if transaction.read_version < 0:
         log.ensure_log_directory()
-    files = writer.write(rows)
-    return _commit(log, transaction, files, rows.num_rows, user_metadata, txn)
+    files = _write(log, spec, rows)
+    actions: list[Action] = [*_progress(log, txn), *files]
+    try:
+        return _commit(transaction, files, actions, rows.num_rows, user_metadata)
+    except NOTHING_COMMITTED:
+        delete_files(log.table_path, files, spec.access)
+        raise
+
+
+def _file_spec(log: DeltaLog, metadata: Metadata, schema: StructType) -> FileSpec:
+    columns = stats_columns(schema, metadata.partition_columns, metadata.configuration)
+    access = log.store.data_access(log.table_path)
+    if access is not None:
+        access.ensure_writable()
+    return FileSpec(
+        table_path=log.table_path,
+        schema=schema,
+        partition_columns=metadata.partition_columns,
+        stats_columns=tuple(columns) if log.options.stats_collect else None,
+        string_prefix_length=log.options.string_prefix_length,
+        access=access,
+    )
+
+
+def _write(log: DeltaLog, spec: FileSpec, rows: pa.Table) -> tuple[AddFile, ...]:
+    """The files, on the disk; none is left if one can't be written."""
+    writer = FileSet(spec, log.clock)
+    filesystem, root = filesystem_for(spec.table_path, spec.access)
+    try:
+        writer.write(rows)
+        files = writer.close()
+        make_durable(filesystem, root, [join(root, unquote(item.path)) for item in files])
+    except BaseException:
+        writer.abort()
+        raise
+    return files
+
+
+def _progress(log: DeltaLog, txn: tuple[str, int] | None) -> tuple[SetTransaction, ...]:
+    return () if txn is None else (SetTransaction(txn[0], txn[1], log.clock.now_ms()),)
 
 
 def _commit(
-    log: DeltaLog,
     transaction: OptimisticTransaction,
     files: Sequence[AddFile],
+    actions: Sequence[Action],
     num_rows: int,
     user_metadata: str | None,
-    txn: tuple[str, int] | None,
 ) -> CommitResult:
     metrics = {
         "numFiles": len(files),
@@ -79,14 +113,7 @@ def _commit(
     }
     columns = transaction.metadata.partition_columns
     operation = Operation.write("Append", columns, user_metadata=user_metadata)
-    actions: list[Action] = list(files)
-    if txn is not None:
-        actions.insert(0, SetTransaction(txn[0], txn[1], log.clock.now_ms()))
-    try:
-        return transaction.commit(actions, operation.with_metrics(metrics))
-    except NOTHING_COMMITTED:
-        delete_files(log.table_path, files)
-        raise
+    return transaction.commit(actions, operation.with_metrics(metrics))
 
 
 def _decide(

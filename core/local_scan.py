@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 
+from optimist.core.data.access import DataAccess
 from optimist.core.data.file_parts import FilePart, ensure_files_readable, file_parts, parts_of
 from optimist.core.data.parquet_reader import RowLayout, read_batches
 from optimist.core.errors import SchemaError, UsageError
@@ -25,6 +26,8 @@ def to_arrow(
     snapshot: Snapshot,
     predicate: str | Predicate | None = None,
     columns: Sequence[str] | None = None,
+    *,
+    access: DataAccess | None = None,
 ) -> pa.Table:
     """The rows of a version for which a predicate is true; see `DeltaLog.to_arrow`.
 
@@ -37,7 +40,7 @@ def to_arrow(
     ensure_files_readable(snapshot.table_path, snapshot.metadata.configuration, scan.files)
     wanted = _fields(snapshot, columns)
     read = _with_columns_of(scan.predicate, wanted, snapshot.schema)
-    layout = RowLayout(read, snapshot.partition_columns, batch_rows=_BATCH_ROWS)
+    layout = RowLayout(read, snapshot.partition_columns, batch_rows=_BATCH_ROWS, access=access)
     names = list(wanted.names)
 
     def rows_of(part: FilePart) -> list[pa.RecordBatch]:

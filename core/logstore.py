@@ -22,6 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import BinaryIO
 
+from optimist.core.data.access import DataAccess
 from optimist.core.errors import LogFileExistsError, StorageError
 
 __all__ = ["FileStatus", "LogStore", "PutOutcome"]
@@ -58,7 +59,13 @@ class LogStore(ABC):
     A store is built with one argument, the options (a plain mapping, for example the entries of a
     Spark
     conf), and may be shared by threads.
+
+    Attributes:
+        chosen_because: Why the registry chose this store: conf keys or defaults, one for each way
+            in which it was found. Empty for a store that was built by hand.
     """
+
+    chosen_because: tuple[str, ...] = ()
 
     def __init__(self, options: Mapping[str, str] | None = None) -> None:
         self.options: Mapping[str, str] = options or {}
@@ -124,9 +131,30 @@ class LogStore(ABC):
         """
         return io.BytesIO(self.read_bytes(path))
 
+    def data_access(self, path: str) -> DataAccess | None:  # noqa: ARG002 - for overriding
+        """How data files below a table's path are reached, with the store's own credentials.
+
+        None leaves it to the scheme: local files, or its fsspec driver without options.
+
+        Raises:
+            ConfigError: There are no credentials, or options that Arrow's file systems can't
+                honour.
+        """
+        return None
+
+    def abort_uploads(self, directory: str) -> None:  # noqa: B027 - most stores keep none
+        """Give up uploads of data files below a directory that were begun and never finished.
+
+        Called when a write has failed or a task of it was run again. Where unfinished uploads are
+        paid for and do not expire, the store overrides this; it must not raise.
+        """
+
     def describe(self) -> Mapping[str, str]:
-        """Which store this is and what it promises, as text without secrets."""
-        return {"store": f"{type(self).__module__}:{type(self).__qualname__}"}
+        """Which store this is, why it was chosen, what it promises, as text without secrets."""
+        return {
+            "store": f"{type(self).__module__}:{type(self).__qualname__}",
+            "chosen because": "; ".join(self.chosen_because) or "it was built by hand",
+        }
 
     def read(self, path: str) -> list[str]:
         """The lines of a text file, trimmed (Delta's `read`)."""

@@ -209,6 +209,8 @@ class _StoreCache:
         if store is None:
             store = build(_KIND, choice, MappingProxyType(dict(relevant)))
             self._stores[by_class] = store
+        if choice.reason not in store.chosen_because:
+            store.chosen_because += (choice.reason,)
         self._stores.move_to_end(by_class)
         return store
 

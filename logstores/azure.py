@@ -38,14 +38,16 @@ from azure.core.pipeline.transport import HttpTransport
 from azure.storage.blob import BlobClient, BlobPrefix, BlobProperties, ContainerClient
 
 from optimist.core.clock import Clock, SystemClock
+from optimist.core.data.access import DataAccess
 from optimist.core.errors import LogFileNotFoundError, StorageError
 from optimist.core.logstore import FileStatus, LogStore, PutOutcome
 from optimist.logstores.answers import PutMeaning, error_of_row
+from optimist.logstores.azure_data import azure_data_access
 from optimist.logstores.azure_errors import azure_answer
 from optimist.logstores.azure_identity import sdk_credential
 from optimist.logstores.azure_options import AzureOptions
 from optimist.logstores.azure_paths import AzureLocation, parse_location
-from optimist.logstores.create_probe import ensure_exclusive, known_verdict, probe_once
+from optimist.logstores.create_probe import describe_verdicts, ensure_exclusive, probe_once
 from optimist.logstores.patience import Patience, call_patiently
 from optimist.logstores.ranged_file import open_ranged
 
@@ -167,6 +169,10 @@ class AzureLogStore(LogStore):
         """The path as `abfss://container@account.dfs...`, whichever spelling it came in."""
         return self._locate(path.rstrip("/")).url
 
+    def data_access(self, path: str) -> DataAccess:
+        """See `LogStore.data_access`."""
+        return azure_data_access(self._parsed, self._locate(path))
+
     def describe(self) -> Mapping[str, str]:
         """See `LogStore.describe`; tells what was probed, and no secrets."""
         return {
@@ -176,7 +182,7 @@ class AzureLogStore(LogStore):
             "lists from a name by": "startFrom",
             "account": self._parsed.default_account or "from the URL",
             "endpoint": self._parsed.endpoint or "the account's own",
-            "probed": "; ".join(self._verdicts()) or "nothing yet",
+            "probed": describe_verdicts(self._places()),
         }
 
     def _put_if_absent(self, path: str, data: bytes) -> PutOutcome:
@@ -263,15 +269,14 @@ class AzureLogStore(LogStore):
             **extra,
         )
 
-    def _verdicts(self) -> Iterator[str]:
+    def _places(self) -> list[tuple[str, str]]:
+        """The endpoints and containers in use."""
         with self._lock:
             containers = list(self._containers)
-        for account, suffix, container in containers:
-            location = AzureLocation(account, suffix, container, "")
-            verdict = known_verdict(self._parsed.endpoint_of(location), container)
-            if verdict is not None:
-                said = "refuses" if verdict.is_exclusive else "accepts"
-                yield f"{container} {said} a second creation (at {verdict.probed_ms} ms)"
+        return [
+            (self._parsed.endpoint_of(AzureLocation(account, suffix, name, "")), name)
+            for account, suffix, name in containers
+        ]
 
 
 def _ensure_one_request(path: str, data: bytes) -> None:

@@ -18,10 +18,10 @@ from optimist.core.errors import ConfigError
 from optimist.core.paths import scheme_of
 from optimist.logstores.object_keys import object_key, split_key
 
-__all__ = ["DEFAULT_SUFFIX", "AzureLocation", "parse_account", "parse_location"]
+__all__ = ["DEFAULT_SUFFIX", "SCHEMES", "AzureLocation", "parse_account", "parse_location"]
 
 DEFAULT_SUFFIX = "core.windows.net"
-_SCHEMES = ("abfs", "abfss", "az", "wasb", "wasbs")
+SCHEMES = ("abfs", "abfss", "az", "wasb", "wasbs")
 _SERVICES = ("blob", "dfs")
 
 
@@ -73,9 +73,9 @@ def parse_location(path: str, default_account: str | None) -> AzureLocation:
     Raises:
         ConfigError: The scheme is another store's, or container or account are missing.
     """
-    if scheme_of(path) not in _SCHEMES:
+    if scheme_of(path) not in SCHEMES:
         raise ConfigError(
-            f"AzureLogStore cannot serve {path}: its scheme is none of {', '.join(_SCHEMES)}. "
+            f"AzureLogStore cannot serve {path}: its scheme is none of {', '.join(SCHEMES)}. "
             "Check spark.delta.logStore.class and the scheme keys.",
             kind="DELTA_INCORRECT_LOG_STORE_IMPLEMENTATION",
             path=path,

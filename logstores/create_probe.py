@@ -1,19 +1,25 @@
-"""Whether an endpoint that nobody vouches for really refuses the second of two creations.
+"""Whether a store really refuses to create a file twice: asked of the store, not of its brochure.
 
-1. Create an object of a fresh name. The answer must be `CREATED`.
-2. Create it again. The answer must be `EXISTS`; a server that ignores the condition says `CREATED`,
-   and two writers would overwrite each other's commits there.
-3. Remove it; that it can't be removed is no harm, readers of a log pass over such names.
+Servers that speak a cloud's protocol differ: some take the condition of a put and ignore it, and
+then the last of two writers wins in silence. So before the first write to a bucket or container:
+
+1. Create an object of a fresh name beside the file that is to be written. It must be created.
+2. Create it again. It must be refused: a second `CREATED` is how commits get lost.
+3. Remove it; one that stays behind does no harm, readers of a log pass over such names.
 
 The verdict holds for the endpoint and the container, for all stores of this process.
+
+That one request after the other is refused is necessary, not sufficient: a server that looks and
+then writes passes, and can still break under a race. No client can tell.
 """
 
 from __future__ import annotations
 
 import contextlib
+import datetime
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from optimist.core.clock import Clock
@@ -21,26 +27,49 @@ from optimist.core.errors import ConfigError, StorageError
 from optimist.core.logstore import PutOutcome
 from optimist.core.paths import join, parent_of
 
-__all__ = ["ProbeVerdict", "ensure_exclusive", "known_verdict", "probe_once"]
+__all__ = [
+    "ProbeVerdict",
+    "describe_verdicts",
+    "ensure_exclusive",
+    "known_verdict",
+    "probe_once",
+]
 
 _LOG = logging.getLogger(__name__)
+_ATTEMPTS = 2
+_UNSUPPORTED = "OPTIMIST_STORE_UNSUPPORTED"
+_OTHER_STORE = "another store for this scheme (spark.delta.logStore.<scheme>.impl)"
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeVerdict:
-    """What a probe found, and when (epoch milliseconds)."""
+    """What a probe found.
+
+    Attributes:
+        is_exclusive: Whether the second creation was refused.
+        reason: What the store does, in words.
+        probed_ms: When, epoch milliseconds.
+    """
 
     is_exclusive: bool
+    reason: str
     probed_ms: int
 
 
 _lock = threading.Lock()
 _verdicts: dict[tuple[str, str], ProbeVerdict] = {}
+_probing: dict[tuple[str, str], threading.Lock] = {}
 
 
 def known_verdict(endpoint: str, container: str) -> ProbeVerdict | None:
     """The verdict on a place, or None where it was not probed yet."""
-    return _verdicts.get((endpoint, container))
+    with _lock:
+        return _verdicts.get((endpoint, container))
+
+
+def describe_verdicts(places: Iterable[tuple[str, str]]) -> str:
+    """What is known of some places (endpoint, container), for `LogStore.describe`."""
+    return "; ".join(_descriptions(places)) or "nothing yet"
 
 
 def probe_once(
@@ -64,17 +93,26 @@ def probe_once(
         StorageError: The probe got no clear answer (kind `OPTIMIST_STORE_NO_ANSWER`), or none was
             allowed; nothing but the probe was written.
     """
-    with _lock:  # one probe per place, however many threads come together
-        verdict = _verdicts.get(place)
+    with _lock:
+        is_probing = _probing.setdefault(place, threading.Lock())
+    with is_probing:  # one probe per place, however many threads come together
+        verdict = known_verdict(*place)
         if verdict is None:
-            name = f".optimist-probe-{clock.new_uuid()}"
-            is_exclusive = _probe(join(parent_of(path), name), create, delete)
-            verdict = _verdicts[place] = ProbeVerdict(is_exclusive, clock.now_ms())
+            probe = join(parent_of(path), f".optimist-probe-{clock.new_uuid()}")
+            is_exclusive, reason = _probe(probe, create, delete)
+            verdict = ProbeVerdict(is_exclusive, reason, clock.now_ms())
+            with _lock:
+                _verdicts[place] = verdict
     return verdict
 
 
 def ensure_exclusive(
-    verdict: ProbeVerdict, place: tuple[str, str], path: str, *, override: tuple[str, bool]
+    verdict: ProbeVerdict,
+    place: tuple[str, str],
+    path: str,
+    *,
+    override: tuple[str, bool],
+    instead: str = _OTHER_STORE,
 ) -> None:
     """Refuse to write where two writers could both win, unless the user insists.
 
@@ -83,6 +121,7 @@ def ensure_exclusive(
         place: Endpoint, and container or bucket.
         path: The file that is about to be created.
         override: The option that insists, and whether it is set; each write is logged then.
+        instead: What to use there: an arbiter, another store.
 
     Raises:
         ConfigError: The condition is ignored (kind `OPTIMIST_NO_ATOMIC_CREATE`).
@@ -93,19 +132,19 @@ def ensure_exclusive(
     option, is_overridden = override
     if is_overridden:
         _LOG.warning(
-            "Writing %s although %s does not refuse to overwrite it (%s is set): a second writer "
-            "can destroy this commit.",
+            "%s is written without exclusion, as %s wants it: %s %s, so a second writer can "
+            "destroy this commit.",
             path,
-            endpoint,
             option,
+            endpoint,
+            verdict.reason,
         )
         return
     raise ConfigError(
-        f"Nothing was written to {path}: {endpoint} accepted a second creation of one name in "
-        f"{container}, so it ignores the condition that makes commits safe, and two writers could "
-        "overwrite each other's. Ways out: an endpoint that honours it; another store for this "
-        "scheme (spark.delta.logStore.<scheme>.impl); or, for a table that has one writer only, "
-        f"{option}=true. Reading works as it is.",
+        f"Nothing was written to {path}: asked to create one name in {container} twice, {endpoint} "
+        f"failed the test, it {verdict.reason}. Two writers could overwrite each other's commits "
+        f"there. Ways out: a server that honours the condition; {instead}; or, for a table that "
+        f"has one writer only, {option}=true. Reading works as it is.",
         kind="OPTIMIST_NO_ATOMIC_CREATE",
         path=path,
         endpoint=endpoint,
@@ -113,20 +152,45 @@ def ensure_exclusive(
     )
 
 
+def _descriptions(places: Iterable[tuple[str, str]]) -> Iterator[str]:
+    for endpoint, container in sorted(set(places)):
+        verdict = known_verdict(endpoint, container)
+        if verdict is not None:
+            seconds, rest = divmod(verdict.probed_ms, 1000)
+            moment = datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc)
+            when = f"{moment:%Y-%m-%dT%H:%M:%S}.{rest:03d}Z"
+            yield f"{container} {verdict.reason} (probed at {when})"
+
+
 def _probe(
     path: str, create: Callable[[str, bytes], PutOutcome], delete: Callable[[str], None]
-) -> bool:
-    outcomes = (create(path, b"first"), create(path, b"second, the longer"))
-    with contextlib.suppress(StorageError):
-        delete(path)
-    if outcomes == (PutOutcome.CREATED, PutOutcome.EXISTS):
-        return True
-    if outcomes == (PutOutcome.CREATED, PutOutcome.CREATED):
-        return False
+) -> tuple[bool, str]:
+    try:
+        # An EXISTS here follows an answer that was lost: then the file is there, as wanted.
+        _insist(create, path, b"first")
+    except StorageError as error:
+        if error.kind != _UNSUPPORTED:
+            raise
+        return False, "does not know conditional writes"
+    try:
+        second = _insist(create, path, b"second, the longer")
+    finally:
+        with contextlib.suppress(StorageError):
+            delete(path)
+    if second is PutOutcome.CREATED:
+        return False, "accepts a second creation of one name"
+    return True, "refuses a second creation of one name"
+
+
+def _insist(create: Callable[[str, bytes], PutOutcome], path: str, data: bytes) -> PutOutcome:
+    """Create until there is an answer, in a bounded number of attempts."""
+    for _ in range(_ATTEMPTS):
+        outcome = create(path, data)
+        if outcome is not PutOutcome.UNKNOWN:
+            return outcome
     raise StorageError(
         "Whether the store honours conditional writes could not be found out: creating "
-        f"{path} twice ended in {outcomes[0].value} and {outcomes[1].value}. "
-        "Nothing was committed; try again.",
+        f"{path} got no answer. Nothing was committed; try again.",
         kind="OPTIMIST_STORE_NO_ANSWER",
         path=path,
         retryable=True,

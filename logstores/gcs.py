@@ -41,12 +41,14 @@ from google.auth.transport.requests import AuthorizedSession
 from google.cloud.storage import Bucket, Client
 
 from optimist.core.clock import Clock, SystemClock
+from optimist.core.data.access import DataAccess
 from optimist.core.errors import ConfigError, LogFileNotFoundError, StorageError
 from optimist.core.logstore import FileStatus, LogStore, PutOutcome
 from optimist.core.paths import scheme_of
 from optimist.logstores.answers import PutMeaning, error_of_row
-from optimist.logstores.create_probe import ensure_exclusive, known_verdict, probe_once
+from optimist.logstores.create_probe import describe_verdicts, ensure_exclusive, probe_once
 from optimist.logstores.gcs_credentials import gcs_credentials
+from optimist.logstores.gcs_data import gcs_data_access
 from optimist.logstores.gcs_errors import GCS_ERRORS, gcs_answer
 from optimist.logstores.gcs_options import GCSOptions
 from optimist.logstores.object_keys import object_key, split_key
@@ -134,11 +136,13 @@ class GCSLogStore(LogStore):
         generation, size_bytes = blob.generation, int(blob.size)
 
         def fetch(offset: int, length: int) -> bytes:
+            # A fresh one: what was reloaded has a link that leads past the endpoint given.
+            fresh = self._bucket(place).blob(place.key)
             return self._patiently(
                 "read",
                 path,
                 lambda: bytes(
-                    blob.download_as_bytes(
+                    fresh.download_as_bytes(
                         start=offset,
                         end=offset + length - 1,
                         if_generation_match=generation,
@@ -197,6 +201,10 @@ class GCSLogStore(LogStore):
         place = _locate(path.rstrip("/"))
         return f"gs://{place.bucket}/{place.key}".rstrip("/")
 
+    def data_access(self, path: str) -> DataAccess:
+        """See `LogStore.data_access`."""
+        return gcs_data_access(self._parsed, _locate(path).bucket)
+
     def describe(self) -> Mapping[str, str]:
         """See `LogStore.describe`; tells what was probed, and no secrets."""
         return {
@@ -206,7 +214,9 @@ class GCSLogStore(LogStore):
             "lists from a name by": "startOffset",
             "endpoint": self._parsed.endpoint,
             "credentials": self._parsed.auth_kind,
-            "probed": "; ".join(self._verdicts()) or "nothing yet",
+            "probed": describe_verdicts(
+                (self._parsed.endpoint, bucket) for bucket in self._written
+            ),
         }
 
     def _put_if_absent(self, path: str, data: bytes) -> PutOutcome:
@@ -292,13 +302,6 @@ class GCSLogStore(LogStore):
                 session = AuthorizedSession(credentials)  # type: ignore[no-untyped-call]
                 self._connected = (client, session)
             return self._connected
-
-    def _verdicts(self) -> Iterator[str]:
-        for bucket in sorted(self._written):
-            verdict = known_verdict(self._parsed.endpoint, bucket)
-            if verdict is not None:
-                said = "refuses" if verdict.is_exclusive else "accepts"
-                yield f"{bucket} {said} a second creation (at {verdict.probed_ms} ms)"
 
 
 def _locate(path: str) -> _Object:

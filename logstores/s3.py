@@ -2,7 +2,7 @@
 
 *Assumes* a store that honours `If-None-Match: *` on PutObject, and shows what was written at once
 in reads and listings: Amazon's, since 2024, for all buckets; of others each is asked (see
-`s3_probe`).
+`create_probe`).
 
 *Provides* for the files of a log: mutual exclusion between threads, processes and machines by one
 conditional PUT; atomic visibility; consistent listing. An answer that was lost is reported as such,
@@ -24,16 +24,17 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, BinaryIO
 
 from optimist.core.clock import Clock, SystemClock
+from optimist.core.data.access import DataAccess
 from optimist.core.errors import ConfigError, StorageError
 from optimist.core.log.names import LOG_DIRECTORY, commit_name
 from optimist.core.logstore import FileStatus, LogStore, PutOutcome
 from optimist.core.paths import join
+from optimist.logstores.create_probe import describe_verdicts, ensure_exclusive, probe_once
 from optimist.logstores.neighbours import CommitIdentity, KnownCommits, commit_replaced, is_commit
 from optimist.logstores.s3_bucket import S3Bucket
 from optimist.logstores.s3_client import S3Credentials, make_clients
 from optimist.logstores.s3_options import S3Options
 from optimist.logstores.s3_path import S3Location
-from optimist.logstores.s3_probe import ProbeVerdict, no_atomic_create, probe_create
 from optimist.logstores.s3_reader import READ_RETRIES, open_ranged
 
 if TYPE_CHECKING:
@@ -75,16 +76,15 @@ class S3LogStore(LogStore):
         self._has_arbiter = has_arbiter
         self._read_retries = read_retries
         self._lock = threading.Lock()
-        self._probing = threading.Lock()
         self._buckets: dict[str, S3Bucket] = {}
-        self._verdicts: dict[str, ProbeVerdict] = {}
+        self._without_arbiter: set[str] = set()
         self._known = KnownCommits()
 
     def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
         """See `LogStore.put_if_absent`.
 
         1. Before the first write to a log directory: look for commits staged by an arbiter's
-           writers, and probe whether the store refuses to overwrite.
+           writers. Before the first to a bucket: probe whether the store refuses to overwrite.
         2. PUT with `If-None-Match: *`. 409 and throttling: wait, and again.
         3. `EXISTS` after throttling may be our own file: the answer is `UNKNOWN`, and the engine
            reads the file back.
@@ -96,9 +96,9 @@ class S3LogStore(LogStore):
             StorageError: Nothing was created.
         """
         bucket, location = self._at(path)
-        verdict = self._verdict(path, location)
-        if not verdict.is_safe:
-            return self._put_unsafely(path, data, verdict)
+        self._ensure_no_arbiter(path, location)
+        if not self._ensure_exclusive(path, bucket):
+            return self._put_unsafely(path, data)
         outcome, etag = bucket.create(location.key, data, path=path)
         if outcome is PutOutcome.CREATED and etag and is_commit(location.name):
             created = CommitIdentity(location.url, etag, len(data), is_ours=True)
@@ -167,55 +167,66 @@ class S3LogStore(LogStore):
         """The path as `s3://bucket/key`, whichever of the three schemes it was given by."""
         return S3Location.of(path).url
 
+    def data_access(self, path: str) -> DataAccess:
+        """See `LogStore.data_access`."""
+        return self._at(path)[0].data_access()
+
+    def abort_uploads(self, directory: str) -> None:
+        """See `LogStore.abort_uploads`; S3 keeps them, and their price, until somebody does."""
+        bucket, location = self._at(directory)
+        bucket.abort_uploads(location)
+
     def describe(self) -> Mapping[str, str]:
-        """See `LogStore.describe`; tells what was probed, and when (epoch milliseconds)."""
+        """See `LogStore.describe`; tells what was probed, and when."""
         with self._lock:
-            verdicts = tuple(self._verdicts.values())
-            endpoints = sorted({each.endpoint for each in self._buckets.values()})
-        probed = "; ".join(
-            f"{each.place}: {'safe' if each.is_safe else 'UNSAFE'}, {each.reason}, at "
-            f"{each.probed_at_ms} ms"
-            for each in verdicts
-        )
+            places = [(each.endpoint, each.name) for each in self._buckets.values()]
         return {
             **super().describe(),
             "one writer wins by": "PutObject with If-None-Match: *",
             "excludes": "Optimist and deltalake 1.x writers of all machines; not delta-spark",
-            "endpoint": ", ".join(endpoints) or "not used yet",
-            "probed": probed or "not yet: the first write to a table probes",
+            "endpoint": ", ".join(sorted({endpoint for endpoint, _ in places})) or "not used yet",
+            "probed": describe_verdicts(places),
         }
 
     # Refusing
 
-    def _verdict(self, path: str, location: S3Location) -> ProbeVerdict:
-        place = _log_directory(location)
-        with self._lock:
-            verdict = self._verdicts.get(place)
-        if verdict is not None:
-            return verdict
-        with self._probing:
-            return self._verdicts.get(place) or self._examine(path, place)
-
-    def _examine(self, path: str, place: str) -> ProbeVerdict:
-        if not self._has_arbiter:
-            self._ensure_no_arbiter(path, place)
-        verdict = probe_create(self._create_probe, self.delete, place=place, clock=self._clock)
-        with self._lock:
-            self._verdicts[place] = verdict
-        return verdict
+    def _ensure_exclusive(self, path: str, bucket: S3Bucket) -> bool:
+        """Whether the store refuses to overwrite; False only where the user takes the risk."""
+        place = (bucket.endpoint, bucket.name)
+        verdict = probe_once(
+            place, path, create=self._create_probe, delete=self.delete, clock=self._clock
+        )
+        ensure_exclusive(
+            verdict,
+            place,
+            path,
+            override=("optimist.store.s3.allowUnsafeWrites", bucket.options.allows_unsafe_writes),
+            instead="an arbiter that records who owns a version "
+            f"(spark.delta.logStore.{_scheme(path)}.impl=s3-dynamodb, s3-redis or s3-arbiter)",
+        )
+        return verdict.is_exclusive
 
     def _create_probe(self, path: str, data: bytes) -> PutOutcome:
         bucket, location = self._at(path)
         return bucket.create(location.key, data, path=path)[0]
 
-    def _ensure_no_arbiter(self, path: str, place: str) -> None:
-        """Refuse a table that another engine writes through an arbiter."""
-        bucket, staging = self._at(join(place, _STAGED))
+    def _ensure_no_arbiter(self, path: str, location: S3Location) -> None:
+        """Refuse a table that another engine writes through an arbiter; looks once per log."""
+        log = _log_directory(location)
+        with self._lock:
+            is_checked = self._has_arbiter or log in self._without_arbiter
+        if not is_checked:
+            self._ensure_nothing_staged(path, log)
+            with self._lock:
+                self._without_arbiter.add(log)
+
+    def _ensure_nothing_staged(self, path: str, log: str) -> None:
+        bucket, staging = self._at(join(log, _STAGED))
         staged = bucket.first_under(staging.key, path=path)
         if staged is None:
             return
         if bucket.options.allows_foreign_arbiter:
-            _LOG.warning("%s holds staged commits; written all the same, as configured.", place)
+            _LOG.warning("%s holds staged commits; written all the same, as configured.", log)
             return
         raise ConfigError(
             f"Nothing was written to {path}: {staging.url} holds commits staged by a writer that "
@@ -229,18 +240,9 @@ class S3LogStore(LogStore):
             staged=staged["Key"],
         )
 
-    def _put_unsafely(self, path: str, data: bytes, verdict: ProbeVerdict) -> PutOutcome:
-        """Look, then write: only where the user takes the risk, and told on every commit."""
+    def _put_unsafely(self, path: str, data: bytes) -> PutOutcome:
+        """Look, then write: only where the user takes the risk, and is told on every commit."""
         bucket, location = self._at(path)
-        if not bucket.options.allows_unsafe_writes:
-            raise no_atomic_create(
-                verdict, path=path, endpoint=bucket.endpoint, scheme=_scheme(path)
-            )
-        _LOG.warning(
-            "%s is written without exclusion, as optimist.store.s3.allowUnsafeWrites wants it: "
-            "a second writer at the same time loses commits.",
-            path,
-        )
         found = bucket.first_under(location.key, path=path)
         if found is not None and found["Key"] == location.key:
             return PutOutcome.EXISTS

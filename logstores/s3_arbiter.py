@@ -71,8 +71,16 @@ class S3ArbiterLogStore(ExternalArbiterLogStore):
 
     def table_path(self, path: str) -> str:
         """`<scheme>://bucket/table`, with the scheme of the option or else of the path."""
+        return self.resolve_path(parent_of(parent_of(path)))
+
+    def resolve_path(self, path: str) -> str:
+        """`<scheme>://bucket/key`; the scheme is kept, since to the arbiter it tells tables apart.
+
+        Raises:
+            ConfigError: See `S3Location.of`.
+        """
         scheme = self._scheme or scheme_of(path)
-        return S3Location.of(parent_of(parent_of(path))).url.replace("s3", scheme, 1)
+        return S3Location.of(path).url.replace("s3", scheme, 1)
 
     def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
         """See `ExternalArbiterLogStore.put_if_absent`.

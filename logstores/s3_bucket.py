@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from optimist.core.clock import Clock
+from optimist.core.data.access import DataAccess
 from optimist.core.errors import LogFileNotFoundError, StorageError
 from optimist.core.logstore import PutOutcome
+from optimist.logstores.answers import PutMeaning
 from optimist.logstores.patience import Patience
 from optimist.logstores.s3_client import S3Clients
-from optimist.logstores.s3_errors import CreateAnswer, rule_for, storage_error
+from optimist.logstores.s3_data import abort_uploads, s3_data_access
+from optimist.logstores.s3_errors import rule_for, storage_error
 from optimist.logstores.s3_options import S3Options
 from optimist.logstores.s3_path import S3Location
 from optimist.logstores.s3_reader import Fetched
@@ -52,6 +55,15 @@ class S3Bucket:
         self._clients = clients
         self._clock = clock
 
+    def data_access(self) -> DataAccess:
+        """How data files in the bucket are reached; see `s3_data_access`."""
+        region = self._clients.patient.meta.region_name
+        return s3_data_access(self.options, self._clients.session, region)
+
+    def abort_uploads(self, directory: S3Location) -> None:
+        """Give up what was begun below a directory; see `LogStore.abort_uploads`."""
+        abort_uploads(self._clients.patient, directory)
+
     def create(self, key: str, data: bytes, *, path: str) -> tuple[PutOutcome, str]:
         """The conditional PUT, until it is answered; with the entity tag if created.
 
@@ -68,14 +80,14 @@ class S3Bucket:
             if isinstance(sent, str):
                 return PutOutcome.CREATED, sent
             failure, answer = sent, rule_for(sent).on_create
-            if answer is CreateAnswer.EXISTS and not is_doubtful:
+            if answer is PutMeaning.EXISTS and not is_doubtful:
                 return PutOutcome.EXISTS, ""
-            if answer in (CreateAnswer.UNKNOWN, CreateAnswer.EXISTS):
+            if answer in (PutMeaning.UNKNOWN, PutMeaning.EXISTS):
                 _LOG.warning("No clear answer while creating %s: %s", path, type(sent).__name__)
                 return PutOutcome.UNKNOWN, ""
-            if answer is CreateAnswer.REFUSED:
+            if answer is PutMeaning.NOTHING_WRITTEN:
                 break
-            is_doubtful = is_doubtful or answer is CreateAnswer.SLOW_DOWN
+            is_doubtful = is_doubtful or answer is PutMeaning.SLOW_DOWN
         assert failure is not None
         if is_doubtful:
             return PutOutcome.UNKNOWN, ""

@@ -60,11 +60,13 @@ class S3Clients:
         once: Sends each request once, for creating files.
         patient: Sends again what failed, for everything that may be repeated.
         endpoint: Where the requests go.
+        session: Whose credentials they carry.
     """
 
     once: S3Client
     patient: S3Client
     endpoint: str
+    session: boto3.Session
 
 
 def make_clients(
@@ -96,7 +98,7 @@ def make_clients(
             kind="OPTIMIST_INVALID_OPTION",
             cause=type(error).__name__,
         ) from None
-    return S3Clients(once, patient, once.meta.endpoint_url)
+    return S3Clients(once, patient, once.meta.endpoint_url, session)
 
 
 def credentials_callable(path: str) -> Callable[[], S3Credentials]:
@@ -161,6 +163,10 @@ def _metadata(
                 provider="credentials callable", error_msg=type(error).__name__
             ) from error
         expires_ms = found.expires_ms or clock.now_ms() + _DEFAULT_LIFE_S * 1000
+        if expires_ms <= clock.now_ms():
+            raise CredentialRetrievalError(
+                provider="credentials callable", error_msg="it gave credentials that have expired"
+            )
         expiry = datetime.datetime.fromtimestamp(expires_ms / 1000, datetime.timezone.utc)
         return {
             "access_key": found.access_key,

@@ -3,8 +3,8 @@
 *Assumes* one DynamoDB table in one region, and one spelling of the table's path, for all writers.
 
 *Provides* both fences: Delta's DynamoDB protocol, attribute by attribute and step by step, and a
-conditional PUT of N.json. Clusters with delta-spark's jar, `deltalake` with
-`AWS_S3_LOCKING_PROVIDER=dynamodb`, `deltalake` without, and Optimist can write one table with ours.
+conditional PUT of N.json. Clusters with delta-spark's jar, `deltalake` (older releases can
+ask DynamoDB too, 1.6 only sends the condition), and Optimist can write one table.
 
 *Does not provide* what those writers owe each other: delta-spark copies a staged commit without a
 condition, and can overwrite that of a writer which does not ask DynamoDB.

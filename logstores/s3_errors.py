@@ -1,45 +1,29 @@
 """What S3's errors mean: one table, looked up by code, then by status, never by text.
 
 A row tells two things: how an attempt to create a file ended, and what every other call raises. For
-the attempt the question is whether the bytes may be there:
-
-- `EXISTS`: another file was there first.
-- `CONFLICT`: two requests met and this one was turned away; it is sent again.
-- `SLOW_DOWN`: turned away for now; it is sent again later. The answer may come from something
-  between us and the store that had passed the request on, so an `EXISTS` after it may be our own
-  file.
-- `REFUSED`: nothing was written, for certain.
-- `UNKNOWN`: anything after bytes were sent. The file is read back.
+the attempt the question is whether the bytes may be there, see `PutMeaning`. A `SLOW_DOWN` may come
+from something between us and the store that had passed the request on, so an `EXISTS` after it may
+be our own file. `UNKNOWN` is anything after bytes were sent.
 """
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from optimist.core.errors import LogFileNotFoundError, StorageError
+from optimist.logstores.answers import PutMeaning
 
 __all__ = [
+    "OTHER_REFUSALS",
     "S3_ERRORS",
-    "CreateAnswer",
     "S3ErrorRule",
     "code_of",
     "rule_for",
     "storage_error",
 ]
-
-
-class CreateAnswer(enum.Enum):
-    """What an error says about an attempt to create a file; see the module."""
-
-    EXISTS = "exists"
-    CONFLICT = "conflict"
-    SLOW_DOWN = "slow down"
-    REFUSED = "refused"
-    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +40,7 @@ class S3ErrorRule:
     """
 
     codes: tuple[str, ...]
-    on_create: CreateAnswer
+    on_create: PutMeaning
     kind: str
     retryable: bool
     cause: str
@@ -66,7 +50,7 @@ class S3ErrorRule:
 S3_ERRORS: tuple[S3ErrorRule, ...] = (
     S3ErrorRule(
         ("PreconditionFailed", "412"),
-        CreateAnswer.EXISTS,
+        PutMeaning.EXISTS,
         "OPTIMIST_FILE_CHANGED",
         True,
         "the file was replaced while it was being read",
@@ -74,7 +58,7 @@ S3_ERRORS: tuple[S3ErrorRule, ...] = (
     ),
     S3ErrorRule(
         ("ConditionalRequestConflict", "OperationAborted"),
-        CreateAnswer.CONFLICT,
+        PutMeaning.CONFLICT,
         "OPTIMIST_STORE_CONFLICT",
         True,
         "other requests for the same object kept getting in the way",
@@ -99,7 +83,7 @@ S3_ERRORS: tuple[S3ErrorRule, ...] = (
             "429",
             "503",
         ),
-        CreateAnswer.SLOW_DOWN,
+        PutMeaning.SLOW_DOWN,
         "OPTIMIST_STORE_BUSY",
         True,
         "the store asks to slow down",
@@ -107,7 +91,7 @@ S3_ERRORS: tuple[S3ErrorRule, ...] = (
     ),
     S3ErrorRule(
         ("NoSuchKey",),
-        CreateAnswer.REFUSED,
+        PutMeaning.NOTHING_WRITTEN,
         "OPTIMIST_FILE_NOT_FOUND",
         False,
         "it does not exist",
@@ -115,7 +99,7 @@ S3_ERRORS: tuple[S3ErrorRule, ...] = (
     ),
     S3ErrorRule(
         ("NoSuchBucket", "InvalidBucketName"),
-        CreateAnswer.REFUSED,
+        PutMeaning.NOTHING_WRITTEN,
         "OPTIMIST_BUCKET_NOT_FOUND",
         False,
         "there is no such bucket",
@@ -123,7 +107,7 @@ S3_ERRORS: tuple[S3ErrorRule, ...] = (
     ),
     S3ErrorRule(
         ("ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "RequestExpired"),
-        CreateAnswer.REFUSED,
+        PutMeaning.NOTHING_WRITTEN,
         "OPTIMIST_CREDENTIALS_EXPIRED",
         False,
         "the credentials have expired",
@@ -140,7 +124,7 @@ S3_ERRORS: tuple[S3ErrorRule, ...] = (
             "NotSignedUp",
             "401",
         ),
-        CreateAnswer.REFUSED,
+        PutMeaning.NOTHING_WRITTEN,
         "OPTIMIST_INVALID_CREDENTIALS",
         False,
         "the store does not accept the credentials",
@@ -160,7 +144,7 @@ S3_ERRORS: tuple[S3ErrorRule, ...] = (
             "MetadataRetrievalError",
             "RefreshWithMFAUnsupportedError",
         ),
-        CreateAnswer.REFUSED,
+        PutMeaning.NOTHING_WRITTEN,
         "OPTIMIST_NO_CREDENTIALS",
         False,
         "no credentials were found, or they could not be fetched",
@@ -169,7 +153,7 @@ S3_ERRORS: tuple[S3ErrorRule, ...] = (
     ),
     S3ErrorRule(
         ("AccessDenied", "AllAccessDisabled", "AccountProblem", "InvalidObjectState", "403"),
-        CreateAnswer.REFUSED,
+        PutMeaning.NOTHING_WRITTEN,
         "OPTIMIST_PERMISSION_DENIED",
         False,
         "permission denied",
@@ -185,7 +169,7 @@ S3_ERRORS: tuple[S3ErrorRule, ...] = (
             "301",
             "307",
         ),
-        CreateAnswer.REFUSED,
+        PutMeaning.NOTHING_WRITTEN,
         "OPTIMIST_WRONG_REGION",
         False,
         "the bucket is in another region or behind another endpoint",
@@ -193,7 +177,7 @@ S3_ERRORS: tuple[S3ErrorRule, ...] = (
     ),
     S3ErrorRule(
         ("RequestTimeTooSkewed",),
-        CreateAnswer.REFUSED,
+        PutMeaning.NOTHING_WRITTEN,
         "OPTIMIST_CLOCK_SKEWED",
         False,
         "the clock of this machine is wrong by minutes",
@@ -201,7 +185,7 @@ S3_ERRORS: tuple[S3ErrorRule, ...] = (
     ),
     S3ErrorRule(
         ("NotImplemented", "MethodNotAllowed", "XNotImplemented", "501", "405"),
-        CreateAnswer.REFUSED,
+        PutMeaning.NOTHING_WRITTEN,
         "OPTIMIST_STORE_UNSUPPORTED",
         False,
         "the store does not know this request",
@@ -209,7 +193,7 @@ S3_ERRORS: tuple[S3ErrorRule, ...] = (
     ),
     S3ErrorRule(
         ("EntityTooLarge", "QuotaExceeded", "XMinioStorageFull", "413", "507"),
-        CreateAnswer.REFUSED,
+        PutMeaning.NOTHING_WRITTEN,
         "OPTIMIST_NO_SPACE",
         False,
         "the store has no room for it",
@@ -230,7 +214,7 @@ S3_ERRORS: tuple[S3ErrorRule, ...] = (
             "400",
             "411",
         ),
-        CreateAnswer.REFUSED,
+        PutMeaning.NOTHING_WRITTEN,
         "OPTIMIST_REQUEST_REFUSED",
         False,
         "the store refuses the request as it stands",
@@ -238,7 +222,7 @@ S3_ERRORS: tuple[S3ErrorRule, ...] = (
     ),
     S3ErrorRule(
         ("InvalidRange", "416"),
-        CreateAnswer.REFUSED,
+        PutMeaning.NOTHING_WRITTEN,
         "OPTIMIST_FILE_CHANGED",
         True,
         "the file has become shorter while it was being read",
@@ -246,7 +230,7 @@ S3_ERRORS: tuple[S3ErrorRule, ...] = (
     ),
     S3ErrorRule(
         ("EndpointConnectionError", "ConnectTimeoutError", "ProxyConnectionError"),
-        CreateAnswer.REFUSED,
+        PutMeaning.NOTHING_WRITTEN,
         "OPTIMIST_STORE_UNREACHABLE",
         True,
         "no connection to the store",
@@ -261,7 +245,7 @@ S3_ERRORS: tuple[S3ErrorRule, ...] = (
             "NoRegionError",
             "UnknownEndpointError",
         ),
-        CreateAnswer.REFUSED,
+        PutMeaning.NOTHING_WRITTEN,
         "OPTIMIST_INVALID_ENDPOINT",
         False,
         "endpoint and region do not fit together",
@@ -269,7 +253,7 @@ S3_ERRORS: tuple[S3ErrorRule, ...] = (
     ),
     S3ErrorRule(
         ("SSLError",),
-        CreateAnswer.UNKNOWN,
+        PutMeaning.UNKNOWN,
         "OPTIMIST_TLS_FAILED",
         False,
         "the secure connection failed",
@@ -289,7 +273,7 @@ S3_ERRORS: tuple[S3ErrorRule, ...] = (
             "504",
             "408",
         ),
-        CreateAnswer.UNKNOWN,
+        PutMeaning.UNKNOWN,
         "OPTIMIST_STORE_NO_ANSWER",
         True,
         "the store gave no clear answer",
@@ -299,14 +283,17 @@ S3_ERRORS: tuple[S3ErrorRule, ...] = (
 """The first row with the code wins; without one, the first with the status. See `rule_for`."""
 
 _OTHER_5XX = S3_ERRORS[-1]
-_OTHER_4XX = S3ErrorRule(
+OTHER_REFUSALS = S3ErrorRule(
     ("4xx",),
-    CreateAnswer.REFUSED,
+    PutMeaning.NOTHING_WRITTEN,
     "OPTIMIST_STORAGE_FAILED",
     False,
     "the store refuses the request",
     "Look the code up in the documentation of the store.",
 )
+"""The row of a 3xx or 4xx that has none of its own; any other answer without one is the last of
+`S3_ERRORS`."""
+
 _NO_FILE = next(rule for rule in S3_ERRORS if "NoSuchKey" in rule.codes)
 
 _BY_CODE: Mapping[str, S3ErrorRule] = {
@@ -332,7 +319,7 @@ def rule_for(error: BotoCoreError | ClientError) -> S3ErrorRule:
         return _NO_FILE  # a HEAD has no body and so no code
     if str(status) in _BY_CODE:
         return _BY_CODE[str(status)]
-    return _OTHER_4XX if 300 <= status < 500 else _OTHER_5XX
+    return OTHER_REFUSALS if 300 <= status < 500 else _OTHER_5XX
 
 
 def code_of(error: ClientError) -> tuple[str, int]:

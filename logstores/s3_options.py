@@ -102,7 +102,8 @@ class S3Options:
         """
         own = own_options(options, "s3")
         _refuse_unknown(own)
-        s3a = _for_bucket(hadoop_options(options, _S3A), bucket)
+        given = hadoop_options(options, _S3A)
+        s3a = _for_bucket({key.removeprefix(_S3A): text for key, text in given.items()}, bucket)
         values = _from_s3a(s3a)
         for name, text in own.items():
             attribute, parse = _OWN[name]

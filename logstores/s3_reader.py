@@ -13,18 +13,18 @@ from __future__ import annotations
 
 import io
 from dataclasses import dataclass
-from typing import BinaryIO, Protocol, cast
+from typing import BinaryIO, Protocol
 
 from botocore.exceptions import ClientError
 
 from optimist.core.errors import StorageError
+from optimist.logstores import ranged_file
 from optimist.logstores.s3_errors import code_of
 
 __all__ = ["READ_RETRIES", "Fetched", "RangeSource", "open_ranged"]
 
 READ_RETRIES = 3
 TAIL_BYTES = 512 * 1024
-_BUFFER_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,65 +78,32 @@ def open_ranged(
         return io.BytesIO(b"")  # an empty object has no end to ask for
     if len(tail.data) == tail.size_bytes:
         return io.BytesIO(tail.data)
-    raw = _RangedFile(fetch, tail, path, read_ahead_bytes, replacements)
-    return cast(BinaryIO, io.BufferedReader(raw, _BUFFER_BYTES))
+    same = _SameObject(fetch, tail, path, replacements)
+    return ranged_file.open_ranged(
+        tail.size_bytes, same.read, tail=tail.data, read_ahead_bytes=read_ahead_bytes
+    )
 
 
-class _RangedFile(io.RawIOBase):
-    def __init__(
-        self, fetch: RangeSource, tail: Fetched, path: str, ahead: int, replacements: int
-    ) -> None:
-        super().__init__()
+class _SameObject:
+    """Ranges of the object that was opened, or of one that has taken its place."""
+
+    def __init__(self, fetch: RangeSource, opened: Fetched, path: str, replacements: int) -> None:
         self._fetch = fetch
         self._path = path
-        self._ahead = ahead
         self._replacements = replacements
-        self._etag = tail.etag
-        self._size = tail.size_bytes
-        self._tail = tail
-        self._block = tail
-        self._position = 0
+        self._etag = opened.etag
+        self._size = opened.size_bytes
 
-    def readable(self) -> bool:
-        return True
+    def read(self, offset: int, length: int) -> bytes:
+        """The bytes from an offset on.
 
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._position
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
-        if start + offset < 0:
-            raise ValueError("negative seek position")
-        self._position = start + offset
-        return self._position
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # any buffer
-        wanted = min(len(buffer), self._size - self._position)
-        if wanted <= 0:
-            return 0
-        block = self._block_at(self._position, wanted)
-        offset = self._position - block.start
-        data = block.data[offset : offset + wanted]
-        buffer[: len(data)] = data
-        self._position += len(data)
-        return len(data)
-
-    def _block_at(self, position: int, wanted: int) -> Fetched:
-        for block in (self._block, self._tail):
-            if block.start <= position < block.start + len(block.data):
-                return block
-        # Up to the tail, which is here already.
-        end = min(position + max(wanted, self._ahead), self._tail.start)
-        self._block = self._fetch_same(f"bytes={position}-{end - 1}")
-        return self._block
-
-    def _fetch_same(self, byte_range: str) -> Fetched:
+        Raises:
+            StorageError: Another object has the name by now (kind `OPTIMIST_FILE_CHANGED`).
+        """
+        byte_range = f"bytes={offset}-{offset + length - 1}"
         for _ in range(self._replacements + 1):
             try:
-                return self._fetch(byte_range, self._etag)
+                return self._fetch(byte_range, self._etag).data
             except StorageError as error:
                 if not _has_status(error, 412) or not self._replacements:
                     raise

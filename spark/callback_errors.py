@@ -13,6 +13,9 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from optimist.spark.jvm import error_texts
+from optimist.spark.task_errors import error_of_task
+
 __all__ = ["callback", "original_errors"]
 
 _MAX_KEPT = 100  # errors whose frames the user acts on by himself are never asked for
@@ -37,7 +40,7 @@ def original_errors() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        original = _find(str(error))
+        original = _find(str(error)) or error_of_task(error_texts(error))
         if original is None:
             raise
         raise original from None

@@ -17,8 +17,14 @@ from optimist.core.predicates import Predicate
 from optimist.core.predicates.resolution import ensure_columns, resolve_column
 from optimist.core.predicates.tree import Opaque
 from optimist.core.schema import StructType
+from optimist.spark.connect_condition import (
+    connect_predicate,
+    connect_text,
+    find_obstacle,
+)
 from optimist.spark.jvm import expression_of, iterate
 from optimist.spark.scan.frame import session_zone_name
+from optimist.spark.versions import is_connect
 
 __all__ = ["Condition", "resolve_condition"]
 
@@ -42,6 +48,11 @@ class Condition:
     predicate: Predicate
     is_partition_only: bool
 
+    @property
+    def columns(self) -> frozenset[str]:
+        """The top-level columns that it names, in the table's spelling or in any case."""
+        return frozenset(path[0] for path in self.predicate.columns())
+
 
 def resolve_condition(
     frame: DataFrame,
@@ -63,6 +74,8 @@ def resolve_condition(
         UsageError: It is not deterministic, or holds a subquery.
     """
     column = sf.expr(condition) if isinstance(condition, str) else condition
+    if is_connect(frame.sparkSession):
+        return _resolved_in_connect(frame, condition, column, schema, partition_columns)
     expression = expression_of(frame, column)
     text = condition if isinstance(condition, str) else str(expression.sql())
     _ensure_allowed(expression, text)
@@ -81,8 +94,34 @@ def resolve_condition(
     )
 
 
+def _resolved_in_connect(
+    frame: DataFrame,
+    condition: Column | str,
+    column: Column,
+    schema: StructType,
+    partition_columns: Sequence[str],
+) -> Condition:
+    _ = frame.filter(column).schema  # the server resolves it, or says why it can't
+    text = condition if isinstance(condition, str) else connect_text(condition)
+    obstacle = find_obstacle(frame, condition)
+    _refuse(text, obstacle == "non-deterministic", obstacle == "subquery")
+    predicate = connect_predicate(frame, condition, schema)
+    names = {path[0].lower() for path in predicate.columns()}
+    zone = session_zone_name(frame.sparkSession)
+    return Condition(
+        text=text,
+        column=column,
+        predicate=_without_zone_dependence(predicate, schema, zone),
+        is_partition_only=bool(names) and names <= {name.lower() for name in partition_columns},
+    )
+
+
 def _ensure_allowed(expression: Any, text: str) -> None:
-    if not expression.deterministic():
+    _refuse(text, not expression.deterministic(), _has_subquery(expression))
+
+
+def _refuse(text: str, is_random: bool, has_subquery: bool) -> None:
+    if is_random:
         raise UsageError(
             f"The condition {text!r} is not deterministic: two passes over the same rows would "
             "choose "
@@ -90,7 +129,7 @@ def _ensure_allowed(expression: Any, text: str) -> None:
             kind="DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED",
             condition=text,
         )
-    if _has_subquery(expression):
+    if has_subquery:
         raise UsageError(
             f"The condition {text!r} holds a subquery, which is not supported. Compute its answer "
             "first. "

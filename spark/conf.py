@@ -92,12 +92,12 @@ def open_log(spark: SparkSession, path: str, extra: Mapping[str, str] | None = N
     """The handle of the table at a path, with the session's options.
 
     Args:
-        spark: A classic session.
+        spark: A classic session, or a Spark Connect client.
         path: The table's path.
         extra: Options of this call: keys that start with `fs.` or `dfs.`.
 
     Raises:
-        UsageError: A Spark Connect session, or an option with another prefix (kind
+        UsageError: A PySpark that is too old, or an option with another prefix (kind
             `OPTIMIST_UNKNOWN_OPTION`).
         ConfigError: An option is wrong.
     """

@@ -17,17 +17,17 @@ from optimist.core.actions import Action, AddFile
 from optimist.core.delta_log import DeltaLog
 from optimist.core.log.file_table import add_files
 from optimist.core.transaction.operations import Operation
-from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.result import CommitResult
 from optimist.spark.condition import Condition, resolve_condition
-from optimist.spark.data_writer import DataWriter, WrittenFiles
+from optimist.spark.data_writer import DataWriter
 from optimist.spark.idempotence import is_replay, progress
+from optimist.spark.planes import plane_of
 from optimist.spark.rewrites import ensure_rewritable, num_records
 from optimist.spark.row_shape import without_void
-from optimist.spark.scan.frame import scan_frame
-from optimist.spark.touched_files import aliased, matching_partitions, touched_files
+from optimist.spark.touched_files import TouchedFiles, aliased, matching_partitions
 from optimist.spark.uncommitted import UncommittedFiles
 from optimist.spark.write_options import conf_txn
+from optimist.spark.written_files import WrittenFiles
 
 __all__ = ["Deletion", "delete", "plan_deletion", "removal_actions"]
 
@@ -75,9 +75,9 @@ def delete(
     if is_replay(txn, identity):
         return None
     started_s = log.clock.monotonic_s()
-    with UncommittedFiles() as pending:
-        writer = DataWriter(log, txn)
-        resolved = None if condition is None else _resolved(spark, txn, condition, alias)
+    with UncommittedFiles(log) as pending:
+        writer = DataWriter(plane_of(spark, log), log, txn)
+        resolved = None if condition is None else _resolved(writer, condition, alias)
         deletion = plan_deletion(spark, writer, resolved, pending, alias=alias)
         actions = removal_actions(log, deletion)
         if actions:
@@ -105,11 +105,13 @@ def plan_deletion(
     if condition is None or condition.is_partition_only:
         scan_ms = round((clock.monotonic_s() - started_s) * 1000)
         return Deletion(add_files(candidates), WrittenFiles(), None, scan_ms, 0)
-    touched = touched_files(spark, txn.snapshot, candidates, condition, alias=alias)
+    touched = TouchedFiles(candidates, 0)
+    if candidates.num_rows:
+        touched = writer.plane.touched_files(txn.snapshot, candidates, condition, alias=alias)
     scanned_s = clock.monotonic_s()
     kept = WrittenFiles()
     if touched.table.num_rows:
-        kept = _rewrite(spark, writer, touched.table, condition, pending, alias)
+        kept = _rewrite(writer, touched.table, condition, pending, alias)
     return Deletion(
         removed=touched.adds,
         kept_rows=kept,
@@ -125,19 +127,17 @@ def removal_actions(log: DeltaLog, deletion: Deletion) -> tuple[Action, ...]:
     return (*(add.remove(now_ms) for add in deletion.removed), *deletion.kept_rows.adds)
 
 
-def _resolved(
-    spark: SparkSession, txn: OptimisticTransaction, condition: Column | str, alias: str | None
-) -> Condition:
+def _resolved(writer: DataWriter, condition: Column | str, alias: str | None) -> Condition:
+    snapshot = writer.txn.snapshot
     return resolve_condition(
-        aliased(scan_frame(spark, txn.snapshot), alias),
+        aliased(writer.plane.scan(snapshot), alias),
         condition,
-        schema=txn.snapshot.schema,
-        partition_columns=txn.snapshot.partition_columns,
+        schema=snapshot.schema,
+        partition_columns=snapshot.partition_columns,
     )
 
 
 def _rewrite(
-    spark: SparkSession,
     writer: DataWriter,
     touched: pa.Table,
     condition: Condition,
@@ -145,7 +145,7 @@ def _rewrite(
     alias: str | None,
 ) -> WrittenFiles:
     ensure_rewritable(writer.txn.snapshot, "DELETE of single rows")
-    frame = aliased(scan_frame(spark, writer.txn.snapshot, touched), alias)
+    frame = aliased(writer.plane.scan(writer.txn.snapshot, touched), alias)
     # A row goes only where the condition is true; null keeps it.
     kept = frame.where(~sf.coalesce(condition.column, sf.lit(False)))
     return writer.write(without_void(kept, writer.txn.snapshot.schema), pending)

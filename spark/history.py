@@ -14,7 +14,7 @@ from optimist.core.delta_log import DeltaLog
 from optimist.core.log.time_travel import CommitRecord
 from optimist.core.protocol import implied_features
 from optimist.core.snapshot import Snapshot
-from optimist.spark.jvm import Jvm, local_frame
+from optimist.spark.local_rows import local_frame
 
 __all__ = ["DETAIL_SCHEMA", "HISTORY_SCHEMA", "detail_frame", "history_frame"]
 
@@ -93,7 +93,7 @@ def detail_frame(spark: SparkSession, log: DeltaLog) -> DataFrame:
 def _frame(spark: SparkSession, rows: list[dict[str, object]], schema: st.StructType) -> DataFrame:
     fields = [pa.field(field.name, _arrow_type(field.dataType)) for field in schema.fields]
     table = pa.Table.from_pylist(rows, schema=pa.schema(fields))
-    return local_frame(Jvm.of(spark), table, schema)
+    return local_frame(spark, table, schema)
 
 
 def _arrow_type(data_type: st.DataType) -> pa.DataType:

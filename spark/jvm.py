@@ -14,14 +14,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from optimist.core.errors import UsageError
-from optimist.spark.versions import CLASSIC_DATASET, ensure_supported
+from optimist.spark.versions import CLASSIC_DATASET, ensure_classic
 
-__all__ = ["Jvm", "analyzed_plan", "error_texts", "expression_of", "iterate", "local_frame"]
+__all__ = ["Jvm", "analyzed_plan", "error_texts", "expression_of", "frame_of_rows", "iterate"]
 
 _MAX_CAUSES = 20
 _ROWS_PER_BATCH = 100_000
@@ -33,7 +34,7 @@ class Jvm:
     """Handles into the JVM of one session; `Jvm.of` makes them, and anew after `spark.stop()`."""
 
     def __init__(self, spark: SparkSession) -> None:
-        ensure_supported(spark)
+        ensure_classic(spark)
         context = spark.sparkContext
         self._spark = weakref.ref(spark)
         self._context = context
@@ -61,7 +62,7 @@ class Jvm:
             UsageError: The session can't be served, or this process was forked from the one it
                 belongs to.
         """
-        ensure_supported(spark)
+        ensure_classic(spark)
         with _LOCK:
             known = _GATEWAYS.get(spark)
             if known is None or not known._is_alive(spark):
@@ -128,6 +129,15 @@ class Jvm:
         """The session's Hadoop configuration, a Java object."""
         return self.session.sessionState().newHadoopConf()
 
+    def opens(self, scheme: str) -> bool:
+        """Whether Hadoop, as it is on the class path, has a file system for a URL scheme."""
+        find = self.root.org.apache.hadoop.fs.FileSystem.getFileSystemClass
+        try:
+            find(scheme, self.hadoop_settings())
+        except Py4JJavaError:
+            return False  # no class is named for the scheme, or the one that is can't be loaded
+        return True
+
     def _is_alive(self, spark: SparkSession) -> bool:
         return self._context is spark._sc and self._context._jsc is not None
 
@@ -175,7 +185,7 @@ def error_texts(error: BaseException) -> Iterator[str]:
         cause = cause.getCause()
 
 
-def local_frame(jvm: Jvm, table: pa.Table, schema: StructType) -> DataFrame:
+def frame_of_rows(jvm: Jvm, table: pa.Table, schema: StructType) -> DataFrame:
     """A small Arrow table as a frame: the rows become part of the plan, without a job.
 
     Args:

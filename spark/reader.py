@@ -13,7 +13,7 @@ from optimist.core.delta_log import DeltaLog
 from optimist.core.errors import UsageError
 from optimist.spark.callback_errors import original_errors
 from optimist.spark.conf import open_log
-from optimist.spark.scan.frame import scan_frame
+from optimist.spark.planes import plane_of
 
 __all__ = ["read"]
 
@@ -38,7 +38,7 @@ def read(
     The frame stays at the version it was made from, whatever is committed later.
 
     Args:
-        spark: A classic session.
+        spark: A classic session, or a Spark Connect client.
         path: The table. `path@v123` and `path@20261120103000000` mean the version and the time.
         versionAsOf: Read this version.
         timestampAsOf: Read the newest version that is not younger; text is read in the session's
@@ -62,8 +62,9 @@ def read(
         if version is None and millis is None and not log.table_exists():
             log, version, millis = _travel_in_path(spark, path, options) or (log, None, None)
         if version is None and millis is None:
-            return scan_frame(spark, log.update())
-        return scan_frame(spark, log.snapshot(version, millis), is_time_travel=True)
+            return plane_of(spark, log).scan(log.update())
+        snapshot = log.snapshot(version, millis)
+        return plane_of(spark, log).scan(snapshot, is_time_travel=True)
 
 
 def _ensure_known(options: Mapping[str, str]) -> None:

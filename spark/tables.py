@@ -15,8 +15,9 @@ from optimist.spark import update as update_command
 from optimist.spark.callback_errors import original_errors
 from optimist.spark.conf import open_log
 from optimist.spark.history import detail_frame, history_frame
-from optimist.spark.scan.frame import scan_frame
+from optimist.spark.planes import plane_of
 from optimist.spark.touched_files import aliased
+from optimist.spark.versions import ensure_supported
 
 __all__ = ["DeltaTable"]
 
@@ -46,14 +47,14 @@ class DeltaTable:
         """The table at a path.
 
         Args:
-            sparkSession: A classic session.
+            sparkSession: A classic session, or a Spark Connect client.
             path: The table.
             hadoopConf: Options for the file system; their keys start with `fs.` or `dfs.`.
 
         Raises:
             TableNotFoundError: There is no Delta table at the path.
         """
-        _ensure(sparkSession, SparkSession, "sparkSession")
+        ensure_supported(sparkSession)
         _ensure(path, str, "path")
         log = open_log(sparkSession, path, hadoopConf)
         log.update()
@@ -68,7 +69,7 @@ class DeltaTable:
                 knows no Delta tables without a jar.
             TableNotFoundError: There is no Delta table at the path.
         """
-        _ensure(sparkSession, SparkSession, "sparkSession")
+        ensure_supported(sparkSession)
         _ensure(tableOrViewName, str, "tableOrViewName")
         match = _PATH_NAME.match(tableOrViewName)
         if match is None:
@@ -83,7 +84,7 @@ class DeltaTable:
     @classmethod
     def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:
         """Whether there is a Delta table at a path (or at a name of the form ``delta.`path` ``)."""
-        _ensure(sparkSession, SparkSession, "sparkSession")
+        ensure_supported(sparkSession)
         _ensure(identifier, str, "identifier")
         match = _PATH_NAME.match(identifier)
         path = match["path"].replace("``", "`") if match else identifier
@@ -92,7 +93,8 @@ class DeltaTable:
     def toDF(self) -> DataFrame:
         """The newest version as a DataFrame."""
         with original_errors():
-            return aliased(scan_frame(self._spark, self._log.update()), self._alias)
+            frame = plane_of(self._spark, self._log).scan(self._log.update())
+            return aliased(frame, self._alias)
 
     def alias(self, aliasName: str) -> DeltaTable:
         """The same table under a name that conditions and expressions may use."""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from types import TracebackType
 
-from pyarrow import fs
-
 from optimist.core.actions import Action
-from optimist.core.data.filesystem import filesystem_for
+from optimist.core.data.filesystem import remove_directory
+from optimist.core.delta_log import DeltaLog
 from optimist.core.errors import (
     DeltaConcurrentModificationException,
     MaxCommitAttemptsExceededError,
+    OptimistError,
     ProtocolError,
     UsageError,
 )
@@ -19,8 +20,9 @@ from optimist.core.transaction.operations import Operation
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.result import CommitResult
 
-__all__ = ["UncommittedFiles", "remove_directory"]
+__all__ = ["UncommittedFiles"]
 
+_LOG = logging.getLogger(__name__)
 _NOTHING_COMMITTED = (
     DeltaConcurrentModificationException,
     MaxCommitAttemptsExceededError,
@@ -38,7 +40,8 @@ class UncommittedFiles:
        vacuum finds.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, log: DeltaLog) -> None:
+        self._log = log
         self._directories: list[str] = []
         self._is_committing = False
 
@@ -66,11 +69,13 @@ class UncommittedFiles:
             return
         if not self._is_committing or isinstance(error, _NOTHING_COMMITTED):
             for directory in self._directories:
-                remove_directory(directory)
+                self._remove(directory)
 
-
-def remove_directory(path: str) -> None:
-    """Remove a directory with all in it; one that is not there is fine."""
-    filesystem, inner = filesystem_for(path)
-    if filesystem.get_file_info(inner).type == fs.FileType.Directory:
-        filesystem.delete_dir(inner)
+    def _remove(self, directory: str) -> None:
+        """As far as that can be done: the error at hand is the one to tell."""
+        self._log.store.abort_uploads(directory)
+        try:
+            access = self._log.store.data_access(self._log.table_path)
+            remove_directory(directory, access)
+        except OptimistError as failure:
+            _LOG.warning("Files below %s are left for vacuum to find: %s", directory, failure)

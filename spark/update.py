@@ -26,15 +26,16 @@ from optimist.core.transaction.operations import Operation
 from optimist.core.transaction.result import CommitResult
 from optimist.spark.checks import row_checks, with_checks
 from optimist.spark.condition import Condition, resolve_condition
-from optimist.spark.data_writer import DataWriter, WrittenFiles
+from optimist.spark.data_writer import DataWriter
 from optimist.spark.idempotence import is_replay, progress
+from optimist.spark.planes import plane_of
 from optimist.spark.rewrites import ensure_rewritable
 from optimist.spark.row_shape import column_of, with_declared_length, without_void
-from optimist.spark.scan.frame import scan_frame
 from optimist.spark.spark_schema import VOID, to_spark_type
-from optimist.spark.touched_files import aliased, matching_partitions, touched_files
+from optimist.spark.touched_files import aliased, matching_partitions
 from optimist.spark.uncommitted import UncommittedFiles
 from optimist.spark.write_options import conf_txn
+from optimist.spark.written_files import WrittenFiles
 
 __all__ = ["update"]
 
@@ -80,9 +81,10 @@ def update(
     identity = conf_txn(log.options)
     if is_replay(txn, identity):
         return None
-    job = _Update.of(spark, DataWriter(log, txn), condition, assignments, alias)
+    writer = DataWriter(plane_of(spark, log), log, txn)
+    job = _Update.of(spark, writer, condition, assignments, alias)
     started_s = log.clock.monotonic_s()
-    with UncommittedFiles() as pending:
+    with UncommittedFiles(log) as pending:
         target = job.target()
         scanned_s = log.clock.monotonic_s()
         written = job.rewrite(target, pending)
@@ -119,7 +121,7 @@ class _Update:
         alias: str | None,
     ) -> _Update:
         snapshot = writer.txn.snapshot
-        frame = aliased(scan_frame(spark, snapshot), alias)
+        frame = aliased(writer.plane.scan(snapshot), alias)
         resolved = None
         if condition is not None:
             resolved = resolve_condition(
@@ -129,7 +131,7 @@ class _Update:
                 partition_columns=snapshot.partition_columns,
             )
         job = cls(spark, writer, resolved, _assignments(assignments, snapshot.schema), alias)
-        job.updated(frame)  # Spark resolves the values now, before anything is read
+        _ = job.updated(frame).schema  # Spark resolves the values now, before anything is read
         return job
 
     def operation(self) -> Operation:
@@ -147,7 +149,9 @@ class _Update:
                 self.spark, snapshot, candidates, condition, alias=self.alias
             )
             return _Target(matching, None)
-        touched = touched_files(self.spark, snapshot, candidates, condition, alias=self.alias)
+        if candidates.num_rows == 0:
+            return _Target(candidates, 0)
+        touched = self.writer.plane.touched_files(snapshot, candidates, condition, alias=self.alias)
         return _Target(touched.table, touched.num_matching)
 
     def rewrite(self, target: _Target, pending: UncommittedFiles) -> WrittenFiles:
@@ -156,7 +160,7 @@ class _Update:
             return WrittenFiles()
         snapshot = self.writer.txn.snapshot
         ensure_rewritable(snapshot, "UPDATE")
-        frame = aliased(scan_frame(self.spark, snapshot, target.files), self.alias)
+        frame = aliased(self.writer.plane.scan(snapshot, target.files), self.alias)
         checks = row_checks(snapshot.schema, snapshot.metadata.configuration)
         return self.writer.write(with_checks(self.updated(frame), checks), pending)
 
@@ -172,7 +176,10 @@ class _Update:
             if field.data_type != VOID
         ]
         rows = frame.select(*columns)
-        return without_void(rows.withColumns(self._regenerated(schema)), schema)
+        regenerated = self._regenerated(schema)
+        if regenerated:
+            rows = rows.withColumns(regenerated)
+        return without_void(rows, schema)
 
     def _new_value(self, field: StructField, matches: Column) -> Column:
         value = self.assignments.get(field.name)

@@ -16,9 +16,11 @@ __all__ = [
     "CLASSIC_DATASET",
     "FILE_SOURCES",
     "FIRST_SUPPORTED",
+    "ensure_classic",
     "ensure_supported",
     "has_filter_pushdown",
     "is_connect",
+    "is_session",
 ]
 
 FIRST_SUPPORTED = (4, 0)
@@ -27,32 +29,52 @@ CLASSIC_DATASET = "org.apache.spark.sql.classic.Dataset"
 FILE_SOURCES = "org.apache.spark.sql.execution.datasources"
 
 
-def is_connect(spark: SparkSession) -> bool:
+def is_connect(spark: object) -> bool:
     """Whether the session is a Spark Connect client, which has no JVM of its own."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
+def is_session(value: object) -> bool:
+    """Whether this is a session, of either kind."""
+    return isinstance(value, SparkSession) or is_connect(value)
+
+
 def ensure_supported(spark: SparkSession) -> None:
-    """Refuse sessions that the native plane can't serve.
+    """Refuse what neither plane can serve.
 
     Raises:
-        UsageError: A Spark Connect session (kind `OPTIMIST_CLASSIC_SPARK_NEEDED`), or a PySpark
-            before 4.0 (kind `OPTIMIST_UNSUPPORTED_PYSPARK`).
+        UsageError: A PySpark before 4.0 (kind `OPTIMIST_UNSUPPORTED_PYSPARK`), or no session of
+            PySpark at all (kind `OPTIMIST_INVALID_ARGUMENT`).
     """
-    if is_connect(spark):
+    if not is_session(spark):
         raise UsageError(
-            "This session is a Spark Connect client; reading and writing tables needs classic "
-            "PySpark "
-            'today. Build the session with master("local[*]") or on the driver, or use '
-            "optimist.core, "
-            "which needs no Spark.",
-            kind="OPTIMIST_CLASSIC_SPARK_NEEDED",
+            "sparkSession must be a SparkSession, classic or of Spark Connect, not "
+            f"{type(spark).__name__}.",
+            kind="OPTIMIST_INVALID_ARGUMENT",
+            argument="sparkSession",
         )
     if _version() < FIRST_SUPPORTED:
         raise UsageError(
             f"PySpark {pyspark.__version__} is too old; 4.0 or newer is needed.",
             kind="OPTIMIST_UNSUPPORTED_PYSPARK",
             version=pyspark.__version__,
+        )
+
+
+def ensure_classic(spark: SparkSession) -> None:
+    """Refuse sessions without a JVM at hand, for what only the native plane does.
+
+    Raises:
+        UsageError: A Spark Connect session (kind `OPTIMIST_CLASSIC_SPARK_NEEDED`), or one that
+            `ensure_supported` refuses.
+    """
+    ensure_supported(spark)
+    if is_connect(spark):
+        raise UsageError(
+            "This needs a classic PySpark session, whose JVM plans and reads, and this session is "
+            "a Spark Connect client. Tables are read and written there on the arrow plane: leave "
+            "optimist.spark.plane out, or set it to arrow.",
+            kind="OPTIMIST_CLASSIC_SPARK_NEEDED",
         )
 
 

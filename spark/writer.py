@@ -11,9 +11,8 @@ from pyspark.sql import functions as sf
 from optimist.core.actions import Action, AddFile, Metadata
 from optimist.core.data.partition_values import partition_schema
 from optimist.core.delta_log import DeltaLog
-from optimist.core.errors import UsageError
+from optimist.core.errors import OptimistError, UsageError
 from optimist.core.log.file_table import add_files
-from optimist.core.paths import scheme_of
 from optimist.core.schema import schema_to_json
 from optimist.core.schema_merge import SchemaAction, SchemaDecision, SchemaWrite, decide_schema
 from optimist.core.transaction.operations import Operation
@@ -23,17 +22,17 @@ from optimist.spark.callback_errors import original_errors
 from optimist.spark.checks import RowCheck, row_checks, with_checks
 from optimist.spark.condition import Condition, resolve_condition
 from optimist.spark.conf import open_log
-from optimist.spark.data_writer import DataWriter, WrittenFiles
+from optimist.spark.data_writer import DataWriter
 from optimist.spark.delete import Deletion, plan_deletion
 from optimist.spark.idempotence import is_replay, progress
+from optimist.spark.planes import plane_of
 from optimist.spark.replaced_partitions import partitions_predicate
 from optimist.spark.row_shape import column_of, shape_rows
-from optimist.spark.scan.frame import scan_frame
-from optimist.spark.scan.listing import hadoop_path
 from optimist.spark.scan.sources import TableSource, table_sources
 from optimist.spark.spark_schema import from_spark_schema
 from optimist.spark.uncommitted import UncommittedFiles
 from optimist.spark.write_options import WriteRequest, conf_txn
+from optimist.spark.written_files import WrittenFiles
 
 __all__ = ["write"]
 
@@ -97,10 +96,10 @@ def _run(df: DataFrame, log: DeltaLog, request: WriteRequest) -> CommitResult | 
         # Rows of the table go into the table: whatever changes it meanwhile is a conflict.
         txn.read_whole_table()
     _apply(log, txn, _decide(df, log, txn, request))
-    job = _Write(
-        df, txn, request, DataWriter(log, txn, request.compression, request.max_records_per_file)
-    )
-    with UncommittedFiles() as pending:
+    plane = plane_of(df.sparkSession, log)
+    writer = DataWriter(plane, log, txn, request.compression, request.max_records_per_file)
+    job = _Write(df, txn, request, writer)
+    with UncommittedFiles(log) as pending:
         outcome = job.run(pending)
         actions = (*progress(log, identity), *outcome.actions(log))
         return pending.commit(txn, actions, job.operation(outcome))
@@ -112,15 +111,19 @@ def _own_sources(
     """The scans of the very table that is written to."""
     if txn.read_version < 0:
         return ()
-    own = log.store.resolve_path(log.table_path)
-    scheme = scheme_of(hadoop_path(log.table_path))
     return tuple(
         source
         for source in table_sources(df)
-        if source.table_id == txn.metadata.id
-        and scheme_of(source.path) == scheme
-        and log.store.resolve_path(source.path) == own
+        if source.table_id == txn.metadata.id and _is_at(log, source.path)
     )
+
+
+def _is_at(log: DeltaLog, path: str) -> bool:
+    """Whether a path is the table's; a copy of a table elsewhere has the same id."""
+    try:
+        return log.store.resolve_path(path) == log.store.resolve_path(log.table_path)
+    except OptimistError:
+        return False  # another store's
 
 
 def _from_what_was_read(
@@ -265,7 +268,8 @@ class _Write:
             if str(field.data_type) == "string"
         ]
         # In a partition an empty string is null, and that before constraints look at it.
-        rows = rows.withColumns({name: sf.nullif(column_of(name), sf.lit("")) for name in texts})
+        if texts:
+            rows = rows.withColumns({n: sf.nullif(column_of(n), sf.lit("")) for n in texts})
         checks = row_checks(schema, metadata.configuration)
         if self.writer.log.options.replace_where_constraint_check_enabled:
             checks += self._replacement_check(condition)
@@ -278,7 +282,7 @@ class _Write:
             return None
         is_new = self.txn.read_version < 0
         schema = self.writer.schema if is_new else snapshot.schema
-        frame = self.df if is_new else scan_frame(self.df.sparkSession, snapshot)
+        frame = self.df if is_new else self.writer.plane.scan(snapshot)
         condition = resolve_condition(
             frame, text, schema=schema, partition_columns=self.txn.metadata.partition_columns
         )

@@ -65,7 +65,9 @@ def ensure_files_readable(
 
 
 def file_parts(table_path: str, files: pa.Table) -> pa.Table:
-    """Each file whole, as a row of `path`, `partitionValues`, `start`, `end`, `reference`.
+    """Each file whole: `path`, `partitionValues`, `start`, `end`, `reference`, and its `size`.
+
+    The end is null, not the size: a file that is longer than the log says is still read whole.
 
     Args:
         table_path: Where relative paths start.
@@ -77,8 +79,9 @@ def file_parts(table_path: str, files: pa.Table) -> pa.Table:
             "path": _full_paths(table_path, references),
             "partitionValues": _in_one_piece(files["partitionValues"]).cast(_MAP),
             "start": pa.repeat(pa.scalar(0, pa.int64()), files.num_rows),
-            "end": _in_one_piece(files["size"]),
+            "end": pa.nulls(files.num_rows, pa.int64()),
             "reference": references,
+            "size": _in_one_piece(files["size"]),
         }
     )
 
@@ -100,15 +103,12 @@ def balanced_groups(
     """
     if parts.num_rows == 0:
         return
-    work = pc.sum(pc.add(parts["end"], open_cost)).as_py()
+    work = pc.sum(pc.add(parts["size"], open_cost)).as_py()
     share = max(open_cost, min(max_bytes, -(-work // max(1, num_groups))), 1)
-    pieces = _cut(parts, share)
-    lengths = pc.subtract(pieces["end"], pieces["start"])
-    pieces = pieces.append_column("length", lengths).sort_by([("length", "descending")])
-    costs = pc.add(pieces["length"], open_cost)
+    pieces = _cut(parts, share).sort_by([("size", "descending")])
+    costs = pc.add(pieces["size"], open_cost)
     before = pc.subtract(pc.cumulative_sum(costs), costs)
     numbers = _in_one_piece(pc.divide(before, share))
-    pieces = pieces.drop_columns(["length"])
     for number in pc.unique(numbers):
         yield pieces.filter(pc.equal(numbers, number))
 
@@ -122,8 +122,8 @@ def parts_of(group: pa.Table) -> tuple[FilePart, ...]:
 
 
 def _cut(parts: pa.Table, share: int) -> pa.Table:
-    """Files above the share in equal pieces, one row each."""
-    sizes = _in_one_piece(parts["end"])
+    """Files above the share in equal pieces, one row each with the piece's own size."""
+    sizes = _in_one_piece(parts["size"])
     counts = pc.max_element_wise(pc.divide(pc.add(sizes, share - 1), share), 1)
     ends = pc.cumulative_sum(counts)
     offsets = pa.concat_arrays([pa.array([0], pa.int64()), ends]).cast(pa.int32())
@@ -135,8 +135,15 @@ def _cut(parts: pa.Table, share: int) -> pa.Table:
     pieces = parts.take(file_rows)
     start = pc.divide(pc.multiply(size, place), count)
     end = pc.divide(pc.multiply(size, pc.add(place, 1)), count)
-    pieces = pieces.set_column(pieces.schema.get_field_index("start"), "start", start)
-    return pieces.set_column(pieces.schema.get_field_index("end"), "end", end)
+    is_last = pc.equal(pc.add(place, 1), count)
+    columns = {
+        "start": start,
+        "end": pc.if_else(is_last, pa.scalar(None, pa.int64()), end),
+        "size": pc.subtract(end, start),
+    }
+    for name, column in columns.items():
+        pieces = pieces.set_column(pieces.schema.get_field_index(name), name, column)
+    return pieces
 
 
 def _full_paths(table_path: str, references: pa.Array) -> pa.Array:

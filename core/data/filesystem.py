@@ -1,49 +1,82 @@
-"""Data files, as opposed to log files, are reached through pyarrow's file systems."""
+"""Data files, as opposed to log files, are reached through pyarrow's file systems.
+
+| scheme | file system |
+|---|---|
+| none, `file` | the local one |
+| what a `DataAccess` says it serves (S3, Azure, Google Cloud Storage) | Arrow's own |
+| every other | the scheme's fsspec driver |
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
+from functools import lru_cache
 from pathlib import PurePosixPath
+from typing import Any
 
 import fsspec
 from pyarrow import fs
 
+from optimist.core.data.access import DataAccess
+from optimist.core.data.storage_errors import storage_errors
 from optimist.core.errors import ConfigError
-from optimist.core.paths import scheme_of, strip_file_scheme
+from optimist.core.paths import parent_of, scheme_of, strip_file_scheme
 
-__all__ = ["filesystem_for", "make_durable"]
+__all__ = ["filesystem_for", "make_directories", "make_durable", "remove_directory"]
+
+_CLASSES = {"s3": "S3FileSystem", "azure": "AzureFileSystem", "gcs": "GcsFileSystem"}
+_WHERE_THEY_EXIST = {"s3": {"allow_delayed_open": True}}
+"""Settings that newer versions of pyarrow know: a small file is one request, no upload in parts."""
 
 
-def filesystem_for(path: str) -> tuple[fs.FileSystem, str]:
+def filesystem_for(path: str, access: DataAccess | None = None) -> tuple[fs.FileSystem, str]:
     """The file system that serves a path, and the path in its terms.
 
-    Plain and `file:` paths are local; every other scheme goes through its fsspec driver.
+    Args:
+        path: A plain path or a URL; nothing in it is percent-decoded.
+        access: How the table's data files are reached; see `LogStore.data_access`.
 
     Raises:
-        ConfigError: There is no driver for the scheme, or it is not installed
+        ConfigError: There is no driver for the scheme, it is not installed, or the path is in
+            another account than the one whose credentials are known
             (`OPTIMIST_NO_DATA_FILESYSTEM`).
     """
     scheme = scheme_of(path)
     if scheme in ("", "file"):
         return fs.LocalFileSystem(), strip_file_scheme(path)
-    try:
-        driver, inner = fsspec.core.url_to_fs(path)
-    except (ValueError, ImportError) as error:
-        raise ConfigError(
-            f"Data files of {path} can't be reached: {error}.",
-            kind="OPTIMIST_NO_DATA_FILESYSTEM",
-            scheme=scheme,
-        ) from None
-    return fs.PyFileSystem(fs.FSSpecHandler(driver)), inner
+    if access is None or scheme not in access.schemes:
+        return _driver(path, {})
+    if access.system == "fsspec":
+        return _driver(path, dict(access.settings))
+    return _built(access), _object_path(path, access)
+
+
+def make_directories(filesystem: fs.FileSystem, paths: Iterable[str]) -> None:
+    """Make the directories that files will be in; object stores have none, and no need of them."""
+    if _is_object_store(filesystem):
+        return
+    for directory in dict.fromkeys(parent_of(path) for path in paths):
+        filesystem.create_dir(directory, recursive=True)
+
+
+def remove_directory(path: str, access: DataAccess | None = None) -> None:
+    """Remove a directory with all in it; one that is not there is fine.
+
+    Raises:
+        StorageError: The file system failed (kind `OPTIMIST_STORAGE_FAILED`).
+    """
+    filesystem, inner = filesystem_for(path, access)
+    with storage_errors("removed", path):
+        _remove(filesystem, inner)
 
 
 def make_durable(filesystem: fs.FileSystem, root: str, paths: Iterable[str]) -> None:
     """See that files survive a power cut, before a commit that names them does.
 
     A local file is on the disk only after an fsync of it and of the directories that lead to it;
-    object
-    stores have it there when the upload returns.
+    object stores have it there when the upload returns.
 
     Args:
         filesystem: Where the files are.
@@ -66,3 +99,70 @@ def make_durable(filesystem: fs.FileSystem, root: str, paths: Iterable[str]) -> 
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def _remove(filesystem: fs.FileSystem, inner: str) -> None:
+    if not _is_object_store(filesystem):
+        if filesystem.get_file_info(inner).type == fs.FileType.Directory:
+            filesystem.delete_dir(inner)
+        return
+    # File by file: Arrow's delete_dir fails where the store has no marker for the directory.
+    selector = fs.FileSelector(inner, recursive=True, allow_not_found=True)
+    for info in filesystem.get_file_info(selector):
+        if info.type == fs.FileType.File:
+            with suppress(FileNotFoundError):
+                filesystem.delete_file(info.path)
+
+
+def _driver(path: str, settings: dict[str, Any]) -> tuple[fs.FileSystem, str]:
+    scheme = scheme_of(path)
+    try:
+        driver, inner = fsspec.core.url_to_fs(path, **settings)
+    except (ValueError, ImportError) as error:
+        # With settings at hand the driver's text may quote one of them, that is, a secret.
+        reason = str(error) if isinstance(error, ImportError) or not settings else "bad settings"
+        raise ConfigError(
+            f"Data files of {path} can't be reached: there is no driver for {scheme}: paths "
+            f"({reason}). Install the scheme's fsspec driver, on the executors of Spark too.",
+            kind="OPTIMIST_NO_DATA_FILESYSTEM",
+            scheme=scheme,
+        ) from None
+    return fs.PyFileSystem(fs.FSSpecHandler(driver)), inner
+
+
+@lru_cache(maxsize=16)  # connections are kept for the next file of the same table
+def _built(access: DataAccess) -> fs.FileSystem:
+    name = _CLASSES[access.system]
+    settings = dict(access.settings)
+    try:
+        kind = getattr(fs, name)
+        try:
+            return kind(**settings, **_WHERE_THEY_EXIST.get(access.system, {}))
+        except TypeError:
+            return kind(**settings)
+    except (AttributeError, ImportError, TypeError) as error:
+        # The text of a TypeError names settings, never their values.
+        raise ConfigError(
+            f"pyarrow's {name} is missing, or too old for the settings given: {error}. Upgrade "
+            "pyarrow, on the executors of Spark too.",
+            kind="OPTIMIST_NO_DATA_FILESYSTEM",
+            scheme=access.system,
+        ) from None
+
+
+def _is_object_store(filesystem: fs.FileSystem) -> bool:
+    return type(filesystem).__name__ in _CLASSES.values()
+
+
+def _object_path(path: str, access: DataAccess) -> str:
+    """`bucket/key` of a URL, runs of slashes taken as one."""
+    authority, _, key = path.partition(":")[2].lstrip("/").partition("/")
+    bucket, at, host = authority.partition("@")
+    if at and access.account and host.lower().partition(".")[0] != access.account:
+        raise ConfigError(
+            f"The data file {path} is in another account than the table's, and no credentials are "
+            "known for it. Copy the file into the table's account.",
+            kind="OPTIMIST_NO_DATA_FILESYSTEM",
+            scheme=scheme_of(path),
+        )
+    return "/".join((bucket, *(part for part in key.split("/") if part)))

@@ -19,7 +19,7 @@ from optimist.core.data.string_bounds import lower_bound, upper_bound
 from optimist.core.predicates.resolution import ResolvedColumn, resolve_column
 from optimist.core.schema import DataType, DecimalType, StructType
 
-__all__ = ["nan_free_columns", "stats_from_footer"]
+__all__ = ["ColumnPath", "nan_free_columns", "stats_from_footer"]
 
 ColumnPath: TypeAlias = tuple[str, ...]
 

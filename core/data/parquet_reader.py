@@ -16,12 +16,15 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow import fs
 
 from optimist.core.arrow_types import to_arrow_schema, to_arrow_type
+from optimist.core.data.access import DataAccess
 from optimist.core.data.column_shape import conform_column, find_name
 from optimist.core.data.file_parts import FilePart
 from optimist.core.data.filesystem import filesystem_for
 from optimist.core.data.partition_values import parse_partition_value
+from optimist.core.data.storage_errors import storage_errors, without_secrets
 from optimist.core.errors import TableError
 from optimist.core.schema import StructField, StructType
 
@@ -37,12 +40,14 @@ class RowLayout:
         partition_columns: The table's partition columns, by logical name.
         zone: Where partition values of timestamps without a zone were written.
         batch_rows: The most rows of a batch.
+        access: How data files are reached.
     """
 
     schema: StructType
     partition_columns: tuple[str, ...] = ()
     zone: str = "UTC"
     batch_rows: int = 32_768
+    access: DataAccess | None = None
 
     @property
     def arrow_schema(self) -> pa.Schema:
@@ -58,10 +63,11 @@ def read_batches(part: FilePart, layout: RowLayout) -> Iterator[pa.RecordBatch]:
             (kind `OPTIMIST_UNREADABLE_DATA_FILE`), a value does not fit the table's type (kind
             `OPTIMIST_DATA_FILE_TYPE_MISMATCH`), or a partition value in the log does not (kind
             `OPTIMIST_MALFORMED_PARTITION_VALUE`).
+        StorageError: The file system failed (kind `OPTIMIST_STORAGE_FAILED`).
     """
     columns = _Columns.of(part, layout)
-    filesystem, path = filesystem_for(part.path)
-    with _translated(part.path), filesystem.open_input_file(path) as source:
+    filesystem, path = filesystem_for(part.path, layout.access)
+    with _translated(part.path), _opened(filesystem, path, part.path) as source:
         file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us", pre_buffer=True)
         groups = _row_groups(file.metadata, part)
         names = file.schema_arrow.names
@@ -151,6 +157,16 @@ def _raw_batches(
         rest -= size
 
 
+def _opened(filesystem: fs.FileSystem, path: str, shown: str) -> Any:
+    try:
+        return filesystem.open_input_file(path)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        with storage_errors("read", shown):
+            raise error from None
+
+
 @contextmanager
 def _translated(path: str) -> Iterator[None]:
     try:
@@ -163,10 +179,10 @@ def _translated(path: str) -> Iterator[None]:
             kind="DELTA_FILE_NOT_FOUND_DETAILED",
             path=path,
         ) from None
-    except pa.ArrowInvalid as error:
+    except (pa.ArrowInvalid, OSError) as error:
         raise TableError(
-            f"The data file {path} can't be read as Parquet: {error}. Restore it, or read an "
-            "older version of the table.",
+            f"The data file {path} can't be read as Parquet: {without_secrets(str(error))}. "
+            "Restore it, or read an older version of the table.",
             kind="OPTIMIST_UNREADABLE_DATA_FILE",
             path=path,
         ) from None

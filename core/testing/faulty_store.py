@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import BinaryIO
 
+from optimist.core.data.access import DataAccess
 from optimist.core.errors import StorageError
 from optimist.core.logstore import FileStatus, LogStore, PutOutcome
 
@@ -202,6 +203,14 @@ class FaultyLogStore(LogStore):
     def resolve_path(self, path: str) -> str:
         """The inner store's answer."""
         return self.inner.resolve_path(path)
+
+    def data_access(self, path: str) -> DataAccess | None:
+        """See `LogStore.data_access`."""
+        return self.inner.data_access(path)
+
+    def abort_uploads(self, directory: str) -> None:
+        """See `LogStore.abort_uploads`."""
+        self.inner.abort_uploads(directory)
 
     def describe(self) -> Mapping[str, str]:
         """The inner store's answer, under this store's name."""

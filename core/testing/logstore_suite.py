@@ -42,10 +42,7 @@ from optimist.core.testing.logstore_races import (
 __all__ = ["LogStoreSuite"]
 
 _THREADS = 16
-_ROUNDS = 50
 _PROCESSES = 4
-_PROCESS_ROUNDS = 25
-_COMMITS = 10
 _LARGE = 8 * 1024 * 1024
 
 _ODD_NAMES = (
@@ -77,6 +74,10 @@ class LogStoreSuite:
             store that says no must say so to the engine too, by `is_partial_write_visible`.
         forgets_deleted: Whether a deleted commit can be made anew. With an arbiter it can't: there
             the entry stays.
+        rounds: How many files sixteen threads race for. Fewer only where a server of the tests is
+            so slow that the race would take minutes, with the reason beside it.
+        process_rounds: The same for processes.
+        commits: How many commits each worker makes, threads and processes alike.
     """
 
     store_factory: ClassVar[Callable[[], LogStore]]
@@ -84,6 +85,9 @@ class LogStoreSuite:
     has_directories: ClassVar[bool] = True
     writes_appear_whole: ClassVar[bool] = True
     forgets_deleted: ClassVar[bool] = True
+    rounds: ClassVar[int] = 50
+    process_rounds: ClassVar[int] = 25
+    commits: ClassVar[int] = 10
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -375,14 +379,14 @@ class LogStoreSuite:
                     put_each_round,
                     stores[worker % len(stores)],  # two threads share each store
                     directory,
-                    _ROUNDS,
+                    self.rounds,
                     worker=worker,
                     barrier=barrier,
                 )
                 for worker in range(_THREADS)
             ]
         )
-        self._check_one_winner_per_round(directory, outcomes, _ROUNDS)
+        self._check_one_winner_per_round(directory, outcomes, self.rounds)
 
     def test_of_many_processes_exactly_one_creates(self, directory: str) -> None:
         self._skip_unless_processes()
@@ -390,16 +394,16 @@ class LogStoreSuite:
             type(self).store_factory,
             put_each_round,
             [
-                {"directory": directory, "rounds": _PROCESS_ROUNDS, "worker": worker}
+                {"directory": directory, "rounds": self.process_rounds, "worker": worker}
                 for worker in range(_PROCESSES)
             ],
         )
-        self._check_one_winner_per_round(directory, outcomes, _PROCESS_ROUNDS)
+        self._check_one_winner_per_round(directory, outcomes, self.process_rounds)
 
     def test_commits_of_many_threads_are_dense_and_each_is_there_once(self, directory: str) -> None:
         versions = run_in_threads(
             [
-                partial(append_commits, self.new_store(), directory, _COMMITS, worker=worker)
+                partial(append_commits, self.new_store(), directory, self.commits, worker=worker)
                 for worker in range(_THREADS)
             ]
         )
@@ -413,7 +417,7 @@ class LogStoreSuite:
             type(self).store_factory,
             append_commits,
             [
-                {"directory": directory, "count": _COMMITS, "worker": worker}
+                {"directory": directory, "count": self.commits, "worker": worker}
                 for worker in range(_PROCESSES)
             ],
         )

@@ -1,50 +1,73 @@
-"""Which plane moves the rows of a table: Spark's own readers and writers, or pyarrow (design 5)."""
+"""The arrow plane: Python data sources and `mapInArrow` move rows through pyarrow.
+
+*Assumes* that this package, pandas and pyarrow are installed where Spark's Python workers run.
+*Provides* reading and writing wherever pyarrow or an fsspec driver reaches the store, in classic
+sessions and in Spark Connect. *Does not provide* column pruning of reads.
+"""
 
 from __future__ import annotations
 
-from enum import Enum
+from dataclasses import dataclass
 
-from pyspark.sql import SparkSession
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
 
-from optimist.core.errors import ConfigError
-from optimist.core.options import EngineOptions
-from optimist.core.paths import scheme_of
-from optimist.spark.versions import is_connect
+from optimist.core.data.parquet_writer import FileSpec
+from optimist.core.delta_log import DeltaLog
+from optimist.core.snapshot import Snapshot
+from optimist.spark.arrow.frame import FILE_COLUMN, arrow_frame, arrow_frame_of_files
+from optimist.spark.arrow.writer import write_by_arrow
+from optimist.spark.condition import Condition
+from optimist.spark.touched_files import TouchedFiles, aliased
+from optimist.spark.written_files import WrittenFiles
 
-__all__ = ["NATIVE_SCHEMES", "Plane", "plane_of"]
-
-NATIVE_SCHEMES = ("", "file", "hdfs", "viewfs")
-"""Schemes that every Hadoop opens without a connector to install."""
-
-
-class Plane(Enum):
-    """Who moves rows."""
-
-    NATIVE = "native"
-    ARROW = "arrow"
+__all__ = ["ArrowPlane"]
 
 
-def plane_of(spark: SparkSession, path: str, options: EngineOptions) -> Plane:
-    """The plane for one table.
+@dataclass(frozen=True, slots=True)
+class ArrowPlane:
+    """Rows of one table, in a session of either kind; see `RowPlane`."""
 
-    Args:
-        spark: The session.
-        path: The table.
-        options: `spark_plane` forces either plane.
+    spark: SparkSession
+    log: DeltaLog
 
-    Raises:
-        ConfigError: The native plane is asked for on Spark Connect, which has no JVM to plan in
-            (kind `OPTIMIST_CLASSIC_SPARK_NEEDED`).
-    """
-    if is_connect(spark):
-        if options.spark_plane == Plane.NATIVE.value:
-            raise ConfigError(
-                "optimist.spark.plane=native needs classic PySpark, and this session is a Spark "
-                "Connect client. Leave the option out, or set it to arrow.",
-                kind="OPTIMIST_CLASSIC_SPARK_NEEDED",
-                key="optimist.spark.plane",
-            )
-        return Plane.ARROW
-    if options.spark_plane != "auto":
-        return Plane(options.spark_plane)
-    return Plane.NATIVE if scheme_of(path) in NATIVE_SCHEMES else Plane.ARROW
+    def scan(
+        self,
+        snapshot: Snapshot,
+        files: pa.Table | None = None,
+        *,
+        is_time_travel: bool = False,
+    ) -> DataFrame:
+        """See `RowPlane.scan`; without `files`, filters of the query prune by the log."""
+        if files is None:
+            return arrow_frame(self.spark, self.log, snapshot, is_time_travel=is_time_travel)
+        return arrow_frame_of_files(self.spark, self.log, snapshot, files)
+
+    def touched_files(
+        self,
+        snapshot: Snapshot,
+        candidates: pa.Table,
+        condition: Condition,
+        *,
+        alias: str | None,
+    ) -> TouchedFiles:
+        """See `RowPlane.touched_files`; reads the columns that the condition names."""
+        frame = arrow_frame_of_files(
+            self.spark, self.log, snapshot, candidates, columns=condition.columns, with_file=True
+        )
+        counts = (
+            aliased(frame, alias)
+            .where(condition.column)
+            .groupBy(sf.col(FILE_COLUMN).alias("path"))
+            .agg(sf.count(sf.lit(1)).alias("rows"))
+            .toArrow()
+        )
+        found = counts["path"].cast(pa.string()).combine_chunks()
+        touched = candidates.filter(pc.is_in(candidates["path"], value_set=found))
+        return TouchedFiles(touched, pc.sum(counts["rows"], min_count=0).as_py())
+
+    def write(self, rows: DataFrame, spec: FileSpec) -> WrittenFiles:
+        """See `RowPlane.write` and `write_by_arrow`."""
+        return write_by_arrow(rows, spec, self.log.store)

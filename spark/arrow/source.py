@@ -2,11 +2,11 @@
 
 *Assumes* that this package is installed where Spark's Python workers run, the driver's among them.
 *Provides* a scan whose tasks are balanced groups of files. *Does not provide* column pruning,
-which Spark offers to no Python data source: name the columns when the frame is made.
+which Spark offers to no Python data source: every column is decoded.
 
-The planning worker opens the table again at the version that the frame was made from. What it
-needs of the session's conf may hold secrets, so it travels inside the pickled class and never as
-an option of the source, which plans and the UI show.
+The planning worker opens the table again at the version that the frame was made from, with the
+options of the log's store. Those may hold secrets, so they travel inside the pickled class and
+never as options of the source, which plans and the UI show.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -28,18 +28,20 @@ from optimist.core.data.file_parts import ensure_files_readable
 from optimist.core.data.parquet_reader import RowLayout
 from optimist.core.delta_log import DeltaLog
 from optimist.core.errors import TableError
-from optimist.core.options import EngineOptions
 from optimist.core.predicates import FilePruner, Predicate
 from optimist.core.schema import StructType
 from optimist.core.snapshot import Snapshot
 from optimist.spark.arrow.filters import pushed_predicate
 from optimist.spark.arrow.tasks import Grouping, encode_groups, read_group
+from optimist.spark.task_errors import portable_errors
+from optimist.spark.versions import is_connect
 
-__all__ = ["SOURCE_PREFIX", "ScanOptions", "TableSource", "register_source"]
+__all__ = ["SOURCE_PREFIX", "ScanOptions", "TableSource", "register_source", "registered_scans"]
 
 SOURCE_PREFIX = "optimist_"
 _LOCK = threading.Lock()
-_NAMES: weakref.WeakKeyDictionary[SparkSession, dict[tuple[tuple[str, str], ...], str]] = (
+_SourceKey: TypeAlias = "tuple[tuple[tuple[str, str], ...], ScanOptions | None]"
+_SOURCES: weakref.WeakKeyDictionary[SparkSession, dict[_SourceKey, str]] = (
     weakref.WeakKeyDictionary()
 )
 
@@ -55,6 +57,7 @@ class ScanOptions:
         zone: The session's time zone.
         grouping: How files become tasks.
         is_pushing: Whether filters are pushed to the log.
+        is_skipping: Whether statistics are used to skip files.
         is_time_travel: The version was asked for by name or time.
     """
 
@@ -64,6 +67,7 @@ class ScanOptions:
     zone: str
     grouping: Grouping
     is_pushing: bool
+    is_skipping: bool = True
     is_time_travel: bool = False
 
     def to_options(self) -> dict[str, str]:
@@ -77,6 +81,7 @@ class ScanOptions:
             "numGroups": str(self.grouping.num_groups),
             "openCost": str(self.grouping.open_cost),
             "isPushing": str(self.is_pushing).lower(),
+            "isSkipping": str(self.is_skipping).lower(),
             "isTimeTravel": str(self.is_time_travel).lower(),
         }
 
@@ -93,6 +98,7 @@ class ScanOptions:
                 int(folded["maxbytes"]), int(folded["numgroups"]), int(folded["opencost"])
             ),
             is_pushing=folded["ispushing"] == "true",
+            is_skipping=folded["isskipping"] == "true",
             is_time_travel=folded["istimetravel"] == "true",
         )
 
@@ -101,7 +107,7 @@ class TableSource(DataSource):
     """One table version as a data source; `register_source` makes the class that is registered."""
 
     source_name: ClassVar[str] = ""
-    engine_options: ClassVar[tuple[tuple[str, str], ...]] = ()
+    store_options: ClassVar[tuple[tuple[str, str], ...]] = ()
 
     @classmethod
     def name(cls) -> str:
@@ -112,20 +118,33 @@ class TableSource(DataSource):
         """The reader of the columns in the schema that the frame was given."""
         scan = ScanOptions.from_options(self.options)
         kind = _PushingReader if scan.is_pushing else _Reader
-        return kind(scan, self.engine_options, schema)
+        with portable_errors():
+            return kind(scan, self.store_options, schema)
 
 
-def register_source(spark: SparkSession, options: Mapping[str, str]) -> str:
-    """The name of the source that opens tables with these options, registered on first use."""
-    key = tuple(sorted(options.items()))
+def register_source(spark: SparkSession, options: Mapping[str, str], scan: ScanOptions) -> str:
+    """The name of the source that opens tables with these options, registered on first use.
+
+    In classic sessions one source serves all tables. In Spark Connect each version has its own, for
+    a source's name is all that the server tells of the scans behind a view.
+    """
+    opened_with = tuple(sorted(options.items()))
+    key = (opened_with, scan if is_connect(spark) else None)
     with _LOCK:
-        names = _NAMES.setdefault(spark, {})
-        if key not in names:
+        sources = _SOURCES.setdefault(spark, {})
+        if key not in sources:
             name = SOURCE_PREFIX + uuid.uuid4().hex[:12]
-            members: dict[str, Any] = {"source_name": name, "engine_options": key}
+            members: dict[str, Any] = {"source_name": name, "store_options": opened_with}
             spark.dataSource.register(type(name, (TableSource,), members))
-            names[key] = name
-        return names[key]
+            sources[key] = name
+        return sources[key]
+
+
+def registered_scans(spark: SparkSession) -> dict[str, ScanOptions]:
+    """The scans of a Spark Connect session by the names of their sources."""
+    with _LOCK:
+        sources = _SOURCES.get(spark, {})
+        return {name: scan for (_, scan), name in sources.items() if scan is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,42 +158,49 @@ class _Group(InputPartition):
 
 
 class _Reader(DataSourceReader):
-    """Plans on the driver's side, then reads on the executors; pickled in between."""
+    """Plans beside the driver, then reads on the executors; pickled in between."""
 
     def __init__(
-        self, scan: ScanOptions, engine_options: tuple[tuple[str, str], ...], schema: SparkStruct
+        self, scan: ScanOptions, store_options: tuple[tuple[str, str], ...], schema: SparkStruct
     ) -> None:
         self._scan = scan
-        self._engine_options = engine_options
+        self._store_options = store_options
         self._schema = schema
         snapshot = self._snapshot()
         self._predicate = Predicate.TRUE
         fields = (snapshot.schema.find(name) for name in schema.names)
         wanted = StructType(tuple(item for item in fields if item is not None))
-        self._layout = RowLayout(wanted, snapshot.partition_columns, scan.zone)
+        log = _log(scan.path, store_options)
+        self._layout = RowLayout(
+            wanted,
+            snapshot.partition_columns,
+            scan.zone,
+            access=log.store.data_access(log.table_path),
+        )
 
     def partitions(self) -> Sequence[InputPartition]:
         """One task per group of files; a single empty one where no file is left."""
-        snapshot = self._snapshot()
-        files = snapshot.files
-        ensure_files_readable(snapshot.table_path, snapshot.metadata.configuration, files)
-        if self._predicate != Predicate.TRUE:
-            options = EngineOptions.from_options(dict(self._engine_options))
-            files = FilePruner(
-                files, snapshot.schema, snapshot.partition_columns, zone=self._scan.zone
-            ).prune(self._predicate, use_statistics=options.stats_skipping)
-        groups = encode_groups(snapshot.table_path, files, self._scan.grouping)
-        return [_Group(data) for data in groups]
+        with portable_errors():
+            snapshot = self._snapshot()
+            files = snapshot.files
+            ensure_files_readable(snapshot.table_path, snapshot.metadata.configuration, files)
+            if self._predicate != Predicate.TRUE:
+                files = FilePruner(
+                    files, snapshot.schema, snapshot.partition_columns, zone=self._scan.zone
+                ).prune(self._predicate, use_statistics=self._scan.is_skipping)
+            groups = encode_groups(snapshot.table_path, files, self._scan.grouping)
+            return [_Group(data) for data in groups]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one group."""
         if not isinstance(partition, _Group):
-            return iter(())  # Spark's own stand-in for "no partitions"
-        return read_group(partition.data, self._layout, self._schema)
+            return  # Spark's own stand-in for "no partitions"
+        with portable_errors():
+            yield from read_group(partition.data, self._layout, self._schema)
 
     def _snapshot(self) -> Snapshot:
         scan = self._scan
-        return _snapshot(scan.path, scan.version, scan.table_id, self._engine_options)
+        return _snapshot(scan.path, scan.version, scan.table_id, self._store_options)
 
 
 class _PushingReader(_Reader):
@@ -186,11 +212,15 @@ class _PushingReader(_Reader):
         return filters
 
 
+def _log(path: str, store_options: tuple[tuple[str, str], ...]) -> DeltaLog:
+    return DeltaLog.for_path(path, dict(store_options))
+
+
 @lru_cache(maxsize=16)  # Spark's planning asks twice, and its workers live on between queries
 def _snapshot(
-    path: str, version: int, table_id: str, engine_options: tuple[tuple[str, str], ...]
+    path: str, version: int, table_id: str, store_options: tuple[tuple[str, str], ...]
 ) -> Snapshot:
-    snapshot = DeltaLog.for_path(path, dict(engine_options)).snapshot(version)
+    snapshot = _log(path, store_options).snapshot(version)
     if snapshot.metadata.id != table_id:
         raise TableError(
             f"The table at {path} is not the one that the frame was made from: it was deleted and "

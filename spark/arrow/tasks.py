@@ -16,6 +16,7 @@ from optimist.core.data.parquet_reader import RowLayout, read_batches
 __all__ = ["Grouping", "decode_group", "encode_groups", "read_group", "spark_batch"]
 
 _DEFAULT_GROUPS = 16
+_COMPRESSED = pa.ipc.IpcWriteOptions(compression="zstd")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ def encode_groups(table_path: str, files: pa.Table, grouping: Grouping) -> Itera
     )
     for group in groups:
         sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, group.schema) as writer:
+        with pa.ipc.new_stream(sink, group.schema, options=_COMPRESSED) as writer:
             writer.write_table(group)
         yield sink.getvalue().to_pybytes()
 

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.types import IntegerType, StructField, StructType
 
-from optimist.spark.jvm import Jvm, iterate, local_frame
+from optimist.spark.jvm import Jvm, frame_of_rows, iterate
 
 __all__ = ["ORDINAL", "PartitionPruner", "internal_rows"]
 
@@ -28,7 +28,7 @@ def internal_rows(jvm: Jvm, table: pa.Table, schema: StructType) -> Any:
         table: Columns in the order and of the types of `schema` (timestamps in microseconds).
         schema: Spark's types of the columns.
     """
-    execution = local_frame(jvm, table, schema)._jdf.queryExecution()
+    execution = frame_of_rows(jvm, table, schema)._jdf.queryExecution()
     plan = execution.analyzed()
     if plan.nodeName() == "LocalRelation":
         return plan.data()

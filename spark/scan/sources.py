@@ -9,8 +9,11 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from optimist.spark.arrow.source import SOURCE_PREFIX, ScanOptions
+from optimist.spark.connect_sources import connect_scans
 from optimist.spark.jvm import analyzed_plan, iterate
 from optimist.spark.scan.index import KEY_PREFIX
+from optimist.spark.versions import is_connect
 
 __all__ = ["TableSource", "table_sources"]
 
@@ -24,7 +27,7 @@ class TableSource:
     """One scan inside a query.
 
     Attributes:
-        path: The table's path, as Hadoop has it.
+        path: The table's path.
         table_id: The table's id.
         version: The version it reads.
         is_time_travel: The version was asked for by name or time.
@@ -38,21 +41,30 @@ class TableSource:
 
 def table_sources(frame: DataFrame) -> tuple[TableSource, ...]:
     """All scans of Delta tables by us in a frame's query, those in subqueries included."""
-    found = []
-    for leaf in _leaves(analyzed_plan(frame)):
-        if leaf.getClass().getSimpleName() != "LogicalRelation":
-            continue
-        relation = leaf.relation()
-        if relation.getClass().getSimpleName() != "HadoopFsRelation":
-            continue
-        match = _KEY.match(str(relation.location().toString()))
-        if match:
-            found.append(
-                TableSource(
-                    match["path"], match["id"], int(match["version"]), "asof=1" in match["rest"]
-                )
-            )
-    return tuple(found)
+    if is_connect(frame.sparkSession):
+        return tuple(map(_of_scan, connect_scans(frame)))
+    found = (_source(leaf) for leaf in _leaves(analyzed_plan(frame)))
+    return tuple(source for source in found if source is not None)
+
+
+def _source(leaf: Any) -> TableSource | None:
+    """The table that a leaf of a plan reads, on either plane; None where it is no table of ours."""
+    kind = leaf.getClass().getSimpleName()
+    if kind == "DataSourceV2Relation" and str(leaf.table().name()).startswith(SOURCE_PREFIX):
+        return _of_scan(ScanOptions.from_options(dict(leaf.options().asCaseSensitiveMap())))
+    if kind != "LogicalRelation":
+        return None
+    relation = leaf.relation()
+    if relation.getClass().getSimpleName() != "HadoopFsRelation":
+        return None
+    match = _KEY.match(str(relation.location().toString()))
+    if match is None:
+        return None
+    return TableSource(match["path"], match["id"], int(match["version"]), "asof=1" in match["rest"])
+
+
+def _of_scan(scan: ScanOptions) -> TableSource:
+    return TableSource(scan.path, scan.table_id, scan.version, scan.is_time_travel)
 
 
 def _leaves(plan: Any) -> Iterator[Any]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,9 +13,21 @@ from pyspark.sql import DataFrame, SparkSession
 
 from optimist.core import DeltaLog
 
+HERE = Path(__file__).parent
+PANDAS = "ignore:PySpark does not yet fully support pandas:FutureWarning"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """PySpark warns of pandas 3 whenever rows pass through Arrow."""
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.filterwarnings(PANDAS))
+
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
+    # The arrow plane's workers import optimist, which this Python has.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     session = (
         SparkSession.builder.master("local[2]")
         .appName("optimist-tests")
@@ -50,6 +64,14 @@ def conf(spark: SparkSession) -> Iterator[Callable[[str, str], None]]:
             spark.conf.unset(key)
         else:
             spark.conf.set(key, value)
+
+
+@pytest.fixture(params=["native", "arrow"])
+def plane(request: pytest.FixtureRequest, conf: Callable[[str, str], None]) -> str:
+    """Run a test on either plane."""
+    name = str(request.param)
+    conf("spark.optimist.spark.plane", name)
+    return name
 
 
 @pytest.fixture

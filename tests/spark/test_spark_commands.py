@@ -86,6 +86,7 @@ def test_update_changes_the_rows_of_the_model(spark, table, condition, rows_of):
     assert rows_of(read(spark, table)) == sorted(expected, key=repr)
 
 
+@pytest.mark.usefixtures("plane")
 def test_other_engines_read_what_is_left(spark, table):
     DeltaTable.forPath(spark, table).delete("id >= 10")
     DeltaTable.forPath(spark, table).update("id = 3", {"p": "7"})
@@ -103,12 +104,14 @@ def test_delete_without_a_condition_removes_all_files_and_reads_none(spark, tabl
     assert info.operation_metrics["numDeletedRows"] == "60"
 
 
+@pytest.mark.usefixtures("plane")
 def test_delete_of_a_partition_writes_no_file(spark, table, log_of):
     DeltaTable.forPath(spark, table).delete("p = 1")
     metrics = log_of(table).history(1)[0].info.operation_metrics
     assert (metrics["numAddedFiles"], metrics["numRemovedFiles"]) == ("0", "2")
 
 
+@pytest.mark.usefixtures("plane")
 def test_delete_rewrites_only_files_with_matching_rows(spark, table, log_of):
     DeltaTable.forPath(spark, table).delete("id = 30 OR id = 31")
     info = log_of(table).history(1)[0].info
@@ -120,6 +123,7 @@ def test_delete_rewrites_only_files_with_matching_rows(spark, table, log_of):
     assert info.operation_parameters == {"predicate": '["id = 30 OR id = 31"]'}
 
 
+@pytest.mark.usefixtures("plane")
 def test_update_metrics_tell_changed_and_copied_rows(spark, table, log_of):
     DeltaTable.forPath(spark, table).update(sf.col("id") == 30, {"s": sf.lit("z")})
     info = log_of(table).history(1)[0].info
@@ -128,22 +132,26 @@ def test_update_metrics_tell_changed_and_copied_rows(spark, table, log_of):
     assert (info.operation, info.is_blind_append) == ("UPDATE", False)
 
 
+@pytest.mark.usefixtures("plane")
 def test_a_delete_that_matches_nothing_makes_no_version(spark, table, log_of):
     DeltaTable.forPath(spark, table).delete("id = 1000")
     assert log_of(table).update().version == 1
 
 
+@pytest.mark.usefixtures("plane")
 def test_an_update_that_moves_rows_to_another_partition(spark, table, rows_of):
     DeltaTable.forPath(spark, table).update("p = 1", {"p": "5"})
     assert read(spark, table).where("p = 1").count() == 0
     assert read(spark, table).where("p = 5").count() == sum(1 for row in ROWS if row[1] == 1)
 
 
+@pytest.mark.usefixtures("plane")
 def test_values_of_an_update_see_the_row_as_it_was(spark, table):
     DeltaTable.forPath(spark, table).update("id = 11", {"id": "x", "x": "cast(id AS int)"})
     assert read(spark, table).where("id = 1 AND x = 11").count() == 1
 
 
+@pytest.mark.usefixtures("plane")
 def test_update_without_a_condition_changes_every_row(spark, table):
     DeltaTable.forPath(spark, table).update(set={"s": "'all'"})
     assert read(spark, table).where("s = 'all'").count() == 60
@@ -184,6 +192,7 @@ def test_a_value_that_does_not_fit_the_column_changes_nothing(spark, table):
     assert read(spark, table).count() == 60
 
 
+@pytest.mark.usefixtures("plane")
 def test_conditions_on_times_match_in_the_zone_of_the_session(spark, table_path, conf):
     conf("spark.sql.session.timeZone", "America/New_York")
     frame = spark.sql("SELECT id, timestamp_seconds(1720000000 + id * 3600) AS t FROM range(48)")
@@ -216,6 +225,7 @@ def meeting(monkeypatch):
     return arrange
 
 
+@pytest.mark.usefixtures("plane")
 def test_a_delete_conflicts_with_rows_that_came_in_the_meantime(spark, table, meeting, tmp_path):
     late = spark.createDataFrame([(5, 0, 1, "late")], SCHEMA)
     meeting(lambda: write(late, table, mode="append"))

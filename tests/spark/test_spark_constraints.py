@@ -44,6 +44,7 @@ def refused(frame, path, **options):
     return caught.value
 
 
+@pytest.mark.usefixtures("plane")
 def test_null_in_a_not_null_column_is_refused_by_name(spark, table_path):
     make_table(table_path, [field("id", "long", nullable=False), field("x", "string")])
     error = refused(spark.sql("SELECT CAST(null AS BIGINT) AS id, 'a' AS x"), table_path)
@@ -57,6 +58,7 @@ def test_a_missing_not_null_column_is_refused(spark, table_path):
     assert error.kind == "DELTA_NOT_NULL_COLUMN_NOT_FOUND_IN_STRUCT"
 
 
+@pytest.mark.usefixtures("plane")
 @pytest.mark.parametrize("value", ["null", "named_struct('a', CAST(null AS BIGINT))"])
 def test_null_in_a_not_null_field_or_its_parent_is_refused(spark, table_path, value):
     inner = {"type": "struct", "fields": [field("a", "long", nullable=False)]}
@@ -73,6 +75,7 @@ def test_an_empty_string_violates_not_null_in_a_partition_column(spark, table_pa
     assert error.kind == "DELTA_NOT_NULL_CONSTRAINT_VIOLATED"
 
 
+@pytest.mark.usefixtures("plane")
 @pytest.mark.parametrize("value", ["-1L", "CAST(null AS BIGINT)"])
 def test_a_check_constraint_refuses_false_and_null_and_shows_the_row(spark, table_path, value):
     make_table(
@@ -87,6 +90,7 @@ def test_a_check_constraint_refuses_false_and_null_and_shows_the_row(spark, tabl
     assert json.loads(error.fields["values"]).get("id") in (-1, None)
 
 
+@pytest.mark.usefixtures("plane")
 def test_rows_that_satisfy_every_rule_are_written(spark, table_path):
     make_table(
         table_path,
@@ -108,6 +112,7 @@ def test_an_invariant_is_enforced(spark, table_path):
 GENERATED = {"delta.generationExpression": "id * 2"}
 
 
+@pytest.mark.usefixtures("plane")
 def test_a_generated_column_is_computed_where_the_data_lacks_it(spark, table_path):
     make_table(table_path, [field("id", "long"), field("double", "long", **GENERATED)])
     write(spark.range(3), table_path, mode="append")
@@ -130,6 +135,7 @@ def test_an_update_computes_generated_columns_again(spark, table_path):
     assert sorted((row.id, row["double"]) for row in rows) == [(0, 0), (2, 4), (11, 22)]
 
 
+@pytest.mark.usefixtures("plane")
 def test_an_update_that_violates_a_constraint_changes_nothing(spark, table_path):
     make_table(
         table_path, [field("id", "long")], configuration={"delta.constraints.small": "id < 100"}
@@ -141,6 +147,7 @@ def test_an_update_that_violates_a_constraint_changes_nothing(spark, table_path)
     assert sorted(row.id for row in read(spark, table_path).collect()) == [0, 1, 2]
 
 
+@pytest.mark.usefixtures("plane")
 def test_texts_that_are_too_long_for_varchar_are_refused_and_blanks_are_cut(spark, table_path):
     declared = {"__CHAR_VARCHAR_TYPE_STRING": "varchar(3)"}
     make_table(table_path, [field("id", "long"), field("v", "string", **declared)])
@@ -150,6 +157,7 @@ def test_texts_that_are_too_long_for_varchar_are_refused_and_blanks_are_cut(spar
     assert (error.kind, error.fields["column"]) == ("DELTA_EXCEED_CHAR_VARCHAR_LIMIT", "v")
 
 
+@pytest.mark.usefixtures("plane")
 def test_char_is_padded(spark, table_path):
     declared = {"__CHAR_VARCHAR_TYPE_STRING": "char(4)"}
     make_table(table_path, [field("id", "long"), field("c", "string", **declared)])
@@ -157,6 +165,7 @@ def test_char_is_padded(spark, table_path):
     assert read(spark, table_path).first().c == "ab  "
 
 
+@pytest.mark.usefixtures("plane")
 def test_void_columns_are_in_no_file_and_read_as_null(spark, table_path):
     make_table(table_path, [field("id", "long"), field("nothing", "void"), field("x", "string")])
     write(spark.sql("SELECT 1L AS id, null AS nothing, 'a' AS x"), table_path, mode="append")

@@ -10,10 +10,12 @@ import deltalake
 import pyarrow as pa
 import pytest
 
-from optimist.core.errors import TableNotFoundError, UsageError
-from optimist.spark import DeltaTable, read, write
+from optimist.core.errors import ConfigError, TableNotFoundError, UsageError
+from optimist.core.options import EngineOptions
+from optimist.spark import DeltaTable, write
 from optimist.spark.conf import SessionConf, engine_options, open_log
 from optimist.spark.jvm import Jvm
+from optimist.spark.plane_choice import is_native
 
 SIGNATURES = {
     "forPath": ["sparkSession", "path", "hadoopConf"],
@@ -163,10 +165,48 @@ class ConnectSession:
     __module__ = "pyspark.sql.connect.session"
 
 
-def test_a_connect_session_is_refused_in_plain_words(table):
-    with pytest.raises(UsageError, match="classic PySpark") as caught:
-        read(ConnectSession(), table)
+def test_the_native_plane_refuses_connect_sessions_in_plain_words():
+    with pytest.raises(UsageError, match="arrow plane") as caught:
+        Jvm.of(ConnectSession())
     assert caught.value.kind == "OPTIMIST_CLASSIC_SPARK_NEEDED"
+
+
+def test_forcing_the_native_plane_in_a_connect_session_is_an_error():
+    forced = EngineOptions.from_options({"optimist.spark.plane": "native"})
+    with pytest.raises(ConfigError) as caught:
+        is_native(ConnectSession(), "/t", forced, {})
+    assert caught.value.kind == "OPTIMIST_CLASSIC_SPARK_NEEDED"
+
+
+def test_what_is_no_session_is_refused(table):
+    with pytest.raises(UsageError, match="SparkSession"):
+        DeltaTable.forPath("spark", table)
+
+
+@pytest.mark.parametrize(
+    ("path", "conf", "expected"),
+    [
+        ("/t", {}, True),
+        ("file:///t", {}, True),
+        ("hdfs://name/t", {}, True),
+        ("s3a://bucket/t", {}, False),
+        ("gs://bucket/t", {}, False),
+        ("az://container/t", {}, False),
+        ("/t", {"optimist.spark.plane": "arrow"}, False),
+        ("s3a://bucket/t", {"spark.optimist.spark.plane": "native"}, True),
+    ],
+)
+def test_the_plane_is_chosen_by_what_hadoop_opens_and_an_option_forces_it(
+    spark, path, conf, expected
+):
+    assert is_native(spark, path, EngineOptions.from_options(conf), {}) is expected
+
+
+def test_a_connector_that_does_not_see_our_own_keys_is_not_used(spark, monkeypatch):
+    monkeypatch.setattr(Jvm, "opens", lambda self, scheme: scheme == "s3a")
+    options = EngineOptions()
+    assert is_native(spark, "s3a://b/t", options, {"fs.s3a.access.key": "x"})
+    assert not is_native(spark, "s3a://b/t", options, {"spark.optimist.store.s3.region": "x"})
 
 
 def test_a_forked_child_is_refused(spark, monkeypatch):

@@ -46,6 +46,7 @@ def data_directories(path):
     return {entry.name for entry in Path(path).iterdir() if entry.name != "_delta_log"}
 
 
+@pytest.mark.usefixtures("plane")
 def test_a_first_write_makes_a_table_that_deltalake_reads(numbers, table_path):
     result = write(numbers, table_path, partitionBy=["p"])
     assert result.version == 0
@@ -54,6 +55,7 @@ def test_a_first_write_makes_a_table_that_deltalake_reads(numbers, table_path):
     assert deltalake.DeltaTable(table_path).metadata().partition_columns == ["p"]
 
 
+@pytest.mark.usefixtures("plane")
 def test_writers_of_both_engines_take_turns_on_one_table(spark, numbers, table_path):
     write(numbers, table_path, partitionBy="p")
     more = pa.table({"id": [100], "p": pa.array([9], pa.int32()), "name": ["x"]})
@@ -85,6 +87,7 @@ def test_mode_ignore_makes_a_table_that_does_not_exist(spark, numbers, table_pat
     assert write(numbers, table_path, mode="ignore").version == 0
 
 
+@pytest.mark.usefixtures("plane")
 def test_mode_append_adds_and_is_blind(spark, numbers, table, log_of):
     assert write(numbers, table, mode="append").version == 1
     assert read(spark, table).count() == 40
@@ -93,12 +96,14 @@ def test_mode_append_adds_and_is_blind(spark, numbers, table, log_of):
     assert info.operation_parameters["mode"] == "Append"
 
 
+@pytest.mark.usefixtures("plane")
 def test_mode_overwrite_replaces_all_rows_and_keeps_the_older_version(spark, numbers, table):
     write(numbers.where("id < 3"), table, mode="overwrite")
     assert ids(read(spark, table)) == [0, 1, 2]
     assert read(spark, table, versionAsOf=0).count() == 20
 
 
+@pytest.mark.usefixtures("plane")
 def test_overwriting_a_table_with_rows_read_from_it_works(spark, table):
     write(read(spark, table).where("id >= 15"), table, mode="overwrite")
     assert ids(read(spark, table)) == [15, 16, 17, 18, 19]
@@ -199,6 +204,7 @@ def test_session_settings_do_not_change_the_files_nor_the_files_the_session(
     assert not list(Path(table_path).rglob("_SUCCESS"))
 
 
+@pytest.mark.usefixtures("plane")
 def test_statistics_come_from_the_footers(spark, table_path, log_of):
     frame = spark.range(5).selectExpr(
         "id", "CAST(if(id = 2, null, id) AS INT) AS n", "repeat('x', 40) AS s"
@@ -212,6 +218,7 @@ def test_statistics_come_from_the_footers(spark, table_path, log_of):
     assert stats["minValues"]["s"] == "x" * 32
 
 
+@pytest.mark.usefixtures("plane")
 def test_files_lie_in_a_directory_of_their_own_that_vacuum_can_see(table, log_of):
     (directory,) = data_directories(table)
     assert not directory.startswith(("_", "."))
@@ -219,6 +226,7 @@ def test_files_lie_in_a_directory_of_their_own_that_vacuum_can_see(table, log_of
     assert all(path.startswith(f"{directory}/p=") for path in paths)
 
 
+@pytest.mark.usefixtures("plane")
 def test_an_append_without_rows_adds_no_files(spark, numbers, table):
     before = data_directories(table)
     write(numbers.where("id > 100"), table, mode="append")
@@ -226,12 +234,14 @@ def test_an_append_without_rows_adds_no_files(spark, numbers, table):
     assert data_directories(table) == before
 
 
+@pytest.mark.usefixtures("plane")
 def test_a_first_write_without_rows_makes_an_empty_table(spark, numbers, table_path):
     write(numbers.where("id > 100"), table_path, partitionBy="p")
     frame = read(spark, table_path)
     assert (frame.count(), frame.columns) == (0, ["id", "p", "name"])
 
 
+@pytest.mark.usefixtures("plane")
 def test_max_records_per_file_and_compression_are_honoured(spark, numbers, table_path, log_of):
     write(numbers.coalesce(1), table_path, maxRecordsPerFile=6, compression="zstd")
     adds = add_files(log_of(table_path).update().files)
@@ -254,6 +264,7 @@ PARTITION_VALUES = {
 }
 
 
+@pytest.mark.usefixtures("plane")
 @pytest.mark.parametrize("name", sorted(PARTITION_VALUES))
 def test_partition_values_of_every_type_are_written_as_the_protocol_spells_them(
     spark, table_path, name, log_of
@@ -274,6 +285,7 @@ def test_partition_values_of_every_type_are_written_as_the_protocol_spells_them(
     assert wanted.exceptAll(read_back).count() == 0
 
 
+@pytest.mark.usefixtures("plane")
 def test_both_hours_of_a_clock_change_are_partitions_of_their_own(spark, table_path, conf, log_of):
     conf("spark.sql.session.timeZone", "Europe/Paris")
     # 00:30 and 01:30 UTC are both 02:30 in Paris on that day.
@@ -289,6 +301,7 @@ def test_both_hours_of_a_clock_change_are_partitions_of_their_own(spark, table_p
     assert sorted((row.s, row.u) for row in rows) == [(s, s) for s in seconds]
 
 
+@pytest.mark.usefixtures("plane")
 def test_odd_partition_values_are_read_by_deltalake(spark, table_path):
     values = ["a b", "x=y/z", "100%", "ünï", "q'\"q", "#?*:"]
     frame = spark.createDataFrame(list(enumerate(values)), "id long, p string")
@@ -329,6 +342,7 @@ def test_a_column_type_that_no_table_holds_is_refused_by_name(spark, table_path)
     assert not Path(table_path).exists()
 
 
+@pytest.mark.usefixtures("plane")
 def test_merge_schema_adds_the_column_at_the_end(spark, numbers, table):
     write(
         numbers.where("id = 1").withColumn("x", sf.lit("new")),
@@ -380,6 +394,7 @@ def test_a_null_literal_fits_every_column(spark, numbers, table):
     assert read(spark, table).where("name IS NULL").count() == 1
 
 
+@pytest.mark.usefixtures("plane")
 def test_fields_of_structs_are_matched_by_name_at_every_depth(spark, table_path):
     first = spark.sql(
         "SELECT 1 AS id, named_struct('a', 1, 'b', named_struct('x', 'u', 'y', 2)) AS s"
@@ -394,6 +409,7 @@ def test_fields_of_structs_are_matched_by_name_at_every_depth(spark, table_path)
     assert [tuple(row) for row in rows] == [(1, "u", 2), (10, "v", 20), (5, None, None)]
 
 
+@pytest.mark.usefixtures("plane")
 def test_structs_inside_arrays_and_maps_are_matched_by_name(spark, table_path):
     write(
         spark.sql(
@@ -420,6 +436,7 @@ def test_another_partitioning_is_refused(numbers, table):
     assert caught.value.kind == "DELTA_METADATA_MISMATCH"
 
 
+@pytest.mark.usefixtures("plane")
 def test_partitioning_by_every_column_is_refused(spark, table_path):
     with pytest.raises(SchemaError):
         write(spark.range(3), table_path, partitionBy="id")
@@ -433,6 +450,7 @@ def test_partitioning_by_a_column_that_does_not_exist_is_refused(numbers, table_
 # replaceWhere and dynamic overwrite
 
 
+@pytest.mark.usefixtures("plane")
 def test_replace_where_on_a_partition_replaces_only_it(spark, numbers, table, log_of):
     rows = numbers.where("id = 1").withColumn("id", sf.lit(1000).cast("long"))
     write(rows, table, mode="overwrite", replaceWhere="p = 1")
@@ -441,6 +459,7 @@ def test_replace_where_on_a_partition_replaces_only_it(spark, numbers, table, lo
     assert parameters["predicate"] == "p = 1"
 
 
+@pytest.mark.usefixtures("plane")
 def test_replace_where_refuses_rows_that_it_would_not_replace(spark, numbers, table):
     before = data_directories(table)
     with pytest.raises(SchemaError) as caught:
@@ -450,6 +469,7 @@ def test_replace_where_refuses_rows_that_it_would_not_replace(spark, numbers, ta
     assert data_directories(table) == before
 
 
+@pytest.mark.usefixtures("plane")
 def test_replace_where_on_data_columns_replaces_matching_rows_in_one_commit(
     spark, numbers, table, log_of
 ):
@@ -473,6 +493,7 @@ def test_dynamic_overwrite_replaces_the_partitions_that_are_written(spark, numbe
     assert ids(read(spark, table)) == sorted([1, 2, *(i for i in range(20) if i % 4 in (0, 3))])
 
 
+@pytest.mark.usefixtures("plane")
 def test_dynamic_overwrite_with_the_null_partition_replaces_it(spark, table_path):
     frame = spark.createDataFrame([(1, None), (2, "a"), (3, "b")], "id long, p string")
     write(frame, table_path, partitionBy="p")
@@ -490,12 +511,14 @@ def test_dynamic_overwrite_of_a_table_without_partitions_replaces_all(spark, tab
 # Reads of the table that is written to
 
 
+@pytest.mark.usefixtures("plane")
 def test_an_append_from_the_table_itself_is_not_blind(spark, table, log_of):
     write(read(spark, table).selectExpr("id + 100 AS id", "p", "name"), table, mode="append")
     assert log_of(table).history(1)[0].info.is_blind_append is False
     assert read(spark, table).count() == 40
 
 
+@pytest.mark.usefixtures("plane")
 def test_an_overwrite_from_a_version_that_others_moved_past_is_a_conflict(spark, numbers, table):
     stale = read(spark, table)
     write(numbers.limit(1).withColumn("id", sf.lit(77).cast("long")), table, mode="append")
@@ -504,12 +527,14 @@ def test_an_overwrite_from_a_version_that_others_moved_past_is_a_conflict(spark,
     assert 77 in ids(read(spark, table))
 
 
+@pytest.mark.usefixtures("plane")
 def test_an_overwrite_from_a_version_asked_for_restores_it(spark, numbers, table):
     write(numbers, table, mode="append")
     write(read(spark, table, versionAsOf=0), table, mode="overwrite")
     assert read(spark, table).count() == 20
 
 
+@pytest.mark.usefixtures("plane")
 def test_reads_inside_subqueries_of_the_data_count_as_reads(spark, table, log_of):
     read(spark, table).createOrReplaceTempView("itself")
     frame = spark.sql(
@@ -528,6 +553,7 @@ def test_reading_another_table_leaves_an_append_blind(spark, numbers, table, tmp
     assert log_of(table).history(1)[0].info.is_blind_append is True
 
 
+@pytest.mark.usefixtures("plane")
 def test_a_failing_query_leaves_neither_files_nor_a_version(spark, table):
     before = data_directories(table)
     bad = spark.range(3).selectExpr(
@@ -539,6 +565,7 @@ def test_a_failing_query_leaves_neither_files_nor_a_version(spark, table):
     assert read(spark, table).count() == 20
 
 
+@pytest.mark.usefixtures("plane")
 def test_every_type_goes_in_and_comes_out(spark, table_path):
     frame = spark.sql(
         "SELECT CAST(1 AS TINYINT) b, CAST(2 AS SMALLINT) s, 3 i, 4L l, "
@@ -557,6 +584,7 @@ def test_every_type_goes_in_and_comes_out(spark, table_path):
     )
 
 
+@pytest.mark.usefixtures("plane")
 def test_a_path_with_blanks_percent_signs_and_a_scheme_is_one_table(spark, numbers, tmp_path):
     path = str(tmp_path / "a b%20ü")
     write(numbers, f"file://{path}", partitionBy="p")

@@ -1,0 +1,131 @@
+"""Rows to data files by pyarrow on the executors, straight to their final paths (design 5).
+
+1. Rows of one partition are brought together within each task, by Spark's own sort.
+2. Each task writes its files under names that no other attempt has, and answers with their `add`
+   actions. A task that fails removes what it wrote.
+3. Only files in the answers become part of the table. Where a task was run twice, what its other
+   attempts have left is removed before the commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import fs
+from pyspark import TaskContext
+from pyspark.sql import DataFrame
+from pyspark.sql import types as st
+
+from optimist.core.actions import AddFile, action_from_json, action_to_json
+from optimist.core.arrow_types import to_arrow_schema
+from optimist.core.clock import SystemClock
+from optimist.core.data.column_shape import conform_column
+from optimist.core.data.filesystem import filesystem_for, make_durable
+from optimist.core.data.parquet_writer import FileSet, FileSpec, ensure_codec
+from optimist.core.data.storage_errors import storage_errors
+from optimist.core.logstore import LogStore
+from optimist.core.paths import join
+from optimist.core.schema import StructType
+from optimist.spark.row_shape import column_of
+from optimist.spark.spark_schema import VOID
+from optimist.spark.task_errors import portable_errors
+from optimist.spark.written_files import WrittenFiles
+
+__all__ = ["WriteTask", "write_by_arrow"]
+
+_ANSWER = (
+    st.StructType()
+    .add("add", st.StringType())
+    .add("rows", st.LongType())
+    .add("attempt", st.IntegerType())
+)
+_ARROW_ANSWER = pa.schema([("add", pa.string()), ("rows", pa.int64()), ("attempt", pa.int32())])
+
+
+def write_by_arrow(rows: DataFrame, spec: FileSpec, store: LogStore) -> WrittenFiles:
+    """Write the rows below `spec.directory`, which must be new.
+
+    Args:
+        rows: Exactly the stored columns of the table, in its types.
+        spec: What the files have in common.
+        store: The store of the table's log, which ends uploads that failed tasks have left.
+
+    Raises:
+        ConfigError: An option is set that Arrow's file systems can't honour; nothing was written.
+        UsageError: Arrow does not write the codec; nothing was written.
+    """
+    ensure_codec(spec.compression)
+    if spec.access is not None:
+        spec.access.ensure_writable()
+    if spec.partition_columns:
+        rows = rows.sortWithinPartitions(*map(column_of, spec.partition_columns))
+    answers = rows.mapInArrow(WriteTask(spec), _ANSWER).toArrow()
+    texts = answers["add"].drop_null().to_pylist()
+    adds = tuple(add for add in map(action_from_json, texts) if isinstance(add, AddFile))
+    filesystem, root = filesystem_for(spec.table_path, spec.access)
+    paths = [join(root, unquote(add.path)) for add in adds]
+    if _may_have_leftovers(rows, answers):
+        store.abort_uploads(join(spec.table_path, spec.directory))
+        with storage_errors("removed", spec.table_path):
+            _remove_others(filesystem, join(root, spec.directory), set(paths))
+    make_durable(filesystem, root, paths)
+    return WrittenFiles(adds, pc.sum(answers["rows"], min_count=0).as_py())
+
+
+@dataclass(frozen=True, slots=True)
+class WriteTask:
+    """What each task runs; see the module."""
+
+    spec: FileSpec
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Write the batches; the answer has a row per file, and one for the task itself."""
+        context = TaskContext.get()
+        task = context.partitionId() if context else 0
+        attempt = context.attemptNumber() if context else 0
+        with portable_errors():
+            files = FileSet(self.spec, SystemClock(), task=task)
+            num_rows = 0
+            try:
+                for batch in batches:
+                    num_rows += batch.num_rows
+                    files.write(_table_rows(batch, self.spec.schema))
+                adds = files.close()
+            except BaseException:
+                files.abort()
+                raise
+        texts = [None, *map(action_to_json, adds)]
+        counts = [num_rows, *(0 for _ in adds)]
+        columns = (texts, counts, [attempt] * len(texts))
+        pairs = zip(columns, _ARROW_ANSWER, strict=True)
+        yield pa.record_batch(
+            [pa.array(column, field.type) for column, field in pairs], schema=_ARROW_ANSWER
+        )
+
+
+def _table_rows(batch: pa.RecordBatch, schema: StructType) -> pa.Table:
+    """Spark's batch in the types of the table: it names parts of nested types in its own way."""
+    stored = StructType(tuple(field for field in schema if field.data_type != VOID))
+    columns = [
+        conform_column(values, field.data_type, column=field.name)
+        for values, field in zip(batch.columns, stored, strict=True)
+    ]
+    return pa.Table.from_arrays(columns, schema=to_arrow_schema(stored))
+
+
+def _may_have_leftovers(rows: DataFrame, answers: pa.Table) -> bool:
+    """Whether any task ran more than once, or may have."""
+    if rows.sparkSession.conf.get("spark.speculation", "false") == "true":
+        return True
+    return bool(pc.any(pc.greater(answers["attempt"], 0), min_count=0).as_py())
+
+
+def _remove_others(filesystem: fs.FileSystem, directory: str, kept: set[str]) -> None:
+    selector = fs.FileSelector(directory, recursive=True, allow_not_found=True)
+    for info in filesystem.get_file_info(selector):
+        if info.type == fs.FileType.File and info.path not in kept:
+            filesystem.delete_file(info.path)

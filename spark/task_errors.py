@@ -1,0 +1,68 @@
+"""Errors of ours raised in Spark's Python workers keep their class.
+
+What a worker raises reaches the driver as the text of another error. So the text carries the error
+itself, as a token at its end; our entry points look for one and raise the original. Where users run
+their own queries they see the text, which says what happened.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from optimist.core import errors
+from optimist.core.errors import ConfigError, OptimistError
+
+__all__ = ["error_of_task", "portable_errors"]
+
+_TOKEN = re.compile(r"optimist-task-error:(?P<data>[A-Za-z0-9+/=]+);")
+_NOT_INSTALLED = "No module named 'optimist'"
+_PLAIN = (str, int, float, bool, type(None))
+
+
+@contextmanager
+def portable_errors() -> Iterator[None]:
+    """Wrap what runs in a worker."""
+    try:
+        yield
+    except OptimistError as error:
+        raise RuntimeError(f"{error} (optimist-task-error:{_encode(error)};)") from None
+
+
+def error_of_task(texts: Iterable[str]) -> OptimistError | None:
+    """The error that a worker raised, out of the texts of what Spark made of it.
+
+    A worker that lacks this package is told as a `ConfigError` (kind `OPTIMIST_MISSING_PACKAGE`).
+    """
+    for text in texts:
+        if match := _TOKEN.search(text):
+            return _decode(match["data"], text[: match.start()])
+        if _NOT_INSTALLED in text:
+            return ConfigError(
+                "Spark's Python workers can't import optimist. Install it where they run: on every "
+                "machine of the cluster, and for a local session by setting PYSPARK_PYTHON to this "
+                "Python (sys.executable) before the session starts. Nothing was written.",
+                kind="OPTIMIST_MISSING_PACKAGE",
+                package="optimist",
+            )
+    return None
+
+
+def _encode(error: OptimistError) -> str:
+    fields = {key: value for key, value in error.fields.items() if isinstance(value, _PLAIN)}
+    body = {"class": type(error).__name__, "kind": error.kind, "fields": fields}
+    return base64.b64encode(json.dumps(body).encode()).decode()
+
+
+def _decode(data: str, before: str) -> OptimistError | None:
+    try:
+        body = json.loads(base64.b64decode(data))
+    except ValueError:
+        return None  # cut short on its way here: then the text itself is all there is
+    message = before.rpartition(f"[{body['kind']}] ")[2].removesuffix(" (")
+    found = getattr(errors, body["class"], OptimistError)
+    kind = found if isinstance(found, type) and issubclass(found, OptimistError) else OptimistError
+    return kind(message, kind=body["kind"], **body["fields"])
