@@ -1,0 +1,36 @@
+"""A store over a Spark session's JVM in a process of its own, for races between JVMs."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+from optimist.logstores.hdfs import HDFSLogStore
+
+__all__ = ["QUICK_CLOSE", "jvm_store", "quiet_session"]
+
+# The client asks whether the name node knows of the block by now; the mini cluster is quicker than
+# the 400 ms that it waits before it asks again.
+QUICK_CLOSE = {"dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "10"}
+
+
+def quiet_session() -> SparkSession:
+    """A classic session, or the one that is there."""
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("optimist-hdfs")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.memory", "512m")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.default.parallelism", "2")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("OFF")
+    return session
+
+
+def jvm_store() -> HDFSLogStore:
+    """A store over this process's session, which is made if there is none."""
+    quiet_session()
+    return HDFSLogStore({"optimist.store.hdfs.client": "jvm", **QUICK_CLOSE})
