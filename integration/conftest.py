@@ -16,8 +16,9 @@ import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
+import boto3
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -39,6 +40,26 @@ class AwsServer:
     region: str = "us-east-1"
     access_key_id: str = "test"
     secret_access_key: str = "test"
+
+    def client(self, service: str) -> Any:
+        """A plain client, for what goes past the store under test."""
+        return boto3.client(
+            service,
+            endpoint_url=self.endpoint,
+            region_name=self.region,
+            aws_access_key_id=self.access_key_id,
+            aws_secret_access_key=self.secret_access_key,
+        )
+
+    @property
+    def s3a_options(self) -> dict[str, str]:
+        """The keys of S3A that lead here."""
+        return {
+            "fs.s3a.endpoint": self.endpoint,
+            "fs.s3a.endpoint.region": self.region,
+            "fs.s3a.access.key": self.access_key_id,
+            "fs.s3a.secret.key": self.secret_access_key,
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,17 @@ from functools import partial
 
 import pytest
 from azure.core.exceptions import ResourceNotFoundError
-from azure.storage.blob import ContainerClient
+from azure.storage.blob import ContainerClient, generate_container_sas
 
+from fleet import append_from_processes, create_table, file_of, files_in
+from optimist.core import DeltaLog
 from optimist.core.errors import StorageError
 from optimist.core.logstore import PutOutcome
 from optimist.core.testing import LogStoreSuite
 from optimist.logstores.azure import AzureLogStore
 
+PROCESSES = 16
+COMMITS = 25
 URL = "abfss://{container}@devstoreaccount1.dfs.core.windows.net"
 
 
@@ -95,3 +99,60 @@ def test_wrong_key_is_told(azure_server, container):
     # Azure itself says AuthenticationFailed; Azurite says AuthorizationFailure.
     assert caught.value.kind == "OPTIMIST_PERMISSION_DENIED"
     assert "d3Jvbmc=" not in str(caught.value)
+
+
+def signed_options(server, container, permission, expiry):
+    signature = generate_container_sas(
+        server.account,
+        container.container_name,
+        account_key=server.key,
+        permission=permission,
+        expiry=expiry,
+    )
+    given = {"account": server.account, "endpoint": server.endpoint, "sas": signature}
+    return {f"optimist.store.azure.{name}": value for name, value in given.items()}
+
+
+def test_expired_signature_is_told(azure_server, container):
+    options = signed_options(azure_server, container, "rwl", "2020-01-01T00:00:00Z")
+    store = AzureLogStore(options)
+    path = f"az://{container.container_name}/t/0.json"
+    for call in (lambda: store.put_if_absent(path, b"x"), lambda: list(store.list_from(path))):
+        with pytest.raises(StorageError) as caught:
+            call()
+        # Azure itself says AuthenticationFailed; Azurite says AuthorizationFailure.
+        assert caught.value.kind == "OPTIMIST_PERMISSION_DENIED"
+        secret = options["optimist.store.azure.sas"].rpartition("sig=")[2]
+        assert secret not in str(caught.value)
+    assert list(container.list_blobs()) == []
+
+
+def test_signature_without_permission_to_write_is_told(azure_server, container):
+    store = AzureLogStore(signed_options(azure_server, container, "rl", "2099-01-01T00:00:00Z"))
+    container.upload_blob("t/0.json", b"there")
+    path = f"az://{container.container_name}/t/0.json"
+    assert store.read_bytes(path) == b"there"
+    with pytest.raises(StorageError) as caught:
+        store.put_if_absent(path, b"x")
+    assert caught.value.kind == "OPTIMIST_PERMISSION_DENIED"
+
+
+# Through the engine
+
+
+def test_16_processes_commit_25_times_each(options, container):
+    path = URL.format(container=container.container_name) + "/raced"
+    options = {
+        **options,
+        # What is raced is the commit; checksums are files of their own.
+        "spark.databricks.delta.writeChecksumFile.enabled": "false",
+        "spark.optimist.commit.retry.baseSeconds": "0.1",
+    }
+    log = DeltaLog.for_path(path, options)
+    create_table(log)
+    won = append_from_processes(path, options, processes=PROCESSES, commits=COMMITS)
+    assert sorted(version for each in won for version in each) == list(
+        range(1, PROCESSES * COMMITS + 1)
+    )
+    wanted = [file_of(writer, n) for writer in range(PROCESSES) for n in range(COMMITS)]
+    assert files_in(log) == sorted(wanted)

@@ -10,8 +10,9 @@ entries that delta-spark and delta-rs read, complete and create, as we do theirs
 set its TTL attribute to that; nothing here deletes an entry. No global tables written in two
 regions: there the last writer wins, and exclusion is gone.
 
-*Excludes* other Optimist writers, delta-spark with `S3DynamoDBLogStore`, and delta-rs with
-`AWS_S3_LOCKING_PROVIDER=dynamodb`, as far as all of them are set to this table.
+*Excludes* other Optimist writers, delta-spark with `S3DynamoDBLogStore`, and those releases of
+delta-rs that know `AWS_S3_LOCKING_PROVIDER=dynamodb` (its 1.6 for Python ignores it), as far as all
+of them are set to this table.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,6 +20,7 @@ from botocore.exceptions import (
     ConnectTimeoutError,
     CredentialRetrievalError,
     EndpointConnectionError,
+    IncompleteReadError,
     NoCredentialsError,
     PartialCredentialsError,
     ProfileNotFound,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 __all__ = [
+    "CAUSES_BY_CODE",
     "SDK_ERRORS",
     "DynamoDBTable",
     "TableShape",
@@ -57,7 +59,7 @@ _POLL_S = 1.0
 _TIMEOUT_S = 10
 
 _RETRYABLE = ("OPTIMIST_STORE_BUSY", "OPTIMIST_STORE_UNREACHABLE", "OPTIMIST_STORE_NO_ANSWER")
-_CAUSES: dict[str, tuple[str, str]] = {
+CAUSES_BY_CODE: dict[str, tuple[str, str]] = {
     "AccessDeniedException": (
         "OPTIMIST_PERMISSION_DENIED",
         "the credentials may not do this; give them DescribeTable, CreateTable, GetItem, PutItem, "
@@ -137,6 +139,9 @@ class DynamoDBTable:
         self._creates = creates
         self._lock = threading.Lock()
         self._is_ready = False
+        client.meta.events.register(
+            "before-parse.dynamodb", _ensure_whole, unique_id="optimist-whole-answers"
+        )
 
     def send(self, request: Callable[[DynamoDBClient], T]) -> T:
         """Send a request once.
@@ -310,7 +315,7 @@ def dynamodb_error(error: Exception, *, doing: str) -> OptimistError:
     elif is_unanswered(error):
         kind, cause = "OPTIMIST_STORE_NO_ANSWER", "no clear answer came"
     else:
-        kind, cause = _CAUSES.get(code, ("OPTIMIST_STORAGE_FAILED", f"it answered {status}"))
+        kind, cause = CAUSES_BY_CODE.get(code, ("OPTIMIST_STORAGE_FAILED", f"it answered {status}"))
     return StorageError(
         f"DynamoDB: could not {doing}: {cause} ({code}).",
         kind=kind,
@@ -322,7 +327,7 @@ def dynamodb_error(error: Exception, *, doing: str) -> OptimistError:
 def is_unanswered(error: Exception) -> bool:
     """Whether the request may have been carried out although it failed."""
     if isinstance(error, ClientError):
-        return _status_of(error) >= 500 and code_of(error) not in _CAUSES
+        return _status_of(error) >= 500 and code_of(error) not in CAUSES_BY_CODE
     return not isinstance(error, _NOT_SENT + _NO_CREDENTIALS)
 
 
@@ -331,6 +336,17 @@ def code_of(error: Exception) -> str:
     if isinstance(error, ClientError):
         return str(error.response.get("Error", {}).get("Code", "unknown"))
     return type(error).__name__
+
+
+def _ensure_whole(response_dict: Mapping[str, Any], **_: object) -> None:
+    """Refuse an answer that was cut off: the SDK reads half a `GetItem` as "no such item".
+
+    DynamoDB's own checksum would tell, but the SDK looks at it only where it may retry.
+    """
+    expected = response_dict["headers"].get("Content-Length")
+    received = len(response_dict["body"] or b"")
+    if expected is not None and int(expected) != received:
+        raise IncompleteReadError(actual_bytes=received, expected_bytes=int(expected))
 
 
 def _status_of(error: Exception) -> int:

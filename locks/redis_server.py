@@ -27,11 +27,18 @@ from optimist.core.clock import Clock
 from optimist.core.errors import ConfigError, OptimistError, StorageError
 from optimist.locks.lock_options import OwnOptions, invalid_option
 
-__all__ = ["RedisOptions", "RedisServer", "is_unanswered", "key_of", "redis_error"]
+__all__ = [
+    "REFUSED_CODES",
+    "RedisOptions",
+    "RedisServer",
+    "is_unanswered",
+    "key_of",
+    "redis_error",
+]
 
 _TRIES = 4
 _FIRST_PAUSE_S = 0.05
-_REFUSED_CODES = frozenset({"READONLY", "MASTERDOWN", "CLUSTERDOWN", "OOM", "LOADING", "TRYAGAIN"})
+REFUSED_CODES = frozenset({"READONLY", "MASTERDOWN", "CLUSTERDOWN", "OOM", "LOADING", "TRYAGAIN"})
 """First words of answers by which a server says that it did nothing, for now."""
 
 
@@ -169,7 +176,7 @@ def redis_error(error: Exception, *, doing: str) -> StorageError:
         kind, cause = "OPTIMIST_INVALID_CREDENTIALS", "the user or password was refused"
     elif isinstance(error, NoPermissionError):
         kind, cause = "OPTIMIST_PERMISSION_DENIED", "the user may not run scripts on these keys"
-    elif name in _REFUSED_CODES:
+    elif name in REFUSED_CODES:
         kind, cause = "OPTIMIST_STORE_BUSY", "the server takes no writes at the moment"
     elif is_unanswered(error):
         kind, cause = "OPTIMIST_STORE_NO_ANSWER", "the server can't be reached, or gave no answer"

@@ -17,6 +17,7 @@ received is lost, entries too. The conditional PUT of the store is the second fe
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import astuple, dataclass, field
 from typing import Any, TypeVar
@@ -141,6 +142,8 @@ class SQLArbiter(Arbiter):
         self.entry_ttl_s = self._parsed.entry_ttl_s
         self._clock: Clock = clock or SystemClock()
         self._engine = engine if engine is not None else _new_engine(self._parsed)
+        if engine is None:  # connections that are kept open end with the arbiter
+            weakref.finalize(self, self._engine.dispose)
         self._table = _table_of(self._parsed.table)
         self._lock = threading.Lock()
         self._is_ready = False

@@ -43,6 +43,7 @@ class PutMeaning(enum.Enum):
 
     EXISTS = "the file was there already"
     NOTHING_WRITTEN = "certainly nothing was written"
+    CONFLICT = "turned away because of another request; ask again"
     SLOW_DOWN = "not yet; wait, then ask again"
     UNKNOWN = "written or not, it can't be told"
 

@@ -34,6 +34,7 @@ from typing import BinaryIO, TypeVar
 
 from optimist.core.arbiter import Arbiter, CommitEntry
 from optimist.core.clock import Clock, SystemClock
+from optimist.core.data.access import DataAccess
 from optimist.core.errors import (
     ConfigError,
     LogFileNotFoundError,
@@ -230,6 +231,14 @@ class ExternalArbiterLogStore(LogStore):
     def resolve_path(self, path: str) -> str:
         """The store's answer."""
         return self._store.resolve_path(path)
+
+    def data_access(self, path: str) -> DataAccess | None:
+        """See `LogStore.data_access`."""
+        return self._store.data_access(path)
+
+    def abort_uploads(self, directory: str) -> None:
+        """See `LogStore.abort_uploads`."""
+        self._store.abort_uploads(directory)
 
     def describe(self) -> Mapping[str, str]:
         """What the store and the arbiter say of themselves."""

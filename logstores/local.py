@@ -36,7 +36,7 @@ from optimist.logstores.exclusive_rename import is_exclusive, rename_exclusively
 from optimist.logstores.os_errors import storage_error
 from optimist.logstores.store_options import ensure_no_options
 
-__all__ = ["LocalLogStore"]
+__all__ = ["NOTHING_DONE", "LocalLogStore"]
 
 _NO_HARD_LINKS = frozenset(
     {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
@@ -45,7 +45,7 @@ _NO_HARD_LINKS = frozenset(
 
 _NO_EXCLUSIVE_RENAME = frozenset({errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP})
 
-_NOTHING_DONE = frozenset(
+NOTHING_DONE = frozenset(
     {
         errno.ENOENT,
         errno.ENOTDIR,
@@ -226,7 +226,7 @@ class LocalLogStore(LogStore):
                 return PutOutcome.EXISTS
             if error.errno in _NO_HARD_LINKS:
                 return self._publish_by_rename(temporary, target)
-            if error.errno in _NOTHING_DONE:
+            if error.errno in NOTHING_DONE:
                 raise
             return PutOutcome.UNKNOWN
         return PutOutcome.CREATED
@@ -238,7 +238,7 @@ class LocalLogStore(LogStore):
         except FileExistsError:
             return PutOutcome.EXISTS
         except OSError as error:
-            if error.errno in _NOTHING_DONE | _NO_EXCLUSIVE_RENAME:
+            if error.errno in NOTHING_DONE | _NO_EXCLUSIVE_RENAME:
                 raise
             return PutOutcome.UNKNOWN
         return PutOutcome.CREATED

@@ -12,6 +12,10 @@ from optimist.core.options import EngineOptions
 LOCAL = "optimist.logstores.local:LocalLogStore"
 MEMORY = "optimist.logstores.memory:MemoryLogStore"
 FSSPEC = "optimist.logstores.fsspec_store:FsspecLogStore"
+AZURE = "optimist.logstores.azure:AzureLogStore"
+GCS = "optimist.logstores.gcs:GCSLogStore"
+HDFS = "optimist.logstores.hdfs:HDFSLogStore"
+S3 = "optimist.logstores.s3:S3LogStore"
 CLASS_KEYS = ("spark.delta.logStore.class", "delta.logStore.class")
 
 OWN_MODULE = """
@@ -97,7 +101,11 @@ def refusal(path, options):
         ("FILE:///data/t", LOCAL),
         ("memory://t", MEMORY),
         ("Memory:/t", MEMORY),
-        ("s3a://bucket/t", FSSPEC),
+        *((f"{scheme}://bucket/t", S3) for scheme in ("s3", "s3a", "s3n")),
+        ("abfss://c@account.dfs.core.windows.net/t", AZURE),
+        *((f"{scheme}://container/t", AZURE) for scheme in ("az", "abfs", "wasb", "wasbs")),
+        ("gs://bucket/t", GCS),
+        *((f"{scheme}://host/t", HDFS) for scheme in ("hdfs", "viewfs")),
         ("nosuch://bucket/t", FSSPEC),
         ("simplecache::s3://bucket/t", FSSPEC),
     ],
@@ -109,11 +117,11 @@ def test_without_a_key_the_scheme_decides(path, class_path):
 
 
 def test_scheme_without_a_driver_says_what_is_missing_on_use():
-    store = find_store("s3a://bucket/t", {})
+    store = find_store("box://bucket/t", {})
     with pytest.raises(ConfigError) as caught:
-        store.read_bytes("s3a://bucket/t/0")
+        store.read_bytes("box://bucket/t/0")
     assert caught.value.kind == "OPTIMIST_MISSING_PACKAGE"
-    assert "s3fs" in str(caught.value)
+    assert "boxfs" in str(caught.value)
 
 
 # The keys
@@ -130,7 +138,7 @@ def test_scheme_key_serves_its_scheme_only(prefix):
     options = {f"{prefix}delta.logStore.s3a.impl": "memory"}
     assert choose_store("s3a://bucket/t", options).class_path == MEMORY
     assert choose_store("S3A://bucket/t", options).class_path == MEMORY
-    assert choose_store("s3://bucket/t", options).class_path == FSSPEC
+    assert choose_store("s3://bucket/t", options).class_path == S3
     assert choose_store("/data/t", options).class_path == LOCAL
 
 
@@ -197,7 +205,7 @@ def test_value_in_every_form_names_its_class(value, class_path):
     assert choice.reason == f"conf key spark.delta.logStore.class={value.strip()}"
 
 
-@pytest.mark.parametrize("name", ["S3DynamoDBLogStore", "NoSuchLogStore"])
+@pytest.mark.parametrize("name", ["DelegatingLogStore", "NoSuchLogStore"])
 def test_java_class_without_counterpart_is_refused_by_name(name):
     error = refusal("/t", {"spark.delta.logStore.class": f"io.delta.storage.{name}"})
     assert error.kind == "OPTIMIST_UNSUPPORTED_LOGSTORE"

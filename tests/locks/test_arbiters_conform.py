@@ -1,4 +1,4 @@
-"""Every arbiter, by the suite that is for everybody."""
+"""Every arbiter, by the suite that is for everybody; with servers that live in this process."""
 
 import os
 
@@ -8,12 +8,7 @@ import pytest
 from optimist.core.testing import ArbiterSuite
 from optimist.locks import DynamoDBArbiter, RedisArbiter, SQLArbiter
 
-REDIS_URL = "OPTIMIST_TEST_REDIS_URL"
 SQLITE_PATH = "OPTIMIST_TEST_SQLITE_PATH"
-
-
-def redis_arbiter():
-    return RedisArbiter({"optimist.store.redis.url": os.environ[REDIS_URL]})
 
 
 def sqlite_arbiter():
@@ -31,7 +26,7 @@ class TestDynamoDBArbiter(ArbiterSuite):
         return DynamoDBArbiter(client=self.client)
 
 
-class TestRedisArbiterInThisProcess(ArbiterSuite):
+class TestRedisArbiter(ArbiterSuite):
     supports_processes = False
 
     @pytest.fixture(autouse=True)
@@ -41,14 +36,6 @@ class TestRedisArbiterInThisProcess(ArbiterSuite):
     def new_arbiter(self):
         client = fakeredis.FakeRedis(server=self.server, decode_responses=True)
         return RedisArbiter({"optimist.store.redis.url": "redis://unused"}, client=client)
-
-
-class TestRedisArbiter(ArbiterSuite):
-    arbiter_factory = redis_arbiter
-
-    @pytest.fixture(autouse=True)
-    def server(self, redis_url, monkeypatch):
-        monkeypatch.setenv(REDIS_URL, redis_url)
 
 
 class TestSQLArbiterOnSQLite(ArbiterSuite):

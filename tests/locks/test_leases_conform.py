@@ -1,22 +1,15 @@
-"""Every lease, by the suite that is for everybody."""
+"""Every lease, by the suite that is for everybody; with servers that live in this process."""
 
 import os
-from contextlib import closing
 
 import fakeredis
 import pytest
-import redis
 
 from optimist.core.testing import LeaseSuite, ManualClock
 from optimist.locks import DynamoDBLease, FileLease, InProcessLease, RedisLease
 
-REDIS_URL = "OPTIMIST_TEST_REDIS_URL"
 DIRECTORY = "OPTIMIST_TEST_LEASE_DIRECTORY"
 MUCH_LATER_S = 400.0
-
-
-def redis_lease():
-    return RedisLease({"optimist.store.redis.url": os.environ[REDIS_URL]})
 
 
 def file_lease(clock=None):
@@ -81,7 +74,7 @@ def expire(client, grant):
     client.pexpire(held[0], 0)
 
 
-class TestRedisLeaseInThisProcess(LeaseSuite):
+class TestRedisLease(LeaseSuite):
     supports_processes = False
 
     @pytest.fixture(autouse=True)
@@ -96,16 +89,3 @@ class TestRedisLeaseInThisProcess(LeaseSuite):
 
     def let_lapse(self, grant):
         expire(self.client(), grant)
-
-
-class TestRedisLease(LeaseSuite):
-    lease_factory = redis_lease
-
-    @pytest.fixture(autouse=True)
-    def server(self, redis_url, monkeypatch):
-        monkeypatch.setenv(REDIS_URL, redis_url)
-        self.url = redis_url
-
-    def let_lapse(self, grant):
-        with closing(redis.Redis.from_url(self.url, decode_responses=True)) as client:
-            expire(client, grant)

@@ -12,9 +12,12 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_ba
 from werkzeug.serving import WSGIRequestHandler, make_server
 
 from optimist.core import DeltaLog
+from optimist.core.actions import AddFile, Metadata
 from optimist.core.errors import ConfigError, LogFileNotFoundError, StorageError
 from optimist.core.logstore import PutOutcome
+from optimist.core.logstore_registry import find_store
 from optimist.core.testing import LogStoreSuite, ManualClock
+from optimist.core.transaction.operations import Operation
 from optimist.logstores.s3 import S3LogStore
 from optimist.logstores.s3_client import S3Credentials
 from optimist.logstores.s3_dynamodb import S3DynamoDBLogStore
@@ -30,15 +33,23 @@ class OneAtATime:
         self.lock = threading.Lock()
         self.requests = []
         self.ignores_condition = False
+        self.refusals = []
 
     def __call__(self, environ, start_response):
         with self.lock:
             self.requests.append(
                 (environ["REQUEST_METHOD"], environ["PATH_INFO"], environ["QUERY_STRING"])
             )
+            if self.refusals and environ["REQUEST_METHOD"] == "PUT":
+                return self._refuse(*self.refusals.pop(0), start_response)
             if self.ignores_condition:
                 environ.pop("HTTP_IF_NONE_MATCH", None)
             return list(self.app(environ, start_response))
+
+    def _refuse(self, status, code, start_response):
+        body = f"<Error><Code>{code}</Code><Message>hunter2</Message></Error>".encode()
+        start_response(f"{status} Refused", [("Content-Length", str(len(body)))])
+        return [body]
 
     @contextmanager
     def counting(self):
@@ -101,6 +112,14 @@ def table(s3):
 @pytest.fixture
 def log(table):
     return f"{table}/_delta_log"
+
+
+@pytest.fixture
+def unprobed_log(s3):
+    """A log in a bucket of its own: no store of this process has written there."""
+    bucket = f"bucket-{uuid.uuid4()}"
+    s3.create_bucket(Bucket=bucket)
+    return f"s3://{bucket}/table/_delta_log"
 
 
 def commit(log, version):
@@ -260,68 +279,88 @@ def test_commit_is_one_put_once_the_place_is_known(server, s3, log):
     assert [method for method, _, _ in made] == ["PUT"]
 
 
-def test_append_of_a_warm_handle_is_one_put_of_a_commit_and_at_most_one_listing(server, s3, table):
-    import pyarrow as pa
+BY_S3 = {"spark.delta.logStore.s3.impl": "optimist.logstores.s3:S3LogStore"}
+SCHEMA = '{"type":"struct","fields":[{"name":"a","type":"long","nullable":true,"metadata":{}}]}'
 
-    delta = DeltaLog.for_path(
-        table, options={"spark.delta.logStore.s3.impl": "optimist.logstores.s3:S3LogStore"}
-    )
-    if not hasattr(delta, "append"):
-        pytest.skip("rows without Spark are not there yet")
-    delta.append(pa.table({"a": [1]}))
-    delta.append(pa.table({"a": [2]}))
+
+def create(delta):
+    txn = delta.start_transaction()
+    txn.update_metadata(Metadata(id="t", schema_string=SCHEMA, partition_columns=()))
+    txn.commit([], Operation("CREATE TABLE"))
+
+
+def append(delta, name):
+    add = AddFile(name, {}, size=1, modification_time=1, data_change=True)
+    return delta.start_transaction().commit([add], Operation.write("Append"))
+
+
+def test_append_of_a_warm_handle_is_one_put_of_a_commit_and_at_most_one_listing(server, table):
+    delta = DeltaLog.for_path(table, options=BY_S3)
+    create(delta)
+    append(delta, "first")
     with server.counting() as made:
-        delta.append(pa.table({"a": [3]}))
-    of_log = [each for each in made if "_delta_log" in each[1] + each[2]]
-    assert sum(each[0] == "PUT" and each[1].endswith(".json") for each in of_log) == 1
-    assert sum("list-type" in each[2] for each in of_log) <= 1
+        append(delta, "second")
+    assert sum(method == "PUT" and path.endswith(".json") for method, path, _ in made) == 1
+    assert sum("list-type" in query for _, _, query in made) <= 1
 
 
 # Safety by refusal
 
 
-def test_first_write_probes_and_leaves_nothing(server, s3, log):
+def test_first_write_probes_and_leaves_nothing(server, s3, unprobed_log):
+    bucket = unprobed_log.split("/")[2]
     store = S3LogStore(clock=ManualClock(now_ms=1_700_000_000_123))
-    assert "not yet" in store.describe()["probed"]
+    assert "nothing yet" in store.describe()["probed"]
     with server.counting() as made:
-        store.put_if_absent(commit(log, 0), b"x")
+        store.put_if_absent(commit(unprobed_log, 0), b"x")
     assert [method for method, _, _ in made] == ["GET", "PUT", "PUT", "DELETE", "PUT"]
-    prefix = log.partition("tables/")[2]
-    keys = [item["Key"] for item in s3.list_objects_v2(Bucket="tables", Prefix=prefix)["Contents"]]
-    assert keys == [f"{prefix}/{0:020d}.json"]
-    assert f"{log}: safe" in store.describe()["probed"]
-    assert "1700000000123" in store.describe()["probed"]
+    keys = [item["Key"] for item in s3.list_objects_v2(Bucket=bucket)["Contents"]]
+    assert keys == [f"table/_delta_log/{0:020d}.json"]
+    probed = store.describe()["probed"]
+    assert probed == (
+        f"{bucket} refuses a second creation of one name (probed at 2023-11-14T22:13:20.123Z)"
+    )
 
 
-def test_store_that_ignores_the_condition_is_refused(server, s3, log, monkeypatch):
+def test_verdict_holds_for_the_bucket_and_every_store_of_the_process(server, unprobed_log):
+    S3LogStore().put_if_absent(commit(unprobed_log, 0), b"x")
+    other_table = unprobed_log.replace("/table/", "/other/")
+    with server.counting() as made:
+        S3LogStore().put_if_absent(commit(other_table, 0), b"x")
+    # It looks for staged commits of the table, and probes no more.
+    assert [method for method, _, _ in made] == ["GET", "PUT"]
+
+
+def test_store_that_ignores_the_condition_is_refused(server, unprobed_log, monkeypatch):
     monkeypatch.setattr(server, "ignores_condition", True)
     store = S3LogStore()
     for _ in range(2):
         with pytest.raises(ConfigError) as caught:
-            store.put_if_absent(commit(log, 0), b"x")
+            store.put_if_absent(commit(unprobed_log, 0), b"x")
     assert caught.value.kind == "OPTIMIST_NO_ATOMIC_CREATE"
-    for way_out in ("s3-dynamodb", "s3-redis", "allowUnsafeWrites"):
+    for way_out in ("s3-dynamodb", "s3-redis", "s3-arbiter", "allowUnsafeWrites"):
         assert way_out in str(caught.value)
     with pytest.raises(LogFileNotFoundError):
-        store.read_bytes(commit(log, 0))
-    assert "UNSAFE" in store.describe()["probed"]
+        store.read_bytes(commit(unprobed_log, 0))
+    assert "accepts a second creation" in store.describe()["probed"]
 
 
-def test_override_writes_and_says_so_on_every_commit(server, s3, log, monkeypatch, caplog):
+def test_override_writes_and_says_so_on_every_commit(server, unprobed_log, monkeypatch, caplog):
     monkeypatch.setattr(server, "ignores_condition", True)
+    log = unprobed_log
     store = S3LogStore({"spark.optimist.store.s3.allowUnsafeWrites": "true"})
     assert store.put_if_absent(commit(log, 0), b"x") is PutOutcome.CREATED
     assert store.put_if_absent(commit(log, 0), b"y") is PutOutcome.EXISTS
     assert store.read_bytes(commit(log, 0)) == b"x"
-    assert sum("without exclusion" in each.message for each in caplog.records) == 2
+    assert sum("without exclusion" in each.getMessage() for each in caplog.records) == 2
 
 
-def test_threads_that_come_together_probe_once(server, s3, log):
+def test_threads_that_come_together_probe_once(server, unprobed_log):
     store = S3LogStore()
     with server.counting() as made:
         threads = [
-            threading.Thread(target=store.put_if_absent, args=(commit(log, version), b"x"))
-            for version in range(8)
+            threading.Thread(target=store.put_if_absent, args=(commit(unprobed_log, n), b"x"))
+            for n in range(8)
         ]
         for thread in threads:
             thread.start()
@@ -448,6 +487,63 @@ def test_missing_bucket_is_told_from_a_missing_file(s3):
     with pytest.raises(StorageError) as caught:
         S3LogStore().put_if_absent("s3://not-there/f", b"x")
     assert caught.value.kind == "OPTIMIST_BUCKET_NOT_FOUND"
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "kind"),
+    [
+        (403, "InvalidAccessKeyId", "OPTIMIST_INVALID_CREDENTIALS"),
+        (403, "SignatureDoesNotMatch", "OPTIMIST_INVALID_CREDENTIALS"),
+        (400, "ExpiredToken", "OPTIMIST_CREDENTIALS_EXPIRED"),
+        (403, "AccessDenied", "OPTIMIST_PERMISSION_DENIED"),
+        (400, "AuthorizationHeaderMalformed", "OPTIMIST_INVALID_CREDENTIALS"),
+        (403, "RequestTimeTooSkewed", "OPTIMIST_CLOCK_SKEWED"),
+    ],
+)
+def test_refused_commit_says_why_and_wrote_nothing(server, s3, log, status, code, kind):
+    store = S3LogStore(clock=ManualClock())
+    store.put_if_absent(commit(log, 0), b"x")  # the place is known, the refusal comes in mid-work
+    server.refusals = [(status, code)]
+    with pytest.raises(StorageError) as caught:
+        store.put_if_absent(commit(log, 1), b"x")
+    assert caught.value.kind == kind
+    assert caught.value.fields["code"] == code
+    assert "hunter2" not in str(caught.value)  # the server's own text may quote a request
+    with pytest.raises(LogFileNotFoundError):
+        store.read_bytes(commit(log, 1))
+
+
+def test_server_that_does_not_know_the_condition_is_refused(server, unprobed_log):
+    server.refusals = [(501, "NotImplemented")]
+    store = S3LogStore()
+    with pytest.raises(ConfigError) as caught:
+        store.put_if_absent(commit(unprobed_log, 0), b"x")
+    assert caught.value.kind == "OPTIMIST_NO_ATOMIC_CREATE"
+    assert "does not know conditional writes" in str(caught.value)
+
+
+def test_token_that_expires_in_mid_commit_leaves_the_table_as_it_was(server, table):
+    delta = DeltaLog.for_path(table, options=BY_S3)
+    create(delta)
+    server.refusals = [(400, "ExpiredToken")]
+    with pytest.raises(StorageError) as caught:
+        append(delta, "first")
+    assert caught.value.kind == "OPTIMIST_CREDENTIALS_EXPIRED"
+    assert delta.update().version == 0
+    assert append(delta, "second").version == 1
+
+
+def test_description_tells_why_the_store_was_chosen():
+    by_key = {"spark.delta.logStore.s3n.impl": "s3", "optimist.store.s3.region": "eu-central-1"}
+    by_default = {"optimist.store.s3.region": "eu-central-2"}
+    said = find_store("s3n://tables/t", by_key).describe()["chosen because"]
+    assert said == "conf key spark.delta.logStore.s3n.impl=s3"
+    said = find_store("s3a://tables/t", by_default).describe()["chosen because"]
+    assert said == "the default for scheme s3a"
+    find_store("s3://tables/t", by_default)
+    said = find_store("s3a://tables/t", by_default).describe()["chosen because"]
+    assert said == "the default for scheme s3a; the default for scheme s3"
+    assert S3LogStore().describe()["chosen because"] == "it was built by hand"
 
 
 def test_endpoint_that_is_down_is_unreachable_within_bounds(s3):

@@ -1,0 +1,246 @@
+"""Writes docs/outcomes.md from the tables by which the stores judge errors.
+
+Run `python docs/outcomes.py` from the root after a change of such a table, with all stores
+installed (`pip install -e .[stores]`).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from botocore.exceptions import ClientError, EndpointConnectionError
+from redis.exceptions import AuthenticationError, NoPermissionError, RedisError, ResponseError
+
+from optimist.core.logstore import PutOutcome
+from optimist.locks import dynamodb_table, redis_server
+from optimist.logstores.answers import (
+    NO_ANSWER,
+    NO_TOKEN,
+    NOT_SENT,
+    NOT_TRUSTED,
+    AnswerRow,
+    PutMeaning,
+)
+from optimist.logstores.azure_errors import AZURE_ANSWERS
+from optimist.logstores.gcs_errors import GCS_ANSWERS
+from optimist.logstores.hdfs_client import HdfsClientError
+from optimist.logstores.hdfs_errors import HDFS_ANSWERS, outcome_of_rename
+from optimist.logstores.local import NOTHING_DONE
+from optimist.logstores.os_errors import storage_error
+from optimist.logstores.s3_errors import OTHER_REFUSALS, S3_ERRORS
+
+PAGE = Path(__file__).with_suffix(".md")
+
+_INTRODUCTION = """\
+# What each answer means
+
+<!-- Made by `python docs/outcomes.py` from the tables in the code. Do not edit. -->
+
+Every answer that is no success is looked up in one table of its store, by code, never by text. It
+says two things: what became of a file that was to be **created** only if absent (a commit), and
+which **error** any other request raises. Creating ends in one of these:
+
+| outcome | meaning | what the engine does |
+|---|---|---|
+| `CREATED` | the answer was a success: the file is there with our bytes | the commit has landed |
+| `EXISTS` | another file was there first; nothing of ours was written | reads the winner, \
+checks for conflicts, tries the next version |
+| `UNKNOWN` | written or not, the answer does not tell | reads the file back: our `txnId`, or \
+another's, or put again; what can't be settled is `CommitOutcomeUnknownError` |
+| error | certainly nothing was written | raises the error; where it may be tried again, tries \
+again first |
+
+*Asked again* means that the store repeats the request after a pause, a bounded number of times; the
+last answer counts then. After an answer that may hide a write of our own (a busy server), a later
+`EXISTS` counts as `UNKNOWN`.
+
+What the kinds mean and what to do: [errors.md](errors.md).
+"""
+
+_MEANINGS = {
+    PutMeaning.EXISTS: "`EXISTS`",
+    PutMeaning.NOTHING_WRITTEN: "error",
+    PutMeaning.CONFLICT: "asked again, then error",
+    PutMeaning.SLOW_DOWN: "asked again, then `UNKNOWN`",
+    PutMeaning.UNKNOWN: "`UNKNOWN`",
+}
+_TRANSPORT = {
+    NOT_SENT: "no connection",
+    NOT_TRUSTED: "certificate refused",
+    NO_ANSWER: "no answer",
+    NO_TOKEN: "no token from the credentials",
+}
+_HEADER = ("answer", "creating", "error", "tried again", "cause")
+
+Row = tuple[str, str, str, bool, str]
+
+
+def page() -> str:
+    """The text of the page."""
+    parts = [
+        _INTRODUCTION,
+        _section("S3: `S3LogStore` and the stores with an arbiter", _s3_rows()),
+        _section("Azure: `AzureLogStore`", _answer_rows(AZURE_ANSWERS, "the container")),
+        _section("Google Cloud Storage: `GCSLogStore`", _answer_rows(GCS_ANSWERS, "the bucket")),
+        _section(
+            "HDFS: `HDFSLogStore`",
+            _hdfs_rows(),
+            "By the class of Java's exception. The second column holds from the rename on, which "
+            "creates\nthe file; before it every row is an error.",
+        ),
+        _section(
+            "Local files: `LocalLogStore`, and `FsspecLogStore` on local paths",
+            _local_rows(),
+            "By `errno`. The second column holds from the link on, which creates the file; before "
+            "it every\nrow is an error. A directory that can't be synced after the link is "
+            "`UNKNOWN`.",
+        ),
+        _section(
+            "Arbiter in DynamoDB",
+            _dynamodb_rows(),
+            "Here what is created is the entry of a version. From the moment that it is there, an "
+            "error of the\nstore is `UNKNOWN`: whoever comes next finishes the commit.",
+        ),
+        _section("Arbiter in Redis", _redis_rows(), "By the first word of the answer."),
+    ]
+    return "\n".join(parts)
+
+
+def _section(title: str, rows: Iterable[Row], note: str = "") -> str:
+    lines = [f"## {title}", ""]
+    if note:
+        lines += [note, ""]
+    lines += [f"| {' | '.join(_HEADER)} |", "|" + "---|" * len(_HEADER)]
+    for answer, creating, kind, is_retryable, cause in rows:
+        again = "yes" if is_retryable else "no"
+        lines.append(f"| {answer} | {creating} | `{kind}` | {again} | {cause} |")
+    return "\n".join((*lines, ""))
+
+
+def _s3_rows() -> Iterable[Row]:
+    for rule in (*S3_ERRORS, OTHER_REFUSALS):
+        codes = _codes(rule.codes)
+        if rule is S3_ERRORS[-1]:
+            codes += ", and every other 5xx or exception"
+        if rule is OTHER_REFUSALS:
+            codes = "every other 3xx or 4xx"
+        yield codes, _MEANINGS[rule.on_create], rule.kind, rule.retryable, rule.cause
+
+
+def _answer_rows(table: tuple[AnswerRow, ...], place: str) -> Iterable[Row]:
+    for row in table:
+        cause = row.cause.format(place=place)
+        yield _answer(row, table), _MEANINGS[row.put], row.kind, row.retryable, cause
+
+
+def _answer(row: AnswerRow, table: tuple[AnswerRow, ...]) -> str:
+    if row.code in _TRANSPORT:
+        return _TRANSPORT[row.code]
+    if row is table[-1]:
+        return "no answer, or anything else"
+    if len(row.statuses) > 1:
+        first, last = row.statuses[0] // 100, row.statuses[-1] // 100
+        return f"any other {', '.join(f'{each}xx' for each in range(first, last + 1))}"
+    status = row.statuses[0]
+    if row.code:
+        return f"{status} {_codes([row.code])}"
+    is_rest = any(each.code and status in each.statuses for each in table)
+    return f"any other {status}" if is_rest else str(status)
+
+
+def _hdfs_rows() -> Iterable[Row]:
+    for row in HDFS_ANSWERS:
+        names = row.java_classes or ("",)
+        found = {name: outcome_of_rename(HdfsClientError(name, "")) for name in names}
+        for outcome in PutOutcome:
+            held = [name for name in names if found[name] is outcome]
+            if held:
+                short = dict.fromkeys(name.rpartition(".")[2] for name in held)
+                shown = _codes(short) if row.java_classes else "every other"
+                yield shown, f"`{outcome.name}`", row.kind, row.retryable, row.cause
+
+
+def _local_rows() -> Iterable[Row]:
+    yield (
+        _codes(["EEXIST"]),
+        "`EXISTS`",
+        "DELTA_FILE_ALREADY_EXISTS",
+        False,
+        "a file is there; one that turns out to be the file just linked is `CREATED`",
+    )
+    groups: dict[tuple[str, str, bool, str], list[str]] = {}
+    for number in sorted(errno.errorcode):
+        error = storage_error(OSError(number, os.strerror(number)), doing="write", path="it")
+        if number == errno.EEXIST or (error.kind == _OTHER and not error.retryable):
+            continue
+        meaning = "error" if number in NOTHING_DONE else "`UNKNOWN`"
+        cause = str(error).partition(": ")[2].rstrip(".") if error.kind != _OTHER else "busy"
+        cause = cause or "it does not exist"
+        key = (meaning, error.kind, error.retryable, cause)
+        groups.setdefault(key, []).append(errno.errorcode[number])
+    for (meaning, kind, is_retryable, cause), names in groups.items():
+        yield _codes(names), meaning, kind, is_retryable, cause
+    yield "every other", "`UNKNOWN`", _OTHER, False, "what the system says"
+
+
+_OTHER = "OPTIMIST_STORAGE_FAILED"
+
+
+def _dynamodb_rows() -> Iterable[Row]:
+    yield (
+        _codes(["ConditionalCheckFailedException"]),
+        "`EXISTS`",
+        _OTHER,
+        False,
+        "the entry is there; one with our own staged file is `CREATED`",
+    )
+    groups: dict[tuple[str, str], list[str]] = {}
+    for code, cause in dynamodb_table.CAUSES_BY_CODE.items():
+        groups.setdefault(cause, []).append(code)
+    samples: list[tuple[str, Exception]] = [
+        (_codes(codes), _dynamodb_answer(codes[0], 400)) for codes in groups.values()
+    ]
+    samples.append(("every other 4xx", _dynamodb_answer("", 400)))
+    samples.append(("no connection", EndpointConnectionError(endpoint_url="")))
+    samples.append(("every other 5xx, or no answer", _dynamodb_answer("", 500)))
+    for shown, sample in samples:
+        meaning = "`UNKNOWN`" if dynamodb_table.is_unanswered(sample) else "error"
+        yield shown, meaning, *_judged(dynamodb_table.dynamodb_error(sample, doing=_DOING))
+
+
+def _dynamodb_answer(code: str, status: int) -> ClientError:
+    answer: Any = {"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}}
+    return ClientError(answer, "PutItem")
+
+
+def _redis_rows() -> Iterable[Row]:
+    samples: tuple[tuple[str, Exception], ...] = (
+        ("`WRONGPASS`, `NOAUTH`", AuthenticationError()),
+        ("`NOPERM`", NoPermissionError()),
+        (_codes(sorted(redis_server.REFUSED_CODES)), ResponseError("OOM")),
+        ("every other error answer", ResponseError("ERR")),
+        ("no connection, or no answer", RedisError()),
+    )
+    for shown, sample in samples:
+        meaning = "`UNKNOWN`" if redis_server.is_unanswered(sample) else "error"
+        yield shown, meaning, *_judged(redis_server.redis_error(sample, doing=_DOING))
+
+
+_DOING = "create the entry"
+
+
+def _judged(error: Any) -> tuple[str, bool, str]:
+    cause = str(error).partition(f"{_DOING}: ")[2].rpartition(" (")[0]
+    return error.kind, error.retryable, cause.replace("it answered 400", "the server refused")
+
+
+def _codes(codes: Iterable[str]) -> str:
+    return ", ".join(f"`{code}`" for code in codes)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

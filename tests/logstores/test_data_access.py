@@ -1,0 +1,213 @@
+"""Credentials are set once: what the stores of the clouds hand on to Arrow's file systems."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pytest
+from botocore.credentials import Credentials
+from pyarrow import fs
+
+from optimist.core.data.filesystem import filesystem_for
+from optimist.core.errors import ConfigError
+from optimist.core.testing import FaultyLogStore
+from optimist.logstores import gcs_data
+from optimist.logstores.azure import AzureLogStore
+from optimist.logstores.fsspec_store import FsspecLogStore
+from optimist.logstores.gcs import GCSLogStore
+from optimist.logstores.local import LocalLogStore
+from optimist.logstores.s3 import S3LogStore
+from optimist.logstores.s3_client import S3Credentials
+from optimist.logstores.s3_data import s3_data_access
+from optimist.logstores.s3_options import S3Options
+
+S3_KEYS = {"fs.s3a.access.key": "id", "fs.s3a.secret.key": "hush", "fs.s3a.session.token": "tok"}
+
+
+def settings(store, path):
+    access = store.data_access(path)
+    assert "hush" not in repr(access)
+    return dict(access.settings)
+
+
+def test_s3_hands_on_keys_region_and_endpoint():
+    options = {
+        **S3_KEYS,
+        "fs.s3a.endpoint": "http://127.0.0.1:9000",
+        "fs.s3a.endpoint.region": "eu-west-1",
+    }
+    found = settings(S3LogStore(options), "s3a://bucket/t")
+    assert found["access_key"] == "id"
+    assert (found["secret_key"], found["session_token"]) == ("hush", "tok")
+    assert (found["region"], found["endpoint_override"]) == ("eu-west-1", "http://127.0.0.1:9000")
+    path = "s3a://bucket/t/x"
+    filesystem, inner = filesystem_for(path, S3LogStore(options).data_access(path))
+    assert isinstance(filesystem, fs.S3FileSystem)
+    assert inner == "bucket/t/x"
+
+
+def test_s3_options_of_one_bucket_hold_for_its_data():
+    options = {**S3_KEYS, "fs.s3a.bucket.special.endpoint.region": "ap-south-1"}
+    store = S3LogStore({**options, "fs.s3a.endpoint.region": "eu-west-1"})
+    assert settings(store, "s3://special/t")["region"] == "ap-south-1"
+    assert settings(store, "s3://other/t")["region"] == "eu-west-1"
+
+
+def test_s3_anonymous_sends_no_keys():
+    found = settings(S3LogStore({"optimist.store.s3.anonymous": "true"}), "s3://public/t")
+    assert found["anonymous"] is True
+    assert "access_key" not in found
+
+
+def test_s3_credentials_of_a_callable_are_fetched_for_the_data():
+    store = S3LogStore(
+        {"optimist.store.s3.region": "us-east-1"},
+        credentials=lambda: S3Credentials("id-2", "hush", "tok-2"),
+    )
+    found = settings(store, "s3://bucket/t")
+    assert (found["access_key"], found["session_token"]) == ("id-2", "tok-2")
+
+
+@pytest.mark.parametrize("method", ["iam-role", "container-role", "assume-role-with-web-identity"])
+def test_s3_roles_of_the_machine_are_left_to_each_machine(method):
+    class Session:
+        def get_credentials(self):
+            return Credentials("id", "hush", "tok", method=method)
+
+    found = dict(s3_data_access(S3Options(region="us-east-1"), Session(), None).settings)
+    assert "secret_key" not in found
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"fs.s3a.requester.pays.enabled": "true"},
+        {"fs.s3a.encryption.algorithm": "SSE-C", "fs.s3a.encryption.key": "a2V5"},
+    ],
+)
+def test_s3_settings_that_reading_needs_and_arrow_lacks_are_refused(options):
+    with pytest.raises(ConfigError) as caught:
+        S3LogStore({**S3_KEYS, **options}).data_access("s3://bucket/t")
+    assert caught.value.kind == "OPTIMIST_UNSUPPORTED_OPTION"
+
+
+def test_s3_encryption_that_arrow_can_not_ask_for_refuses_writes_only():
+    options = {**S3_KEYS, "optimist.store.s3.region": "us-east-1"}
+    kms = S3LogStore({**options, "fs.s3a.encryption.algorithm": "SSE-KMS"})
+    with pytest.raises(ConfigError):
+        kms.data_access("s3://bucket/t").ensure_writable()
+    amazons_own = S3LogStore({**options, "fs.s3a.encryption.algorithm": "SSE-S3"})
+    amazons_own.data_access("s3://bucket/t").ensure_writable()
+
+
+AZURE = "abfss://c@acct.dfs.core.windows.net/t"
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (
+            {"fs.azure.account.key.acct.dfs.core.windows.net": "aHVzaA=="},
+            {
+                "account_key": "aHVzaA==",
+                "blob_storage_authority": ".blob.core.windows.net",
+                "dfs_storage_authority": ".dfs.core.windows.net",
+            },
+        ),
+        ({"optimist.store.azure.sas": "?sv=1&sig=hush"}, {"sas_token": "?sv=1&sig=hush"}),
+        (
+            {
+                "optimist.store.azure.accountKey": "aHVzaA==",
+                "optimist.store.azure.account": "acct",
+                "optimist.store.azure.endpoint": "http://127.0.0.1:10000/acct",
+            },
+            {"blob_storage_authority": "127.0.0.1:10000", "blob_storage_scheme": "http"},
+        ),
+        (
+            {
+                "optimist.store.azure.accountKey": "aHVzaA==",
+                "optimist.store.azure.account": "acct",
+                "optimist.store.azure.endpoint": "https://acct.blob.private.example",
+            },
+            {
+                "blob_storage_authority": ".blob.private.example",
+                "dfs_storage_authority": ".dfs.private.example",
+            },
+        ),
+        (
+            {
+                "optimist.store.azure.tenantId": "t",
+                "optimist.store.azure.clientId": "c",
+                "optimist.store.azure.clientSecret": "hush",
+            },
+            {"tenant_id": "t", "client_id": "c", "client_secret": "hush"},
+        ),
+        ({"optimist.store.azure.auth": "managed-identity"}, {"account_name": "acct"}),
+    ],
+)
+def test_azure_hands_on_credentials_and_hosts(options, expected):
+    found = settings(AzureLogStore(options), AZURE)
+    assert {key: found[key] for key in expected} == expected
+    assert isinstance(
+        filesystem_for(AZURE, AzureLogStore(options).data_access(AZURE))[0], fs.AzureFileSystem
+    )
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"optimist.store.azure.auth": "anonymous"},
+        {
+            "optimist.store.azure.accountKey": "aHVzaA==",
+            "optimist.store.azure.account": "acct",
+            "optimist.store.azure.endpoint": "http://proxy.example/azure/acct",
+        },
+    ],
+)
+def test_azure_settings_that_arrow_lacks_are_refused(options):
+    with pytest.raises(ConfigError) as caught:
+        AzureLogStore(options).data_access(AZURE)
+    assert caught.value.kind == "OPTIMIST_UNSUPPORTED_OPTION"
+
+
+def test_gcs_hands_on_the_emulator_and_leaves_default_credentials_to_each_machine():
+    emulated = settings(GCSLogStore({"optimist.store.gcs.emulatorHost": "127.0.0.1:1"}), "gs://b/t")
+    assert (emulated["endpoint_override"], emulated["scheme"]) == ("127.0.0.1:1", "http")
+    assert emulated["anonymous"] is True
+    found = settings(GCSLogStore({"fs.gs.project.id": "p"}), "gs://b/t")
+    assert found["project_id"] == "p"
+    assert not {"access_token", "anonymous"} & found.keys()
+
+
+def test_gcs_turns_a_key_into_a_token(monkeypatch):
+    class Minted:
+        token = "hush"
+        expiry = dt.datetime(2030, 1, 1)
+
+        def refresh(self, request):
+            assert request is not None
+
+    monkeypatch.setattr(gcs_data, "gcs_credentials", lambda options: Minted())
+    store = GCSLogStore({"optimist.store.gcs.keyJson": '{"type": "service_account"}'})
+    found = settings(store, "gs://b/t")
+    assert found["access_token"] == "hush"
+    assert found["credential_token_expiration"] == dt.datetime(2030, 1, 1, tzinfo=dt.timezone.utc)
+    assert isinstance(
+        filesystem_for("gs://b/t", store.data_access("gs://b/t"))[0], fs.GcsFileSystem
+    )
+
+
+def test_gcs_requests_that_another_project_pays_for_are_refused():
+    with pytest.raises(ConfigError):
+        GCSLogStore({"optimist.store.gcs.userProject": "p"}).data_access("gs://b/t")
+
+
+def test_drivers_get_the_options_of_the_log():
+    store = FsspecLogStore({"optimist.store.fsspec.some_option": "hush"})
+    assert settings(store, "memory://t") == {"some_option": "hush"}
+
+
+def test_a_store_that_wraps_another_hands_on_its_access():
+    store = S3LogStore({**S3_KEYS, "optimist.store.s3.region": "us-east-1"})
+    assert FaultyLogStore(store).data_access("s3://b/t") == store.data_access("s3://b/t")
+    assert FaultyLogStore(LocalLogStore()).data_access("/t") is None
