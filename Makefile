@@ -2,16 +2,20 @@
 
 PYTHON ?= python3
 ROOMS := core locks logstores spark
-SCRIPTS := bootstrap.py $(wildcard benchmarks/*.py examples/*.py)
+SCRIPTS := bootstrap.py $(wildcard benchmarks/*.py examples/*.py localstack/*.py)
+SCRIPT_PATHS := build/imports:benchmarks:examples:localstack
 RUN := .venv/bin/python
 SPARK_RUN = JAVA_HOME="$$(cat .venv/java-home)" $(RUN)
 
-.PHONY: help demo test check bench format clean
+.PHONY: help demo clouds test check integration emulators bench format clean
 
 help:
 	@echo "make demo     the flights: concurrent jobs on one table, a conflict explained, read back"
+	@echo "make clouds   the same flights on S3, Azure, Google Cloud and HDFS emulators"
 	@echo "make test     everything that must pass: check, then the tests with coverage"
 	@echo "make check    lint, format, types, direction of imports"
+	@echo "make integration  the tests against emulators (TESTS=integration/test_x.py for some)"
+	@echo "make emulators  bring the emulators up and leave them up (localstack/down.py stops them)"
 	@echo "make bench    ours beside deltalake (BENCH=--quick for a short run)"
 	@echo "make format   put the code in the project's format"
 	@echo "make clean    remove what was built; .venv stays"
@@ -20,16 +24,30 @@ demo:
 	@$(PYTHON) bootstrap.py demo
 	@$(SPARK_RUN) examples/flights.py $(DEMO)
 
+clouds:
+	@$(PYTHON) bootstrap.py clouds
+	@$(PYTHON) localstack/up.py
+	@$(SPARK_RUN) examples/multi_cloud.py $(CLOUDS)
+
+# What could not be set up skips with its reason; in CI (REQUIRE_EMULATORS=1) it fails.
 test: check
 	@$(PYTHON) bootstrap.py dev
-	$(SPARK_RUN) -m pytest --cov --cov-report=term:skip-covered $(TESTS)
+	@$(PYTHON) localstack/up.py || test "$$REQUIRE_EMULATORS" != 1
+	$(SPARK_RUN) -m pytest --cov --cov-report=term:skip-covered $(or $(TESTS),tests integration)
+
+integration: emulators
+	@$(PYTHON) bootstrap.py dev
+	$(SPARK_RUN) -m pytest $(or $(TESTS),integration)
+
+emulators:
+	@$(PYTHON) localstack/up.py
 
 check: build/imports
 	@$(PYTHON) bootstrap.py --no-java dev
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	MYPYPATH=build/imports $(RUN) -m mypy
-	MYPYPATH=build/imports:benchmarks:examples $(RUN) -m mypy --strict $(SCRIPTS)
+	MYPYPATH=$(SCRIPT_PATHS) $(RUN) -m mypy --strict $(SCRIPTS)
 	PYTHONPATH=build/imports .venv/bin/lint-imports
 
 bench:

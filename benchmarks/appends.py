@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from engines import ENGINES, Engine
+from locations import local_location
 
 __all__ = ["AppendResult", "measure_appends"]
 
@@ -49,11 +50,11 @@ def measure_appends(directory: Path, *, rounds: int) -> list[AppendResult]:
 def _append(
     engine: Engine, how: str, directory: Path, rows: pa.Table
 ) -> Callable[[pa.Table], object]:
-    path = str(directory / f"{engine.name} {how}".replace(" ", "-"))
-    engine.create(path, rows)
+    location = local_location(directory).table(f"{engine.name} {how}".replace(" ", "-"))
+    engine.create(location, rows)
     if how == "kept open":
-        return engine.appender(path)
-    return lambda batch: engine.append(path, batch)
+        return engine.appender(location)
+    return lambda batch: engine.append(location, batch)
 
 
 def _result(engine: str, how: str, times_ms: list[float]) -> AppendResult:

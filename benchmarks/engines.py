@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import deltalake
 import pyarrow as pa
 
+from locations import Location
 from optimist.core import DeltaLog
 
 __all__ = ["ENGINES", "OURS", "THEIRS", "Engine"]
@@ -27,27 +28,27 @@ class Engine:
 
     Attributes:
         name: As it stands in the results.
-        create: Make a table at the path with the rows as its first commit.
-        append: Append rows to the table at the path, as a job does that knows only the path.
-        appender: An append to the path that keeps the table open from call to call.
+        create: Make a table at the location with the rows as its first commit.
+        append: Append rows to the table at the location, as a job does that knows only the path.
+        appender: An append to the location that keeps the table open from call to call.
         open_table: Open the table without its files; returns the version.
         list_files: Open the table and list its live files; returns their number.
     """
 
     name: str
-    create: Callable[[str, pa.Table], object]
-    append: Callable[[str, pa.Table], object]
-    appender: Callable[[str], Callable[[pa.Table], object]]
+    create: Callable[[Location, pa.Table], object]
+    append: Callable[[Location, pa.Table], object]
+    appender: Callable[[Location], Callable[[pa.Table], object]]
     open_table: Callable[[str], int]
     list_files: Callable[[str], int]
 
 
-def _our_append(path: str, rows: pa.Table) -> object:
-    return DeltaLog.for_path(path).append(rows)
+def _our_append(location: Location, rows: pa.Table) -> object:
+    return DeltaLog.for_path(location.url, location.ours).append(rows)
 
 
-def _our_appender(path: str) -> Callable[[pa.Table], object]:
-    return DeltaLog.for_path(path).append
+def _our_appender(location: Location) -> Callable[[pa.Table], object]:
+    return DeltaLog.for_path(location.url, location.ours).append
 
 
 def _our_open(path: str) -> int:
@@ -58,16 +59,20 @@ def _our_files(path: str) -> int:
     return int(DeltaLog.for_path(path).update().files.num_rows)
 
 
-def _their_create(path: str, rows: pa.Table) -> object:
-    return deltalake.write_deltalake(path, rows, configuration=CHECKPOINTS)
+def _their_create(location: Location, rows: pa.Table) -> object:
+    return deltalake.write_deltalake(
+        location.url, rows, configuration=CHECKPOINTS, storage_options=dict(location.theirs)
+    )
 
 
-def _their_append(path: str, rows: pa.Table) -> object:
-    return deltalake.write_deltalake(path, rows, mode="append")
+def _their_append(location: Location, rows: pa.Table) -> object:
+    return deltalake.write_deltalake(
+        location.url, rows, mode="append", storage_options=dict(location.theirs)
+    )
 
 
-def _their_appender(path: str) -> Callable[[pa.Table], object]:
-    table = deltalake.DeltaTable(path)
+def _their_appender(location: Location) -> Callable[[pa.Table], object]:
+    table = deltalake.DeltaTable(location.url, storage_options=dict(location.theirs))
     return lambda rows: deltalake.write_deltalake(table, rows, mode="append")
 
 

@@ -79,14 +79,14 @@ def _append_rows(results: Sequence[AppendResult]) -> Iterator[_Row]:
 
 
 def _writer_rows(results: Sequence[WritersResult]) -> Iterator[_Row]:
-    by_key = {(item.engine, item.writers): item for item in results}
-    for count in dict.fromkeys(item.writers for item in results):
-        ours, theirs = by_key[OURS.name, count], by_key[THEIRS.name, count]
-        writers = f"{count} writer" + ("s" if count > 1 else "")
+    by_key = {(item.engine, item.location, item.writers): item for item in results}
+    for location, count in dict.fromkeys((item.location, item.writers) for item in results):
+        ours, theirs = by_key[OURS.name, location, count], by_key[THEIRS.name, location, count]
+        writers = f"{location}, {count} writer" + ("s" if count > 1 else "")
         yield (
-            f"{writers}: commits / s",
-            f"{ours.commits_per_s:.1f}",
-            f"{theirs.commits_per_s:.1f}",
+            f"{writers}: commits / s (95 %, ms)",
+            f"{ours.commits_per_s:.1f} ({ours.p95_ms:.0f})",
+            f"{theirs.commits_per_s:.1f} ({theirs.p95_ms:.0f})",
             f"{ours.commits_per_s / theirs.commits_per_s:.2f}",
             "",
         )

@@ -1,13 +1,14 @@
-"""Ours beside deltalake, in one go: `python benchmarks/run.py [--quick]`.
+"""Ours beside deltalake, in one go: `python benchmarks/run.py [--quick] [--only writers]`.
 
-Prints one table with ratios and writes everything to `build/bench.json`.
+Prints one table with ratios and writes everything to `build/bench.json`. The writers also write to
+LocalStack and Azurite, where `localstack/up.py` could bring them up.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import shutil
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -17,27 +18,36 @@ from rich.console import Console
 from appends import AppendResult, measure_appends
 from big_log import COMMITS_AFTER_CHECKPOINT, ensure_big_log
 from engines import ENGINES
+from locations import EMULATORS, Location, emulated_location, local_location
 from opening import OpenResult, measure_opening
 from report import results_table, write_json
 from writers import WritersResult, measure_writers
 
-BUILD = Path(__file__).resolve().parent.parent / "build"
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build"
+PARTS = ("appends", "writers", "opening")
 CONSOLE = Console(highlight=False, width=None if sys.stdout.isatty() else 110)
 
 
 def main() -> None:
     """Measure what was asked for, print it, keep it."""
     options = _parse()
-    quick = options.quick
+    quick, parts = options.quick, options.only or PARTS
     BUILD.mkdir(exist_ok=True)
     if os.getloadavg()[0] > 1:
         CONSOLE.print(
             f"The machine is busy (load {os.getloadavg()[0]:.1f}): trust no figure but failures."
         )
+    appends, writers, opening = [], [], []
     with tempfile.TemporaryDirectory(dir=options.dir, prefix="optimist-bench-") as scratch:
-        appends = _appends(Path(scratch), rounds=20 if quick else 200)
-        writers = _writers(Path(scratch), (1, 4) if quick else (1, 4, 16, 32), 5 if quick else 20)
-    opening = _opening((10_000,) if quick else (100_000, 1_000_000))
+        if "appends" in parts:
+            appends = _appends(Path(scratch), rounds=20 if quick else 200)
+        if "writers" in parts:
+            locations = [local_location(Path(scratch)), *_emulated()]
+            counts = (1, 4) if quick else (1, 4, 16, 32)
+            writers = _writers(locations, counts, 5 if quick else 20)
+    if "opening" in parts:
+        opening = _opening((10_000,) if quick else (100_000, 1_000_000))
     CONSOLE.print(results_table(appends, writers, opening))
     CONSOLE.print(f"Written to {write_json(BUILD / 'bench.json', appends, writers, opening)}")
 
@@ -45,6 +55,9 @@ def main() -> None:
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Ours beside deltalake, with ratios.")
     parser.add_argument("--quick", action="store_true", help="a smoke run of under 30 seconds")
+    parser.add_argument(
+        "--only", action="append", choices=PARTS, help="measure this part (may be repeated)"
+    )
     parser.add_argument(
         "--dir", help="where to put the tables; a local disk (default: the system's)"
     )
@@ -56,14 +69,34 @@ def _appends(scratch: Path, *, rounds: int) -> list[AppendResult]:
     return measure_appends(scratch, rounds=rounds)
 
 
-def _writers(scratch: Path, counts: tuple[int, ...], appends: int) -> list[WritersResult]:
+def _emulated() -> list[Location]:
+    """The emulators that could be brought up; of the others, one line says that they are not."""
+    locations = []
+    for name, called in EMULATORS.items():
+        done = subprocess.run(
+            [sys.executable, str(ROOT / "localstack" / "up.py"), name],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            CONSOLE.print(f"Not measured, {called}: {(done.stdout or done.stderr).strip()}")
+        else:
+            locations.append(emulated_location(name))
+    return locations
+
+
+def _writers(
+    locations: list[Location], counts: tuple[int, ...], appends: int
+) -> list[WritersResult]:
     results = []
-    for writers in counts:
-        for engine in ENGINES:
-            CONSOLE.print(f"Writer processes: {writers}, {appends} appends each: {engine} ...")
-            path = scratch / f"{engine}-{writers}"
-            results.append(measure_writers(engine, str(path), writers=writers, appends=appends))
-            shutil.rmtree(path)
+    for location in locations:
+        for writers in counts:
+            for engine in ENGINES:
+                what = f"{writers} writer processes, {appends} appends each"
+                CONSOLE.print(f"{location.name}: {what}: {engine} ...")
+                table = location.table(f"{engine}-{writers}")
+                results.append(measure_writers(engine, table, writers=writers, appends=appends))
     return results
 
 

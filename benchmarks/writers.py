@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import statistics
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ import deltalake
 import pyarrow as pa
 
 from engines import ENGINES
+from locations import Location
 
 __all__ = ["WritersResult", "measure_writers"]
 
@@ -24,7 +26,7 @@ START_TIMEOUT_S = 300.0
 
 @dataclass(frozen=True, slots=True)
 class WritersResult:
-    """One engine with one number of writers.
+    """One engine with one number of writers at one location.
 
     Attributes:
         commits: Appends that the engine reported as done.
@@ -33,8 +35,10 @@ class WritersResult:
         doubled: Appends whose rows are in the table more than once.
         unreported: Appends that ended in an error although their rows are in the table.
         seconds: From the first append's start to the last one's end.
+        p95_ms: What 95 % of the appends that were done took at most.
     """
 
+    location: str
     engine: str
     writers: int
     commits: int
@@ -43,6 +47,7 @@ class WritersResult:
     doubled: int
     unreported: int
     seconds: float
+    p95_ms: float
 
     @property
     def commits_per_s(self) -> float:
@@ -52,24 +57,28 @@ class WritersResult:
 
 @dataclass(frozen=True, slots=True)
 class _Report:
+    """What one writer says; of each append done, its number and the milliseconds it took."""
+
     writer: int
-    done: tuple[int, ...]
+    done: tuple[tuple[int, float], ...]
     failures: tuple[str, ...]
     started_s: float
     ended_s: float
 
 
-def measure_writers(engine: str, path: str, *, writers: int, appends: int) -> WritersResult:
-    """Let `writers` processes append `appends` times each to a new table at `path`.
+def measure_writers(
+    engine: str, location: Location, *, writers: int, appends: int
+) -> WritersResult:
+    """Let `writers` processes append `appends` times each to a new table at a location.
 
     Processes are started fresh and wait for each other, so that imports are not measured.
     """
-    ENGINES[engine].create(path, _batch(writer=-1, sequence=0))
+    ENGINES[engine].create(location, _batch(writer=-1, sequence=0))
     context = multiprocessing.get_context("spawn")
     barrier = context.Barrier(writers)
     reports: Queue[_Report] = context.Queue()
     processes = [
-        context.Process(target=_write, args=(engine, path, writer, appends, barrier, reports))
+        context.Process(target=_write, args=(engine, location, writer, appends, barrier, reports))
         for writer in range(writers)
     ]
     for process in processes:
@@ -77,7 +86,7 @@ def measure_writers(engine: str, path: str, *, writers: int, appends: int) -> Wr
     collected = list(_collect(processes, reports))
     for process in processes:
         process.join()
-    return _judge(engine, path, collected)
+    return _judge(engine, location, collected)
 
 
 def _collect(processes: list[SpawnProcess], reports: Queue[_Report]) -> Iterator[_Report]:
@@ -87,7 +96,7 @@ def _collect(processes: list[SpawnProcess], reports: Queue[_Report]) -> Iterator
 
 def _write(
     engine_name: str,
-    path: str,
+    location: Location,
     writer: int,
     appends: int,
     barrier: Barrier,
@@ -95,14 +104,15 @@ def _write(
 ) -> None:
     engine = ENGINES[engine_name]
     batches = [_batch(writer=writer, sequence=sequence) for sequence in range(appends)]
-    done: list[int] = []
+    done: list[tuple[int, float]] = []
     failures: list[str] = []
     barrier.wait(START_TIMEOUT_S)
     started_s = time.perf_counter()
     for sequence, rows in enumerate(batches):
+        began_s = time.perf_counter()
         try:
-            engine.append(path, rows)
-            done.append(sequence)
+            engine.append(location, rows)
+            done.append((sequence, (time.perf_counter() - began_s) * 1000))
         except Exception as error:  # noqa: BLE001 - whatever it is, it is a result
             failures.append(type(error).__name__)
     ended_s = time.perf_counter()
@@ -120,13 +130,16 @@ def _batch(*, writer: int, sequence: int) -> pa.Table:
     )
 
 
-def _judge(engine: str, path: str, reports: list[_Report]) -> WritersResult:
+def _judge(engine: str, location: Location, reports: list[_Report]) -> WritersResult:
     """Compare what the writers were told with what is in the table, as a third party reads it."""
-    rows = pa.table(deltalake.DeltaTable(path).to_pyarrow_table(columns=["writer", "sequence"]))
+    table = deltalake.DeltaTable(location.url, storage_options=dict(location.theirs))
+    rows = pa.table(table.to_pyarrow_table(columns=["writer", "sequence"]))
     pairs = zip(rows["writer"].to_pylist(), rows["sequence"].to_pylist(), strict=True)
     found = {pair: count for pair, count in Counter(pairs).items() if pair[0] >= 0}
-    told = {(report.writer, sequence) for report in reports for sequence in report.done}
+    told = {(report.writer, sequence) for report in reports for sequence, _ in report.done}
+    times_ms = [elapsed_ms for report in reports for _, elapsed_ms in report.done]
     return WritersResult(
+        location=location.name,
         engine=engine,
         writers=len(reports),
         commits=len(told),
@@ -135,4 +148,5 @@ def _judge(engine: str, path: str, reports: list[_Report]) -> WritersResult:
         doubled=sum(count > ROWS_PER_APPEND for count in found.values()),
         unreported=sum(pair not in told for pair in found),
         seconds=max(item.ended_s for item in reports) - min(item.started_s for item in reports),
+        p95_ms=statistics.quantiles(times_ms, n=20)[-1] if len(times_ms) > 1 else float("nan"),
     )

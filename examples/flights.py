@@ -83,7 +83,8 @@ def start(path: str, narrator: Narrator) -> Demo:
     """Start Spark and read the flights."""
     narrator.chapter("Spark starts, the flights are read")
     log_file = Path(path).with_name("spark.log")
-    spark = start_spark(log_file, store=f"{MeetingLogStore.__module__}:MeetingLogStore")
+    store = f"{MeetingLogStore.__module__}:MeetingLogStore"
+    spark = start_spark(log_file, {"spark.delta.logStore.file.impl": store})
     flights, planes = load_flights(), load_planes()
     narrator.say(f"Spark {spark.version}; its own words go to {log_file}.")
     narrator.say(f"{flights.num_rows:,} flights of 2013, {planes.num_rows:,} planes.")

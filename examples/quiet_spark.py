@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 from pyspark.sql import SparkSession
 
 __all__ = ["start_spark"]
 
 
-def start_spark(log_file: Path, *, store: str) -> SparkSession:
+def start_spark(log_file: Path, conf: Mapping[str, str] = MappingProxyType({})) -> SparkSession:
     """A session on this machine.
 
     Args:
         log_file: Receives what the JVM prints, from its start to its end.
-        store: The LogStore for local paths, as `module:Class`.
+        conf: Entries beside those that every demonstration has.
     """
+    # Spark's workers are to be this Python, with all that is installed in it.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = (
         SparkSession.builder.master("local[2]")
         .appName("optimist-flights")
@@ -29,10 +32,11 @@ def start_spark(log_file: Path, *, store: str) -> SparkSession:
         .config("spark.driver.memory", "2g")
         .config("spark.driver.host", "localhost")
         .config("spark.sql.execution.arrow.pyspark.enabled", "true")
-        .config("spark.delta.logStore.file.impl", store)
         # Off, so that jobs of this one process race as those of several would, instead of queueing.
         .config("spark.databricks.delta.commitLock.enabled", "false")
     )
+    for key, value in conf.items():
+        builder = builder.config(key, value)
     with _stderr_to(log_file):
         return builder.getOrCreate()
 
