@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 import boto3
@@ -25,6 +25,8 @@ from google.auth.credentials import AnonymousCredentials
 from google.cloud import storage
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 from py4j.protocol import Py4JJavaError
+
+from jvm_store import QUICK_CLOSE
 
 CLIENTS = 8
 ROUNDS = 10
@@ -50,7 +52,12 @@ def race(create: Create, read: Callable[[str], bytes]) -> None:
         return won
 
     with ThreadPoolExecutor(CLIENTS) as pool:
-        per_client = list(pool.map(client, range(CLIENTS)))
+        clients = [pool.submit(client, number) for number in range(CLIENTS)]
+        for ended in as_completed(clients):
+            if ended.exception():
+                start.abort()  # the others need not wait for a client that is gone
+            ended.result()
+        per_client = [ended.result() for ended in clients]
     for turn, told in enumerate(zip(*per_client, strict=True)):
         winners = [number for number, won in enumerate(told) if won]
         assert len(winners) == 1, f"round {turn}: {winners} were all told that they created it"
@@ -151,7 +158,8 @@ def test_hdfs_refuses_the_second_rename_without_overwrite(hdfs_server, hadoop, f
     jvm = hadoop.jvm
     configuration = jvm.org.apache.hadoop.conf.Configuration()
     configuration.set("dfs.replication", "1")
-    configuration.set("dfs.client.block.write.locateFollowingBlock.initial.delay.ms", "10")
+    for key, value in QUICK_CLOSE.items():
+        configuration.set(key, value)
     uri = jvm.java.net.URI(hdfs_server.endpoint)
     files = jvm.org.apache.hadoop.fs.FileSystem.get(uri, configuration)
     context = jvm.org.apache.hadoop.fs.FileContext.getFileContext(uri, configuration)

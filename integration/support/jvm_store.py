@@ -6,15 +6,18 @@ from pyspark.sql import SparkSession
 
 from optimist.logstores.hdfs import HDFSLogStore
 
-__all__ = ["QUICK_CLOSE", "jvm_store", "quiet_session"]
+__all__ = ["QUICK_CLOSE", "jvm_store"]
 
 # The client asks whether the name node knows of the block by now; the mini cluster is quicker than
-# the 400 ms that it waits before it asks again.
-QUICK_CLOSE = {"dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "10"}
+# the 400 ms that it waits before it asks again. Each pause doubles the one before, so ten of them
+# are as patient with a busy machine, 10 s, as Hadoop's own five.
+QUICK_CLOSE = {
+    "dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "10",
+    "dfs.client.block.write.locateFollowingBlock.retries": "10",
+}
 
 
-def quiet_session() -> SparkSession:
-    """A classic session, or the one that is there."""
+def _quiet_session() -> SparkSession:
     session = (
         SparkSession.builder.master("local[2]")
         .appName("optimist-hdfs")
@@ -32,5 +35,5 @@ def quiet_session() -> SparkSession:
 
 def jvm_store() -> HDFSLogStore:
     """A store over this process's session, which is made if there is none."""
-    quiet_session()
+    _quiet_session()
     return HDFSLogStore({"optimist.store.hdfs.client": "jvm", **QUICK_CLOSE})
