@@ -5,7 +5,10 @@ ROOMS := core locks logstores spark
 SCRIPTS := bootstrap.py $(wildcard benchmarks/*.py examples/*.py localstack/*.py)
 SCRIPT_PATHS := build/imports:benchmarks:examples:localstack
 RUN := .venv/bin/python
+# Many tests wait for a server, so a few more workers than cores; a class of tests stays together.
+JOBS ?= 3
 SPARK_RUN = JAVA_HOME="$$(cat .venv/java-home)" $(RUN)
+PYTEST = $(SPARK_RUN) -m pytest -n $(JOBS) --dist loadscope
 
 .PHONY: help demo clouds test check integration emulators bench format clean
 
@@ -33,11 +36,11 @@ clouds:
 test: check
 	@$(PYTHON) bootstrap.py dev
 	@$(PYTHON) localstack/up.py || test "$$REQUIRE_EMULATORS" != 1
-	$(SPARK_RUN) -m pytest --cov --cov-report=term:skip-covered $(or $(TESTS),tests integration)
+	$(PYTEST) --cov --cov-report=term:skip-covered $(or $(TESTS),tests integration)
 
 integration: emulators
 	@$(PYTHON) bootstrap.py dev
-	$(SPARK_RUN) -m pytest $(or $(TESTS),integration)
+	$(PYTEST) $(or $(TESTS),integration)
 
 emulators:
 	@$(PYTHON) localstack/up.py

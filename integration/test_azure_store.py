@@ -6,15 +6,12 @@ import pytest
 from azure.core.exceptions import ResourceNotFoundError
 from azure.storage.blob import ContainerClient, generate_container_sas
 
-from fleet import append_from_processes, create_table, file_of, files_in
-from optimist.core import DeltaLog
+from fleet import race_of_processes
 from optimist.core.errors import StorageError
 from optimist.core.logstore import PutOutcome
 from optimist.core.testing import LogStoreSuite
 from optimist.logstores.azure import AzureLogStore
 
-PROCESSES = 16
-COMMITS = 25
 URL = "abfss://{container}@devstoreaccount1.dfs.core.windows.net"
 
 
@@ -141,18 +138,4 @@ def test_signature_without_permission_to_write_is_told(azure_server, container):
 
 
 def test_16_processes_commit_25_times_each(options, container):
-    path = URL.format(container=container.container_name) + "/raced"
-    options = {
-        **options,
-        # What is raced is the commit; checksums are files of their own.
-        "spark.databricks.delta.writeChecksumFile.enabled": "false",
-        "spark.optimist.commit.retry.baseSeconds": "0.1",
-    }
-    log = DeltaLog.for_path(path, options)
-    create_table(log)
-    won = append_from_processes(path, options, processes=PROCESSES, commits=COMMITS)
-    assert sorted(version for each in won for version in each) == list(
-        range(1, PROCESSES * COMMITS + 1)
-    )
-    wanted = [file_of(writer, n) for writer in range(PROCESSES) for n in range(COMMITS)]
-    assert files_in(log) == sorted(wanted)
+    race_of_processes(URL.format(container=container.container_name) + "/raced", options)

@@ -7,16 +7,12 @@ from google.api_core.exceptions import NotFound
 from google.auth.credentials import AnonymousCredentials
 from google.cloud.storage import Client
 
-from fleet import append_from_processes, create_table, file_of, files_in
+from fleet import race_of_processes
 from lossy_proxy import LossyProxy
-from optimist.core import DeltaLog
 from optimist.core.errors import StorageError
 from optimist.core.logstore import PutOutcome
 from optimist.core.testing import LogStoreSuite
 from optimist.logstores.gcs import GCSLogStore
-
-PROCESSES = 16
-COMMITS = 25
 
 
 @pytest.fixture
@@ -104,18 +100,4 @@ def test_every_request_goes_to_the_endpoint_that_was_given(gcs_server, options, 
 
 
 def test_16_processes_commit_25_times_each(options, bucket):
-    path = f"gs://{bucket.name}/raced"
-    options = {
-        **options,
-        # What is raced is the commit; checksums are files of their own.
-        "spark.databricks.delta.writeChecksumFile.enabled": "false",
-        "spark.optimist.commit.retry.baseSeconds": "0.1",
-    }
-    log = DeltaLog.for_path(path, options)
-    create_table(log)
-    won = append_from_processes(path, options, processes=PROCESSES, commits=COMMITS)
-    assert sorted(version for each in won for version in each) == list(
-        range(1, PROCESSES * COMMITS + 1)
-    )
-    wanted = [file_of(writer, n) for writer in range(PROCESSES) for n in range(COMMITS)]
-    assert files_in(log) == sorted(wanted)
+    race_of_processes(f"gs://{bucket.name}/raced", options)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hdfs_native
 import pytest
 
-from fleet import append_from_processes, append_to, create_table, file_of, files_in
-from jvm_store import QUICK_CLOSE, jvm_store, quiet_session
+from fleet import append_to, create_table, files_in, race_of_processes
+from jvm_store import QUICK_CLOSE, jvm_store
 from optimist.core import DeltaLog
 from optimist.core.errors import ConfigError, StorageError
 from optimist.core.logstore import PutOutcome
@@ -37,13 +37,6 @@ JVM = {
 def inner(url):
     """A path as the cluster's own clients want it: without scheme and name node."""
     return "/" + url.removeprefix("hdfs://").partition("/")[2]
-
-
-@pytest.fixture(scope="module")
-def spark():
-    session = quiet_session()
-    yield session
-    session.stop()
 
 
 @pytest.fixture
@@ -218,17 +211,7 @@ def test_rename_that_worked_and_was_repeated_is_settled(spark, home, monkeypatch
 def test_commits_of_sixteen_processes_are_dense_and_each_is_there_once(home):
     # Every second close of a file on the mini cluster takes half a second, the pause of hdfs-native
     # before it asks again; and a loser writes its file anew. 25 commits each would take minutes.
-    processes, commits = 16, 3
-    log = DeltaLog.for_path(f"{home}/table", NATIVE)
-    log.store.ensure_directory(log.log_path)
-    create_table(log)
-    versions = append_from_processes(f"{home}/table", NATIVE, processes=processes, commits=commits)
-    assert sorted(version for won in versions for version in won) == list(
-        range(1, processes * commits + 1)
-    )
-    assert files_in(log) == sorted(
-        file_of(writer, number) for writer in range(processes) for number in range(commits)
-    )
+    race_of_processes(f"{home}/table", NATIVE, commits=3)
 
 
 def test_table_is_written_read_and_changed_from_spark(spark, home, raw):

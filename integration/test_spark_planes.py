@@ -5,8 +5,6 @@ No Hadoop connector for these schemes is on Spark's class path, so the arrow pla
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import parse_qs
@@ -23,7 +21,6 @@ from azure.storage.blob import (
 )
 from google.auth.credentials import AnonymousCredentials
 from google.cloud.storage import Client
-from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
 from optimist.core import DeltaLog
@@ -32,8 +29,6 @@ from optimist.spark import DeltaTable, read, write
 from optimist.spark.arrow.plane import ArrowPlane
 from optimist.spark.conf import open_log
 from optimist.spark.planes import plane_of
-
-pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
 
 SECRET = "hush-a-secret-that-nobody-may-see"
 
@@ -48,27 +43,6 @@ class Cloud:
     deltalake: Mapping[str, str] = field(repr=False, default_factory=dict)
     list_keys: Callable[[], list[str]] = field(repr=False, default=list)
     delete_key: Callable[[str], object] = field(repr=False, default=str)
-
-
-@pytest.fixture(scope="module")
-def spark():
-    before = os.environ.get("PYSPARK_PYTHON")
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    session = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.shuffle.partitions", "2")
-        .getOrCreate()
-    )
-    session.sparkContext.setLogLevel("OFF")
-    yield session
-    session.stop()
-    if before is None:
-        del os.environ["PYSPARK_PYTHON"]
-    else:
-        os.environ["PYSPARK_PYTHON"] = before
 
 
 @pytest.fixture

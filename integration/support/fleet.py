@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
-from multiprocessing.synchronize import Barrier
+from functools import partial
 
 from optimist.core import DeltaLog
 from optimist.core.actions import AddFile, Metadata
+from optimist.core.testing.logstore_races import commit_path, run_in_processes
 from optimist.core.transaction.operations import Operation
 
-__all__ = ["append_from_processes", "append_to", "create_table", "file_of", "files_in"]
+__all__ = ["append_to", "create_table", "file_of", "files_in", "race_of_processes"]
 
-_LIMIT_S = 240
 _SCHEMA = '{"type":"struct","fields":[{"name":"a","type":"long","nullable":true,"metadata":{}}]}'
-_PRELOADED = (
-    "boto3",
-    "optimist.core",
-    "optimist.locks.dynamodb_arbiter",
-    "optimist.logstores.azure",
-    "optimist.logstores.gcs",
-    "optimist.logstores.s3_dynamodb",
-)
-
-_barrier: Barrier | None = None
+_PROCESSES = 16
+_QUIET = {
+    "spark.databricks.delta.writeChecksumFile.enabled": "false",
+    "spark.optimist.commit.retry.baseSeconds": "0.1",
+}
 
 
 def create_table(log: DeltaLog) -> None:
@@ -52,33 +45,32 @@ def files_in(log: DeltaLog) -> list[str]:
     return sorted(log.update().files["path"].to_pylist())
 
 
-def append_from_processes(
-    path: str, options: Mapping[str, str], *, processes: int, commits: int
-) -> list[list[int]]:
-    """So many processes commit so often, all beginning at once; the versions that each won."""
-    context = get_context("forkserver")
-    context.set_forkserver_preload(list(_PRELOADED))
-    with ProcessPoolExecutor(
-        max_workers=processes,
-        mp_context=context,
-        initializer=_keep,
-        initargs=(context.Barrier(processes),),
-    ) as pool:
-        futures = [
-            pool.submit(_append, path, dict(options), writer, commits)
-            for writer in range(processes)
-        ]
-        return [future.result(_LIMIT_S) for future in futures]
+def race_of_processes(path: str, options: Mapping[str, str], *, commits: int = 25) -> None:
+    """Sixteen processes commit so often each to a new table, all beginning at once.
+
+    Versions must come out dense, and each commit be there once, under the version that its writer
+    was told.
+    """
+    # What is raced is the commit; checksums are files of their own.
+    given = {**_QUIET, **options}
+    log = DeltaLog.for_path(path, given)
+    log.store.ensure_directory(log.log_path)
+    create_table(log)
+    jobs = [{"writer": writer, "commits": commits} for writer in range(_PROCESSES)]
+    won = run_in_processes(partial(_opened, path, given), _append, jobs)
+    told = {version: name for versions in won for version, name in versions.items()}
+    assert sorted(told) == list(range(1, _PROCESSES * commits + 1))
+    assert files_in(log) == sorted(told.values())
+    for version in (1, max(told)):
+        assert told[version].encode() in log.store.read_bytes(commit_path(log.log_path, version))
 
 
-def _append(path: str, options: dict[str, str], writer: int, commits: int) -> list[int]:
+def _opened(path: str, options: dict[str, str]) -> DeltaLog:
     log = DeltaLog.for_path(path, options)
     log.update()
-    assert _barrier is not None
-    _barrier.wait(_LIMIT_S)
-    return [append_to(log, file_of(writer, number)) for number in range(commits)]
+    return log
 
 
-def _keep(barrier: Barrier) -> None:
-    global _barrier  # a pool hands a barrier to its processes no other way
-    _barrier = barrier
+def _append(log: DeltaLog, *, writer: int, commits: int) -> dict[int, str]:
+    names = [file_of(writer, number) for number in range(commits)]
+    return {append_to(log, name): name for name in names}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import signal
 import socket
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -92,13 +93,19 @@ def private_postgresql(directory: Path) -> Iterator[str | None]:
     )
     port = free_port()
     command = [str(program), "-D", str(data), "-p", str(port), "-h", "127.0.0.1", "-k", ""]
-    with _running(command, port, {}, user=user):
+    # A polite SIGTERM makes it wait for its clients, and a pool keeps its connections.
+    with _running(command, port, {}, user=user, stop=signal.SIGINT):
         yield f"optimist@127.0.0.1:{port}/postgres"
 
 
 @contextmanager
 def _running(
-    command: list[str], port: int, environment: Mapping[str, str], *, user: str | None = None
+    command: list[str],
+    port: int,
+    environment: Mapping[str, str],
+    *,
+    user: str | None = None,
+    stop: signal.Signals = signal.SIGTERM,
 ) -> Iterator[None]:
     server = subprocess.Popen(
         command,
@@ -112,7 +119,7 @@ def _running(
         _wait_until_it_listens(server, port)
         yield
     finally:
-        server.terminate()
+        server.send_signal(stop)
         server.wait(30)
 
 

@@ -40,6 +40,7 @@ def create(path):
     DeltaLog.for_path(str(path)).append(pa.table({"writer": [-1], "number": [-1]}))
 
 
+@pytest.mark.timeout(600)  # 32 interpreters come up at once, on however few cores
 def test_32_processes_append_20_times_each(tmp_path):
     create(tmp_path)
     arguments = [sys.executable, "-c", WRITER, str(tmp_path)]
@@ -52,7 +53,7 @@ def test_32_processes_append_20_times_each(tmp_path):
         )
         for writer in range(32)
     ]
-    problems = [writer.communicate("go\n", timeout=280)[1] for writer in writers]
+    problems = [writer.communicate("go\n", timeout=560)[1] for writer in writers]
     assert [writer.returncode for writer in writers] == [0] * 32, problems
     assert_every_append_is_there_once(tmp_path, 32, 20)
 

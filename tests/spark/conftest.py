@@ -1,10 +1,7 @@
-"""One Spark session for all tests of this folder."""
+"""Tables on a local disk, and a conf that is put back after each test."""
 
 from __future__ import annotations
 
-import logging
-import os
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,36 +9,6 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from optimist.core import DeltaLog
-
-HERE = Path(__file__).parent
-PANDAS = "ignore:PySpark does not yet fully support pandas:FutureWarning"
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """PySpark warns of pandas 3 whenever rows pass through Arrow."""
-    for item in items:
-        if HERE in item.path.parents:
-            item.add_marker(pytest.mark.filterwarnings(PANDAS))
-
-
-@pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    # The arrow plane's workers import optimist, which this Python has.
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    session = (
-        SparkSession.builder.master("local[2]")
-        .appName("optimist-tests")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.default.parallelism", "2")
-        .getOrCreate()
-    )
-    session.sparkContext.setLogLevel("OFF")
-    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
-    yield session
-    session.stop()
 
 
 @pytest.fixture
