@@ -15,6 +15,8 @@ from pathlib import Path
 import boto3
 import botocore.config
 import botocore.exceptions
+import py4j.java_gateway
+import py4j.protocol
 import pyspark
 import pytest
 import redis
@@ -245,7 +247,11 @@ def hadoop() -> Iterator[JavaGateway]:
     )
     parameters = GatewayParameters(port=port, auth_token=token, auto_convert=True)
     gateway = JavaGateway(gateway_parameters=parameters)
-    yield gateway
+    with pytest.MonkeyPatch.context() as patch:
+        # Once this process has had a session, PySpark explains errors by asking Spark's classes in
+        # the JVM, and this JVM runs none of them.
+        patch.setattr(py4j.java_gateway, "get_return_value", py4j.protocol.get_return_value)
+        yield gateway
     gateway.shutdown()
 
 
