@@ -189,7 +189,11 @@ class DomainMetadata:
 
 @dataclass(frozen=True, slots=True)
 class CommitInfo:
-    """Who committed what, and how (spec 1.10). Values of `operation_parameters` are any JSON."""
+    """Who committed what, and how (spec 1.10). Values of `operation_parameters` are any JSON.
+
+    Any writer may put anything here. A value that has not the type of its field stays in `extra`
+    under its JSON key, as if the field were absent.
+    """
 
     KEY: ClassVar[str] = "commitInfo"
 
@@ -257,7 +261,7 @@ def action_from_json(line: str) -> Action:
     """
     try:
         parsed = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _malformed(line, f"it is no JSON ({error})") from None
     if not isinstance(parsed, dict):
         raise _malformed(line, "it is no JSON object")
@@ -346,10 +350,42 @@ def _camel(name: str) -> str:
     return head + "".join(part.capitalize() for part in rest)
 
 
-def _json_fields(cls: type[Any]) -> tuple[tuple[str, str, bool], ...]:
-    """(attribute, JSON key, required) of each field but `extra`."""
+@dataclass(frozen=True, slots=True)
+class _JsonField:
+    """A field of an action, and what JSON must hold for it."""
+
+    attribute: str
+    key: str
+    is_required: bool
+    annotation: str
+
+    def accepts(self, value: object) -> bool:
+        """Whether a value that is not null is of the field's type."""
+        annotation = self.annotation.removesuffix(" | None")
+        expected = _JSON_TYPES[annotation.partition("[")[0]]
+        if type(value) is not expected:
+            return False
+        if isinstance(value, list):
+            return all(isinstance(item, str) for item in value)
+        if isinstance(value, dict) and annotation == "Mapping[str, str]":
+            return all(isinstance(item, str) for item in value.values())
+        return True
+
+
+_JSON_TYPES: Mapping[str, type[object]] = {
+    "str": str,
+    "int": int,
+    "bool": bool,
+    "Mapping": dict,
+    "tuple": list,
+    "DeletionVectorDescriptor": dict,
+}
+
+
+def _json_fields(cls: type[Any]) -> tuple[_JsonField, ...]:
+    """The fields but `extra`."""
     return tuple(
-        (item.name, _camel(item.name), _is_required(item))
+        _JsonField(item.name, _camel(item.name), _is_required(item), str(item.type))
         for item in dataclasses.fields(cls)
         if item.name != "extra"
     )
@@ -359,7 +395,7 @@ def _is_required(item: dataclasses.Field[Any]) -> bool:
     return item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING
 
 
-_JSON_FIELDS: Mapping[type[Any], tuple[tuple[str, str, bool], ...]] = {
+_JSON_FIELDS: Mapping[type[Any], tuple[_JsonField, ...]] = {
     cls: _json_fields(cls) for cls in (*_TYPES.values(), DeletionVectorDescriptor)
 }
 
@@ -367,24 +403,29 @@ _JSON_FIELDS: Mapping[type[Any], tuple[tuple[str, str, bool], ...]] = {
 def _decode(cls: type[Any], key: str, body: dict[str, object]) -> Any:
     values: dict[str, Any] = {}
     rest = dict(body)
-    for attribute, json_key, required in _JSON_FIELDS[cls]:
-        value = rest.pop(json_key, None)
+    for item in _JSON_FIELDS[cls]:
+        value = rest.pop(item.key, None)
         if value is None:
-            value = _REQUIRED_ABSENT_AS.get((key, json_key))
+            value = _REQUIRED_ABSENT_AS.get((key, item.key))
         if value is None:
-            if required:
-                raise _malformed(str(body), f"{key!r} lacks {json_key!r}")
+            if item.is_required:
+                raise _malformed(str(body), f"{key!r} lacks {item.key!r}")
             continue
-        if json_key == "deletionVector" and isinstance(value, dict):
-            value = _decode(DeletionVectorDescriptor, json_key, value)
-        values[attribute] = tuple(value) if isinstance(value, list) else value
+        if not item.accepts(value):
+            if cls is not CommitInfo:
+                raise _malformed(str(body), f"{item.key!r} of {key!r} is not of its type")
+            rest[item.key] = value
+            continue
+        if item.key == "deletionVector" and isinstance(value, dict):
+            value = _decode(DeletionVectorDescriptor, item.key, value)
+        values[item.attribute] = tuple(value) if isinstance(value, list) else value
     return cls(**values, extra=rest)
 
 
 def _encode(value: Any) -> dict[str, object]:
     out: dict[str, object] = {}
-    for attribute, json_key, _ in _JSON_FIELDS[type(value)]:
-        item = getattr(value, attribute)
+    for field_of in _JSON_FIELDS[type(value)]:
+        item = getattr(value, field_of.attribute)
         if item is None:
             continue
         if isinstance(item, DeletionVectorDescriptor):
@@ -393,6 +434,6 @@ def _encode(value: Any) -> dict[str, object]:
             item = list(item)
         elif isinstance(item, Mapping):
             item = dict(item)
-        out[json_key] = item
+        out[field_of.key] = item
     out.update(value.extra)
     return out

@@ -6,10 +6,13 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping, MutableMapping, Sequence
+from typing import overload
 
 import pyarrow as pa
 
-from optimist.core.actions import Action
+from optimist.core.actions import Action, Metadata, Protocol
+from optimist.core.changes.bounds import ChangeBounds
+from optimist.core.changes.feed import change_feed, change_rows
 from optimist.core.clock import Clock, SystemClock
 from optimist.core.commit_resolution import CommitResolution, resolve_commit
 from optimist.core.errors import (
@@ -21,10 +24,10 @@ from optimist.core.errors import (
 )
 from optimist.core.lease import Lease
 from optimist.core.local_append import append
-from optimist.core.local_scan import to_arrow
+from optimist.core.local_scan import count_rows, to_arrow
 from optimist.core.lock_registry import find_lease
-from optimist.core.log.checkpoint import write_checkpoint
-from optimist.core.log.last_checkpoint import read_last_checkpoint
+from optimist.core.log.checkpoint import Progress, write_checkpoint
+from optimist.core.log.last_checkpoint import LastCheckpoint, read_last_checkpoint
 from optimist.core.log.names import commit_path, log_path_of
 from optimist.core.log.segment import list_commits_after, list_segment
 from optimist.core.log.time_travel import (
@@ -40,6 +43,8 @@ from optimist.core.options import EngineOptions
 from optimist.core.paths import join, normalize
 from optimist.core.predicates import Predicate
 from optimist.core.snapshot import Snapshot
+from optimist.core.table_detail import TableDetail, table_detail
+from optimist.core.transaction.background import BackgroundWork
 from optimist.core.transaction.default_hooks import default_hooks
 from optimist.core.transaction.hooks import CommittedTransaction, PostCommitHook
 from optimist.core.transaction.optimistic import OptimisticTransaction
@@ -86,6 +91,7 @@ class DeltaLog:
         self._snapshot: Snapshot | None = None
         self._last_status: FileStatus | None = None
         self._attempts: OrderedDict[str, int] = OrderedDict()
+        self._background = BackgroundWork()
 
     @classmethod
     def for_path(
@@ -149,13 +155,20 @@ class DeltaLog:
             raise UsageError(
                 "Give a version or a timestamp, not both.", kind="DELTA_ONEOF_IN_TIMETRAVEL"
             )
-        latest = self.update()
+        try:
+            latest = self.update()
+        except TableNotFoundError:
+            raise
+        except TableError:
+            if version is None:
+                raise
+            return self._load_version(version)  # the newest is damaged; this one may be whole
         if timestamp is not None:
-            wanted = timestamp if isinstance(timestamp, int) else parse_timestamp(timestamp)
+            wanted = _epoch_ms(timestamp)
             version = version_at_timestamp(self.store, self.log_path, wanted, latest=latest)
         if version is None or version == latest.version:
             return latest
-        return self._load_version(version, latest)
+        return self._load_version(version, latest_version=latest.version)
 
     def start_transaction(self, snapshot: Snapshot | None = None) -> OptimisticTransaction:
         """A new transaction on the newest version or the one given; also where no table is."""
@@ -193,7 +206,11 @@ class DeltaLog:
         return append(self, data, partition_by=partition_by, user_metadata=user_metadata, txn=txn)
 
     def to_arrow(
-        self, predicate: str | Predicate | None = None, columns: Sequence[str] | None = None
+        self,
+        predicate: str | Predicate | None = None,
+        columns: Sequence[str] | None = None,
+        *,
+        limit: int | None = None,
     ) -> pa.Table:
         """The rows of the newest version for which a predicate is true, read in this process.
 
@@ -202,7 +219,10 @@ class DeltaLog:
 
         Args:
             predicate: SQL text or a tree; all rows without one.
-            columns: The columns wanted, in this order; all without it.
+            columns: The columns wanted, in this order; all without it. Where rows are tracked
+                (`delta.enableRowTracking`), `_metadata.row_id` and
+                `_metadata.row_commit_version` may be among them.
+            limit: At most so many rows, whichever come first; reads only files that it needs.
 
         Raises:
             UsageError: The predicate does not parse, or a part of it needs Spark to be judged
@@ -211,16 +231,118 @@ class DeltaLog:
             ProtocolError: The files need a feature that the reader does not have.
         """
         access = self.store.data_access(self.table_path)
-        return to_arrow(self.update(), predicate, columns, access=access)
+        return to_arrow(self.update(), predicate, columns, limit=limit, access=access)
+
+    def changes(
+        self,
+        predicate: str | Predicate | None = None,
+        columns: Sequence[str] | None = None,
+        *,
+        starting_version: int | None = None,
+        ending_version: int | None = None,
+        starting_timestamp: str | int | None = None,
+        ending_timestamp: str | int | None = None,
+    ) -> pa.Table:
+        """The rows that were inserted, updated or deleted in a run of versions (spec 10.11).
+
+        The table's columns as they are at the end of the run, and then `_change_type` (`insert`,
+        `update_preimage`, `update_postimage` or `delete`), `_commit_version` and
+        `_commit_timestamp`. The order of the rows is not defined.
+
+        Args:
+            predicate: Only rows for which it is true; it may name the three columns, too.
+            columns: The columns wanted, in this order; all without it.
+            starting_version: The first version.
+            ending_version: The last version; the newest one without an end.
+            starting_timestamp: Epoch milliseconds or text as for `snapshot`, instead of a version:
+                the first commit that is not older.
+            ending_timestamp: As `starting_timestamp`: the last commit that is not younger.
+
+        Raises:
+            UsageError: No start, both kinds of start or end, or an end before the start.
+            TableError: The run is outside the log, the change data feed
+                (`delta.enableChangeDataFeed`) was off in a part of it (kind
+                `DELTA_MISSING_CHANGE_DATA`), or a file is gone.
+            SchemaError: Columns were dropped, renamed or given other types in the run.
+        """
+        bounds = ChangeBounds(
+            starting_version,
+            ending_version,
+            _epoch_ms(starting_timestamp),
+            _epoch_ms(ending_timestamp),
+        )
+        return change_rows(self, change_feed(self, bounds), predicate, columns)
+
+    def count(self, predicate: str | Predicate | None = None) -> int:
+        """How many rows of the newest version match; reads only files of which the log can't tell.
+
+        Without a predicate, and with one on partition columns, that is none where every file has
+        statistics. Deleted rows are not counted.
+
+        Raises:
+            UsageError, ProtocolError: As `to_arrow`.
+        """
+        access = self.store.data_access(self.table_path)
+        return count_rows(self.update(), predicate, access=access)
 
     def history(self, limit: int | None = None) -> list[CommitRecord]:
         """The commits, newest first; reads no more of them than asked for."""
         latest = self.update().version
         return commit_history(self.store, self.log_path, limit=limit, latest_version=latest)
 
-    def checkpoint(self) -> None:
-        """Write a checkpoint of the newest version: opening the table then reads fewer commits."""
-        write_checkpoint(self.store, self.update(), options=self.options, clock=self.clock)
+    def detail(self) -> TableDetail:
+        """What there is to know of the newest version beside its rows: size, properties, ..."""
+        return table_detail(self.update())
+
+    def files(self, predicate: str | Predicate | None = None) -> pa.Table:
+        """The live files of the newest version, one row each, columns as in `Snapshot.files`.
+
+        Args:
+            predicate: Only files that may hold rows for which it is true.
+
+        Raises:
+            UsageError: The predicate does not parse or names an unknown column.
+        """
+        return self.update().scan(predicate).files
+
+    @property
+    def metadata(self) -> Metadata:
+        """Schema, partitioning and properties of the newest version; looks for one each time."""
+        return self.update().metadata
+
+    @property
+    def protocol(self) -> Protocol:
+        """The protocol of the newest version; looks for one each time."""
+        return self.update().protocol
+
+    def checkpoint(self, progress: Progress | None = None) -> LastCheckpoint:
+        """Write a checkpoint of the newest version: opening the table then reads fewer commits.
+
+        Args:
+            progress: Called after each batch of files with how far it has got.
+
+        Returns:
+            What `_last_checkpoint` says now: version, number of actions, size.
+
+        Raises:
+            TableNotFoundError: There is no table at the path.
+            TableError: The table does not agree with its checksum; nothing was published.
+            StorageError: The store failed; the table is as it was.
+        """
+        return write_checkpoint(
+            self.store, self.update(), options=self.options, clock=self.clock, progress=progress
+        )
+
+    def wait_for_background_work(self, timeout_s: float | None = None) -> bool:
+        """Wait for the checksums, checkpoints and cleanups that commits here have left behind.
+
+        Only with the option `postCommit.background`; the interpreter waits for them, too, when it
+        ends. How they went is in the log and in each commit's result (`wait_for_hooks`).
+
+        Returns:
+            False if they are not done after so many seconds.
+        """
+        return self._background.wait(timeout_s)
 
     def resolve_commit(self, txn_id: str) -> CommitResolution:
         """Whether a transaction landed whose outcome was unknown (`CommitOutcomeUnknownError`).
@@ -251,6 +373,11 @@ class DeltaLog:
     def ensure_log_directory(self) -> None:
         """Make `_delta_log` for a new table (spec 1.7.6)."""
         self.store.ensure_directory(self.log_path)
+
+    @property
+    def background_work(self) -> BackgroundWork | None:
+        """Where hooks go that may run later; None where the options want them run at once."""
+        return self._background if self.options.post_commit_background else None
 
     def default_hooks(self, committed: CommittedTransaction) -> tuple[PostCommitHook, ...]:
         """What runs after every commit: checksum, checkpoint with cleanup, symlink manifest."""
@@ -317,10 +444,18 @@ class DeltaLog:
             self.store, self.table_path, segment, options=self.options, clock=self.clock
         )
 
-    def _load_version(self, version: int, latest: Snapshot) -> Snapshot:
-        ensure_version_exists(self.store, self.log_path, version, latest_version=latest.version)
-        segment = list_segment(self.store, self.log_path, version=version)
-        assert segment is not None
+    def _load_version(self, version: int, latest_version: int | None = None) -> Snapshot:
+        try:
+            segment = list_segment(self.store, self.log_path, version=version)
+        except TableError:
+            if latest_version is not None:
+                # What is missing may just be out of reach: say what is not.
+                ensure_version_exists(
+                    self.store, self.log_path, version, latest_version=latest_version
+                )
+            raise
+        if segment is None:
+            raise self._not_found()
         return Snapshot.load(
             self.store, self.table_path, segment, options=self.options, clock=self.clock
         )
@@ -395,3 +530,11 @@ class _HandleCache:
 
 
 _CACHE = _HandleCache()
+
+
+@overload
+def _epoch_ms(timestamp: str | int) -> int: ...
+@overload
+def _epoch_ms(timestamp: None) -> None: ...
+def _epoch_ms(timestamp: str | int | None) -> int | None:
+    return parse_timestamp(timestamp) if isinstance(timestamp, str) else timestamp

@@ -220,7 +220,7 @@ _ROWS = (
     ),
     _reader_writer(
         "columnMapping",
-        can_read=False,
+        can_read=True,
         can_write=False,
         legacy_reader=2,
         legacy_writer=5,
@@ -272,8 +272,8 @@ _ROWS = (
     ),
     _reader_writer(
         "deletionVectors",
-        can_read=False,
-        can_write=False,
+        can_read=True,
+        can_write=True,  # files are rewritten without their vector; none is written
         is_active=_has_property(lambda properties: properties.enable_deletion_vectors),
     ),
     _reader_writer(
@@ -285,20 +285,20 @@ _ROWS = (
     ),
     _reader_writer(
         "v2Checkpoint",
-        can_read=False,
-        can_write=False,
+        can_read=True,
+        can_write=True,
         is_active=_has_property(lambda properties: properties.checkpoint_policy == "v2"),
     ),
     _reader_writer(
         "vacuumProtocolCheck", can_read=True, can_write=True, enablement=Enablement.EXPLICIT
     ),
-    _reader_writer("typeWidening", can_read=False, can_write=False, is_active=_type_widening),
+    _reader_writer("typeWidening", can_read=True, can_write=False, is_active=_type_widening),
     _reader_writer(
-        "typeWidening-preview", can_read=False, can_write=False, enablement=Enablement.EXPLICIT
+        "typeWidening-preview", can_read=True, can_write=False, enablement=Enablement.EXPLICIT
     ),
-    _reader_writer("variantType", can_read=False, can_write=False, is_active=_has_type("variant")),
+    _reader_writer("variantType", can_read=True, can_write=False, is_active=_has_type("variant")),
     _reader_writer(
-        "variantType-preview", can_read=False, can_write=False, enablement=Enablement.EXPLICIT
+        "variantType-preview", can_read=True, can_write=False, enablement=Enablement.EXPLICIT
     ),
     _reader_writer("variantShredding", can_read=False, can_write=False, is_active=_shredding),
     _reader_writer(

@@ -131,6 +131,18 @@ class LogStore(ABC):
         """
         return io.BytesIO(self.read_bytes(path))
 
+    def put_file_if_absent(self, path: str, file: BinaryIO) -> PutOutcome:
+        """As `put_if_absent`, with the whole content of a seekable local file; for checkpoints.
+
+        Stores that can send a file piece by piece override this; the default reads it into memory.
+        Where the file stands afterwards is not said; it stays open.
+
+        Raises:
+            LogFileNotFoundError, ConfigError, StorageError: As `put_if_absent`.
+        """
+        file.seek(0)
+        return self.put_if_absent(path, file.read())
+
     def data_access(self, path: str) -> DataAccess | None:  # noqa: ARG002 - for overriding
         """How data files below a table's path are reached, with the store's own credentials.
 

@@ -168,6 +168,18 @@ class EngineOptions:
     checkpoint_schema_write_threshold: int = _key(
         20_000, _at_least(0), delta="checkpointSchema.writeThresholdLength"
     )
+    last_checkpoint_sidecars_threshold: int = _key(
+        30, _at_least(0), delta="lastCheckpoint.sidecars.threshold"
+    )
+    last_checkpoint_non_file_actions_threshold: int = _key(
+        30, _at_least(0), delta="lastCheckpoint.nonFileActions.threshold"
+    )
+    checkpoint_part_size: int | None = _key(None, _at_least(1), delta="checkpoint.partSize")
+    checkpoint_v2_top_level_format: str = _key(
+        "json", _one_of("json", "parquet"), delta="checkpointV2.topLevelFileFormat"
+    )
+    log_compaction_interval: int = _key(0, _at_least(0), own="log.compactionInterval")
+    post_commit_background: bool = _key(False, parse_bool, own="postCommit.background")
     write_checksum_enabled: bool = _key(True, parse_bool, delta="writeChecksumFile.enabled")
     checksum_mismatch_fatal: bool = _key(True, parse_bool, delta="checksum.mismatch.fatal")
     set_transactions_in_crc_max: int = _key(
@@ -180,6 +192,9 @@ class EngineOptions:
         50, _at_least(0), delta="allFilesInCrc.thresholdNumFiles"
     )
     snapshot_loading_max_retries: int = _key(2, _at_least(0), delta="snapshotLoading.maxRetries")
+    use_compacted_for_reads: bool = _key(
+        True, parse_bool, delta="deltaLog.minorCompaction.useForReads"
+    )
     log_cache_size: int = _key(10_000, _at_least(0), delta="delta.log.cacheSize")
     log_cache_retention_minutes: int = _key(
         60, _at_least(0), delta="delta.log.cacheRetentionMinutes"
@@ -196,6 +211,10 @@ class EngineOptions:
     )
     stats_collect: bool = _key(True, parse_bool, delta="stats.collect")
     stats_skipping: bool = _key(True, parse_bool, delta="stats.skipping")
+    stats_trust_float_maximum: bool = _key(False, parse_bool, own="stats.trustFloatMaximum")
+    cdf_allow_out_of_range: bool = _key(
+        False, parse_bool, delta="changeDataFeed.timestampOutOfRange.enabled"
+    )
     string_prefix_length: int = field(
         default=32,
         metadata={

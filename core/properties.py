@@ -198,7 +198,9 @@ class TableProperties:
     )
     sample_retention_ms: int = _row("sampleRetentionDuration", 7 * _DAY_MS, parse_interval_ms)
     checkpoint_write_stats_as_json: bool = _row("checkpoint.writeStatsAsJson", True, parse_bool)
-    checkpoint_write_stats_as_struct: bool = _row("checkpoint.writeStatsAsStruct", True, parse_bool)
+    checkpoint_write_stats_as_struct: bool = _row(
+        "checkpoint.writeStatsAsStruct", False, parse_bool
+    )
     column_mapping_mode: str = _row("columnMapping.mode", "none", _one_of("none", "name", "id"))
     max_column_id: int = _row("columnMapping.maxColumnId", 0, _at_least(0), settable=False)
     symlink_format_manifest_enabled: bool = _row(

@@ -22,6 +22,7 @@ from optimist.core.features import (
 )
 from optimist.core.options import EngineOptions, parse_bool
 from optimist.core.properties import FEATURE_PREFIX, PROPERTIES
+from optimist.core.type_widening import unknown_type_changes
 
 __all__ = [
     "DEFAULT_PROTOCOL",
@@ -46,6 +47,8 @@ SUPPORTED_READER_VERSIONS = (1, 2, 3)
 SUPPORTED_WRITER_VERSIONS = (1, 2, 3, 4, 5, 6, 7)
 DEFAULT_PROTOCOL = Protocol(1, 2)
 """What a new table gets that needs no more and whose creator asks for no more."""
+
+_CATALOG_FEATURES = ("catalogManaged", "catalogOwned")
 
 # Weakest first: the first pair that implies a set of features is its weakest spelling.
 _LEGACY_VERSIONS = ((1, 1), (1, 2), (1, 3), (1, 4), (2, 5), (1, 6), (2, 6))
@@ -110,8 +113,10 @@ def ensure_readable(
 
     Raises:
         ProtocolError: The versions are unknown or malformed (`DELTA_INVALID_PROTOCOL_VERSION`,
-            `DELTA_READ_FEATURE_PROTOCOL_REQUIRES_WRITE`), or the table needs features that this
-            engine can't read (`DELTA_UNSUPPORTED_FEATURES_FOR_READ`, field `unsupported`).
+            `DELTA_READ_FEATURE_PROTOCOL_REQUIRES_WRITE`), the table needs features that this
+            engine can't read (`DELTA_UNSUPPORTED_FEATURES_FOR_READ`, field `unsupported`), or a
+            column's type was changed in a way that it does not know
+            (`DELTA_UNSUPPORTED_TYPE_CHANGE_IN_SCHEMA`, field `changes`).
     """
     if protocol.min_reader_version > SUPPORTED_READER_VERSIONS[-1]:
         raise _version_error(protocol, table_path=table_path, version=version)
@@ -121,11 +126,23 @@ def ensure_readable(
         raise _protocol_error(
             protocol,
             f"needs reader features that this engine does not have: {', '.join(names)}. Nothing "
-            "was read. Read the table with an engine that has them, or drop the features there",
+            f"was read. {_way_out(names)}",
             kind="DELTA_UNSUPPORTED_FEATURES_FOR_READ",
             table_path=table_path,
             version=version,
             unsupported=names,
+        )
+    changes = () if metadata is None else unknown_type_changes(metadata.schema_string)
+    if changes:
+        raise _protocol_error(
+            protocol,
+            f"had the types of columns changed in ways that this engine does not know: "
+            f"{'; '.join(changes)}. Nothing was read. Read the table with the engine that changed "
+            "them",
+            kind="DELTA_UNSUPPORTED_TYPE_CHANGE_IN_SCHEMA",
+            table_path=table_path,
+            version=version,
+            changes=changes,
         )
 
 
@@ -136,7 +153,8 @@ def ensure_writable(
 
     Raises:
         ProtocolError: As `ensure_readable`, or the table needs features that this engine can't
-            write (`DELTA_UNSUPPORTED_FEATURES_FOR_WRITE`, field `unsupported`).
+            write (`DELTA_UNSUPPORTED_FEATURES_FOR_WRITE`, field `unsupported`), or uses some that
+            it does not list (`DELTA_FEATURES_PROTOCOL_METADATA_MISMATCH`, field `missing`).
     """
     ensure_readable(protocol, metadata, table_path=table_path, version=version)
     if protocol.min_writer_version > SUPPORTED_WRITER_VERSIONS[-1]:
@@ -153,10 +171,19 @@ def ensure_writable(
             version=version,
             unsupported=names,
         )
+    if metadata is not None:
+        ensure_features_listed(
+            protocol, metadata, table_path=table_path, version=version, to_write=True
+        )
 
 
-def ensure_features_listed(protocol: Protocol, metadata: Metadata) -> None:
-    """A protocol that lists features must list all that the metadata makes use of.
+def ensure_features_listed(
+    protocol: Protocol, metadata: Metadata, *, table_path: str, version: int, to_write: bool = False
+) -> None:
+    """A protocol that lists features must list those that the metadata makes use of.
+
+    Some writers leave out features that concern writers alone, as delta-rs does where a column is
+    NOT NULL. Such a table can be read all the same; it may not be written to.
 
     Raises:
         ProtocolError: It does not (kind `DELTA_FEATURES_PROTOCOL_METADATA_MISMATCH`, field
@@ -165,13 +192,17 @@ def ensure_features_listed(protocol: Protocol, metadata: Metadata) -> None:
     if protocol.min_writer_version < 7:
         return
     listed = implied_features(protocol)
-    missing = tuple(sorted(name for name in _needed(metadata) if not covers(listed, name)))
+    asked = (name for name in _needed(metadata) if to_write or FEATURES[name].reader_writer)
+    missing = tuple(sorted(name for name in asked if not covers(listed, name)))
     if missing:
-        raise ProtocolError(
-            f"The metadata makes use of table features that the protocol does not list: "
-            f"{', '.join(missing)}. Nothing was written. Add them with the table property "
-            f"{FEATURE_PREFIX}<name> = 'supported'.",
+        raise _protocol_error(
+            protocol,
+            "has metadata that make use of table features which the protocol does not list: "
+            f"{', '.join(missing)}. Nothing was {'written' if to_write else 'read'}. Add them "
+            "with the engine that left them out (with delta-rs by alter.add_feature)",
             kind="DELTA_FEATURES_PROTOCOL_METADATA_MISMATCH",
+            table_path=table_path,
+            version=version,
             missing=missing,
         )
 
@@ -399,6 +430,15 @@ def _requested_feature(key: str, status: str) -> Feature:
             status=status,
         )
     return feature
+
+
+def _way_out(names: tuple[str, ...]) -> str:
+    if any(name.startswith(_CATALOG_FEATURES) for name in names):
+        return (
+            "A catalog holds its newest commits, and the path alone does not show them. Read the "
+            "table through its catalog, with an engine that knows it"
+        )
+    return "Read the table with an engine that has them, or drop the features there"
 
 
 def _versions(protocol: Protocol) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
@@ -28,6 +29,7 @@ from optimist.core.log.checksum import (
     read_checksum,
 )
 from optimist.core.log.commits import read_commit_info
+from optimist.core.log.integrity import contradictions
 from optimist.core.log.names import commit_path, log_path_of
 from optimist.core.log.replay import LogState, TableState, replay, with_actions, with_commits
 from optimist.core.log.segment import LogSegment
@@ -36,6 +38,7 @@ from optimist.core.options import EngineOptions
 from optimist.core.predicates import (
     FilePruner,
     Predicate,
+    RowCount,
     SplitPredicate,
     ensure_columns,
     split_conjuncts,
@@ -45,6 +48,8 @@ from optimist.core.protocol import DEFAULT_PROTOCOL, ensure_features_listed, ens
 from optimist.core.schema import StructField, StructType, schema_from_json
 
 __all__ = ["Scan", "Snapshot"]
+
+_LOG = logging.getLogger(__name__)
 
 _parsed_schema = lru_cache(maxsize=64)(schema_from_json)
 """Versions that follow each other mostly have one schema, and a wide one takes time to parse."""
@@ -141,7 +146,12 @@ class Snapshot:
             ProtocolError: The table demands what this engine can't read, or uses features that its
                 protocol does not list.
         """
-        state = replay(store, segment, max_retries=options.snapshot_loading_max_retries)
+        state = replay(
+            store,
+            segment,
+            max_retries=options.snapshot_loading_max_retries,
+            use_compacted=options.use_compacted_for_reads,
+        )
         context = _Context(store, options, clock)
         return cls._gated(table_path, segment, state, context)
 
@@ -221,16 +231,42 @@ class Snapshot:
         newer._has_checksum_file = self.checksum is not None
         return newer
 
+    def with_other_files(self, metadata: Metadata, files: pa.Table) -> Snapshot:
+        """Files that are not this version's, under metadata that describes their rows.
+
+        It can be scanned like a table version, and is none: it has no log segment, and nothing may
+        be committed on it. A change feed is read through two of these.
+
+        Args:
+            metadata: Schema and partitioning of the files; its id must be told apart from the
+                table's, since scans of equal id and version count as equal.
+            files: Columns of `FILES_SCHEMA`; a path may occur more than once.
+        """
+        table = replace(self._state.table, metadata=metadata)
+        view = Snapshot(
+            self.table_path,
+            self.version,
+            None,
+            state=replace(LogState.empty(), table=table),
+            context=self._context,
+        )
+        view._files = files
+        return view
+
     @property
     def files(self) -> pa.Table:
         """The live files, one row each, columns of `FILES_SCHEMA` (path as it stands in the log).
 
         Raises:
-            TableError: The checkpoint is damaged and no older one serves.
+            TableError: The checkpoint is damaged and no older one serves, or the files do not agree
+                with the version checksum that stands beside the commit (kind
+                `DELTA_TXN_LOG_FAILED_INTEGRITY`).
         """
         with self._mutex:
             if self._files is None:
-                self._files = self._state.files.table()
+                files = self._state.files.table()
+                self._ensure_agrees(files)
+                self._files = files
             return self._files
 
     @property
@@ -241,11 +277,35 @@ class Snapshot:
         """
         with self._mutex:
             if self._tombstones is None:
-                oldest_ms = self._context.clock.now_ms() - self.properties.deleted_file_retention_ms
-                table = self._state.tombstones.table()
-                removed_ms = pc.fill_null(table.column("deletionTimestamp"), 0)
-                self._tombstones = table.filter(pc.greater(removed_ms, oldest_ms))
+                self._tombstones = self._state.tombstones.table().filter(self._is_unexpired())
             return self._tombstones
+
+    def iter_files(self, max_rows: int) -> Iterator[pa.RecordBatch]:
+        """The live files in batches of at most so many rows, for whoever looks at each once.
+
+        What is not in memory is read batch by batch and not kept, however large the table is.
+
+        Raises:
+            TableError, LogFileNotFoundError: The checkpoint is damaged; `files` may find another.
+        """
+        with self._mutex:
+            known = self._files
+        batches = self._state.files.stream() if known is None else known.to_batches()
+        return _in_slices(batches, max_rows)
+
+    def iter_tombstones(self, max_rows: int) -> Iterator[pa.RecordBatch]:
+        """The removed files that are still kept, as `iter_files`."""
+        with self._mutex:
+            known = self._tombstones
+        if known is not None:
+            return _in_slices(known.to_batches(), max_rows)
+        is_unexpired = self._is_unexpired()
+        batches = (batch.filter(is_unexpired) for batch in self._state.tombstones.stream())
+        return _in_slices(batches, max_rows)
+
+    def _is_unexpired(self) -> pc.Expression:
+        oldest_ms = self._context.clock.now_ms() - self.properties.deleted_file_retention_ms
+        return pc.greater(pc.coalesce(pc.field("deletionTimestamp"), pc.scalar(0)), oldest_ms)
 
     @property
     def num_files(self) -> int:
@@ -312,26 +372,62 @@ class Snapshot:
         """
         return self._field(column).physical_name
 
-    def scan(self, predicate: str | Predicate | None = None) -> Scan:
+    def scan(self, predicate: str | Predicate | None = None, *, limit: int | None = None) -> Scan:
         """The files that may hold matching rows; all of them without a predicate.
 
         Conjuncts on partition columns decide exactly; statistics only leave out files that can't
         match.
 
+        Args:
+            predicate: SQL text or a tree.
+            limit: So many matching rows are enough: where statistics prove that some of the files
+                hold them, only those.
+
         Raises:
             UsageError: The predicate does not parse or names an unknown column.
         """
-        if predicate is None:
+        if predicate is None and limit is None:
             return Scan(self.files, Predicate.TRUE, SplitPredicate())
-        parsed = Predicate.parse(predicate) if isinstance(predicate, str) else predicate
-        resolved = ensure_columns(parsed, self.schema)
+        resolved = self._resolved(predicate)
         split = split_conjuncts(resolved, self.partition_columns)
         use_statistics = self._context.options.stats_skipping
         with self._pruner_mutex:
-            if self._pruner is None:
-                self._pruner = FilePruner(self.files, self.schema, self.partition_columns)
-            files = self._pruner.prune(resolved, use_statistics=use_statistics)
+            if limit is not None and use_statistics:
+                files = self._shared_pruner().enough(resolved, limit)
+            else:
+                files = self._shared_pruner().prune(resolved, use_statistics=use_statistics)
         return Scan(files, resolved, split)
+
+    def count(self, predicate: str | Predicate | None = None) -> RowCount:
+        """How many rows match, as far as the log tells without a look at them (spec 9.5).
+
+        Deleted rows are not counted. Files of which partition values and statistics do not prove
+        that all of their rows match, or none, are left undecided.
+
+        Raises:
+            UsageError: As `scan`.
+        """
+        resolved = self._resolved(predicate)
+        if not self._context.options.stats_skipping:
+            return RowCount(0, self.scan(resolved).files)
+        with self._pruner_mutex:
+            return self._shared_pruner().count(resolved)
+
+    def _resolved(self, predicate: str | Predicate | None) -> Predicate:
+        if predicate is None:
+            return Predicate.TRUE
+        parsed = Predicate.parse(predicate) if isinstance(predicate, str) else predicate
+        return ensure_columns(parsed, self.schema)
+
+    def _shared_pruner(self) -> FilePruner:
+        if self._pruner is None:
+            self._pruner = FilePruner(
+                self.files,
+                self.schema,
+                self.partition_columns,
+                trust_float_maximum=self._context.options.stats_trust_float_maximum,
+            )
+        return self._pruner
 
     @classmethod
     def _gated(
@@ -349,7 +445,7 @@ class Snapshot:
                 path=table_path,
             )
         ensure_readable(protocol, metadata, table_path=table_path, version=segment.version)
-        ensure_features_listed(protocol, metadata)
+        ensure_features_listed(protocol, metadata, table_path=table_path, version=segment.version)
         return cls(table_path, segment.version, segment, state=state, context=context)
 
     def _is_continued_by(self, segment: LogSegment) -> bool:
@@ -391,6 +487,29 @@ class Snapshot:
             }
         )
 
+    def _ensure_agrees(self, files: pa.Table) -> None:
+        """Compare what was read with the version checksum, where the listing showed one."""
+        if self.segment is None or self.segment.checksum_file is None or not self._context.store:
+            return
+        noted = self._checksum or read_checksum(self._context.store, self.log_path, self.version)
+        wrong = contradictions(noted, files, self._state.table) if noted else ()
+        if not wrong:
+            self._checksum = noted
+            return
+        message = (
+            f"Version {self.version} of {self.table_path} does not agree with its version "
+            f"checksum: {'; '.join(wrong)}. A commit or the .crc file was damaged or changed: "
+            "restore it from a backup, or delete the .crc file if it is the one that is wrong."
+        )
+        if self._context.options.checksum_mismatch_fatal:
+            raise TableError(
+                message,
+                kind="DELTA_TXN_LOG_FAILED_INTEGRITY",
+                version=self.version,
+                path=self.segment.checksum_file.path,
+            )
+        _LOG.error(message)
+
     def _known_checksum(self) -> VersionChecksum | None:
         store, options = self._context.store, self._context.options
         status = self.segment.checksum_file if self.segment else None
@@ -427,6 +546,12 @@ class _Context:
     store: LogStore | None
     options: EngineOptions
     clock: Clock
+
+
+def _in_slices(batches: Iterable[pa.RecordBatch], max_rows: int) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for start in range(0, batch.num_rows, max_rows):
+            yield batch.slice(start, max_rows)
 
 
 def _is_same_file(one: FileStatus, other: FileStatus) -> bool:

@@ -155,6 +155,20 @@ class ExternalArbiterLogStore(LogStore):
             self._ensure_winner_is_there(place)
         return claimed
 
+    def put_file_if_absent(self, path: str, file: BinaryIO) -> PutOutcome:
+        """See `LogStore.put_file_if_absent`; a file that is no commit goes to the store directly.
+
+        Raises:
+            ConfigError, StorageError: As `put_if_absent`.
+        """
+        if _Place(path, self.table_path(path)).version is None:
+            try:
+                return self._store.put_file_if_absent(path, file)
+            except ConfigError as error:
+                if error.kind != "OPTIMIST_NO_ATOMIC_CREATE":
+                    raise
+        return super().put_file_if_absent(path, file)
+
     def fix_delta_log(self, entry: CommitEntry, log_path: str) -> None:
         """Finish a commit whose writer has not (spec 4.5); any number may do so at once.
 

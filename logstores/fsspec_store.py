@@ -133,6 +133,13 @@ class FsspecLogStore(LogStore):
         ensure_exclusive(verdict, place, path, override=("an override", False))
         return self._create(path, data)
 
+    def put_file_if_absent(self, path: str, file: BinaryIO) -> PutOutcome:
+        """See `LogStore.put_file_if_absent`; piece by piece on this machine's own files."""
+        driver, inner = self._driver(path)
+        if _is_local(driver):
+            return self._local.put_file_if_absent(inner, file)
+        return super().put_file_if_absent(path, file)
+
     def put_overwrite(self, path: str, data: bytes) -> None:
         """See `LogStore.put_overwrite`; refused wherever `put_if_absent` is."""
         driver, inner = self._driver(path)

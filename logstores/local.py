@@ -25,6 +25,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shutil
 from collections.abc import Iterator, Mapping
 from typing import BinaryIO
 
@@ -60,6 +61,7 @@ NOTHING_DONE = frozenset(
 )
 """Refusals by which the system says that no name was made. Any other leaves the outcome open."""
 
+_COPY_BYTES = 1 << 20
 _NO_DIRECTORY_SYNC = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
 
 
@@ -103,18 +105,12 @@ class LocalLogStore(LogStore):
                 (kind `OPTIMIST_NO_ATOMIC_CREATE`), or the path is not on a file system.
             StorageError: Nothing was created.
         """
-        target = _local_path(path)
-        if os.path.lexists(target):
-            return PutOutcome.EXISTS
-        with self._written(target, data, path) as temporary:
-            try:
-                outcome = self._publish(temporary, target)
-            except OSError as error:
-                raise storage_error(error, doing="create", path=path) from error
-        is_settled = outcome is not PutOutcome.CREATED or _is_hint(target)
-        if is_settled or _sync_directory(target):
-            return outcome
-        return PutOutcome.UNKNOWN
+        return self._put_if_absent(path, data)
+
+    def put_file_if_absent(self, path: str, file: BinaryIO) -> PutOutcome:
+        """See `LogStore.put_file_if_absent`; copied piece by piece."""
+        file.seek(0)
+        return self._put_if_absent(path, file)
 
     def put_overwrite(self, path: str, data: bytes) -> None:
         """See `LogStore.put_overwrite`. Readers see the old file or the new one, whole."""
@@ -198,14 +194,28 @@ class LocalLogStore(LogStore):
             "excludes": "Optimist and deltalake writers of all processes",
         }
 
+    def _put_if_absent(self, path: str, content: bytes | BinaryIO) -> PutOutcome:
+        target = _local_path(path)
+        if os.path.lexists(target):
+            return PutOutcome.EXISTS
+        with self._written(target, content, path) as temporary:
+            try:
+                outcome = self._publish(temporary, target)
+            except OSError as error:
+                raise storage_error(error, doing="create", path=path) from error
+        is_settled = outcome is not PutOutcome.CREATED or _is_hint(target)
+        if is_settled or _sync_directory(target):
+            return outcome
+        return PutOutcome.UNKNOWN
+
     @contextlib.contextmanager
-    def _written(self, target: str, data: bytes, path: str) -> Iterator[str]:
+    def _written(self, target: str, content: bytes | BinaryIO, path: str) -> Iterator[str]:
         """A whole file beside the target, under a name that readers ignore (spec 3.3)."""
         directory, name = os.path.split(target)
         temporary = os.path.join(directory, f".{name}.{self._clock.new_uuid()}.tmp")
         try:
             try:
-                _write(temporary, data, synced=not _is_hint(target))
+                _write(temporary, content, synced=not _is_hint(target))
             except OSError as error:
                 raise storage_error(error, doing="write", path=path) from error
             yield temporary
@@ -287,12 +297,15 @@ def _is_hint(path: str) -> bool:
     return path.endswith(".crc")
 
 
-def _write(path: str, data: bytes, *, synced: bool) -> None:
+def _write(path: str, content: bytes | BinaryIO, *, synced: bool) -> None:
     # 0o666 less the umask, as any program makes its files; O_EXCL so that no symbolic link is
     # followed.
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     with os.fdopen(descriptor, "wb") as file:
-        file.write(data)
+        if isinstance(content, bytes):
+            file.write(content)
+        else:
+            shutil.copyfileobj(content, file, _COPY_BYTES)
         if synced:
             file.flush()
             os.fsync(descriptor)

@@ -105,6 +105,14 @@ class S3LogStore(LogStore):
             self._known.remember(created.with_content(data))
         return outcome
 
+    def put_file_if_absent(self, path: str, file: BinaryIO) -> PutOutcome:
+        """See `LogStore.put_file_if_absent`; sent piece by piece, in one request as other files."""
+        bucket, location = self._at(path)
+        self._ensure_no_arbiter(path, location)
+        if not self._ensure_exclusive(path, bucket):
+            return super().put_file_if_absent(path, file)
+        return bucket.create(location.key, file, path=path)[0]
+
     def put_overwrite(self, path: str, data: bytes) -> None:
         """See `LogStore.put_overwrite`."""
         bucket, location = self._at(path)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -64,7 +64,7 @@ class S3Bucket:
         """Give up what was begun below a directory; see `LogStore.abort_uploads`."""
         abort_uploads(self._clients.patient, directory)
 
-    def create(self, key: str, data: bytes, *, path: str) -> tuple[PutOutcome, str]:
+    def create(self, key: str, data: bytes | BinaryIO, *, path: str) -> tuple[PutOutcome, str]:
         """The conditional PUT, until it is answered; with the entity tag if created.
 
         `EXISTS` after the store asked to slow down may be our own file, if the request had been
@@ -152,7 +152,9 @@ class S3Bucket:
         ]
         return iter(sorted(found, key=lambda item: item["Key"]))
 
-    def _send_create(self, key: str, data: bytes) -> str | BotoCoreError | ClientError:
+    def _send_create(self, key: str, data: bytes | BinaryIO) -> str | BotoCoreError | ClientError:
+        if not isinstance(data, bytes):
+            data.seek(0)  # an attempt before this one may have sent a part of it
         try:
             response = self._clients.once.put_object(
                 Bucket=self.name,

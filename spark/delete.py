@@ -74,6 +74,7 @@ def delete(
     identity = conf_txn(log.options)
     if is_replay(txn, identity):
         return None
+    txn.ensure_writable()
     started_s = log.clock.monotonic_s()
     with UncommittedFiles(log) as pending:
         writer = DataWriter(plane_of(spark, log), log, txn)

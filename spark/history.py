@@ -12,8 +12,7 @@ from pyspark.sql import types as st
 from optimist.core.actions import CommitInfo
 from optimist.core.delta_log import DeltaLog
 from optimist.core.log.time_travel import CommitRecord
-from optimist.core.protocol import implied_features
-from optimist.core.snapshot import Snapshot
+from optimist.core.table_detail import TableDetail
 from optimist.spark.local_rows import local_frame
 
 __all__ = ["DETAIL_SCHEMA", "HISTORY_SCHEMA", "detail_frame", "history_frame"]
@@ -68,7 +67,6 @@ _TEXT_FIELDS = {
     "job": ("jobId", "jobName", "jobRunId", "runId", "jobOwnerId", "triggerType"),
     "notebook": ("notebookId",),
 }
-_CLUSTERING = "delta.clustering"
 
 
 def history_frame(spark: SparkSession, log: DeltaLog, limit: int | None) -> DataFrame:
@@ -87,7 +85,7 @@ def detail_frame(spark: SparkSession, log: DeltaLog) -> DataFrame:
     Raises:
         TableNotFoundError: There is no table.
     """
-    return _frame(spark, [_detail_row(log, log.update())], DETAIL_SCHEMA)
+    return _frame(spark, [_detail_row(log.detail())], DETAIL_SCHEMA)
 
 
 def _frame(spark: SparkSession, rows: list[dict[str, object]], schema: st.StructType) -> DataFrame:
@@ -126,7 +124,7 @@ def _history_row(record: CommitRecord) -> dict[str, object]:
         "operationParameters": _texts(info.operation_parameters),
         "job": _struct(info.extra.get("job"), _TEXT_FIELDS["job"]),
         "notebook": _struct(info.extra.get("notebook"), _TEXT_FIELDS["notebook"]),
-        "clusterId": info.extra.get("clusterId"),
+        "clusterId": _text(info.extra.get("clusterId")),
         "readVersion": info.read_version,
         "isolationLevel": info.isolation_level,
         "isBlindAppend": info.is_blind_append,
@@ -155,32 +153,22 @@ def _struct(value: object, names: tuple[str, ...]) -> dict[str, str | None] | No
     return {name: _text(value.get(name)) for name in names}
 
 
-def _detail_row(log: DeltaLog, snapshot: Snapshot) -> dict[str, object]:
-    metadata, protocol = snapshot.metadata, snapshot.protocol
-    created = metadata.created_time
+def _detail_row(detail: TableDetail) -> dict[str, object]:
+    created_ms = detail.created_at_ms
     return {
-        "format": "delta",
-        "id": metadata.id,
-        "name": metadata.name,
-        "description": metadata.description,
-        "location": log.table_path,
-        "createdAt": None if created is None else created * 1000,
-        "lastModified": snapshot.timestamp_ms * 1000,
-        "partitionColumns": list(metadata.partition_columns),
-        "clusteringColumns": _clustering_columns(snapshot),
-        "numFiles": snapshot.num_files,
-        "sizeInBytes": snapshot.size_in_bytes,
-        "properties": list(metadata.configuration.items()),
-        "minReaderVersion": protocol.min_reader_version,
-        "minWriterVersion": protocol.min_writer_version,
-        "tableFeatures": sorted(implied_features(protocol)),
+        "format": detail.format,
+        "id": detail.id,
+        "name": detail.name,
+        "description": detail.description,
+        "location": detail.location,
+        "createdAt": None if created_ms is None else created_ms * 1000,
+        "lastModified": detail.last_modified_ms * 1000,
+        "partitionColumns": list(detail.partition_columns),
+        "clusteringColumns": list(detail.clustering_columns),
+        "numFiles": detail.num_files,
+        "sizeInBytes": detail.size_in_bytes,
+        "properties": list(detail.properties.items()),
+        "minReaderVersion": detail.min_reader_version,
+        "minWriterVersion": detail.min_writer_version,
+        "tableFeatures": list(detail.table_features),
     }
-
-
-def _clustering_columns(snapshot: Snapshot) -> list[str]:
-    domain = snapshot.domain_metadata.get(_CLUSTERING)
-    if domain is None:
-        return []
-    columns = json.loads(domain.configuration or "{}").get("clusteringColumns", [])
-    # Path arrays, or the flat names that the protocol's text shows (spec 6.3).
-    return [".".join(column) if isinstance(column, list) else str(column) for column in columns]

@@ -9,7 +9,9 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+from optimist.core.data.access import DataAccess
 from optimist.core.data.parquet_writer import FileSpec
+from optimist.core.delta_log import DeltaLog
 from optimist.core.errors import TableError
 from optimist.core.log.file_table import canonical_paths
 from optimist.core.snapshot import Snapshot
@@ -27,6 +29,7 @@ class NativePlane:
     """Rows of tables whose scheme Spark's Hadoop opens, in a classic session; see `RowPlane`."""
 
     spark: SparkSession
+    log: DeltaLog
 
     def scan(
         self,
@@ -36,7 +39,9 @@ class NativePlane:
         is_time_travel: bool = False,
     ) -> DataFrame:
         """See `RowPlane.scan` and `scan_frame`."""
-        return scan_frame(self.spark, snapshot, files, is_time_travel=is_time_travel)
+        return scan_frame(
+            self.spark, snapshot, files, is_time_travel=is_time_travel, access=self._access
+        )
 
     def touched_files(
         self,
@@ -52,7 +57,7 @@ class NativePlane:
             TableError: Spark names a file in another way than the log does (kind
                 `OPTIMIST_UNKNOWN_FILE_PATHS`).
         """
-        frame = aliased(scan_frame(self.spark, snapshot, candidates), alias)
+        frame = aliased(self.scan(snapshot, candidates), alias)
         counts = (
             frame.where(condition.column)
             .groupBy(sf.col("_metadata.file_path").alias("path"))
@@ -77,3 +82,6 @@ class NativePlane:
     def write(self, rows: DataFrame, spec: FileSpec) -> WrittenFiles:
         """See `RowPlane.write` and `write_natively`."""
         return write_natively(rows, spec)
+
+    def _access(self) -> DataAccess | None:
+        return self.log.store.data_access(self.log.table_path)

@@ -75,5 +75,5 @@ def plane_of(spark: SparkSession, log: DeltaLog) -> RowPlane:
         ConfigError: The native plane is forced on Spark Connect.
     """
     if is_native(spark, log.table_path, log.options, log.store.options):
-        return NativePlane(spark)
+        return NativePlane(spark, log)
     return ArrowPlane(spark, log)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
@@ -12,6 +13,12 @@ from pyspark.sql import DataFrame, SparkSession
 from optimist.core.delta_log import DeltaLog
 from optimist.core.errors import UsageError
 from optimist.spark.callback_errors import original_errors
+from optimist.spark.change_feed import (
+    CHANGE_OPTIONS,
+    ChangeOptions,
+    OptionValue,
+    change_feed_frame,
+)
 from optimist.spark.conf import open_log
 from optimist.spark.planes import plane_of
 
@@ -31,7 +38,7 @@ def read(
     *,
     versionAsOf: int | str | None = None,
     timestampAsOf: Timestamp | None = None,
-    **options: str,
+    **options: OptionValue,
 ) -> DataFrame:
     """A Delta table as a DataFrame. Spark asks our log which files to read when it plans a query.
 
@@ -43,41 +50,55 @@ def read(
         versionAsOf: Read this version.
         timestampAsOf: Read the newest version that is not younger; text is read in the session's
             zone.
-        options: Keys that start with `fs.` or `dfs.`, for the file system.
+        options: `readChangeFeed=True` reads the changes of a run of versions instead, with
+            `startingVersion` or `startingTimestamp` and, if wanted, `endingVersion` or
+            `endingTimestamp`, both ends included (see `change_feed_frame`). All others are for the
+            file system: keys that start with `fs.` or `dfs.`.
 
     Raises:
         TableNotFoundError: There is no table at the path.
         TableError: The version or time is outside what the log still holds.
         UsageError: An unknown option, or a version and a time at once.
     """
-    _ensure_known(options)
+    changes = ChangeOptions.among(options)
+    others = _others(options)
+    if changes is not None and (versionAsOf is not None or timestampAsOf is not None):
+        raise UsageError(
+            "A read of changes has a start and an end instead of versionAsOf and timestampAsOf.",
+            kind="DELTA_ONEOF_IN_TIMETRAVEL",
+        )
     if versionAsOf is not None and timestampAsOf is not None:
         raise UsageError(
             "Give versionAsOf or timestampAsOf, not both.", kind="DELTA_ONEOF_IN_TIMETRAVEL"
         )
     with original_errors():
-        log = open_log(spark, path, options)
+        log = open_log(spark, path, others)
+        if changes is not None:
+            return change_feed_frame(spark, log, changes.bounds(partial(_millis, spark)))
         version = None if versionAsOf is None else _version(versionAsOf)
         millis = None if timestampAsOf is None else _millis(spark, timestampAsOf)
         if version is None and millis is None and not log.table_exists():
-            log, version, millis = _travel_in_path(spark, path, options) or (log, None, None)
+            log, version, millis = _travel_in_path(spark, path, others) or (log, None, None)
         if version is None and millis is None:
             return plane_of(spark, log).scan(log.update())
         snapshot = log.snapshot(version, millis)
         return plane_of(spark, log).scan(snapshot, is_time_travel=True)
 
 
-def _ensure_known(options: Mapping[str, str]) -> None:
-    unknown = [key for key in options if not key.startswith(_FS_PREFIXES)]
+def _others(options: Mapping[str, OptionValue]) -> dict[str, str]:
+    """The options of the file system; any other is refused."""
+    others = {key: str(value) for key, value in options.items() if key not in CHANGE_OPTIONS}
+    unknown = [key for key in others if not key.startswith(_FS_PREFIXES)]
     if unknown:
+        known = ("versionAsOf", "timestampAsOf", *CHANGE_OPTIONS, *_FS_PREFIXES)
         raise UsageError(
-            f"Unknown option {unknown[0]}. Known: versionAsOf, timestampAsOf, and keys that start "
-            "with "
-            f"{' or '.join(_FS_PREFIXES)}.",
+            f"Unknown option {unknown[0]}. Known: {', '.join(known[:-2])}, and keys that start "
+            f"with {' or '.join(_FS_PREFIXES)}.",
             kind="OPTIMIST_UNKNOWN_OPTION",
             key=unknown[0],
-            known=("versionAsOf", "timestampAsOf", *_FS_PREFIXES),
+            known=known,
         )
+    return others
 
 
 def _travel_in_path(
@@ -105,11 +126,11 @@ def _version(value: int | str) -> int:
     return int(text)
 
 
-def _millis(spark: SparkSession, value: Timestamp) -> int:
+def _millis(spark: SparkSession, value: OptionValue) -> int:
     """Epoch milliseconds. Text and dates are read as Spark reads them, in the session's zone."""
     if isinstance(value, dt.datetime):
         return (value.astimezone(dt.timezone.utc) - _EPOCH) // dt.timedelta(milliseconds=1)
-    text = value.isoformat() if isinstance(value, dt.date) else value
+    text = value.isoformat() if isinstance(value, dt.date) else str(value)
     query = "SELECT unix_millis(try_cast(:text AS TIMESTAMP)) AS millis"
     row = spark.sql(query, args={"text": text}).collect()[0]
     if row["millis"] is None:

@@ -14,11 +14,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from optimist.core import errors
-from optimist.core.errors import ConfigError, OptimistError
+from optimist.core.errors import ConfigError, OptimistError, TableError
 
 __all__ = ["error_of_task", "portable_errors"]
 
 _TOKEN = re.compile(r"optimist-task-error:(?P<data>[A-Za-z0-9+/=]+);")
+_MISSING_FILE = re.compile(
+    r"FAILED_READ_FILE\.FILE_NOT_EXIST\].*? file (?P<path>\S.*?)\. +File does not exist", re.DOTALL
+)
 _NOT_INSTALLED = "No module named 'optimist'"
 _PLAIN = (str, int, float, bool, type(None))
 
@@ -36,10 +39,14 @@ def error_of_task(texts: Iterable[str]) -> OptimistError | None:
     """The error that a worker raised, out of the texts of what Spark made of it.
 
     A worker that lacks this package is told as a `ConfigError` (kind `OPTIMIST_MISSING_PACKAGE`).
+    Spark's own error for a data file that is gone becomes the one of the other planes (kind
+    `DELTA_FILE_NOT_FOUND_DETAILED`).
     """
     for text in texts:
         if match := _TOKEN.search(text):
             return _decode(match["data"], text[: match.start()])
+        if match := _MISSING_FILE.search(text):
+            return _missing_data_file(match["path"])
         if _NOT_INSTALLED in text:
             return ConfigError(
                 "Spark's Python workers can't import optimist. Install it where they run: on every "
@@ -49,6 +56,16 @@ def error_of_task(texts: Iterable[str]) -> OptimistError | None:
                 package="optimist",
             )
     return None
+
+
+def _missing_data_file(path: str) -> TableError:
+    return TableError(
+        f"The data file {path} is gone, though the table's log names it. It was removed by hand, "
+        "or by a vacuum while an old version was read. Restore it, or read a newer version. "
+        "Nothing was written.",
+        kind="DELTA_FILE_NOT_FOUND_DETAILED",
+        path=path,
+    )
 
 
 def _encode(error: OptimistError) -> str:

@@ -81,6 +81,7 @@ def update(
     identity = conf_txn(log.options)
     if is_replay(txn, identity):
         return None
+    txn.ensure_writable()
     writer = DataWriter(plane_of(spark, log), log, txn)
     job = _Update.of(spark, writer, condition, assignments, alias)
     started_s = log.clock.monotonic_s()

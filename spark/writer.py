@@ -92,6 +92,7 @@ def _run(df: DataFrame, log: DeltaLog, request: WriteRequest) -> CommitResult | 
     identity = request.txn or conf_txn(log.options)
     if is_replay(txn, identity):
         return None
+    txn.ensure_writable()
     if sources:
         # Rows of the table go into the table: whatever changes it meanwhile is a conflict.
         txn.read_whole_table()

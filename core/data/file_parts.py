@@ -11,11 +11,10 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from optimist.core.errors import ProtocolError
-from optimist.core.log.file_table import canonical_paths
-from optimist.core.properties import TableProperties
+from optimist.core.actions import DeletionVectorDescriptor
+from optimist.core.log.file_table import canonical_paths, deletion_vector_of
 
-__all__ = ["FilePart", "balanced_groups", "ensure_files_readable", "file_parts", "parts_of"]
+__all__ = ["FilePart", "balanced_groups", "file_parts", "parts_of"]
 
 _SCHEME = "^[A-Za-z][A-Za-z0-9+.-]*:/"
 _MAP = pa.map_(pa.string(), pa.string())
@@ -31,6 +30,9 @@ class FilePart:
         start: The range's first byte.
         end: The byte after its last; None for all from `start`.
         reference: `add.path`, by which the log knows the file.
+        deletion_vector: Which rows of the file are no longer there; None if all are.
+        base_row_id: The id of its first row, in a table that tracks rows.
+        default_row_commit_version: The version that wrote it, in a table that tracks rows.
     """
 
     path: str
@@ -38,34 +40,13 @@ class FilePart:
     start: int = 0
     end: int | None = None
     reference: str = ""
-
-
-def ensure_files_readable(
-    table_path: str, configuration: Mapping[str, str], files: pa.Table
-) -> None:
-    """Refuse files that need what the Arrow reader does not do yet.
-
-    Raises:
-        ProtocolError: A file has a deletion vector, or the table's columns are mapped (kind
-            `DELTA_UNSUPPORTED_FEATURES_FOR_READ`, field `features`).
-    """
-    features = []
-    vectors = files["deletionVector"] if "deletionVector" in files.column_names else None
-    if vectors is not None and vectors.null_count < len(vectors):
-        features.append("deletionVectors")
-    if TableProperties.from_configuration(configuration).column_mapping_mode != "none":
-        features.append("columnMapping")
-    if features:
-        raise ProtocolError(
-            f"The files of {table_path} can't be read: {', '.join(features)} is not supported "
-            "yet. Read the table with another engine.",
-            kind="DELTA_UNSUPPORTED_FEATURES_FOR_READ",
-            features=tuple(features),
-        )
+    deletion_vector: DeletionVectorDescriptor | None = None
+    base_row_id: int | None = None
+    default_row_commit_version: int | None = None
 
 
 def file_parts(table_path: str, files: pa.Table) -> pa.Table:
-    """Each file whole: `path`, `partitionValues`, `start`, `end`, `reference`, and its `size`.
+    """Each file whole: the columns that `FilePart` has, and its `size`.
 
     The end is null, not the size: a file that is longer than the log says is still read whole.
 
@@ -82,6 +63,9 @@ def file_parts(table_path: str, files: pa.Table) -> pa.Table:
             "end": pa.nulls(files.num_rows, pa.int64()),
             "reference": references,
             "size": _in_one_piece(files["size"]),
+            "deletionVector": _in_one_piece(files["deletionVector"]),
+            "baseRowId": _in_one_piece(files["baseRowId"]),
+            "defaultRowCommitVersion": _in_one_piece(files["defaultRowCommitVersion"]),
         }
     )
 
@@ -116,7 +100,16 @@ def balanced_groups(
 def parts_of(group: pa.Table) -> tuple[FilePart, ...]:
     """The parts of one group as values."""
     return tuple(
-        FilePart(row["path"], row["partitionValues"], row["start"], row["end"], row["reference"])
+        FilePart(
+            path=row["path"],
+            partition_values=row["partitionValues"],
+            start=row["start"],
+            end=row["end"],
+            reference=row["reference"],
+            deletion_vector=deletion_vector_of(row["deletionVector"]),
+            base_row_id=row["baseRowId"],
+            default_row_commit_version=row["defaultRowCommitVersion"],
+        )
         for row in group.to_pylist(maps_as_pydicts="strict")
     )
 

@@ -2,31 +2,37 @@
 
 A plain function of small picklable values, so that it runs alike in this process and on Spark's
 executors. Columns are found by their physical names; partition values come from the log, never
-from the file (spec 10.2). Files with deletion vectors are refused before, by
-`file_parts.ensure_files_readable`; whoever adds them filters each batch by its rows' positions in
-`read_batches`.
+from the file (spec 10.2). Rows that a deletion vector marks are left out by their positions in the
+file, which the row groups before a batch tell also where only a part of the file is read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import fs
+from pyroaring import BitMap64
 
 from optimist.core.arrow_types import to_arrow_schema, to_arrow_type
 from optimist.core.data.access import DataAccess
-from optimist.core.data.column_shape import conform_column, find_name
+from optimist.core.data.column_shape import conform_column, find_field
+from optimist.core.data.deletion_vectors import read_deletion_vector
 from optimist.core.data.file_parts import FilePart
 from optimist.core.data.filesystem import filesystem_for
 from optimist.core.data.partition_values import parse_partition_value
+from optimist.core.data.row_tracking import is_tracking_column, with_defaults
 from optimist.core.data.storage_errors import storage_errors, without_secrets
 from optimist.core.errors import TableError
 from optimist.core.schema import StructField, StructType
+
+if TYPE_CHECKING:
+    from optimist.core.snapshot import Snapshot
 
 __all__ = ["RowLayout", "read_batches"]
 
@@ -41,6 +47,8 @@ class RowLayout:
         zone: Where partition values of timestamps without a zone were written.
         batch_rows: The most rows of a batch.
         access: How data files are reached.
+        table_path: Where the files of deletion vectors are.
+        by_id: Columns are found in files by their ids; else by their physical names.
     """
 
     schema: StructType
@@ -48,6 +56,29 @@ class RowLayout:
     zone: str = "UTC"
     batch_rows: int = 32_768
     access: DataAccess | None = None
+    table_path: str = ""
+    by_id: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        snapshot: Snapshot,
+        schema: StructType,
+        *,
+        zone: str = "UTC",
+        batch_rows: int = 32_768,
+        access: DataAccess | None = None,
+    ) -> RowLayout:
+        """Some columns of a table version; the attributes say what the arguments are."""
+        return cls(
+            schema,
+            snapshot.partition_columns,
+            zone,
+            batch_rows,
+            access,
+            table_path=snapshot.table_path,
+            by_id=snapshot.properties.column_mapping_mode == "id",
+        )
 
     @property
     def arrow_schema(self) -> pa.Schema:
@@ -61,58 +92,91 @@ def read_batches(part: FilePart, layout: RowLayout) -> Iterator[pa.RecordBatch]:
     Raises:
         TableError: The file is gone (kind `DELTA_FILE_NOT_FOUND_DETAILED`) or is no Parquet file
             (kind `OPTIMIST_UNREADABLE_DATA_FILE`), a value does not fit the table's type (kind
-            `OPTIMIST_DATA_FILE_TYPE_MISMATCH`), or a partition value in the log does not (kind
-            `OPTIMIST_MALFORMED_PARTITION_VALUE`).
+            `OPTIMIST_DATA_FILE_TYPE_MISMATCH`), a partition value in the log does not (kind
+            `OPTIMIST_MALFORMED_PARTITION_VALUE`), or the file's deletion vector can't be read
+            (kinds of `read_deletion_vector`).
         StorageError: The file system failed (kind `OPTIMIST_STORAGE_FAILED`).
     """
-    columns = _Columns.of(part, layout)
+    constants = _constants(part, layout)
+    deleted = _vector_of(part, layout)
     filesystem, path = filesystem_for(part.path, layout.access)
     with _translated(part.path), _opened(filesystem, path, part.path) as source:
         file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us", pre_buffer=True)
-        groups = _row_groups(file.metadata, part)
-        names = file.schema_arrow.names
-        found = [find_name(names, item.physical_name) for item in columns.stored]
-        wanted = [name for name in found if name is not None]
-        for rows in _raw_batches(file, groups, wanted, layout.batch_rows):
-            if rows.num_rows:
-                yield columns.batch(rows)
+        columns = _Columns.of(file.schema_arrow, part, layout, constants)
+        for start, rows in _raw_batches(file, part, columns.stored_names, layout.batch_rows):
+            batch = columns.batch(rows, start)
+            kept = batch if deleted is None else _without(deleted, start, batch)
+            if kept.num_rows:
+                yield kept
+
+
+def _vector_of(part: FilePart, layout: RowLayout) -> BitMap64 | None:
+    if part.deletion_vector is None:
+        return None
+    return read_deletion_vector(part.deletion_vector, layout.table_path, layout.access)
 
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """Turns a file's batches into the table's; constants are parsed once per file."""
+    """Turns a file's batches into the table's; constants and places are found once per file."""
 
-    schema: StructType
+    part: FilePart
+    layout: RowLayout
     arrow_schema: pa.Schema
     constants: dict[str, pa.Scalar]
+    places: dict[str, str]
+    """Names of the table's columns to those of the file."""
 
     @classmethod
-    def of(cls, part: FilePart, layout: RowLayout) -> _Columns:
-        partitions = {name.lower() for name in layout.partition_columns}
-        constants = {
-            item.name: _constant(part, item, layout.zone)
-            for item in layout.schema
-            if item.name.lower() in partitions
-        }
-        return cls(layout.schema, layout.arrow_schema, constants)
+    def of(
+        cls, file: pa.Schema, part: FilePart, layout: RowLayout, constants: dict[str, pa.Scalar]
+    ) -> _Columns:
+        stored = (item for item in layout.schema if item.name not in constants)
+        found = ((item.name, find_field(file, item, by_id=layout.by_id)) for item in stored)
+        places = {name: file.names[index] for name, index in found if index is not None}
+        return cls(part, layout, layout.arrow_schema, constants, places)
 
     @property
-    def stored(self) -> tuple[StructField, ...]:
-        """The columns that are looked for in the file."""
-        return tuple(item for item in self.schema if item.name not in self.constants)
+    def stored_names(self) -> list[str]:
+        """The columns to read from the file."""
+        return list(self.places.values())
 
-    def batch(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        columns = [self._column(rows, item) for item in self.schema]
+    def batch(self, rows: pa.RecordBatch, start: int) -> pa.RecordBatch:
+        """The file's rows as the table's; the first is at position `start`."""
+        columns = []
+        for item in self.layout.schema:
+            column = self._column(rows, item)
+            if is_tracking_column(item):
+                column = self._tracked(column, item, start)
+            columns.append(column)
         return pa.RecordBatch.from_arrays(columns, schema=self.arrow_schema)
 
     def _column(self, rows: pa.RecordBatch, item: StructField) -> pa.Array:
         if item.name in self.constants:
             return pa.repeat(self.constants[item.name], rows.num_rows)
-        name = find_name(rows.schema.names, item.physical_name)
-        if name is None:
+        if item.name not in self.places:
             return pa.nulls(rows.num_rows, to_arrow_type(item.data_type))
-        values = rows.column(rows.schema.get_field_index(name))
-        return conform_column(values, item.data_type, column=item.name)
+        values = rows.column(rows.schema.get_field_index(self.places[item.name]))
+        return conform_column(values, item.data_type, column=item.name, by_id=self.layout.by_id)
+
+    def _tracked(self, stored: pa.Array, item: StructField, start: int) -> pa.Array:
+        offsets = _positions(len(stored)).cast(pa.int64())
+        return with_defaults(
+            stored,
+            item,
+            pc.add(offsets, pa.scalar(start, pa.int64())),
+            base_row_id=self.part.base_row_id,
+            commit_version=self.part.default_row_commit_version,
+        )
+
+
+def _constants(part: FilePart, layout: RowLayout) -> dict[str, pa.Scalar]:
+    partitions = {name.lower() for name in layout.partition_columns}
+    return {
+        item.name: _constant(part, item, layout.zone)
+        for item in layout.schema
+        if item.name.lower() in partitions
+    }
 
 
 def _constant(part: FilePart, item: StructField, zone: str) -> pa.Scalar:
@@ -142,10 +206,35 @@ def _first_byte(metadata: pq.FileMetaData, number: int) -> int:
 
 
 def _raw_batches(
+    file: pq.ParquetFile, part: FilePart, names: list[str], batch_rows: int
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Batches of those columns, each with the position of its first row in the file."""
+    for start, groups in _runs(file.metadata, _row_groups(file.metadata, part)):
+        for rows in _batches_of(file, groups, names, batch_rows):
+            yield start, rows
+            start += rows.num_rows
+
+
+def _runs(metadata: pq.FileMetaData, groups: Sequence[int]) -> Iterator[tuple[int, list[int]]]:
+    """Row groups that follow each other in the file, with the position of their first row."""
+    wanted, position = set(groups), 0
+    run: list[int] = []
+    start = 0
+    for number in range(metadata.num_row_groups):
+        if number in wanted:
+            start = start if run else position
+            run.append(number)
+        elif run:
+            yield start, run
+            run = []
+        position += metadata.row_group(number).num_rows
+    if run:
+        yield start, run
+
+
+def _batches_of(
     file: pq.ParquetFile, groups: list[int], names: list[str], batch_rows: int
-) -> Iterator[Any]:
-    if not groups:
-        return
+) -> Iterator[pa.RecordBatch]:
     if names:
         yield from file.iter_batches(batch_rows, row_groups=groups, columns=names)
         return
@@ -155,6 +244,35 @@ def _raw_batches(
         size = min(rest, batch_rows)
         yield pa.RecordBatch.from_arrays([pa.nulls(size)], names=[""])
         rest -= size
+
+
+def _without(deleted: BitMap64, start: int, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows, the first of which is at position `start`, less the deleted ones."""
+    end = start + rows.num_rows
+    here = deleted & BitMap64(range(start, end))
+    return rows.filter(_kept(here, start, end)) if here else rows
+
+
+def _kept(deleted: BitMap64, start: int, end: int) -> pa.Array:
+    """Which of the positions are not deleted, as truth values.
+
+    Runs of kept and of deleted rows take turns. Each ends where one set differs from itself moved
+    by one, so that none of the work is per row.
+    """
+    ends = deleted ^ deleted.shift(1)
+    ends.discard(start)
+    ends.add(end)
+    # The numbers as they stand in memory: a Python object for each would take far longer.
+    numbers = pa.Array.from_buffers(pa.uint64(), len(ends), [None, pa.py_buffer(ends.to_array())])
+    run_ends = pc.subtract(numbers, pa.scalar(start, pa.uint64())).cast(pa.int32())
+    turns = pc.bit_wise_and(_positions(len(ends)), pa.scalar(1, pa.uint64()))
+    kept = pc.equal(turns, pa.scalar(int(start in deleted), pa.uint64()))
+    return pc.run_end_decode(pa.RunEndEncodedArray.from_arrays(run_ends, kept))
+
+
+def _positions(num_rows: int) -> pa.Array:
+    ones = pa.repeat(pa.scalar(1, pa.uint64()), num_rows)
+    return pc.subtract(pc.cumulative_sum(ones), pa.scalar(1, pa.uint64()))
 
 
 def _opened(filesystem: fs.FileSystem, path: str, shown: str) -> Any:

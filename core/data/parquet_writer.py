@@ -280,7 +280,8 @@ class _OpenFile:
     def abandon(self) -> None:
         """End the upload, since an open one could not be removed; the file is of no use."""
         for part in (self._writer, self._stream):
-            with suppress(OSError, pa.ArrowException):
+            # A writer that failed half-way has no footer to give, which is a RuntimeError.
+            with suppress(OSError, RuntimeError, pa.ArrowException):
                 part.close()
 
     def _flush(self) -> None:

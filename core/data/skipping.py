@@ -8,48 +8,40 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
-from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from optimist.core.data.column_skipping import ColumnSkipper
+from optimist.core.data.generated_partitions import GeneratedPartitions
 from optimist.core.data.partition_values import partition_column_of
-from optimist.core.data.statistics import ColumnStatistics, FileStatistics
-from optimist.core.predicates.coercion import BoundValue, bind, bind_values
+from optimist.core.data.statistics import FileStatistics
+from optimist.core.predicates.casts import without_cast
 from optimist.core.predicates.constants import session_zone
-from optimist.core.predicates.evaluation import TypedArray, compare, evaluate_leaf
+from optimist.core.predicates.evaluation import TypedArray, evaluate_leaf
 from optimist.core.predicates.normal_form import (
     Mask,
     combine_masks,
     conjunction,
     full_mask,
+    map_leaves,
     positive_form,
 )
 from optimist.core.predicates.resolution import ResolvedColumn, SplitPredicate, resolve_column
 from optimist.core.predicates.tree import (
+    CastComparison,
     Column,
     Comparison,
-    ComparisonOp,
     In,
     IsNull,
     Like,
-    Literal,
     Not,
     Predicate,
     StartsWith,
 )
-from optimist.core.schema import DecimalType, PrimitiveType, StructType
+from optimist.core.schema import StructType
 
-__all__ = ["FilePruner", "keep_mask", "may_match", "prune"]
-
-Array: TypeAlias = Any
-
-_MAX_LISTED = 64
-_MILLISECOND = pa.scalar(1000, pa.duration("us"))
-_DOUBLE_DIGITS = 15
-_TIMES = (PrimitiveType("timestamp"), PrimitiveType("timestamp_ntz"))
-_FLOATS = (PrimitiveType("float"), PrimitiveType("double"))
+__all__ = ["FilePruner", "RowCount", "keep_mask", "may_match", "prune"]
 
 
 def keep_mask(
@@ -87,13 +79,29 @@ def may_match(
 ) -> pa.BooleanArray:
     """For each file of another's commit whether a read with this predicate may have missed it.
 
-    As `prune`, but upper bounds of float columns are not taken as proof: some writers pass over
-    NaN, which is greater than they say. Without statistics only the partition conjuncts count, as
-    in Delta (spec 2.8).
+    Without statistics only the partition conjuncts count, as in Delta (spec 2.8).
     """
-    pruner = FilePruner(files, schema, partition_columns, trust_float_maximum=False)
+    pruner = FilePruner(files, schema, partition_columns)
     predicate = conjunction((*split.partition, *split.data))
     return pruner.keep_mask(predicate, use_statistics=use_statistics)
+
+
+@dataclass(frozen=True, slots=True)
+class RowCount:
+    """An answer to `count(*)` from the log alone, as far as it goes.
+
+    Attributes:
+        rows: Matching rows of the files of which the log tells all.
+        undecided: The files whose rows must be looked at; rows of the files table.
+    """
+
+    rows: int
+    undecided: pa.Table
+
+    @property
+    def total(self) -> int | None:
+        """The count, where no file needs to be read."""
+        return None if self.undecided.num_rows else self.rows
 
 
 class FilePruner:
@@ -105,7 +113,9 @@ class FilePruner:
         partition_columns: Logical names.
         zone: The session's time zone.
         statistics: Those of `files`, if the caller keeps them.
-        trust_float_maximum: See `may_match`.
+        trust_float_maximum: Take upper bounds of float columns as proof. Some writers pass over
+            NaN, which is greater than all they say; where it is known that none of them wrote to
+            the table, this skips more.
     """
 
     def __init__(
@@ -116,14 +126,16 @@ class FilePruner:
         *,
         zone: str = "UTC",
         statistics: FileStatistics | None = None,
-        trust_float_maximum: bool = True,
+        trust_float_maximum: bool = False,
     ) -> None:
         self.files = files
         self.schema = schema
         self.statistics = statistics or FileStatistics(files, schema)
         self._zone = zone
         self._trust_float_maximum = trust_float_maximum
+        self._generated = GeneratedPartitions(schema, partition_columns)
         self._partition_names = {name.lower() for name in partition_columns}
+        self._rows: pa.Array | None = None
         self._partitions: dict[str, TypedArray] = {}
 
     def prune(self, predicate: Predicate, *, use_statistics: bool = True) -> pa.Table:
@@ -133,7 +145,7 @@ class FilePruner:
 
     def keep_mask(self, predicate: Predicate, *, use_statistics: bool = True) -> pa.BooleanArray:
         """For each file whether it may hold a row for which the predicate is true."""
-        positive = positive_form(predicate)
+        positive = self._prepared(predicate)
         mask = combine_masks(positive, self._answer_by_partition)
         keep = full_mask(mask, self.files.num_rows)
         needed = self._data_paths(positive) if use_statistics else []
@@ -143,6 +155,56 @@ class FilePruner:
             return self._keep_among(keep, positive)
         self.statistics.load(needed)
         return full_mask(combine_masks(positive, self._answer_leaf), self.files.num_rows)
+
+    def count(self, predicate: Predicate) -> RowCount:
+        """How many rows make the predicate true, as far as the log knows (spec 9.5)."""
+        keep = self.keep_mask(predicate)
+        certain = pc.and_(keep, self._certain_mask(predicate))
+        rows = pc.sum(self._live_rows().filter(certain), min_count=0).as_py()
+        return RowCount(rows, self.files.filter(pc.and_not(keep, certain)))
+
+    def enough(self, predicate: Predicate, limit: int) -> pa.Table:
+        """Of the files that `prune` keeps, some that hold `limit` matching rows; else all."""
+        kept = self.prune(predicate)
+        certain = self._certain_mask(predicate)
+        files, rows = self.files.filter(certain), self._live_rows().filter(certain)
+        before = pc.subtract(pc.cumulative_sum(rows), rows)
+        if pc.sum(rows, min_count=0).as_py() < limit:
+            return kept
+        return files.filter(pc.less(before, limit))
+
+    def _certain_mask(self, predicate: Predicate) -> pa.BooleanArray:
+        """Where all rows match, and their number is known."""
+        plain = self._plain(predicate)
+        self.statistics.load(self._data_paths(plain))
+        sure = full_mask(combine_masks(plain, self._is_sure), self.files.num_rows)
+        return pc.and_(sure, pc.is_valid(self._live_rows()))
+
+    def _live_rows(self) -> pa.Array:
+        """Rows of each file without the deleted ones; null where unknown."""
+        if self._rows is None:
+            physical = self.statistics.num_records.combine_chunks()
+            self._rows = pc.subtract(physical, _deleted_rows(self.files))
+        return self._rows
+
+    def _prepared(self, predicate: Predicate) -> Predicate:
+        """In positive form, without casts, and with what follows for generated partitions."""
+        return map_leaves(self._plain(predicate), self._with_implied)
+
+    def _plain(self, predicate: Predicate) -> Predicate:
+        return map_leaves(positive_form(predicate), self._without_cast)
+
+    def _without_cast(self, leaf: Predicate) -> Predicate:
+        column = self._resolve(leaf.column.path) if isinstance(leaf, CastComparison) else None
+        if column is None or not isinstance(leaf, CastComparison):
+            return leaf
+        plain = without_cast(leaf, column.data_type, session_zone(self._zone))
+        return leaf if plain is None else plain
+
+    def _with_implied(self, leaf: Predicate) -> Predicate:
+        zone = session_zone(self._zone)
+        implied = self._generated.implied_by(leaf, self.schema, zone)
+        return leaf if implied == Predicate.TRUE else leaf & implied
 
     def _is_worth_narrowing(self, keep: pa.BooleanArray, needed: list[tuple[str, ...]]) -> bool:
         """Few files left and nothing parsed yet: parse theirs alone, without keeping it."""
@@ -197,169 +259,45 @@ class FilePruner:
 
     def _answer_by_statistics(self, leaf: Predicate) -> Mask:
         inner = leaf.child if isinstance(leaf, Not) else leaf
-        if not isinstance(inner, (Comparison, In, IsNull, StartsWith, Like)):
-            return True
-        column = self._resolve(
-            inner.left.path if isinstance(inner, Comparison) else inner.column.path
-        )
+        skipper = self._skipper(inner, self._trust_float_maximum)
+        return True if skipper is None else skipper.answer(inner, is_negated=inner is not leaf)
+
+    def _skipper(self, leaf: Predicate, trust_float_maximum: bool) -> ColumnSkipper | None:
+        if not isinstance(leaf, (Comparison, In, IsNull, StartsWith, Like)):
+            return None
+        column = self._resolve(leaf.left.path if isinstance(leaf, Comparison) else leaf.column.path)
         found = None if column is None else self.statistics.column(column.path)
         if found is None:
-            return True
-        skipper = _Skipper(
-            found, self.statistics.num_records, self._zone, self._trust_float_maximum
-        )
-        return skipper.answer(inner, is_negated=isinstance(leaf, Not))
+            return None
+        return ColumnSkipper(found, self.statistics.num_records, self._zone, trust_float_maximum)
 
-
-@dataclass(frozen=True, slots=True)
-class _Skipper:
-    """Answers leaves about one column from its statistics: may the leaf be true for some row?"""
-
-    statistics: ColumnStatistics
-    num_records: pa.ChunkedArray
-    zone: str
-    trust_float_maximum: bool
-
-    def answer(self, leaf: Predicate, *, is_negated: bool) -> Mask:
-        if isinstance(leaf, IsNull):
-            return self._may_have_values() if is_negated else self._may_have_nulls()
-        if self.statistics.low is None:
-            return True
-        mask: Mask = True
-        if isinstance(leaf, Comparison):
-            mask = self._comparison(leaf)
-        elif isinstance(leaf, In):
-            mask = self._not_in(leaf) if is_negated else self._in(leaf)
-        elif isinstance(leaf, StartsWith) and not is_negated:
-            mask = self._starts_with(leaf.prefix)
-        elif isinstance(leaf, Like) and not is_negated:
-            mask = self._like(leaf)
-        # Each of these is null, and so not true, for a row without a value.
-        values = self._may_have_values()
-        return values if mask is True else mask if mask is False else pc.and_(mask, values)
-
-    def _may_have_nulls(self) -> Array:
-        # Also right where bounds are not tight: then 0 still means none (spec 9.5).
-        return pc.fill_null(pc.not_equal(self.statistics.null_count, 0), True)
-
-    def _may_have_values(self) -> Array:
-        return pc.fill_null(pc.not_equal(self.statistics.null_count, self.num_records), True)
-
-    def _comparison(self, leaf: Comparison) -> Mask:
-        if not isinstance(leaf.right, Literal) or leaf.right.value is None:
-            return True
-        data_type = self.statistics.column.data_type
-        answer = bind(leaf.op, leaf.right, data_type, session_zone(self.zone))
-        if answer is None or isinstance(answer, bool):
-            return answer is not False
-        return self._may_compare(answer.op, answer.value)
-
-    def _may_compare(self, op: ComparisonOp, value: BoundValue) -> Mask:
-        below, above = _slack(value, self.statistics.column)
-        if self._may_hide_nan(op, value):
-            return True
-        if op == "=":
-            return pc.and_(self._low("<=", above), self._high(">=", below))
-        if op == "<>":
-            return pc.or_(self._low("<", above), self._high(">", below))
-        if op in ("<", "<="):
-            return self._low(op, above)
-        return self._high(op, below)
-
-    def _may_hide_nan(self, op: ComparisonOp, value: BoundValue) -> bool:
-        """Whether a NaN that the maximum does not show would pass `column op value`."""
-        if self.trust_float_maximum or self.statistics.column.data_type not in _FLOATS:
+    def _is_sure(self, leaf: Predicate) -> Mask:
+        """Where the leaf is true for all rows."""
+        columns = [self._resolve(path) for path in leaf.columns()]
+        if any(column is not None and self._is_partition(column) for column in columns):
+            answer = evaluate_leaf(leaf, self._partition_values, session_zone(self._zone))
+            return False if answer is None else pc.fill_null(answer, False)
+        opposite = positive_form(leaf, negate=True)
+        inner = opposite.child if isinstance(opposite, Not) else opposite
+        skipper = self._skipper(inner, False)
+        if skipper is None or (isinstance(inner, In) and _has_null(inner)):
+            # What is not in a list with a null may be equal to it: neither true nor false.
             return False
-        is_nan = value != value
-        return op in ("<>", ">", ">=") or (op == "=" and is_nan)
-
-    def _low(self, op: ComparisonOp, value: BoundValue) -> Array:
-        column = TypedArray(self.statistics.low, self.statistics.column.data_type)
-        return pc.fill_null(compare(op, column, value), True)
-
-    def _high(self, op: ComparisonOp, value: BoundValue) -> Array:
-        data_type = self.statistics.column.data_type
-        values = self.statistics.high
-        if data_type in _TIMES:
-            # Bounds are cut down to milliseconds.
-            values = pc.add(values, _MILLISECOND)
-        return pc.fill_null(compare(op, TypedArray(values, data_type), value), True)
-
-    def _in(self, leaf: In) -> Mask:
-        values = self._listed(leaf)
-        if values is None or len(values) > _MAX_LISTED:
-            return True if values is None else self._in_range(values)
-        mask: Mask = False
-        for value in values:
-            one = self._may_compare("=", value)
-            if one is True:
-                return True
-            mask = one if mask is False else pc.or_(mask, one)
-        return mask
-
-    def _in_range(self, values: tuple[BoundValue, ...]) -> Mask:
-        if self.statistics.column.data_type in _FLOATS:
-            return True
-        low: Any = min(values)
-        high: Any = max(values)
-        below, above = (
-            _slack(low, self.statistics.column)[0],
-            _slack(high, self.statistics.column)[1],
-        )
-        return pc.and_(self._low("<=", above), self._high(">=", below))
-
-    def _not_in(self, leaf: In) -> Mask:
-        values = self._listed(leaf)
-        if values is None or len(values) > _MAX_LISTED:
-            return True
-        mask: Mask = True
-        for value in values:
-            one = self._may_compare("<>", value)
-            if one is not True:
-                mask = one if mask is True else pc.and_(mask, one)
-        return mask
-
-    def _listed(self, leaf: In) -> tuple[BoundValue, ...] | None:
-        listed = tuple(value for value in leaf.values if value.value is not None)
-        return bind_values(listed, self.statistics.column.data_type, session_zone(self.zone))
-
-    def _like(self, leaf: Like) -> Mask:
-        if not leaf.parts:
-            return self._may_compare("=", "") if self._is_text() else True
-        is_wild, prefix = leaf.parts[0]
-        if is_wild or not self._is_text():
-            return True
-        return self._starts_with(prefix) if len(leaf.parts) > 1 else self._may_compare("=", prefix)
-
-    def _starts_with(self, prefix: str) -> Mask:
-        if not prefix or not self._is_text():
-            return True
-        length = len(prefix)
-        low = pc.utf8_slice_codeunits(self.statistics.low, start=0, stop=length)
-        high = pc.utf8_slice_codeunits(self.statistics.high, start=0, stop=length)
-        return pc.and_(
-            pc.fill_null(pc.less_equal(low, prefix), True),
-            pc.fill_null(pc.greater_equal(high, prefix), True),
-        )
-
-    def _is_text(self) -> bool:
-        return self.statistics.column.data_type == PrimitiveType("string")
+        may_fail = skipper.answer(inner, is_negated=inner is not opposite)
+        if isinstance(may_fail, bool):
+            return False
+        sure = pc.invert(may_fail)
+        return sure if isinstance(inner, IsNull) else pc.and_(sure, skipper.has_no_nulls())
 
 
-def _slack(value: BoundValue, column: ResolvedColumn) -> tuple[BoundValue, BoundValue]:
-    """The constant moved a trifle down and up where bounds may have been rounded.
+def _has_null(leaf: In) -> bool:
+    return any(value.value is None for value in leaf.values)
 
-    Some writers put decimals into the statistics as doubles, which hold 15 digits.
-    """
-    data_type = column.data_type
-    if not isinstance(data_type, DecimalType) or data_type.precision <= _DOUBLE_DIGITS:
-        return value, value
-    assert isinstance(value, Decimal)
-    with localcontext() as context:
-        context.prec = 76
-        margin = abs(value) * Decimal(10) ** (1 - _DOUBLE_DIGITS)
-        step = Decimal(1).scaleb(-data_type.scale)
-        limit = Decimal(10) ** (data_type.precision - data_type.scale) - step
-        below = (value - margin).quantize(step, rounding=ROUND_FLOOR)
-        above = (value + margin).quantize(step, rounding=ROUND_CEILING)
-        return max(below, -limit), min(above, limit)
+
+def _deleted_rows(files: pa.Table) -> pa.Array | pa.Scalar:
+    if "deletionVector" not in files.column_names:
+        return pa.scalar(0, pa.int64())
+    vectors = files.column("deletionVector").combine_chunks()
+    counts = pc.struct_field(vectors, "cardinality").cast(pa.int64())
+    # A vector that does not say how many rows it deletes leaves their number unknown.
+    return pc.if_else(pc.is_valid(vectors), counts, 0)

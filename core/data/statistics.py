@@ -30,6 +30,8 @@ _SMALLEST_BATCH = 512
 _MIN_BLOCK_BYTES = 1 << 22
 _INTEGERS = frozenset({"byte", "short", "integer", "long"})
 _TEXT_TYPES = frozenset({"date", "timestamp", "timestamp_ntz", "string"})
+_BREAKS = (b"\n", b"\r")
+_SPECIAL_FLOATS = (b'NaN"', b'Infinity"')
 _DATE_PATTERN = r"^\d{4}-\d{2}-\d{2}$"
 _WALL_CLOCK_PATTERN = r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(\.\d{1,6})?$"
 _INSTANT_PATTERN = r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(\.\d{1,6})?(Z|[+-]\d{2}:\d{2})$"
@@ -95,7 +97,7 @@ class FileStatistics:
             self._columns[column.path] = ColumnStatistics(
                 column,
                 table.column(f"min.{position}") if is_bounded else None,
-                table.column(f"max.{position}") if is_bounded else None,
+                _highest(table.column(f"max.{position}")) if is_bounded else None,
                 table.column(f"nullCount.{position}"),
             )
         self._num_records = table.column("numRecords")
@@ -169,15 +171,21 @@ class _Reader:
     def read(self, texts: pa.Array) -> pa.Table:
         """One row per text, in order, whatever the texts hold."""
         texts = texts.cast(pa.string()) if texts.type != pa.string() else texts
-        odd = self._needs_slow_read(texts)
-        if not pc.any(odd, min_count=0).as_py():
+        if not self._may_need_slow_read(texts):
             return self._read_or_split(texts)
+        odd = self._needs_slow_read(texts)
         plain = self._read_or_split(texts.filter(pc.invert(odd)))
         slow = self._read_slowly(texts.filter(odd))
         # Plain rows sort before odd ones, each in order: that sort, undone, is the place of each
         # row.
         places = pc.sort_indices(pc.sort_indices(odd))
         return pa.concat_tables([plain, slow]).combine_chunks().take(places)
+
+    def _may_need_slow_read(self, texts: pa.Array) -> bool:
+        """A look at all bytes at once, which is much faster than one at each text."""
+        data = _bytes_of(texts)
+        marks = (*_BREAKS, *(_SPECIAL_FLOATS if self._has_floats else ()))
+        return any(mark in data for mark in marks)
 
     def _needs_slow_read(self, texts: pa.Array) -> pa.Array:
         odd = pc.or_(pc.match_substring(texts, "\n"), pc.match_substring(texts, "\r"))
@@ -237,6 +245,16 @@ class _Reader:
             for item in self.items
         ]
         return pa.table([_chunked(column) for column in columns], schema=self.schema)
+
+
+def _bytes_of(texts: pa.StringArray) -> bytes:
+    """The texts one after the other."""
+    _, offsets, data = texts.buffers()
+    if data is None or len(texts) == 0:
+        return b""
+    ends = pa.Array.from_buffers(pa.int32(), len(texts) + 1, [None, offsets], offset=texts.offset)
+    start, end = ends[0].as_py(), ends[-1].as_py()
+    return bytes(data.slice(start, end - start))
 
 
 def _items(columns: Sequence[ResolvedColumn]) -> Iterable[_Item]:
@@ -321,6 +339,16 @@ def _cast_one(text: str | None, arrow_type: pa.DataType) -> object:
 
 def _chunked(values: Any) -> pa.ChunkedArray:
     return values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
+
+
+def _highest(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Upper bounds that hold: some writers end shortened texts with less than the last character.
+
+    U+FFFD is the last of UTF-16 units that are no surrogates; in UTF-8 longer characters follow it.
+    """
+    if not pa.types.is_string(values.type):
+        return values
+    return pc.replace_substring_regex(values, pattern="\ufffd$", replacement="\U0010ffff")
 
 
 def _parse_text(text: str | None) -> Mapping[str, Any]:

@@ -1,171 +1,259 @@
-"""Reading a checkpoint column by column (spec 5.6, 5.8): no Python object per file.
+"""Reading a checkpoint of any kind (spec 5.6, 5.8).
 
-A reader is asked for three things separately, because they cost differently: the non-file actions
-(a few rows; row groups that have none are skipped by their Parquet statistics), the live files, and
-the tombstones, which only the writer of the next checkpoint wants.
+All kinds are one: top-level files (one, or the parts of a multi-part checkpoint; Parquet or JSON),
+and the sidecars that they name, none or many. The non-file actions stand in top-level files, adds
+and removes in either.
+
+A reader is asked for three things separately, because they cost differently: the non-file actions,
+the live files, and the tombstones, which only the writer of the next checkpoint wants.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from optimist.core.actions import Action, action_from_dict
-from optimist.core.errors import TableError
-from optimist.core.log.file_table import FILES_SCHEMA, TOMBSTONES_SCHEMA, conform
-from optimist.core.logstore import FileStatus, LogStore
+from optimist.core.actions import Action, Metadata, Protocol, UnknownAction, action_from_dict
+from optimist.core.errors import LogFileNotFoundError, OptimistError, TableError
+from optimist.core.log.commit_lines import parse_commit_lines
+from optimist.core.log.file_table import FILES_SCHEMA, TOMBSTONES_SCHEMA, file_actions_batch
+from optimist.core.log.parquet_actions import (
+    action_rows,
+    add_batches,
+    open_parquet,
+    remove_batches,
+)
+from optimist.core.log.sidecars import Sidecar, sidecar_directory
+from optimist.core.logstore import LogStore
+from optimist.core.paths import join
 
-__all__ = ["CheckpointReader", "ClassicCheckpointReader"]
+__all__ = ["CheckpointReader"]
 
-_BATCH_ROWS = 131_072
-# A leaf that every row of the action has; where a row group has only nulls in it, it has no such
-# action.
-_KEY_LEAVES = {
-    "protocol": "protocol.minReaderVersion",
-    "metaData": "metaData.id",
-    "txn": "txn.appId",
-    "domainMetadata": "domainMetadata.domain",
-    "add": "add.path",
-    "remove": "remove.path",
-    "sidecar": "sidecar.path",
-    "checkpointMetadata": "checkpointMetadata.version",
-}
+_BatchesOf: TypeAlias = Callable[[pq.ParquetFile], Iterator[pa.RecordBatch]]
+
+_PARALLEL_READS = 8
 _STATE_COLUMNS = ("protocol", "metaData", "txn", "domainMetadata")
 _V2_COLUMNS = ("checkpointMetadata", "sidecar")
+_DAMAGED_CONTENT = frozenset({"OPTIMIST_MALFORMED_ACTION", "OPTIMIST_MALFORMED_COMMIT"})
 
 
-class CheckpointReader(Protocol):
-    """What the replay asks of a checkpoint, whatever its kind.
+class CheckpointReader:
+    """Reads one checkpoint; what its top level says is read once and kept. Threads may share it.
 
     Every method raises `TableError` of kind `OPTIMIST_MALFORMED_CHECKPOINT` for a damaged file, and
-    `OPTIMIST_UNSUPPORTED_CHECKPOINT` for content this engine does not understand.
+    of kind `DELTA_MISSING_PART_FILES` for a sidecar that is not there.
+
+    Args:
+        store: Where the log is.
+        version: The version that the checkpoint's name says.
+        paths: The top-level files.
     """
+
+    def __init__(self, store: LogStore, version: int, paths: Sequence[str]) -> None:
+        self._store = store
+        self._version = version
+        self._paths = tuple(paths)
+        self._mutex = threading.Lock()
+        self._content: _Content | None = None
+
+    def sidecars(self) -> tuple[Sidecar, ...]:
+        """The sidecars that the top level names; none unless it is a V2 checkpoint."""
+        return self._top_level().sidecars
 
     def state_actions(self) -> tuple[Action, ...]:
         """Protocol, metadata, application transactions and domain metadata."""
+        return tuple(action for top in self._top_level().tops for action in top.actions)
 
     def live_files(self) -> Iterator[pa.RecordBatch]:
         """The live files as batches of `FILES_SCHEMA`."""
+        expected = self._top_level().num_adds
+        found = 0
+        for batch in self._file_actions(add_batches, FILES_SCHEMA, is_add=True):
+            found += batch.num_rows
+            yield batch
+        if expected is not None and found != expected:
+            raise _malformed(self._paths[0], f"it has {found} files, but says it has {expected}")
 
     def tombstones(self) -> Iterator[pa.RecordBatch]:
         """The removed files as batches of `TOMBSTONES_SCHEMA`."""
+        return self._file_actions(remove_batches, TOMBSTONES_SCHEMA, is_add=False)
 
+    def _file_actions(
+        self, read: _BatchesOf, schema: pa.Schema, *, is_add: bool
+    ) -> Iterator[pa.RecordBatch]:
+        content = self._top_level()
+        for top in content.tops:
+            if top.files is not None:
+                wanted = top.files.column("isAdd") if is_add else _not_adds(top.files)
+                yield top.files.filter(wanted).select(schema.names)
+        footers = {top.path: top.footer for top in content.tops if top.files is None}
+        directory = sidecar_directory(self._paths[0].rpartition("/")[0])
+        footers |= {join(directory, item.file_name): None for item in content.sidecars}
+        if len(footers) == 1:
+            ((path, footer),) = footers.items()
+            yield from self._batches(path, footer, read)
+            return
 
-class ClassicCheckpointReader:
-    """A checkpoint in a single Parquet file with one nullable struct column per kind of action."""
+        def read_whole(path: str) -> tuple[pa.RecordBatch, ...]:
+            return tuple(self._batches(path, footers[path], read))
 
-    def __init__(self, store: LogStore, files: tuple[FileStatus, ...]) -> None:
-        self._store = store
-        self._path = files[0].path
+        with ThreadPoolExecutor(_PARALLEL_READS, thread_name_prefix="optimist-log") as pool:
+            for batches in pool.map(read_whole, footers):
+                yield from batches
 
-    def state_actions(self) -> tuple[Action, ...]:
-        """See `CheckpointReader.state_actions`."""
-        with self._opened() as file:
-            self._ensure_no_v2_content(file)
-            return tuple(
-                action_from_dict({column: _without_nulls(row)})
-                for column in _STATE_COLUMNS
-                for batch in _struct_batches(file, column, None)
-                for row in batch.to_pylist(maps_as_pydicts="strict")
+    def _batches(
+        self, path: str, footer: pq.FileMetaData | None, read: _BatchesOf
+    ) -> Iterator[pa.RecordBatch]:
+        with self._opened(path, footer) as file:
+            yield from read(file)
+
+    def _top_level(self) -> _Content:
+        with self._mutex:
+            if self._content is None:
+                self._content = self._read_top_level()
+            return self._content
+
+    def _read_top_level(self) -> _Content:
+        if len(self._paths) == 1:
+            tops = [self._read_top(self._paths[0])]
+        else:
+            with ThreadPoolExecutor(_PARALLEL_READS, thread_name_prefix="optimist-log") as pool:
+                tops = list(pool.map(self._read_top, self._paths))
+        try:
+            return _content(self._version, tops)
+        except (LookupError, TypeError, ValueError) as error:
+            raise _malformed(self._paths[0], str(error)) from None
+
+    def _read_top(self, path: str) -> _Top:
+        if path.endswith(".json"):
+            return self._read_json(path)
+        with self._opened(path, None) as file:
+            actions = tuple(
+                action_from_dict({column: row})
+                for column in (*_STATE_COLUMNS, *_V2_COLUMNS)
+                for row in action_rows(file, column)
             )
+            return _Top(path, actions, footer=file.metadata)
 
-    def live_files(self) -> Iterator[pa.RecordBatch]:
-        """See `CheckpointReader.live_files`."""
-        return self._file_actions("add", FILES_SCHEMA)
-
-    def tombstones(self) -> Iterator[pa.RecordBatch]:
-        """See `CheckpointReader.tombstones`."""
-        return self._file_actions("remove", TOMBSTONES_SCHEMA)
-
-    def _file_actions(self, column: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        with self._opened() as file:
-            for array in _struct_batches(file, column, schema.names):
-                yield _in_state(conform(array, schema))
+    def _read_json(self, path: str) -> _Top:
+        data = self._store.read_bytes(path)
+        with _explained(path):
+            lines = parse_commit_lines(data, path)
+            return _Top(path, lines.actions, files=file_actions_batch(lines.file_actions))
 
     @contextmanager
-    def _opened(self) -> Iterator[pq.ParquetFile]:
-        with self._store.open_read(self._path) as source:
-            try:
-                with pq.ParquetFile(source) as file:
-                    yield file
-            except (pa.ArrowException, TableError, OSError, KeyError, ValueError) as error:
-                # pyarrow reports a damaged file by any of these, some of them builtin errors.
-                if isinstance(error, TableError) and error.kind != "OPTIMIST_MALFORMED_ACTION":
-                    raise
-                raise TableError(
-                    f"The checkpoint {self._path} can't be read: {error}.",
-                    kind="OPTIMIST_MALFORMED_CHECKPOINT",
-                    path=self._path,
-                ) from error
-
-    def _ensure_no_v2_content(self, file: pq.ParquetFile) -> None:
-        # A V2 checkpoint may bear a classic name; its live files then stand in sidecars.
-        for column in _V2_COLUMNS:
-            for _ in _struct_batches(file, column, None):
-                raise TableError(
-                    f"The checkpoint {self._path} is a V2 checkpoint under a classic name, which "
-                    "this version can't read.",
-                    kind="OPTIMIST_UNSUPPORTED_CHECKPOINT",
-                    path=self._path,
-                )
+    def _opened(self, path: str, footer: pq.FileMetaData | None) -> Iterator[pq.ParquetFile]:
+        try:
+            source = self._store.open_read(path)
+        except LogFileNotFoundError as error:
+            if path in self._paths:
+                raise
+            raise _missing_sidecar(path, self._version) from error
+        with source, _explained(path), open_parquet(source, footer) as file:
+            yield file
 
 
-def _struct_batches(
-    file: pq.ParquetFile, column: str, fields: list[str] | None
-) -> Iterator[pa.StructArray]:
-    """The non-null rows of a struct column, with these of its fields (None: all of them)."""
-    index = file.schema_arrow.get_field_index(column)
-    if index < 0:
-        return
-    groups = _groups_with(file, _KEY_LEAVES[column])
-    present = {field.name for field in file.schema_arrow.field(index).type}
-    wanted = [column] if fields is None else [f"{column}.{n}" for n in fields if n in present]
-    if not groups or not wanted:
-        return
-    for batch in file.iter_batches(_BATCH_ROWS, row_groups=groups, columns=wanted):
-        array = batch.column(0)
-        if array.null_count:
-            array = array.drop_null()
-        if len(array):
-            yield array
+@dataclass(frozen=True, slots=True)
+class _Top:
+    """A top-level file: its few actions, and its file actions if it is JSON."""
+
+    path: str
+    actions: tuple[Action, ...]
+    footer: pq.FileMetaData | None = None
+    files: pa.RecordBatch | None = None
 
 
-def _groups_with(file: pq.ParquetFile, leaf: str) -> list[int]:
-    leaves = [file.schema.column(index).path for index in range(len(file.schema))]
-    if leaf not in leaves:
-        return list(range(file.num_row_groups))
-    index = leaves.index(leaf)
-    return [
-        group
-        for group in range(file.num_row_groups)
-        if not _is_all_null(file.metadata.row_group(group), index)
-    ]
+@dataclass(frozen=True, slots=True)
+class _Content:
+    """The top level as a whole; `num_adds` is None unless the checkpoint says it."""
+
+    tops: tuple[_Top, ...]
+    sidecars: tuple[Sidecar, ...]
+    num_adds: int | None
 
 
-def _is_all_null(group: pq.RowGroupMetaData, index: int) -> bool:
-    statistics = group.column(index).statistics
-    if statistics is None or not statistics.has_null_count:
-        return False
-    return bool(statistics.null_count == group.num_rows)
+def _content(version: int, tops: Sequence[_Top]) -> _Content:
+    """Raises LookupError, TypeError or ValueError for what is missing or contradicts the name."""
+    actions = [action for top in tops for action in top.actions]
+    for cls in (Protocol, Metadata):
+        if not any(isinstance(action, cls) for action in actions):
+            raise ValueError(f"it has no {cls.KEY}")
+    sidecars: dict[str, Sidecar] = {}
+    num_adds: int | None = None
+    for action in actions:
+        if isinstance(action, UnknownAction) and action.key == "sidecar":
+            sidecar = _sidecar(action.body)
+            sidecars[sidecar.file_name] = sidecar
+        elif isinstance(action, UnknownAction) and action.key == "checkpointMetadata":
+            num_adds = _num_adds(version, action.body)
+    known = tuple(
+        replace(top, actions=tuple(a for a in top.actions if not isinstance(a, UnknownAction)))
+        for top in tops
+    )
+    return _Content(known, tuple(sidecars.values()), num_adds)
 
 
-def _in_state(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """`dataChange` is false in a state (spec 5.6), whatever a checkpoint's writer left there."""
-    index = batch.schema.get_field_index("dataChange")
-    if not pc.any(batch.column(index), min_count=0).as_py():
-        return batch
-    columns = list(batch.columns)
-    columns[index] = pa.repeat(pa.scalar(False), batch.num_rows)
-    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+def _sidecar(body: Any) -> Sidecar:
+    sidecar = Sidecar.of(body)
+    if not sidecar.file_name:
+        raise ValueError("a sidecar lacks its name")
+    return sidecar
 
 
-def _without_nulls(value: Any) -> Any:
-    """Parquet has every column in every row; JSON leaves the absent ones out."""
-    if isinstance(value, dict):
-        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
-    return value
+def _num_adds(version: int, body: Any) -> int | None:
+    if not isinstance(body, Mapping) or body.get("version") != version:
+        raise ValueError(f"it is not of version {version}, as its name says")
+    number = (body.get("tags") or {}).get("numOfAddFiles")
+    return None if number is None else int(number)
+
+
+def _not_adds(batch: pa.RecordBatch) -> pa.BooleanArray:
+    return pc.invert(batch.column("isAdd"))
+
+
+@contextmanager
+def _explained(path: str) -> Iterator[None]:
+    """Whatever comes of a damaged file, as one clear error."""
+    try:
+        yield
+    except OptimistError as error:
+        if error.kind not in _DAMAGED_CONTENT:
+            raise
+        raise _malformed(path, str(error.args[0])) from error
+    except (
+        pa.ArrowException,
+        OSError,
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        TypeError,
+        ValueError,
+    ) as error:
+        # pyarrow reports a damaged file by any of these, most of them builtin errors.
+        raise _malformed(path, str(error)) from error
+
+
+def _malformed(path: str, reason: str) -> TableError:
+    return TableError(
+        f"The checkpoint {path} can't be read: {reason.rstrip('.')}.",
+        kind="OPTIMIST_MALFORMED_CHECKPOINT",
+        path=path,
+    )
+
+
+def _missing_sidecar(path: str, version: int) -> TableError:
+    return TableError(
+        f"The checkpoint of version {version} names the sidecar {path}, which is not there. It was "
+        "deleted; restore it from a backup, or restore the commits since an older checkpoint.",
+        kind="DELTA_MISSING_PART_FILES",
+        path=path,
+        version=version,
+    )

@@ -26,6 +26,7 @@ from optimist.core.actions import (
     action_to_dict,
 )
 from optimist.core.errors import StorageError, TableError
+from optimist.core.log.file_sizes import FileSizeHistogram
 from optimist.core.log.names import checksum_name
 from optimist.core.log.replay import TableState
 from optimist.core.logstore import LogStore, PutOutcome
@@ -57,7 +58,8 @@ class VersionChecksum:
     """The sums of one version.
 
     `set_transactions` and `domain_metadata` are None where they are unknown or too many to write
-    down; the sums of deletion vectors are None where an earlier writer left them out.
+    down; the sums of deletion vectors and `file_sizes` are None where an earlier writer left them
+    out.
     """
 
     table_size_bytes: int
@@ -70,6 +72,7 @@ class VersionChecksum:
     in_commit_timestamp: int | None = None
     set_transactions: tuple[SetTransaction, ...] | None = None
     domain_metadata: tuple[DomainMetadata, ...] | None = None
+    file_sizes: FileSizeHistogram | None = None
     extra: Mapping[str, object] = field(default_factory=dict)
 
     def to_json(self) -> str:
@@ -85,6 +88,7 @@ class VersionChecksum:
             "inCommitTimestampOpt": self.in_commit_timestamp,
             "setTransactions": _bodies(self.set_transactions),
             "domainMetadata": _bodies(self.domain_metadata),
+            "fileSizeHistogram": self.file_sizes.to_json() if self.file_sizes else None,
             "metadata": action_to_dict(self.metadata)[Metadata.KEY],
             "protocol": action_to_dict(self.protocol)[Protocol.KEY],
             **self.extra,
@@ -101,7 +105,7 @@ class VersionChecksum:
         """
         try:
             return _from_parsed(json.loads(text))
-        except (TableError, KeyError, TypeError, AttributeError) as error:
+        except (TableError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError(f"it is no version checksum ({error!r})") from None
 
 
@@ -141,6 +145,7 @@ def checksum_of_files(
         num_files=files.num_rows,
         num_deleted_records=pc.sum(cardinality, min_count=0).as_py(),
         num_deletion_vectors=len(vectors) - vectors.null_count,
+        file_sizes=FileSizeHistogram.of(files.column("size")),
     )
     return _with_state(sums, state, options)
 
@@ -168,6 +173,7 @@ class _Sums:
     num_files: int
     num_deleted_records: int | None
     num_deletion_vectors: int | None
+    file_sizes: FileSizeHistogram | None
 
     @classmethod
     def of(cls, checksum: VersionChecksum) -> _Sums:
@@ -176,11 +182,13 @@ class _Sums:
             checksum.num_files,
             checksum.num_deleted_records,
             checksum.num_deletion_vectors,
+            checksum.file_sizes,
         )
 
     def plus(self, adds: Sequence[AddFile], removes: Sequence[RemoveFile]) -> _Sums:
         came = [item.deletion_vector for item in adds if item.deletion_vector]
         went = [item.deletion_vector for item in removes if item.deletion_vector]
+        sizes = self.file_sizes
         deleted = sum(item.cardinality for item in came) - sum(item.cardinality for item in went)
         return _Sums(
             self.size_bytes
@@ -189,10 +197,11 @@ class _Sums:
             self.num_files + len(adds) - len(removes),
             _plus(self.num_deleted_records, deleted),
             _plus(self.num_deletion_vectors, len(came) - len(went)),
+            sizes and sizes.plus((a.size for a in adds), (r.size or 0 for r in removes)),
         )
 
 
-_NOTHING = _Sums(0, 0, 0, 0)
+_NOTHING = _Sums(0, 0, 0, 0, FileSizeHistogram.empty())
 
 
 def _with_state(sums: _Sums, state: TableState, options: EngineOptions) -> VersionChecksum | None:
@@ -207,6 +216,7 @@ def _with_state(sums: _Sums, state: TableState, options: EngineOptions) -> Versi
         txn_id=info.txn_id if info else None,
         num_deleted_records=sums.num_deleted_records,
         num_deletion_vectors=sums.num_deletion_vectors,
+        file_sizes=sums.file_sizes,
         in_commit_timestamp=info.in_commit_timestamp if info else None,
         set_transactions=_at_most(
             options.set_transactions_in_crc_max, tuple(state.set_transactions.values())
@@ -260,8 +270,15 @@ def _from_parsed(parsed: dict[str, Any]) -> VersionChecksum:
         in_commit_timestamp=rest.pop("inCommitTimestampOpt", None),
         set_transactions=_decoded_list(SetTransaction, rest.pop("setTransactions", None)),
         domain_metadata=_decoded_list(DomainMetadata, rest.pop("domainMetadata", None)),
+        file_sizes=_histogram(rest),
         extra=rest,
     )
+
+
+def _histogram(rest: dict[str, Any]) -> FileSizeHistogram | None:
+    """Taken out of the rest; the second key is what older writers call it."""
+    bodies = [rest.pop(key, None) for key in ("fileSizeHistogram", "histogramOpt")]
+    return next(filter(None, map(FileSizeHistogram.from_json, bodies)), None)
 
 
 def _integer(value: object) -> int:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 
 from optimist.core.actions import (
     Action,
@@ -18,6 +19,7 @@ from optimist.core.logstore import FileStatus, LogStore
 __all__ = ["read_commit", "read_commit_info", "read_commits_bytes"]
 
 _PARALLEL_READS = 8
+_LONGEST_RUN = 64
 
 
 def read_commit(store: LogStore, path: str) -> tuple[Action, ...]:
@@ -51,12 +53,28 @@ def read_commit_info(store: LogStore, path: str) -> CommitInfo | None:
 
 
 def read_commits_bytes(store: LogStore, commits: Sequence[FileStatus]) -> Iterator[bytes]:
-    """The content of each commit in order; several are fetched at a time, for stores far away."""
+    """The content of each commit in order; several are fetched at a time, for stores far away.
+
+    No more is fetched ahead than a few runs of commits, so that memory stays flat.
+    """
     if len(commits) <= 2:
         yield from (store.read_bytes(status.path) for status in commits)
         return
+    # Handing a file to a thread costs more than reading it from a disk: threads get runs of them.
+    length = max(1, min(_LONGEST_RUN, len(commits) // (4 * _PARALLEL_READS)))
+    runs = (commits[start : start + length] for start in range(0, len(commits), length))
     with ThreadPoolExecutor(_PARALLEL_READS, thread_name_prefix="optimist-log") as pool:
-        yield from pool.map(lambda status: store.read_bytes(status.path), commits)
+        waiting: deque[Future[list[bytes]]] = deque()
+        for run in runs:
+            waiting.append(pool.submit(_read_run, store, run))
+            if len(waiting) > 2 * _PARALLEL_READS:
+                yield from waiting.popleft().result()
+        while waiting:
+            yield from waiting.popleft().result()
+
+
+def _read_run(store: LogStore, commits: Sequence[FileStatus]) -> list[bytes]:
+    return [store.read_bytes(status.path) for status in commits]
 
 
 def _commit_info(line: bytes, path: str) -> CommitInfo | None:

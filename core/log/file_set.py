@@ -8,16 +8,22 @@ later versions.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from optimist.core.log.file_table import file_keys, last_per_key, without_keys
 
-__all__ = ["FileSet"]
+__all__ = ["Change", "FileSet", "Load", "Stream"]
 
-_LARGE_BATCH_ROWS = 131_072
+Change: TypeAlias = Callable[[pa.RecordBatch], pa.RecordBatch]
+Load: TypeAlias = Callable[[Change], tuple[pa.RecordBatch, ...]]
+Stream: TypeAlias = Callable[[], Iterator[pa.RecordBatch]]
+
+_LARGE_BATCH_ROWS = 16_384
 _MAX_BATCH_BYTES = 1 << 30
 
 
@@ -28,7 +34,9 @@ class FileSet:
         schema: `FILES_SCHEMA` or `TOMBSTONES_SCHEMA`: the columns that are kept.
         of_adds: Whether adds put files into the set and removes take them out (the live files), or
             the other way round (the tombstones).
-        load: Reads the base; called once, when it is needed. None means an empty base.
+        load: Reads the base when it is needed, passing each batch through what it is given, so
+            that no batch need stay in memory unchanged. None means an empty base.
+        stream: Reads the base without keeping it, and with nothing to stand in for it.
     """
 
     def __init__(
@@ -36,13 +44,14 @@ class FileSet:
         schema: pa.Schema,
         *,
         of_adds: bool,
-        load: Callable[[], tuple[pa.RecordBatch, ...]] | None = None,
+        load: Load | None = None,
+        stream: Stream | None = None,
     ) -> None:
         self._schema = schema
         self._of_adds = of_adds
         # One attribute, so that a reader without the lock sees a base and the actions that belong
         # to it.
-        self._parts = (_Base(load), _NO_BATCHES)
+        self._parts = (_Base(load, stream=stream).used_by(self), _NO_BATCHES)
         self._mutex = threading.Lock()
 
     def with_actions(self, actions: pa.RecordBatch) -> FileSet:
@@ -50,7 +59,10 @@ class FileSet:
         changed = FileSet(self._schema, of_adds=self._of_adds)
         base, waiting = self._parts
         needed = actions.select(["isAdd", *self._schema.names])
-        changed._parts = (base, _merged_tail((*waiting, needed), _last_of_each_key))
+        changed._parts = (
+            base.used_by(changed),
+            _merged_tail((*waiting, needed), _last_of_each_key),
+        )
         return changed
 
     @property
@@ -64,24 +76,47 @@ class FileSet:
         with self._mutex:
             base, waiting = self._parts
             if waiting:
-                base = _Base(None, self._reconciled(base, waiting))
+                base = _Base(None, self._reconciled(base, waiting)).used_by(self)
                 self._parts = (base, _NO_BATCHES)
         return tuple(chunk.batch for chunk in base.chunks())
+
+    def stream(self) -> Iterator[pa.RecordBatch]:
+        """The files, reconciled, for whoever looks once; what is not in memory yet is not kept.
+
+        Raises:
+            TableError, LogFileNotFoundError: The base is damaged. `batches` may still find another.
+        """
+        base, waiting = self._parts
+        read = base.stream
+        if read is None:
+            yield from self.batches()
+            return
+        merged = _merged_all(waiting) if waiting else []
+        touched = [file_keys(actions) for actions in merged]
+        for batch in read():
+            yield _without(batch, file_keys(batch), touched) if touched else batch
+        for chunk in self._entering(merged, touched):
+            yield chunk.batch
 
     def table(self) -> pa.Table:
         """The files, reconciled, as one table."""
         return pa.Table.from_batches(self.batches(), schema=self._schema)
 
     def _reconciled(self, base: _Base, waiting: tuple[pa.RecordBatch, ...]) -> tuple[_Chunk, ...]:
-        chunks = list(base.chunks())
-        for actions in _merged_all(waiting):
-            touched = file_keys(actions)
+        merged = _merged_all(waiting)
+        touched = [file_keys(actions) for actions in merged]
+        chunks = [*base.chunks_without(touched, self), *self._entering(merged, touched)]
+        return _with_merged_tail([chunk for chunk in chunks if chunk.batch.num_rows])
+
+    def _entering(
+        self, merged: Sequence[pa.RecordBatch], touched: Sequence[pa.Array]
+    ) -> Iterator[_Chunk]:
+        """What each batch of actions puts into the set, less what later ones take out."""
+        for position, actions in enumerate(merged):
             arrived = actions.column("isAdd")
             entering = actions.filter(arrived if self._of_adds else pc.invert(arrived))
-            kept = (chunk.without(touched) for chunk in chunks)
             added = _Chunk(entering.select(self._schema.names))
-            chunks = [chunk for chunk in (*kept, added) if chunk.batch.num_rows]
-        return _with_merged_tail(chunks)
+            yield added.without(touched[position + 1 :])
 
 
 class _Chunk:
@@ -93,11 +128,11 @@ class _Chunk:
         self.batch = batch
         self._keys: pa.Array | None = None
 
-    def without(self, gone: pa.Array) -> _Chunk:
+    def without(self, touched: Sequence[pa.Array]) -> _Chunk:
         """The chunk less the files with these keys; itself, uncopied, if it has none of them."""
-        if self._keys is None:
+        if self._keys is None and touched:
             self._keys = file_keys(self.batch)
-        remaining = without_keys(self.batch, self._keys, gone)
+        remaining = _without(self.batch, self._keys, touched)
         return self if remaining is self.batch else _Chunk(remaining)
 
 
@@ -106,23 +141,51 @@ class _Base:
 
     def __init__(
         self,
-        load: Callable[[], tuple[pa.RecordBatch, ...]] | None,
+        load: Load | None,
         chunks: tuple[_Chunk, ...] = (),
+        *,
+        stream: Stream | None = None,
     ) -> None:
         self._load = load
+        self._stream = stream
         self._chunks = chunks
         self._mutex = threading.Lock()
+        self._users: weakref.WeakSet[FileSet] = weakref.WeakSet()
+
+    def used_by(self, user: FileSet) -> _Base:
+        """Itself, for a set that will look at it; one that is gone need not be reckoned with."""
+        with self._mutex:
+            self._users.add(user)
+        return self
 
     @property
     def is_loaded(self) -> bool:
         return self._load is None
 
+    @property
+    def stream(self) -> Stream | None:
+        """How to read it without keeping it; None where it is in memory."""
+        return None if self.is_loaded else self._stream
+
     def chunks(self) -> tuple[_Chunk, ...]:
         with self._mutex:
             if self._load is not None:
-                self._chunks = tuple(_Chunk(batch) for batch in self._load())
+                self._chunks = tuple(_Chunk(batch) for batch in self._load(lambda batch: batch))
                 self._load = None
             return self._chunks
+
+    def chunks_without(self, touched: Sequence[pa.Array], user: FileSet) -> list[_Chunk]:
+        """The chunks less the files with these keys.
+
+        Where nobody but `user` will ask again, what is read goes through the change at once and is
+        not kept as it was: a table of a million files is never in memory twice.
+        """
+        with self._mutex:
+            load, is_shared = self._load, any(other is not user for other in self._users)
+        if load is not None and not is_shared:
+            changed = load(lambda batch: _without(batch, file_keys(batch), touched))
+            return [_Chunk(batch) for batch in changed]
+        return [chunk.without(touched) for chunk in self.chunks()]
 
 
 _NO_BATCHES: tuple[pa.RecordBatch, ...] = ()
@@ -171,6 +234,14 @@ def _with_merged_tail(chunks: list[_Chunk]) -> tuple[_Chunk, ...]:
     small = _merged_tail(tuple(chunk.batch for chunk in chunks[large:]), _concat)
     untouched = {id(chunk.batch): chunk for chunk in chunks}
     return (*chunks[:large], *(untouched.get(id(batch)) or _Chunk(batch) for batch in small))
+
+
+def _without(batch: pa.RecordBatch, keys: pa.Array, touched: Sequence[pa.Array]) -> pa.RecordBatch:
+    for gone in touched:
+        remaining = without_keys(batch, keys, gone)
+        if remaining is not batch:
+            batch, keys = remaining, file_keys(remaining)
+    return batch
 
 
 def _last_of_each_key(batches: tuple[pa.RecordBatch, ...]) -> pa.RecordBatch:

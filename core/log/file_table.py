@@ -7,6 +7,7 @@ that a command touches, become `AddFile` values.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
 
@@ -25,6 +26,7 @@ __all__ = [
     "canonical_path",
     "canonical_paths",
     "conform",
+    "deletion_vector_of",
     "file_actions_batch",
     "file_keys",
     "files_table",
@@ -121,10 +123,24 @@ def conform(array: pa.StructArray, schema: pa.Schema) -> pa.RecordBatch:
     columns = [
         _conform(flat[present[field.name]], field.type)
         if field.name in present
-        else pa.nulls(len(array), field.type)
+        else _nulls(len(array), field.type)
         for field in schema
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def deletion_vector_of(row: Mapping[str, Any] | None) -> DeletionVectorDescriptor | None:
+    """The descriptor behind a row of `DELETION_VECTOR_TYPE` as Python has it."""
+    if row is None:
+        return None
+    return DeletionVectorDescriptor(
+        storage_type=row["storageType"],
+        path_or_inline_dv=row["pathOrInlineDv"],
+        size_in_bytes=row["sizeInBytes"],
+        cardinality=row["cardinality"],
+        offset=row["offset"],
+        max_row_index=row["maxRowIndex"],
+    )
 
 
 def file_keys(batch: pa.RecordBatch) -> pa.Array:
@@ -205,6 +221,16 @@ def _decode_distinct(texts: pa.Array) -> pa.Array:
     return distinct.take(encoded.indices)
 
 
+def _nulls(length: int, kind: pa.DataType) -> pa.Array:
+    # Batches share one array of nulls: they are the larger part of what old writers left out.
+    return _shared_nulls(1 << length.bit_length(), kind).slice(0, length)
+
+
+@lru_cache(maxsize=64)
+def _shared_nulls(length: int, kind: pa.DataType) -> pa.Array:
+    return pa.nulls(length, kind)
+
+
 def _conform(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     if array.type == wanted:
         return array
@@ -266,7 +292,6 @@ def _vector_row(vector: DeletionVectorDescriptor | None) -> dict[str, Any] | Non
 
 
 def _add_file(row: Mapping[str, Any]) -> AddFile:
-    vector = row["deletionVector"]
     return AddFile(
         path=row["path"],
         partition_values=row["partitionValues"] or {},
@@ -275,15 +300,7 @@ def _add_file(row: Mapping[str, Any]) -> AddFile:
         data_change=row["dataChange"],
         stats=row["stats"],
         tags=row["tags"],
-        deletion_vector=vector
-        and DeletionVectorDescriptor(
-            storage_type=vector["storageType"],
-            path_or_inline_dv=vector["pathOrInlineDv"],
-            size_in_bytes=vector["sizeInBytes"],
-            cardinality=vector["cardinality"],
-            offset=vector["offset"],
-            max_row_index=vector["maxRowIndex"],
-        ),
+        deletion_vector=deletion_vector_of(row["deletionVector"]),
         base_row_id=row["baseRowId"],
         default_row_commit_version=row["defaultRowCommitVersion"],
         clustering_provider=row["clusteringProvider"],

@@ -33,6 +33,8 @@ _READ_RETRIES = 3
 _PAUSE_S = 1.0
 _CHECKSUM = "checksum"
 _REQUIRED = ("version", "size")
+_COUNTS = (*_REQUIRED, "parts", "sizeInBytes", "numOfAddFiles")
+_LARGEST = (1 << 63) - 1
 _LEADING = ("version", "size", "parts")
 
 
@@ -86,15 +88,19 @@ class LastCheckpoint:
         Raises:
             ValueError: It is no such JSON, or its checksum does not fit: the file is corrupt.
         """
-        parsed = json.loads(text)
-        if not isinstance(parsed, dict):
-            raise ValueError("it is no JSON object")  # noqa: TRY004 - content, not a call
-        recorded = parsed.pop(_CHECKSUM, None)
-        if recorded is not None and recorded != checksum_of(text):
-            raise ValueError("its checksum does not fit its content")
-        for key in _REQUIRED:
-            if not isinstance(parsed.get(key), int):
-                raise ValueError(f"{key!r} is no number")  # noqa: TRY004 - content, not a call
+        try:
+            parsed = json.loads(text)
+            if not isinstance(parsed, dict):
+                raise ValueError("it is no JSON object")  # noqa: TRY004 - content, not a call
+            recorded = parsed.pop(_CHECKSUM, None)
+            if recorded is not None and recorded != checksum_of(text):
+                raise ValueError("its checksum does not fit its content")
+        except RecursionError:
+            raise ValueError("it is nested too deeply") from None
+        for key in _COUNTS:
+            value = parsed.get(key, None if key in _REQUIRED else 0)
+            if type(value) is not int or not 0 <= value <= _LARGEST:
+                raise ValueError(f"{key!r} is no whole number from 0 on")
         return cls(
             version=parsed.pop("version"),
             size=parsed.pop("size"),

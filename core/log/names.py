@@ -83,8 +83,12 @@ def log_path_of(table_path: str) -> str:
 
 
 def listing_start(log_path: str, version: int) -> str:
-    """Where to list from, to see every log file of this version and later ones."""
-    return join(log_path, f"{max(version, 0):020d}.")
+    """Where to list from, to see every log file of this version and later ones.
+
+    Names with fewer digits sort after it, but for those of version 0, such as `0.json`: the start
+    of everything is therefore before the first digit's end.
+    """
+    return join(log_path, f"{version:020d}." if version > 0 else "0.")
 
 
 def commit_path(log_path: str, version: int) -> str:

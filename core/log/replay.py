@@ -7,7 +7,6 @@ checkpoint on, are read at first use, and later commits wait beside them until s
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,12 +24,13 @@ from optimist.core.actions import (
     Protocol,
     RemoveFile,
     SetTransaction,
-    action_from_dict,
     malformed_commit,
 )
 from optimist.core.errors import LogFileNotFoundError, OptimistError, TableError
+from optimist.core.log.commit_lines import FileBody, parse_commit_lines
 from optimist.core.log.commits import read_commits_bytes
-from optimist.core.log.file_set import FileSet
+from optimist.core.log.compacted import is_compacted
+from optimist.core.log.file_set import Change, FileSet
 from optimist.core.log.file_table import FILES_SCHEMA, TOMBSTONES_SCHEMA, file_actions_batch
 from optimist.core.log.segment import LogSegment, older_segment
 from optimist.core.logstore import FileStatus, LogStore
@@ -40,10 +40,7 @@ __all__ = ["LogState", "TableState", "replay", "with_actions", "with_commits"]
 _Part = TypeVar("_Part")
 _logger = logging.getLogger(__name__)
 _BATCH_ACTIONS = 50_000
-_FILE_ACTION_KEYS = ("add", "remove")
-_UNREADABLE_CHECKPOINT = frozenset(
-    {"OPTIMIST_MALFORMED_CHECKPOINT", "OPTIMIST_UNSUPPORTED_CHECKPOINT"}
-)
+_UNREADABLE_CHECKPOINT = frozenset({"OPTIMIST_MALFORMED_CHECKPOINT", "DELTA_MISSING_PART_FILES"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,36 +105,57 @@ class LogState:
         )
 
 
-def replay(store: LogStore, segment: LogSegment, *, max_retries: int) -> LogState:
+def replay(
+    store: LogStore, segment: LogSegment, *, max_retries: int, use_compacted: bool = True
+) -> LogState:
     """The state of the segment's version.
 
-    A checkpoint that can't be read is passed over for an older one, up to `max_retries` times
+    A checkpoint that can't be read is passed over for the next best, up to `max_retries` times
     (`snapshotLoading.maxRetries`), also when that comes out only as the files are looked at.
+    Compacted commits that can't be read are passed over for the commits themselves.
+
+    Args:
+        store: Where the log is.
+        segment: The files of the version.
+        max_retries: How many more checkpoints may be tried.
+        use_compacted: Whether compacted commits are read in place of commits.
 
     Raises:
         TableError: A commit is damaged (kind `OPTIMIST_MALFORMED_COMMIT`), or no checkpoint can be
-            read (kind `OPTIMIST_MALFORMED_CHECKPOINT` or `OPTIMIST_UNSUPPORTED_CHECKPOINT`).
+            read (kind `OPTIMIST_MALFORMED_CHECKPOINT`, or `DELTA_MISSING_PART_FILES` for a missing
+            sidecar).
     """
     if segment.checkpoint is None:
         base = LogState.empty()
     else:
         base = _CheckpointState(store, segment, max_retries).state()
+    if use_compacted and segment.compacted:
+        try:
+            return with_commits(base, store, segment.deltas)
+        except (TableError, LogFileNotFoundError) as error:
+            # If it was a commit that is damaged, reading the commits says so.
+            _logger.warning("Commits are read one by one instead of compacted: %s", error)
     return with_commits(base, store, segment.commits)
 
 
 def with_commits(state: LogState, store: LogStore, commits: tuple[FileStatus, ...]) -> LogState:
-    """The state after further commits of the log, in order.
+    """The state after further commits of the log, in order; compacted ones may be among them.
 
     Raises:
         TableError: A commit is damaged (kind `OPTIMIST_MALFORMED_COMMIT`).
     """
-    waiting: list[Mapping[str, Any]] = []
+    waiting: list[FileBody] = []
     first = 0
+    newest = len(commits) - 1
     for index, data in enumerate(read_commits_bytes(store, commits)):
-        others, file_actions = _parse_commit(data, commits[index].path)
-        state = replace(state, table=state.table.after(others))
-        waiting.extend(file_actions)
-        if len(waiting) >= _BATCH_ACTIONS or index == len(commits) - 1:
+        # The commitInfo of compacted commits is of one of them, maybe not of the last.
+        with_info = index == newest and not is_compacted(commits[index])
+        lines = parse_commit_lines(data, commits[index].path, with_info=with_info)
+        if lines.actions or index == newest:
+            table = state.table.after(lines.actions)
+            state = replace(state, table=table if with_info else replace(table, commit_info=None))
+        waiting.extend(lines.file_actions)
+        if len(waiting) >= _BATCH_ACTIONS or index == newest:
             state = _with_parsed(state, waiting, commits[first : index + 1])
             waiting, first = [], index + 1
     return state
@@ -153,7 +171,7 @@ def with_actions(state: LogState, actions: Iterable[Action]) -> LogState:
 
 
 def _with_parsed(
-    state: LogState, bodies: list[Mapping[str, Any]], commits: tuple[FileStatus, ...]
+    state: LogState, bodies: list[FileBody], commits: tuple[FileStatus, ...]
 ) -> LogState:
     try:
         return _with_batch(state, bodies)
@@ -162,7 +180,7 @@ def _with_parsed(
         raise malformed_commit(where, f"a field is not of its type ({error})") from None
 
 
-def _with_batch(state: LogState, actions: Sequence[Any]) -> LogState:
+def _with_batch(state: LogState, actions: Sequence[FileBody]) -> LogState:
     if not actions:
         return state
     batch = file_actions_batch(actions)
@@ -171,57 +189,6 @@ def _with_batch(state: LogState, actions: Sequence[Any]) -> LogState:
         files=state.files.with_actions(batch),
         tombstones=state.tombstones.with_actions(batch),
     )
-
-
-def _parse_commit(data: bytes, path: str) -> tuple[list[Action], list[Mapping[str, Any]]]:
-    """The commit's other actions, and the bodies of its file actions in the order of the lines."""
-    others: list[Action] = []
-    file_actions: list[Mapping[str, Any]] = []
-    is_empty = True
-    for line in data.split(b"\n"):
-        if not line.strip():
-            continue
-        is_empty = False
-        try:
-            parsed = json.loads(line)
-            body = _file_action(parsed)
-            if body is None:
-                others.append(action_from_dict(parsed))
-            else:
-                file_actions.append(body)
-        except (ValueError, TypeError) as error:
-            raise malformed_commit(
-                path, f"the line {_shown(line)} does not parse ({error})"
-            ) from None
-        except TableError as error:
-            raise malformed_commit(path, str(error.args[0])) from None
-    if is_empty:
-        raise malformed_commit(path, "it is empty")
-    return others, file_actions
-
-
-def _file_action(parsed: Any) -> Mapping[str, Any] | None:
-    """The body of an add or remove, with `isAdd`; None for any other action."""
-    if not isinstance(parsed, dict):
-        raise TypeError("it is no JSON object")
-    for key in _FILE_ACTION_KEYS:
-        body = parsed.get(key)
-        if body is not None and len(parsed) == 1:
-            return _checked_body(key, body)
-    return None
-
-
-def _checked_body(key: str, body: Any) -> Mapping[str, Any]:
-    if not isinstance(body, dict) or not isinstance(body.get("path"), str):
-        raise TypeError(f"{key!r} lacks 'path'")
-    if key == "add" and not isinstance(body.get("size"), int):
-        raise TypeError("'add' lacks 'size'")
-    return {**body, "isAdd": key == "add"}
-
-
-def _shown(line: bytes) -> str:
-    text = line[:80].decode("utf-8", "replace")
-    return repr(text + "..." if len(line) > 80 else text)
 
 
 class _CheckpointState:
@@ -235,9 +202,14 @@ class _CheckpointState:
         assert segment.checkpoint is not None
         self._store = store
         self._segment = replace(
-            segment, version=segment.checkpoint.version, commits=(), checksum_file=None
+            segment,
+            version=segment.checkpoint.version,
+            commits=(),
+            checksum_file=None,
+            compacted=(),
         )
         self._checkpoint = segment.checkpoint
+        self._reader = segment.checkpoint.open(store)
         self._max_retries = max_retries
         self._mutex = threading.Lock()
         self._fallback: LogState | None = None
@@ -245,25 +217,35 @@ class _CheckpointState:
     def state(self) -> LogState:
         """The state at the checkpoint's version; only the small part is read now."""
         table = self._read(
-            lambda: TableState().after(self._checkpoint.open(self._store).state_actions()),
+            lambda: TableState().after(self._reader.state_actions()),
             lambda older: older.table,
         )
         return LogState(
             replace(table, commit_info=None),
-            FileSet(FILES_SCHEMA, of_adds=True, load=self._load_files),
-            FileSet(TOMBSTONES_SCHEMA, of_adds=False, load=self._load_tombstones),
+            FileSet(
+                FILES_SCHEMA,
+                of_adds=True,
+                load=self._load_files,
+                stream=self._reader.live_files,
+            ),
+            FileSet(
+                TOMBSTONES_SCHEMA,
+                of_adds=False,
+                load=self._load_tombstones,
+                stream=self._reader.tombstones,
+            ),
         )
 
-    def _load_files(self) -> tuple[pa.RecordBatch, ...]:
+    def _load_files(self, change: Change) -> tuple[pa.RecordBatch, ...]:
         return self._read(
-            lambda: tuple(self._checkpoint.open(self._store).live_files()),
-            lambda older: older.files.batches(),
+            lambda: tuple(map(change, self._reader.live_files())),
+            lambda older: tuple(map(change, older.files.batches())),
         )
 
-    def _load_tombstones(self) -> tuple[pa.RecordBatch, ...]:
+    def _load_tombstones(self, change: Change) -> tuple[pa.RecordBatch, ...]:
         return self._read(
-            lambda: tuple(self._checkpoint.open(self._store).tombstones()),
-            lambda older: older.tombstones.batches(),
+            lambda: tuple(map(change, self._reader.tombstones())),
+            lambda older: tuple(map(change, older.tombstones.batches())),
         )
 
     def _read(self, read: Callable[[], _Part], from_older: Callable[[LogState], _Part]) -> _Part:

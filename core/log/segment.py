@@ -7,12 +7,17 @@ checkpoint that a hint names, never at the beginning, unless nothing else is kno
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from optimist.core.errors import LogFileNotFoundError, StorageError, TableError
-from optimist.core.log.checkpoint_kinds import Checkpoint, complete_checkpoints
+from optimist.core.log.checkpoint_kinds import (
+    Checkpoint,
+    CheckpointRank,
+    complete_checkpoints,
+)
+from optimist.core.log.compacted import choose_compacted, compacted_range
 from optimist.core.log.names import LogFileKind, listing_start, parse_log_file_name
 from optimist.core.logstore import FileStatus, LogStore
 
@@ -40,6 +45,7 @@ class LogSegment:
         commits: The commits after the checkpoint, one per version, ascending, up to `version`.
         last_commit_timestamp_ms: Modification time of the version's commit file.
         checksum_file: The version checksum of exactly this version, if the listing showed one.
+        compacted: Files that each hold several of the commits in one, ascending, without overlap.
     """
 
     log_path: str
@@ -48,6 +54,7 @@ class LogSegment:
     commits: tuple[FileStatus, ...]
     last_commit_timestamp_ms: int
     checksum_file: FileStatus | None = None
+    compacted: tuple[FileStatus, ...] = ()
 
     @property
     def checkpoint_version(self) -> int:
@@ -71,16 +78,45 @@ class LogSegment:
 
     def commits_after(self, version: int) -> tuple[FileStatus, ...]:
         """The commits above a version that is not below the checkpoint's."""
-        first = self.version - len(self.commits) + 1
-        return self.commits[max(0, version + 1 - first) :]
+        return self.commits[max(0, version + 1 - self._first_commit) :]
+
+    @property
+    def deltas(self) -> tuple[FileStatus, ...]:
+        """What to replay after the checkpoint: the commits, or the compacted files in their place.
+
+        Spec 5.3 step 11.
+        """
+        first = self._first_commit
+        deltas: list[FileStatus] = []
+        done = 0
+        for status in self.compacted:
+            start, end = compacted_range(status)
+            deltas += [*self.commits[done : start - first], status]
+            done = end + 1 - first
+        return (*deltas, *self.commits[done:])
+
+    @property
+    def _first_commit(self) -> int:
+        return self.version - len(self.commits) + 1
 
 
 @dataclass(frozen=True, slots=True)
 class _Listing:
+    """The log files of a range of versions; commits and checksums ascending.
+
+    `checkpoints` are the complete ones, least preferred first.
+    """
+
     commits: tuple[tuple[int, FileStatus], ...]
     checkpoints: tuple[Checkpoint, ...]
-    checksums: tuple[tuple[int, FileStatus], ...]
+    checksums: Mapping[int, FileStatus]
+    compacted: tuple[FileStatus, ...]
     is_empty: bool
+
+    def below(self, rank: CheckpointRank) -> _Listing:
+        """The same without the checkpoint of this rank and those that are preferred to it."""
+        usable = tuple(item for item in self.checkpoints if item.rank < rank)
+        return replace(self, checkpoints=usable)
 
 
 def list_segment(
@@ -102,13 +138,12 @@ def list_segment(
         TableError: The log has a hole, lacks what the version needs, or is no directory. Kinds
             `DELTA_LOG_FILE_NOT_FOUND`, `DELTA_MISSING_PART_FILES`,
             `DELTA_TRUNCATED_TRANSACTION_LOG`, `DELTA_VERSIONS_NOT_CONTIGUOUS`,
-            `DELTA_VERSION_NOT_FOUND`, `OPTIMIST_UNSUPPORTED_CHECKPOINT`,
-            `OPTIMIST_LOG_PATH_IS_A_FILE`.
+            `DELTA_VERSION_NOT_FOUND`, `OPTIMIST_LOG_PATH_IS_A_FILE`.
     """
     start = _first_version_to_list(store, log_path, version, hint)
     listing = _list_log(store, log_path, start, version)
-    if listing is not None and listing.is_empty and start > 0:
-        # The table may have been deleted and made anew: begin again without the hint.
+    if listing is not None and start > 0 and not (listing.commits or listing.checkpoints):
+        # The hint leads, or the table was deleted and made anew: begin again without it.
         start = 0
         listing = _list_log(store, log_path, 0, version)
     if listing is None:
@@ -116,21 +151,22 @@ def list_segment(
     if listing.is_empty:
         _ensure_not_a_file(store, log_path)
         return None
-    if start > 0 and not any(item.is_readable for item in listing.checkpoints):
-        return _from_older_checkpoint(store, log_path, version, start - 1)
+    if start > 0 and not listing.checkpoints:
+        return _from_older_checkpoint(store, log_path, version, _before(start))
     return _build(log_path, listing, version)
 
 
 def older_segment(store: LogStore, segment: LogSegment) -> LogSegment | None:
-    """The same version, built from a checkpoint below the segment's own; None if there is no way.
+    """The same version, built from the next checkpoint in order of preference; None without a way.
 
-    For a checkpoint that turned out to be unreadable (spec 5.6).
+    For a checkpoint that turned out to be unreadable (spec 5.6): another of its version serves as
+    well as an older one.
     """
     if segment.checkpoint is None:
         return None
     try:
         return _from_older_checkpoint(
-            store, segment.log_path, segment.version, segment.checkpoint.version - 1
+            store, segment.log_path, segment.version, segment.checkpoint.rank
         )
     except TableError as error:
         _logger.debug("No older checkpoint serves version %d: %s", segment.version, error)
@@ -171,69 +207,61 @@ def _first_version_to_list(
     return _newest_checkpoint_version(store, log_path, version)
 
 
-def _newest_checkpoint_version(store: LogStore, log_path: str, upto: int) -> int:
-    """The newest readable checkpoint at or below `upto`, searched backwards; else 0 (spec 5.4)."""
-    end = upto
+def _newest_checkpoint_version(
+    store: LogStore, log_path: str, upto: int, below: CheckpointRank | None = None
+) -> int:
+    """The newest complete checkpoint at or below `upto`, searched backwards; else 0 (spec 5.4).
+
+    Each window is twice as long as the one before, so that a version far beyond the log costs few
+    listings, too.
+    """
+    end, window = upto, _WINDOW
     while end >= 0:
-        start = max(0, end - _WINDOW)
+        start, window = max(0, end - window), 2 * window
         listing = _list_log(store, log_path, start, end)
-        readable = [item for item in listing.checkpoints if item.is_readable] if listing else []
-        if readable:
-            return readable[-1].version
+        if listing is not None and below is not None:
+            listing = listing.below(below)
+        if listing is not None and listing.checkpoints:
+            return listing.checkpoints[-1].version
         end = start - 1
     return 0
 
 
+def _before(version: int) -> CheckpointRank:
+    """A rank above those of all older versions' checkpoints."""
+    return version, -1, 0, ""
+
+
 def _from_older_checkpoint(
-    store: LogStore, log_path: str, version: int | None, upto: int
+    store: LogStore, log_path: str, version: int | None, below: CheckpointRank
 ) -> LogSegment:
-    """A segment from a checkpoint at or below `upto`, or from the first commit on."""
-    start = _newest_checkpoint_version(store, log_path, upto)
+    """A segment from a checkpoint of a lower rank, or from the first commit on."""
+    wanted = below[0]
+    start = _newest_checkpoint_version(store, log_path, wanted, below)
     listing = _list_log(store, log_path, start, version)
     if listing is None:
         raise _log_file_not_found(log_path, version)
-    usable = tuple(item for item in listing.checkpoints if item.version <= upto)
-    unusable = [item for item in listing.checkpoints if item.version > upto]
-    has_start = any(item.is_readable for item in usable) or (
-        bool(listing.commits) and listing.commits[0][0] == 0
-    )
-    if not has_start:
-        if unusable and not unusable[-1].is_readable:
-            raise _unsupported_checkpoint(unusable[-1])
+    listing = listing.below(below)
+    if not listing.checkpoints and (not listing.commits or listing.commits[0][0] > 0):
         raise TableError(
-            f"The log {log_path} has no complete checkpoint at version {upto + 1}, where one "
-            "should be, and neither an older one nor all commits since version 0. Files of the log "
-            "were deleted; restore them from a backup.",
+            f"The log {log_path} has no complete checkpoint at version {wanted}, where one should "
+            "be, and neither an older one nor all commits since version 0. Files of the log were "
+            "deleted; restore them from a backup.",
             kind="DELTA_MISSING_PART_FILES",
             log_path=log_path,
-            version=upto + 1,
+            version=wanted,
         )
-    return _build(
-        log_path, replace(listing, checkpoints=(*usable, *_unreadable(unusable))), version
-    )
-
-
-def _unreadable(checkpoints: Sequence[Checkpoint]) -> tuple[Checkpoint, ...]:
-    return tuple(item for item in checkpoints if not item.is_readable)
+    return _build(log_path, listing, version)
 
 
 def _build(log_path: str, listing: _Listing, version: int | None) -> LogSegment:
-    readable = [item for item in listing.checkpoints if item.is_readable]
-    checkpoint = readable[-1] if readable else None
+    checkpoint = listing.checkpoints[-1] if listing.checkpoints else None
     base = checkpoint.version if checkpoint else -1
     if not listing.commits:
         raise _log_file_not_found(log_path, version)
     commits = [(number, status) for number, status in listing.commits if number > base]
     loading = commits[-1][0] if commits else base
-    newer = [item for item in _unreadable(listing.checkpoints) if item.version > base]
-    try:
-        _ensure_no_gap([number for number, _ in commits], base, log_path, loading)
-    except TableError as error:
-        if newer:
-            raise _unsupported_checkpoint(newer[-1]) from error
-        raise
-    if newer and newer[-1].version > loading:
-        raise _unsupported_checkpoint(newer[-1])
+    _ensure_no_gap([number for number, _ in commits], base, log_path, loading)
     if version is not None and loading != version:
         raise TableError(
             f"Version {version} does not exist: the log {log_path} ends at version {loading}.",
@@ -247,7 +275,8 @@ def _build(log_path: str, listing: _Listing, version: int | None) -> LogSegment:
         checkpoint,
         tuple(status for _, status in commits),
         listing.commits[-1][1].modified_ms,
-        dict(listing.checksums).get(loading),
+        listing.checksums.get(loading),
+        choose_compacted(listing.compacted, base, loading),
     )
 
 
@@ -296,18 +325,6 @@ def _log_file_not_found(log_path: str, version: int | None) -> TableError:
     )
 
 
-def _unsupported_checkpoint(checkpoint: Checkpoint) -> TableError:
-    return TableError(
-        f"The newest checkpoint, {checkpoint.files[0].path}, is a {checkpoint.kind.value}, which "
-        "this version can't read, and the log has no other way to that version. Nothing was "
-        "changed; make a classic checkpoint with the engine that wrote it, or read the table with "
-        "that engine.",
-        kind="OPTIMIST_UNSUPPORTED_CHECKPOINT",
-        path=checkpoint.files[0].path,
-        version=checkpoint.version,
-    )
-
-
 def _list_log(store: LogStore, log_path: str, start: int, end: int | None) -> _Listing | None:
     """Log files of versions `start` to `end`, inclusive; None if there is no such directory."""
     try:
@@ -324,6 +341,7 @@ def _sorted_out(store: LogStore, log_path: str, start: int, end: int | None) -> 
     commits: dict[int, FileStatus] = {}
     checksums: dict[int, FileStatus] = {}
     checkpoints: list[FileStatus] = []
+    compacted: list[FileStatus] = []
     seen = 0
     for status in store.list_from(listing_start(log_path, start)):
         seen += 1
@@ -340,10 +358,13 @@ def _sorted_out(store: LogStore, log_path: str, start: int, end: int | None) -> 
             checksums.setdefault(name.version, status)
         elif name.kind.is_checkpoint:
             checkpoints.append(status)
+        elif name.kind is LogFileKind.COMPACTED:
+            compacted.append(status)
     return _Listing(
         tuple(sorted(commits.items())),
         complete_checkpoints(checkpoints),
-        tuple(checksums.items()),
+        checksums,
+        tuple(compacted),
         is_empty=seen == 0,
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from optimist.core.actions import CommitInfo
@@ -26,10 +27,13 @@ __all__ = [
     "commit_history",
     "earliest_recreatable_version",
     "ensure_version_exists",
+    "list_commit_files",
     "parse_path_syntax",
     "parse_timestamp",
     "version_at_timestamp",
 ]
+
+_PARALLEL_READS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,14 +124,24 @@ def commit_history(
     commits = history.commits
     times = adjusted_timestamps(status.modified_ms for _, status in commits)
     records = []
-    for (version, status), modified_ms in reversed(list(zip(commits, times, strict=True))):
-        try:
-            info = read_commit_info(store, status.path)
-        except LogFileNotFoundError:
-            break  # cleaned up while we were reading; what is older is gone, too
-        in_commit_ms = info.in_commit_timestamp if info else None
-        records.append(CommitRecord(version, info, in_commit_ms or modified_ms))
+    newest_first = list(zip(commits, times, strict=True))[::-1]
+    with ThreadPoolExecutor(_PARALLEL_READS, thread_name_prefix="optimist-history") as pool:
+        reads = pool.map(lambda entry: read_commit_info(store, entry[0][1].path), newest_first)
+        for (version, _), modified_ms in newest_first:
+            try:
+                info = next(reads)
+            except LogFileNotFoundError:
+                break  # cleaned up while we were reading; what is older is gone, too
+            in_commit_ms = info.in_commit_timestamp if info else None
+            records.append(CommitRecord(version, info, in_commit_ms or modified_ms))
     return records
+
+
+def list_commit_files(
+    store: LogStore, log_path: str, first: int, last: int
+) -> tuple[tuple[int, FileStatus], ...]:
+    """The commits from one version to another that the log still has, ascending."""
+    return _History.listed(store, log_path, first, last).commits
 
 
 def adjusted_timestamps(modified_ms: Iterable[int]) -> list[int]:

@@ -15,6 +15,7 @@ from decimal import ROUND_FLOOR, Decimal, localcontext
 from typing import TypeAlias
 
 from optimist.core.predicates.constants import (
+    MAX_PRECISION,
     cast_literal,
     instant,
     is_float32,
@@ -30,7 +31,6 @@ INTEGER_DIGITS = {"byte": (7, 3), "short": (15, 5), "integer": (31, 10), "long":
 
 _EXACT_IN_DOUBLE, _EXACT_IN_FLOAT = 2**53, 2**24
 _SAFE_DIGITS = 15
-_MAX_PRECISION = 38
 
 BoundValue: TypeAlias = bool | int | float | Decimal | str | bytes | dt.date | dt.datetime
 
@@ -203,7 +203,7 @@ def _bind_to_scale(op: ComparisonOp, number: Decimal, data_type: DecimalType) ->
     if abs(number) >= limit:
         return _constant(op, "less" if number > 0 else "greater")
     with localcontext() as context:
-        context.prec = 2 * _MAX_PRECISION
+        context.prec = 2 * MAX_PRECISION
         floor = number.quantize(Decimal(1).scaleb(-data_type.scale), rounding=ROUND_FLOOR)
     if abs(floor) >= limit:
         return _constant(op, "greater")
@@ -221,7 +221,7 @@ def _comparable(number: Decimal, precision: int, scale: int) -> bool:
     assert isinstance(exponent, int)
     own_scale = max(0, -exponent)
     own_whole = max(0, len(digits) + exponent)
-    return max(own_whole, precision - scale) + max(own_scale, scale) <= _MAX_PRECISION
+    return max(own_whole, precision - scale) + max(own_scale, scale) <= MAX_PRECISION
 
 
 def _bind_time(op: ComparisonOp, literal: Literal, name: str, zone: dt.tzinfo) -> Answer:

@@ -20,6 +20,7 @@ from optimist.core.predicates.tree import Literal, LiteralKind
 __all__ = [
     "INT64_MAX",
     "INT64_MIN",
+    "MAX_PRECISION",
     "cast_literal",
     "instant",
     "is_float32",
@@ -31,7 +32,7 @@ __all__ = [
 ]
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
-_MAX_PRECISION = 38
+MAX_PRECISION = 38
 
 _INTEGER = re.compile(r"^[+-]?\d{1,38}$")
 _NUMBER = re.compile(r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?$")
@@ -216,7 +217,7 @@ def _decimal(text: str) -> Literal | None:
     _, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int)
     scale = max(0, -exponent)
-    if max(len(digits) + max(0, exponent), scale) > _MAX_PRECISION:
+    if max(len(digits) + max(0, exponent), scale) > MAX_PRECISION:
         return None
     # Without a positive exponent, so that the text of the value shows its scale.
     return Literal(Decimal(f"{value:f}"), "decimal")

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from optimist.core.predicates.casts import without_cast
 from optimist.core.predicates.coercion import BoundValue, bind, bind_values
 from optimist.core.predicates.constants import session_zone
 from optimist.core.predicates.normal_form import Mask, combine_masks, full_mask, positive_form
@@ -22,6 +23,7 @@ from optimist.core.predicates.tree import (
     FLIPPED,
     And,
     BooleanLiteral,
+    CastComparison,
     Column,
     Comparison,
     ComparisonOp,
@@ -176,6 +178,13 @@ def _comparison(leaf: Predicate, lookup: Lookup, zone: dt.tzinfo) -> Array | Non
     return None if answer is None else compare(answer.op, column, answer.value)
 
 
+def _cast_comparison(leaf: Predicate, lookup: Lookup, zone: dt.tzinfo) -> Array | None:
+    assert isinstance(leaf, CastComparison)
+    column = lookup(leaf.column)
+    plain = None if column is None else without_cast(leaf, column.data_type, zone)
+    return None if plain is None else _evaluate(plain, lookup, zone)
+
+
 def _compare_columns(op: ComparisonOp, left: TypedArray, right: TypedArray) -> Array | None:
     if left.data_type != right.data_type or not _is_comparable(left.data_type):
         return None
@@ -269,6 +278,7 @@ def _like_regex(parts: tuple[tuple[bool, str], ...]) -> str:
 
 _LEAVES: dict[type[Predicate], Callable[[Predicate, Lookup, dt.tzinfo], Array | None]] = {
     Comparison: _comparison,
+    CastComparison: _cast_comparison,
     NullSafeEqual: _null_safe_equal,
     IsNull: _is_null,
     In: _in,

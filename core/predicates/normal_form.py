@@ -7,6 +7,7 @@ monotone, so a leaf that can't be answered is simply "maybe", and that can only 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import reduce
 from operator import and_, or_
 from typing import Any, TypeAlias
@@ -18,6 +19,7 @@ from optimist.core.predicates.tree import (
     INVERTED,
     And,
     BooleanLiteral,
+    CastComparison,
     Comparison,
     IsNull,
     IsTrue,
@@ -29,7 +31,14 @@ from optimist.core.predicates.tree import (
     Predicate,
 )
 
-__all__ = ["Mask", "combine_masks", "conjunction", "full_mask", "positive_form"]
+__all__ = [
+    "Mask",
+    "combine_masks",
+    "conjunction",
+    "full_mask",
+    "map_leaves",
+    "positive_form",
+]
 
 Mask: TypeAlias = Any
 """A boolean Arrow array without nulls, one value per row, or a bool that holds for all rows."""
@@ -52,8 +61,8 @@ def positive_form(predicate: Predicate, *, negate: bool = False) -> Predicate:
         return reduce(and_ if isinstance(predicate, And) != negate else or_, parts)
     if isinstance(predicate, BooleanLiteral):
         return BooleanLiteral(None if predicate.value is None else predicate.value != negate)
-    if isinstance(predicate, Comparison) and negate:
-        return Comparison(INVERTED[predicate.op], predicate.left, predicate.right)
+    if isinstance(predicate, (Comparison, CastComparison)) and negate:
+        return replace(predicate, op=INVERTED[predicate.op])
     if isinstance(predicate, NullSafeEqual) and isinstance(predicate.right, Literal):
         return _positive_null_safe(predicate, predicate.right, negate)
     if isinstance(predicate, IsTrue):
@@ -75,6 +84,14 @@ def _positive_is_true(predicate: IsTrue, negate: bool) -> Predicate:
         return positive_form(predicate.child)
     # True where the child is false or null, and "null" has no form of its own here.
     return Opaque(f"NOT ({predicate})", predicate.columns(), predicate.is_deterministic)
+
+
+def map_leaves(predicate: Predicate, change: Callable[[Predicate], Predicate]) -> Predicate:
+    """A predicate in positive form with its leaves, or the negations of leaves, changed."""
+    if isinstance(predicate, (And, Or)):
+        parts = [map_leaves(part, change) for part in predicate.parts]
+        return reduce(and_ if isinstance(predicate, And) else or_, parts)
+    return change(predicate)
 
 
 def combine_masks(predicate: Predicate, answer_leaf: Callable[[Predicate], Mask]) -> Mask:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import reduce
 from operator import and_, or_
 
@@ -12,11 +12,12 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError, TokenError
 
 from optimist.core.errors import UsageError
-from optimist.core.predicates.constants import cast_literal, number_literal
+from optimist.core.predicates.constants import MAX_PRECISION, cast_literal, number_literal
 from optimist.core.predicates.text import like_parts
 from optimist.core.predicates.tree import (
     FLIPPED,
     BooleanLiteral,
+    CastComparison,
     Column,
     Comparison,
     ComparisonOp,
@@ -70,6 +71,7 @@ _NON_DETERMINISTIC = (
     exp.Placeholder,
 )
 _NON_DETERMINISTIC_NAMES = re.compile(r"^(Rand|Uuid|Current|Now|Localtime|UtcD|UtcT|Unix|Session)")
+_TO_DATE = (exp.TsOrDsToDate, exp.Date)
 _ANSI_CODES = re.compile(r"\x1b\[\d*m")
 
 
@@ -191,7 +193,19 @@ def _comparison(node: exp.Expr) -> Predicate | None:
         return Comparison(FLIPPED[op], right, left)
     if isinstance(left, Literal) and isinstance(right, Literal):
         return _fold(op, left, right)
-    return _compared_with_truth(op, node)
+    return _compared_cast(op, node) or _compared_with_truth(op, node)
+
+
+def _compared_cast(op: ComparisonOp, node: exp.Expr) -> Predicate | None:
+    """`CAST(column AS type) < constant`, either way round."""
+    for side, other, direction in (
+        (node.this, node.expression, op),
+        (node.expression, node.this, FLIPPED[op]),
+    ):
+        cast, constant = _column_cast(side), _literal(other)
+        if cast is not None and constant is not None:
+            return CastComparison(direction, *cast, constant)
+    return None
 
 
 def _fold(op: ComparisonOp, left: Literal, right: Literal) -> Predicate | None:
@@ -257,16 +271,32 @@ def _in(node: exp.Expr) -> Predicate | None:
     is_plain_list = not (
         node.args.get("query") or node.args.get("unnest") or node.args.get("field")
     )
-    if column is None or not known or len(known) != len(values) or not is_plain_list:
+    if not known or len(known) != len(values) or not is_plain_list:
         return None
+    if column is None:
+        cast = _column_cast(node.this)
+        return None if cast is None else _any_of(CastComparison("=", *cast, item) for item in known)
     return In(column, known)
+
+
+def _any_of(parts: Iterable[Predicate]) -> Predicate:
+    return reduce(or_, parts)
 
 
 def _between(node: exp.Expr) -> Predicate | None:
     column, low, high = _column(node.this), _operand(node.args["low"]), _operand(node.args["high"])
-    if column is None or low is None or high is None or node.args.get("symmetric"):
+    if low is None or high is None or node.args.get("symmetric"):
         return None
+    if column is None:
+        return _cast_between(node, low, high)
     return Comparison(">=", column, low) & Comparison("<=", column, high)
+
+
+def _cast_between(node: exp.Expr, low: Operand, high: Operand) -> Predicate | None:
+    cast = _column_cast(node.this)
+    if cast is None or not isinstance(low, Literal) or not isinstance(high, Literal):
+        return None
+    return CastComparison(">=", *cast, low) & CastComparison("<=", *cast, high)
 
 
 def _like(node: exp.Expr) -> Predicate | None:
@@ -404,10 +434,35 @@ def _cast(node: exp.Expr) -> Literal | None:
     return literal
 
 
-def _fits(literal: Literal, target: exp.Expr) -> bool:
-    """Whether `DECIMAL(precision, scale)` holds the number without rounding."""
+def _column_cast(node: exp.Expr) -> tuple[Column, str] | None:
+    """The column and the type of `CAST(column AS type)` and of `to_date(column)`."""
+    node = node.unnest()
+    if isinstance(node, _TO_DATE) and not node.args.get("format") and not node.expressions:
+        column = _column(node.this)
+        return None if column is None else (column, "date")
+    if not isinstance(node, (exp.Cast, exp.TryCast)) or node.args.get("format"):
+        return None
+    column, target = _column(node.this), node.args["to"]
+    name = _TYPE_NAMES.get(getattr(target.this, "name", str(target.this)))
+    if column is None or name in (None, "string", "boolean"):
+        return None
+    if name == "decimal":
+        precision, scale = _decimal_parameters(target)
+        if precision > MAX_PRECISION:
+            return None
+        name = f"decimal({precision},{scale})"
+    return column, str(name)
+
+
+def _decimal_parameters(target: exp.Expr) -> tuple[int, int]:
     parameters = [int(str(item.this.this)) for item in target.expressions]
     precision, scale = (*parameters, *(10, 0)[len(parameters) :])
+    return precision, scale
+
+
+def _fits(literal: Literal, target: exp.Expr) -> bool:
+    """Whether `DECIMAL(precision, scale)` holds the number without rounding."""
+    precision, scale = _decimal_parameters(target)
     text = str(literal.value).lstrip("-")
     whole, _, fraction = text.partition(".")
     return len(fraction.rstrip("0")) <= scale and len(whole.lstrip("0")) <= precision - scale

@@ -9,6 +9,7 @@ from optimist.core.errors import UsageError
 from optimist.core.predicates.text import quote_path
 from optimist.core.predicates.tree import (
     And,
+    CastComparison,
     Column,
     Comparison,
     In,
@@ -147,6 +148,6 @@ def _rewrite(predicate: Predicate, respell: Callable[[Column], Column]) -> Predi
         right: Operand = predicate.right
         right = respell(right) if isinstance(right, Column) else right
         return replace(predicate, left=respell(predicate.left), right=right)
-    if isinstance(predicate, (IsNull, In, StartsWith, Like)):
+    if isinstance(predicate, (CastComparison, IsNull, In, StartsWith, Like)):
         return replace(predicate, column=respell(predicate.column))
     return predicate

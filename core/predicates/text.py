@@ -17,8 +17,15 @@ __all__ = [
     "quote_identifier",
     "quote_literal",
     "quote_path",
+    "sql_type",
 ]
 
+_SQL_TYPES = {
+    "byte": "TINYINT",
+    "short": "SMALLINT",
+    "integer": "INT",
+    "long": "BIGINT",
+}
 _ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0"}
 
 
@@ -50,6 +57,11 @@ def quote_literal(value: object, kind: str) -> str:
     if isinstance(value, dt.date):
         return f"DATE '{value.isoformat()}'"
     return _number(value, kind)
+
+
+def sql_type(name: str) -> str:
+    """The SQL of one of Delta's type names."""
+    return _SQL_TYPES.get(name, name.upper())
 
 
 def like_parts(pattern: str, escape: str = "\\") -> tuple[tuple[bool, str], ...] | None:

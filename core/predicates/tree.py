@@ -16,13 +16,14 @@ from decimal import Decimal
 from typing import ClassVar, TypeAlias
 from typing import Literal as OneOf
 
-from optimist.core.predicates.text import like_pattern, quote_literal, quote_path
+from optimist.core.predicates.text import like_pattern, quote_literal, quote_path, sql_type
 
 __all__ = [
     "FLIPPED",
     "INVERTED",
     "And",
     "BooleanLiteral",
+    "CastComparison",
     "Column",
     "Comparison",
     "ComparisonOp",
@@ -266,6 +267,27 @@ class Comparison(Predicate):
 
     def __str__(self) -> str:
         return f"{self.left} {self.op} {self.right}"
+
+
+@dataclass(frozen=True, slots=True)
+class CastComparison(Predicate):
+    """`CAST(column AS target) op right`; see `casts.without_cast` for what is known of it.
+
+    Attributes:
+        target: One of Delta's type names, decimal with precision and scale.
+    """
+
+    op: ComparisonOp
+    column: Column
+    target: str
+    right: Literal
+
+    def own_columns(self) -> frozenset[ColumnPath]:
+        """See `Predicate.own_columns`."""
+        return _operand_columns(self.column)
+
+    def __str__(self) -> str:
+        return f"CAST({self.column} AS {sql_type(self.target)}) {self.op} {self.right}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ here.
 from __future__ import annotations
 
 import contextlib
+import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -181,6 +182,19 @@ class LogStoreSuite:
         data = bytes(range(256)) * (_LARGE // 256)
         assert store.put_if_absent(path, data) is PutOutcome.CREATED
         assert store.read_bytes(path) == data
+        assert self.peek(path) == data
+
+    def test_local_file_is_created_whole_wherever_it_stands(
+        self, store: LogStore, directory: str
+    ) -> None:
+        path, data = f"{directory}/0.checkpoint.parquet", bytes(range(256)) * 1024
+        with tempfile.TemporaryFile() as file:
+            file.write(data)
+            assert store.put_file_if_absent(path, file) is PutOutcome.CREATED
+            file.seek(7)
+            assert store.put_file_if_absent(path, file) is PutOutcome.EXISTS
+            file.truncate(0)
+            assert self.new_store().put_file_if_absent(path, file) is PutOutcome.EXISTS
         assert self.peek(path) == data
 
     def test_missing_file_is_not_found(self, store: LogStore, directory: str) -> None:

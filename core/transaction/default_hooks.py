@@ -1,21 +1,32 @@
-"""The hooks of every commit: checksum, checkpoint and cleanup, symlink manifest (spec 1.15)."""
+"""The hooks of every commit: checksum, log compaction, checkpoint with cleanup, symlink manifest.
+
+Spec 1.15. All but the last can run in the background: a table is whole without what they write.
+"""
 
 from __future__ import annotations
 
 from optimist.core.log.checkpoint import write_checkpoint
 from optimist.core.log.checksum import write_checksum
 from optimist.core.log.cleanup import clean_up_expired_logs
+from optimist.core.log.compaction import is_compaction_due, write_compaction
 from optimist.core.transaction.hooks import CommittedTransaction, PostCommitHook
 from optimist.core.transaction.isolation import FILE_ACTIONS
 from optimist.core.transaction.symlink_manifest import GenerateSymlinkManifest
 
-__all__ = ["CheckpointHook", "ChecksumHook", "default_hooks", "is_checkpoint_due"]
+__all__ = [
+    "CheckpointHook",
+    "ChecksumHook",
+    "LogCompactionHook",
+    "default_hooks",
+    "is_checkpoint_due",
+]
 
 
 class ChecksumHook:
     """Writes `N.crc` where it can be derived from that of the version before (spec 5.9)."""
 
     name = "Write Version Checksum"
+    may_run_later = True
 
     def run(self, committed: CommittedTransaction) -> None:
         """Write it; one that is there already is left alone."""
@@ -25,16 +36,30 @@ class ChecksumHook:
             write_checksum(log.store, log.log_path, committed.version, checksum)
 
 
+class LogCompactionHook:
+    """Writes the newest commits once more as one file; see the option `log.compactionInterval`."""
+
+    name = "Log Compaction"
+    may_run_later = True
+
+    def run(self, committed: CommittedTransaction) -> None:
+        """Compact the interval that the committed version fills."""
+        log, last = committed.log, committed.version
+        first = last + 1 - log.options.log_compaction_interval
+        write_compaction(log.store, log.log_path, first, last)
+
+
 class CheckpointHook:
     """Writes a checkpoint every `delta.checkpointInterval` commits, then removes expired logs."""
 
     name = "Post Commit Checkpoint Trigger"
+    may_run_later = True
 
     def run(self, committed: CommittedTransaction) -> None:
         """Checkpoint exactly the committed version."""
         log = committed.log
         write_checkpoint(log.store, committed.snapshot, options=log.options, clock=log.clock)
-        clean_up_expired_logs(log.store, committed.snapshot, clock=log.clock)
+        clean_up_expired_logs(log.store, committed.snapshot, options=log.options, clock=log.clock)
 
 
 def is_checkpoint_due(version: int, interval: int) -> bool:
@@ -48,6 +73,8 @@ def default_hooks(committed: CommittedTransaction) -> tuple[PostCommitHook, ...]
     hooks: list[PostCommitHook] = []
     if options.write_checksum_enabled:
         hooks.append(ChecksumHook())
+    if is_compaction_due(committed.version, options.log_compaction_interval):
+        hooks.append(LogCompactionHook())
     if is_checkpoint_due(committed.version, properties.checkpoint_interval):
         hooks.append(CheckpointHook())
     has_files = any(isinstance(action, FILE_ACTIONS) for action in committed.actions)

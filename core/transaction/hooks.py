@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from optimist.core.actions import Action
 from optimist.core.snapshot import Snapshot
+from optimist.core.transaction.background import BackgroundWork
 
 if TYPE_CHECKING:
     from optimist.core.delta_log import DeltaLog
@@ -38,7 +41,11 @@ class CommittedTransaction:
 
 
 class PostCommitHook(Protocol):
-    """Something to do after a commit; `register_post_commit_hook` takes it before the commit."""
+    """Something to do after a commit; `register_post_commit_hook` takes it before the commit.
+
+    A hook with an attribute `may_run_later` that is true is run in the background where the option
+    `postCommit.background` is on.
+    """
 
     @property
     def name(self) -> str:
@@ -50,17 +57,65 @@ class PostCommitHook(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class HookOutcome:
-    """How a hook ended; `error` is None when all went well."""
+    """How a hook ended.
+
+    Attributes:
+        name: The hook's name.
+        error: What it raised; None when all went well, or when it is not done yet.
+        pending: Gives the final outcome, for a hook that runs in the background; else None.
+    """
 
     name: str
     error: Exception | None = None
+    pending: Future[HookOutcome] | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether it is still to come how the hook ends."""
+        return self.pending is not None and not self.pending.done()
+
+    def wait(self, timeout_s: float | None = None) -> HookOutcome:
+        """The final outcome, once it is there.
+
+        Raises:
+            TimeoutError: The hook is not done after so many seconds.
+        """
+        if self.pending is None:
+            return self
+        try:
+            return self.pending.result(timeout_s)
+        except FutureTimeoutError:  # another class than the builtin one before Python 3.11
+            raise TimeoutError(f"{self.name} is not done after {timeout_s} s") from None
 
 
 def run_hooks(
-    hooks: Sequence[PostCommitHook], committed: CommittedTransaction
+    hooks: Sequence[PostCommitHook],
+    committed: CommittedTransaction,
+    background: BackgroundWork | None = None,
 ) -> tuple[HookOutcome, ...]:
-    """Run every hook, in the order of registration, whatever the others do."""
-    return tuple(_run(hook, committed) for hook in hooks)
+    """Run every hook, in the order of registration, whatever the others do.
+
+    Args:
+        hooks: What to run.
+        committed: The commit they follow.
+        background: Takes the hooks that may run later; they keep their order among each other.
+            None runs all of them now.
+    """
+    return tuple(
+        _submit(hook, committed, background)
+        if background is not None and getattr(hook, "may_run_later", False)
+        else _run(hook, committed)
+        for hook in hooks
+    )
+
+
+def _submit(
+    hook: PostCommitHook, committed: CommittedTransaction, background: BackgroundWork
+) -> HookOutcome:
+    try:
+        return HookOutcome(hook.name, pending=background.submit(lambda: _run(hook, committed)))
+    except RuntimeError:  # the interpreter is ending: nobody starts threads any more
+        return _run(hook, committed)
 
 
 def _run(hook: PostCommitHook, committed: CommittedTransaction) -> HookOutcome:

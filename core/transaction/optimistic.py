@@ -393,13 +393,14 @@ class OptimisticTransaction:
         Raises:
             UsageError: Nothing was committed yet.
             PostCommitHookError: A hook failed and `postCommitHook.throwOnError` is on. The commit
-                stands.
+                stands. Hooks in the background fail too late for this.
         """
         if self._committed_version is None:
             raise UsageError(
                 "Can't call post commit hooks before committing", kind="OPTIMIST_NOT_COMMITTED"
             )
-        outcomes = run_hooks((*self._log.default_hooks(committed), *self._hooks), committed)
+        hooks = (*self._log.default_hooks(committed), *self._hooks)
+        outcomes = run_hooks(hooks, committed, self._log.background_work)
         result = replace(result, hooks=outcomes)
         if result.failed_hooks and self._log.options.post_commit_hook_throw_on_error:
             failed = result.failed_hooks[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from optimist.core.transaction.hooks import HookOutcome
 
@@ -19,7 +19,8 @@ class CommitResult:
         attempts: How many times a version was tried; 1 without contention.
         elapsed_ms: How long the attempts took, waiting and conflict checks included.
         isolation_level: The level it was committed at.
-        hooks: How each post-commit hook ended. A failed one does not undo the commit.
+        hooks: How each post-commit hook ended. A failed one does not undo the commit; one in the
+            background may not have ended yet.
     """
 
     version: int
@@ -31,5 +32,13 @@ class CommitResult:
 
     @property
     def failed_hooks(self) -> tuple[HookOutcome, ...]:
-        """The hooks that failed; the commit stands all the same."""
+        """The hooks known to have failed; the commit stands all the same."""
         return tuple(hook for hook in self.hooks if hook.error is not None)
+
+    def wait_for_hooks(self, timeout_s: float | None = None) -> CommitResult:
+        """The same result with the outcome of hooks that ran in the background.
+
+        Raises:
+            TimeoutError: One of them is not done after so many seconds.
+        """
+        return replace(self, hooks=tuple(hook.wait(timeout_s) for hook in self.hooks))

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-import math
 from collections.abc import Callable, Iterable
-from decimal import Decimal
 from functools import reduce
 from operator import and_
 from typing import Any
@@ -14,7 +12,6 @@ from optimist.core.predicates.resolution import resolve_column
 from optimist.core.predicates.tree import (
     Column,
     Comparison,
-    ComparisonOp,
     In,
     IsNull,
     Literal,
@@ -23,16 +20,9 @@ from optimist.core.predicates.tree import (
     StartsWith,
 )
 from optimist.core.schema import StructType
+from optimist.spark.pushed_filters import COMPARISONS, plain_literal
 
 __all__ = ["pushed_predicate"]
-
-_COMPARISONS: dict[str, ComparisonOp] = {
-    "EqualTo": "=",
-    "LessThan": "<",
-    "LessThanOrEqual": "<=",
-    "GreaterThan": ">",
-    "GreaterThanOrEqual": ">=",
-}
 
 
 def pushed_predicate(filters: Iterable[Any], schema: StructType) -> Predicate:
@@ -58,9 +48,9 @@ def _predicate(source: Any) -> Predicate | None:
     if name == "Not":
         child = _predicate(source.child)
         return None if child is None else ~child
-    if name in _COMPARISONS:
+    if name in COMPARISONS:
         value = _literal(source.value)
-        return None if value is None else Comparison(_COMPARISONS[name], _column(source), value)
+        return None if value is None else Comparison(COMPARISONS[name], _column(source), value)
     translate = _TRANSLATIONS.get(name)
     return None if translate is None else translate(source)
 
@@ -95,16 +85,6 @@ def _column(source: Any) -> Column:
 
 def _literal(value: Any) -> Literal | None:
     """A value as a constant, by its type; None for what is not on the list."""
-    if isinstance(value, bool):
-        return Literal(value, "boolean")
-    if isinstance(value, int):
-        return Literal(value, "integer")
-    if isinstance(value, float):
-        return Literal(value, "double") if math.isfinite(value) else None
-    if isinstance(value, Decimal):
-        return Literal(value, "decimal") if value.is_finite() else None
-    if isinstance(value, str):
-        return Literal(value, "string")
     if isinstance(value, dt.datetime):
         return Literal(value, "timestamp" if value.tzinfo else "timestamp_ntz")
-    return Literal(value, "date") if isinstance(value, dt.date) else None
+    return Literal(value, "date") if isinstance(value, dt.date) else plain_literal(value)

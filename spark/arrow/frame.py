@@ -10,7 +10,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql import types as st
 
-from optimist.core.data.file_parts import ensure_files_readable
 from optimist.core.data.parquet_reader import RowLayout
 from optimist.core.delta_log import DeltaLog
 from optimist.core.schema import StructType
@@ -45,11 +44,7 @@ def arrow_frame(
         log: The table; the options of its store go to the workers, which open it again.
         snapshot: The version.
         is_time_travel: An older version was asked for by name; what is written from it is meant so.
-
-    Raises:
-        ProtocolError: The files need a feature that the reader does not have.
     """
-    ensure_files_readable(snapshot.table_path, snapshot.metadata.configuration, snapshot.files)
     scan = ScanOptions(
         path=snapshot.table_path,
         version=snapshot.version,
@@ -86,11 +81,7 @@ def arrow_frame_of_files(
         files: Rows of `snapshot.files`.
         columns: Read only these; all without it.
         with_file: Add the column `FILE_COLUMN`: the `add.path` of each row's file.
-
-    Raises:
-        ProtocolError: The files need a feature that the reader does not have.
     """
-    ensure_files_readable(snapshot.table_path, snapshot.metadata.configuration, files)
     wanted = _columns(snapshot.schema, columns)
     kept = StructType(tuple(item for item in wanted if item.data_type != VOID))
     schema = _stored(kept)
@@ -102,10 +93,10 @@ def arrow_frame_of_files(
                 snapshot.table_path, files, Grouping.of(spark, is_connect=is_connect(spark))
             )
         ),
-        layout=RowLayout(
+        layout=RowLayout.of(
+            snapshot,
             kept,
-            snapshot.partition_columns,
-            session_zone_name(spark),
+            zone=session_zone_name(spark),
             access=log.store.data_access(log.table_path),
         ),
         schema=schema,

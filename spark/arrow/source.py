@@ -24,7 +24,6 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType as SparkStruct
 
-from optimist.core.data.file_parts import ensure_files_readable
 from optimist.core.data.parquet_reader import RowLayout
 from optimist.core.delta_log import DeltaLog
 from optimist.core.errors import TableError
@@ -171,19 +170,14 @@ class _Reader(DataSourceReader):
         fields = (snapshot.schema.find(name) for name in schema.names)
         wanted = StructType(tuple(item for item in fields if item is not None))
         log = _log(scan.path, store_options)
-        self._layout = RowLayout(
-            wanted,
-            snapshot.partition_columns,
-            scan.zone,
-            access=log.store.data_access(log.table_path),
-        )
+        access = log.store.data_access(log.table_path)
+        self._layout = RowLayout.of(snapshot, wanted, zone=scan.zone, access=access)
 
     def partitions(self) -> Sequence[InputPartition]:
         """One task per group of files; a single empty one where no file is left."""
         with portable_errors():
             snapshot = self._snapshot()
             files = snapshot.files
-            ensure_files_readable(snapshot.table_path, snapshot.metadata.configuration, files)
             if self._predicate != Predicate.TRUE:
                 files = FilePruner(
                     files, snapshot.schema, snapshot.partition_columns, zone=self._scan.zone

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sf
-from pyspark.sql.types import StructType as SparkStruct
-from pyspark.sql.types import TimestampType
+from collections.abc import Iterator
+from dataclasses import dataclass
 
-from optimist.core.errors import ProtocolError, UsageError
-from optimist.core.predicates.tree import Predicate
-from optimist.core.properties import TableProperties
-from optimist.core.schema import StructType
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType as SparkStruct
+
 from optimist.core.snapshot import Snapshot
 from optimist.spark.jvm import Jvm
+from optimist.spark.scan.deleted_rows import RANGE_COLUMNS, AccessSource, DeletedRows
 from optimist.spark.scan.index import KEY_PREFIX, TableFileIndex
 from optimist.spark.scan.listing import FileListing, digest_of, hadoop_path
-from optimist.spark.spark_schema import VOID, to_spark_schema, to_spark_type
+from optimist.spark.scan.metadata_column import (
+    RowTracking,
+    metadata_column,
+    with_hidden_metadata,
+)
+from optimist.spark.scan.row_sets import is_sparse
+from optimist.spark.scan.stored_columns import (
+    READ_BY_ID,
+    is_stored_as_named,
+    stored_schema,
+    table_columns,
+)
 
 __all__ = ["listing_of", "scan_frame", "session_zone_name"]
 
@@ -27,6 +37,7 @@ def scan_frame(
     files: pa.Table | None = None,
     *,
     is_time_travel: bool = False,
+    access: AccessSource = lambda: None,
 ) -> DataFrame:
     """The rows of a table version, or of some of its files; no file is read before a query runs.
 
@@ -34,50 +45,137 @@ def scan_frame(
     Parquet, and only the columns asked for are read. Frames of the same version and files are equal
     to Spark, so caches and exchanges are shared.
 
+    Files with a deletion vector are a relation of their own, with a filter over it that leaves out
+    the deleted rows; only they pay for it. Their vectors are read when Spark plans an action, and
+    only those of files that are left by then.
+
     Args:
         spark: A classic session.
         snapshot: The version.
         files: Read only these (rows of `snapshot.files`).
         is_time_travel: An older version was asked for by name; what is written from it is meant so.
+        access: How files with deletion vectors are reached.
 
     Raises:
-        ProtocolError: The files need a feature that the reader does not have (deletion vectors,
-            column mapping).
-        TableError: A partition value in the log is damaged.
+        TableError: A partition value in the log is damaged. When an action runs: a deletion vector
+            is missing or damaged.
         UsageError: A Spark Connect session.
     """
-    jvm = Jvm.of(spark)
     chosen = snapshot.files if files is None else files
-    _ensure_readable(snapshot, chosen)
     zone = session_zone_name(spark)
-    partition_struct = to_spark_schema(snapshot.partition_schema)
-    index = TableFileIndex(
-        jvm,
-        _key(
+    scan = _Scan(
+        jvm=Jvm.of(spark),
+        snapshot=snapshot,
+        key=_key(
             snapshot,
-            zone=zone if _has_timestamp(partition_struct) else None,
+            zone=zone if _has_timestamp(snapshot) else None,
             asof="1" if is_time_travel else None,
             files=None if files is None else digest_of(files),
         ),
-        snapshot.table_path,
-        partition_schema=partition_struct,
-        listing=listing_of(spark, snapshot, chosen),
-        skip=lambda predicate: _skip(snapshot, predicate),
+        zone=zone,
+        access=access,
     )
-    # The full schema as data schema, partition columns included, keeps the table's order of
-    # columns.
-    stored = StructType(tuple(field for field in snapshot.schema if field.data_type != VOID))
-    relation = jvm.sources.HadoopFsRelation(
-        index,
-        jvm.struct(partition_struct),
-        jvm.struct(to_spark_schema(stored)),
-        jvm.none,
-        jvm.sources.parquet.ParquetFileFormat(),
-        jvm.empty_map,
-        jvm.session,
-    )
-    frame = jvm.frame_of_relation(relation)
-    return frame if len(stored) == len(snapshot.schema) else _with_void(frame, snapshot.schema)
+    return scan.frame(chosen)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Files of one kind; `name` tells it in keys, and is empty where there are no vectors."""
+
+    name: str
+    files: pa.Table
+
+    @property
+    def is_sparse(self) -> bool:
+        return self.name.endswith("sparse")
+
+
+@dataclass(frozen=True, slots=True)
+class _Scan:
+    """One scan of a version, made of a relation for each kind of file."""
+
+    jvm: Jvm
+    snapshot: Snapshot
+    key: str
+    zone: str
+    access: AccessSource
+
+    @property
+    def by_id(self) -> bool:
+        return self.snapshot.properties.column_mapping_mode == "id"
+
+    @property
+    def is_as_named(self) -> bool:
+        return not self.by_id and is_stored_as_named(self.snapshot.schema)
+
+    @property
+    def tracking(self) -> RowTracking | None:
+        return RowTracking.of(self.snapshot.properties)
+
+    def frame(self, files: pa.Table) -> DataFrame:
+        parts = list(_parts(files))
+        is_hiding = len(parts) > 1 or self.tracking is not None
+        frames = [self._shaped(*self._rows(part), with_metadata=is_hiding) for part in parts]
+        whole = frames[0]
+        for frame in frames[1:]:
+            whole = whole.unionAll(frame)
+        return with_hidden_metadata(self.jvm, whole) if is_hiding else whole
+
+    def _rows(self, part: _Part) -> tuple[DataFrame, list[str]]:
+        """The live rows of files of one kind, as they are stored, and their hidden columns."""
+        key = f"{self.key}{part.name}"
+        path = self.snapshot.table_path
+        deleted = None
+        if part.name:
+            deleted = DeletedRows.of(self.jvm, key, path, self.access, is_sparse=part.is_sparse)
+        tracking = self.tracking
+        stored = stored_schema(self.snapshot.schema, by_id=self.by_id)
+        partitions = stored_schema(self.snapshot.partition_schema, by_id=self.by_id)
+        if tracking is not None:
+            stored = SparkStruct([*stored.fields, *tracking.stored_fields])
+            partitions = SparkStruct([*partitions.fields, *tracking.constant_fields])
+        index = TableFileIndex(
+            self.jvm,
+            key,
+            self.snapshot,
+            listing=FileListing.of(
+                path,
+                part.files,
+                self.snapshot.partition_schema,
+                zone=self.zone,
+                constants=tracking.constants(part.files) if tracking else None,
+            ),
+            partition_schema=partitions,
+            deleted=deleted,
+        )
+        frame = self._relation(index, stored)
+        ranges = RANGE_COLUMNS.names if deleted else []
+        live = frame.where(~deleted.column(frame)) if deleted else frame
+        own = [*tracking.stored_fields, *tracking.constant_fields] if tracking else []
+        return live, [*(field.name for field in own), *ranges]
+
+    def _relation(self, index: TableFileIndex, stored: SparkStruct) -> DataFrame:
+        # The full schema as data schema, partition columns included, keeps the table's order of
+        # columns.
+        jvm = self.jvm
+        relation = jvm.sources.HadoopFsRelation(
+            index,
+            index.partitionSchema(),
+            jvm.struct(stored),
+            jvm.none,
+            jvm.sources.parquet.ParquetFileFormat(),
+            jvm.scala_map(READ_BY_ID) if self.by_id else jvm.empty_map,
+            jvm.session,
+        )
+        return jvm.frame_of_relation(relation)
+
+    def _shaped(self, rows: DataFrame, hidden: list[str], *, with_metadata: bool) -> DataFrame:
+        """Stored rows as the table has them, and their metadata as last column if asked for."""
+        own = [metadata_column(rows, self.tracking)] if with_metadata else []
+        if not self.is_as_named:
+            return rows.select(*table_columns(self.snapshot.schema, by_id=self.by_id), *own)
+        whole = rows.select("*", *own) if own else rows
+        return whole.drop(*hidden) if hidden else whole
 
 
 def listing_of(spark: SparkSession, snapshot: Snapshot, files: pa.Table) -> FileListing:
@@ -99,42 +197,21 @@ def _key(snapshot: Snapshot, **distinctions: str | None) -> str:
     return f"{KEY_PREFIX}{key}?{rest}"
 
 
-def _skip(snapshot: Snapshot, predicate: Predicate) -> pa.Table:
-    try:
-        return snapshot.scan(predicate).files
-    except UsageError:
-        return snapshot.files  # a name our predicates can't resolve: skipping is only a hint
+def _has_timestamp(snapshot: Snapshot) -> bool:
+    return any(str(item.data_type) == "timestamp" for item in snapshot.partition_schema)
 
 
-def _has_timestamp(schema: SparkStruct) -> bool:
-    return any(isinstance(field.dataType, TimestampType) for field in schema.fields)
-
-
-def _with_void(frame: DataFrame, schema: StructType) -> DataFrame:
-    """Columns of type void are in no file: null, in their place."""
-    return frame.select(
-        *(
-            sf.lit(None).cast(to_spark_type(field.data_type)).alias(field.name)
-            if field.data_type == VOID
-            else sf.col(f"`{field.name.replace('`', '``')}`")
-            for field in schema
-        )
+def _parts(files: pa.Table) -> Iterator[_Part]:
+    """The files by how their deleted rows are told; those without any first."""
+    has_vector = pc.is_valid(files["deletionVector"])
+    if not pc.any(has_vector, min_count=0).as_py():
+        yield _Part("", files)
+        return
+    with_vector = files.filter(has_vector)
+    sparse = is_sparse(with_vector["deletionVector"].combine_chunks())
+    parts = (
+        _Part("", files.filter(pc.invert(has_vector))),
+        _Part("&rows=dense", with_vector.filter(pc.invert(sparse))),
+        _Part("&rows=sparse", with_vector.filter(sparse)),
     )
-
-
-def _ensure_readable(snapshot: Snapshot, files: pa.Table) -> None:
-    vectors = files["deletionVector"] if "deletionVector" in files.column_names else None
-    features = []
-    if vectors is not None and vectors.null_count < len(vectors):
-        features.append("deletionVectors")
-    properties = TableProperties.from_configuration(snapshot.metadata.configuration)
-    if properties.column_mapping_mode != "none":
-        features.append("columnMapping")
-    if features:
-        raise ProtocolError(
-            f"The files of {snapshot.table_path} can't be read: {', '.join(features)} is not "
-            "supported yet. Read "
-            "the table with another engine.",
-            kind="DELTA_UNSUPPORTED_FEATURES_FOR_READ",
-            features=tuple(features),
-        )
+    yield from (part for part in parts if part.files.num_rows)

@@ -10,16 +10,18 @@ from __future__ import annotations
 import threading
 import zlib
 from collections import OrderedDict
-from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import IntegerType, StructField, StructType
 
+from optimist.core.errors import UsageError
 from optimist.core.predicates.tree import Predicate
+from optimist.core.snapshot import Snapshot
 from optimist.spark.callback_errors import callback
 from optimist.spark.jvm import Jvm
+from optimist.spark.scan.deleted_rows import RANGE_COLUMNS, DeletedRows
 from optimist.spark.scan.directories import partition_directory_function
 from optimist.spark.scan.listing import FileListing, hadoop_path
 from optimist.spark.scan.pruning import ORDINAL, PartitionPruner, internal_rows
@@ -27,13 +29,10 @@ from optimist.spark.scan.skipping import data_predicate
 from optimist.spark.scan.statuses import file_statuses
 from optimist.spark.versions import FILE_SOURCES
 
-__all__ = ["KEY_PREFIX", "Skipper", "TableFileIndex"]
+__all__ = ["KEY_PREFIX", "TableFileIndex"]
 
 KEY_PREFIX = "optimist:"
 _MAX_KEPT_LISTINGS = 4
-
-Skipper = Callable[[Predicate], pa.Table]
-"""The files of the table version that may hold rows matching a predicate."""
 
 
 class TableFileIndex:
@@ -52,19 +51,32 @@ class TableFileIndex:
         self,
         jvm: Jvm,
         key: str,
-        table_path: str,
+        snapshot: Snapshot,
         *,
-        partition_schema: StructType,
         listing: FileListing,
-        skip: Skipper,
+        partition_schema: StructType,
+        deleted: DeletedRows | None = None,
     ) -> None:
+        """An index over some of a version's files.
+
+        Args:
+            jvm: The session's handles.
+            key: See the attribute.
+            snapshot: The version.
+            listing: The files.
+            partition_schema: The columns of `listing.partitions`, as the relation names them.
+            deleted: Where the deleted rows of the files are told; all of them have a vector then.
+        """
         self._jvm = jvm
         self.key = key
+        self._snapshot = snapshot
         self._listing = listing
-        self._skip = skip
+        self._deleted = deleted
         self._partition_schema = partition_schema
-        self._struct = jvm.struct(partition_schema)
-        self._roots = jvm.seq([jvm.root.org.apache.hadoop.fs.Path(hadoop_path(table_path))])
+        self._struct = jvm.struct(_with_ranges(partition_schema) if deleted else partition_schema)
+        self._roots = jvm.seq(
+            [jvm.root.org.apache.hadoop.fs.Path(hadoop_path(snapshot.table_path))]
+        )
         self._lock = threading.Lock()
         self._rows: Any = None
         self._pruner: PartitionPruner | None = None
@@ -77,7 +89,7 @@ class TableFileIndex:
         return self._roots
 
     def partitionSchema(self) -> Any:
-        """The partition columns."""
+        """The partition columns, the hidden ones of deleted rows at their end."""
         return self._struct
 
     def sizeInBytes(self) -> int:
@@ -104,7 +116,7 @@ class TableFileIndex:
     def listFiles(self, partition_filters: Any, data_filters: Any) -> Any:
         """The files to read: partition filters hold to the letter, data filters only skip."""
         with callback():
-            predicate = data_predicate(self._jvm, data_filters)
+            predicate = data_predicate(self._jvm, data_filters, self._snapshot.schema)
             with self._lock:
                 return self._list(partition_filters, predicate)
 
@@ -121,17 +133,6 @@ class TableFileIndex:
         return other is not None and str(other.toString()) == self.key
 
     # How the answer is made.
-
-    def selected(self, partition_filters: Any, data_filters: Any) -> FileListing:
-        """The files that `listFiles` gives for these filters, as Arrow; for reports and tests."""
-        predicate = data_predicate(self._jvm, data_filters)
-        with self._lock:
-            return self._select(self._kept_ordinals(partition_filters), predicate)
-
-    @property
-    def listing(self) -> FileListing:
-        """All files of the scan."""
-        return self._listing
 
     def _list(self, partition_filters: Any, predicate: Predicate) -> Any:
         ordinals = self._kept_ordinals(partition_filters)
@@ -161,7 +162,7 @@ class TableFileIndex:
             listing = listing.filter(pc.is_in(listing.ordinals, value_set=ordinals))
         if predicate == Predicate.TRUE or listing.num_files == 0:
             return listing
-        kept = self._skip(predicate)
+        kept = _skipped(self._snapshot, predicate)
         mask = pc.is_in(listing.column("path"), value_set=kept["path"])
         return listing if pc.all(mask).as_py() else listing.filter(mask)
 
@@ -173,6 +174,12 @@ class TableFileIndex:
         statuses = file_statuses(
             jvm, listing.paths, listing.column("size"), listing.column("modificationTime")
         )
+        if self._deleted is not None:
+            rows, files = (
+                self._rows_with_ranges(self._deleted, listing),
+                statuses.grouped(1).toSeq(),
+            )
+            return rows.zip(files).map(partition_directory_function(jvm))
         if not self._partition_schema.fields:
             no_row = jvm.module("org.apache.spark.sql.catalyst.InternalRow$").empty()
             return jvm.seq([jvm.sources.PartitionDirectory(no_row, statuses)])
@@ -197,8 +204,28 @@ class TableFileIndex:
             self._rows = internal_rows(self._jvm, self._listing.partitions, self._partition_schema)
         return self._rows
 
+    def _rows_with_ranges(self, deleted: DeletedRows, listing: FileListing) -> Any:
+        """A row for each file: its partition values, and its range among the deleted rows."""
+        values = listing.partitions.take(listing.ordinals)
+        ranges = deleted.ranges(listing.files)
+        names = [*values.column_names, *ranges.column_names]
+        # Not column by column: a table without any has forgotten how many rows it has.
+        values = pa.table([*values.columns, *ranges.columns], names=names)
+        return internal_rows(self._jvm, values, _with_ranges(self._partition_schema))
+
     def _numbered_partitions(self) -> Any:
         partitions = self._listing.partitions
         numbers = pa.array(range(partitions.num_rows), pa.int32())
         schema = StructType([*self._partition_schema.fields, StructField(ORDINAL, IntegerType())])
         return internal_rows(self._jvm, partitions.append_column(ORDINAL, numbers), schema)
+
+
+def _skipped(snapshot: Snapshot, predicate: Predicate) -> pa.Table:
+    try:
+        return snapshot.scan(predicate).files
+    except UsageError:
+        return snapshot.files  # a name our predicates can't resolve: skipping is only a hint
+
+
+def _with_ranges(schema: StructType) -> StructType:
+    return StructType([*schema.fields, *RANGE_COLUMNS.fields])

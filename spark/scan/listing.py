@@ -13,7 +13,7 @@ from optimist.core.log.file_table import canonical_paths
 from optimist.core.paths import scheme_of, strip_file_scheme
 from optimist.core.schema import StructType
 
-__all__ = ["FileListing", "digest_of", "hadoop_path"]
+__all__ = ["FileListing", "digest_of", "file_identities", "hadoop_path"]
 
 _SCHEME = "^[A-Za-z][A-Za-z0-9+.-]*:/"
 
@@ -36,7 +36,13 @@ class FileListing:
 
     @classmethod
     def of(
-        cls, table_path: str, files: pa.Table, partition_fields: StructType, *, zone: str
+        cls,
+        table_path: str,
+        files: pa.Table,
+        partition_fields: StructType,
+        *,
+        zone: str,
+        constants: pa.Table | None = None,
     ) -> FileListing:
         """Group the files by partition.
 
@@ -45,11 +51,15 @@ class FileListing:
             files: A `FILES_SCHEMA` table.
             partition_fields: The partition columns, in order.
             zone: The session's zone, for timestamps that were written without one.
+            constants: More columns, a row per file, that are to be taken for partition values.
 
         Raises:
             TableError: A partition value does not parse as its column's type.
         """
         typed = partition_columns_of(files, partition_fields, zone=zone)
+        if constants is not None:
+            names = [*typed.column_names, *constants.column_names]
+            typed = pa.table([*typed.columns, *constants.columns], names=names)
         ordinals, first_rows = _group(typed)
         return cls(
             files=files,
@@ -87,12 +97,22 @@ def hadoop_path(path: str) -> str:
     return path if scheme_of(path) not in ("", "file") else f"file:{strip_file_scheme(path)}"
 
 
+def file_identities(files: pa.Table) -> pa.Array:
+    """What tells logical files apart, a text each: the path, and the deletion vector (spec 5.6)."""
+    # Taken out of larger tables, columns keep the memory of all rows: only a copy holds theirs
+    # alone.
+    parts = [_in_one_piece(files["path"])]
+    if "deletionVector" in files.column_names:
+        vectors = _in_one_piece(files["deletionVector"])
+        keys = ("storageType", "pathOrInlineDv", "offset")
+        parts += [pc.struct_field(vectors, key).cast(pa.string()) for key in keys]
+    return pc.binary_join_element_wise(*parts, "@", null_handling="replace")
+
+
 def digest_of(files: pa.Table) -> str:
     """Tells one choice of files of a version from another; part of the equality of two scans."""
     digest = hashlib.sha256()
-    # Taken out of larger tables, columns keep the memory of all rows: only a copy holds theirs
-    # alone.
-    texts = pc.binary_join_element_wise(_in_one_piece(files["path"]), "", "\n")
+    texts = pc.binary_join_element_wise(file_identities(files), "", "\n")
     for buffer in texts.buffers():
         if buffer is not None:
             digest.update(buffer)

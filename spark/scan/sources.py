@@ -40,7 +40,10 @@ class TableSource:
 
 
 def table_sources(frame: DataFrame) -> tuple[TableSource, ...]:
-    """All scans of Delta tables by us in a frame's query, those in subqueries included."""
+    """All scans of Delta tables by us in a frame's query, those in subqueries included.
+
+    A table some of whose files have deletion vectors comes once for each kind of file.
+    """
     if is_connect(frame.sparkSession):
         return tuple(map(_of_scan, connect_scans(frame)))
     found = (_source(leaf) for leaf in _leaves(analyzed_plan(frame)))

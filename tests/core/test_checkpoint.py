@@ -21,7 +21,7 @@ from optimist.core.actions import (
     actions_to_bytes,
 )
 from optimist.core.errors import StorageError, TableError, TableNotFoundError
-from optimist.core.log.checkpoint import checkpoint_bytes, write_checkpoint
+from optimist.core.log.checkpoint import write_checkpoint
 from optimist.core.log.checkpoint_kinds import CHECKPOINT_KINDS
 from optimist.core.log.checksum import write_checksum
 from optimist.core.log.file_table import add_files
@@ -177,16 +177,13 @@ def test_features_are_listed_where_the_protocol_lists_them():
     ("as_json", "as_struct", "has_stats"),
     [("true", "false", True), ("false", "false", False), ("false", "true", True)],
 )
-def test_statistics_stand_in_the_checkpoint_if_the_table_wants_them(as_json, as_struct, has_stats):
+def test_statistics_survive_in_a_checkpoint_if_the_table_wants_them(as_json, as_struct, has_stats):
     configuration = {
         "delta.checkpoint.writeStatsAsJson": as_json,
         "delta.checkpoint.writeStatsAsStruct": as_struct,
     }
     table = Table(configuration=configuration).commit(add("a"))
     table.checkpoint()
-    assert ("stats" in {field.name for field in table.parquet().schema.field("add").type}) == (
-        has_stats
-    )
     assert (table.load().files["stats"].null_count == 0) == has_stats
 
 
@@ -200,10 +197,9 @@ def test_many_files_come_in_several_row_groups_and_all_come_back():
     table = Table().commit(*(add(f"p=1/f{number}") for number in range(3000)))
     snapshot = table.load()
     assert snapshot.num_files == 3000
-    data, num_actions = checkpoint_bytes(snapshot)
-    assert num_actions == 3002
+    assert table.checkpoint().size == 3002
+    data = table.store.read_bytes(table.checkpoint_path())
     assert pq.ParquetFile(io.BytesIO(data)).metadata.num_row_groups == 2
-    table.checkpoint()
     assert sorted(table.load().files["path"].to_pylist()) == sorted(
         snapshot.files["path"].to_pylist()
     )
@@ -270,13 +266,17 @@ def test_a_version_that_contradicts_its_checksum_is_not_checkpointed(caplog):
         {"spark.databricks.delta.checksum.mismatch.fatal": "false"}
     )
     with caplog.at_level(logging.ERROR):
-        write_checkpoint(table.store, table.load(), options=lenient, clock=table.clock)
+        segment = list_segment(table.store, table.path)
+        snapshot = Snapshot.load(
+            table.store, table.table_path, segment, options=lenient, clock=table.clock
+        )
+        write_checkpoint(table.store, snapshot, options=lenient, clock=table.clock)
     assert "does not agree with its version checksum" in caplog.text
 
 
-def damaged(table, how):
-    """Replace the newest checkpoint by a damaged one."""
-    path = table.checkpoint_path()
+def damaged(table, how, version=None):
+    """Replace a checkpoint, the newest unless told, by a damaged one."""
+    path = table.checkpoint_path(version)
     data = table.store.read_bytes(path)
     if how == "garbage":
         data = b"PAR1 this is no Parquet file PAR1"
@@ -337,6 +337,35 @@ def test_only_as_many_checkpoints_are_tried_as_the_option_says():
     with pytest.raises(TableError):
         Snapshot.load(**load, options=few, clock=table.clock)
     assert Snapshot.load(**load, options=enough, clock=table.clock).num_files == 3
+
+
+def test_writing_the_next_checkpoint_keeps_nothing_of_the_one_before_in_memory(monkeypatch):
+    table = Table().commit(*(add(f"f{number}") for number in range(50)))
+    table.checkpoint()
+    table.commit(add("g"), add("f7").remove(NOW_MS)).commit(add("g").remove(NOW_MS), add("h"))
+    snapshot = table.load()
+    whole = sorted(table.load().files["path"].to_pylist())
+    monkeypatch.setattr(Snapshot, "files", property(lambda _: pytest.fail("all files were read")))
+    table.checkpoint(snapshot)
+    monkeypatch.undo()
+    for version in range(table.version):
+        table.store.delete(commit_path(table.path, version))
+    after = table.load()
+    assert after.segment.commits == ()
+    assert sorted(after.files["path"].to_pylist()) == whole
+    assert sorted(after.tombstones["path"].to_pylist()) == ["f7", "g"]
+
+
+def test_the_next_checkpoint_is_written_though_the_one_before_is_damaged_in_its_middle():
+    table = Table().commit(*(add(f"f{number}") for number in range(200)))
+    table.checkpoint()
+    table.commit(add("g"))
+    snapshot = table.load()  # the small parts can still be read
+    damaged(table, "pages", version=1)
+    last = table.checkpoint(snapshot)
+    assert (last.version, last.num_of_add_files) == (2, 201)
+    table.store.delete(commit_path(table.path, 0))
+    assert table.load().num_files == 201
 
 
 def test_every_kind_of_checkpoint_has_its_row():

@@ -3,7 +3,10 @@
 import itertools
 import json
 
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from optimist.core.actions import (
     AddFile,
@@ -22,6 +25,7 @@ from optimist.core.log.checksum import (
     read_checksum,
     write_checksum,
 )
+from optimist.core.log.file_sizes import FileSizeHistogram
 from optimist.core.log.names import checksum_name, log_path_of
 from optimist.core.log.replay import LogState, with_actions
 from optimist.core.logstore import PutOutcome
@@ -154,8 +158,90 @@ def test_a_checksum_that_cannot_be_read_is_as_good_as_none(data):
 def test_what_other_writers_add_is_kept():
     text = (
         '{"tableSizeBytes":3,"numFiles":1,"metadata":{"id":"x","schemaString":"{}"},'
-        '"protocol":{"minReaderVersion":1,"minWriterVersion":2},"histogramOpt":{"a":[1]}}'
+        '"protocol":{"minReaderVersion":1,"minWriterVersion":2},"allFiles":[]}'
     )
     checksum = VersionChecksum.from_json(text)
-    assert checksum.extra == {"histogramOpt": {"a": [1]}}
-    assert json.loads(checksum.to_json())["histogramOpt"] == {"a": [1]}
+    assert checksum.extra == {"allFiles": []}
+    assert json.loads(checksum.to_json())["allFiles"] == []
+
+
+# How large the files are
+
+
+def histogram(*sizes):
+    return FileSizeHistogram.of(pa.chunked_array([pa.array(sizes, pa.int64())]))
+
+
+def filled(checksum):
+    """The bins that are not empty: where they begin, how many files, how many bytes."""
+    sizes = checksum.file_sizes
+    columns = zip(sizes.boundaries, sizes.file_counts, sizes.total_bytes, strict=True)
+    return [entry for entry in columns if entry[1]]
+
+
+def test_the_sizes_of_files_are_counted_bin_by_bin():
+    _, derived = chain(
+        (*START, add("a", 0), add("b", 8191), add("c", 8192), add("d", 1 << 50)),
+        (CommitInfo(operation="DELETE"), add("b", 8191).remove(9)),
+    )
+    assert filled(derived) == [(0, 1, 0), (8192, 1, 8192), (256 << 30, 1, 1 << 50)]
+    written = json.loads(derived.to_json())["fileSizeHistogram"]
+    assert set(written) == {"sortedBinBoundaries", "fileCounts", "totalBytes"}
+    assert VersionChecksum.from_json(derived.to_json()).file_sizes == derived.file_sizes
+
+
+def test_the_bins_are_those_that_other_engines_use():
+    boundaries = FileSizeHistogram.empty().boundaries
+    assert boundaries[:3] == (0, 8 << 10, 16 << 10)
+    assert boundaries[-1] == 256 << 30
+    assert list(boundaries) == sorted(set(boundaries))
+    assert len(boundaries) == 95
+    assert {40 << 20, 124 << 20, 144 << 20, 576 << 20, 1408 << 20, 2 << 30, 4 << 30} <= set(
+        boundaries
+    )
+
+
+@given(
+    st.lists(st.integers(0, 1 << 41), max_size=20), st.lists(st.integers(0, 1 << 41), max_size=5)
+)
+def test_a_histogram_kept_up_to_date_is_the_one_counted_anew(before, added):
+    assert histogram(*before).plus(added, []) == histogram(*before, *added)
+    assert histogram(*before, *added).plus([], added) == histogram(*before)
+
+
+def test_a_histogram_from_which_more_is_taken_than_it_has_is_given_up():
+    assert histogram(5).plus([], [9000]) is None
+    assert histogram(5).plus([], [5, 5]) is None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        None,
+        [],
+        {"a": [1]},
+        {"sortedBinBoundaries": [], "fileCounts": [], "totalBytes": []},
+        {"sortedBinBoundaries": [1], "fileCounts": [1], "totalBytes": [1]},
+        {"sortedBinBoundaries": [0, 5], "fileCounts": [1], "totalBytes": [1, 2]},
+        {"sortedBinBoundaries": [0, 5, 5], "fileCounts": [1, 1, 1], "totalBytes": [1, 2, 3]},
+        {"sortedBinBoundaries": [0], "fileCounts": ["1"], "totalBytes": [1]},
+        {"sortedBinBoundaries": [0], "fileCounts": [True], "totalBytes": [1]},
+    ],
+)
+def test_what_is_no_histogram_counts_as_none(body):
+    assert FileSizeHistogram.from_json(body) is None
+
+
+def test_a_checksum_without_a_histogram_passes_that_on_and_an_older_name_is_understood():
+    text = chain((*START, add("a")))[1].to_json()
+    parsed = json.loads(text)
+    body = parsed.pop("fileSizeHistogram")
+    older = VersionChecksum.from_json(json.dumps({**parsed, "histogramOpt": body}))
+    assert filled(older) == [(0, 1, 10)]
+    without = VersionChecksum.from_json(json.dumps(parsed))
+    state = with_actions(LogState.empty(), (*START, add("a")))
+    actions = (CommitInfo(operation="WRITE"), add("b"))
+    after = derive_checksum(
+        without, actions, state=with_actions(state, actions).table, options=OPTIONS
+    )
+    assert (after.num_files, after.file_sizes) == (2, None)

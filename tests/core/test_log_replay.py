@@ -257,9 +257,9 @@ def test_a_long_chain_of_appends_waits_in_few_batches():
 def test_the_base_is_read_once_for_all_versions_built_on_it():
     loads = []
 
-    def load():
+    def load(change):
         loads.append(1)
-        return (_live(["a", "b"]),)
+        return (change(_live(["a", "b"])),)
 
     base = FileSet(FILES_SCHEMA, of_adds=True, load=load)
     later = base.with_actions(file_actions_batch([remove("a")]))
@@ -271,9 +271,24 @@ def test_the_base_is_read_once_for_all_versions_built_on_it():
     assert len(loads) == 1
 
 
+def test_a_base_that_only_one_version_looks_at_is_never_whole_in_memory():
+    kept = []
+
+    def load(change):
+        batches = tuple(change(_live([f"{part}{n}" for n in range(3)])) for part in "ab")
+        kept.extend(batch.num_rows for batch in batches)
+        return batches
+
+    later = FileSet(FILES_SCHEMA, of_adds=True, load=load)
+    for actions in ([remove("a0"), add("c")], [remove("b1"), remove("c"), add("a0", size=5)]):
+        later = later.with_actions(file_actions_batch(actions))
+    assert sorted(later.table()["path"].to_pylist()) == ["a0", "a1", "a2", "b0", "b2"]
+    assert kept == [2, 2]
+
+
 def test_an_append_copies_nothing_of_a_large_base():
     large = _live([f"f{number}" for number in range(140_000)])
-    base = FileSet(FILES_SCHEMA, of_adds=True, load=lambda: (large,))
+    base = FileSet(FILES_SCHEMA, of_adds=True, load=lambda change: (change(large),))
     kept = base.with_actions(file_actions_batch([add("new")])).batches()
     assert kept[0] is large
     assert [batch.num_rows for batch in kept] == [140_000, 1]

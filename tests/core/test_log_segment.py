@@ -6,7 +6,6 @@ import pytest
 
 from optimist.core.errors import TableError
 from optimist.core.log.names import (
-    LogFileKind,
     checksum_name,
     classic_checkpoint_name,
     commit_name,
@@ -176,28 +175,32 @@ def test_a_multi_part_checkpoint_that_lacks_a_part_does_not_count():
     [
         [multi_part_checkpoint_name(20, part, 2) for part in (1, 2)],
         [v2_checkpoint_name(20, "6b4e", "json")],
+        [v2_checkpoint_name(20, "6b4e", "parquet")],
     ],
 )
-def test_an_older_classic_checkpoint_serves_where_the_newest_is_of_another_kind(names):
+def test_checkpoints_of_every_kind_are_taken(names):
     log = Log(*commits(*range(10, 23)), classic_checkpoint_name(10), *names)
-    assert log.versions() == (10, list(range(11, 23)))
-    assert log.versions(hint=20) == (10, list(range(11, 23)))
+    assert log.versions() == (20, [21, 22])
+    assert log.versions(hint=20) == (20, [21, 22])
+    assert [status.name for status in log.segment().checkpoint.files] == names
 
 
-@pytest.mark.parametrize("hint", [None, 20])
-def test_another_kind_of_checkpoint_is_named_where_nothing_else_serves(hint):
-    log = Log(*commits(20, 21), v2_checkpoint_name(20, "6b4e", "json"))
-    with pytest.raises(TableError, match="V2 checkpoint") as caught:
-        log.segment(hint=hint)
-    assert caught.value.kind == "OPTIMIST_UNSUPPORTED_CHECKPOINT"
-    assert caught.value.fields["version"] == 20
+def test_of_one_version_the_kinds_are_preferred_in_order():
+    single, v2 = classic_checkpoint_name(5), v2_checkpoint_name(5, "6b4e", "json")
+    two, three = ([multi_part_checkpoint_name(5, n, p) for n in range(1, p + 1)] for p in (2, 3))
+    later = v2_checkpoint_name(5, "7000", "parquet")
+    log = Log(*commits(*range(6)), single, *two, *three, v2, later)
+    found, segment = [], log.segment()
+    while segment.checkpoint:
+        found.append([status.name for status in segment.checkpoint.files])
+        segment = older_segment(log.store, segment)
+    assert found == [[later], [v2], three, two, [single]]
+    assert [commit_version(status) for status in segment.commits] == list(range(6))
 
 
-def test_of_one_version_the_classic_checkpoint_is_read():
-    log = Log(
-        *commits(*range(6)), classic_checkpoint_name(5), v2_checkpoint_name(5, "6b4e", "json")
-    )
-    assert log.segment().checkpoint.kind is LogFileKind.CLASSIC_CHECKPOINT
+def test_parts_of_no_checkpoint_and_of_impossibly_many_do_not_count():
+    strange = ["5.checkpoint.0.0.parquet", f"5.checkpoint.1.{'9' * 30}.parquet"]
+    assert Log(*commits(*range(6)), *strange).versions() == (-1, list(range(6)))
 
 
 def test_a_hint_that_leads_is_found_out():

@@ -39,7 +39,7 @@ def test_empty_configuration_has_the_specified_defaults() -> None:
     assert properties.data_skipping_num_indexed_cols == 32
     assert properties.data_skipping_stats_columns is None
     assert properties.checkpoint_write_stats_as_json
-    assert properties.checkpoint_write_stats_as_struct
+    assert not properties.checkpoint_write_stats_as_struct
     assert properties.column_mapping_mode == "none"
     assert properties.constraints == {}
 

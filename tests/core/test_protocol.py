@@ -76,9 +76,7 @@ def test_features_that_are_there_or_harmless_are_writable(protocol: Protocol) ->
 
 @pytest.mark.parametrize(
     "name",
-    sorted(
-        row.name for row in FEATURES.values() if not row.can_read and row.name != "columnMapping"
-    ),
+    sorted(row.name for row in FEATURES.values() if not row.can_read),
 )
 def test_listed_feature_that_can_not_be_read_is_refused_by_name(name: str) -> None:
     with pytest.raises(ProtocolError) as caught:
@@ -89,14 +87,29 @@ def test_listed_feature_that_can_not_be_read_is_refused_by_name(name: str) -> No
     assert "/data/flights at version 12 (reader version 3, writer version 7" in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["icebergCompatV1", "icebergCompatV2"])
-def test_listed_feature_that_can_only_be_read_is_refused_for_writing(name: str) -> None:
-    protocol = writer_only(name)
+@pytest.mark.parametrize(
+    "protocol",
+    [
+        writer_only("icebergCompatV1"),
+        writer_only("icebergCompatV2"),
+        reader_writer("typeWidening"),
+        reader_writer("variantType"),
+    ],
+)
+def test_listed_feature_that_can_only_be_read_is_refused_for_writing(protocol: Protocol) -> None:
+    (name,) = protocol.writer_features
     ensure_readable(protocol, PLAIN, **PLACE)
     with pytest.raises(ProtocolError) as caught:
         ensure_writable(protocol, PLAIN, **PLACE)
     assert caught.value.kind == "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE"
     assert caught.value.fields["unsupported"] == (name,)
+
+
+def test_vectors_of_deleted_rows_hinder_neither_reading_nor_writing() -> None:
+    ensure_writable(reader_writer("deletionVectors"), PLAIN, **PLACE)
+    ensure_writable(
+        reader_writer("deletionVectors"), metadata(enableDeletionVectors="true"), **PLACE
+    )
 
 
 def test_unknown_reader_features_are_listed_sorted() -> None:
@@ -138,9 +151,10 @@ def test_feature_names_are_compared_to_the_letter() -> None:
         Protocol(1, 2),
     ],
 )
-def test_table_with_column_mapping_in_use_is_not_read_whatever_its_protocol_says(protocol) -> None:
+def test_table_with_column_mapping_in_use_is_read_but_not_written(protocol) -> None:
+    ensure_readable(protocol, MAPPED, **PLACE)
     with pytest.raises(ProtocolError) as caught:
-        ensure_readable(protocol, MAPPED, **PLACE)
+        ensure_writable(protocol, MAPPED, **PLACE)
     assert caught.value.fields["unsupported"] == ("columnMapping",)
 
 
@@ -156,7 +170,7 @@ def test_table_with_identity_columns_is_read_but_not_written(protocol: Protocol)
 def test_without_metadata_listed_features_count_as_used_and_implied_ones_as_unused() -> None:
     ensure_writable(Protocol(2, 6), None, **PLACE)
     with pytest.raises(ProtocolError) as caught:
-        ensure_readable(reader_writer("columnMapping"), None, **PLACE)
+        ensure_writable(reader_writer("columnMapping"), None, **PLACE)
     assert caught.value.fields["unsupported"] == ("columnMapping",)
 
 
@@ -323,9 +337,20 @@ def test_lower_versions_that_keep_all_features_are_allowed() -> None:
 
 def test_lists_must_name_what_the_metadata_uses() -> None:
     with pytest.raises(ProtocolError) as caught:
-        ensure_features_listed(writer_only("invariants"), metadata(appendOnly="true"))
+        ensure_features_listed(
+            writer_only("invariants"), metadata(appendOnly="true"), **PLACE, to_write=True
+        )
+    assert "/data/flights at version 12 (reader version 1, writer version 7" in str(caught.value)
     assert caught.value.kind == "DELTA_FEATURES_PROTOCOL_METADATA_MISMATCH"
     assert caught.value.fields["missing"] == ("appendOnly",)
+
+
+def test_lists_without_what_concerns_writers_alone_are_readable() -> None:
+    ensure_features_listed(writer_only("invariants"), metadata(appendOnly="true"), **PLACE)
+    with pytest.raises(ProtocolError) as caught:
+        ensure_features_listed(reader_writer("timestampNtz"), MAPPED, **PLACE)
+    assert caught.value.fields["missing"] == ("columnMapping",)
+    assert "Nothing was read" in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -337,7 +362,7 @@ def test_lists_must_name_what_the_metadata_uses() -> None:
     ],
 )
 def test_legacy_versions_and_complete_lists_pass(protocol, used) -> None:
-    ensure_features_listed(protocol, used)
+    ensure_features_listed(protocol, used, **PLACE, to_write=True)
 
 
 @pytest.mark.parametrize(

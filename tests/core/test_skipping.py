@@ -313,15 +313,16 @@ def test_zeros_of_both_signs_are_one_and_nan_is_above_all():
     assert not one_file("x < 1", with_nan)
 
 
-def test_a_conflict_check_does_not_trust_a_maximum_that_may_hide_nan():
+def test_a_maximum_that_may_hide_nan_is_trusted_only_where_that_is_asked_for():
     files = files_table([stats({"x": 1.0}, {"x": 5.0}, {"x": 0})])
     for sql, hides in [("x > 10", True), ("x <> 10", True), ("x < 0", False), ("x = 7", False)]:
         split = split_conjuncts(Predicate.parse(sql), [])
         assert may_match(files, split, SCHEMA, [], use_statistics=True).to_pylist() == [
             hides or "<>" in sql
         ]
-    pruned = prune(files, split_conjuncts(Predicate.parse("x > 10"), []), SCHEMA, [])
-    assert pruned.num_rows == 0
+    above = Predicate.parse("x > 10")
+    assert prune(files, split_conjuncts(above, []), SCHEMA, []).num_rows == 1
+    assert FilePruner(files, SCHEMA, [], trust_float_maximum=True).prune(above).num_rows == 0
 
 
 def test_float_bounds_are_rounded_to_the_columns_type():

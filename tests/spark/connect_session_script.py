@@ -96,6 +96,15 @@ def main(folder: str) -> None:
     tell("failed write", kind_of(lambda: write(bad, path, mode="append")))
     tell("nothing left", sorted(map(str, Path(path).rglob("*.parquet"))) == before)
 
+    on = "spark.databricks.delta.properties.defaults.enableChangeDataFeed"
+    spark.conf.set(on, "true")
+    write(spark.range(3), f"{folder}/fed")
+    write(spark.range(3, 5), f"{folder}/fed", mode="append")
+    spark.conf.unset(on)
+    feed = read(spark, f"{folder}/fed", readChangeFeed=True, startingVersion=0)
+    late = feed.where("_commit_version = 1").select("_change_type", "id").collect()
+    tell("changes", sorted(list(row) for row in late))
+
     tell("history", [row.operation for row in table.history(2).collect()])
     tell("detail", table.detail().collect()[0].format)
     spark.conf.set("spark.optimist.spark.plane", "native")

@@ -14,7 +14,6 @@ from pyspark.sql import functions as sf
 from optimist.core.errors import (
     ConfigError,
     OptimistError,
-    ProtocolError,
     StorageError,
     TableError,
     UsageError,
@@ -287,23 +286,6 @@ def test_a_data_file_that_is_no_parquet_is_told(spark, table):
     with pytest.raises(TableError) as caught:
         DeltaTable.forPath(spark, table).delete("x = 4")
     assert caught.value.kind == "OPTIMIST_UNREADABLE_DATA_FILE"
-
-
-def test_files_that_the_reader_can_not_read_are_refused_at_once(spark, table, log_of):
-    snapshot = log_of(table).update()
-    (add, *_) = add_files(snapshot.files)
-    assert add.deletion_vector is None
-    plane = plane_of(spark, open_log(spark, table))
-    mapped = snapshot.metadata.__class__(
-        id=snapshot.metadata.id,
-        schema_string=snapshot.metadata.schema_string,
-        partition_columns=snapshot.metadata.partition_columns,
-        configuration={"delta.columnMapping.mode": "name"},
-    )
-    snapshot.metadata = mapped
-    with pytest.raises(ProtocolError) as caught:
-        plane.scan(snapshot)
-    assert caught.value.kind == "DELTA_UNSUPPORTED_FEATURES_FOR_READ"
 
 
 def test_errors_of_workers_come_out_as_they_were_raised():

@@ -56,6 +56,7 @@ EXPECTED = {
     "too new": "TableError DELTA_VERSION_NOT_FOUND",
     "failed write": "SparkRuntimeException",
     "nothing left": True,
+    "changes": [["insert", 3], ["insert", 4]],
     "history": ["WRITE", "WRITE"],
     "detail": "delta",
     "native": "ConfigError OPTIMIST_CLASSIC_SPARK_NEEDED",

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from py4j.protocol import Py4JJavaError
 
+from optimist.core import DeltaLog
 from optimist.core.errors import TableError
 from optimist.core.predicates.tree import Predicate
 from optimist.spark import read, write
@@ -63,7 +64,8 @@ def filters_of(spark, path, condition):
     """The predicate that the data filters of a query become."""
     plan = read(spark, path).where(condition)._jdf.queryExecution().sparkPlan()
     (scan,) = iterate(plan.collectLeaves())
-    return data_predicate(Jvm.of(spark), scan.dataFilters())
+    schema = DeltaLog.for_path(path).update().schema
+    return data_predicate(Jvm.of(spark), scan.dataFilters(), schema)
 
 
 @pytest.fixture(scope="module")

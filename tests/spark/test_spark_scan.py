@@ -12,7 +12,7 @@ from pyspark.sql import functions as sf
 
 from optimist.core import DeltaLog
 from optimist.core.actions import AddFile
-from optimist.core.errors import ProtocolError, TableError, TableNotFoundError, UsageError
+from optimist.core.errors import TableError, TableNotFoundError, UsageError
 from optimist.core.log.file_table import files_table
 from optimist.spark import read
 from optimist.spark.scan.frame import scan_frame
@@ -343,17 +343,6 @@ def test_an_empty_table_has_no_rows_and_no_files(spark, table_path):
     deltalake.DeltaTable.create(table_path, schema, partition_by=["p"])
     frame = read(spark, table_path)
     assert (frame.count(), frame.columns, frame.where("p = 1").count()) == (0, ["id", "p"], 0)
-
-
-def test_a_table_with_column_mapping_is_refused_by_name(spark, table_path):
-    deltalake.DeltaTable.create(
-        table_path,
-        pa.schema([("id", pa.int64())]),
-        configuration={"delta.columnMapping.mode": "name"},
-        raise_if_key_not_exists=False,
-    )
-    with pytest.raises(ProtocolError, match="columnMapping"):
-        read(spark, table_path)
 
 
 def test_a_damaged_partition_value_is_one_clear_error(spark, table_path, log_of):

@@ -1,0 +1,145 @@
+"""The run of versions whose changes are asked for (spec 10.11)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from optimist.core.errors import TableError, UsageError
+from optimist.core.log.time_travel import version_at_timestamp
+from optimist.core.log.timestamps import format_timestamp
+from optimist.core.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from optimist.core.delta_log import DeltaLog
+
+__all__ = ["ChangeBounds"]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeBounds:
+    """Where to start and where to end, both included; each by version or by time.
+
+    A start in time means the first commit that is not older, an end in time the last one that is
+    not younger. Without an end the newest version is the end; an end version above it means it,
+    too.
+
+    Attributes:
+        starting_version: The first version.
+        ending_version: The last version.
+        starting_ms: The start in epoch milliseconds.
+        ending_ms: The end in epoch milliseconds.
+    """
+
+    starting_version: int | None = None
+    ending_version: int | None = None
+    starting_ms: int | None = None
+    ending_ms: int | None = None
+
+    def __post_init__(self) -> None:
+        for which, version, time_ms in (
+            ("starting", self.starting_version, self.starting_ms),
+            ("ending", self.ending_version, self.ending_ms),
+        ):
+            if version is not None and time_ms is not None:
+                raise UsageError(
+                    f"Both a {which} version and a {which} timestamp are given. Give one of them.",
+                    kind="DELTA_MULTIPLE_CDC_BOUNDARY",
+                    boundary=which,
+                )
+        if self.starting_version is None and self.starting_ms is None:
+            raise UsageError(
+                "Changes need a start: give startingVersion or startingTimestamp. Nothing was "
+                "read.",
+                kind="DELTA_NO_START_FOR_CDC_READ",
+            )
+
+    def resolve(self, log: DeltaLog, latest: Snapshot) -> tuple[int, int] | None:
+        """The first and the last version; None where no commit lies between two times.
+
+        None also where the start is after the newest commit and the option
+        `changeDataFeed.timestampOutOfRange.enabled` allows that.
+
+        Raises:
+            UsageError: The end is before the start (kind `DELTA_INVALID_CDC_RANGE`).
+            TableError: The start is after the newest version (kinds
+                `DELTA_CDC_START_VERSION_AFTER_LATEST`, `DELTA_TIMESTAMP_GREATER_THAN_COMMIT`), or
+                the end is a time outside the log (kinds `DELTA_TIMESTAMP_GREATER_THAN_COMMIT`,
+                `DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION`).
+        """
+        is_lenient = log.options.cdf_allow_out_of_range
+        start = self._start(log, latest)
+        if start > latest.version:
+            if is_lenient:
+                return None
+            raise self._starts_too_late(start, latest)
+        end = self._end(log, latest, is_lenient=is_lenient)
+        by_times = self.starting_ms is not None and self.ending_ms is not None
+        if by_times and self._times_are_ordered() and end == start - 1:
+            return None  # both times lie between the same two commits
+        if end < start or not self._times_are_ordered():
+            raise _backwards(start, end)
+        return start, min(end, latest.version)
+
+    def _times_are_ordered(self) -> bool:
+        if self.starting_ms is None or self.ending_ms is None:
+            return True
+        return self.starting_ms <= self.ending_ms
+
+    def _start(self, log: DeltaLog, latest: Snapshot) -> int:
+        if self.starting_version is not None:
+            return self.starting_version
+        assert self.starting_ms is not None
+        try:
+            before = version_at_timestamp(
+                log.store, log.log_path, self.starting_ms - 1, latest=latest, accept_last=True
+            )
+        except TableError as error:
+            earliest = error.fields.get("earliest_version")
+            if error.kind != "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION":
+                raise
+            assert isinstance(earliest, int)
+            return earliest
+        return before + 1
+
+    def _end(self, log: DeltaLog, latest: Snapshot, *, is_lenient: bool) -> int:
+        if self.ending_version is not None:
+            return self.ending_version
+        if self.ending_ms is None:
+            return latest.version
+        return version_at_timestamp(
+            log.store, log.log_path, self.ending_ms, latest=latest, accept_last=is_lenient
+        )
+
+    def _starts_too_late(self, start: int, latest: Snapshot) -> TableError:
+        if self.starting_ms is None:
+            return TableError(
+                f"The changes are asked for from version {start} on, and the newest version of "
+                f"{latest.table_path} is {latest.version}. Start there or before; or set "
+                "spark.databricks.delta.changeDataFeed.timestampOutOfRange.enabled to get no rows "
+                "instead of this error.",
+                kind="DELTA_CDC_START_VERSION_AFTER_LATEST",
+                start=start,
+                latest=latest.version,
+            )
+        return TableError(
+            f"The changes are asked for from {format_timestamp(self.starting_ms)} on, and the "
+            f"newest version of {latest.table_path}, version {latest.version}, is of "
+            f"{format_timestamp(latest.timestamp_ms)}. Start there or before; or set "
+            "spark.databricks.delta.changeDataFeed.timestampOutOfRange.enabled to get no rows "
+            "instead of this error.",
+            kind="DELTA_TIMESTAMP_GREATER_THAN_COMMIT",
+            timestamp_ms=self.starting_ms,
+            latest_version=latest.version,
+            latest_timestamp_ms=latest.timestamp_ms,
+        )
+
+
+def _backwards(start: int, end: int) -> UsageError:
+    return UsageError(
+        f"The changes are asked for from version {start} to version {end}: the end is before the "
+        "start. Nothing was read.",
+        kind="DELTA_INVALID_CDC_RANGE",
+        start=start,
+        end=end,
+    )

@@ -1,0 +1,101 @@
+"""The commits of a run of versions, read one after the other with their times (spec 10.11, 5.7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from optimist.core.actions import Action, CommitInfo, Metadata, actions_from_bytes
+from optimist.core.errors import TableError
+from optimist.core.log.commits import read_commits_bytes
+from optimist.core.log.time_travel import adjusted_timestamps, list_commit_files
+from optimist.core.logstore import FileStatus, LogStore
+from optimist.core.properties import TableProperties
+
+__all__ = ["ReadCommit", "commit_time_ms", "read_commits"]
+
+_VERSIONS_BEFORE = 100
+"""How far before the first version modification times are looked at, to adjust them alike."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadCommit:
+    """One commit.
+
+    Attributes:
+        version: Its version.
+        modified_ms: The modification time of its file, made strictly increasing.
+        actions: What it did.
+    """
+
+    version: int
+    modified_ms: int
+    actions: tuple[Action, ...]
+
+    @property
+    def info(self) -> CommitInfo | None:
+        """Its commitInfo, if it has one."""
+        return next((item for item in self.actions if isinstance(item, CommitInfo)), None)
+
+
+def read_commits(store: LogStore, log_path: str, first: int, last: int) -> Iterator[ReadCommit]:
+    """The commits of the versions `first` to `last`, ascending; several are fetched at a time.
+
+    Raises:
+        TableError: One of them is no longer in the log (kind `DELTA_VERSION_NOT_FOUND`) or is
+            damaged (kind `OPTIMIST_MALFORMED_COMMIT`).
+    """
+    start = max(0, first - _VERSIONS_BEFORE)
+    listed = dict(list_commit_files(store, log_path, start, last))
+    times = adjusted_timestamps(status.modified_ms for status in listed.values())
+    modified_ms = dict(zip(listed, times, strict=True))
+    for version in range(first, last + 1):
+        if version not in listed:
+            raise _gone(version, first, last, listed)
+    wanted = [listed[version] for version in range(first, last + 1)]
+    for version, data in enumerate(read_commits_bytes(store, wanted), first):
+        actions = actions_from_bytes(data, listed[version].path)
+        yield ReadCommit(version, modified_ms[version], actions)
+
+
+def commit_time_ms(commit: ReadCommit, metadata: Metadata) -> int:
+    """When a commit was made, in epoch milliseconds.
+
+    Its in-commit timestamp where the table has those, else the time of its file.
+
+    Args:
+        commit: The commit.
+        metadata: The table's metadata after it.
+
+    Raises:
+        TableError: In-commit timestamps are on and this commit has none (kind
+            `DELTA_MISSING_COMMIT_TIMESTAMP`).
+    """
+    properties = TableProperties.from_configuration(metadata.configuration)
+    if not properties.enable_in_commit_timestamps:
+        return commit.modified_ms
+    if commit.version < (properties.in_commit_timestamp_enablement_version or 0):
+        return commit.modified_ms
+    info = commit.info
+    if info is None or info.in_commit_timestamp is None:
+        raise TableError(
+            f"Version {commit.version} has no in-commit timestamp, though the table has them "
+            "enabled: a writer that does not know the feature made it. Start after that version.",
+            kind="DELTA_MISSING_COMMIT_TIMESTAMP",
+            version=commit.version,
+        )
+    return info.in_commit_timestamp
+
+
+def _gone(version: int, first: int, last: int, listed: dict[int, FileStatus]) -> TableError:
+    held = [number for number in listed if number > version]
+    there = f"the log has the commits {held[0]} to {last}" if held else "nor are later commits"
+    return TableError(
+        f"The changes of the versions {first} to {last} can't be read: the commit of version "
+        f"{version} is no longer in the log; {there}. Older ones were removed after "
+        "delta.logRetentionDuration. Start later.",
+        kind="DELTA_VERSION_NOT_FOUND",
+        version=version,
+        earliest=held[0] if held else last + 1,
+        latest=last,
+    )

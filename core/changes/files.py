@@ -1,0 +1,185 @@
+"""The files that hold the changes of each version, as Arrow (spec 10.11).
+
+A version whose commit names files of changes (`cdc`) has exactly those. For every other one they
+are derived: rows of added files were inserted, rows of removed files were deleted, and where a file
+was only given another deletion vector the rows between the two vectors were deleted or came back.
+
+A row stands for one file and one kind of change. The kind, the version and the time are values of
+partition columns, so whoever can read files of the table can read these.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta, timezone
+
+import pyarrow as pa
+
+from optimist.core.actions import AddCDCFile, AddFile, CommitInfo, RemoveFile
+from optimist.core.changes.commits import ReadCommit
+from optimist.core.changes.vectors import ReplacedVector, RowDifference, all_but
+from optimist.core.data.partition_values import serialize_partition_value
+from optimist.core.log.file_table import FILES_SCHEMA, canonical_path, files_table
+from optimist.core.schema import PrimitiveType, StructField
+
+__all__ = ["CHANGE_TYPE", "FEED_COLUMNS", "FileCollector", "RowCounter"]
+
+CHANGE_TYPE = "_change_type"
+_VERSION = "_commit_version"
+_TIME = "_commit_timestamp"
+FEED_COLUMNS = (
+    StructField(CHANGE_TYPE, PrimitiveType("string")),
+    StructField(_VERSION, PrimitiveType("long")),
+    StructField(_TIME, PrimitiveType("timestamp")),
+)
+"""What the feed has beside the table's own columns, in order, at the end."""
+
+RowCounter = Callable[[AddFile], int]
+"""How many rows a file has whose statistics do not tell."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_MERGED_ROWS = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
+
+
+@dataclass(slots=True)
+class FileCollector:
+    """Gathers the files of one commit after the other.
+
+    Attributes:
+        count_rows: See `RowCounter`.
+        complete: Gives the `add` behind each `remove` that does not repeat it: called with the
+            removes and their version.
+        recorded: The files of changes, without a value for `_change_type`, which is in them.
+        derived: Files of the table.
+        replaced: Files whose deletion vector was replaced, with what to add once that is read.
+    """
+
+    count_rows: RowCounter
+    complete: Callable[[Sequence[RemoveFile], int], Sequence[AddFile]]
+    recorded: list[pa.Table] = field(default_factory=list)
+    derived: list[pa.Table] = field(default_factory=list)
+    replaced: list[tuple[ReplacedVector, AddFile]] = field(default_factory=list)
+
+    def collect(self, commit: ReadCommit, time_ms: int, *, is_partitioned: bool) -> None:
+        """Take the files of one commit.
+
+        Args:
+            commit: The commit.
+            time_ms: When it was made.
+            is_partitioned: Whether the table has partition columns.
+        """
+        stamp = _stamp(commit.version, time_ms)
+        recorded = [item for item in commit.actions if isinstance(item, AddCDCFile)]
+        if recorded:
+            self.recorded.append(files_table(_of_cdc(item, stamp) for item in recorded))
+            return
+        if _is_merge_of_nothing(commit.info):
+            return
+        removed = self._removed(commit, is_partitioned=is_partitioned)
+        added = {
+            canonical_path(item.path): item
+            for item in commit.actions
+            if isinstance(item, AddFile) and item.data_change
+        }
+        both = removed.keys() & added.keys()
+        inserted = [_typed(item, "insert", stamp) for key, item in added.items() if key not in both]
+        deleted = [
+            _typed(item, "delete", stamp) for key, item in removed.items() if key not in both
+        ]
+        if inserted or deleted:
+            self.derived.append(files_table((*inserted, *deleted)))
+        for key in sorted(both):
+            self._replace(removed[key], added[key], stamp)
+
+    def add_differences(self, differences: Iterable[RowDifference]) -> None:
+        """Take the rows between the vectors of `replaced`, in its order."""
+        found = []
+        for (vectors, file), rows in zip(self.replaced, differences, strict=True):
+            for kind, changed in (("delete", rows.deleted), ("insert", rows.restored)):
+                if changed:
+                    others = all_but(changed, vectors.num_rows)
+                    found.append(_typed(replace(file, deletion_vector=others), kind, {}))
+        if found:
+            self.derived.append(files_table(found))
+
+    def tables(self) -> tuple[pa.Table, pa.Table]:
+        """The derived and the recorded files, each a table of `FILES_SCHEMA`."""
+        empty = FILES_SCHEMA.empty_table()
+        return pa.concat_tables([empty, *self.derived]), pa.concat_tables([empty, *self.recorded])
+
+    def _removed(self, commit: ReadCommit, *, is_partitioned: bool) -> dict[str, AddFile]:
+        removes = [
+            item for item in commit.actions if isinstance(item, RemoveFile) and item.data_change
+        ]
+        bare = [item for item in removes if not _is_complete(item, is_partitioned)]
+        whole = [_as_add(item) for item in removes if _is_complete(item, is_partitioned)]
+        if bare:
+            whole.extend(self.complete(bare, commit.version))
+        return {canonical_path(item.path): item for item in whole}
+
+    def _replace(self, before: AddFile, after: AddFile, stamp: dict[str, str]) -> None:
+        if before.deletion_vector == after.deletion_vector:
+            return  # the same rows as before
+        stamped = replace(after, partition_values={**after.partition_values, **stamp})
+        rows = _num_rows(after)
+        rows = _num_rows(before) if rows is None else rows
+        count = self.count_rows(after) if rows is None else rows
+        vectors = ReplacedVector(before.deletion_vector, after.deletion_vector, count)
+        self.replaced.append((vectors, stamped))
+
+
+def _stamp(version: int, time_ms: int) -> dict[str, str]:
+    """The values of a commit's partition columns."""
+    time = _EPOCH + timedelta(milliseconds=time_ms)
+    text = serialize_partition_value(time, PrimitiveType("timestamp"))
+    assert text is not None
+    return {_VERSION: str(version), _TIME: text}
+
+
+def _typed(file: AddFile, kind: str, stamp: dict[str, str]) -> AddFile:
+    return replace(file, partition_values={**file.partition_values, **stamp, CHANGE_TYPE: kind})
+
+
+def _of_cdc(item: AddCDCFile, stamp: dict[str, str]) -> AddFile:
+    return AddFile(
+        path=item.path,
+        partition_values={**item.partition_values, **stamp},
+        size=item.size,
+        modification_time=0,
+        data_change=False,
+    )
+
+
+def _as_add(item: RemoveFile) -> AddFile:
+    assert item.size is not None
+    return AddFile(
+        path=item.path,
+        partition_values=item.partition_values or {},
+        size=item.size,
+        modification_time=0,
+        data_change=True,
+        stats=item.stats,
+        deletion_vector=item.deletion_vector,
+        base_row_id=item.base_row_id,
+        default_row_commit_version=item.default_row_commit_version,
+    )
+
+
+def _is_complete(item: RemoveFile, is_partitioned: bool) -> bool:
+    return item.size is not None and (item.partition_values is not None or not is_partitioned)
+
+
+def _num_rows(file: AddFile) -> int | None:
+    try:
+        value = json.loads(file.stats or "{}").get("numRecords")
+    except (ValueError, AttributeError):
+        return None
+    return value if isinstance(value, int) else None
+
+
+def _is_merge_of_nothing(info: CommitInfo | None) -> bool:
+    if info is None or info.operation != "MERGE" or not info.operation_metrics:
+        return False
+    return all(str(info.operation_metrics.get(name)) == "0" for name in _MERGED_ROWS)

@@ -1,0 +1,67 @@
+"""What a commit deleted or brought back by replacing a file's deletion vector (spec 10.10, 10.11).
+
+The rows between two vectors are a set of positions in a file. They are read like any other file:
+under a made-up vector that deletes every *other* row. So no reader knows of changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyroaring import BitMap64
+
+from optimist.core.actions import DeletionVectorDescriptor
+from optimist.core.data.access import DataAccess
+from optimist.core.data.deletion_vectors import inline_vector, read_deletion_vectors
+
+__all__ = ["ReplacedVector", "RowDifference", "all_but", "row_differences"]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplacedVector:
+    """One file whose vector a commit replaced.
+
+    Attributes:
+        before: The vector of its `remove`, None for none.
+        after: The vector of its `add`, None for none.
+        num_rows: How many rows the file has, deleted ones included.
+    """
+
+    before: DeletionVectorDescriptor | None
+    after: DeletionVectorDescriptor | None
+    num_rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class RowDifference:
+    """Positions in one file, from 0: the rows that are gone now, and those that are back."""
+
+    deleted: BitMap64
+    restored: BitMap64
+
+
+def row_differences(
+    replaced: Sequence[ReplacedVector], table_path: str, access: DataAccess | None
+) -> tuple[RowDifference, ...]:
+    """What each replacement deleted and brought back, in order.
+
+    Raises:
+        TableError: A vector is gone or damaged; see `read_deletion_vectors`.
+    """
+    given = [vector for item in replaced for vector in (item.before, item.after) if vector]
+    read = iter(read_deletion_vectors(given, table_path, access))
+    found = []
+    for item in replaced:
+        before = BitMap64() if item.before is None else next(read)
+        after = BitMap64() if item.after is None else next(read)
+        found.append(RowDifference(after - before, before - after))
+    return tuple(found)
+
+
+def all_but(kept: BitMap64, num_rows: int) -> DeletionVectorDescriptor | None:
+    """A vector that deletes the other rows of a file with so many; None where there are none."""
+    others = BitMap64()
+    others.add_range(0, num_rows)
+    others -= kept
+    return inline_vector(others) if others else None

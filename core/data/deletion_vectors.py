@@ -1,0 +1,279 @@
+"""Deletion vectors: which rows of a data file are no longer there (spec 10.10).
+
+A vector is a set of row positions, counted from 0 in the order of the file. It stands in the log
+itself, or in a file beside the data that may hold many. What is read is checked by size, checksum,
+magic number and count, so that a damaged vector is an error and never a wrong answer.
+"""
+
+from __future__ import annotations
+
+import base64
+import struct
+import uuid
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from urllib.parse import unquote
+
+from pyarrow import fs
+from pyroaring import BitMap64
+
+from optimist.core.actions import DeletionVectorDescriptor
+from optimist.core.data.access import DataAccess
+from optimist.core.data.filesystem import filesystem_for
+from optimist.core.data.roaring_format import bitmap_end
+from optimist.core.data.storage_errors import storage_errors
+from optimist.core.errors import TableError
+from optimist.core.paths import join
+
+__all__ = [
+    "deletion_vector_path",
+    "inline_vector",
+    "parse_bitmap",
+    "read_deletion_vector",
+    "read_deletion_vectors",
+]
+
+_MAGIC = 1681511377
+_NATIVE_MAGIC = 1681511376
+_FILE_FORMAT = 1
+_INLINE, _RELATIVE, _ABSOLUTE = "i", "u", "p"
+_UUID_CHARACTERS = 20
+_Z85 = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+_B85 = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
+_TO_B85 = bytes.maketrans(_Z85, _B85)
+_TO_Z85 = bytes.maketrans(_B85, _Z85)
+
+
+def read_deletion_vector(
+    descriptor: DeletionVectorDescriptor, table_path: str, access: DataAccess | None = None
+) -> BitMap64:
+    """The positions of the deleted rows of one data file.
+
+    Args:
+        descriptor: The vector as the log describes it.
+        table_path: Where relative paths start.
+        access: How the table's files are reached.
+
+    Raises:
+        TableError: The vector's file is gone (kind `DELTA_FILE_NOT_FOUND_DETAILED`), is not as
+            long as the log says (`DELTA_DELETION_VECTOR_SIZE_MISMATCH`), was changed
+            (`DELTA_DELETION_VECTOR_CHECKSUM_MISMATCH`), holds another number of rows
+            (`DELTA_DELETION_VECTOR_CARDINALITY_MISMATCH`), or it or its description is nothing
+            that can be read (`OPTIMIST_MALFORMED_DELETION_VECTOR`).
+        StorageError: The file system failed (kind `OPTIMIST_STORAGE_FAILED`).
+    """
+    return read_deletion_vectors([descriptor], table_path, access)[0]
+
+
+def read_deletion_vectors(
+    descriptors: Sequence[DeletionVectorDescriptor],
+    table_path: str,
+    access: DataAccess | None = None,
+) -> list[BitMap64]:
+    """Several vectors in the order asked for; a file that holds many of them is opened once.
+
+    Raises:
+        TableError, StorageError: See `read_deletion_vector`.
+    """
+    bitmaps: dict[int, BitMap64] = {}
+    by_path: dict[str, list[int]] = {}
+    for number, descriptor in enumerate(descriptors):
+        path = deletion_vector_path(descriptor, table_path)
+        if path is None:
+            bitmaps[number] = _checked(_inline(descriptor), descriptor, "the log")
+        else:
+            by_path.setdefault(path, []).append(number)
+    for path, numbers in by_path.items():
+        with _opened(path, access) as source:
+            for number in sorted(numbers, key=lambda item: descriptors[item].offset or 0):
+                data = _stored(source, descriptors[number], path)
+                bitmaps[number] = _checked(data, descriptors[number], path)
+    return [bitmaps[number] for number in range(len(descriptors))]
+
+
+def deletion_vector_path(descriptor: DeletionVectorDescriptor, table_path: str) -> str | None:
+    """The file that holds a vector, not percent-encoded; None for one that the log itself holds.
+
+    Raises:
+        TableError: The description is damaged (kind `OPTIMIST_MALFORMED_DELETION_VECTOR`).
+    """
+    text = descriptor.path_or_inline_dv
+    if descriptor.storage_type == _INLINE:
+        return None
+    if descriptor.storage_type == _ABSOLUTE:
+        return unquote(text)
+    if descriptor.storage_type != _RELATIVE:
+        raise _malformed("the log", f"it is stored in an unknown way, {descriptor.storage_type!r}")
+    prefix, encoded = text[:-_UUID_CHARACTERS], text[-_UUID_CHARACTERS:]
+    try:
+        name = f"deletion_vector_{uuid.UUID(bytes=_z85_decode(encoded))}.bin"
+    except ValueError:
+        raise _malformed("the log", f"{text!r} names no file") from None
+    return join(table_path, prefix, name) if prefix else join(table_path, name)
+
+
+def inline_vector(rows: BitMap64) -> DeletionVectorDescriptor:
+    """A vector of these rows that needs no file: its bytes stand in the description itself."""
+    packed = rows.copy()
+    packed.run_optimize()
+    data = struct.pack("<i", _MAGIC) + packed.serialize()
+    padded = data + bytes(-len(data) % 4)
+    return DeletionVectorDescriptor(
+        storage_type=_INLINE,
+        path_or_inline_dv=base64.b85encode(padded).translate(_TO_Z85).decode("ascii"),
+        size_in_bytes=len(data),
+        cardinality=len(rows),
+    )
+
+
+def parse_bitmap(data: bytes) -> BitMap64:
+    """The positions behind a vector's bytes, those of the magic number included.
+
+    Both forms are read: the portable one, and the native one that early writers used.
+
+    Raises:
+        ValueError: The bytes are no sound bitmap.
+    """
+    if len(data) < 4:
+        raise ValueError("the bytes end before the magic number does")
+    (magic,) = struct.unpack_from("<i", data)
+    if magic == _MAGIC:
+        _ensure_portable(memoryview(data)[4:])
+        return BitMap64.deserialize(data[4:])
+    if magic == _NATIVE_MAGIC:
+        portable = _portable(memoryview(data)[4:])
+        return BitMap64.deserialize(portable)
+    raise ValueError(f"{magic} is no magic number of a deletion vector")
+
+
+def _ensure_portable(body: memoryview) -> None:
+    """The 64-bit format: a count, then for each bucket its key and a 32-bit bitmap."""
+    count = int.from_bytes(_exactly(body, 0, 8), "little")
+    position, last_key = 8, -1
+    for _ in range(count):
+        key = int.from_bytes(_exactly(body, position, 4), "little")
+        if not last_key < key < 1 << 31:
+            raise ValueError("buckets are not in order")
+        position, last_key = bitmap_end(body, position + 4), key
+    if position != len(body):
+        raise ValueError("bytes follow the last bucket")
+
+
+def _portable(body: memoryview) -> bytes:
+    """The native format, a count and then each bucket's size and bitmap, as the portable one."""
+    count = int.from_bytes(_exactly(body, 0, 4), "little")
+    pieces, position = [], 4
+    for key in range(count):
+        size = int.from_bytes(_exactly(body, position, 4), "little")
+        bitmap = _exactly(body, position + 4, size)
+        if bitmap_end(bitmap, 0) != size:
+            raise ValueError("bytes follow a bucket")
+        pieces.append(struct.pack("<I", key) + bytes(bitmap))
+        position += 4 + size
+    if position != len(body):
+        raise ValueError("bytes follow the last bucket")
+    return struct.pack("<Q", count) + b"".join(pieces)
+
+
+def _inline(descriptor: DeletionVectorDescriptor) -> bytes:
+    try:
+        data = _z85_decode(descriptor.path_or_inline_dv)
+    except ValueError as error:
+        raise _malformed("the log", str(error)) from None
+    if not 0 <= len(data) - descriptor.size_in_bytes < 4:
+        raise _size_mismatch("the log", descriptor.size_in_bytes, len(data))
+    return data[: descriptor.size_in_bytes]
+
+
+def _stored(source: fs.NativeFile, descriptor: DeletionVectorDescriptor, path: str) -> bytes:
+    """The bytes of one vector: its size, itself, and its checksum stand in the file."""
+    size, offset = descriptor.size_in_bytes, descriptor.offset or 0
+    if source.size() and source.read_at(1, 0) != bytes([_FILE_FORMAT]):
+        raise _malformed(path, f"the file is not of version {_FILE_FORMAT} of the format")
+    if size < 0 or offset < 1:
+        raise _malformed("the log", f"size {size} and offset {offset} can't be")
+    if source.size() < offset + size + 8:
+        raise _size_mismatch(path, size, max(0, source.size() - offset - 8))
+    framed = source.read_at(size + 8, offset)
+    (found,) = struct.unpack_from(">i", framed)
+    if found != size:
+        raise _size_mismatch(path, size, found)
+    data = bytes(framed[4:-4])
+    (checksum,) = struct.unpack(">I", framed[-4:])
+    if zlib.crc32(data) != checksum:
+        raise TableError(
+            f"A deletion vector in {path} was damaged: its checksum does not fit it. {_REMEDY}",
+            kind="DELTA_DELETION_VECTOR_CHECKSUM_MISMATCH",
+            path=path,
+        )
+    return data
+
+
+def _checked(data: bytes, descriptor: DeletionVectorDescriptor, place: str) -> BitMap64:
+    try:
+        bitmap = parse_bitmap(data)
+    except ValueError as error:
+        raise _malformed(place, str(error)) from None
+    if len(bitmap) != descriptor.cardinality:
+        raise TableError(
+            f"A deletion vector in {place} marks {len(bitmap)} rows, and the log says "
+            f"{descriptor.cardinality}. {_REMEDY}",
+            kind="DELTA_DELETION_VECTOR_CARDINALITY_MISMATCH",
+            path=place,
+        )
+    return bitmap
+
+
+@contextmanager
+def _opened(path: str, access: DataAccess | None) -> Iterator[fs.NativeFile]:
+    filesystem, inner = filesystem_for(path, access)
+    try:
+        with filesystem.open_input_file(inner) as source:
+            yield source
+    except FileNotFoundError:
+        raise TableError(
+            f"The deletion vector file {path} is gone, though the table's log names it. Which rows "
+            f"of its data files are deleted can't be told. {_REMEDY}",
+            kind="DELTA_FILE_NOT_FOUND_DETAILED",
+            path=path,
+        ) from None
+    except OSError as error:
+        with storage_errors("read", path):
+            raise error from None
+
+
+def _z85_decode(text: str) -> bytes:
+    """The bytes behind Z85 text: base85 of Python's own kind with another alphabet."""
+    data = text.encode("ascii", "replace")
+    if len(data) % 5 or data.translate(None, _Z85):
+        raise ValueError("it is not in the encoding Z85")
+    return base64.b85decode(data.translate(_TO_B85))
+
+
+def _exactly(data: memoryview, position: int, size: int) -> memoryview:
+    piece = data[position : position + size]
+    if len(piece) != size:
+        raise ValueError("the bytes end within a bitmap")
+    return piece
+
+
+_REMEDY = "Restore the file, or read an older version of the table."
+
+
+def _malformed(place: str, reason: str) -> TableError:
+    return TableError(
+        f"A deletion vector in {place} can't be read: {reason}. {_REMEDY}",
+        kind="OPTIMIST_MALFORMED_DELETION_VECTOR",
+        path=place,
+    )
+
+
+def _size_mismatch(place: str, wanted: int, found: int) -> TableError:
+    return TableError(
+        f"A deletion vector in {place} has {found} bytes, and the log says {wanted}. {_REMEDY}",
+        kind="DELTA_DELETION_VECTOR_SIZE_MISMATCH",
+        path=place,
+        expected_bytes=wanted,
+        found_bytes=found,
+    )

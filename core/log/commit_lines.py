@@ -1,0 +1,104 @@
+"""The lines of a commit, or of a checkpoint in JSON, sorted into what costs differently (spec 5.6).
+
+File actions stay parsed bodies, on their way to Arrow; everything else becomes an action. Unknown
+fields and unknown actions are passed over, blank lines too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from optimist.core.actions import (
+    Action,
+    AddFile,
+    RemoveFile,
+    action_from_dict,
+    malformed_commit,
+)
+from optimist.core.errors import TableError
+
+__all__ = ["CommitLines", "FileBody", "parse_commit_lines"]
+
+FileBody: TypeAlias = AddFile | RemoveFile | Mapping[str, Any]
+"""An add or remove: as a value, or as the parsed body with `isAdd` beside its own keys."""
+
+_INFO = b'{"commitInfo":'
+
+
+@dataclass(frozen=True, slots=True)
+class CommitLines:
+    """What a commit holds.
+
+    Attributes:
+        actions: All actions but adds and removes, in the order of the lines.
+        file_actions: The adds and removes, in the order of the lines.
+    """
+
+    actions: tuple[Action, ...]
+    file_actions: tuple[FileBody, ...]
+
+
+def parse_commit_lines(data: bytes, path: str, *, with_info: bool = True) -> CommitLines:
+    """Sort the lines of a file.
+
+    Args:
+        data: The content of the file.
+        path: Its path, for errors.
+        with_info: Whether the commitInfo is wanted. It is often the longest line, and of a table's
+            state only that of the newest commit says anything. A line with its end is not torn, and
+            may be passed over unread.
+
+    Raises:
+        TableError: The file is empty or a line is damaged (kind `OPTIMIST_MALFORMED_COMMIT`, field
+            `path`).
+    """
+    actions: list[Action] = []
+    file_actions: list[FileBody] = []
+    *whole, last = data.split(b"\n")
+    wanted = whole if with_info else [line for line in whole if not line.startswith(_INFO)]
+    for line in (*wanted, last):
+        if not line or line.isspace():
+            continue
+        try:
+            _sort(json.loads(line), actions, file_actions)
+        except (ValueError, TypeError, RecursionError) as error:
+            reason = f"the line {_shown(line)} does not parse ({error})"
+            raise malformed_commit(path, reason) from None
+        except TableError as error:
+            raise malformed_commit(path, str(error.args[0])) from None
+    if not actions and not file_actions and len(wanted) == len(whole):
+        raise malformed_commit(path, "it is empty")
+    return CommitLines(tuple(actions), tuple(file_actions))
+
+
+def _sort(parsed: Any, actions: list[Action], file_actions: list[FileBody]) -> None:
+    if not isinstance(parsed, dict):
+        raise TypeError("it is no JSON object")
+    if len(parsed) == 1:
+        ((key, body),) = parsed.items()
+        if key in ("add", "remove") and body is not None:
+            _ensure_complete(key, body)
+            body["isAdd"] = key == "add"
+            file_actions.append(body)
+            return
+    # Some writers put every kind of action in every line, all but one of them null.
+    action = action_from_dict(parsed)
+    if isinstance(action, AddFile | RemoveFile):
+        file_actions.append(action)
+    else:
+        actions.append(action)
+
+
+def _ensure_complete(key: str, body: Any) -> None:
+    if not isinstance(body, dict) or not isinstance(body.get("path"), str):
+        raise TypeError(f"{key!r} lacks 'path'")
+    if key == "add" and not isinstance(body.get("size"), int):
+        raise TypeError("'add' lacks 'size'")
+
+
+def _shown(line: bytes) -> str:
+    text = line[:80].decode("utf-8", "replace")
+    return repr(text + "..." if len(line) > 80 else text)

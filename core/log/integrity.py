@@ -1,0 +1,85 @@
+"""Whether a version agrees with its checksum (spec 5.9).
+
+A commit that was cut at the end of a line still parses; that it was cut shows only here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from optimist.core.actions import Metadata, Protocol
+from optimist.core.errors import SchemaError
+from optimist.core.log.checksum import VersionChecksum
+from optimist.core.log.replay import TableState
+from optimist.core.schema import schema_from_json
+
+__all__ = ["contradictions"]
+
+
+def contradictions(
+    checksum: VersionChecksum, files: pa.Table, state: TableState
+) -> tuple[str, ...]:
+    """In words, what a checksum says otherwise than its version's files and state.
+
+    What another writer may spell differently (the text of a schema, absent fields of the metadata)
+    is compared by its meaning, or not at all.
+    """
+    size_bytes = pc.sum(files.column("size"), min_count=0).as_py()
+    pairs: Mapping[str, tuple[object, object]] = {
+        "numFiles": (files.num_rows, checksum.num_files),
+        "tableSizeBytes": (size_bytes, checksum.table_size_bytes),
+        **_of_metadata(state.metadata, checksum.metadata),
+        **_of_protocol(state.protocol, checksum.protocol),
+        **dict(_of_transactions(state, checksum)),
+    }
+    return tuple(
+        f"{name} is {found}, not {noted}"
+        for name, (found, noted) in pairs.items()
+        if found != noted
+    )
+
+
+def _of_metadata(found: Metadata | None, noted: Metadata) -> dict[str, tuple[object, object]]:
+    if found is None:
+        return {"metaData": (None, noted.id)}
+    pairs: dict[str, tuple[object, object]] = {
+        "metaData.id": (found.id, noted.id),
+        "partitionColumns": (found.partition_columns, noted.partition_columns),
+        "configuration": (dict(found.configuration), dict(noted.configuration)),
+    }
+    if not _is_same_schema(found.schema_string, noted.schema_string):
+        pairs["schemaString"] = (found.schema_string, noted.schema_string)
+    return pairs
+
+
+def _is_same_schema(found: str, noted: str) -> bool:
+    if found == noted:
+        return True
+    try:
+        return schema_from_json(found) == schema_from_json(noted)
+    except SchemaError:
+        return False
+
+
+def _of_protocol(found: Protocol | None, noted: Protocol) -> dict[str, tuple[object, object]]:
+    if found is None:
+        return {"protocol": (None, noted.min_reader_version)}
+    return {
+        "minReaderVersion": (found.min_reader_version, noted.min_reader_version),
+        "minWriterVersion": (found.min_writer_version, noted.min_writer_version),
+    }
+
+
+def _of_transactions(
+    state: TableState, checksum: VersionChecksum
+) -> Iterator[tuple[str, tuple[object, object]]]:
+    info = state.commit_info
+    if info is not None and info.txn_id is not None and checksum.txn_id is not None:
+        yield "txnId", (info.txn_id, checksum.txn_id)
+    # A writer may leave out those that have expired, so that only what it has must be here.
+    for noted in checksum.set_transactions or ():
+        found = state.set_transactions.get(noted.app_id)
+        yield f"txn {noted.app_id!r}", (found and found.version, noted.version)

@@ -1,0 +1,186 @@
+"""The rows of one Parquet file of a checkpoint, or of a sidecar, column by column (spec 5.8).
+
+Such a file has one nullable struct column per kind of action. Row groups that have none of a kind
+are skipped by their statistics, and no Python object is made per file of the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from optimist.core.log.file_table import FILES_SCHEMA, STRING_MAP_TYPE, TOMBSTONES_SCHEMA, conform
+from optimist.core.log.parsed_columns import partition_value_maps, statistics_texts
+
+__all__ = ["action_rows", "add_batches", "open_parquet", "remove_batches"]
+
+_BATCH_ROWS = 32_768
+_RENDERED_BATCH_ROWS = 16_384
+"""Text made of structs is larger than they are, and an Arrow array of text ends at 2 GiB."""
+_KEY_LEAVES = {
+    "protocol": "minReaderVersion",
+    "metaData": "id",
+    "txn": "appId",
+    "domainMetadata": "domain",
+    "add": "path",
+    "remove": "path",
+    "sidecar": "path",
+    "checkpointMetadata": "version",
+}
+"""A leaf that every row of the action has: where a row group has only nulls in it, it has no such
+action."""
+
+_PARTITION_KEYS = "add.partitionValues.key_value.key"
+
+
+def open_parquet(source: BinaryIO, footer: pq.FileMetaData | None = None) -> pq.ParquetFile:
+    """The file, opened; its footer is not read again where it is known."""
+    # Spark may write timestamps as INT96; in nanoseconds they would end in the year 2262.
+    return pq.ParquetFile(source, metadata=footer, coerce_int96_timestamp_unit="us")
+
+
+def action_rows(file: pq.ParquetFile, column: str) -> Iterator[dict[str, Any]]:
+    """The bodies of one kind of action, without nulls; for the kinds that are few."""
+    for array in _struct_batches(file, column, None, _BATCH_ROWS):
+        for row in array.to_pylist(maps_as_pydicts="strict"):
+            yield _without_nulls(row)
+
+
+def add_batches(file: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
+    """The adds as batches of `FILES_SCHEMA`.
+
+    Columns that an old writer left out are what their absence means. Where statistics or partition
+    values are there as structs only, they become what the log's JSON would say.
+
+    Raises:
+        ValueError: An add lacks its path or its size.
+    """
+    parsed = _needed_parsed_columns(file)
+    rows = _RENDERED_BATCH_ROWS if parsed else _BATCH_ROWS
+    for array in _struct_batches(file, "add", [*FILES_SCHEMA.names, *parsed], rows):
+        batch = _in_state(conform(_rendered(array) if parsed else array, FILES_SCHEMA))
+        for name in ("path", "size"):
+            if batch.column(name).null_count:
+                raise ValueError(f"an add lacks its {name}")
+        yield _with_defaults(batch)
+
+
+def remove_batches(file: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
+    """The removes as batches of `TOMBSTONES_SCHEMA`."""
+    for array in _struct_batches(file, "remove", TOMBSTONES_SCHEMA.names, _BATCH_ROWS):
+        yield _in_state(conform(array, TOMBSTONES_SCHEMA))
+
+
+def _struct_batches(
+    file: pq.ParquetFile, column: str, fields: list[str] | None, batch_rows: int
+) -> Iterator[pa.StructArray]:
+    """The non-null rows of a struct column, with these of its fields (None: all of them)."""
+    present = _fields_of(file, column)
+    groups = _groups_with(file, f"{column}.{_KEY_LEAVES[column]}") if present else []
+    wanted = [column] if fields is None else [f"{column}.{n}" for n in fields if n in present]
+    if not groups or not wanted:
+        return
+    for batch in file.iter_batches(batch_rows, row_groups=groups, columns=wanted):
+        array = batch.column(0)
+        if array.null_count:
+            array = array.drop_null()
+        if len(array):
+            yield array
+
+
+def _fields_of(file: pq.ParquetFile, column: str) -> frozenset[str]:
+    index = file.schema_arrow.get_field_index(column)
+    if index < 0:
+        return frozenset()
+    kind = file.schema_arrow.field(index).type
+    if not pa.types.is_struct(kind):
+        raise ValueError(f"the column {column!r} is no struct")
+    return frozenset(field.name for field in kind)
+
+
+def _groups_with(file: pq.ParquetFile, leaf: str) -> list[int]:
+    nulls = _null_counts(file, leaf)
+    return [
+        group
+        for group, count in enumerate(nulls)
+        if count != file.metadata.row_group(group).num_rows
+    ]
+
+
+def _null_counts(file: pq.ParquetFile, leaf: str) -> list[int | None]:
+    """Nulls per row group; None where unknown."""
+    leaves = [file.schema.column(index).path for index in range(len(file.schema))]
+    count = file.num_row_groups
+    if leaf not in leaves:
+        return [None] * count
+    index = leaves.index(leaf)
+    found = (file.metadata.row_group(group).column(index).statistics for group in range(count))
+    return [item.null_count if item is not None and item.has_null_count else None for item in found]
+
+
+def _needed_parsed_columns(file: pq.ParquetFile) -> tuple[str, ...]:
+    """Which struct columns say what the plain ones don't."""
+    present = _fields_of(file, "add")
+    needed = []
+    if "stats_parsed" in present and _has_gaps(file, present, "stats", "add.stats"):
+        needed.append("stats_parsed")
+    has_plain = "partitionValues" in present and _groups_with(file, _PARTITION_KEYS)
+    if "partitionValues_parsed" in present and not has_plain:
+        needed.append("partitionValues_parsed")
+    return tuple(needed)
+
+
+def _has_gaps(file: pq.ParquetFile, present: frozenset[str], name: str, leaf: str) -> bool:
+    if name not in present:
+        return True
+    return _null_counts(file, leaf) != _null_counts(file, "add.path")
+
+
+def _rendered(array: pa.StructArray) -> pa.StructArray:
+    columns = {
+        field.name: column for field, column in zip(array.type, array.flatten(), strict=True)
+    }
+    statistics = columns.pop("stats_parsed", None)
+    if statistics is not None:
+        texts = statistics_texts(statistics)
+        plain = columns.get("stats")
+        columns["stats"] = texts if plain is None else pc.coalesce(plain.cast(pa.string()), texts)
+    values = columns.pop("partitionValues_parsed", None)
+    if values is not None:
+        columns["partitionValues"] = partition_value_maps(values)
+    return pa.StructArray.from_arrays(list(columns.values()), names=list(columns))
+
+
+def _in_state(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """`dataChange` is false in a state (spec 5.6), whatever a checkpoint's writer left there."""
+    return _replaced(batch, "dataChange", pa.repeat(pa.scalar(False), batch.num_rows))
+
+
+def _with_defaults(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """What old writers left out of adds, as it is read from commits."""
+    times = batch.column("modificationTime")
+    if times.null_count:
+        batch = _replaced(batch, "modificationTime", pc.fill_null(times, 0))
+    values = batch.column("partitionValues")
+    if values.null_count:
+        # The same entries under offsets without nulls: an absent map becomes an empty one.
+        whole = pa.MapArray.from_arrays(values.offsets, values.keys, values.items)
+        batch = _replaced(batch, "partitionValues", whole.cast(STRING_MAP_TYPE))
+    return batch
+
+
+def _replaced(batch: pa.RecordBatch, name: str, values: pa.Array) -> pa.RecordBatch:
+    columns = list(batch.columns)
+    columns[batch.schema.get_field_index(name)] = values
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+def _without_nulls(value: Any) -> Any:
+    """Parquet has every column in every row; JSON leaves the absent ones out."""
+    if isinstance(value, dict):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    return value

@@ -1,0 +1,151 @@
+"""Parsed columns of a checkpoint, turned back into what the log's JSON says (spec 5.8).
+
+A writer may leave `stats` out for `stats_parsed`, and `partitionValues` for
+`partitionValues_parsed`. The rest of the engine knows one form, so the struct becomes text here,
+leaf by leaf: the cost is one pass over each column, none per row.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+__all__ = ["partition_value_maps", "statistics_texts"]
+
+Array: TypeAlias = Any
+
+_CONTROL = "[\x00-\x1f]"
+
+
+def statistics_texts(stats: pa.StructArray) -> pa.StringArray:
+    """Each row of `stats_parsed` as the JSON text of `stats`; null for null.
+
+    Times keep their microseconds, so that bounds stay as tight as they are. Leaves of a type that
+    statistics can't hold (binary, arrays, maps) are left out, which only makes them unknown.
+    """
+    return _object(stats)
+
+
+def partition_value_maps(values: pa.StructArray) -> pa.MapArray:
+    """Each row of `partitionValues_parsed` as the map `partitionValues`, in the log's spelling.
+
+    Keys are the physical names; a null value stays null (spec 10.2).
+    """
+    count, width = len(values), values.type.num_fields
+    columns = [_partition_texts(column) for column in values.flatten()]
+    # The entries stand row by row; the columns stand one after the other.
+    entry = _count_up(count * width)
+    row = pc.divide(entry, max(width, 1))
+    column = pc.subtract(entry, pc.multiply(row, width))
+    keys = pa.array([field.name for field in values.type], pa.string()).take(column)
+    items = pa.concat_arrays([pa.array([], pa.string()), *columns])
+    items = items.take(pc.add(pc.multiply(column, count), row))
+    offsets = pc.multiply(_count_up(count + 1), width).cast(pa.int32())
+    return pa.MapArray.from_arrays(offsets, keys, items)
+
+
+def _count_up(length: int) -> pa.Int64Array:
+    ones = pa.repeat(pa.scalar(1, pa.int64()), length)
+    return pc.subtract(pc.cumulative_sum(ones), 1)
+
+
+def _json_of(array: Array) -> Array | None:
+    """JSON text per row, null where the value is null; None for a type that has none."""
+    for is_type, render in _RENDERERS:
+        if is_type(array.type):
+            return render(array)
+    return None
+
+
+def _object(array: pa.StructArray) -> Array:
+    entries = [pa.repeat(pa.scalar(""), len(array))]
+    for field, child in zip(array.type, array.flatten(), strict=True):
+        texts = _json_of(child)
+        if texts is not None:
+            key = f",{json.dumps(field.name, ensure_ascii=False)}:"
+            entries.append(pc.fill_null(pc.binary_join_element_wise(key, texts, ""), ""))
+    inner = pc.utf8_ltrim(pc.binary_join_element_wise(*entries, ""), ",")
+    return _where_valid(array, pc.binary_join_element_wise("{", inner, "}", ""))
+
+
+def _where_valid(array: Array, texts: Array) -> Array:
+    if not array.null_count:
+        return texts
+    return pc.if_else(array.is_valid(), texts, pa.scalar(None, texts.type))
+
+
+def _quoted(texts: Array) -> Array:
+    return pc.binary_join_element_wise('"', texts, '"', "")
+
+
+def _string(array: Array) -> Array:
+    texts = array.cast(pa.string())
+    texts = pc.replace_substring(texts, "\\", "\\\\")
+    texts = pc.replace_substring(texts, '"', '\\"')
+    if pc.any(pc.match_substring_regex(texts, _CONTROL), min_count=0).as_py():
+        for code in range(0x20):
+            texts = pc.replace_substring(texts, chr(code), f"\\u{code:04x}")
+    return _quoted(texts)
+
+
+def _float(array: Array) -> Array:
+    texts = _number_text(array)
+    # JSON has no infinities and no NaN; the log spells them as text (spec 9.1).
+    return pc.if_else(pc.is_finite(array), texts, _quoted(texts))
+
+
+def _number_text(array: Array) -> Array:
+    texts = array.cast(pa.float64()).cast(pa.string())
+    if pc.all(pc.is_finite(array), min_count=0).as_py():
+        return texts
+    texts = pc.replace_substring_regex(texts, "^-?nan$", "NaN")
+    return pc.replace_substring_regex(texts, "inf$", "Infinity")
+
+
+def _time(array: Array) -> Array:
+    texts = pc.replace_substring(_wall_clock(array), " ", "T")
+    return _quoted(pc.binary_join_element_wise(texts, "Z", "") if array.type.tz else texts)
+
+
+def _wall_clock(array: Array) -> Array:
+    """`2026-01-01 10:00:00.123456`, in UTC."""
+    return array.cast(pa.timestamp("us"), safe=False).cast(pa.string())
+
+
+def _plain(array: Array) -> Array:
+    return array.cast(pa.string())
+
+
+def _date(array: Array) -> Array:
+    return _quoted(_plain(array))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return kind in (pa.string(), pa.large_string())
+
+
+_RENDERERS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[Array], Array]], ...] = (
+    (pa.types.is_struct, _object),
+    (_is_text, _string),
+    (pa.types.is_integer, _plain),
+    (pa.types.is_boolean, _plain),
+    (pa.types.is_floating, _float),
+    (pa.types.is_decimal, _plain),
+    (pa.types.is_date, _date),
+    (pa.types.is_timestamp, _time),
+)
+
+
+def _partition_texts(array: Array) -> Array:
+    if pa.types.is_floating(array.type):
+        return _number_text(array)
+    if not pa.types.is_timestamp(array.type):
+        return _plain(array)
+    texts = _wall_clock(array)
+    if array.type.tz is None:
+        return texts
+    return pc.binary_join_element_wise(pc.replace_substring(texts, " ", "T"), "Z", "")

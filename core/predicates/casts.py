@@ -1,0 +1,135 @@
+"""`CAST(column AS type) op constant` as a comparison of the bare column, where that is the same.
+
+A cast that can change which values are equal, or their order, has no such form: the caller then
+knows nothing of the comparison, which is always safe (spec 9.5).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from optimist.core.predicates.coercion import INTEGER_DIGITS, Bound, bind
+from optimist.core.predicates.constants import instant
+from optimist.core.predicates.tree import (
+    CastComparison,
+    Column,
+    Comparison,
+    ComparisonOp,
+    Literal,
+    LiteralKind,
+    Predicate,
+)
+from optimist.core.schema import DataType, DecimalType, PrimitiveType, data_type_from_json
+
+__all__ = ["without_cast"]
+
+_DATE = PrimitiveType("date")
+_TIMES = ("timestamp", "timestamp_ntz")
+_EXACT_IN = {"float": 16, "double": 64}
+"""Integers of fewer bits fit these types, or their comparisons are judged by `bind`."""
+
+
+def without_cast(leaf: CastComparison, data_type: DataType, zone: dt.tzinfo) -> Predicate | None:
+    """The same condition on the bare column, null where it is null; None where there is none.
+
+    Args:
+        leaf: The comparison.
+        data_type: The column's own type.
+        zone: The session's zone, by which times become dates.
+    """
+    target = data_type_from_json(leaf.target)
+    if leaf.right.value is None:
+        return Comparison(leaf.op, leaf.column, leaf.right)
+    if not _keeps_order(data_type, target):
+        return None
+    answer = bind(leaf.op, leaf.right, target, zone)
+    if answer is None:
+        return None
+    if isinstance(answer, bool):
+        # True or false of every value, and null of null.
+        return Comparison("=" if answer else "<>", leaf.column, leaf.column)
+    if target == _DATE and str(data_type) in _TIMES:
+        return _on_days(answer, leaf.column, str(data_type), zone)
+    return Comparison(answer.op, leaf.column, Literal(answer.value, _kind(target)))
+
+
+def _keeps_order(source: DataType, target: DataType) -> bool:
+    """Whether the cast never fails, and values of the column compare as their casts do."""
+    if source == target:
+        return True
+    name, wanted = str(source), str(target)
+    if name in INTEGER_DIGITS:
+        return _integer_fits(name, target)
+    if isinstance(source, DecimalType):
+        if isinstance(target, DecimalType):
+            whole, wanted_whole = source.precision - source.scale, target.precision - target.scale
+            return whole <= wanted_whole and source.scale <= target.scale
+        return wanted == "double"
+    return (name, wanted) in (
+        ("float", "double"),
+        ("date", "timestamp"),
+        ("date", "timestamp_ntz"),
+        ("timestamp", "date"),
+        ("timestamp_ntz", "date"),
+        ("timestamp_ntz", "timestamp"),
+    )
+
+
+def _integer_fits(name: str, target: DataType) -> bool:
+    bits, digits = INTEGER_DIGITS[name]
+    if isinstance(target, DecimalType):
+        return digits <= target.precision - target.scale
+    wanted = str(target)
+    if wanted in INTEGER_DIGITS:
+        return bits <= INTEGER_DIGITS[wanted][0]
+    return bits < _EXACT_IN.get(wanted, 0)
+
+
+def _kind(target: DataType) -> LiteralKind:
+    if isinstance(target, DecimalType):
+        return "decimal"
+    name = str(target)
+    kinds: dict[str, LiteralKind] = {
+        "float": "double",  # bound values of floats are doubles
+        "double": "double",
+        "date": "date",
+        "timestamp": "timestamp",
+        "timestamp_ntz": "timestamp_ntz",
+        "string": "string",
+        "boolean": "boolean",
+    }
+    return "integer" if name in INTEGER_DIGITS else kinds[name]
+
+
+def _on_days(bound: Bound, column: Column, name: str, zone: dt.tzinfo) -> Predicate | None:
+    """A comparison of a time's date, by the times at which that day begins and ends."""
+    day = bound.value
+    assert isinstance(day, dt.date)
+    try:
+        begin, end = _start(day, name, zone), _start(day + dt.timedelta(days=1), name, zone)
+    except OverflowError:
+        return None
+    if begin is None or end is None:
+        return None
+
+    def is_(op: ComparisonOp, literal: Literal) -> Predicate:
+        return Comparison(op, column, literal)
+
+    conditions: dict[ComparisonOp, Predicate] = {
+        "=": is_(">=", begin) & is_("<", end),
+        "<>": is_("<", begin) | is_(">=", end),
+        "<": is_("<", begin),
+        "<=": is_("<", end),
+        ">": is_(">=", end),
+        ">=": is_(">=", begin),
+    }
+    return conditions[bound.op]
+
+
+def _start(day: dt.date, name: str, zone: dt.tzinfo) -> Literal | None:
+    midnight = dt.datetime.combine(day, dt.time())
+    if name == "timestamp_ntz":
+        return Literal(midnight, "timestamp_ntz")
+    first, second = (instant(midnight.replace(tzinfo=zone, fold=fold), zone) for fold in (0, 1))
+    # Where clocks change at midnight, days and times are not in one order.
+    return Literal(first, "timestamp") if first == second else None

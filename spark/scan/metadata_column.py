@@ -1,0 +1,111 @@
+"""`_metadata` of our scans: Spark's own fields, and the identity of rows (spec 6.5).
+
+Spark gives every file scan a hidden column `_metadata`. It is lost where two scans are united, and
+knows nothing of row tracking. So where a scan is more than one relation, or its table tracks rows,
+the column is made here, and hidden the way Spark hides the columns of natural joins: no `*` shows
+it, and who names it gets it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+from pyspark.sql import types as st
+
+from optimist.core.properties import TableProperties
+from optimist.spark.jvm import Jvm, analyzed_plan
+from optimist.spark.row_shape import column_of
+
+__all__ = ["RowTracking", "file_metadata", "metadata_column", "with_hidden_metadata"]
+
+_NAME = "_metadata"
+_MARK = {"__metadata_col": _NAME}
+_FIELDS = (
+    "file_path",
+    "file_name",
+    "file_size",
+    "file_block_start",
+    "file_block_length",
+    "file_modification_time",
+    "row_index",
+)
+_BASE_ROW_ID, _COMMIT_VERSION = "__optimist_base_row_id", "__optimist_commit_version"
+
+
+@dataclass(frozen=True, slots=True)
+class RowTracking:
+    """Where a table that tracks its rows keeps their ids and versions (spec 6.5).
+
+    Attributes:
+        row_id_column: The physical name of the column with the ids of rows that were moved from
+            file to file; None where there is none.
+        commit_version_column: The same for the versions of their last change.
+    """
+
+    row_id_column: str | None
+    commit_version_column: str | None
+
+    @classmethod
+    def of(cls, properties: TableProperties) -> RowTracking | None:
+        """What the properties say; None where row tracking is off."""
+        if not properties.enable_row_tracking:
+            return None
+        return cls(
+            properties.materialized_row_id_column, properties.materialized_row_commit_version_column
+        )
+
+    @property
+    def stored_fields(self) -> list[st.StructField]:
+        """The columns that files may have beside the table's."""
+        names = (self.row_id_column, self.commit_version_column)
+        return [st.StructField(name, st.LongType()) for name in names if name is not None]
+
+    @property
+    def constant_fields(self) -> list[st.StructField]:
+        """The hidden partition columns with the columns of `constants`."""
+        return [st.StructField(name, st.LongType()) for name in (_BASE_ROW_ID, _COMMIT_VERSION)]
+
+    @staticmethod
+    def constants(files: pa.Table) -> pa.Table:
+        """What the log says of each file: the id of its first row, and its version."""
+        columns = [files["baseRowId"], files["defaultRowCommitVersion"]]
+        return pa.table(columns, names=[_BASE_ROW_ID, _COMMIT_VERSION])
+
+    def columns(self, frame: DataFrame) -> list[Column]:
+        """`row_id` and `row_commit_version` of the rows of a relation."""
+        row_id = sf.col(_BASE_ROW_ID) + file_metadata(frame, "row_index")
+        return [
+            _first_known(self.row_id_column, row_id).alias("row_id"),
+            _first_known(self.commit_version_column, sf.col(_COMMIT_VERSION)).alias(
+                "row_commit_version"
+            ),
+        ]
+
+
+def file_metadata(frame: DataFrame, name: str) -> Column:
+    """A field of the metadata that Spark keeps for a relation's files."""
+    return frame.metadataColumn(_NAME).getField(name)
+
+
+def metadata_column(frame: DataFrame, tracking: RowTracking | None) -> Column:
+    """`_metadata` for the rows of a relation, as an ordinary column."""
+    fields = [file_metadata(frame, name).alias(name) for name in _FIELDS]
+    own = tracking.columns(frame) if tracking else []
+    return sf.struct(*fields, *own).alias(_NAME, metadata=_MARK)
+
+
+def with_hidden_metadata(jvm: Jvm, frame: DataFrame) -> DataFrame:
+    """The frame, whose last column is `metadata_column`, with that column hidden."""
+    logical = jvm.catalyst.plans.logical
+    plan = analyzed_plan(frame)
+    output = plan.output()
+    project = logical.Project(output.init(), plan)
+    project.setTagValue(logical.Project.hiddenOutputTag(), jvm.seq([output.last()]))
+    return jvm.frame(project)
+
+
+def _first_known(stored: str | None, otherwise: Column) -> Column:
+    return otherwise if stored is None else sf.coalesce(column_of(stored), otherwise)
