@@ -54,8 +54,8 @@ check: build/imports
 	PYTHONPATH=build/imports .venv/bin/lint-imports
 
 bench:
-	@$(PYTHON) bootstrap.py --no-java bench
-	@$(RUN) benchmarks/run.py $(BENCH)
+	@$(PYTHON) bootstrap.py bench
+	@$(SPARK_RUN) benchmarks/run.py $(BENCH)
 
 format:
 	@$(PYTHON) bootstrap.py --no-java dev

@@ -1,7 +1,8 @@
-"""A table's log with very many live files, made without either engine; there are no data files.
+"""Logs of a busy table of flights, made without either engine; there are no data files.
 
-The log is what a busy table of flights looks like after a checkpoint: a classic checkpoint with
-paths, partition values and statistics as JSON, `_last_checkpoint`, and a few commits after it.
+One is what it looks like after a checkpoint: a classic checkpoint of very many live files with
+paths, partition values and statistics as JSON, `_last_checkpoint`, and some commits after it. The
+other is a long log of small commits that nobody ever checkpointed.
 """
 
 from __future__ import annotations
@@ -10,17 +11,21 @@ import json
 import random
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-__all__ = ["COMMITS_AFTER_CHECKPOINT", "ensure_big_log"]
+__all__ = ["COMMITS_AFTER_CHECKPOINT", "ensure_big_log", "ensure_long_log"]
 
-LAYOUT = "2"  # part of the cached folder's name: change it when what is written changes
+Action: TypeAlias = dict[str, object]
+
+LAYOUT = "3"  # part of the cached folder's name: change it when what is written changes
 CHECKPOINT_VERSION = 10
-COMMITS_AFTER_CHECKPOINT = 3
+COMMITS_AFTER_CHECKPOINT = 20
 ROW_GROUP = 100_000
 CREATED_MS = 1_767_225_600_000
 TAILS = [f"N{number:05d}" for number in range(10_000, 14_000)]
@@ -98,43 +103,75 @@ _SCHEMA = pa.schema(
 def ensure_big_log(cache: Path, num_files: int) -> Path:
     """The table with `num_files` live files in its checkpoint, made on the first call.
 
-    Each of the `COMMITS_AFTER_CHECKPOINT` commits that follow the checkpoint adds one more file.
+    Each of the `COMMITS_AFTER_CHECKPOINT` commits that follow the checkpoint adds two files and
+    removes one of the checkpoint's, so that it adds one file on balance.
     """
-    table = cache / f"big-log-{num_files}-v{LAYOUT}"
-    if table.exists():
-        return table
-    partial = cache / f".{table.name}.partial"
-    shutil.rmtree(partial, ignore_errors=True)
-    log = partial / "_delta_log"
-    log.mkdir(parents=True)
-    chance = random.Random(num_files)
-    size_bytes = _write_checkpoint(log, num_files, chance)
-    for version in range(CHECKPOINT_VERSION, CHECKPOINT_VERSION + COMMITS_AFTER_CHECKPOINT + 1):
-        _write_commit(log, version, chance)
-    hint = {"version": CHECKPOINT_VERSION, "size": num_files + 2, "sizeInBytes": size_bytes}
-    (log / "_last_checkpoint").write_text(json.dumps({**hint, "numOfAddFiles": num_files}))
-    partial.rename(table)
+    return _ensure(cache / f"big-log-{num_files}-v{LAYOUT}", partial(_fill_big, num_files))
+
+
+def ensure_long_log(cache: Path, num_commits: int) -> Path:
+    """The table with so many commits that each add one file, without a checkpoint."""
+    return _ensure(cache / f"long-log-{num_commits}-v{LAYOUT}", partial(_fill_long, num_commits))
+
+
+def _ensure(table: Path, fill: Callable[[Path], None]) -> Path:
+    if not table.exists():
+        unfinished = table.with_name(f".{table.name}.partial")
+        shutil.rmtree(unfinished, ignore_errors=True)
+        log = unfinished / "_delta_log"
+        log.mkdir(parents=True)
+        fill(log)
+        unfinished.rename(table)
     return table
 
 
-def _write_checkpoint(log: Path, num_files: int, chance: random.Random) -> int:
+def _fill_big(num_files: int, log: Path) -> None:
+    chance = random.Random(num_files)
+    removable: list[str] = []
+    size_bytes = _write_checkpoint(log, num_files, chance, removable)
+    chance.shuffle(removable)
+    for index in range(COMMITS_AFTER_CHECKPOINT + 1):
+        lines: list[Action] = []
+        if index:
+            path = removable[index % len(removable)]
+            removed = {"path": path, "deletionTimestamp": CREATED_MS, "dataChange": True}
+            lines = [{"remove": removed}, *_add_actions(2, chance)]
+        _write_commit(log, CHECKPOINT_VERSION + index, lines)
+    hint = {"version": CHECKPOINT_VERSION, "size": num_files + 2, "sizeInBytes": size_bytes}
+    (log / "_last_checkpoint").write_text(json.dumps({**hint, "numOfAddFiles": num_files}))
+
+
+def _fill_long(num_commits: int, log: Path) -> None:
+    chance = random.Random(num_commits)
+    for version in range(num_commits):
+        head: list[Action] = [] if version else [{"protocol": PROTOCOL}, {"metaData": METADATA}]
+        _write_commit(log, version, [*head, *_add_actions(1, chance)])
+
+
+def _add_actions(count: int, chance: random.Random) -> list[Action]:
+    return [{"add": add} for add in _adds(count, chance)]
+
+
+def _write_checkpoint(
+    log: Path, num_files: int, chance: random.Random, removable: list[str]
+) -> int:
     path = log / f"{CHECKPOINT_VERSION:020d}.checkpoint.parquet"
     with pq.ParquetWriter(path, _SCHEMA, compression="snappy") as writer:
         head = [{"protocol": PROTOCOL}, {"metaData": METADATA}]
         writer.write_table(pa.Table.from_pylist(head, schema=_SCHEMA))
         for start in range(0, num_files, ROW_GROUP):
             adds = list(_adds(min(ROW_GROUP, num_files - start), chance))
+            step = max(1, len(adds) // COMMITS_AFTER_CHECKPOINT)
+            removable += [str(add["path"]) for add in adds[::step]]
             # Parquet rows of a map are written from pairs.
             rows = [{"add": {**add, "partitionValues": [*add_values(add)]}} for add in adds]
             writer.write_table(pa.Table.from_pylist(rows, schema=_SCHEMA))
     return path.stat().st_size
 
 
-def _write_commit(log: Path, version: int, chance: random.Random) -> None:
+def _write_commit(log: Path, version: int, actions: list[Action]) -> None:
     info = {"timestamp": CREATED_MS + version, "operation": "WRITE", "isBlindAppend": True}
-    lines: list[dict[str, object]] = [{"commitInfo": info}]
-    if version > CHECKPOINT_VERSION:
-        lines += [{"add": add} for add in _adds(1, chance)]
+    lines: list[Action] = [{"commitInfo": info}, *actions]
     text = "".join(json.dumps(line) + "\n" for line in lines)
     (log / f"{version:020d}.json").write_text(text)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import deltalake
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from locations import Location
 from optimist.core import DeltaLog
@@ -20,6 +21,9 @@ from optimist.core import DeltaLog
 __all__ = ["ENGINES", "OURS", "THEIRS", "Engine"]
 
 CHECKPOINTS: dict[str, str | None] = {"delta.checkpointInterval": "10"}
+
+_FEW_BELOW = 100_000_000
+"""About one in a hundred of the files of `big_log.py` begins with a smaller `flight_id`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,8 @@ class Engine:
         appender: An append to the location that keeps the table open from call to call.
         open_table: Open the table without its files; returns the version.
         list_files: Open the table and list its live files; returns their number.
+        planner: Open the table and plan a query, as a service does that keeps it open; what comes
+            back plans another one, which is left about 1 % of the files, and returns their number.
     """
 
     name: str
@@ -41,6 +47,7 @@ class Engine:
     appender: Callable[[Location], Callable[[pa.Table], object]]
     open_table: Callable[[str], int]
     list_files: Callable[[str], int]
+    planner: Callable[[str], Callable[[], int]]
 
 
 def _our_append(location: Location, rows: pa.Table) -> object:
@@ -57,6 +64,12 @@ def _our_open(path: str) -> int:
 
 def _our_files(path: str) -> int:
     return int(DeltaLog.for_path(path).update().files.num_rows)
+
+
+def _our_planner(path: str) -> Callable[[], int]:
+    snapshot = DeltaLog.for_path(path).update()
+    snapshot.scan(f"flight_id > {_FEW_BELOW}")
+    return lambda: int(snapshot.scan(f"flight_id < {_FEW_BELOW}").files.num_rows)
 
 
 def _their_create(location: Location, rows: pa.Table) -> object:
@@ -84,8 +97,24 @@ def _their_files(path: str) -> int:
     return len(deltalake.DeltaTable(path).file_uris())
 
 
-OURS = Engine("optimist", _our_append, _our_append, _our_appender, _our_open, _our_files)
+def _their_planner(path: str) -> Callable[[], int]:
+    dataset = deltalake.DeltaTable(path).to_pyarrow_dataset()
+    column = pc.field("flight_id")
+    for _ in dataset.get_fragments(filter=column > _FEW_BELOW):
+        pass
+    return lambda: sum(1 for _ in dataset.get_fragments(filter=column < _FEW_BELOW))
+
+
+OURS = Engine(
+    "optimist", _our_append, _our_append, _our_appender, _our_open, _our_files, _our_planner
+)
 THEIRS = Engine(
-    "deltalake", _their_create, _their_append, _their_appender, _their_open, _their_files
+    "deltalake",
+    _their_create,
+    _their_append,
+    _their_appender,
+    _their_open,
+    _their_files,
+    _their_planner,
 )
 ENGINES = {engine.name: engine for engine in (OURS, THEIRS)}

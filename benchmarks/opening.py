@@ -15,16 +15,20 @@ SCRIPT = Path(__file__).with_name("open_once.py")
 
 @dataclass(frozen=True, slots=True)
 class OpenResult:
-    """One way to open one table: wall time, and the peak memory of the whole process."""
+    """One way to open one table: wall time, and the peak memory of the whole process.
+
+    `log` says what the log is like.
+    """
 
     engine: str
     what: str
+    log: str
     num_files: int
     seconds: float
     peak_mib: float
 
 
-def measure_opening(engine: str, what: str, table: Path, *, num_files: int) -> OpenResult:
+def measure_opening(engine: str, what: str, table: Path, *, log: str, num_files: int) -> OpenResult:
     """Best of two runs, each in a fresh process; imports are outside the time, inside the memory.
 
     Raises:
@@ -36,6 +40,7 @@ def measure_opening(engine: str, what: str, table: Path, *, num_files: int) -> O
     return OpenResult(
         engine=engine,
         what=what,
+        log=log,
         num_files=num_files,
         seconds=min(run["seconds"] for run in runs),
         peak_mib=min(run["peak_mib"] for run in runs),

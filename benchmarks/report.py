@@ -14,25 +14,40 @@ from pathlib import Path
 from rich.table import Table
 
 from appends import AppendResult
+from checkpoints import CheckpointResult
 from engines import OURS, THEIRS
 from opening import OpenResult
+from scans import ScanResult
 from writers import WritersResult
 
 __all__ = ["results_table", "write_json"]
 
 APPEND_TARGET = 1.5
-OPEN_TARGET = 1.0
-PEAK_TARGET_MIB = 1536
+PEAK_TARGET_MIB = 1024
 TARGET_WRITERS = 32
-TARGET_FILES = 1_000_000
+OPEN_TARGETS = {"100,000 files": 1.0, "1,000,000 files": 0.5, "20,000 commits": 0.5}
+"""Time to list all files, as a part of theirs."""
+
+PLANNED = "plan a query of 1 % of them, opened before"
+PLAN_TARGET_S = 0.3
+VECTORS_TARGET = 1.3
+"""Time to scan with deletion vectors on 1 % of rows, as a multiple of the scan without."""
+
+CHECKPOINT_TIME_TARGET = 1.0
+CHECKPOINT_PEAK_TARGET = 0.5
+CHECKPOINT_TARGET_FILES = 1_000_000
+"""Time and memory to write a checkpoint of so many files, as parts of theirs."""
 
 _Row = tuple[str, str, str, str, str]
+_NAMES = (OURS.name, THEIRS.name)
 
 
 def results_table(
     appends: Sequence[AppendResult],
     writers: Sequence[WritersResult],
     opening: Sequence[OpenResult],
+    scans: Sequence[ScanResult],
+    checkpoints: Sequence[CheckpointResult],
 ) -> Table:
     """One row per measurement: ours, theirs, ours / theirs, and the target where there is one."""
     table = Table(title="Optimist beside deltalake", title_justify="left")
@@ -40,7 +55,13 @@ def results_table(
     for name in (OURS.name, THEIRS.name, "ratio"):
         table.add_column(name, justify="right")
     table.add_column("target")
-    for row in (*_append_rows(appends), *_writer_rows(writers), *_opening_rows(opening)):
+    for row in (
+        *_append_rows(appends),
+        *_writer_rows(writers),
+        *_opening_rows(opening),
+        *_scan_rows(scans),
+        *_checkpoint_rows(checkpoints),
+    ):
         table.add_row(*row)
     return table
 
@@ -50,6 +71,8 @@ def write_json(
     appends: Sequence[AppendResult],
     writers: Sequence[WritersResult],
     opening: Sequence[OpenResult],
+    scans: Sequence[ScanResult],
+    checkpoints: Sequence[CheckpointResult],
 ) -> Path:
     """Everything that was measured, with the facts of the machine; returns the path."""
     content = {
@@ -59,6 +82,8 @@ def write_json(
             {**dataclasses.asdict(item), "commits_per_s": item.commits_per_s} for item in writers
         ],
         "opening": [dataclasses.asdict(item) for item in opening],
+        "scans": [dataclasses.asdict(item) for item in scans],
+        "checkpoints": [dataclasses.asdict(item) for item in checkpoints],
     }
     path.write_text(json.dumps(content, indent=2) + "\n")
     return path
@@ -95,24 +120,64 @@ def _writer_rows(results: Sequence[WritersResult]) -> Iterator[_Row]:
 
 
 def _opening_rows(results: Sequence[OpenResult]) -> Iterator[_Row]:
-    by_key: Mapping[tuple[str, str, int], OpenResult] = {
-        (item.engine, item.what, item.num_files): item for item in results
+    by_key: Mapping[tuple[str, str, str], OpenResult] = {
+        (item.engine, item.what, item.log): item for item in results
     }
-    for what, count in dict.fromkeys((item.what, item.num_files) for item in results):
-        ours, theirs = by_key[OURS.name, what, count], by_key[THEIRS.name, what, count]
-        did = "open without files" if what == "open" else "list all"
-        judged = what == "files" and count >= TARGET_FILES
-        pairs = (
-            ("s", ours.seconds, theirs.seconds, 2, OPEN_TARGET * theirs.seconds),
-            ("peak MiB", ours.peak_mib, theirs.peak_mib, 0, PEAK_TARGET_MIB),
-        )
-        for unit, mine, other, digits, limit in pairs:
+    for what, log in dict.fromkeys((item.what, item.log) for item in results):
+        ours, theirs = by_key[OURS.name, what, log], by_key[THEIRS.name, what, log]
+        did = {"open": "open without files", "files": "list all", "plan": PLANNED}[what]
+        target = OPEN_TARGETS.get(log) if what == "files" else None
+        limit_s = None if target is None else target * theirs.seconds
+        limit_s = PLAN_TARGET_S if what == "plan" else limit_s
+        limit_mib = None if target is None else PEAK_TARGET_MIB
+        for unit, mine, other, digits, limit in (
+            ("s", ours.seconds, theirs.seconds, 2, limit_s),
+            ("peak MiB", ours.peak_mib, theirs.peak_mib, 0, limit_mib),
+        ):
             yield (
-                f"{count:,} files, {did}: {unit}",
+                f"{log}, {did}: {unit}",
                 f"{mine:.{digits}f}",
                 f"{other:.{digits}f}",
                 f"{mine / other:.2f}",
-                _target(mine <= limit, f"<= {limit:.{digits}f}") if judged else "",
+                "" if limit is None else _target(mine <= limit, f"<= {limit:.{digits}f}"),
+            )
+
+
+def _scan_rows(results: Sequence[ScanResult]) -> Iterator[_Row]:
+    by_key = {(item.engine, item.what): item for item in results}
+    for what in dict.fromkeys(item.what for item in results):
+        ours, theirs = by_key[OURS.name, what], by_key[THEIRS.name, what]
+        files = "plain" if what == "plain" else "1 % of rows deleted by vectors"
+        yield (
+            f"sum of {ours.rows:,} rows, {files}: best (median), s",
+            f"{ours.best_s:.2f} ({ours.median_s:.2f})",
+            f"{theirs.best_s:.2f} ({theirs.median_s:.2f})",
+            f"{ours.best_s / theirs.best_s:.2f}",
+            "",
+        )
+    if results:
+        costs = [by_key[name, "vectors"].best_s / by_key[name, "plain"].best_s for name in _NAMES]
+        reached = _target(costs[0] <= VECTORS_TARGET, f"<= {VECTORS_TARGET}")
+        yield ("with vectors / without", f"{costs[0]:.2f}", f"{costs[1]:.2f}", "", reached)
+
+
+def _checkpoint_rows(results: Sequence[CheckpointResult]) -> Iterator[_Row]:
+    """Theirs is always the classic one: that is all it writes."""
+    theirs = {item.num_files: item for item in results if item.engine == THEIRS.name}
+    for ours in (item for item in results if item.engine == OURS.name):
+        other = theirs[ours.num_files]
+        is_judged = ours.num_files >= CHECKPOINT_TARGET_FILES
+        for unit, mine, others, digits, target in (
+            ("s", ours.seconds, other.seconds, 2, CHECKPOINT_TIME_TARGET),
+            ("peak MiB", ours.peak_mib, other.peak_mib, 0, CHECKPOINT_PEAK_TARGET),
+        ):
+            ratio = mine / others
+            yield (
+                f"{ours.num_files:,} files, {ours.layout} checkpoint: {unit}",
+                f"{mine:.{digits}f}",
+                f"{others:.{digits}f}",
+                f"{ratio:.2f}",
+                _target(ratio <= target, f"<= {target}") if is_judged else "",
             )
 
 

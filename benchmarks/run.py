@@ -16,16 +16,19 @@ from pathlib import Path
 from rich.console import Console
 
 from appends import AppendResult, measure_appends
-from big_log import COMMITS_AFTER_CHECKPOINT, ensure_big_log
+from big_log import COMMITS_AFTER_CHECKPOINT, ensure_big_log, ensure_long_log
+from checkpoints import CheckpointResult, measure_checkpoints
 from engines import ENGINES
 from locations import EMULATORS, Location, emulated_location, local_location
 from opening import OpenResult, measure_opening
 from report import results_table, write_json
+from scans import ScanResult, measure_scans
 from writers import WritersResult, measure_writers
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
-PARTS = ("appends", "writers", "opening")
+PARTS = ("appends", "writers", "opening", "scans", "checkpoints")
+PLANNED_FILES = 100_000
 CONSOLE = Console(highlight=False, width=None if sys.stdout.isatty() else 110)
 
 
@@ -38,7 +41,7 @@ def main() -> None:
         CONSOLE.print(
             f"The machine is busy (load {os.getloadavg()[0]:.1f}): trust no figure but failures."
         )
-    appends, writers, opening = [], [], []
+    appends, writers, opening, scans, checkpoints = [], [], [], [], []
     with tempfile.TemporaryDirectory(dir=options.dir, prefix="optimist-bench-") as scratch:
         if "appends" in parts:
             appends = _appends(Path(scratch), rounds=20 if quick else 200)
@@ -46,10 +49,16 @@ def main() -> None:
             locations = [local_location(Path(scratch)), *_emulated()]
             counts = (1, 4) if quick else (1, 4, 16, 32)
             writers = _writers(locations, counts, 5 if quick else 20)
+        if "scans" in parts:
+            scans = _scans(Path(scratch), 200_000 if quick else 10_000_000, 1 if quick else 7)
+        if "checkpoints" in parts:
+            checkpoints = _checkpoints(Path(scratch), 10_000 if quick else 1_000_000)
     if "opening" in parts:
         opening = _opening((10_000,) if quick else (100_000, 1_000_000))
-    CONSOLE.print(results_table(appends, writers, opening))
-    CONSOLE.print(f"Written to {write_json(BUILD / 'bench.json', appends, writers, opening)}")
+        opening += _long_log(500 if quick else 20_000)
+    CONSOLE.print(results_table(appends, writers, opening, scans, checkpoints))
+    written = write_json(BUILD / "bench.json", appends, writers, opening, scans, checkpoints)
+    CONSOLE.print(f"Written to {written}")
 
 
 def _parse() -> argparse.Namespace:
@@ -106,12 +115,35 @@ def _opening(counts: tuple[int, ...]) -> list[OpenResult]:
         CONSOLE.print(f"A log of {num_files:,} live files: making it (once) and opening it ...")
         table = ensure_big_log(BUILD / "bench-cache", num_files)
         expected = num_files + COMMITS_AFTER_CHECKPOINT
+        log = f"{num_files:,} files"
         results += [
-            measure_opening(engine, what, table, num_files=expected)
-            for what in ("open", "files")
+            measure_opening(engine, what, table, log=log, num_files=expected)
+            for what in ("open", "files", *(["plan"] if num_files <= PLANNED_FILES else []))
             for engine in ENGINES
         ]
     return results
+
+
+def _scans(scratch: Path, rows: int, rounds: int) -> list[ScanResult]:
+    CONSOLE.print(f"Sums of {rows:,} rows with and without deletion vectors, {rounds} rounds ...")
+    return measure_scans(scratch, rows=rows, rounds=rounds)
+
+
+def _checkpoints(scratch: Path, num_files: int) -> list[CheckpointResult]:
+    CONSOLE.print(f"Checkpoints of {num_files:,} live files, of every layout ...")
+    table = ensure_big_log(BUILD / "bench-cache", num_files)
+    expected = num_files + COMMITS_AFTER_CHECKPOINT
+    return measure_checkpoints(table, scratch, num_files=expected)
+
+
+def _long_log(num_commits: int) -> list[OpenResult]:
+    CONSOLE.print(f"A log of {num_commits:,} commits without checkpoint: making and opening it ...")
+    table = ensure_long_log(BUILD / "bench-cache", num_commits)
+    log = f"{num_commits:,} commits"
+    return [
+        measure_opening(engine, "files", table, log=log, num_files=num_commits)
+        for engine in ENGINES
+    ]
 
 
 if __name__ == "__main__":

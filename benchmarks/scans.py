@@ -1,0 +1,132 @@
+"""Seconds to sum a table whose files have deletion vectors, beside the same table without."""
+
+from __future__ import annotations
+
+import base64
+import json
+import statistics
+import struct
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import deltalake
+import numpy as np
+import pyarrow as pa
+from pyroaring import BitMap64
+from pyspark.sql import SparkSession
+
+from optimist.core import DeltaLog
+from optimist.spark import read
+
+__all__ = ["ScanResult", "measure_scans"]
+
+FILES = 4
+EVERY = 100  # one row in so many is deleted
+QUERY = "sum(value) AS total, count(*) AS rows"
+_B85 = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
+_Z85 = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+
+
+@dataclass(frozen=True, slots=True)
+class ScanResult:
+    """The time of one sum over a whole table; `what` is `plain` or `vectors`."""
+
+    engine: str
+    what: str
+    rows: int
+    best_s: float
+    median_s: float
+
+
+def measure_scans(directory: Path, *, rows: int, rounds: int) -> list[ScanResult]:
+    """Sum both tables `rounds` times with either engine, in turns, so that noise hits all alike.
+
+    Raises:
+        RuntimeError: An engine counted another number of rows than there are.
+    """
+    tables = {"plain": _table(directory / "plain", rows), "vectors": directory / "vectors"}
+    _table(tables["vectors"], rows)
+    _delete_by_vectors(tables["vectors"])
+    spark = (
+        SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+    )
+    engines: dict[str, Callable[[Path], int]] = {
+        "optimist": lambda path: _our_count(spark, path),
+        "deltalake": _their_count,
+    }
+    live = {"plain": rows, "vectors": rows - rows // EVERY}
+    times: dict[tuple[str, str], list[float]] = {}
+    for number in range(rounds + 2):
+        for engine, count in engines.items():
+            for what, path in tables.items():
+                started = time.perf_counter()
+                found = count(path)
+                if number >= 2:  # the first turns warm up
+                    times.setdefault((engine, what), []).append(time.perf_counter() - started)
+                if found != live[what]:
+                    raise RuntimeError(f"{engine} found {found} rows in {path}, not {live[what]}.")
+    spark.stop()
+    return [
+        ScanResult(engine, what, rows, min(taken), statistics.median(taken))
+        for (engine, what), taken in times.items()
+    ]
+
+
+def _table(path: Path, rows: int) -> Path:
+    log = DeltaLog.for_path(str(path))
+    each = rows // FILES
+    for start in range(0, rows, each):
+        values = np.arange(start, start + each)
+        log.append(pa.table({"value": values, "key": values % 97}))
+    return path
+
+
+def _delete_by_vectors(path: Path) -> None:
+    """Commit a vector over one row in a hundred for every file, as no engine at hand writes any."""
+    snapshot = DeltaLog.for_path(str(path)).update()
+    features = ["deletionVectors"]
+    lines: list[dict[str, object]] = [
+        {
+            "protocol": {
+                "minReaderVersion": 3,
+                "minWriterVersion": 7,
+                "readerFeatures": features,
+                "writerFeatures": features,
+            }
+        }
+    ]
+    for file in snapshot.files.select(["path", "size", "stats"]).to_pylist():
+        rows = json.loads(file["stats"])["numRecords"]
+        common = {"path": file["path"], "dataChange": True, "partitionValues": {}}
+        add = {"size": file["size"], "modificationTime": 1, "stats": file["stats"]}
+        lines.append({"remove": {**common, "deletionTimestamp": 1, "extendedFileMetadata": True}})
+        lines.append({"add": {**common, **add, "deletionVector": _vector(rows)}})
+    name = f"{snapshot.version + 1:020d}.json"
+    (path / "_delta_log" / name).write_text("\n".join(map(json.dumps, lines)))
+
+
+def _vector(rows: int) -> dict[str, object]:
+    deleted = BitMap64(range(0, rows, EVERY))
+    data = struct.pack("<i", 1681511377) + deleted.serialize()
+    padded = data + b"\0" * (-len(data) % 4)
+    text = base64.b85encode(padded).translate(bytes.maketrans(_B85, _Z85)).decode()
+    return {
+        "storageType": "i",
+        "pathOrInlineDv": text,
+        "sizeInBytes": len(data),
+        "cardinality": len(deleted),
+    }
+
+
+def _our_count(spark: SparkSession, path: Path) -> int:
+    (row,) = read(spark, str(path)).selectExpr(*QUERY.split(", ")).collect()
+    return int(row["rows"])
+
+
+def _their_count(path: Path) -> int:
+    table = deltalake.DeltaTable(str(path))
+    builder = deltalake.QueryBuilder().register("t", table)
+    found = pa.table(builder.execute(f"SELECT {QUERY} FROM t").read_all())
+    return int(found["rows"][0].as_py())
