@@ -491,7 +491,7 @@ class Snapshot:
         """Compare what was read with the version checksum, where the listing showed one."""
         if self.segment is None or self.segment.checksum_file is None or not self._context.store:
             return
-        noted = self._checksum or read_checksum(self._context.store, self.log_path, self.version)
+        noted = self._checksum or self._read_checksum(self._context.store)
         wrong = contradictions(noted, files, self._state.table) if noted else ()
         if not wrong:
             self._checksum = noted
@@ -515,11 +515,28 @@ class Snapshot:
         status = self.segment.checksum_file if self.segment else None
         found = None
         if store is not None and (status is not None or self._has_checksum_file):
-            found = read_checksum(store, self.log_path, self.version)
+            found = self._read_checksum(store)
         self._has_checksum_file = False
         if found is None and self.version >= 0 and self._state.files.is_resolved:
             found = checksum_of_files(self.files, state=self._state.table, options=options)
         return found
+
+    def _read_checksum(self, store: LogStore) -> VersionChecksum | None:
+        found = read_checksum(store, self.log_path, self.version)
+        info = self._state.table.commit_info
+        if found is None or info is None or None in (found.txn_id, info.txn_id):
+            return found
+        if found.txn_id == info.txn_id:
+            return found
+        _LOG.warning(
+            "The checksum of version %d of %s is of another commit (txnId %s) than the one that is "
+            "there (txnId %s), which took its place. The checksum is passed over.",
+            self.version,
+            self.table_path,
+            found.txn_id,
+            info.txn_id,
+        )
+        return None
 
     def _in_commit_timestamp(self) -> int:
         info: CommitInfo | None = self._state.table.commit_info

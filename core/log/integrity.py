@@ -24,6 +24,8 @@ def contradictions(
 ) -> tuple[str, ...]:
     """In words, what a checksum says otherwise than its version's files and state.
 
+    It must be of the commit that is there: one that was overwritten leaves its checksum behind.
+
     What another writer may spell differently (the text of a schema, absent fields of the metadata)
     is compared by its meaning, or not at all.
     """
@@ -76,9 +78,6 @@ def _of_protocol(found: Protocol | None, noted: Protocol) -> dict[str, tuple[obj
 def _of_transactions(
     state: TableState, checksum: VersionChecksum
 ) -> Iterator[tuple[str, tuple[object, object]]]:
-    info = state.commit_info
-    if info is not None and info.txn_id is not None and checksum.txn_id is not None:
-        yield "txnId", (info.txn_id, checksum.txn_id)
     # A writer may leave out those that have expired, so that only what it has must be here.
     for noted in checksum.set_transactions or ():
         found = state.set_transactions.get(noted.app_id)

@@ -192,6 +192,7 @@ class LogStoreSuite:
             file.write(data)
             assert store.put_file_if_absent(path, file) is PutOutcome.CREATED
             file.seek(7)
+            file.write(b"another file")
             assert store.put_file_if_absent(path, file) is PutOutcome.EXISTS
             file.truncate(0)
             assert self.new_store().put_file_if_absent(path, file) is PutOutcome.EXISTS
