@@ -1,9 +1,9 @@
 """Deletion vectors as a native filter: no join, no jar, no Python worker (design 5, spec 10.10).
 
-A Scala set of numbers is a serialisable function from number to truth, and so Spark takes it as the
-function of a `ScalaUDF`. All files of a scan share one set: each has a range of positions in it,
-and two hidden partition columns tell Spark where the range begins and how long it is. A row is
-deleted if its index is inside the range and its position is in the set.
+A set of positions inside the JVM is part of the filter's expression (`row_sets.py`). All files of a
+scan share one set: each has a range of positions in it, and two hidden partition columns tell Spark
+where the range begins and how long it is. A row is deleted if its index is inside the range and its
+position is in the set.
 
 1. The frame is made: the set is empty, no vector is read.
 2. Spark plans an action and asks for files: the vectors of the files it will read, and that were
@@ -72,9 +72,6 @@ class DeletedRows:
         self._ranges = _RANGES.empty_table()
         self._num_positions = 0
         self._set: RowSet = SparseRows(jvm) if is_sparse else DenseRows(jvm)
-        # Not the set itself: Spark compares and hashes functions all the time while it plans, and a
-        # set is compared by its elements. What `andThen` gives is equal to itself alone.
-        self._function = self._set.scala.andThen(jvm.module("scala.$less$colon$less$").refl())
 
     @classmethod
     def of(
@@ -101,17 +98,8 @@ class DeletedRows:
         index = file_metadata(frame, "row_index")
         position = (sf.col(_BASE) + index).cast(self._set.position_type)
         expressions = self._jvm.root.org.apache.spark.sql.classic.ExpressionUtils
-        bit = self._jvm.catalyst.expressions.ScalaUDF(
-            self._function,
-            self._jvm.module("org.apache.spark.sql.types.BooleanType$"),
-            self._jvm.seq([expressions.expression(position._jc)]),
-            self._jvm.nil,
-            self._jvm.none,
-            self._jvm.none,
-            True,
-            True,
-        )
-        return sf.when(index < sf.col(_SPAN), Column(expressions.column(bit))).otherwise(False)
+        found = self._set.contains(expressions.expression(position._jc))
+        return sf.when(index < sf.col(_SPAN), Column(expressions.column(found))).otherwise(False)
 
     def ranges(self, files: pa.Table) -> pa.Table:
         """`RANGE_COLUMNS` for some of the files, a row each, their vectors read and in the set.

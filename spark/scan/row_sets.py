@@ -1,4 +1,4 @@
-"""Sets of row positions inside the JVM, filled from Python, that Spark takes for functions.
+"""Sets of row positions inside the JVM, filled from Python, that Spark asks row by row.
 
 | set | memory | for |
 |---|---|---|
@@ -27,17 +27,19 @@ _MAX_INT = 2**31 - 1
 
 
 class RowSet(Protocol):
-    """Deleted rows of many files in one space of positions.
+    """Deleted rows of many files in one space of positions. It only grows.
 
     Attributes:
-        scala: The Scala set; it only grows.
         position_type: Spark's type of a position.
         capacity: How many positions there can be.
     """
 
-    scala: Any
     position_type: str
     capacity: int
+
+    def contains(self, position: Any) -> Any:
+        """Whether a position is in the set: a Catalyst expression of one of `position_type`."""
+        ...
 
     def width(self, span: int) -> int:
         """How many positions a file takes whose last deleted row has the index `span - 1`."""
@@ -49,14 +51,36 @@ class RowSet(Protocol):
 
 
 class DenseRows:
-    """A bit per row; see `RowSet`."""
+    """A bit per row; see `RowSet`.
+
+    Spark's own `BitSet`, asked by a plain call in the generated code. It has no way in for many
+    bits at once, so its words are replaced as a whole.
+    """
 
     position_type = "int"
     capacity = _MAX_INT
 
     def __init__(self, jvm: Jvm) -> None:
         self._jvm = jvm
-        self.scala = jvm.root.scala.collection.mutable.BitSet()
+        self._bits = jvm.root.org.apache.spark.util.collection.BitSet(0)
+        self._words = self._bits.getClass().getDeclaredField("words")
+        self._words.setAccessible(True)
+        self._num_words = 0
+
+    def contains(self, position: Any) -> Any:
+        """See `RowSet.contains`."""
+        expressions = self._jvm.catalyst.expressions
+        kind = self._jvm.root.org.apache.spark.sql.types.ObjectType(self._bits.getClass())
+        return expressions.objects.Invoke(
+            expressions.Literal(self._bits, kind),
+            "get",
+            self._jvm.module("org.apache.spark.sql.types.BooleanType$"),
+            self._jvm.seq([position]),
+            self._jvm.nil,
+            True,
+            False,
+            True,
+        )
 
     def width(self, span: int) -> int:
         """Whole words."""
@@ -64,22 +88,42 @@ class DenseRows:
 
     def add(self, vectors: Sequence[BitMap64], start: int, widths: Sequence[int]) -> None:
         """See `RowSet.add`."""
-        words = b"".join(map(_bits, vectors, widths))
-        first = start // _WORD_BITS
-        array = _java_longs(self._jvm, words, first)
-        added = self._jvm.module("scala.collection.mutable.BitSet$").fromBitMaskNoCopy(array)
-        getattr(self.scala, "$bar$eq")(added)
+        added = b"".join(map(_bits, vectors, widths))
+        old, self._num_words = self._num_words, (start + sum(widths)) // _WORD_BITS
+        words = self._jvm.gateway.new_array(self._jvm.root.long, self._num_words)
+        self._jvm.root.System.arraycopy(self._words.get(self._bits), 0, words, 0, old)
+        _fill(self._jvm, words, added, start // _WORD_BITS)
+        self._words.set(self._bits, words)
 
 
 class SparseRows:
-    """A number per deleted row; see `RowSet`."""
+    """A number per deleted row; see `RowSet`.
+
+    A Scala set is a serialisable function from number to truth, and a `ScalaUDF` calls it.
+    """
 
     position_type = "long"
     capacity = 2**63 - 1
 
     def __init__(self, jvm: Jvm) -> None:
         self._jvm = jvm
-        self.scala = jvm.root.scala.collection.mutable.HashSet()
+        self._rows = jvm.root.scala.collection.mutable.HashSet()
+        # Not the set itself: Spark compares and hashes functions all the time while it plans, and a
+        # set is compared by its elements. What `andThen` gives is equal to itself alone.
+        self._function = self._rows.andThen(jvm.module("scala.$less$colon$less$").refl())
+
+    def contains(self, position: Any) -> Any:
+        """See `RowSet.contains`."""
+        return self._jvm.catalyst.expressions.ScalaUDF(
+            self._function,
+            self._jvm.module("org.apache.spark.sql.types.BooleanType$"),
+            self._jvm.seq([position]),
+            self._jvm.nil,
+            self._jvm.none,
+            self._jvm.none,
+            True,
+            True,
+        )
 
     def width(self, span: int) -> int:
         """No more than needed."""
@@ -90,7 +134,9 @@ class SparseRows:
         bases = accumulate(widths, initial=start)
         parts = [_rows(vector) + np.uint64(base) for vector, base in zip(vectors, bases)]  # noqa: B905 - one base more
         data = np.concatenate(parts).astype("<i8").tobytes()
-        self.scala.addAll(self._jvm.array_seq(_java_longs(self._jvm, data, 0)))
+        numbers = self._jvm.gateway.new_array(self._jvm.root.long, len(data) // 8)
+        _fill(self._jvm, numbers, data, 0)
+        self._rows.addAll(self._jvm.array_seq(numbers))
 
 
 def is_sparse(vectors: pa.StructArray) -> pa.Array:
@@ -116,11 +162,8 @@ def _bits(vector: BitMap64, width: int) -> bytes:
     return np.packbits(bits, bitorder="little").tobytes()
 
 
-def _java_longs(jvm: Jvm, data: bytes, first: int) -> Any:
-    """A `long[]` of the little-endian words behind `first` zeros."""
+def _fill(jvm: Jvm, array: Any, data: bytes, first: int) -> None:
+    """Put little-endian words into a `long[]` from an index on."""
     java = jvm.root.java.nio
-    count = len(data) // 8
-    array = jvm.gateway.new_array(jvm.root.long, first + count)
     buffer = java.ByteBuffer.wrap(data).order(java.ByteOrder.LITTLE_ENDIAN)
-    buffer.asLongBuffer().get(array, first, count)
-    return array
+    buffer.asLongBuffer().get(array, first, len(data) // 8)

@@ -174,7 +174,7 @@ def test_only_files_with_a_vector_pay_for_it(spark, holes, capsys):
     frame = read(spark, holes.path)
     assert sorted(each.num_files for each in file_selections(frame)) == [1, 2]
     frame.explain()
-    assert capsys.readouterr().out.count("UDF(") == 1
+    assert capsys.readouterr().out.count("BitSet@") == 1
 
 
 def test_a_cached_frame_with_vectors_serves_another_of_the_same_version(spark, holes):
