@@ -66,9 +66,11 @@ def ensure_version_exists(
     """
     earliest = earliest_recreatable_version(store, log_path)
     if not earliest <= version <= latest_version:
+        is_gone = 0 <= version < earliest
+        why = " Older ones were removed after delta.logRetentionDuration." if is_gone else ""
         raise TableError(
             f"Version {version} can't be read: the log has versions {earliest} to "
-            f"{latest_version}. Older ones were removed after delta.logRetentionDuration.",
+            f"{latest_version}.{why}",
             kind="DELTA_VERSION_NOT_FOUND",
             version=version,
             earliest=earliest,
