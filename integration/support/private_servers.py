@@ -25,7 +25,8 @@ __all__ = [
     "skip_or_fail",
 ]
 
-_SERVERS = Path(__file__).resolve().parents[2] / "localstack" / ".servers"
+_INSTALLED = Path(__file__).resolve().parents[2] / "localstack" / ".servers"
+_SERVERS = Path(os.environ.get("EMULATORS_HOME", _INSTALLED))
 _POLLS = 400
 _POLL_S = 0.05
 _DRIVERS = ("psycopg", "pg8000", "psycopg2")

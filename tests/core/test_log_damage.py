@@ -96,6 +96,14 @@ TABLE = Table()
 ANSWER = TABLE.answer()
 LAST = TABLE.read(commit_name(NEWEST))
 CHECKSUM = TABLE.read(checksum_name(NEWEST))
+FILES = {status.name: TABLE.read(status.name) for status in TABLE.store.list_from(f"{TABLE.log}/")}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def table_is_whole():
+    """Tests of other modules empty the memory that all tables of a process share."""
+    for name, data in FILES.items():
+        TABLE.put(name, data)
 
 
 def test_the_table_reads_right_before_it_is_damaged():
