@@ -30,7 +30,6 @@ def _command(launch: Launch) -> ServerCommand:
         (
             find_java(places.ROOT),
             "-Xmx256m",
-            f"-Djava.library.path={lib}",
             *("-cp", f"{lib}/*", _MAIN),
             *("-inMemory", "-port", str(launch.port), "-disableTelemetry"),
         )
