@@ -31,7 +31,7 @@ from optimist.core.log.checksum import (
 from optimist.core.log.commits import read_commit_info
 from optimist.core.log.integrity import contradictions
 from optimist.core.log.names import commit_path, log_path_of
-from optimist.core.log.replay import LogState, TableState, replay, with_actions, with_commits
+from optimist.core.log.replay import LogState, replay, with_actions, with_commits
 from optimist.core.log.segment import LogSegment
 from optimist.core.logstore import FileStatus, LogStore
 from optimist.core.options import EngineOptions
@@ -321,11 +321,6 @@ class Snapshot:
     def domain_metadata(self) -> Mapping[str, DomainMetadata]:
         """The live metadata domains, by name."""
         return MappingProxyType(dict(self._state.table.domain_metadata))
-
-    @property
-    def table_state(self) -> TableState:
-        """What the version says beside its files, expired application transactions included."""
-        return self._state.table
 
     @property
     def partition_schema(self) -> StructType:

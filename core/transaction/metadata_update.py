@@ -55,7 +55,6 @@ CHAR_VARCHAR_KEY = "__CHAR_VARCHAR_TYPE_STRING"
 """The key of a field's metadata that holds the declared `char(n)` or `varchar(n)` (spec 10.5)."""
 
 _MAPPING_PREFIX = "delta.columnMapping."
-_ICT_ENABLED = "delta.enableInCommitTimestamps"
 _ICT_ENABLEMENT = (
     "delta.inCommitTimestampEnablementVersion",
     "delta.inCommitTimestampEnablementTimestamp",
