@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from optimist.core.delta_log import DeltaLog
 from optimist.core.errors import UsageError
+from optimist.spark.jvm import conf_entries
 from optimist.spark.versions import ensure_supported
 
 __all__ = ["OPTION_PREFIXES", "SessionConf", "engine_options", "open_log"]
@@ -63,10 +64,10 @@ class SessionConf(MutableMapping[str, str]):
         self._session().conf.unset(key)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._session().conf.getAll)
+        return iter(conf_entries(self._session()))
 
     def __len__(self) -> int:
-        return len(self._session().conf.getAll)
+        return len(conf_entries(self._session()))
 
     def _session(self) -> SparkSession:
         spark = self._spark()
@@ -82,7 +83,7 @@ def engine_options(spark: SparkSession, extra: Mapping[str, str] | None = None) 
         spark: The session.
         extra: Entries of this call alone; they win.
     """
-    entries = spark.conf.getAll
+    entries = conf_entries(spark)
     options = {key: value for key, value in entries.items() if key.startswith(OPTION_PREFIXES)}
     options.update(extra or {})
     return options

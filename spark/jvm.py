@@ -7,22 +7,32 @@ children.
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
+from py4j.java_gateway import JavaPackage
 from py4j.protocol import Py4JJavaError
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from optimist.core.errors import UsageError
-from optimist.spark.versions import CLASSIC_DATASET, ensure_classic
+from optimist.spark.versions import CLASSIC_DATASET, ensure_classic, is_connect
 
-__all__ = ["Jvm", "analyzed_plan", "error_texts", "expression_of", "frame_of_rows", "iterate"]
+__all__ = [
+    "Jvm",
+    "analyzed_plan",
+    "conf_entries",
+    "error_texts",
+    "expression_of",
+    "frame_of_rows",
+    "iterate",
+]
 
 _MAX_CAUSES = 20
 _ROWS_PER_BATCH = 100_000
@@ -41,18 +51,17 @@ class Jvm:
         self._pid = os.getpid()
         self.gateway: Any = context._gateway
         ensure_callback_server_started(self.gateway)  # type: ignore[no-untyped-call]  # py4j
-        root: Any = spark._jvm
+        root: Any = _Names(spark._jvm)
         self.root = root
         self.session: Any = spark._jsparkSession
+        self._modules: dict[str, Any] = {}
         self._loader = root.java.lang.Thread.currentThread().getContextClassLoader()
         self.none = self.module("scala.None$")
         self.empty_map = root.PythonUtils.toScalaMap({})
         self.nil = self.seq(())
         self.sources: Any = root.org.apache.spark.sql.execution.datasources
         self.catalyst: Any = root.org.apache.spark.sql.catalyst
-        self.dataset: Any = (
-            self._loader.loadClass(CLASSIC_DATASET + "$").getField("MODULE$").get(None)
-        )
+        self.dataset: Any = self.module(CLASSIC_DATASET + "$")
 
     @classmethod
     def of(cls, spark: SparkSession) -> Jvm:
@@ -80,7 +89,9 @@ class Jvm:
 
     def module(self, name: str) -> Any:
         """A Scala object by its class name, which ends in `$`."""
-        return self._loader.loadClass(name).getField("MODULE$").get(None)
+        if name not in self._modules:
+            self._modules[name] = self._loader.loadClass(name).getField("MODULE$").get(None)
+        return self._modules[name]
 
     def java_class(self, name: str) -> Any:
         """A `java.lang.Class`, found by the loader that also sees jars added later."""
@@ -92,6 +103,13 @@ class Jvm:
         for item in items:
             listed.add(item)
         return self.root.scala.jdk.javaapi.CollectionConverters.asScala(listed).toList()
+
+    def array(self, kind: Any, items: Sequence[object]) -> Any:
+        """A Java array of a class."""
+        array = self.gateway.new_array(kind, len(items))
+        for at, item in enumerate(items):
+            array[at] = item
+        return array
 
     def array_seq(self, array: Any) -> Any:
         """A Java array as an immutable Scala `Seq`, not copied."""
@@ -150,6 +168,33 @@ class Jvm:
                 "child.",
                 kind="OPTIMIST_FORKED_SESSION",
             )
+
+
+class _Names:
+    """Packages and classes by name. py4j asks the JVM for every dot, and this once for each."""
+
+    def __init__(self, found: Any) -> None:
+        self._found = found
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._found, name)
+        if isinstance(found, JavaPackage):
+            found = _Names(found)
+        setattr(self, name, found)
+        return found
+
+
+def conf_entries(spark: SparkSession) -> dict[str, str]:
+    """The conf of a session, the context's entries among them."""
+    if is_connect(spark):
+        return spark.conf.getAll
+    # As one text: entry by entry, as PySpark takes them, each costs round trips to the JVM.
+    root: Any = spark._jvm
+    mapper = root.com.fasterxml.jackson.databind.ObjectMapper()
+    entries: dict[str, str] = json.loads(
+        mapper.writeValueAsString(spark.conf._jconf.getAllAsJava())
+    )
+    return entries
 
 
 def analyzed_plan(frame: DataFrame) -> Any:

@@ -25,7 +25,7 @@ from optimist.core.data.storage_errors import storage_errors
 from optimist.core.paths import join
 from optimist.core.schema import StructField
 from optimist.spark.jvm import Jvm
-from optimist.spark.row_shape import column_of
+from optimist.spark.row_shape import column_of, quoted
 from optimist.spark.scan.listing import hadoop_path
 from optimist.spark.written_files import WrittenFiles
 
@@ -76,8 +76,7 @@ def _partition_text(field: StructField) -> Column:
     if str(field.data_type) != "timestamp":
         return value.cast("string")
     # Spelled in the session's zone, the two hours of a clock change would fall together.
-    quoted = field.name.replace("`", "``")
-    micros = f"timestampadd(MICROSECOND, unix_micros(`{quoted}`), {_EPOCH})"
+    micros = f"timestampadd(MICROSECOND, unix_micros({quoted(field.name)}), {_EPOCH})"
     return sf.expr(f"CAST({micros} AS STRING)")
 
 

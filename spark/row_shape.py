@@ -18,7 +18,7 @@ from optimist.core.schema import (
 )
 from optimist.spark.spark_schema import VOID, from_spark_schema, to_spark_type
 
-__all__ = ["column_of", "shape_rows", "with_declared_length", "without_void"]
+__all__ = ["column_of", "quoted", "shape_rows", "with_declared_length", "without_void"]
 
 _DEFAULT = "CURRENT_DEFAULT"
 _DECLARED_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
@@ -27,7 +27,12 @@ _DECLARED = re.compile(r"^(char|varchar)\((\d+)\)$")
 
 def column_of(name: str) -> Column:
     """A top-level column by its exact name, whatever characters it has."""
-    return sf.col("`" + name.replace("`", "``") + "`")
+    return sf.col(quoted(name))
+
+
+def quoted(name: str) -> str:
+    """A name in SQL, whatever characters it has."""
+    return "`" + name.replace("`", "``") + "`"
 
 
 def shape_rows(frame: DataFrame, schema: StructType) -> DataFrame:

@@ -16,6 +16,7 @@ from optimist.core.schema import StructType
 from optimist.core.snapshot import Snapshot
 from optimist.spark.arrow.source import ScanOptions, register_source
 from optimist.spark.arrow.tasks import Grouping, encode_groups, read_group
+from optimist.spark.jvm import conf_entries
 from optimist.spark.row_shape import column_of
 from optimist.spark.scan.frame import session_zone_name
 from optimist.spark.scan.own_scans import with_own_scans
@@ -162,7 +163,7 @@ def _with_void(frame: DataFrame, schema: StructType, *more: str) -> DataFrame:
 def _is_pushing(spark: SparkSession) -> bool:
     if is_connect(spark):
         return False
-    value = spark.conf.getAll.get(_PUSHDOWN)
+    value = conf_entries(spark).get(_PUSHDOWN)
     if value is None:
         spark.conf.set(_PUSHDOWN, "true")
         # Spark before 4.1 takes any key and knows nothing of this one.

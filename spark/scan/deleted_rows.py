@@ -23,7 +23,7 @@ from itertools import accumulate
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column
 from pyspark.sql import functions as sf
 from pyspark.sql import types as st
 
@@ -34,7 +34,7 @@ from optimist.core.errors import TableError
 from optimist.core.log.file_table import add_files
 from optimist.spark.jvm import Jvm
 from optimist.spark.scan.listing import file_identities
-from optimist.spark.scan.metadata_column import file_metadata
+from optimist.spark.scan.metadata_column import ROW_INDEX
 from optimist.spark.scan.row_sets import DenseRows, RowSet, SparseRows
 
 __all__ = ["RANGE_COLUMNS", "AccessSource", "DeletedRows"]
@@ -93,13 +93,13 @@ class DeletedRows:
                 found = known[key] = cls(jvm, table_path, access, is_sparse=is_sparse)
             return found
 
-    def column(self, frame: DataFrame) -> Column:
-        """True for the deleted rows of a relation with `RANGE_COLUMNS`; never null."""
-        index = file_metadata(frame, "row_index")
-        position = (sf.col(_BASE) + index).cast(self._set.position_type)
+    def column(self) -> Column:
+        """Whether a row of a relation with `RANGE_COLUMNS` and `ROW_INDEX` is deleted."""
+        index = ROW_INDEX.name
+        position = sf.expr(f"CAST({_BASE} + {index} AS {self._set.position_type})")
         expressions = self._jvm.root.org.apache.spark.sql.classic.ExpressionUtils
-        found = self._set.contains(expressions.expression(position._jc))
-        return sf.when(index < sf.col(_SPAN), Column(expressions.column(found))).otherwise(False)
+        found = Column(expressions.column(self._set.contains(expressions.expression(position._jc))))
+        return sf.when(sf.expr(f"{index} < {_SPAN}"), found).otherwise(False)
 
     def ranges(self, files: pa.Table) -> pa.Table:
         """`RANGE_COLUMNS` for some of the files, a row each, their vectors read and in the set.

@@ -8,17 +8,21 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType as SparkStruct
 
 from optimist.core.snapshot import Snapshot
 from optimist.spark.jvm import Jvm
+from optimist.spark.row_shape import quoted
 from optimist.spark.scan.deleted_rows import RANGE_COLUMNS, AccessSource, DeletedRows
 from optimist.spark.scan.index import KEY_PREFIX, TableFileIndex
 from optimist.spark.scan.listing import FileListing, digest_of, hadoop_path
 from optimist.spark.scan.metadata_column import (
+    ROW_INDEX,
     RowTracking,
     metadata_column,
     with_hidden_metadata,
+    with_row_index,
 )
 from optimist.spark.scan.row_sets import is_sparse
 from optimist.spark.scan.stored_columns import (
@@ -114,7 +118,7 @@ class _Scan:
 
     def frame(self, files: pa.Table) -> DataFrame:
         parts = list(_parts(files))
-        is_hiding = len(parts) > 1 or self.tracking is not None
+        is_hiding = any(part.name for part in parts) or self.tracking is not None
         frames = [self._shaped(*self._rows(part), with_metadata=is_hiding) for part in parts]
         whole = frames[0]
         for frame in frames[1:]:
@@ -129,11 +133,13 @@ class _Scan:
         if part.name:
             deleted = DeletedRows.of(self.jvm, key, path, self.access, is_sparse=part.is_sparse)
         tracking = self.tracking
+        own_stored = [
+            *(tracking.stored_fields if tracking else ()),
+            *([ROW_INDEX] if deleted else ()),
+        ]
+        own_constant = tracking.constant_fields if tracking else []
         stored = stored_schema(self.snapshot.schema, by_id=self.by_id)
         partitions = stored_schema(self.snapshot.partition_schema, by_id=self.by_id)
-        if tracking is not None:
-            stored = SparkStruct([*stored.fields, *tracking.stored_fields])
-            partitions = SparkStruct([*partitions.fields, *tracking.constant_fields])
         index = TableFileIndex(
             self.jvm,
             key,
@@ -145,14 +151,16 @@ class _Scan:
                 zone=self.zone,
                 constants=tracking.constants(part.files) if tracking else None,
             ),
-            partition_schema=partitions,
+            partition_schema=SparkStruct([*partitions, *own_constant]),
             deleted=deleted,
         )
-        frame = self._relation(index, stored)
-        ranges = RANGE_COLUMNS.names if deleted else []
-        live = frame.where(~deleted.column(frame)) if deleted else frame
-        own = [*tracking.stored_fields, *tracking.constant_fields] if tracking else []
-        return live, [*(field.name for field in own), *ranges]
+        rows = self._relation(index, SparkStruct([*stored, *own_stored]))
+        hidden = [field.name for field in (*own_stored, *own_constant)]
+        if deleted is None:
+            return rows, hidden
+        rows = with_row_index(self.jvm, rows)
+        hidden += [*RANGE_COLUMNS.names, rows.columns[-1]]
+        return rows.where(~deleted.column()), hidden
 
     def _relation(self, index: TableFileIndex, stored: SparkStruct) -> DataFrame:
         # The full schema as data schema, partition columns included, keeps the table's order of
@@ -174,8 +182,10 @@ class _Scan:
         own = [metadata_column(rows, self.tracking)] if with_metadata else []
         if not self.is_as_named:
             return rows.select(*table_columns(self.snapshot.schema, by_id=self.by_id), *own)
-        whole = rows.select("*", *own) if own else rows
-        return whole.drop(*hidden) if hidden else whole
+        if not own:
+            return rows
+        names = ", ".join(map(quoted, hidden))
+        return rows.select(sf.expr(f"* EXCEPT ({names})" if hidden else "*"), *own)
 
 
 def listing_of(spark: SparkSession, snapshot: Snapshot, files: pa.Table) -> FileListing:

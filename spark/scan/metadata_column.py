@@ -17,11 +17,19 @@ from pyspark.sql import types as st
 
 from optimist.core.properties import TableProperties
 from optimist.spark.jvm import Jvm, analyzed_plan
-from optimist.spark.row_shape import column_of
+from optimist.spark.row_shape import quoted
 
-__all__ = ["RowTracking", "file_metadata", "metadata_column", "with_hidden_metadata"]
+__all__ = ["ROW_INDEX", "RowTracking", "metadata_column", "with_hidden_metadata", "with_row_index"]
+
+ROW_INDEX = st.StructField("_tmp_metadata_row_index", st.LongType())
+"""A column that no file has: Spark's Parquet reader puts the row's index into one of this name.
+
+As a stored column it costs half of what `_metadata.row_index` does, for which Spark makes a struct
+per row. A relation can't have both, for the reader fills only one: see `with_row_index`.
+"""
 
 _NAME = "_metadata"
+_ROW_INDEX = "row_index"
 _MARK = {"__metadata_col": _NAME}
 _FIELDS = (
     "file_path",
@@ -30,7 +38,6 @@ _FIELDS = (
     "file_block_start",
     "file_block_length",
     "file_modification_time",
-    "row_index",
 )
 _BASE_ROW_ID, _COMMIT_VERSION = "__optimist_base_row_id", "__optimist_commit_version"
 
@@ -74,27 +81,38 @@ class RowTracking:
         columns = [files["baseRowId"], files["defaultRowCommitVersion"]]
         return pa.table(columns, names=[_BASE_ROW_ID, _COMMIT_VERSION])
 
-    def columns(self, frame: DataFrame) -> list[Column]:
-        """`row_id` and `row_commit_version` of the rows of a relation."""
-        row_id = sf.col(_BASE_ROW_ID) + file_metadata(frame, "row_index")
-        return [
-            _first_known(self.row_id_column, row_id).alias("row_id"),
-            _first_known(self.commit_version_column, sf.col(_COMMIT_VERSION)).alias(
-                "row_commit_version"
-            ),
-        ]
+    def fields(self, row_index: str) -> dict[str, str]:
+        """`row_id` and `row_commit_version` of the rows of a relation, as SQL."""
+        row_id = f"{_BASE_ROW_ID} + {row_index}"
+        return {
+            "row_id": _first_known(self.row_id_column, row_id),
+            "row_commit_version": _first_known(self.commit_version_column, _COMMIT_VERSION),
+        }
 
 
-def file_metadata(frame: DataFrame, name: str) -> Column:
-    """A field of the metadata that Spark keeps for a relation's files."""
-    return frame.metadataColumn(_NAME).getField(name)
+def with_row_index(jvm: Jvm, frame: DataFrame) -> DataFrame:
+    """A relation with `ROW_INDEX`, and Spark's `_metadata` without it as an ordinary column."""
+    plan = analyzed_plan(frame)
+    metadata = plan.metadataOutput().head()
+    narrowed = metadata.withDataType(metadata.dataType().apply(jvm.seq(_FIELDS).toSet()))
+    # The constructor differs between Spark's versions, and `output` is always the second of all.
+    relation, output, *rest = (plan.productElement(at) for at in range(plan.productArity()))
+    parts = [relation, output.appended(narrowed), *rest]
+    return jvm.frame(plan.makeCopy(jvm.array(jvm.root.Object, parts)))
 
 
 def metadata_column(frame: DataFrame, tracking: RowTracking | None) -> Column:
     """`_metadata` for the rows of a relation, as an ordinary column."""
-    fields = [file_metadata(frame, name).alias(name) for name in _FIELDS]
-    own = tracking.columns(frame) if tracking else []
-    return sf.struct(*fields, *own).alias(_NAME, metadata=_MARK)
+    is_stored = ROW_INDEX.name in frame.columns
+    # Spark gives its column another name where the table has one of that name.
+    name = frame.columns[-1] if is_stored else analyzed_plan(frame).metadataOutput().head().name()
+    row_index = ROW_INDEX.name if is_stored else f"{name}.{_ROW_INDEX}"
+    fields = {field: f"{name}.{field}" for field in _FIELDS} | {_ROW_INDEX: row_index}
+    if tracking is not None:
+        fields |= tracking.fields(row_index)
+    # As one text: each step of an expression built in Python is a round trip to the JVM.
+    pairs = ", ".join(f"'{field}', {value}" for field, value in fields.items())
+    return sf.expr(f"named_struct({pairs})").alias(_NAME, metadata=_MARK)
 
 
 def with_hidden_metadata(jvm: Jvm, frame: DataFrame) -> DataFrame:
@@ -107,5 +125,5 @@ def with_hidden_metadata(jvm: Jvm, frame: DataFrame) -> DataFrame:
     return jvm.frame(project)
 
 
-def _first_known(stored: str | None, otherwise: Column) -> Column:
-    return otherwise if stored is None else sf.coalesce(column_of(stored), otherwise)
+def _first_known(stored: str | None, otherwise: str) -> str:
+    return otherwise if stored is None else f"coalesce({quoted(stored)}, {otherwise})"
