@@ -125,7 +125,9 @@ def _opening(counts: tuple[int, ...]) -> list[OpenResult]:
 
 
 def _scans(scratch: Path, rows: int, rounds: int) -> list[ScanResult]:
-    CONSOLE.print(f"Sums of {rows:,} rows with and without deletion vectors, {rounds} rounds ...")
+    CONSOLE.print(
+        f"Queries of {rows:,} rows with and without deletion vectors, {rounds} rounds ..."
+    )
     return measure_scans(scratch, rows=rows, rounds=rounds)
 
 
