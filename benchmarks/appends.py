@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from engines import ENGINES, Engine
+from engines import ENGINES, load_engine
 from locations import local_location
 
 __all__ = ["AppendResult", "measure_appends"]
@@ -34,8 +34,8 @@ def measure_appends(directory: Path, *, rounds: int) -> list[AppendResult]:
     """Append `rounds` times to a table per engine and way, in turns, so noise hits all alike."""
     rows = pa.table({"id": pa.array(range(ROWS)), "text": pa.array(["a flight"] * ROWS)})
     appends = {
-        (engine.name, how): _append(engine, how, directory, rows)
-        for engine in ENGINES.values()
+        (engine, how): _append(engine, how, directory, rows)
+        for engine in ENGINES
         for how in ("by path", "kept open")
     }
     times: dict[tuple[str, str], list[float]] = {key: [] for key in appends}
@@ -47,10 +47,9 @@ def measure_appends(directory: Path, *, rounds: int) -> list[AppendResult]:
     return [_result(*key, times_ms[WARM_UP:]) for key, times_ms in times.items()]
 
 
-def _append(
-    engine: Engine, how: str, directory: Path, rows: pa.Table
-) -> Callable[[pa.Table], object]:
-    location = local_location(directory).table(f"{engine.name} {how}".replace(" ", "-"))
+def _append(name: str, how: str, directory: Path, rows: pa.Table) -> Callable[[pa.Table], object]:
+    engine = load_engine(name)
+    location = local_location(directory).table(f"{name} {how}".replace(" ", "-"))
     engine.create(location, rows)
     if how == "kept open":
         return engine.appender(location)

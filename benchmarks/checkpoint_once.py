@@ -19,7 +19,7 @@ from optimist.core import DeltaLog
 
 def main(engine: str, path: str) -> None:
     """Measure in this process and print the result."""
-    write = _our_checkpoint if engine == OURS.name else _their_checkpoint
+    write = _our_checkpoint if engine == OURS else _their_checkpoint
     seconds, num_files = write(path)
     print(json.dumps({"num_files": num_files, "seconds": seconds, "peak_mib": peak_mib()}))
 

@@ -36,11 +36,11 @@ class _Layout:
 
 _AS_STRUCT = {"delta.checkpoint.writeStatsAsStruct": "true"}
 _LAYOUTS = (
-    _Layout("classic", (OURS.name, THEIRS.name), {}, PROTOCOL),
-    _Layout("classic, struct columns too", (OURS.name,), _AS_STRUCT, PROTOCOL),
+    _Layout("classic", (OURS, THEIRS), {}, PROTOCOL),
+    _Layout("classic, struct columns too", (OURS,), _AS_STRUCT, PROTOCOL),
     _Layout(
         "V2",
-        (OURS.name,),
+        (OURS,),
         {"delta.checkpointPolicy": "v2"},
         {**_V2, **_V2_FEATURES},
     ),

@@ -14,14 +14,14 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from engines import ENGINES
+from engines import load_engine
 
 __all__ = ["peak_mib"]
 
 
 def main(engine_name: str, what: str, path: str) -> None:
     """Measure in this process and print the result."""
-    engine = ENGINES[engine_name]
+    engine = load_engine(engine_name)
     steps: dict[str, Callable[[], Callable[[], int]]] = {
         "open": lambda: partial(engine.open_table, path),
         "files": lambda: partial(engine.list_files, path),

@@ -39,7 +39,7 @@ CHECKPOINT_TARGET_FILES = 1_000_000
 """Time and memory to write a checkpoint of so many files, as parts of theirs."""
 
 _Row = tuple[str, str, str, str, str]
-_NAMES = (OURS.name, THEIRS.name)
+_NAMES = (OURS, THEIRS)
 
 
 def results_table(
@@ -52,7 +52,7 @@ def results_table(
     """One row per measurement: ours, theirs, ours / theirs, and the target where there is one."""
     table = Table(title="Optimist beside deltalake", title_justify="left")
     table.add_column("measured")
-    for name in (OURS.name, THEIRS.name, "ratio"):
+    for name in (OURS, THEIRS, "ratio"):
         table.add_column(name, justify="right")
     table.add_column("target")
     for row in (
@@ -92,7 +92,7 @@ def write_json(
 def _append_rows(results: Sequence[AppendResult]) -> Iterator[_Row]:
     by_key = {(item.engine, item.how): item for item in results}
     for how in dict.fromkeys(item.how for item in results):
-        ours, theirs = by_key[OURS.name, how], by_key[THEIRS.name, how]
+        ours, theirs = by_key[OURS, how], by_key[THEIRS, how]
         ratio = ours.median_ms / theirs.median_ms
         yield (
             f"blind append, {how}: median (90 %), ms",
@@ -106,7 +106,7 @@ def _append_rows(results: Sequence[AppendResult]) -> Iterator[_Row]:
 def _writer_rows(results: Sequence[WritersResult]) -> Iterator[_Row]:
     by_key = {(item.engine, item.location, item.writers): item for item in results}
     for location, count in dict.fromkeys((item.location, item.writers) for item in results):
-        ours, theirs = by_key[OURS.name, location, count], by_key[THEIRS.name, location, count]
+        ours, theirs = by_key[OURS, location, count], by_key[THEIRS, location, count]
         writers = f"{location}, {count} writer" + ("s" if count > 1 else "")
         yield (
             f"{writers}: commits / s (95 %, ms)",
@@ -124,7 +124,7 @@ def _opening_rows(results: Sequence[OpenResult]) -> Iterator[_Row]:
         (item.engine, item.what, item.log): item for item in results
     }
     for what, log in dict.fromkeys((item.what, item.log) for item in results):
-        ours, theirs = by_key[OURS.name, what, log], by_key[THEIRS.name, what, log]
+        ours, theirs = by_key[OURS, what, log], by_key[THEIRS, what, log]
         did = {"open": "open without files", "files": "list all", "plan": PLANNED}[what]
         target = OPEN_TARGETS.get(log) if what == "files" else None
         limit_s = None if target is None else target * theirs.seconds
@@ -171,8 +171,8 @@ def _scan_rows(results: Sequence[ScanResult]) -> Iterator[_Row]:
 
 def _checkpoint_rows(results: Sequence[CheckpointResult]) -> Iterator[_Row]:
     """Theirs is always the classic one: that is all it writes."""
-    theirs = {item.num_files: item for item in results if item.engine == THEIRS.name}
-    for ours in (item for item in results if item.engine == OURS.name):
+    theirs = {item.num_files: item for item in results if item.engine == THEIRS}
+    for ours in (item for item in results if item.engine == OURS):
         other = theirs[ours.num_files]
         # Struct columns are what deltalake does not write at all.
         is_judged = ours.num_files >= CHECKPOINT_TARGET_FILES and "struct" not in ours.layout

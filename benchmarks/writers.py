@@ -15,7 +15,7 @@ from multiprocessing.synchronize import Barrier
 import deltalake
 import pyarrow as pa
 
-from engines import ENGINES
+from engines import load_engine
 from locations import Location
 
 __all__ = ["WritersResult", "measure_writers"]
@@ -73,7 +73,7 @@ def measure_writers(
 
     Processes are started fresh and wait for each other, so that imports are not measured.
     """
-    ENGINES[engine].create(location, _batch(writer=-1, sequence=0))
+    load_engine(engine).create(location, _batch(writer=-1, sequence=0))
     context = multiprocessing.get_context("spawn")
     barrier = context.Barrier(writers)
     reports: Queue[_Report] = context.Queue()
@@ -102,7 +102,7 @@ def _write(
     barrier: Barrier,
     reports: Queue[_Report],
 ) -> None:
-    engine = ENGINES[engine_name]
+    engine = load_engine(engine_name)
     batches = [_batch(writer=writer, sequence=sequence) for sequence in range(appends)]
     done: list[tuple[int, float]] = []
     failures: list[str] = []

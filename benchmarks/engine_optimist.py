@@ -1,0 +1,41 @@
+"""Optimist, as `engines.py` wants it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from engines import FEW_BELOW, Engine
+from optimist.core import DeltaLog
+
+if TYPE_CHECKING:
+    from locations import Location
+
+__all__ = ["ENGINE"]
+
+
+def _append(location: Location, rows: pa.Table) -> object:
+    return DeltaLog.for_path(location.url, location.ours).append(rows)
+
+
+def _appender(location: Location) -> Callable[[pa.Table], object]:
+    return DeltaLog.for_path(location.url, location.ours).append
+
+
+def _open(path: str) -> int:
+    return DeltaLog.for_path(path).update().version
+
+
+def _files(path: str) -> int:
+    return int(DeltaLog.for_path(path).update().files.num_rows)
+
+
+def _planner(path: str) -> Callable[[], int]:
+    snapshot = DeltaLog.for_path(path).update()
+    snapshot.scan(f"flight_id > {FEW_BELOW}")
+    return lambda: int(snapshot.scan(f"flight_id < {FEW_BELOW}").files.num_rows)
+
+
+ENGINE = Engine(_append, _append, _appender, _open, _files, _planner)
