@@ -30,11 +30,12 @@ from optimist.core.log.checksum import (
 )
 from optimist.core.log.commits import read_commit_info
 from optimist.core.log.integrity import contradictions
-from optimist.core.log.names import commit_path, log_path_of
+from optimist.core.log.names import checksum_name, commit_path, log_path_of
 from optimist.core.log.replay import LogState, replay, with_actions, with_commits
 from optimist.core.log.segment import LogSegment
 from optimist.core.logstore import FileStatus, LogStore
 from optimist.core.options import EngineOptions
+from optimist.core.paths import join
 from optimist.core.predicates import (
     FilePruner,
     Predicate,
@@ -269,6 +270,16 @@ class Snapshot:
                 self._files = files
             return self._files
 
+    def ensure_agrees(self, *, num_files: int, size_bytes: int) -> None:
+        """Compare what somebody counted while streaming the files with the checksum, if any.
+
+        Raises:
+            TableError: They differ (kind `DELTA_TXN_LOG_FAILED_INTEGRITY`).
+        """
+        noted = self.checksum
+        if noted is not None:
+            self._agrees(noted, num_files=num_files, size_bytes=size_bytes)
+
     @property
     def tombstones(self) -> pa.Table:
         """The removed files that are still kept (spec 5.6), columns of `TOMBSTONES_SCHEMA`.
@@ -487,10 +498,15 @@ class Snapshot:
         if self.segment is None or self.segment.checksum_file is None or not self._context.store:
             return
         noted = self._checksum or self._read_checksum(self._context.store)
-        wrong = contradictions(noted, files, self._state.table) if noted else ()
+        if noted is not None:
+            size_bytes = pc.sum(files.column("size"), min_count=0).as_py()
+            if self._agrees(noted, num_files=files.num_rows, size_bytes=size_bytes):
+                self._checksum = noted
+
+    def _agrees(self, noted: VersionChecksum, *, num_files: int, size_bytes: int) -> bool:
+        wrong = contradictions(noted, self._state.table, num_files=num_files, size_bytes=size_bytes)
         if not wrong:
-            self._checksum = noted
-            return
+            return True
         message = (
             f"Version {self.version} of {self.table_path} does not agree with its version "
             f"checksum: {'; '.join(wrong)}. A commit or the .crc file was damaged or changed: "
@@ -501,9 +517,10 @@ class Snapshot:
                 message,
                 kind="DELTA_TXN_LOG_FAILED_INTEGRITY",
                 version=self.version,
-                path=self.segment.checksum_file.path,
+                path=join(self.log_path, checksum_name(self.version)),
             )
         _LOG.error(message)
+        return False
 
     def _known_checksum(self) -> VersionChecksum | None:
         store, options = self._context.store, self._context.options

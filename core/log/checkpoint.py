@@ -325,31 +325,7 @@ class _Job:
                 written=counted,
                 expected=rows.num_files,
             )
-        self._ensure_sums_agree(rows)
-
-    def _ensure_sums_agree(self, rows: CheckpointRows) -> None:
-        known = self._snapshot.checksum
-        if known is None:
-            return
-        pairs = (
-            ("numFiles", known.num_files, rows.num_files),
-            ("tableSizeBytes", known.table_size_bytes, rows.size_bytes),
-        )
-        wrong = [
-            f"{name} is {found}, not {noted}" for name, noted, found in pairs if found != noted
-        ]
-        if not wrong:
-            return
-        message = (
-            f"Version {self._snapshot.version} of {self._snapshot.table_path} does not agree with "
-            f"its version checksum: {'; '.join(wrong)}. The table can be read and written; no "
-            "checkpoint was written. A commit or a .crc file was damaged or changed."
-        )
-        if self._options.checksum_mismatch_fatal:
-            raise TableError(
-                message, kind="DELTA_TXN_LOG_FAILED_INTEGRITY", version=self._snapshot.version
-            )
-        _logger.error(message)
+        self._snapshot.ensure_agrees(num_files=rows.num_files, size_bytes=rows.size_bytes)
 
 
 def _in_layout(

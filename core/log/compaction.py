@@ -9,7 +9,18 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from optimist.core.errors import TableError
+from optimist.core.actions import (
+    Action,
+    AddFile,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    SetTransaction,
+    action_to_dict,
+    malformed_commit,
+)
+from optimist.core.log.commit_lines import CommitLines, FileBody, parse_commit_lines
 from optimist.core.log.commits import read_commits_bytes
 from optimist.core.log.file_table import canonical_path
 from optimist.core.log.names import commit_path, compacted_name
@@ -17,10 +28,6 @@ from optimist.core.logstore import FileStatus, LogStore, PutOutcome
 from optimist.core.paths import join
 
 __all__ = ["compacted_lines", "is_compaction_due", "write_compaction"]
-
-_FILE_ACTIONS = ("add", "remove")
-_LATEST_BY = {"txn": "appId", "domainMetadata": "domain", "protocol": None, "metaData": None}
-"""Actions of which only the last counts, and per what; None: of all."""
 
 
 def is_compaction_due(version: int, interval: int) -> bool:
@@ -45,48 +52,59 @@ def write_compaction(store: LogStore, log_path: str, first: int, last: int) -> P
         FileStatus(commit_path(log_path, version), 0, 0) for version in range(first, last + 1)
     ]
     contents = read_commits_bytes(store, commits)
+    parsed = (
+        parse_commit_lines(data, status.path, with_info=False)
+        for status, data in zip(commits, contents, strict=True)
+    )
     try:
-        lines = list(compacted_lines(contents))
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise TableError(
-            f"The commits {first} to {last} of {log_path} can't be compacted: {error!r}. The table "
-            "is as it was.",
-            kind="OPTIMIST_MALFORMED_COMMIT",
-            path=commits[0].path,
-        ) from error
-    data = "".join(f"{line}\n" for line in lines).encode()
+        data = "".join(f"{line}\n" for line in compacted_lines(parsed)).encode()
+    except (LookupError, TypeError, AttributeError) as error:
+        run = f"one of the commits {first} to {last} has a damaged deletion vector ({error!r})"
+        raise malformed_commit(commits[0].path, run) from error
     return store.put_if_absent(join(log_path, compacted_name(first, last)), data)
 
 
-def compacted_lines(contents: Iterable[bytes]) -> Iterator[str]:
+def compacted_lines(commits: Iterable[CommitLines]) -> Iterator[str]:
     """The reconciled actions (spec 5.6) of commits in order, as lines of JSON.
 
     `commitInfo` and `cdc` belong to single commits, and unknown actions are nobody's state: they
     are left out.
     """
-    latest: dict[tuple[str, ...], Mapping[str, Any]] = {}
-    for content in contents:
-        for line in content.split(b"\n"):
-            if line.strip():
-                _take(latest, json.loads(line))
-    for action in latest.values():
-        yield json.dumps(action, separators=(",", ":"), ensure_ascii=False)
+    state: dict[tuple[str, ...], Action] = {}
+    files: dict[tuple[str, ...], dict[str, object]] = {}
+    for commit in commits:
+        for action in commit.actions:
+            key = _state_key(action)
+            if key is not None:
+                state[key] = action
+        for file_action in commit.file_actions:
+            kind, body = _kind_and_body(file_action)
+            file_key = _file_key(body)
+            files.pop(file_key, None)  # the last word stands where it was said
+            files[file_key] = {kind: {**body, "dataChange": False}}
+    for wrapped in (*map(action_to_dict, state.values()), *files.values()):
+        yield json.dumps(wrapped, separators=(",", ":"), ensure_ascii=False)
 
 
-def _take(latest: dict[tuple[str, ...], Mapping[str, Any]], action: Mapping[str, Any]) -> None:
-    (kind, body), *others = action.items()
-    if others:
-        raise ValueError(f"a line holds {len(action)} actions")
-    if kind in _FILE_ACTIONS:
-        key = ("file", canonical_path(body["path"]), *_vector_key(body.get("deletionVector")))
-        latest.pop(key, None)
-        latest[key] = {kind: {**body, "dataChange": False}}
-    elif kind in _LATEST_BY:
-        name = _LATEST_BY[kind]
-        latest[(kind, body[name] if name else "")] = action
+def _state_key(action: Action) -> tuple[str, ...] | None:
+    """Of what only the last one counts; None for what is no part of a table's state."""
+    if isinstance(action, SetTransaction):
+        return (action.KEY, action.app_id)
+    if isinstance(action, DomainMetadata):
+        return (action.KEY, action.domain)
+    return (action.KEY,) if isinstance(action, Protocol | Metadata) else None
 
 
-def _vector_key(vector: Mapping[str, Any] | None) -> tuple[str, ...]:
+def _kind_and_body(action: FileBody) -> tuple[str, dict[str, Any]]:
+    if isinstance(action, AddFile | RemoveFile):
+        wrapped: dict[str, Any] = action_to_dict(action)
+        return action.KEY, wrapped[action.KEY]
+    body = dict(action)
+    return ("add" if body.pop("isAdd") else "remove"), body
+
+
+def _file_key(body: Mapping[str, Any]) -> tuple[str, ...]:
+    path, vector = canonical_path(body["path"]), body.get("deletionVector")
     if vector is None:
-        return ()
-    return (vector["storageType"], vector["pathOrInlineDv"], str(vector.get("offset")))
+        return (path,)
+    return (path, vector["storageType"], vector["pathOrInlineDv"], str(vector.get("offset")))

@@ -7,9 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from optimist.core.actions import Metadata, Protocol
 from optimist.core.errors import SchemaError
 from optimist.core.log.checksum import VersionChecksum
@@ -20,7 +17,7 @@ __all__ = ["contradictions"]
 
 
 def contradictions(
-    checksum: VersionChecksum, files: pa.Table, state: TableState
+    checksum: VersionChecksum, state: TableState, *, num_files: int, size_bytes: int
 ) -> tuple[str, ...]:
     """In words, what a checksum says otherwise than its version's files and state.
 
@@ -28,10 +25,15 @@ def contradictions(
 
     What another writer may spell differently (the text of a schema, absent fields of the metadata)
     is compared by its meaning, or not at all.
+
+    Args:
+        checksum: Of the version.
+        state: The version without its files.
+        num_files: How many live files it has.
+        size_bytes: What they come to.
     """
-    size_bytes = pc.sum(files.column("size"), min_count=0).as_py()
     pairs: Mapping[str, tuple[object, object]] = {
-        "numFiles": (files.num_rows, checksum.num_files),
+        "numFiles": (num_files, checksum.num_files),
         "tableSizeBytes": (size_bytes, checksum.table_size_bytes),
         **_of_metadata(state.metadata, checksum.metadata),
         **_of_protocol(state.protocol, checksum.protocol),
