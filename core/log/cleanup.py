@@ -74,9 +74,9 @@ def clean_up_expired_logs(
 
     The steps are in the head of this module.
 
-    A table with `delta.requireCheckpointProtectionBeforeVersion` needs no more care: what remains
-    begins with a complete checkpoint that was there before, and no checkpoint at or after it goes,
-    which is one of the conditions the protocol accepts.
+    A table with `delta.requireCheckpointProtectionBeforeVersion` needs no more care: that what
+    remains begins with a complete checkpoint, which was there before, is one of the conditions that
+    rule 9 accepts.
 
     Returns:
         The paths deleted, in that order.

@@ -210,6 +210,18 @@ def test_the_cutoff_is_the_start_of_a_day():
     assert len(Table({"delta.logRetentionDuration": "interval 41 days"}).clean_up()) == 20
 
 
+@pytest.mark.parametrize("protected_before", [5, 20, 40, 60])
+@pytest.mark.parametrize("policy", [{}, V2])
+def test_protected_versions_go_only_up_to_a_checkpoint_that_was_there(policy, protected_before):
+    protection = {"delta.requireCheckpointProtectionBeforeVersion": str(protected_before)}
+    table = Table({**policy, **protection})
+    before = set(table.checkpoints())
+    assert table.clean_up()
+    oldest = min(int(name.partition(".")[0]) for name in table.names() if name[0].isdigit())
+    assert {name for name in before if int(name.partition(".")[0]) == oldest}
+    assert not {name for name in table.checkpoints() if int(name.partition(".")[0]) < 60} - before
+
+
 # V2 checkpoints
 
 
