@@ -33,6 +33,7 @@ from optimist.core.log.segment import list_commits_after, list_segment
 from optimist.core.log.time_travel import (
     CommitRecord,
     commit_history,
+    ensure_files_kept,
     ensure_version_exists,
     parse_timestamp,
     version_at_timestamp,
@@ -139,17 +140,26 @@ class DeltaLog:
             raise self._not_found()
         return snapshot
 
-    def snapshot(self, version: int | None = None, timestamp: str | int | None = None) -> Snapshot:
+    def snapshot(
+        self,
+        version: int | None = None,
+        timestamp: str | int | None = None,
+        *,
+        to_read: bool = False,
+    ) -> Snapshot:
         """The table as it was at a version, or at a time; the newest version without either.
 
         Args:
             version: A version number.
             timestamp: Epoch milliseconds, or text such as `2026-11-20 10:00:00` (UTC unless it says
                 otherwise): the newest version that is not younger.
+            to_read: Its rows are wanted, so that a version is refused whose files VACUUM may have
+                removed (option `vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration`).
 
         Raises:
             UsageError: Both are given, or the text is no timestamp.
-            TableError: The version or time is outside what the log still holds.
+            TableError: The version or time is outside what the log still holds, or its files may be
+                gone.
         """
         if version is not None and timestamp is not None:
             raise UsageError(
@@ -168,7 +178,10 @@ class DeltaLog:
             version = version_at_timestamp(self.store, self.log_path, wanted, latest=latest)
         if version is None or version == latest.version:
             return latest
-        return self._load_version(version, latest_version=latest.version)
+        found = self._load_version(version, latest_version=latest.version)
+        if to_read and self.options.enforce_time_travel_within_retention:
+            ensure_files_kept(found, latest=latest, now_ms=self.clock.now_ms())
+        return found
 
     def start_transaction(self, snapshot: Snapshot | None = None) -> OptimisticTransaction:
         """A new transaction on the newest version or the one given; also where no table is."""

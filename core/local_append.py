@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
@@ -12,7 +13,6 @@ from optimist.core.actions import Action, AddFile, Metadata, SetTransaction
 from optimist.core.arrow_types import from_arrow_schema
 from optimist.core.data.filesystem import filesystem_for, make_durable
 from optimist.core.data.parquet_writer import FileSet, FileSpec, arrow_rows, delete_files
-from optimist.core.data.stats_columns import stats_columns
 from optimist.core.errors import NOTHING_COMMITTED, UsageError
 from optimist.core.paths import join
 from optimist.core.properties import TableProperties
@@ -54,7 +54,10 @@ def append(
     _ensure_rows_can_be_checked(transaction.metadata, schema)
     rows = arrow_rows(data, schema)
     _ensure_not_null(rows, schema)
-    spec = _file_spec(log, transaction.metadata, schema)
+    access = log.store.data_access(log.table_path)
+    if access is not None:
+        access.ensure_writable()
+    spec = replace(FileSpec.of(log.table_path, transaction.metadata, log.options), access=access)
     if transaction.read_version < 0:
         log.ensure_log_directory()
     files = _write(log, spec, rows)
@@ -64,21 +67,6 @@ def append(
     except NOTHING_COMMITTED:
         delete_files(log.table_path, files, spec.access)
         raise
-
-
-def _file_spec(log: DeltaLog, metadata: Metadata, schema: StructType) -> FileSpec:
-    columns = stats_columns(schema, metadata.partition_columns, metadata.configuration)
-    access = log.store.data_access(log.table_path)
-    if access is not None:
-        access.ensure_writable()
-    return FileSpec(
-        table_path=log.table_path,
-        schema=schema,
-        partition_columns=metadata.partition_columns,
-        stats_columns=tuple(columns) if log.options.stats_collect else None,
-        string_prefix_length=log.options.string_prefix_length,
-        access=access,
-    )
 
 
 def _write(log: DeltaLog, spec: FileSpec, rows: pa.Table) -> tuple[AddFile, ...]:

@@ -133,20 +133,12 @@ class EngineOptions:
     feature_enablement_resolution_enabled: bool = _key(
         True, parse_bool, delta="featureEnablement.conflictResolution.enabled"
     )
-    widen_non_deterministic_predicates: bool = _key(
-        True,
-        lambda text: text.strip().lower() in ("true", "on"),
-        delta="conflictDetection.partitionLevelConcurrency.widenNonDeterministicPredicates",
-    )
     conflict_granularity: str = _key(
         "file", _one_of("file", "partition"), own="conflict.granularity"
     )
     retry_base_s: float = _key(0.005, _seconds, own="commit.retry.baseSeconds")
     retry_cap_s: float = _key(1.0, _seconds, own="commit.retry.capSeconds")
     retry_budget_s: float = _key(600.0, _seconds, own="commit.retry.budgetSeconds")
-    inconsistent_list_max_retries: int = _key(
-        3, _at_least(0), delta="commit.inconsistentList.maxRetries"
-    )
     allow_arbitrary_properties: bool = _key(
         False, parse_bool, delta="allowArbitraryProperties.enabled"
     )
@@ -187,9 +179,6 @@ class EngineOptions:
     )
     domain_metadatas_in_crc_max: int = _key(
         10, _at_least(0), delta="domainMetadatasInCrc.maxAllowed"
-    )
-    all_files_in_crc_threshold: int = _key(
-        50, _at_least(0), delta="allFilesInCrc.thresholdNumFiles"
     )
     snapshot_loading_max_retries: int = _key(2, _at_least(0), delta="snapshotLoading.maxRetries")
     use_compacted_for_reads: bool = _key(

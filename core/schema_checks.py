@@ -11,7 +11,7 @@ from optimist.core.actions import Metadata, Protocol
 from optimist.core.errors import SchemaError
 from optimist.core.generated_columns import ensure_generated_columns_valid
 from optimist.core.options import EngineOptions
-from optimist.core.properties import TableProperties
+from optimist.core.properties import TableProperties, ensure_retention_compatible
 from optimist.core.protocol import supports
 from optimist.core.schema import (
     ArrayType,
@@ -71,6 +71,8 @@ def verify_new_metadata(
 
     Raises:
         SchemaError: A check failed; see the functions of this module for the kinds.
+        ConfigError: Deleted files would be kept longer than the log (kind
+            `OPTIMIST_RETENTION_CONFLICT`).
     """
     schema = schema_from_json(metadata.schema_string)
     properties = TableProperties.from_configuration(metadata.configuration)
@@ -87,6 +89,10 @@ def verify_new_metadata(
     ensure_column_defaults_allowed(schema, protocol)
     ensure_stats_columns_valid(schema, partition_columns, properties)
     ensure_properties_compatible(metadata, properties)
+    if options.enforce_retention_compatibility:
+        before = {} if previous is None else previous.configuration
+        changed = dict(metadata.configuration.items() - before.items())
+        ensure_retention_compatible(changed, metadata.configuration)
     ensure_no_cdc_columns(metadata, previous=previous)
 
 

@@ -7,13 +7,12 @@ nor `.`: vacuum must see it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
 
-from optimist.core.data.parquet_writer import FileSpec
+from optimist.core.data.parquet_writer import DEFAULT_CODEC, FileSpec
 from optimist.core.data.partition_values import partition_schema
-from optimist.core.data.stats_columns import stats_columns
 from optimist.core.delta_log import DeltaLog
 from optimist.core.errors import ConfigError, SchemaError
 from optimist.core.paths import join
@@ -38,7 +37,7 @@ class DataWriter:
         plane: Who moves the rows.
         log: The table.
         txn: The transaction.
-        compression: Parquet's codec; None leaves it to the session.
+        compression: Parquet's codec; None leaves it to the table, and then to the session.
         max_records_per_file: Split files that would hold more rows.
         data_change: What the `add` actions say.
     """
@@ -78,17 +77,14 @@ class DataWriter:
         return schema_from_json(self.txn.metadata.schema_string)
 
     def _spec(self, spark: SparkSession) -> FileSpec:
-        log, metadata, schema = self.log, self.txn.metadata, self.schema
-        columns = stats_columns(schema, metadata.partition_columns, metadata.configuration)
-        return FileSpec(
-            table_path=log.table_path,
-            schema=schema,
-            partition_columns=metadata.partition_columns,
-            stats_columns=tuple(columns) if log.options.stats_collect else None,
-            string_prefix_length=log.options.string_prefix_length,
+        log = self.log
+        codec = spark.conf.get(_CODEC) or DEFAULT_CODEC
+        spec = FileSpec.of(log.table_path, self.txn.metadata, log.options, codec=codec)
+        return replace(
+            spec,
             tight_bounds=True if supports(self.txn.protocol, "deletionVectors") else None,
             directory=f"data-{log.clock.new_uuid()}",
-            compression=self.compression or spark.conf.get(_CODEC) or "snappy",
+            compression=self.compression or spec.compression,
             max_rows_per_file=self.max_records_per_file or None,
             data_change=self.data_change,
             access=log.store.data_access(log.table_path),

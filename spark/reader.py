@@ -57,7 +57,8 @@ def read(
 
     Raises:
         TableNotFoundError: There is no table at the path.
-        TableError: The version or time is outside what the log still holds.
+        TableError: The version or time is outside what the log still holds, or is so old that its
+            files may be gone.
         UsageError: An unknown option, or a version and a time at once.
     """
     changes = ChangeOptions.among(options)
@@ -81,7 +82,7 @@ def read(
             log, version, millis = _travel_in_path(spark, path, others) or (log, None, None)
         if version is None and millis is None:
             return plane_of(spark, log).scan(log.update())
-        snapshot = log.snapshot(version, millis)
+        snapshot = log.snapshot(version, millis, to_read=True)
         return plane_of(spark, log).scan(snapshot, is_time_travel=True)
 
 

@@ -66,7 +66,7 @@ class WriteRequest:
         user_metadata: Text for the history.
         txn: Application id and version, for writes that may be played again.
         max_records_per_file: Split files that would hold more rows.
-        compression: Parquet's codec; None leaves it to the session.
+        compression: Parquet's codec; None leaves it to the table, and then to the session.
         filesystem_options: Keys that start with `fs.` or `dfs.`.
     """
 

@@ -72,6 +72,13 @@ def test_the_page_of_options_has_no_row_for_an_option_that_is_not_there() -> Non
     assert set(table_rows(read("docs/options.md"))) <= known
 
 
+@pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
+def test_every_option_is_read_by_somebody(option) -> None:
+    sources = (path for room in ROOMS for path in (ROOT / room).rglob("*.py"))
+    uses = re.compile(rf"\.{option.name}\b")
+    assert any(uses.search(path.read_text(encoding="utf-8")) for path in sources)
+
+
 CLASSES = [name for name in errors.__all__ if isinstance(getattr(errors, name), type)]
 
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from optimist.core.actions import AddFile
+from optimist.core.actions import AddFile, Metadata
 from optimist.core.arrow_types import to_arrow_schema
 from optimist.core.clock import Clock
 from optimist.core.data.access import DataAccess
@@ -33,10 +33,13 @@ from optimist.core.data.partition_values import (
     serialize_partition_values,
     uri_reference,
 )
+from optimist.core.data.stats_columns import stats_columns
 from optimist.core.data.storage_errors import storage_errors
 from optimist.core.errors import UsageError
+from optimist.core.options import EngineOptions
 from optimist.core.paths import join
-from optimist.core.schema import StructType
+from optimist.core.properties import TableProperties
+from optimist.core.schema import StructType, schema_from_json
 
 __all__ = ["DEFAULT_CODEC", "FileSet", "FileSpec", "arrow_rows", "delete_files", "ensure_codec"]
 
@@ -102,6 +105,43 @@ class FileSpec:
     max_rows_per_file: int | None = None
     data_change: bool = True
     access: DataAccess | None = None
+
+    @classmethod
+    def of(
+        cls,
+        table_path: str,
+        metadata: Metadata,
+        options: EngineOptions,
+        *,
+        codec: str = DEFAULT_CODEC,
+    ) -> FileSpec:
+        """What a table and the engine's options say about new files.
+
+        Args:
+            table_path: The table's directory.
+            metadata: As it will be with the write.
+            options: The engine's.
+            codec: Used where the table's `delta.parquet.compression.codec` names none.
+
+        Raises:
+            SchemaError: A property of the statistics names a column that can't have any.
+            UsageError: The table asks for a codec that Arrow does not write (kind
+                `DELTA_ILLEGAL_OPTION`).
+        """
+        schema = schema_from_json(metadata.schema_string)
+        properties = TableProperties.from_configuration(metadata.configuration)
+        columns = stats_columns(schema, metadata.partition_columns, metadata.configuration)
+        wanted = properties.parquet_compression_codec
+        return cls(
+            table_path=table_path,
+            schema=schema,
+            partition_columns=metadata.partition_columns,
+            stats_columns=tuple(columns) if options.stats_collect else None,
+            string_prefix_length=(
+                properties.data_skipping_string_prefix_length or options.string_prefix_length
+            ),
+            compression=codec if wanted is None else ensure_codec(wanted),
+        )
 
 
 class FileSet:

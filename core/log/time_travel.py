@@ -26,6 +26,7 @@ __all__ = [
     "adjusted_timestamps",
     "commit_history",
     "earliest_recreatable_version",
+    "ensure_files_kept",
     "ensure_version_exists",
     "list_commit_files",
     "parse_path_syntax",
@@ -34,6 +35,7 @@ __all__ = [
 ]
 
 _PARALLEL_READS = 8
+_HOUR_MS = 60 * 60 * 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,34 @@ def version_at_timestamp(
     if version == commits[-1][0] and timestamp_ms > times.at(position) and not accept_last:
         raise _too_late(timestamp_ms, version, times.at(position))
     return version
+
+
+def ensure_files_kept(snapshot: Snapshot, *, latest: Snapshot, now_ms: int) -> None:
+    """Refuse an older version whose files VACUUM may have deleted (spec 5.7).
+
+    Args:
+        snapshot: The version asked for.
+        latest: The newest version; its `delta.deletedFileRetentionDuration` counts.
+        now_ms: The time, in epoch milliseconds.
+
+    Raises:
+        TableError: The version is older than deleted files are kept (kind
+            `DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION`).
+    """
+    kept_ms = latest.properties.deleted_file_retention_ms
+    if snapshot.version >= latest.version or snapshot.timestamp_ms >= now_ms - kept_ms:
+        return
+    raise TableError(
+        f"Version {snapshot.version} of {snapshot.table_path} is of "
+        f"{format_timestamp(snapshot.timestamp_ms)}, and deleted files are kept for "
+        f"{kept_ms // _HOUR_MS} hours: VACUUM may have removed some of its files. Set the table "
+        "property delta.deletedFileRetentionDuration to keep them longer; to read what is still "
+        "there, set spark.databricks.delta."
+        "vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration to false.",
+        kind="DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION",
+        version=snapshot.version,
+        retention_ms=kept_ms,
+    )
 
 
 def commit_history(

@@ -9,6 +9,7 @@ from optimist.core.log.checkpoint import write_checkpoint
 from optimist.core.log.checksum import write_checksum
 from optimist.core.log.cleanup import clean_up_expired_logs
 from optimist.core.log.compaction import is_compaction_due, write_compaction
+from optimist.core.options import EngineOptions
 from optimist.core.transaction.hooks import CommittedTransaction, PostCommitHook
 from optimist.core.transaction.isolation import FILE_ACTIONS
 from optimist.core.transaction.symlink_manifest import GenerateSymlinkManifest
@@ -19,6 +20,7 @@ __all__ = [
     "LogCompactionHook",
     "default_hooks",
     "is_checkpoint_due",
+    "raises_on_failure",
 ]
 
 
@@ -81,3 +83,13 @@ def default_hooks(committed: CommittedTransaction) -> tuple[PostCommitHook, ...]
     if has_files and properties.symlink_format_manifest_enabled:
         hooks.append(GenerateSymlinkManifest())
     return tuple(hooks)
+
+
+def raises_on_failure(hook_name: str, options: EngineOptions) -> bool:
+    """Whether it is an error if this hook fails, and not a line in the log (spec 1.15).
+
+    Who reads by a manifest would otherwise not learn that it is of an older version.
+    """
+    if hook_name == CheckpointHook.name and options.checkpoint_exception_throwing_enabled:
+        return True
+    return options.post_commit_hook_throw_on_error or hook_name == GenerateSymlinkManifest.name

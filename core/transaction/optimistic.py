@@ -38,6 +38,7 @@ from optimist.core.transaction.commit_lock import (
     is_commit_lock_enabled,
 )
 from optimist.core.transaction.conflict_checks import get_pretty_partition_message
+from optimist.core.transaction.default_hooks import raises_on_failure
 from optimist.core.transaction.hooks import CommittedTransaction, PostCommitHook, run_hooks
 from optimist.core.transaction.large_commit import commit_large
 from optimist.core.transaction.operations import Operation
@@ -392,8 +393,8 @@ class OptimisticTransaction:
 
         Raises:
             UsageError: Nothing was committed yet.
-            PostCommitHookError: A hook failed and `postCommitHook.throwOnError` is on. The commit
-                stands. Hooks in the background fail too late for this.
+            PostCommitHookError: A hook failed that `raises_on_failure`. The commit stands. Hooks in
+                the background fail too late for this.
         """
         if self._committed_version is None:
             raise UsageError(
@@ -402,8 +403,9 @@ class OptimisticTransaction:
         hooks = (*self._log.default_hooks(committed), *self._hooks)
         outcomes = run_hooks(hooks, committed, self._log.background_work)
         result = replace(result, hooks=outcomes)
-        if result.failed_hooks and self._log.options.post_commit_hook_throw_on_error:
-            failed = result.failed_hooks[0]
+        for failed in result.failed_hooks:
+            if not raises_on_failure(failed.name, self._log.options):
+                continue
             raise PostCommitHookError(
                 f"The commit of version {result.version} succeeded, but the post-commit hook "
                 f"{failed.name} failed: {failed.error}. Do not run the operation again.",

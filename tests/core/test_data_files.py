@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from pyarrow import fs
 
 from optimist.core import DeltaLog
+from optimist.core.actions import Metadata
 from optimist.core.arrow_types import from_arrow_schema
 from optimist.core.clock import SystemClock
 from optimist.core.data import parquet_writer
@@ -21,7 +23,7 @@ from optimist.core.data.access import DataAccess
 from optimist.core.data.file_parts import balanced_groups, file_parts, parts_of
 from optimist.core.data.filesystem import filesystem_for, make_directories, remove_directory
 from optimist.core.data.parquet_reader import RowLayout, read_batches
-from optimist.core.data.parquet_writer import FileSet, FileSpec, ensure_codec
+from optimist.core.data.parquet_writer import DEFAULT_CODEC, FileSet, FileSpec, ensure_codec
 from optimist.core.data.storage_errors import storage_errors
 from optimist.core.errors import (
     ConfigError,
@@ -30,6 +32,8 @@ from optimist.core.errors import (
     TableError,
     UsageError,
 )
+from optimist.core.options import EngineOptions
+from optimist.core.schema import schema_to_json
 
 SECRET = "hush"
 ROWS = pa.table({"id": pa.array(range(100), pa.int64()), "p": [f"p{i // 25}" for i in range(100)]})
@@ -290,3 +294,25 @@ def test_directories_are_made_where_there_are_any(tmp_path):
     remove_directory(str(tmp_path / "a"))
     remove_directory(str(tmp_path / "a"))
     assert not (tmp_path / "a").exists()
+
+
+def test_the_table_says_how_files_are_packed_and_how_long_texts_in_statistics_are(tmp_path):
+    configuration = {
+        "delta.parquet.compression.codec": "zstd",
+        "delta.dataSkippingStringPrefixLength": "3",
+    }
+    schema = from_arrow_schema(pa.schema([("t", pa.string())]))
+    metadata = Metadata("id", schema_to_json(schema), configuration=configuration)
+    wanted = FileSpec.of(str(tmp_path), metadata, EngineOptions(), codec="gzip")
+    (add,) = written(wanted, pa.table({"t": ["abcdef"]}))
+    assert add.path.endswith(".zstd.parquet")
+    assert json.loads(add.stats)["minValues"] == {"t": "abc"}
+    plain = FileSpec.of(str(tmp_path), replace(metadata, configuration={}), EngineOptions())
+    assert (plain.compression, plain.string_prefix_length) == (DEFAULT_CODEC, 32)
+
+
+def test_a_codec_that_nobody_knows_is_refused_by_name(tmp_path):
+    configuration = {"delta.parquet.compression.codec": "zip"}
+    metadata = Metadata("id", '{"type":"struct","fields":[]}', configuration=configuration)
+    with pytest.raises(UsageError, match="can't be compressed by 'zip'"):
+        FileSpec.of(str(tmp_path), metadata, EngineOptions())

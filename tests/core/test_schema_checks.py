@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from optimist.core.actions import Metadata, Protocol
-from optimist.core.errors import SchemaError
+from optimist.core.errors import ConfigError, SchemaError
 from optimist.core.options import EngineOptions
 from optimist.core.schema import (
     ArrayType,
@@ -287,6 +289,21 @@ def test_row_tracking_is_not_both_enabled_and_suspended() -> None:
     error = refusal(metadata(struct("x"), configuration=both))
     assert error.kind == "DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION"
     assert set(error.fields["properties"]) == set(both)
+
+
+def test_deleted_files_are_not_kept_longer_than_the_log_that_names_them() -> None:
+    long = metadata(
+        struct("x"), configuration={"delta.deletedFileRetentionDuration": "interval 60 days"}
+    )
+    protocol = Protocol(1, 2)
+    with pytest.raises(ConfigError) as caught:
+        verify_new_metadata(long, protocol, EngineOptions())
+    assert caught.value.kind == "OPTIMIST_RETENTION_CONFLICT"
+    lenient = EngineOptions(enforce_retention_compatibility=False)
+    verify_new_metadata(long, protocol, lenient)
+    # A table that another engine has left so can still be changed in other ways.
+    changed = replace(long, description="flights")
+    verify_new_metadata(changed, protocol, EngineOptions(), previous=long)
 
 
 def test_deletion_vectors_exclude_symlink_manifests() -> None:

@@ -4,6 +4,7 @@ import itertools
 
 import pytest
 
+from optimist.core import DeltaLog
 from optimist.core.actions import CommitInfo, Metadata, Protocol, actions_to_bytes
 from optimist.core.errors import TableError, UsageError
 from optimist.core.log.names import classic_checkpoint_name, commit_path, log_path_of
@@ -241,3 +242,35 @@ def test_a_path_may_name_a_version_or_a_time(path, expected):
 def test_seventeen_digits_that_are_no_time_are_refused():
     with pytest.raises(UsageError):
         parse_path_syntax("/t@20261301000000000")
+
+
+DAY_MS = 86_400_000
+BEYOND = "DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION"
+ENFORCED = "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration"
+
+
+def log_of(table, **options):
+    return DeltaLog(
+        table.table_path,
+        table.store,
+        options=EngineOptions.from_options(options),
+        clock=table.clock,
+    )
+
+
+def test_rows_of_a_version_older_than_deleted_files_are_kept_are_refused():
+    table = Table([0, DAY_MS, 2 * DAY_MS])
+    table.clock.set_now_ms(8 * DAY_MS)
+    log = log_of(table)
+    with pytest.raises(TableError, match="168 hours") as caught:
+        log.snapshot(0, to_read=True)
+    assert caught.value.kind == BEYOND
+    assert log.snapshot(1, to_read=True).version == 1  # exactly as old as files are kept
+    assert log.snapshot(0).version == 0
+    assert log_of(table, **{ENFORCED: "false"}).snapshot(0, to_read=True).version == 0
+
+
+def test_the_newest_version_may_be_as_old_as_it_likes():
+    table = Table([0, DAY_MS])
+    table.clock.set_now_ms(900 * DAY_MS)
+    assert log_of(table).snapshot(1, to_read=True).version == 1

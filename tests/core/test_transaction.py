@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+from contextlib import nullcontext
 from dataclasses import replace
+from unittest import mock
 
 import pytest
 
@@ -22,13 +24,16 @@ from optimist.core.errors import (
     ConcurrentWriteException,
     PostCommitHookError,
     SchemaError,
+    StorageError,
     TableError,
     UsageError,
 )
 from optimist.core.log.commits import read_commit
 from optimist.core.log.names import commit_path
 from optimist.core.schema import PrimitiveType, StructField, StructType, schema_to_json
+from optimist.core.transaction import default_hooks
 from optimist.core.transaction.operations import Operation
+from optimist.logstores import LocalLogStore
 
 WRITE = Operation.write("Append")
 DELETE = Operation.delete(["x"])
@@ -518,6 +523,31 @@ def test_a_failing_hook_raises_only_on_request_and_says_that_the_commit_succeede
         txn.commit([table.add("a")], WRITE)
     assert raised.value.kind == "DELTA_POST_COMMIT_HOOK_FAILED"
     assert table.live() == ["a"]
+
+
+@pytest.mark.parametrize("is_loud", [True, False])
+def test_a_failing_checkpoint_raises_only_where_the_option_says_so(make_table, is_loud):
+    options = {"spark.databricks.delta.checkpoint.exceptionThrowing.enabled": str(is_loud)}
+    configuration = {"delta.checkpointInterval": "1"}
+    table = make_table(options=options, configuration=configuration).create()
+    txn = table.log.start_transaction()
+    broken = StorageError("the disk is full", kind="OPTIMIST_STORAGE_FAILED")
+    raised = pytest.raises(PostCommitHookError, match="disk is full") if is_loud else nullcontext()
+    with mock.patch.object(default_hooks, "write_checkpoint", side_effect=broken), raised:
+        txn.commit([table.add("a")], WRITE)
+    assert table.live() == ["a"]
+
+
+def test_a_symlink_manifest_that_fails_is_always_heard(make_table, tmp_path):
+    configuration = {"delta.compatibility.symlinkFormatManifest.enabled": "true"}
+    table = make_table(
+        configuration=configuration, store=LocalLogStore({}), path=str(tmp_path)
+    ).create()
+    (tmp_path / "_symlink_format_manifest").write_text("in the way")
+    txn = table.log.start_transaction()
+    with pytest.raises(PostCommitHookError, match="version 1 succeeded"):
+        txn.commit([table.add("p=1/a", 1)], WRITE)
+    assert table.live() == ["p=1/a"]
 
 
 def test_hooks_cannot_be_run_before_the_commit(make_table):
