@@ -16,8 +16,9 @@ from optimist.core.data.parquet_writer import FileSet, FileSpec, arrow_rows, del
 from optimist.core.errors import NOTHING_COMMITTED, UsageError
 from optimist.core.paths import join
 from optimist.core.properties import TableProperties
-from optimist.core.schema import StructType, schema_from_json, schema_to_json
+from optimist.core.schema import StructType, schema_to_json
 from optimist.core.schema_merge import SchemaAction, SchemaDecision, SchemaWrite, decide_schema
+from optimist.core.table_schema import table_schema
 from optimist.core.transaction.operations import Operation
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.result import CommitResult
@@ -50,7 +51,7 @@ def append(
     decision = _decide(transaction, data, partition_by)
     if decision.action is SchemaAction.CREATE:
         transaction.update_metadata(_new_metadata(log, decision))
-    schema = schema_from_json(transaction.metadata.schema_string)
+    schema = table_schema(transaction.metadata)
     _ensure_rows_can_be_checked(transaction.metadata, schema)
     rows = arrow_rows(data, schema)
     _ensure_not_null(rows, schema)

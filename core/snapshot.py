@@ -6,7 +6,6 @@ import logging
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from types import MappingProxyType
 
 import pyarrow as pa
@@ -46,14 +45,12 @@ from optimist.core.predicates import (
 )
 from optimist.core.properties import TableProperties
 from optimist.core.protocol import DEFAULT_PROTOCOL, ensure_features_listed, ensure_readable
-from optimist.core.schema import StructField, StructType, schema_from_json
+from optimist.core.schema import StructField, StructType
+from optimist.core.table_schema import table_schema
 
 __all__ = ["Scan", "Snapshot"]
 
 _LOG = logging.getLogger(__name__)
-
-_parsed_schema = lru_cache(maxsize=64)(schema_from_json)
-"""Versions that follow each other mostly have one schema, and a wide one takes time to parse."""
 
 _NO_METADATA = Metadata(id="", schema_string='{"type":"struct","fields":[]}')
 
@@ -121,7 +118,7 @@ class Snapshot:
         self._pruner_mutex = threading.Lock()
         self.protocol: Protocol = state.table.protocol or DEFAULT_PROTOCOL
         self.metadata: Metadata = state.table.metadata or _NO_METADATA
-        self.schema: StructType = _parsed_schema(self.metadata.schema_string)
+        self.schema: StructType = table_schema(self.metadata)
         self.partition_columns: tuple[str, ...] = self.metadata.partition_columns
         self.properties = TableProperties.from_configuration(self.metadata.configuration)
         self.set_transactions: Mapping[str, SetTransaction] = self._unexpired_transactions()

@@ -17,7 +17,8 @@ from optimist.core.delta_log import DeltaLog
 from optimist.core.errors import ConfigError, SchemaError
 from optimist.core.paths import join
 from optimist.core.protocol import supports
-from optimist.core.schema import StructType, schema_from_json
+from optimist.core.schema import StructType
+from optimist.core.table_schema import table_schema
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.spark.checks import violation_of
 from optimist.spark.planes import RowPlane
@@ -74,7 +75,7 @@ class DataWriter:
     @property
     def schema(self) -> StructType:
         """The table's schema, as changed in the transaction."""
-        return schema_from_json(self.txn.metadata.schema_string)
+        return table_schema(self.txn.metadata)
 
     def _spec(self, spark: SparkSession) -> FileSpec:
         log = self.log

@@ -25,8 +25,9 @@ from optimist.core.paths import resolve_data_path
 from optimist.core.predicates import Predicate
 from optimist.core.properties import TableProperties
 from optimist.core.protocol import ensure_readable
-from optimist.core.schema import StructType, schema_from_json, schema_to_json
+from optimist.core.schema import StructType, schema_to_json
 from optimist.core.snapshot import Snapshot
+from optimist.core.table_schema import table_schema
 
 if TYPE_CHECKING:
     from optimist.core.delta_log import DeltaLog
@@ -193,7 +194,7 @@ def _feed(
 
 
 def _feed_schema(metadata: Metadata) -> StructType:
-    table = schema_from_json(metadata.schema_string)
+    table = table_schema(metadata)
     taken = [item.name for item in FEED_COLUMNS if table.find(item.name) is not None]
     if taken:
         raise SchemaError(

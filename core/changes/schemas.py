@@ -14,8 +14,8 @@ from optimist.core.schema import (
     MapType,
     PrimitiveType,
     StructType,
-    schema_from_json,
 )
+from optimist.core.table_schema import table_schema
 
 __all__ = ["ensure_reads_as"]
 
@@ -44,7 +44,7 @@ def ensure_reads_as(
         problem = None
     else:
         is_mapped = _is_mapped(final)
-        before, after = (schema_from_json(item.schema_string) for item in (earlier, final))
+        before, after = (table_schema(item) for item in (earlier, final))
         problem = next(_problems(before, after, is_mapped, ""), None)
     if problem is None and earlier.partition_columns != final.partition_columns:
         problem = ("", "the partition columns changed")

@@ -39,7 +39,8 @@ from optimist.core.errors import UsageError
 from optimist.core.options import EngineOptions
 from optimist.core.paths import join
 from optimist.core.properties import TableProperties
-from optimist.core.schema import StructType, schema_from_json
+from optimist.core.schema import StructType
+from optimist.core.table_schema import table_schema
 
 __all__ = ["DEFAULT_CODEC", "FileSet", "FileSpec", "arrow_rows", "delete_files", "ensure_codec"]
 
@@ -128,7 +129,7 @@ class FileSpec:
             UsageError: The table asks for a codec that Arrow does not write (kind
                 `DELTA_ILLEGAL_OPTION`).
         """
-        schema = schema_from_json(metadata.schema_string)
+        schema = table_schema(metadata)
         properties = TableProperties.from_configuration(metadata.configuration)
         columns = stats_columns(schema, metadata.partition_columns, metadata.configuration)
         wanted = properties.parquet_compression_codec

@@ -26,8 +26,8 @@ from optimist.core.errors import SchemaError, TableError, UsageError
 from optimist.core.options import EngineOptions
 from optimist.core.properties import TableProperties
 from optimist.core.protocol import ensure_upgrade_allowed, ensure_writable, supports
-from optimist.core.schema import schema_from_json
 from optimist.core.snapshot import Snapshot
+from optimist.core.table_schema import table_schema
 from optimist.core.transaction.isolation import FILE_ACTIONS, ROW_TRACKING_DOMAIN
 from optimist.core.transaction.operations import Operation
 
@@ -222,7 +222,7 @@ def _check_partition_values(draft: Draft) -> None:
     adds = [a for a in draft.actions if isinstance(a, AddFile)]
     if not adds or draft.metadata is None:
         return
-    schema = schema_from_json(draft.metadata.schema_string)
+    schema = table_schema(draft.metadata)
     fields = [schema.find(name) for name in draft.metadata.partition_columns]
     expected = {item.physical_name for item in fields if item is not None}
     for add in adds:
@@ -302,7 +302,7 @@ def _check_domains(draft: Draft) -> None:
 def _check_column_defaults(draft: Draft) -> None:
     if draft.metadata is None or supports(draft.protocol, "allowColumnDefaults"):
         return
-    for item in schema_from_json(draft.metadata.schema_string):
+    for item in table_schema(draft.metadata):
         if "CURRENT_DEFAULT" in item.metadata:
             raise SchemaError(
                 f"The column {item.name} has a default value, but the table does not have the "
@@ -325,8 +325,8 @@ def _check_change_data_files(draft: Draft) -> None:
         return
     if draft.read_metadata is None or draft.metadata is None:
         return
-    before = schema_from_json(draft.read_metadata.schema_string)
-    after = schema_from_json(draft.metadata.schema_string)
+    before = table_schema(draft.read_metadata)
+    after = table_schema(draft.metadata)
     names = {item.physical_name: item.name for item in before}
     renamed = [f for f in after if names.get(f.physical_name, f.name) != f.name]
     if renamed:

@@ -34,11 +34,7 @@ NOW_MS = 20_000 * DAY_MS
 SCHEMA = StructType(
     (
         StructField("month", PrimitiveType("integer")),
-        StructField(
-            "delay",
-            PrimitiveType("long"),
-            metadata={"delta.columnMapping.physicalName": "delay"},
-        ),
+        StructField("delay", PrimitiveType("long")),
     )
 )
 

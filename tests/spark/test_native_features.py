@@ -337,6 +337,17 @@ def test_renamed_columns_have_the_values_of_their_files(spark, renamed):
     assert frame.where("day = 'mon' AND b = 3").first().address is None
 
 
+def test_physical_names_mean_nothing_without_column_mapping(spark, tmp_path):
+    columns = [mapped("id", "col-1", 1, "long"), mapped("name", "col-2", 2, "string")]
+    table = Handmade(tmp_path / "copied", columns)
+    table.add("a", numbers(0, 10))
+    log = DeltaLog.for_path(table.path)
+    log.append(numbers(10, 5))
+    assert ids(read(spark, table.path).where("id > 7")) == list(range(8, 15))
+    assert sorted(log.to_arrow("id > 7")["id"].to_pylist()) == list(range(8, 15))
+    assert log.update().scan("id > 7").files.num_rows == 2
+
+
 @pytest.mark.parametrize(
     ("condition", "count"),
     [
