@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 
 import pyarrow as pa
@@ -16,6 +14,7 @@ from optimist.core.data.row_tracking import tracking_columns
 from optimist.core.errors import SchemaError, UsageError
 from optimist.core.predicates import Predicate, evaluate
 from optimist.core.predicates.resolution import resolve_column
+from optimist.core.read_ahead import read_ahead
 from optimist.core.schema import StructField, StructType
 from optimist.core.snapshot import Scan, Snapshot
 
@@ -80,14 +79,8 @@ def _matching_rows(
         return [batch.select(names) for batch in batches if batch.num_rows]
 
     parts = parts_of(file_parts(snapshot.table_path, scan.files))
-    with ThreadPoolExecutor(max_workers=_READERS) as pool:
-        ahead: deque[Future[list[pa.RecordBatch]]] = deque()
-        for part in parts:
-            ahead.append(pool.submit(rows_of, part))
-            if len(ahead) >= 2 * _READERS:
-                yield from ahead.popleft().result()
-        while ahead:
-            yield from ahead.popleft().result()
+    for batches in read_ahead(rows_of, parts, threads=_READERS, ahead=2 * _READERS):
+        yield from batches
 
 
 def _first(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -34,6 +33,7 @@ from optimist.core.log.parquet_actions import (
 from optimist.core.log.sidecars import Sidecar, sidecar_directory
 from optimist.core.logstore import LogStore
 from optimist.core.paths import join
+from optimist.core.read_ahead import read_ahead
 
 __all__ = ["CheckpointReader"]
 
@@ -105,9 +105,10 @@ class CheckpointReader:
         def read_whole(path: str) -> tuple[pa.RecordBatch, ...]:
             return tuple(self._batches(path, footers[path], read))
 
-        with ThreadPoolExecutor(_PARALLEL_READS, thread_name_prefix="optimist-log") as pool:
-            for batches in pool.map(read_whole, footers):
-                yield from batches
+        for batches in read_ahead(
+            read_whole, footers, threads=_PARALLEL_READS, ahead=_PARALLEL_READS
+        ):
+            yield from batches
 
     def _batches(
         self, path: str, footer: pq.FileMetaData | None, read: _BatchesOf
@@ -125,8 +126,11 @@ class CheckpointReader:
         if len(self._paths) == 1:
             tops = [self._read_top(self._paths[0])]
         else:
-            with ThreadPoolExecutor(_PARALLEL_READS, thread_name_prefix="optimist-log") as pool:
-                tops = list(pool.map(self._read_top, self._paths))
+            tops = list(
+                read_ahead(
+                    self._read_top, self._paths, threads=_PARALLEL_READS, ahead=_PARALLEL_READS
+                )
+            )
         try:
             return _content(self._version, tops)
         except (LookupError, TypeError, ValueError) as error:

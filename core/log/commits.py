@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 
 from optimist.core.actions import (
     Action,
@@ -15,6 +13,7 @@ from optimist.core.actions import (
 )
 from optimist.core.errors import TableError
 from optimist.core.logstore import FileStatus, LogStore
+from optimist.core.read_ahead import read_ahead
 
 __all__ = ["read_commit", "read_commit_info", "read_commits_bytes"]
 
@@ -63,18 +62,12 @@ def read_commits_bytes(store: LogStore, commits: Sequence[FileStatus]) -> Iterat
     # Handing a file to a thread costs more than reading it from a disk: threads get runs of them.
     length = max(1, min(_LONGEST_RUN, len(commits) // (4 * _PARALLEL_READS)))
     runs = (commits[start : start + length] for start in range(0, len(commits), length))
-    with ThreadPoolExecutor(_PARALLEL_READS, thread_name_prefix="optimist-log") as pool:
-        waiting: deque[Future[list[bytes]]] = deque()
-        for run in runs:
-            waiting.append(pool.submit(_read_run, store, run))
-            if len(waiting) > 2 * _PARALLEL_READS:
-                yield from waiting.popleft().result()
-        while waiting:
-            yield from waiting.popleft().result()
 
+    def read_run(run: Sequence[FileStatus]) -> list[bytes]:
+        return [store.read_bytes(status.path) for status in run]
 
-def _read_run(store: LogStore, commits: Sequence[FileStatus]) -> list[bytes]:
-    return [store.read_bytes(status.path) for status in commits]
+    for contents in read_ahead(read_run, runs, threads=_PARALLEL_READS, ahead=2 * _PARALLEL_READS):
+        yield from contents
 
 
 def _commit_info(line: bytes, path: str) -> CommitInfo | None:

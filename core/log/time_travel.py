@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from optimist.core.actions import CommitInfo
@@ -19,6 +18,7 @@ from optimist.core.log.names import (
 )
 from optimist.core.log.timestamps import format_timestamp, parse_path_syntax, parse_timestamp
 from optimist.core.logstore import FileStatus, LogStore
+from optimist.core.read_ahead import read_ahead
 from optimist.core.snapshot import Snapshot
 
 __all__ = [
@@ -157,15 +157,19 @@ def commit_history(
     times = adjusted_timestamps(status.modified_ms for _, status in commits)
     records = []
     newest_first = list(zip(commits, times, strict=True))[::-1]
-    with ThreadPoolExecutor(_PARALLEL_READS, thread_name_prefix="optimist-history") as pool:
-        reads = pool.map(lambda entry: read_commit_info(store, entry[0][1].path), newest_first)
-        for (version, _), modified_ms in newest_first:
-            try:
-                info = next(reads)
-            except LogFileNotFoundError:
-                break  # cleaned up while we were reading; what is older is gone, too
-            in_commit_ms = info.in_commit_timestamp if info else None
-            records.append(CommitRecord(version, info, in_commit_ms or modified_ms))
+    reads = read_ahead(
+        lambda entry: read_commit_info(store, entry[0][1].path),
+        newest_first,
+        threads=_PARALLEL_READS,
+        ahead=4 * _PARALLEL_READS,
+    )
+    for (version, _), modified_ms in newest_first:
+        try:
+            info = next(reads)
+        except LogFileNotFoundError:
+            break  # cleaned up while we were reading; what is older is gone, too
+        in_commit_ms = info.in_commit_timestamp if info else None
+        records.append(CommitRecord(version, info, in_commit_ms or modified_ms))
     return records
 
 
