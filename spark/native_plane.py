@@ -23,6 +23,8 @@ from optimist.spark.written_files import WrittenFiles
 
 __all__ = ["NativePlane"]
 
+_PATH = "__optimist_path"
+
 
 @dataclass(frozen=True, slots=True)
 class NativePlane:
@@ -57,10 +59,13 @@ class NativePlane:
             TableError: Spark names a file in another way than the log does (kind
                 `OPTIMIST_UNKNOWN_FILE_PATHS`).
         """
-        frame = aliased(self.scan(snapshot, candidates), alias)
+        scan = self.scan(snapshot, candidates)
+        # Beside the columns, because an alias hides what is hidden for good before Spark 4.1.
+        path = scan.metadataColumn("_metadata").getField("file_path").alias(_PATH)
         counts = (
-            frame.where(condition.column)
-            .groupBy(sf.col("_metadata.file_path").alias("path"))
+            aliased(scan.select("*", path), alias)
+            .where(condition.column)
+            .groupBy(sf.col(_PATH).alias("path"))
             .agg(sf.count(sf.lit(1)).alias("rows"))
             .toArrow()
         )

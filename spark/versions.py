@@ -5,10 +5,14 @@ Classes of Spark that moved or changed between 4.0 and 4.3 are named here and no
 
 from __future__ import annotations
 
+import inspect
 import re
 
+import pyarrow as pa
 import pyspark
 from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
 from optimist.core.errors import UsageError
 
@@ -21,6 +25,7 @@ __all__ = [
     "has_filter_pushdown",
     "is_connect",
     "is_session",
+    "spark_arrow_schema",
 ]
 
 FIRST_SUPPORTED = (4, 0)
@@ -81,6 +86,13 @@ def ensure_classic(spark: SparkSession) -> None:
 def has_filter_pushdown() -> bool:
     """Whether Spark pushes filters to Python data sources (4.1 and later do)."""
     return _version() >= _FIRST_WITH_FILTER_PUSHDOWN
+
+
+def spark_arrow_schema(schema: StructType) -> pa.Schema:
+    """Spark's own Arrow types for a schema, timestamps in UTC."""
+    # Up to 4.2 a flag that is on by default says what the zone's name says later.
+    takes_zone = "timezone" in inspect.signature(to_arrow_schema).parameters
+    return to_arrow_schema(schema, timezone="UTC") if takes_zone else to_arrow_schema(schema)
 
 
 def _version() -> tuple[int, ...]:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema as spark_arrow_schema
 from pyspark.sql.types import StructType as SparkStruct
 
 from optimist.core.data.file_parts import balanced_groups, file_parts, parts_of
 from optimist.core.data.parquet_reader import RowLayout, read_batches
+from optimist.spark.versions import spark_arrow_schema
 
 __all__ = ["Grouping", "decode_group", "encode_groups", "read_group", "spark_batch"]
 
@@ -80,7 +80,7 @@ def read_group(
         schema: The same columns as Spark has them, and `file_column` at the end if there is one.
         file_column: Add a column of this name that holds each row's `add.path`.
     """
-    target = spark_arrow_schema(schema, timezone="UTC")
+    target = spark_arrow_schema(schema)
     for part in parts_of(decode_group(data)):
         for rows in read_batches(part, layout):
             columns = rows.columns
