@@ -422,14 +422,23 @@ class Snapshot:
         parsed = Predicate.parse(predicate) if isinstance(predicate, str) else predicate
         return ensure_columns(parsed, self.schema)
 
+    def pruner(self, *, zone: str = "UTC") -> FilePruner:
+        """A new pruner of all files, by the engine's options.
+
+        Args:
+            zone: The time zone of predicates that speak of days or of local times.
+        """
+        return FilePruner(
+            self.files,
+            self.schema,
+            self.partition_columns,
+            zone=zone,
+            trust_float_maximum=self._context.options.stats_trust_float_maximum,
+        )
+
     def _shared_pruner(self) -> FilePruner:
         if self._pruner is None:
-            self._pruner = FilePruner(
-                self.files,
-                self.schema,
-                self.partition_columns,
-                trust_float_maximum=self._context.options.stats_trust_float_maximum,
-            )
+            self._pruner = self.pruner()
         return self._pruner
 
     @classmethod

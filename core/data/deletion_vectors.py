@@ -25,6 +25,7 @@ from optimist.core.data.roaring_format import bitmap_end
 from optimist.core.data.storage_errors import storage_errors
 from optimist.core.errors import TableError
 from optimist.core.paths import join
+from optimist.core.read_ahead import read_ahead
 
 __all__ = [
     "deletion_vector_path",
@@ -34,6 +35,7 @@ __all__ = [
     "read_deletion_vectors",
 ]
 
+_READERS = 8
 _MAGIC = 1681511377
 _NATIVE_MAGIC = 1681511376
 _FILE_FORMAT = 1
@@ -73,6 +75,8 @@ def read_deletion_vectors(
 ) -> list[BitMap64]:
     """Several vectors in the order asked for; a file that holds many of them is opened once.
 
+    Files are read by several threads, as each costs requests to the store.
+
     Raises:
         TableError, StorageError: See `read_deletion_vector`.
     """
@@ -84,11 +88,17 @@ def read_deletion_vectors(
             bitmaps[number] = _checked(_inline(descriptor), descriptor, "the log")
         else:
             by_path.setdefault(path, []).append(number)
-    for path, numbers in by_path.items():
+
+    def read_file(path: str) -> dict[int, BitMap64]:
+        found: dict[int, BitMap64] = {}
         with _opened(path, access) as source:
-            for number in sorted(numbers, key=lambda item: descriptors[item].offset or 0):
+            for number in sorted(by_path[path], key=lambda item: descriptors[item].offset or 0):
                 data = _stored(source, descriptors[number], path)
-                bitmaps[number] = _checked(data, descriptors[number], path)
+                found[number] = _checked(data, descriptors[number], path)
+        return found
+
+    for found in read_ahead(read_file, by_path, threads=_READERS, ahead=2 * _READERS):
+        bitmaps |= found
     return [bitmaps[number] for number in range(len(descriptors))]
 
 

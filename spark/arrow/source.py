@@ -27,7 +27,7 @@ from pyspark.sql.types import StructType as SparkStruct
 from optimist.core.data.parquet_reader import RowLayout
 from optimist.core.delta_log import DeltaLog
 from optimist.core.errors import TableError
-from optimist.core.predicates import FilePruner, Predicate
+from optimist.core.predicates import Predicate
 from optimist.core.schema import StructType
 from optimist.core.snapshot import Snapshot
 from optimist.spark.arrow.filters import pushed_predicate
@@ -179,9 +179,8 @@ class _Reader(DataSourceReader):
             snapshot = self._snapshot()
             files = snapshot.files
             if self._predicate != Predicate.TRUE:
-                files = FilePruner(
-                    files, snapshot.schema, snapshot.partition_columns, zone=self._scan.zone
-                ).prune(self._predicate, use_statistics=self._scan.is_skipping)
+                pruner = snapshot.pruner(zone=self._scan.zone)
+                files = pruner.prune(self._predicate, use_statistics=self._scan.is_skipping)
             groups = encode_groups(snapshot.table_path, files, self._scan.grouping)
             return [_Group(data) for data in groups]
 
