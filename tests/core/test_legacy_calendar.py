@@ -1,0 +1,66 @@
+"""Files with the dates of Spark 2 are read where they mean the same today, and else refused."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from optimist.core import DeltaLog
+from optimist.core.errors import TableError
+
+UTC = dt.timezone.utc
+SPARK_2 = {"org.apache.spark.version": "2.4.8"}
+SPARK_3 = {"org.apache.spark.version": "3.5.1"}
+ON_REQUEST = {**SPARK_3, "org.apache.spark.legacyDateTime": ""}
+LAST_JULIAN, FIRST_GREGORIAN = dt.date(1582, 10, 4), dt.date(1582, 10, 15)
+
+
+def table_of(path, column, footer):
+    """A table whose only file is replaced by one with the same rows and this footer."""
+    rows = pa.table({"d": column})
+    log = DeltaLog.for_path(str(path))
+    log.append(rows)
+    (file,) = path.glob("*.parquet")
+    pq.write_table(rows.replace_schema_metadata(footer), file)
+    return log
+
+
+def days(*values):
+    return pa.array(values, pa.date32())
+
+
+def times(*values):
+    return pa.array(values, pa.timestamp("us", tz="UTC"))
+
+
+OLD_TIME, NEW_TIME = dt.datetime(1899, 12, 31, tzinfo=UTC), dt.datetime(1900, 1, 1, tzinfo=UTC)
+OLD = [
+    days(dt.date(2020, 1, 1), None, LAST_JULIAN),
+    times(OLD_TIME, None),
+    pa.array([{"a": [LAST_JULIAN]}], pa.struct([("a", pa.list_(pa.date32()))])),
+    pa.array([[("k", LAST_JULIAN)]], pa.map_(pa.string(), pa.date32())),
+]
+
+
+@pytest.mark.parametrize("footer", [SPARK_2, ON_REQUEST])
+@pytest.mark.parametrize("column", OLD)
+def test_old_dates_of_the_old_calendar_are_refused_by_name(tmp_path, column, footer):
+    log = table_of(tmp_path, column, footer)
+    with pytest.raises(TableError, match="calendar of Spark 2") as caught:
+        log.to_arrow()
+    assert caught.value.kind == "OPTIMIST_LEGACY_CALENDAR"
+    assert caught.value.fields["column"] == "d"
+
+
+@pytest.mark.parametrize("footer", [SPARK_3, {}])
+@pytest.mark.parametrize("column", OLD)
+def test_old_dates_of_the_calendar_of_today_are_read(tmp_path, column, footer):
+    assert table_of(tmp_path, column, footer).to_arrow()["d"].to_pylist() == column.to_pylist()
+
+
+@pytest.mark.parametrize("column", [days(FIRST_GREGORIAN, None), times(NEW_TIME, None)])
+def test_dates_that_are_the_same_in_both_are_read_from_old_files(tmp_path, column):
+    assert table_of(tmp_path, column, SPARK_2).to_arrow()["d"].to_pylist() == column.to_pylist()
