@@ -452,7 +452,7 @@ class DeltaLog:
         segment = list_segment(self.store, self.log_path, hint=hint.version if hint else None)
         if segment is None:
             return None
-        self._last_status = segment.commits[-1] if segment.commits else None
+        self._last_status = segment.last_commit
         return Snapshot.load(
             self.store, self.table_path, segment, options=self.options, clock=self.clock
         )

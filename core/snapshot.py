@@ -181,7 +181,7 @@ class Snapshot:
                 checksum = derive_checksum(
                     previous, actions, state=state.table, options=self._context.options
                 )
-        base = self.segment or LogSegment(self.log_path, -1, None, (), 0)
+        base = self.segment or LogSegment(self.log_path, -1, None, (), None)
         segment = base.with_commit(version, status)
         return Snapshot(
             self.table_path,
@@ -196,9 +196,7 @@ class Snapshot:
         """The same version once a listing has shown its commit, and with it the file's own time."""
         assert self.segment is not None
         commits = (*self.segment.commits[:-1], status)
-        segment = replace(
-            self.segment, commits=commits, last_commit_timestamp_ms=status.modified_ms
-        )
+        segment = replace(self.segment, commits=commits, last_commit=status)
         return Snapshot(
             self.table_path,
             self.version,

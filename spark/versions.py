@@ -90,7 +90,7 @@ def has_filter_pushdown() -> bool:
 
 def spark_arrow_schema(schema: StructType) -> pa.Schema:
     """Spark's own Arrow types for a schema, timestamps in UTC."""
-    # Up to 4.2 a flag that is on by default says what the zone's name says later.
+    # Before 4.2 a flag, on by default, says what a name of a zone says since.
     takes_zone = "timezone" in inspect.signature(to_arrow_schema).parameters
     return to_arrow_schema(schema, timezone="UTC") if takes_zone else to_arrow_schema(schema)
 

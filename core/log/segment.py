@@ -43,7 +43,8 @@ class LogSegment:
         version: The table version.
         checkpoint: The checkpoint to start from, or None to start from nothing.
         commits: The commits after the checkpoint, one per version, ascending, up to `version`.
-        last_commit_timestamp_ms: Modification time of the version's commit file.
+        last_commit: The version's own commit file, which may be before `commits`; None for no
+            version at all.
         checksum_file: The version checksum of exactly this version, if the listing showed one.
         compacted: Files that each hold several of the commits in one, ascending, without overlap.
     """
@@ -52,7 +53,7 @@ class LogSegment:
     version: int
     checkpoint: Checkpoint | None
     commits: tuple[FileStatus, ...]
-    last_commit_timestamp_ms: int
+    last_commit: FileStatus | None
     checksum_file: FileStatus | None = None
     compacted: tuple[FileStatus, ...] = ()
 
@@ -60,6 +61,11 @@ class LogSegment:
     def checkpoint_version(self) -> int:
         """The checkpoint's version, -1 without one; what the next listing takes as its hint."""
         return self.checkpoint.version if self.checkpoint else -1
+
+    @property
+    def last_commit_timestamp_ms(self) -> int:
+        """Modification time of the version's commit file; 0 for no version at all."""
+        return self.last_commit.modified_ms if self.last_commit else 0
 
     def with_commit(self, version: int, status: FileStatus) -> LogSegment:
         """The segment of the next version, after its commit was written (spec 1.15)."""
@@ -72,7 +78,7 @@ class LogSegment:
             self,
             version=self.version + len(commits),
             commits=(*self.commits, *commits),
-            last_commit_timestamp_ms=commits[-1].modified_ms,
+            last_commit=commits[-1],
             checksum_file=None,
         )
 
@@ -274,7 +280,7 @@ def _build(log_path: str, listing: _Listing, version: int | None) -> LogSegment:
         loading,
         checkpoint,
         tuple(status for _, status in commits),
-        listing.commits[-1][1].modified_ms,
+        listing.commits[-1][1],
         listing.checksums.get(loading),
         choose_compacted(listing.compacted, base, loading),
     )

@@ -71,6 +71,18 @@ def test_a_table_made_anew_at_the_same_path_is_noticed(tmp_path):
     assert log.start_transaction().snapshot.schema.names == ("name",)
 
 
+def test_a_table_made_anew_is_noticed_although_a_checkpoint_stood_for_all_of_the_old_one(tmp_path):
+    path = tmp_path / "table"
+    DeltaLog(str(path), LocalLogStore({})).append(pa.table({"id": [1]}))
+    DeltaLog(str(path), LocalLogStore({})).checkpoint()
+    log = DeltaLog(str(path), LocalLogStore({}))
+    assert log.update().segment.commits == ()
+    for item in (path / "_delta_log").iterdir():
+        item.unlink()
+    DeltaLog(str(path), LocalLogStore({})).append(pa.table({"name": ["x"]}))
+    assert log.update().schema.names == ("name",)
+
+
 def test_handles_are_cached_per_path_and_options(tmp_path):
     first = DeltaLog.for_path(str(tmp_path))
     assert DeltaLog.for_path(f"file://{tmp_path}/") is first
