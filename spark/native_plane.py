@@ -60,7 +60,7 @@ class NativePlane:
                 `OPTIMIST_UNKNOWN_FILE_PATHS`).
         """
         scan = self.scan(snapshot, candidates)
-        # Beside the columns, because an alias hides what is hidden for good before Spark 4.1.
+        # Beside the columns, because an alias hides what is hidden for good before Spark 4.2.
         path = scan.metadataColumn("_metadata").getField("file_path").alias(_PATH)
         counts = (
             aliased(scan.select("*", path), alias)

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyspark
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyroaring import BitMap64
@@ -491,7 +492,18 @@ def test_row_ids_are_hidden_until_they_are_named(spark, tracked):
     assert frame.select("*").columns == ["id"]
     assert ids(frame.where("_metadata.row_id = 201")) == [91]
     assert ids(frame.where("_metadata.row_commit_version = 2")) == [91]
+
+
+@pytest.mark.skipif(pyspark.__version__ < "4.2", reason="an alias hides it for good before")
+def test_row_ids_can_be_named_under_an_alias(spark, tracked):
+    frame = read(spark, tracked.path)
     assert frame.alias("t").where("t._metadata.row_id < 103").count() == 3
+
+
+def test_commands_find_rows_of_an_aliased_table_with_vectors(spark, holes):
+    table = DeltaTable.forPath(spark, holes.path).alias("t")
+    table.delete("t.id >= 5000")
+    assert ids(read(spark, holes.path)) == [i for i in LIVE if i < 5000]
 
 
 def test_the_id_of_a_row_joins_a_table_with_itself(spark, tracked):
