@@ -28,13 +28,12 @@ from optimist.core.log.checksum import (
     read_checksum,
 )
 from optimist.core.log.commits import read_commit_info
-from optimist.core.log.integrity import contradictions
-from optimist.core.log.names import checksum_name, commit_path, log_path_of
+from optimist.core.log.integrity import disagreement
+from optimist.core.log.names import commit_path, log_path_of
 from optimist.core.log.replay import LogState, replay, with_actions, with_commits
 from optimist.core.log.segment import LogSegment
 from optimist.core.logstore import FileStatus, LogStore
 from optimist.core.options import EngineOptions
-from optimist.core.paths import join
 from optimist.core.predicates import (
     FilePruner,
     Predicate,
@@ -51,7 +50,6 @@ from optimist.core.table_schema import table_schema
 __all__ = ["Scan", "Snapshot"]
 
 _LOG = logging.getLogger(__name__)
-
 _NO_METADATA = Metadata(id="", schema_string='{"type":"struct","fields":[]}')
 
 
@@ -508,22 +506,19 @@ class Snapshot:
                 self._checksum = noted
 
     def _agrees(self, noted: VersionChecksum, *, num_files: int, size_bytes: int) -> bool:
-        wrong = contradictions(noted, self._state.table, num_files=num_files, size_bytes=size_bytes)
-        if not wrong:
-            return True
-        message = (
-            f"Version {self.version} of {self.table_path} does not agree with its version "
-            f"checksum: {'; '.join(wrong)}. A commit or the .crc file was damaged or changed: "
-            "restore it from a backup, or delete the .crc file if it is the one that is wrong."
+        error = disagreement(
+            noted,
+            self._state.table,
+            num_files=num_files,
+            size_bytes=size_bytes,
+            log_path=self.log_path,
+            version=self.version,
         )
+        if error is None:
+            return True
         if self._context.options.checksum_mismatch_fatal:
-            raise TableError(
-                message,
-                kind="DELTA_TXN_LOG_FAILED_INTEGRITY",
-                version=self.version,
-                path=join(self.log_path, checksum_name(self.version)),
-            )
-        _LOG.error(message)
+            raise error
+        _LOG.error("%s", error)
         return False
 
     def _known_checksum(self) -> VersionChecksum | None:
@@ -538,21 +533,9 @@ class Snapshot:
         return found
 
     def _read_checksum(self, store: LogStore) -> VersionChecksum | None:
-        found = read_checksum(store, self.log_path, self.version)
         info = self._state.table.commit_info
-        if found is None or info is None or None in (found.txn_id, info.txn_id):
-            return found
-        if found.txn_id == info.txn_id:
-            return found
-        _LOG.warning(
-            "The checksum of version %d of %s is of another commit (txnId %s) than the one that is "
-            "there (txnId %s), which took its place. The checksum is passed over.",
-            self.version,
-            self.table_path,
-            found.txn_id,
-            info.txn_id,
-        )
-        return None
+        txn_id = info.txn_id if info else None
+        return read_checksum(store, self.log_path, self.version, txn_id=txn_id)
 
     def _in_commit_timestamp(self) -> int:
         info: CommitInfo | None = self._state.table.commit_info

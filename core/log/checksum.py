@@ -7,6 +7,7 @@ table; readers work without it.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -41,6 +42,7 @@ __all__ = [
     "write_checksum",
 ]
 
+_logger = logging.getLogger(__name__)
 _Item = TypeVar("_Item", Metadata, Protocol, SetTransaction, DomainMetadata)
 _READDING_OPERATIONS = (
     "COMPUTE STATS",
@@ -150,13 +152,33 @@ def checksum_of_files(
     return _with_state(sums, state, options)
 
 
-def read_checksum(store: LogStore, log_path: str, version: int) -> VersionChecksum | None:
-    """The checksum of a version, or None if it is absent or can't be read: it is never needed."""
+def read_checksum(
+    store: LogStore, log_path: str, version: int, *, txn_id: str | None = None
+) -> VersionChecksum | None:
+    """The checksum of a version, or None if it is absent or can't be read: it is never needed.
+
+    Args:
+        store: Where the log is.
+        log_path: The log directory.
+        version: The version.
+        txn_id: That of the commit that is there, if known: the checksum of a commit whose place it
+            took is passed over.
+    """
+    path = join(log_path, checksum_name(version))
     try:
-        data = store.read_bytes(join(log_path, checksum_name(version)))
-        return VersionChecksum.from_json(data.decode("utf-8"))
+        found = VersionChecksum.from_json(store.read_bytes(path).decode("utf-8"))
     except (ValueError, StorageError):
         return None
+    if txn_id is None or found.txn_id in (None, txn_id):
+        return found
+    _logger.warning(
+        "%s is of another commit (txnId %s) than the one that is there (txnId %s), which took its "
+        "place. The checksum is passed over.",
+        path,
+        found.txn_id,
+        txn_id,
+    )
+    return None
 
 
 def write_checksum(

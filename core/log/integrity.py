@@ -8,41 +8,62 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from optimist.core.actions import Metadata, Protocol
-from optimist.core.errors import SchemaError
+from optimist.core.errors import SchemaError, TableError
 from optimist.core.log.checksum import VersionChecksum
+from optimist.core.log.names import checksum_name
 from optimist.core.log.replay import TableState
+from optimist.core.paths import join
 from optimist.core.schema import schema_from_json
 
-__all__ = ["contradictions"]
+__all__ = ["disagreement"]
 
 
-def contradictions(
-    checksum: VersionChecksum, state: TableState, *, num_files: int, size_bytes: int
-) -> tuple[str, ...]:
-    """In words, what a checksum says otherwise than its version's files and state.
+def disagreement(
+    noted: VersionChecksum,
+    state: TableState,
+    *,
+    num_files: int,
+    size_bytes: int,
+    log_path: str,
+    version: int,
+) -> TableError | None:
+    """What a version's checksum says otherwise than its files and state, as the error to raise.
 
-    It must be of the commit that is there: one that was overwritten leaves its checksum behind.
-
-    What another writer may spell differently (the text of a schema, absent fields of the metadata)
-    is compared by its meaning, or not at all.
+    The checksum must be of the commit that is there: one that was overwritten leaves its own
+    behind. What another writer may spell differently (the text of a schema, absent fields of the
+    metadata) is compared by its meaning, or not at all.
 
     Args:
-        checksum: Of the version.
+        noted: The version's checksum.
         state: The version without its files.
         num_files: How many live files it has.
         size_bytes: What they come to.
+        log_path: The log directory.
+        version: The version.
+
+    Returns:
+        An error of kind `DELTA_TXN_LOG_FAILED_INTEGRITY`; None where the two agree.
     """
     pairs: Mapping[str, tuple[object, object]] = {
-        "numFiles": (num_files, checksum.num_files),
-        "tableSizeBytes": (size_bytes, checksum.table_size_bytes),
-        **_of_metadata(state.metadata, checksum.metadata),
-        **_of_protocol(state.protocol, checksum.protocol),
-        **dict(_of_transactions(state, checksum)),
+        "numFiles": (num_files, noted.num_files),
+        "tableSizeBytes": (size_bytes, noted.table_size_bytes),
+        **_of_metadata(state.metadata, noted.metadata),
+        **_of_protocol(state.protocol, noted.protocol),
+        **dict(_of_transactions(state, noted)),
     }
-    return tuple(
-        f"{name} is {found}, not {noted}"
-        for name, (found, noted) in pairs.items()
-        if found != noted
+    wrong = [
+        f"{name} is {found}, not {said}" for name, (found, said) in pairs.items() if found != said
+    ]
+    if not wrong:
+        return None
+    path = join(log_path, checksum_name(version))
+    return TableError(
+        f"Version {version} of the table does not agree with its version checksum, {path}: "
+        f"{'; '.join(wrong)}. A commit or the .crc file was damaged or changed: restore it from a "
+        "backup, or delete the .crc file if it is the one that is wrong.",
+        kind="DELTA_TXN_LOG_FAILED_INTEGRITY",
+        version=version,
+        path=path,
     )
 
 
