@@ -9,13 +9,7 @@ from types import TracebackType
 from optimist.core.actions import Action
 from optimist.core.data.filesystem import remove_directory
 from optimist.core.delta_log import DeltaLog
-from optimist.core.errors import (
-    DeltaConcurrentModificationException,
-    MaxCommitAttemptsExceededError,
-    OptimistError,
-    ProtocolError,
-    UsageError,
-)
+from optimist.core.errors import NOTHING_COMMITTED, OptimistError
 from optimist.core.transaction.operations import Operation
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.result import CommitResult
@@ -23,12 +17,6 @@ from optimist.core.transaction.result import CommitResult
 __all__ = ["UncommittedFiles"]
 
 _LOG = logging.getLogger(__name__)
-_NOTHING_COMMITTED = (
-    DeltaConcurrentModificationException,
-    MaxCommitAttemptsExceededError,
-    ProtocolError,
-    UsageError,
-)
 
 
 class UncommittedFiles:
@@ -67,7 +55,7 @@ class UncommittedFiles:
     ) -> None:
         if error is None:
             return
-        if not self._is_committing or isinstance(error, _NOTHING_COMMITTED):
+        if not self._is_committing or isinstance(error, NOTHING_COMMITTED):
             for directory in self._directories:
                 self._remove(directory)
 
