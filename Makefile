@@ -10,12 +10,13 @@ JOBS ?= 3
 SPARK_RUN = JAVA_HOME="$$(cat .venv/java-home)" $(RUN)
 PYTEST = $(SPARK_RUN) -m pytest -n $(JOBS) --dist loadscope
 
-.PHONY: help demo clouds test check integration emulators bench format clean
+.PHONY: help demo clouds test test-pyspark check integration emulators bench format clean
 
 help:
 	@echo "make demo     the flights: concurrent jobs on one table, a conflict explained, read back"
 	@echo "make clouds   the same flights on S3, Azure, Google Cloud and HDFS emulators"
 	@echo "make test     everything that must pass: check, then the tests with coverage"
+	@echo "make test-pyspark VERSION=4.0.5  the tests of Spark on another PySpark"
 	@echo "make check    lint, format, types, direction of imports"
 	@echo "make integration  the tests against emulators (TESTS=integration/test_x.py for some)"
 	@echo "make emulators  bring the emulators up and leave them up (localstack/down.py stops them)"
@@ -37,6 +38,16 @@ test: check
 	@$(PYTHON) bootstrap.py dev
 	@$(PYTHON) localstack/up.py || test "$$REQUIRE_EMULATORS" != 1
 	$(PYTEST) --cov --cov-report=term:skip-covered $(or $(TESTS),tests integration)
+
+# In an environment of its own. Older versions leave sockets open, which our tests take for an error.
+test-pyspark:
+	@$(PYTHON) bootstrap.py dev
+	@test -n "$(VERSION)" || { echo "Say which: make test-pyspark VERSION=4.0.5"; exit 2; }
+	@$(RUN) -m venv build/pyspark-$(VERSION)
+	@build/pyspark-$(VERSION)/bin/python -m pip install --quiet -e '.[dev]' pyspark==$(VERSION)
+	JAVA_HOME="$$(cat .venv/java-home)" build/pyspark-$(VERSION)/bin/python -m pytest \
+		-n $(JOBS) --dist loadscope -p no:unraisableexception -W ignore::ResourceWarning \
+		$(or $(TESTS),tests/spark)
 
 integration: emulators
 	@$(PYTHON) bootstrap.py dev
