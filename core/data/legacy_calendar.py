@@ -9,61 +9,84 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from optimist.core.errors import TableError
 
-__all__ = ["ensure_no_legacy_values", "is_of_legacy_calendar"]
+__all__ = ["LegacyCalendar"]
 
 _FIRST_SAFE_DAY = dt.date(1582, 10, 15)
-_FIRST_SAFE_TIME = dt.datetime(1900, 1, 1, tzinfo=dt.timezone.utc)
+_FIRST_SAFE_TIME = dt.datetime(1900, 1, 1)
 _VERSION = b"org.apache.spark.version"
-_LEGACY = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
 
 
-def is_of_legacy_calendar(footer: Mapping[bytes, bytes] | None) -> bool:
-    """Whether old dates in a file need converting, by its footer's key-value metadata.
+@dataclass(frozen=True, slots=True)
+class LegacyCalendar:
+    """What of a file may be of the old calendar.
 
-    A file that does not name Spark's version is of an engine that never did this.
+    Attributes:
+        dates_and_times: Dates, and timestamps that are stored as such.
+        int96: Timestamps of the old physical type INT96, which Arrow reads as having no zone.
     """
-    entries = footer or {}
-    version = entries.get(_VERSION)
-    is_old = version is not None and version < b"3.0.0"
-    return is_old or any(key in entries for key in _LEGACY)
+
+    dates_and_times: bool
+    int96: bool
+
+    @classmethod
+    def of(cls, footer: Mapping[bytes, bytes] | None) -> LegacyCalendar | None:
+        """What a footer's key-value metadata says; None where all is of the calendar of today.
+
+        A file that does not name Spark's version is of an engine that never did this.
+        """
+        entries = footer or {}
+        version = entries.get(_VERSION, b"9")
+        calendar = cls(
+            version < b"3.0.0" or b"org.apache.spark.legacyDateTime" in entries,
+            version < b"3.1.0" or b"org.apache.spark.legacyINT96" in entries,
+        )
+        return calendar if calendar.dates_and_times or calendar.int96 else None
+
+    def ensure_not_met(self, batch: pa.RecordBatch, path: str) -> None:
+        """Refuse values whose meaning differs between the calendars.
+
+        Args:
+            batch: Columns as they are stored.
+            path: The file, for the error.
+
+        Raises:
+            TableError: There is one (kind `OPTIMIST_LEGACY_CALENDAR`, fields `path` and `column`).
+        """
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            if self._is_met(column):
+                raise TableError(
+                    f"The column {name} of {path} has dates before 1582 or times before 1900 in "
+                    "the calendar of Spark 2. Read the table with Spark on the native plane, which "
+                    "converts them, or write the file anew there.",
+                    kind="OPTIMIST_LEGACY_CALENDAR",
+                    path=path,
+                    column=name,
+                )
+
+    def _is_met(self, column: pa.Array) -> bool:
+        kind = column.type
+        if pa.types.is_struct(kind):
+            return any(map(self._is_met, column.flatten()))
+        if pa.types.is_map(kind):
+            return self._is_met(column.keys) or self._is_met(column.items)
+        if pa.types.is_list(kind):
+            return self._is_met(column.flatten())
+        if pa.types.is_date(kind):
+            return self.dates_and_times and _has_older(column, _FIRST_SAFE_DAY)
+        if not pa.types.is_timestamp(kind):
+            return False
+        if kind.tz is None:
+            return self.int96 and _has_older(column, _FIRST_SAFE_TIME)
+        first = _FIRST_SAFE_TIME.replace(tzinfo=dt.timezone.utc)
+        return self.dates_and_times and _has_older(column, first)
 
 
-def ensure_no_legacy_values(batch: pa.RecordBatch, path: str) -> None:
-    """Refuse values whose meaning differs between the calendars.
-
-    Raises:
-        TableError: There is one (kind `OPTIMIST_LEGACY_CALENDAR`, fields `path` and `column`).
-    """
-    for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        if _has_legacy_value(column):
-            raise TableError(
-                f"The column {name} of {path} has dates before 1582 or times before 1900 in the "
-                "calendar of Spark 2. Read the table with Spark on the native plane, which "
-                "converts them, or write the file anew there.",
-                kind="OPTIMIST_LEGACY_CALENDAR",
-                path=path,
-                column=name,
-            )
-
-
-def _has_legacy_value(column: pa.Array) -> bool:
-    kind = column.type
-    if pa.types.is_struct(kind):
-        return any(map(_has_legacy_value, column.flatten()))
-    if pa.types.is_map(kind):
-        return _has_legacy_value(column.keys) or _has_legacy_value(column.items)
-    if pa.types.is_list(kind):
-        return _has_legacy_value(column.flatten())
-    if pa.types.is_date(kind):
-        first = pa.scalar(_FIRST_SAFE_DAY, kind)
-    elif pa.types.is_timestamp(kind) and kind.tz is not None:
-        first = pa.scalar(_FIRST_SAFE_TIME, kind)
-    else:
-        return False
-    return bool(pc.any(pc.less(column, first), min_count=0).as_py())
+def _has_older(column: pa.Array, first: dt.date) -> bool:
+    return bool(pc.any(pc.less(column, pa.scalar(first, column.type)), min_count=0).as_py())

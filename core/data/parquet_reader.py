@@ -25,7 +25,7 @@ from optimist.core.data.column_shape import conform_column, find_field
 from optimist.core.data.deletion_vectors import read_deletion_vector
 from optimist.core.data.file_parts import FilePart
 from optimist.core.data.filesystem import filesystem_for
-from optimist.core.data.legacy_calendar import ensure_no_legacy_values, is_of_legacy_calendar
+from optimist.core.data.legacy_calendar import LegacyCalendar
 from optimist.core.data.partition_values import parse_partition_value
 from optimist.core.data.row_tracking import is_tracking_column, with_defaults
 from optimist.core.data.storage_errors import storage_errors, without_secrets
@@ -105,10 +105,10 @@ def read_batches(part: FilePart, layout: RowLayout) -> Iterator[pa.RecordBatch]:
     with _translated(part.path), _opened(filesystem, path, part.path) as source:
         file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us", pre_buffer=True)
         columns = _Columns.of(file.schema_arrow, part, layout, constants)
-        is_legacy = is_of_legacy_calendar(file.metadata.metadata)
+        legacy = LegacyCalendar.of(file.metadata.metadata)
         for start, rows in _raw_batches(file, part, columns.stored_names, layout.batch_rows):
-            if is_legacy:
-                ensure_no_legacy_values(rows, part.path)
+            if legacy is not None:
+                legacy.ensure_not_met(rows, part.path)
             batch = columns.batch(rows, start)
             kept = batch if deleted is None else _without(deleted, start, batch)
             if kept.num_rows:

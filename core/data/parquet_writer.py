@@ -89,7 +89,7 @@ class FileSpec:
         string_prefix_length: Text in statistics is shortened to so many UTF-16 units.
         tight_bounds: What statistics say as `tightBounds`; None leaves it out.
         directory: Where below the table the files go; empty for the table's own directory.
-        compression: One of the codecs that `ensure_codec` knows.
+        compression: A codec by Spark's name; a `FileSet` takes those that `ensure_codec` knows.
         max_rows_per_file: Files are split that would hold more.
         data_change: What the `add` actions say.
         access: How data files are reached.
@@ -126,8 +126,6 @@ class FileSpec:
 
         Raises:
             SchemaError: A property of the statistics names a column that can't have any.
-            UsageError: The table asks for a codec that Arrow does not write (kind
-                `DELTA_ILLEGAL_OPTION`).
         """
         schema = table_schema(metadata)
         properties = TableProperties.from_configuration(metadata.configuration)
@@ -141,7 +139,7 @@ class FileSpec:
             string_prefix_length=(
                 properties.data_skipping_string_prefix_length or options.string_prefix_length
             ),
-            compression=codec if wanted is None else ensure_codec(wanted),
+            compression=(wanted or codec).strip().lower(),
         )
 
 
@@ -152,10 +150,14 @@ class FileSet:
         spec: What the files have in common.
         clock: Gives modification times, and names that no other attempt of the task has.
         task: The task's number, for the names.
+
+    Raises:
+        UsageError: Arrow does not write the codec (kind `DELTA_ILLEGAL_OPTION`).
     """
 
     def __init__(self, spec: FileSpec, clock: Clock, *, task: int = 0) -> None:
         self._spec = spec
+        self._codec = _CODECS[ensure_codec(spec.compression)]
         self._clock = clock
         self._task = task
         self._filesystem, self._root = filesystem_for(spec.table_path, spec.access)
@@ -209,7 +211,7 @@ class FileSet:
                 self._finish()
 
     def _start(self, schema: pa.Schema) -> _OpenFile:
-        codec = _CODECS[self._spec.compression]
+        codec = self._codec
         ending = "parquet" if codec == "none" else f"{self._spec.compression}.parquet"
         name = f"part-{self._task:05d}-{self._clock.new_uuid()}.c000.{ending}"
         places = (self._spec.directory, partition_directory(self._values), name)

@@ -314,5 +314,6 @@ def test_the_table_says_how_files_are_packed_and_how_long_texts_in_statistics_ar
 def test_a_codec_that_nobody_knows_is_refused_by_name(tmp_path):
     configuration = {"delta.parquet.compression.codec": "zip"}
     metadata = Metadata("id", '{"type":"struct","fields":[]}', configuration=configuration)
+    given = FileSpec.of(str(tmp_path), metadata, EngineOptions())
     with pytest.raises(UsageError, match="can't be compressed by 'zip'"):
-        FileSpec.of(str(tmp_path), metadata, EngineOptions())
+        FileSet(given, SystemClock())

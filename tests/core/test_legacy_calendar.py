@@ -61,6 +61,25 @@ def test_old_dates_of_the_calendar_of_today_are_read(tmp_path, column, footer):
     assert table_of(tmp_path, column, footer).to_arrow()["d"].to_pylist() == column.to_pylist()
 
 
+@pytest.mark.parametrize(
+    ("version", "is_refused"), [("2.4.8", True), ("3.0.3", True), ("3.1.0", False)]
+)
+def test_old_times_of_the_old_physical_type_were_converted_one_version_longer(
+    tmp_path, version, is_refused
+):
+    log = DeltaLog.for_path(str(tmp_path))
+    log.append(pa.table({"d": times(OLD_TIME)}))
+    (file,) = tmp_path.glob("*.parquet")
+    rows = pa.table({"d": times(OLD_TIME).cast(pa.timestamp("us"))})
+    rows = rows.replace_schema_metadata({"org.apache.spark.version": version})
+    pq.write_table(rows, file, use_deprecated_int96_timestamps=True)
+    if is_refused:
+        with pytest.raises(TableError, match="calendar of Spark 2"):
+            log.to_arrow()
+    else:
+        assert log.to_arrow()["d"].to_pylist() == [OLD_TIME]
+
+
 @pytest.mark.parametrize("column", [days(FIRST_GREGORIAN, None), times(NEW_TIME, None)])
 def test_dates_that_are_the_same_in_both_are_read_from_old_files(tmp_path, column):
     assert table_of(tmp_path, column, SPARK_2).to_arrow()["d"].to_pylist() == column.to_pylist()
