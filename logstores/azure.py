@@ -23,19 +23,23 @@ How a commit is created:
 3. The service is busy: wait by the clock, go to 1. From now on step 2 answers `UNKNOWN` in place of
    `EXISTS`, since the file may be ours.
 4. No answer, or an error of the server: `UNKNOWN`, and the engine reads the file back.
+
+Checkpoints too large for memory go in blocks, which nobody sees; the request that makes a blob of
+them has the condition, and is treated as above.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, BinaryIO, TypeVar
 
 from azure.core import MatchConditions
 from azure.core.exceptions import AzureError, HttpResponseError
 from azure.core.paging import ItemPaged
 from azure.core.pipeline.transport import HttpTransport
-from azure.storage.blob import BlobClient, BlobPrefix, BlobProperties, ContainerClient
+from azure.storage.blob import BlobBlock, BlobClient, BlobPrefix, BlobProperties, ContainerClient
 
 from optimist.core.clock import Clock, SystemClock
 from optimist.core.data.access import DataAccess
@@ -48,6 +52,7 @@ from optimist.logstores.azure_identity import sdk_credential
 from optimist.logstores.azure_options import AzureOptions
 from optimist.logstores.azure_paths import AzureLocation, parse_location
 from optimist.logstores.create_probe import describe_verdicts, ensure_exclusive, probe_once
+from optimist.logstores.file_pieces import PIECE_BYTES, pieces, size_of
 from optimist.logstores.patience import Patience, call_patiently
 from optimist.logstores.ranged_file import open_ranged
 
@@ -91,15 +96,27 @@ class AzureLogStore(LogStore):
                 or there are no credentials.
             StorageError: The service refused, and nothing was written.
         """
-        location = self._locate(path)
-        if self._parsed.is_custom(location):
-            place = (self._parsed.endpoint_of(location), location.container)
-            verdict = probe_once(
-                place, path, create=self._put_if_absent, delete=self.delete, clock=self._clock
-            )
-            override = ("optimist.store.azure.allowUnsafeWrites", self._parsed.allow_unsafe_writes)
-            ensure_exclusive(verdict, place, path, override=override)
+        self._ensure_exclusive(path)
         return self._put_if_absent(path, data)
+
+    def put_file_if_absent(self, path: str, file: BinaryIO) -> PutOutcome:
+        """See `LogStore.put_file_if_absent`; a large file is sent in blocks.
+
+        Blocks are seen by nobody before the request that makes a blob of them, and that one has the
+        condition. Those of two writers are told apart by their names.
+        """
+        if size_of(file) <= PIECE_BYTES:
+            return super().put_file_if_absent(path, file)
+        self._ensure_exclusive(path)
+        blob = self._blob(self._locate(path))
+        writer = self._clock.new_uuid()
+        blocks = []
+        for number, piece in enumerate(pieces(file)):
+            block = BlobBlock(f"{writer}-{number:06d}")
+            self._patiently("write", path, partial(blob.stage_block, block.id, piece))
+            blocks.append(block)
+        commit = partial(blob.commit_block_list, blocks, match_condition=MatchConditions.IfMissing)
+        return self._created_by(path, commit)
 
     def put_overwrite(self, path: str, data: bytes) -> None:
         """See `LogStore.put_overwrite`."""
@@ -185,15 +202,29 @@ class AzureLogStore(LogStore):
             "probed": describe_verdicts(self._places()),
         }
 
-    def _put_if_absent(self, path: str, data: bytes) -> PutOutcome:
-        """Steps 1 to 4 of the module's protocol."""
+    def _ensure_exclusive(self, path: str) -> None:
+        """Try out an endpoint that is not the cloud's own, before the first write to it."""
         location = self._locate(path)
-        blob = self._blob(location)
+        if self._parsed.is_custom(location):
+            place = (self._parsed.endpoint_of(location), location.container)
+            verdict = probe_once(
+                place, path, create=self._put_if_absent, delete=self.delete, clock=self._clock
+            )
+            override = ("optimist.store.azure.allowUnsafeWrites", self._parsed.allow_unsafe_writes)
+            ensure_exclusive(verdict, place, path, override=override)
+
+    def _put_if_absent(self, path: str, data: bytes) -> PutOutcome:
+        blob = self._blob(self._locate(path))
         _ensure_one_request(path, data)
+        put = partial(blob.upload_blob, data, overwrite=False, length=len(data))
+        return self._created_by(path, put)
+
+    def _created_by(self, path: str, send: Callable[[], object]) -> PutOutcome:
+        """Steps 1 to 4 of the module's protocol; the request has the condition."""
         was_busy = False
         for _ in self._patience.tries(self._clock):
             try:
-                blob.upload_blob(data, overwrite=False, length=len(data))
+                send()
             except AzureError as error:
                 _, row = azure_answer(error)
                 if row.put is PutMeaning.SLOW_DOWN:
@@ -201,7 +232,7 @@ class AzureLogStore(LogStore):
                     continue
                 if row.put is PutMeaning.NOTHING_WRITTEN and not was_busy:
                     raise _translated(  # noqa: B904
-                        error, doing="write", path=path, location=location
+                        error, doing="write", path=path, location=self._locate(path)
                     )
                 is_lost = row.put is PutMeaning.EXISTS and not was_busy
                 return PutOutcome.EXISTS if is_lost else PutOutcome.UNKNOWN

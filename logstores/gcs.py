@@ -17,7 +17,8 @@ with the same condition.
 How a commit is created:
 
 1. One multipart upload request with all the bytes and `ifGenerationMatch=0`, and no retry. Never a
-   resumable upload, which the SDK turns to for larger files: that is several requests.
+   resumable upload: that is several requests. (Checkpoints too large for memory go by one; they
+   race with nobody who writes something else, and have the condition, too.)
 2. Created: done. 412: somebody else was first.
 3. 429 and 503: the object is under pressure, so another writer has probably won; but that is for
    the file to say. `UNKNOWN`, and the engine reads it back. The same where no answer came.
@@ -32,6 +33,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, BinaryIO, TypeVar
 from urllib.parse import quote
 
@@ -47,6 +49,7 @@ from optimist.core.logstore import FileStatus, LogStore, PutOutcome
 from optimist.core.paths import scheme_of
 from optimist.logstores.answers import PutMeaning, error_of_row
 from optimist.logstores.create_probe import describe_verdicts, ensure_exclusive, probe_once
+from optimist.logstores.file_pieces import PIECE_BYTES, size_of
 from optimist.logstores.gcs_credentials import gcs_credentials
 from optimist.logstores.gcs_data import gcs_data_access
 from optimist.logstores.gcs_errors import GCS_ERRORS, gcs_answer
@@ -101,16 +104,27 @@ class GCSLogStore(LogStore):
                 or there are no credentials.
             StorageError: The service refused, and nothing was written.
         """
-        place = _locate(path)
-        if self._parsed.is_custom:
-            self._written.add(place.bucket)
-            probed = (self._parsed.endpoint, place.bucket)
-            verdict = probe_once(
-                probed, path, create=self._put_if_absent, delete=self.delete, clock=self._clock
-            )
-            override = ("optimist.store.gcs.allowUnsafeWrites", self._parsed.allow_unsafe_writes)
-            ensure_exclusive(verdict, probed, path, override=override)
+        self._ensure_exclusive(path)
         return self._put_if_absent(path, data)
+
+    def put_file_if_absent(self, path: str, file: BinaryIO) -> PutOutcome:
+        """See `LogStore.put_file_if_absent`; a large file goes by a resumable upload."""
+        size_bytes = size_of(file)
+        if size_bytes <= PIECE_BYTES:
+            return super().put_file_if_absent(path, file)
+        self._ensure_exclusive(path)
+        place = _locate(path)
+        blob = self._bucket(place).blob(place.key, chunk_size=PIECE_BYTES)
+        upload = partial(
+            blob.upload_from_file,
+            file,
+            rewind=True,
+            size=size_bytes,
+            if_generation_match=0,
+            timeout=self._parsed.timeout_s,
+            retry=None,
+        )
+        return self._created_by(path, upload)
 
     def put_overwrite(self, path: str, data: bytes) -> None:
         """See `LogStore.put_overwrite`."""
@@ -219,11 +233,27 @@ class GCSLogStore(LogStore):
             ),
         }
 
-    def _put_if_absent(self, path: str, data: bytes) -> PutOutcome:
-        """Steps 1 to 3 of the module's protocol."""
+    def _ensure_exclusive(self, path: str) -> None:
+        """Try out an endpoint that is not the cloud's own, before the first write to it."""
+        if not self._parsed.is_custom:
+            return
         place = _locate(path)
+        self._written.add(place.bucket)
+        probed = (self._parsed.endpoint, place.bucket)
+        verdict = probe_once(
+            probed, path, create=self._put_if_absent, delete=self.delete, clock=self._clock
+        )
+        override = ("optimist.store.gcs.allowUnsafeWrites", self._parsed.allow_unsafe_writes)
+        ensure_exclusive(verdict, probed, path, override=override)
+
+    def _put_if_absent(self, path: str, data: bytes) -> PutOutcome:
+        upload = partial(self._upload, _locate(path), data, only_if_absent=True)
+        return self._created_by(path, upload)
+
+    def _created_by(self, path: str, upload: Callable[[], object]) -> PutOutcome:
+        """Steps 1 to 3 of the module's protocol; the upload has the condition."""
         try:
-            self._upload(place, data, only_if_absent=True)
+            upload()
         except GCS_ERRORS as error:
             _, row = gcs_answer(error, of_bucket=True)
             if row.put is PutMeaning.NOTHING_WRITTEN:

@@ -21,13 +21,14 @@ from __future__ import annotations
 import contextlib
 import importlib
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, BinaryIO, cast
 
 from optimist.core.clock import Clock, SystemClock
 from optimist.core.errors import ConfigError, StorageError
 from optimist.core.logstore import FileStatus, LogStore, PutOutcome
 from optimist.core.paths import join, name_of, parent_of
+from optimist.logstores.file_pieces import pieces
 from optimist.logstores.hdfs_client import HdfsClient, HdfsClientError, HdfsPlace, locate
 from optimist.logstores.hdfs_errors import hdfs_error, outcome_of_rename, tells_existence
 from optimist.logstores.hdfs_options import HDFSOptions
@@ -74,25 +75,17 @@ class HDFSLogStore(LogStore):
             ConfigError: No client can be had, or the path does not lead to HDFS.
             StorageError: Nothing was created.
         """
-        place = locate(path)
-        client = self._client(path, place)
-        with _errors("write", path):
-            client.ensure_exclusive(parent_of(place.path))
-            if client.exists(place.path):
-                return PutOutcome.EXISTS
-        with self._written(client, place, data, path) as temporary:
-            try:
-                client.rename(temporary, place.path, overwrite=False)
-            except HdfsClientError as error:
-                return outcome_of_rename(error)
-            client.let_observers_catch_up()
-            return PutOutcome.CREATED
+        return self._create(path, (data,))
+
+    def put_file_if_absent(self, path: str, file: BinaryIO) -> PutOutcome:
+        """See `LogStore.put_file_if_absent`; written piece by piece, as `put_if_absent`."""
+        return self._create(path, pieces(file))
 
     def put_overwrite(self, path: str, data: bytes) -> None:
         """See `LogStore.put_overwrite`. Readers see the old file or the new one, whole."""
         place = locate(path)
         client = self._client(path, place)
-        with self._written(client, place, data, path) as temporary, _errors("overwrite", path):
+        with self._written(client, place, (data,), path) as temporary, _errors("overwrite", path):
             client.rename(temporary, place.path, overwrite=True)
             client.let_observers_catch_up()
 
@@ -167,6 +160,22 @@ class HDFSLogStore(LogStore):
             or f"{self._parsed.client}, not connected yet",
         }
 
+    def _create(self, path: str, content: Iterable[bytes]) -> PutOutcome:
+        """The steps of `put_if_absent`."""
+        place = locate(path)
+        client = self._client(path, place)
+        with _errors("write", path):
+            client.ensure_exclusive(parent_of(place.path))
+            if client.exists(place.path):
+                return PutOutcome.EXISTS
+        with self._written(client, place, content, path) as temporary:
+            try:
+                client.rename(temporary, place.path, overwrite=False)
+            except HdfsClientError as error:
+                return outcome_of_rename(error)
+            client.let_observers_catch_up()
+            return PutOutcome.CREATED
+
     def _connect(self, path: str, place: HdfsPlace) -> HdfsClient:
         """A client by the option, or the one that can be had; the JVM is asked first."""
         wanted = self._parsed.client
@@ -196,14 +205,14 @@ class HDFSLogStore(LogStore):
 
     @contextlib.contextmanager
     def _written(
-        self, client: HdfsClient, place: HdfsPlace, data: bytes, path: str
+        self, client: HdfsClient, place: HdfsPlace, content: Iterable[bytes], path: str
     ) -> Iterator[str]:
         """A whole file beside the target, under a name that readers ignore (spec 3.3)."""
         name = f".{name_of(place.path)}.{self._clock.new_uuid()}.tmp"
         temporary = join(parent_of(place.path), name)
         try:
             with _errors("write", path):
-                client.create(temporary, data)
+                client.create(temporary, content)
             yield temporary
         finally:
             client.discard(temporary)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import posixpath
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -93,8 +93,13 @@ class HdfsClient(ABC):
         """
 
     @abstractmethod
-    def create(self, path: str, data: bytes) -> None:
-        """Write a new file and close it; its parent must exist, and the file must not."""
+    def create(self, path: str, content: Iterable[bytes]) -> None:
+        """Write a new file and close it; its parent must exist, and the file must not.
+
+        Args:
+            path: The path on the name node.
+            content: The file's pieces, in order.
+        """
 
     @abstractmethod
     def rename(self, source: str, target: str, *, overwrite: bool) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO
 
 from py4j.java_gateway import is_instance_of
@@ -95,7 +95,7 @@ class JvmHdfsClient(HdfsClient):
                 path=f"{self._root}{directory}",
             )
 
-    def create(self, path: str, data: bytes) -> None:
+    def create(self, path: str, content: Iterable[bytes]) -> None:
         """See `HdfsClient.create`."""
         flags = self._jvm.java.util.EnumSet
         no_options = self._gateway.new_array(getattr(self._fs, "Options$CreateOpts"), 0)
@@ -104,7 +104,8 @@ class JvmHdfsClient(HdfsClient):
             only_new = flags.of(self._fs.CreateFlag.CREATE)
             stream = self._files.create(self._path(path), only_new, no_options)
             try:
-                stream.write(data)
+                for piece in content:
+                    stream.write(piece)
             finally:
                 stream.close()
 

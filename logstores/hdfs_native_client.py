@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 
 import hdfs_native
@@ -46,13 +46,13 @@ class NativeHdfsClient(HdfsClient):
     def ensure_exclusive(self, directory: str) -> None:
         """See `HdfsClient.ensure_exclusive`; hdfs-native knows no file system but HDFS."""
 
-    def create(self, path: str, data: bytes) -> None:
+    def create(self, path: str, content: Iterable[bytes]) -> None:
         """See `HdfsClient.create`."""
         how = hdfs_native.WriteOptions(overwrite=False, create_parent=False)
         with _failures():
             file = self._client.create(path, how)
-            if data:
-                file.write(data)
+            for piece in filter(None, content):
+                file.write(piece)
             file.close()
 
     def rename(self, source: str, target: str, *, overwrite: bool) -> None:

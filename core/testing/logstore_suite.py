@@ -198,6 +198,19 @@ class LogStoreSuite:
             assert self.new_store().put_file_if_absent(path, file) is PutOutcome.EXISTS
         assert self.peek(path) == data
 
+    def test_local_file_larger_than_a_request_is_created_whole(
+        self, store: LogStore, directory: str
+    ) -> None:
+        path, data = f"{directory}/0.checkpoint.parquet", bytes(range(251)) * 80_000  # 19 MiB
+        with tempfile.TemporaryFile() as file:
+            file.write(data)
+            assert store.put_file_if_absent(path, file) is PutOutcome.CREATED
+            assert self.peek(path) == data
+            file.seek(0)
+            file.write(b"another file")
+            assert self.new_store().put_file_if_absent(path, file) is PutOutcome.EXISTS
+        assert self.peek(path) == data
+
     def test_missing_file_is_not_found(self, store: LogStore, directory: str) -> None:
         with pytest.raises(LogFileNotFoundError):
             store.read_bytes(commit_path(directory, 0))

@@ -1,4 +1,5 @@
 import email.utils
+import io
 import re
 import socket
 import threading
@@ -33,6 +34,7 @@ class FakeBlobService(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.lock = threading.Lock()
         self.blobs = {}
+        self.staged = {}
         self.page_size = page_size
         self.honours_condition = honours_condition
         self.knows_start_from = knows_start_from
@@ -90,12 +92,22 @@ class _Handler(BaseHTTPRequestHandler):
         query = {name: values[0] for name, values in parse_qs(url.query).items()}
         if query.get("comp") == "list":
             return 200, "", self.listing(query)
-        assert "comp" not in query, f"never staged in parts: {url.query}"
         name = unquote(url.path).removeprefix("/acct/box/")
+        if query.get("comp") == "block":
+            assert not name.endswith(".json"), "a commit is one request"
+            self.server.staged[name, query["blockid"]] = body
+            return 201, "", b""
+        if query.get("comp") == "blocklist":
+            wanted = re.findall(r"<Latest>(.*?)</Latest>", body.decode())
+            return self.create(name, b"".join(self.server.staged[name, each] for each in wanted))
+        assert "comp" not in query, url.query
         return getattr(self, f"blob_{self.command.lower()}")(name, body)
 
     def blob_put(self, name, body):
         assert self.headers["x-ms-blob-type"] == "BlockBlob"
+        return self.create(name, body)
+
+    def create(self, name, body):
         blobs = self.server.blobs
         is_conditional = self.headers.get("If-None-Match") == "*" and self.server.honours_condition
         if is_conditional and name in blobs:
@@ -469,3 +481,16 @@ def test_signature_shows_in_no_error(clock):
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__
     assert "hunter2" not in str(store.describe()) + repr(store._parsed)
+
+
+def test_the_blocks_of_two_writers_of_one_checkpoint_are_told_apart(service, store):
+    path = "abfss://box@acct.dfs.core.windows.net/t/_delta_log/0.checkpoint.parquet"
+    contents = [bytes([number]) * (20 << 20) for number in (1, 2)]
+    other = AzureLogStore(service.options())
+    outcomes = [
+        each.put_file_if_absent(path, io.BytesIO(content))
+        for each, content in zip((store, other), contents, strict=True)
+    ]
+    assert outcomes == [PutOutcome.CREATED, PutOutcome.EXISTS]
+    assert len(service.staged) == 6  # three blocks each, none of them replaced
+    assert store.read_bytes(path) == contents[0]

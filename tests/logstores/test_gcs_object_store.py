@@ -8,6 +8,7 @@ from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, unquote, urlsplit
 
+import google_crc32c
 import pytest
 
 from optimist.core.errors import ConfigError, LogFileNotFoundError, StorageError
@@ -36,6 +37,7 @@ class FakeJsonApi(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.lock = threading.Lock()
         self.objects = {}
+        self.uploads = []
         self.page_size = page_size
         self.honours_condition = honours_condition
         self.script = []
@@ -63,6 +65,7 @@ class FakeJsonApi(ThreadingHTTPServer):
             "generation": str(generation),
             "size": str(len(data)),
             "updated": "2026-11-20T10:00:00.123Z",
+            "crc32c": base64.b64encode(google_crc32c.Checksum(data).digest()).decode(),
         }
 
     def handle_error(self, request, client_address):
@@ -98,25 +101,27 @@ class _Handler(BaseHTTPRequestHandler):
             service.requests.append((self.command, url.path, query))
             planned = service.script.pop(0) if service.script else None
             if planned is None or planned == "lost":
-                status, reply = self.work(url.path, query, body)
+                status, reply, *headers = self.work(url.path, query, body)
         if planned == "lost":
             self.connection.shutdown(socket.SHUT_RDWR)
             self.close_connection = True
             return
         if planned is not None:
-            status, reply = _refusal(*planned)
-        self.reply(status, reply)
+            status, reply, *headers = _refusal(*planned)
+        self.reply(status, reply, headers)
 
-    def reply(self, status, body):
+    def reply(self, status, body, headers=()):
         self.send_response(status)
+        for name, value in headers:
+            self.send_header(name, value)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
 
-    do_GET = do_POST = do_DELETE = handle_any  # noqa: N815 - the server looks for these
+    do_GET = do_POST = do_PUT = do_DELETE = handle_any  # noqa: N815 - the server looks for these
 
     def work(self, path, query, body):
-        """Status and body."""
+        """Status, body and headers."""
         if path == "/upload/storage/v1/b/box/o":
             return self.upload(query, body)
         if path == "/storage/v1/b/box/o":
@@ -135,15 +140,33 @@ class _Handler(BaseHTTPRequestHandler):
         )
 
     def upload(self, query, body):
-        assert query["uploadType"] == "multipart", "a resumable upload is several requests"
+        if query["uploadType"] == "resumable":
+            return self.upload_piece(query, body)
         part = _PART.match(body)
         data = body[part.end() : -len(b"\r\n--" + part["mark"] + b"--\r\n")]
         about = json.loads(part["about"])
         assert base64.b64decode(about["md5Hash"]) == hashlib.md5(data).digest()
+        return self.create(about["name"], data, query)
+
+    def upload_piece(self, query, body):
+        uploads = self.server.uploads
+        if self.command == "POST":
+            name = json.loads(body)["name"]
+            assert not name.endswith(".json"), "a commit is one request"
+            uploads.append((name, query, bytearray()))
+            link = f"{self.server.endpoint}{self.path}&upload_id={len(uploads) - 1}"
+            return 200, b"", ("Location", link)
+        name, begun_with, received = uploads[int(query["upload_id"])]
+        received += body
+        if not self.headers["Content-Range"].endswith(f"/{len(received)}"):
+            return 308, b"", ("Range", f"bytes=0-{len(received) - 1}")
+        return self.create(name, bytes(received), begun_with)
+
+    def create(self, name, data, query):
         is_conditional = query.get("ifGenerationMatch") == "0" and self.server.honours_condition
-        if is_conditional and about["name"] in self.server.objects:
+        if is_conditional and name in self.server.objects:
             return _refusal(412, "conditionNotMet")
-        return 200, json.dumps(self.server.put(about["name"], data)).encode()
+        return 200, json.dumps(self.server.put(name, data)).encode()
 
     def media(self, name, query):
         data, generation = self.server.objects[name]
