@@ -36,9 +36,9 @@ class MemoryClient(HdfsClient):
     def ensure_exclusive(self, directory):
         pass
 
-    def create(self, path, data):
+    def create(self, path, content):
         self._fail("create")
-        self.files[path] = data
+        self.files[path] = b"".join(content)
 
     def rename(self, source, target, *, overwrite):
         self.renames += 1
