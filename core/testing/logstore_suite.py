@@ -201,7 +201,7 @@ class LogStoreSuite:
     def test_local_file_larger_than_a_request_is_created_whole(
         self, store: LogStore, directory: str
     ) -> None:
-        path, data = f"{directory}/0.checkpoint.parquet", bytes(range(251)) * 80_000  # 19 MiB
+        path, data = f"{directory}/0.checkpoint.parquet", bytes(range(251)) * 40_000  # 10 MB
         with tempfile.TemporaryFile() as file:
             file.write(data)
             assert store.put_file_if_absent(path, file) is PutOutcome.CREATED

@@ -485,12 +485,12 @@ def test_signature_shows_in_no_error(clock):
 
 def test_the_blocks_of_two_writers_of_one_checkpoint_are_told_apart(service, store):
     path = "abfss://box@acct.dfs.core.windows.net/t/_delta_log/0.checkpoint.parquet"
-    contents = [bytes([number]) * (20 << 20) for number in (1, 2)]
+    contents = [bytes([number]) * (9 << 20) for number in (1, 2)]
     other = AzureLogStore(service.options())
     outcomes = [
         each.put_file_if_absent(path, io.BytesIO(content))
         for each, content in zip((store, other), contents, strict=True)
     ]
     assert outcomes == [PutOutcome.CREATED, PutOutcome.EXISTS]
-    assert len(service.staged) == 6  # three blocks each, none of them replaced
+    assert len(service.staged) == 4  # two blocks each, none of them replaced
     assert store.read_bytes(path) == contents[0]
