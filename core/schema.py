@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -131,6 +131,35 @@ class StructType:
         folded = name.lower()
         matches = [item for item in self.fields if item.name.lower() == folded]
         return next((item for item in matches if item.name == name), next(iter(matches), None))
+
+    def map_fields(self, change: Callable[[StructField], StructField]) -> StructType:
+        """The schema with `change` done to every field at any depth, inner ones first."""
+
+        def inside(data_type: DataType) -> DataType:
+            if isinstance(data_type, StructType):
+                return data_type.map_fields(change)
+            if isinstance(data_type, ArrayType):
+                return replace(data_type, element_type=inside(data_type.element_type))
+            if isinstance(data_type, MapType):
+                return replace(
+                    data_type,
+                    key_type=inside(data_type.key_type),
+                    value_type=inside(data_type.value_type),
+                )
+            return data_type
+
+        return StructType(
+            tuple(change(replace(item, data_type=inside(item.data_type))) for item in self)
+        )
+
+    def without_field_keys(self, is_unwanted: Callable[[str], bool]) -> StructType:
+        """The schema without some keys in the metadata of its fields, at any depth."""
+
+        def strip(item: StructField) -> StructField:
+            kept = {key: value for key, value in item.metadata.items() if not is_unwanted(key)}
+            return replace(item, metadata=kept)
+
+        return self.map_fields(strip)
 
     def as_nullable(self) -> StructType:
         """The same with every field, element and value nullable."""

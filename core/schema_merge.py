@@ -170,20 +170,7 @@ def without_internal_metadata(schema: StructType) -> StructType:
     generation expressions mean nothing here. Comments, declared char lengths and users' own keys
     stay.
     """
-    return StructType(
-        tuple(
-            replace(
-                item,
-                data_type=_clean_type(item.data_type),
-                metadata={
-                    key: value
-                    for key, value in item.metadata.items()
-                    if not key.startswith("delta.") and key not in _DEFAULT_KEYS
-                },
-            )
-            for item in schema
-        )
-    )
+    return schema.without_field_keys(lambda key: key.startswith("delta.") or key in _DEFAULT_KEYS)
 
 
 _DATA = "the data to write"
@@ -284,20 +271,6 @@ def _describe(item: _Difference) -> str:
 
 def _as_new_columns(data: StructType) -> StructType:
     return without_internal_metadata(data.as_nullable())
-
-
-def _clean_type(data_type: DataType) -> DataType:
-    if isinstance(data_type, StructType):
-        return without_internal_metadata(data_type)
-    if isinstance(data_type, ArrayType):
-        return replace(data_type, element_type=_clean_type(data_type.element_type))
-    if isinstance(data_type, MapType):
-        return replace(
-            data_type,
-            key_type=_clean_type(data_type.key_type),
-            value_type=_clean_type(data_type.value_type),
-        )
-    return data_type
 
 
 def _create(write: SchemaWrite) -> SchemaDecision:

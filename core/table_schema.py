@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 
 from optimist.core.actions import Metadata
 from optimist.core.properties import TableProperties
-from optimist.core.schema import (
-    ArrayType,
-    DataType,
-    MapType,
-    StructField,
-    StructType,
-    schema_from_json,
-)
+from optimist.core.schema import StructType, schema_from_json
 
 __all__ = ["table_schema"]
 
@@ -44,23 +36,4 @@ def _parsed(text: str) -> StructType:
 
 @lru_cache(maxsize=8)
 def _unmapped(text: str) -> StructType:
-    return StructType(tuple(_without_mapping(item) for item in schema_from_json(text)))
-
-
-def _without_mapping(item: StructField) -> StructField:
-    kept = {key: value for key, value in item.metadata.items() if not key.startswith(_PREFIX)}
-    return replace(item, metadata=kept, data_type=_type_without_mapping(item.data_type))
-
-
-def _type_without_mapping(data_type: DataType) -> DataType:
-    if isinstance(data_type, StructType):
-        return StructType(tuple(_without_mapping(item) for item in data_type))
-    if isinstance(data_type, ArrayType):
-        return replace(data_type, element_type=_type_without_mapping(data_type.element_type))
-    if isinstance(data_type, MapType):
-        return replace(
-            data_type,
-            key_type=_type_without_mapping(data_type.key_type),
-            value_type=_type_without_mapping(data_type.value_type),
-        )
-    return data_type
+    return schema_from_json(text).without_field_keys(lambda key: key.startswith(_PREFIX))

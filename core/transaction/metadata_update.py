@@ -10,7 +10,7 @@ needs; 3. `schema_checks.verify_new_metadata`: whether the result may be committ
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -169,7 +169,7 @@ def _with_storable_schema(
     properties = TableProperties.from_configuration(new.configuration)
     if properties.column_mapping_mode == "none" and not _has_mapping(current):
         # Such metadata came along with data read from another table; here it means nothing.
-        schema = _without_field_keys(schema, lambda key: key.startswith(_MAPPING_PREFIX))
+        schema = schema.without_field_keys(lambda key: key.startswith(_MAPPING_PREFIX))
     if schema == schema_from_json(text):
         return replace(new, schema_string=text)
     return replace(new, schema_string=schema_to_json(schema))
@@ -215,7 +215,7 @@ def _without_unsupported_field_keys(metadata: Metadata, protocol: Protocol) -> M
     if not any(prefix in metadata.schema_string for prefix in prefixes):
         return metadata
     schema = schema_from_json(metadata.schema_string)
-    stripped = _without_field_keys(schema, lambda key: key.startswith(prefixes))
+    stripped = schema.without_field_keys(lambda key: key.startswith(prefixes))
     return replace(metadata, schema_string=schema_to_json(stripped))
 
 
@@ -230,35 +230,6 @@ def _with_row_tracking_columns(
         if key not in configuration:
             configuration[key] = before.get(key) or prefix + clock.new_uuid()
     return replace(metadata, configuration=configuration)
-
-
-def _without_field_keys(schema: StructType, unwanted: Callable[[str], bool]) -> StructType:
-    def strip(item: StructField) -> StructField:
-        kept = {key: value for key, value in item.metadata.items() if not unwanted(key)}
-        return replace(item, metadata=kept)
-
-    return _map_fields(schema, strip)
-
-
-def _map_fields(schema: StructType, change: Callable[[StructField], StructField]) -> StructType:
-    """The schema with `change` done to every field at any depth, inner ones first."""
-
-    def inside(data_type: DataType) -> DataType:
-        if isinstance(data_type, StructType):
-            return _map_fields(data_type, change)
-        if isinstance(data_type, ArrayType):
-            return replace(data_type, element_type=inside(data_type.element_type))
-        if isinstance(data_type, MapType):
-            return replace(
-                data_type,
-                key_type=inside(data_type.key_type),
-                value_type=inside(data_type.value_type),
-            )
-        return data_type
-
-    return StructType(
-        tuple(change(replace(item, data_type=inside(item.data_type))) for item in schema)
-    )
 
 
 def _without_unenforceable_not_null(schema: StructType, *, allow: bool) -> StructType:

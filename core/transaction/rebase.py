@@ -5,7 +5,6 @@ Pure functions `(ours, theirs) -> ours`; the rows of `conflict_table.py` name th
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from optimist.core.actions import (
@@ -17,7 +16,7 @@ from optimist.core.actions import (
 from optimist.core.log.file_table import canonical_path
 from optimist.core.properties import TableProperties
 from optimist.core.protocol import ensure_writable, supports
-from optimist.core.schema import StructField, StructType, schema_from_json, schema_to_json
+from optimist.core.schema import StructField, schema_from_json, schema_to_json
 from optimist.core.transaction.in_commit_timestamp import (
     is_newly_enabled,
     with_enablement,
@@ -136,7 +135,7 @@ def bump_type_change_versions(ours: Ours, theirs: Theirs) -> Ours:
         if not isinstance(action, Metadata):
             return action
         schema = schema_from_json(action.schema_string)
-        bumped = _map_fields(schema, bump)
+        bumped = schema.map_fields(bump)
         return action if bumped == schema else replace(action, schema_string=schema_to_json(bumped))
 
     return replace(ours, actions=tuple(map(bump_metadata, ours.actions)))
@@ -164,16 +163,3 @@ def advance_in_commit_timestamp(ours: Ours, theirs: Theirs) -> Ours:
 
 def _path_of(action: Action) -> str | None:
     return canonical_path(action.path) if isinstance(action, AddFile | RemoveFile) else None
-
-
-def _map_fields(schema: StructType, change: Callable[[StructField], StructField]) -> StructType:
-    return StructType(
-        tuple(
-            change(
-                replace(item, data_type=_map_fields(item.data_type, change))
-                if isinstance(item.data_type, StructType)
-                else item
-            )
-            for item in schema.fields
-        )
-    )

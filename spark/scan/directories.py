@@ -28,7 +28,7 @@ def partition_directory_function(jvm: Jvm) -> Any:
     void = jvm.root.java.lang.Void.TYPE
 
     constructor = lookup.findConstructor(
-        directory, types.methodType(void, _array(jvm, "java.lang.Class", [row, files]))
+        directory, types.methodType(void, jvm.array(jvm.root.java.lang.Class, [row, files]))
     )
     parts = [
         lookup.findVirtual(pair, name, types.methodType(anything)).asType(
@@ -36,7 +36,7 @@ def partition_directory_function(jvm: Jvm) -> Any:
         )
         for name, wanted in (("_1", row), ("_2", files))
     ]
-    handles = _array(jvm, "java.lang.invoke.MethodHandle", parts)
+    handles = jvm.array(java.MethodHandle, parts)
     of_two_pairs = java.MethodHandles.filterArguments(constructor, 0, handles)
     both_the_same = jvm.gateway.new_array(jvm.root.int, 2)  # zeros: the one pair, twice
     of_pair = java.MethodHandles.permuteArguments(
@@ -44,13 +44,3 @@ def partition_directory_function(jvm: Jvm) -> Any:
     )
     function = jvm.java_class("scala.Function1")
     return java.MethodHandleProxies.asInterfaceInstance(function, of_pair)
-
-
-def _array(jvm: Jvm, class_name: str, items: list[Any]) -> Any:
-    element = jvm.root
-    for part in class_name.split("."):
-        element = getattr(element, part)
-    array = jvm.gateway.new_array(element, len(items))
-    for position, item in enumerate(items):
-        array[position] = item
-    return array

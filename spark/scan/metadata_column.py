@@ -24,8 +24,8 @@ __all__ = ["ROW_INDEX", "RowTracking", "metadata_column", "with_hidden_metadata"
 ROW_INDEX = st.StructField("_tmp_metadata_row_index", st.LongType())
 """A column that no file has: Spark's Parquet reader puts the row's index into one of this name.
 
-As a stored column it costs half of what `_metadata.row_index` does, for which Spark makes a struct
-per row. A relation can't have both, for the reader fills only one: see `with_row_index`.
+As a stored column it costs less than `_metadata.row_index`, for which Spark makes a struct per row.
+A relation can't have both, for the reader fills only one: see `with_row_index`.
 """
 
 _NAME = "_metadata"
