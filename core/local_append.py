@@ -9,22 +9,27 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from optimist.core.actions import Action, AddFile, Metadata, SetTransaction
-from optimist.core.arrow_types import from_arrow_schema
 from optimist.core.data.filesystem import filesystem_for, make_durable
 from optimist.core.data.parquet_writer import FileSet, FileSpec, arrow_rows, delete_files
 from optimist.core.errors import NOTHING_COMMITTED, UsageError
 from optimist.core.paths import join
-from optimist.core.properties import TableProperties
-from optimist.core.schema import StructType, schema_to_json
-from optimist.core.schema_merge import SchemaAction, SchemaDecision, SchemaWrite, decide_schema
+from optimist.core.protocol.actions import Action, AddFile, Metadata, SetTransaction
+from optimist.core.protocol.properties import TableProperties
+from optimist.core.protocol.schema_merge import (
+    SchemaAction,
+    SchemaDecision,
+    SchemaWrite,
+    decide_schema,
+)
+from optimist.core.schema.arrow_types import from_arrow_schema
+from optimist.core.schema.types import StructType, schema_to_json
 from optimist.core.table_schema import table_schema
-from optimist.core.transaction.operations import Operation
+from optimist.core.transaction.conflicts.operations import Operation
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.result import CommitResult
 
 if TYPE_CHECKING:
-    from optimist.core.delta_log import DeltaLog
+    from optimist.core.table.delta_log import DeltaLog
 
 __all__ = ["append"]
 

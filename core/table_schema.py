@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from optimist.core.actions import Metadata
-from optimist.core.properties import TableProperties
-from optimist.core.schema import StructType, schema_from_json
+from optimist.core.protocol.actions import Metadata
+from optimist.core.protocol.properties import TableProperties
+from optimist.core.schema.types import StructType, schema_from_json
 
 __all__ = ["table_schema"]
 

@@ -17,7 +17,13 @@ from redis.exceptions import AuthenticationError, NoPermissionError, RedisError,
 
 from optimist.core.logstore import PutOutcome
 from optimist.locks import dynamodb_table, redis_server
-from optimist.logstores.answers import (
+from optimist.logstores.azure.errors import AZURE_ANSWERS
+from optimist.logstores.gcs.errors import GCS_ANSWERS
+from optimist.logstores.hdfs.client import HdfsClientError
+from optimist.logstores.hdfs.errors import HDFS_ANSWERS, outcome_of_rename
+from optimist.logstores.local.store import NOTHING_DONE
+from optimist.logstores.s3.errors import OTHER_REFUSALS, S3_ERRORS
+from optimist.logstores.shared.http_answers import (
     NO_ANSWER,
     NO_TOKEN,
     NOT_SENT,
@@ -25,13 +31,7 @@ from optimist.logstores.answers import (
     AnswerRow,
     PutMeaning,
 )
-from optimist.logstores.azure_errors import AZURE_ANSWERS
-from optimist.logstores.gcs_errors import GCS_ANSWERS
-from optimist.logstores.hdfs_client import HdfsClientError
-from optimist.logstores.hdfs_errors import HDFS_ANSWERS, outcome_of_rename
-from optimist.logstores.local import NOTHING_DONE
-from optimist.logstores.os_errors import storage_error
-from optimist.logstores.s3_errors import OTHER_REFUSALS, S3_ERRORS
+from optimist.logstores.shared.os_errors import storage_error
 
 PAGE = Path(__file__).with_suffix(".md")
 

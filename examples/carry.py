@@ -20,10 +20,17 @@ import pyarrow as pa
 from pyarrow import fs
 
 from optimist.core import DeltaLog, Operation
-from optimist.core.actions import Action, AddFile, CommitInfo, Metadata, Protocol, SetTransaction
 from optimist.core.data.filesystem import filesystem_for, make_directories
 from optimist.core.log.commits import read_commit
 from optimist.core.log.names import commit_path
+from optimist.core.protocol.actions import (
+    Action,
+    AddFile,
+    CommitInfo,
+    Metadata,
+    Protocol,
+    SetTransaction,
+)
 
 __all__ = ["Carried", "carry"]
 

@@ -10,7 +10,7 @@ from fleet import race_of_processes
 from optimist.core.errors import StorageError
 from optimist.core.logstore import PutOutcome
 from optimist.core.testing import LogStoreSuite
-from optimist.logstores.azure import AzureLogStore
+from optimist.logstores.azure.store import AzureLogStore
 
 URL = "abfss://{container}@devstoreaccount1.dfs.core.windows.net"
 

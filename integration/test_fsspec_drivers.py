@@ -12,11 +12,11 @@ import fsspec
 import pytest
 
 from optimist.core import DeltaLog
-from optimist.core.actions import AddFile, Metadata
+from optimist.core.protocol.actions import AddFile, Metadata
 from optimist.core.testing import LogStoreSuite
-from optimist.core.transaction.operations import Operation
-from optimist.logstores.fsspec_drivers import EXCLUSIVE_DRIVERS
-from optimist.logstores.fsspec_store import FsspecLogStore
+from optimist.core.transaction.conflicts.operations import Operation
+from optimist.logstores.fsspec.drivers import EXCLUSIVE_DRIVERS
+from optimist.logstores.fsspec.store import FsspecLogStore
 
 SCHEMA = '{"type":"struct","fields":[{"name":"a","type":"long","nullable":true,"metadata":{}}]}'
 

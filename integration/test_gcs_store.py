@@ -12,7 +12,7 @@ from lossy_proxy import LossyProxy
 from optimist.core.errors import StorageError
 from optimist.core.logstore import PutOutcome
 from optimist.core.testing import LogStoreSuite
-from optimist.logstores.gcs import GCSLogStore
+from optimist.logstores.gcs.store import GCSLogStore
 
 
 @pytest.fixture

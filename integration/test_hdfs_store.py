@@ -17,18 +17,18 @@ from optimist.core.testing.logstore_races import (
     payload_of,
     run_in_processes,
 )
-from optimist.logstores.hdfs import HDFSLogStore
-from optimist.logstores.hdfs_jvm import JvmHdfsClient
-from optimist.logstores.hdfs_native_client import NativeHdfsClient
-from optimist.logstores.hdfs_native_store import HDFSNativeLogStore
+from optimist.logstores.hdfs.jvm import JvmHdfsClient
+from optimist.logstores.hdfs.native_client import NativeHdfsClient
+from optimist.logstores.hdfs.native_store import HDFSNativeLogStore
+from optimist.logstores.hdfs.store import HDFSLogStore
 from optimist.spark import DeltaTable, read, write
 
 NATIVE = {
-    "delta.logStore.class": "optimist.logstores.hdfs:HDFSLogStore",
+    "delta.logStore.class": "optimist.logstores.hdfs.store:HDFSLogStore",
     "optimist.store.hdfs.client": "native",
 }
 JVM = {
-    "delta.logStore.class": "optimist.logstores.hdfs:HDFSLogStore",
+    "delta.logStore.class": "optimist.logstores.hdfs.store:HDFSLogStore",
     "optimist.store.hdfs.client": "jvm",
     **QUICK_CLOSE,
 }

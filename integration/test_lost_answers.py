@@ -40,7 +40,10 @@ from lossy_proxy import (
     answer_instead,
 )
 from optimist.core import DeltaLog
-from optimist.core.actions import (
+from optimist.core.errors import CommitOutcomeUnknownError, OptimistError
+from optimist.core.log.names import commit_path
+from optimist.core.options import EngineOptions
+from optimist.core.protocol.actions import (
     AddFile,
     CommitInfo,
     Metadata,
@@ -48,12 +51,9 @@ from optimist.core.actions import (
     actions_from_bytes,
     actions_to_bytes,
 )
-from optimist.core.commit_resolution import CommitState
-from optimist.core.errors import CommitOutcomeUnknownError, OptimistError
-from optimist.core.log.names import commit_path
-from optimist.core.options import EngineOptions
-from optimist.core.schema import PrimitiveType, StructField, StructType, schema_to_json
-from optimist.core.transaction.operations import Operation
+from optimist.core.schema.types import PrimitiveType, StructField, StructType, schema_to_json
+from optimist.core.table.commit_resolution import CommitState
+from optimist.core.transaction.conflicts.operations import Operation
 
 FAULTS = (
     DROP_ANSWER,

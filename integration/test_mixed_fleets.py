@@ -16,7 +16,7 @@ from optimist.core.errors import ConfigError, StorageError
 from optimist.core.testing import ArbiterFault, FaultyArbiter, When
 from optimist.core.testing.logstore_races import run_in_threads
 from optimist.locks import DynamoDBArbiter
-from optimist.logstores.s3_dynamodb import S3DynamoDBLogStore
+from optimist.logstores.s3.dynamodb import S3DynamoDBLogStore
 
 THREADS = 3
 COMMITS = 6

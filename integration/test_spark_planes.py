@@ -27,8 +27,8 @@ from optimist.core import DeltaLog
 from optimist.core.errors import ConfigError, StorageError, TableError
 from optimist.spark import DeltaTable, read, write
 from optimist.spark.arrow.plane import ArrowPlane
-from optimist.spark.conf import open_log
-from optimist.spark.planes import plane_of
+from optimist.spark.planes.planes import plane_of
+from optimist.spark.session.conf import open_log
 
 SECRET = "hush-a-secret-that-nobody-may-see"
 

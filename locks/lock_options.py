@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from optimist.core.errors import ConfigError
 from optimist.core.options import STORE_PREFIX, parse_bool
-from optimist.core.plugins import options_under
+from optimist.core.plugins.loading import options_under
 
 __all__ = ["OwnOptions", "invalid_option"]
 

@@ -10,19 +10,19 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from optimist.core.logstore import LogStore
-from optimist.logstores.fsspec_store import FsspecLogStore
-from optimist.logstores.local import LocalLogStore
+from optimist.logstores.fsspec.store import FsspecLogStore
+from optimist.logstores.local.store import LocalLogStore
 from optimist.logstores.memory import MemoryLogStore
 
 if TYPE_CHECKING:
-    from optimist.logstores.azure import AzureLogStore
-    from optimist.logstores.fsspec_arbiter import FsspecArbiterLogStore
-    from optimist.logstores.gcs import GCSLogStore
-    from optimist.logstores.hdfs import HDFSLogStore
-    from optimist.logstores.s3 import S3LogStore
-    from optimist.logstores.s3_arbiter import S3ArbiterLogStore
-    from optimist.logstores.s3_dynamodb import S3DynamoDBLogStore
-    from optimist.logstores.s3_redis import S3RedisLogStore
+    from optimist.logstores.azure.store import AzureLogStore
+    from optimist.logstores.fsspec.arbiter import FsspecArbiterLogStore
+    from optimist.logstores.gcs.store import GCSLogStore
+    from optimist.logstores.hdfs.store import HDFSLogStore
+    from optimist.logstores.s3.arbiter import S3ArbiterLogStore
+    from optimist.logstores.s3.dynamodb import S3DynamoDBLogStore
+    from optimist.logstores.s3.redis import S3RedisLogStore
+    from optimist.logstores.s3.store import S3LogStore
 
 __all__ = [
     "AzureLogStore",
@@ -40,14 +40,14 @@ __all__ = [
 ]
 
 _WITH_SDK = {
-    "AzureLogStore": "optimist.logstores.azure",
-    "FsspecArbiterLogStore": "optimist.logstores.fsspec_arbiter",
-    "GCSLogStore": "optimist.logstores.gcs",
-    "HDFSLogStore": "optimist.logstores.hdfs",
-    "S3ArbiterLogStore": "optimist.logstores.s3_arbiter",
-    "S3DynamoDBLogStore": "optimist.logstores.s3_dynamodb",
-    "S3LogStore": "optimist.logstores.s3",
-    "S3RedisLogStore": "optimist.logstores.s3_redis",
+    "AzureLogStore": "optimist.logstores.azure.store",
+    "FsspecArbiterLogStore": "optimist.logstores.fsspec.arbiter",
+    "GCSLogStore": "optimist.logstores.gcs.store",
+    "HDFSLogStore": "optimist.logstores.hdfs.store",
+    "S3ArbiterLogStore": "optimist.logstores.s3.arbiter",
+    "S3DynamoDBLogStore": "optimist.logstores.s3.dynamodb",
+    "S3LogStore": "optimist.logstores.s3.store",
+    "S3RedisLogStore": "optimist.logstores.s3.redis",
 }
 
 

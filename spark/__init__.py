@@ -1,8 +1,8 @@
 """PySpark in, PySpark out: read, write and change Delta tables from a Spark session."""
 
-from optimist.spark.count import count
-from optimist.spark.reader import read
-from optimist.spark.tables import DeltaTable
-from optimist.spark.writer import write
+from optimist.spark.commands.count import count
+from optimist.spark.commands.read import read
+from optimist.spark.commands.tables import DeltaTable
+from optimist.spark.commands.write import write
 
 __all__ = ["DeltaTable", "count", "read", "write"]

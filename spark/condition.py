@@ -16,15 +16,15 @@ from optimist.core.errors import UsageError
 from optimist.core.predicates import Predicate
 from optimist.core.predicates.resolution import ensure_columns, resolve_column
 from optimist.core.predicates.tree import Opaque
-from optimist.core.schema import StructType
+from optimist.core.schema.types import StructType
 from optimist.spark.connect_condition import (
     connect_predicate,
     connect_text,
     find_obstacle,
 )
-from optimist.spark.jvm import expression_of, iterate
-from optimist.spark.scan.frame import session_zone_name
-from optimist.spark.versions import is_connect
+from optimist.spark.native.frame import session_zone_name
+from optimist.spark.session.jvm import expression_of, iterate
+from optimist.spark.session.pyspark_versions import is_connect
 
 __all__ = ["Condition", "resolve_condition"]
 

@@ -11,7 +11,7 @@ from optimist.core.errors import UsageError
 from optimist.core.predicates import Predicate
 from optimist.core.predicates.resolution import ensure_columns
 from optimist.core.predicates.tree import Opaque
-from optimist.core.schema import StructType
+from optimist.core.schema.types import StructType
 from optimist.spark.connect_expressions import message_predicate, messages
 
 __all__ = ["connect_predicate", "connect_text", "find_obstacle"]

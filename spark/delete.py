@@ -13,21 +13,21 @@ import pyarrow as pa
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as sf
 
-from optimist.core.actions import Action, AddFile
-from optimist.core.delta_log import DeltaLog
+from optimist.core.commands.rewritable_files import ensure_rewritable, num_records
+from optimist.core.commands.uncommitted_files import UncommittedFiles
+from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.log.file_table import add_files
-from optimist.core.transaction.operations import Operation
+from optimist.core.protocol.actions import Action, AddFile
+from optimist.core.table.delta_log import DeltaLog
+from optimist.core.transaction.conflicts.operations import Operation
 from optimist.core.transaction.result import CommitResult
+from optimist.spark.commands.data_writer import DataWriter
+from optimist.spark.commands.write_options import conf_txn
 from optimist.spark.condition import Condition, resolve_condition
-from optimist.spark.data_writer import DataWriter
 from optimist.spark.idempotence import is_replay, progress
-from optimist.spark.planes import plane_of
-from optimist.spark.rewrites import ensure_rewritable, num_records
-from optimist.spark.row_shape import without_void
-from optimist.spark.touched_files import TouchedFiles, aliased, matching_partitions
-from optimist.spark.uncommitted import UncommittedFiles
-from optimist.spark.write_options import conf_txn
-from optimist.spark.written_files import WrittenFiles
+from optimist.spark.planes.planes import plane_of
+from optimist.spark.rows.row_shape import without_void
+from optimist.spark.rows.touched_files import TouchedFiles, aliased, matching_partitions
 
 __all__ = ["Deletion", "delete", "plan_deletion", "removal_actions"]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from optimist.core.actions import SetTransaction
-from optimist.core.delta_log import DeltaLog
+from optimist.core.protocol.actions import SetTransaction
+from optimist.core.table.delta_log import DeltaLog
 from optimist.core.transaction.optimistic import OptimisticTransaction
 
 __all__ = ["is_replay", "progress"]

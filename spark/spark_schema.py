@@ -7,7 +7,8 @@ import json
 from pyspark.sql import types as st
 
 from optimist.core.errors import SchemaError
-from optimist.core.schema import (
+from optimist.core.protocol.schema_merge import without_internal_metadata
+from optimist.core.schema.types import (
     DataType,
     PrimitiveType,
     StructField,
@@ -15,7 +16,6 @@ from optimist.core.schema import (
     schema_from_json,
     schema_to_json,
 )
-from optimist.core.schema_merge import without_internal_metadata
 
 __all__ = ["VOID", "from_spark_schema", "to_spark_schema", "to_spark_type"]
 

@@ -15,27 +15,27 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from optimist.core.actions import Action, AddFile
-from optimist.core.delta_log import DeltaLog
+from optimist.core.commands.rewritable_files import ensure_rewritable
+from optimist.core.commands.uncommitted_files import UncommittedFiles
+from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.errors import UsageError
-from optimist.core.generated_columns import generation_expression
 from optimist.core.log.file_table import add_files
 from optimist.core.predicates.parsing import parse_column_path
-from optimist.core.schema import StructField, StructType
-from optimist.core.transaction.operations import Operation
+from optimist.core.protocol.actions import Action, AddFile
+from optimist.core.schema.generated_columns import generation_expression
+from optimist.core.schema.types import StructField, StructType
+from optimist.core.table.delta_log import DeltaLog
+from optimist.core.transaction.conflicts.operations import Operation
 from optimist.core.transaction.result import CommitResult
-from optimist.spark.checks import row_checks, with_checks
+from optimist.spark.commands.checks import row_checks, with_checks
+from optimist.spark.commands.data_writer import DataWriter
+from optimist.spark.commands.write_options import conf_txn
 from optimist.spark.condition import Condition, resolve_condition
-from optimist.spark.data_writer import DataWriter
 from optimist.spark.idempotence import is_replay, progress
-from optimist.spark.planes import plane_of
-from optimist.spark.rewrites import ensure_rewritable
-from optimist.spark.row_shape import column_of, with_declared_length, without_void
+from optimist.spark.planes.planes import plane_of
+from optimist.spark.rows.row_shape import column_of, with_declared_length, without_void
+from optimist.spark.rows.touched_files import aliased, matching_partitions
 from optimist.spark.spark_schema import VOID, to_spark_type
-from optimist.spark.touched_files import aliased, matching_partitions
-from optimist.spark.uncommitted import UncommittedFiles
-from optimist.spark.write_options import conf_txn
-from optimist.spark.written_files import WrittenFiles
 
 __all__ = ["update"]
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from optimist.core.errors import TableError, UsageError
-from optimist.core.log.time_travel import version_at_timestamp
 from optimist.core.log.timestamps import format_timestamp
-from optimist.core.snapshot import Snapshot
+from optimist.core.snapshot.snapshot import Snapshot
+from optimist.core.snapshot.time_travel import version_at_timestamp
 
 if TYPE_CHECKING:
-    from optimist.core.delta_log import DeltaLog
+    from optimist.core.table.delta_log import DeltaLog
 
 __all__ = ["ChangeBounds"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from optimist.core.actions import Action, CommitInfo, Metadata, actions_from_bytes
 from optimist.core.errors import TableError
 from optimist.core.log.commits import read_commits_bytes
-from optimist.core.log.time_travel import adjusted_timestamps, list_commit_files
 from optimist.core.logstore import FileStatus, LogStore
-from optimist.core.properties import TableProperties
+from optimist.core.protocol.actions import Action, CommitInfo, Metadata, actions_from_bytes
+from optimist.core.protocol.properties import TableProperties
+from optimist.core.snapshot.time_travel import adjusted_timestamps, list_commit_files
 
 __all__ = ["ReadCommit", "commit_time_ms", "read_commits"]
 

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from optimist.core.actions import AddFile, Metadata, Protocol, RemoveFile
 from optimist.core.changes.bounds import ChangeBounds
 from optimist.core.changes.commits import ReadCommit, commit_time_ms, read_commits
 from optimist.core.changes.files import CHANGE_TYPE, FEED_COLUMNS, FileCollector
@@ -19,18 +18,19 @@ from optimist.core.changes.schemas import ensure_reads_as
 from optimist.core.changes.vectors import row_differences
 from optimist.core.data.filesystem import filesystem_for
 from optimist.core.errors import SchemaError, TableError
-from optimist.core.local_scan import to_arrow
 from optimist.core.log.file_table import add_files, canonical_path, canonical_paths
 from optimist.core.paths import resolve_data_path
 from optimist.core.predicates import Predicate
-from optimist.core.properties import TableProperties
-from optimist.core.protocol import ensure_readable
-from optimist.core.schema import StructType, schema_to_json
-from optimist.core.snapshot import Snapshot
+from optimist.core.protocol.actions import AddFile, Metadata, Protocol, RemoveFile
+from optimist.core.protocol.gates import ensure_readable
+from optimist.core.protocol.properties import TableProperties
+from optimist.core.schema.types import StructType, schema_to_json
+from optimist.core.snapshot.local_scan import to_arrow
+from optimist.core.snapshot.snapshot import Snapshot
 from optimist.core.table_schema import table_schema
 
 if TYPE_CHECKING:
-    from optimist.core.delta_log import DeltaLog
+    from optimist.core.table.delta_log import DeltaLog
 
 __all__ = ["ChangeFeed", "change_feed", "change_rows"]
 

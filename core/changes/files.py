@@ -17,12 +17,12 @@ from datetime import datetime, timedelta, timezone
 
 import pyarrow as pa
 
-from optimist.core.actions import AddCDCFile, AddFile, CommitInfo, RemoveFile
 from optimist.core.changes.commits import ReadCommit
 from optimist.core.changes.vectors import ReplacedVector, RowDifference, all_but
 from optimist.core.data.partition_values import serialize_partition_value
 from optimist.core.log.file_table import FILES_SCHEMA, canonical_path, files_table
-from optimist.core.schema import PrimitiveType, StructField
+from optimist.core.protocol.actions import AddCDCFile, AddFile, CommitInfo, RemoveFile
+from optimist.core.schema.types import PrimitiveType, StructField
 
 __all__ = ["CHANGE_TYPE", "FEED_COLUMNS", "FileCollector", "RowCounter"]
 

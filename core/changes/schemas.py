@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from optimist.core.actions import Metadata
 from optimist.core.errors import SchemaError
-from optimist.core.properties import TableProperties
-from optimist.core.schema import (
+from optimist.core.protocol.actions import Metadata
+from optimist.core.protocol.properties import TableProperties
+from optimist.core.schema.types import (
     ArrayType,
     DataType,
     DecimalType,

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from pyroaring import BitMap64
 
-from optimist.core.actions import DeletionVectorDescriptor
 from optimist.core.data.access import DataAccess
 from optimist.core.data.deletion_vectors import inline_vector, read_deletion_vectors
+from optimist.core.protocol.actions import DeletionVectorDescriptor
 
 __all__ = ["ReplacedVector", "RowDifference", "all_but", "row_differences"]
 

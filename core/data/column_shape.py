@@ -11,9 +11,9 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from optimist.core.arrow_types import to_arrow_type
 from optimist.core.errors import TableError
-from optimist.core.schema import (
+from optimist.core.schema.arrow_types import to_arrow_type
+from optimist.core.schema.types import (
     ArrayType,
     DataType,
     MapType,

@@ -18,13 +18,13 @@ from urllib.parse import unquote
 from pyarrow import fs
 from pyroaring import BitMap64
 
-from optimist.core.actions import DeletionVectorDescriptor
 from optimist.core.data.access import DataAccess
 from optimist.core.data.filesystem import filesystem_for
 from optimist.core.data.roaring_format import bitmap_end
 from optimist.core.data.storage_errors import storage_errors
 from optimist.core.errors import TableError
 from optimist.core.paths import join
+from optimist.core.protocol.actions import DeletionVectorDescriptor
 from optimist.core.read_ahead import read_ahead
 
 __all__ = [

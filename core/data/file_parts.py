@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from optimist.core.actions import DeletionVectorDescriptor
 from optimist.core.log.file_table import canonical_paths, deletion_vector_of
+from optimist.core.protocol.actions import DeletionVectorDescriptor
 
 __all__ = ["FilePart", "balanced_groups", "file_parts", "parts_of"]
 

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from optimist.core.data.stats_columns import has_bounds
 from optimist.core.data.string_bounds import lower_bound, upper_bound
 from optimist.core.predicates.resolution import ResolvedColumn, resolve_column
-from optimist.core.schema import DataType, DecimalType, StructType
+from optimist.core.schema.types import DataType, DecimalType, StructType
 
 __all__ = ["ColumnPath", "nan_free_columns", "stats_from_footer"]
 

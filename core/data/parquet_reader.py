@@ -19,7 +19,6 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 from pyroaring import BitMap64
 
-from optimist.core.arrow_types import to_arrow_schema, to_arrow_type
 from optimist.core.data.access import DataAccess
 from optimist.core.data.column_shape import conform_column, find_field
 from optimist.core.data.deletion_vectors import read_deletion_vector
@@ -30,10 +29,11 @@ from optimist.core.data.partition_values import parse_partition_value
 from optimist.core.data.row_tracking import is_tracking_column, with_defaults
 from optimist.core.data.storage_errors import storage_errors, without_secrets
 from optimist.core.errors import TableError
-from optimist.core.schema import StructField, StructType
+from optimist.core.schema.arrow_types import to_arrow_schema, to_arrow_type
+from optimist.core.schema.types import StructField, StructType
 
 if TYPE_CHECKING:
-    from optimist.core.snapshot import Snapshot
+    from optimist.core.snapshot.snapshot import Snapshot
 
 __all__ = ["RowLayout", "read_batches"]
 

@@ -17,8 +17,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from optimist.core.actions import AddFile, Metadata
-from optimist.core.arrow_types import to_arrow_schema
 from optimist.core.clock import Clock
 from optimist.core.data.access import DataAccess
 from optimist.core.data.filesystem import filesystem_for, make_directories
@@ -38,8 +36,10 @@ from optimist.core.data.storage_errors import storage_errors
 from optimist.core.errors import UsageError
 from optimist.core.options import EngineOptions
 from optimist.core.paths import join
-from optimist.core.properties import TableProperties
-from optimist.core.schema import StructType
+from optimist.core.protocol.actions import AddFile, Metadata
+from optimist.core.protocol.properties import TableProperties
+from optimist.core.schema.arrow_types import to_arrow_schema
+from optimist.core.schema.types import StructType
 from optimist.core.table_schema import table_schema
 
 __all__ = ["DEFAULT_CODEC", "FileSet", "FileSpec", "arrow_rows", "delete_files", "ensure_codec"]

@@ -12,10 +12,10 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from optimist.core.arrow_types import to_arrow_type
 from optimist.core.errors import SchemaError, TableError
 from optimist.core.predicates.constants import instant, parse_date, session_zone
-from optimist.core.schema import DataType, DecimalType, PrimitiveType, StructField, StructType
+from optimist.core.schema.arrow_types import to_arrow_type
+from optimist.core.schema.types import DataType, DecimalType, PrimitiveType, StructField, StructType
 
 __all__ = [
     "HIVE_NULL",

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from optimist.core.schema import PrimitiveType, StructField, StructType
+from optimist.core.schema.types import PrimitiveType, StructField, StructType
 
 __all__ = ["is_tracking_column", "tracking_columns", "with_defaults"]
 

@@ -8,7 +8,7 @@ from optimist.core.errors import SchemaError
 from optimist.core.predicates.parsing import parse_column_path
 from optimist.core.predicates.resolution import resolve_column
 from optimist.core.predicates.text import quote_path
-from optimist.core.schema import DataType, DecimalType, PrimitiveType, StructField, StructType
+from optimist.core.schema.types import DataType, DecimalType, PrimitiveType, StructField, StructType
 
 __all__ = ["BOUNDED_TYPES", "has_bounds", "leaf_columns", "stats_columns"]
 

@@ -20,7 +20,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from optimist.core.actions import Action, Metadata, Protocol, UnknownAction, action_from_dict
 from optimist.core.errors import LogFileNotFoundError, OptimistError, TableError
 from optimist.core.log.commit_lines import parse_commit_lines
 from optimist.core.log.file_table import FILES_SCHEMA, TOMBSTONES_SCHEMA, file_actions_batch
@@ -33,6 +32,13 @@ from optimist.core.log.parquet_actions import (
 from optimist.core.log.sidecars import Sidecar, sidecar_directory
 from optimist.core.logstore import LogStore
 from optimist.core.paths import join
+from optimist.core.protocol.actions import (
+    Action,
+    Metadata,
+    Protocol,
+    UnknownAction,
+    action_from_dict,
+)
 from optimist.core.read_ahead import read_ahead
 
 __all__ = ["CheckpointReader"]

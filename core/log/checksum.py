@@ -15,7 +15,14 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from optimist.core.actions import (
+from optimist.core.errors import StorageError, TableError
+from optimist.core.log.file_sizes import FileSizeHistogram
+from optimist.core.log.names import checksum_name
+from optimist.core.log.replay import TableState
+from optimist.core.logstore import LogStore, PutOutcome
+from optimist.core.options import EngineOptions
+from optimist.core.paths import join
+from optimist.core.protocol.actions import (
     Action,
     AddFile,
     DomainMetadata,
@@ -26,13 +33,6 @@ from optimist.core.actions import (
     action_from_dict,
     action_to_dict,
 )
-from optimist.core.errors import StorageError, TableError
-from optimist.core.log.file_sizes import FileSizeHistogram
-from optimist.core.log.names import checksum_name
-from optimist.core.log.replay import TableState
-from optimist.core.logstore import LogStore, PutOutcome
-from optimist.core.options import EngineOptions
-from optimist.core.paths import join
 
 __all__ = [
     "VersionChecksum",

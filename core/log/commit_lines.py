@@ -11,14 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from optimist.core.actions import (
+from optimist.core.errors import TableError
+from optimist.core.protocol.actions import (
     Action,
     AddFile,
     RemoveFile,
     action_from_dict,
     malformed_commit,
 )
-from optimist.core.errors import TableError
 
 __all__ = ["CommitLines", "FileBody", "parse_commit_lines"]
 

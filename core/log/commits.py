@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from optimist.core.actions import (
+from optimist.core.errors import TableError
+from optimist.core.logstore import FileStatus, LogStore
+from optimist.core.protocol.actions import (
     Action,
     CommitInfo,
     action_from_json,
     actions_from_bytes,
     malformed_commit,
 )
-from optimist.core.errors import TableError
-from optimist.core.logstore import FileStatus, LogStore
 from optimist.core.read_ahead import read_ahead
 
 __all__ = ["read_commit", "read_commit_info", "read_commits_bytes"]

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from optimist.core.actions import AddFile, DeletionVectorDescriptor, RemoveFile
+from optimist.core.protocol.actions import AddFile, DeletionVectorDescriptor, RemoveFile
 
 __all__ = [
     "ACTIONS_SCHEMA",

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from optimist.core.actions import Metadata, Protocol
 from optimist.core.errors import SchemaError, TableError
 from optimist.core.log.checksum import VersionChecksum
 from optimist.core.log.names import checksum_name
 from optimist.core.log.replay import TableState
 from optimist.core.paths import join
-from optimist.core.schema import schema_from_json
+from optimist.core.protocol.actions import Metadata, Protocol
+from optimist.core.schema.types import schema_from_json
 
 __all__ = ["disagreement"]
 

@@ -15,7 +15,15 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from optimist.core.actions import (
+from optimist.core.errors import LogFileNotFoundError, OptimistError, TableError
+from optimist.core.log.commit_lines import FileBody, parse_commit_lines
+from optimist.core.log.commits import read_commits_bytes
+from optimist.core.log.compacted import is_compacted
+from optimist.core.log.file_set import Change, FileSet
+from optimist.core.log.file_table import FILES_SCHEMA, TOMBSTONES_SCHEMA, file_actions_batch
+from optimist.core.log.segment import LogSegment, older_segment
+from optimist.core.logstore import FileStatus, LogStore
+from optimist.core.protocol.actions import (
     Action,
     AddFile,
     CommitInfo,
@@ -26,14 +34,6 @@ from optimist.core.actions import (
     SetTransaction,
     malformed_commit,
 )
-from optimist.core.errors import LogFileNotFoundError, OptimistError, TableError
-from optimist.core.log.commit_lines import FileBody, parse_commit_lines
-from optimist.core.log.commits import read_commits_bytes
-from optimist.core.log.compacted import is_compacted
-from optimist.core.log.file_set import Change, FileSet
-from optimist.core.log.file_table import FILES_SCHEMA, TOMBSTONES_SCHEMA, file_actions_batch
-from optimist.core.log.segment import LogSegment, older_segment
-from optimist.core.logstore import FileStatus, LogStore
 
 __all__ = ["LogState", "TableState", "replay", "with_actions", "with_commits"]
 

@@ -6,8 +6,8 @@ from optimist.core.predicates.resolution import SplitPredicate, ensure_columns, 
 from optimist.core.predicates.tree import Predicate
 
 # Last: the modules of `optimist.core.data` need those above.
-from optimist.core.data.skipping import FilePruner, RowCount, keep_mask, may_match, prune  # isort: skip
-from optimist.core.data.statistics import FileStatistics  # isort: skip
+from optimist.core.skipping.pruner import FilePruner, RowCount, keep_mask, may_match, prune  # isort: skip
+from optimist.core.skipping.statistics import FileStatistics  # isort: skip
 
 __all__ = [
     "FilePruner",

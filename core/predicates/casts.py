@@ -19,7 +19,7 @@ from optimist.core.predicates.tree import (
     LiteralKind,
     Predicate,
 )
-from optimist.core.schema import DataType, DecimalType, PrimitiveType, data_type_from_json
+from optimist.core.schema.types import DataType, DecimalType, PrimitiveType, data_type_from_json
 
 __all__ = ["without_cast"]
 

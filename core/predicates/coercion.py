@@ -22,7 +22,7 @@ from optimist.core.predicates.constants import (
     parse_timestamp,
 )
 from optimist.core.predicates.tree import ComparisonOp, Literal
-from optimist.core.schema import DataType, DecimalType, PrimitiveType
+from optimist.core.schema.types import DataType, DecimalType, PrimitiveType
 
 __all__ = ["INTEGER_DIGITS", "Bound", "BoundValue", "bind", "bind_values"]
 

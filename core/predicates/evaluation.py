@@ -38,7 +38,7 @@ from optimist.core.predicates.tree import (
     Predicate,
     StartsWith,
 )
-from optimist.core.schema import DataType, DecimalType, PrimitiveType, StructType
+from optimist.core.schema.types import DataType, DecimalType, PrimitiveType, StructType
 
 __all__ = ["TypedArray", "compare", "evaluate", "evaluate_leaf", "may_be_true"]
 

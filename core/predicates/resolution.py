@@ -23,7 +23,7 @@ from optimist.core.predicates.tree import (
     Predicate,
     StartsWith,
 )
-from optimist.core.schema import DataType, StructField, StructType
+from optimist.core.schema.types import DataType, StructField, StructType
 
 __all__ = [
     "ResolvedColumn",

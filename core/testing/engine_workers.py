@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from optimist.core.actions import Action, AddFile, Metadata, Protocol, actions_to_bytes
-from optimist.core.delta_log import DeltaLog
 from optimist.core.errors import StorageError
 from optimist.core.log.names import commit_path
 from optimist.core.options import EngineOptions
-from optimist.core.schema import PrimitiveType, StructField, StructType, schema_to_json
+from optimist.core.protocol.actions import Action, AddFile, Metadata, Protocol, actions_to_bytes
+from optimist.core.schema.types import PrimitiveType, StructField, StructType, schema_to_json
+from optimist.core.table.delta_log import DeltaLog
 from optimist.core.testing.log_scenario import OpenStore, Seen, Wrote, telling
 from optimist.core.testing.scheduler import DirectLine, Line, Worker, World
 from optimist.core.testing.scheduler import Operation as LogRequest
 from optimist.core.testing.simulated_store import SimulatedClock
-from optimist.core.transaction.operations import Operation
+from optimist.core.transaction.conflicts.operations import Operation
 from optimist.core.transaction.optimistic import OptimisticTransaction
 
 __all__ = ["added_file", "engine_writer", "first_commit", "snapshot_reader"]

@@ -21,7 +21,6 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from optimist.core.actions import CommitInfo, actions_to_bytes
 from optimist.core.clock import Clock
 from optimist.core.errors import (
     NOTHING_COMMITTED,
@@ -32,6 +31,7 @@ from optimist.core.log.names import LOG_DIRECTORY, commit_path, parse_log_file_n
 from optimist.core.log.segment import commit_version, list_commits_after
 from optimist.core.logstore import LogStore, PutOutcome
 from optimist.core.options import EngineOptions
+from optimist.core.protocol.actions import CommitInfo, actions_to_bytes
 from optimist.core.testing.scheduler import Line, Moment, Worker, World, run_alone
 from optimist.core.testing.simulated_store import LogState, SimulatedClock
 from optimist.core.transaction.outcome import VersionFile, create_version_file, read_txn_id

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
-from optimist.core.actions import Action, CommitInfo
 from optimist.core.options import EngineOptions
-from optimist.core.properties import IsolationLevel
-from optimist.core.transaction.isolation import FILE_ACTIONS
-from optimist.core.transaction.operations import Operation
+from optimist.core.protocol.actions import Action, CommitInfo
+from optimist.core.protocol.properties import IsolationLevel
+from optimist.core.transaction.conflicts.isolation import FILE_ACTIONS
+from optimist.core.transaction.conflicts.operations import Operation
 
 __all__ = ["build_commit_info", "engine_info", "get_operation_metrics", "get_user_metadata"]
 

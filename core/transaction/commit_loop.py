@@ -20,8 +20,8 @@ from optimist.core.log.segment import commit_version, list_commits_after
 from optimist.core.logstore import LogStore, PutOutcome
 from optimist.core.options import RetryPolicy
 from optimist.core.transaction.backoff import pause_s
-from optimist.core.transaction.conflict_table import pass_winner
-from optimist.core.transaction.sides import Ours, Theirs
+from optimist.core.transaction.conflicts.ours_and_theirs import Ours, Theirs
+from optimist.core.transaction.conflicts.table import pass_winner
 
 __all__ = [
     "Landed",

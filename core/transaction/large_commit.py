@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from optimist.core.errors import ConcurrentWriteException, Conflict
 from optimist.core.logstore import PutOutcome
 from optimist.core.transaction.commit_loop import Landed, read_winners
-from optimist.core.transaction.sides import Ours
+from optimist.core.transaction.conflicts.ours_and_theirs import Ours
 
 if TYPE_CHECKING:
-    from optimist.core.delta_log import DeltaLog
+    from optimist.core.table.delta_log import DeltaLog
 
 __all__ = ["commit_large"]
 

@@ -14,18 +14,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from optimist.core.actions import Metadata, Protocol
 from optimist.core.clock import Clock, SystemClock
 from optimist.core.errors import ProtocolError, SchemaError
 from optimist.core.options import EngineOptions
-from optimist.core.properties import (
-    FEATURE_PREFIX,
-    UNKEPT_PROPERTIES,
-    TableProperties,
-    canonical_name,
-    normalize_configuration,
-)
-from optimist.core.protocol import (
+from optimist.core.protocol.actions import Metadata, Protocol
+from optimist.core.protocol.gates import (
     ensure_upgrade_allowed,
     merge,
     protocol_for_existing,
@@ -33,7 +26,14 @@ from optimist.core.protocol import (
     requested_protocol,
     supports,
 )
-from optimist.core.schema import (
+from optimist.core.protocol.properties import (
+    FEATURE_PREFIX,
+    UNKEPT_PROPERTIES,
+    TableProperties,
+    canonical_name,
+    normalize_configuration,
+)
+from optimist.core.schema.types import (
     ArrayType,
     DataType,
     MapType,

@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from optimist.core.actions import Action, CommitInfo, Metadata, Protocol, actions_to_bytes
 from optimist.core.errors import PostCommitHookError, UsageError
 from optimist.core.log.names import commit_path
 from optimist.core.logstore import PutOutcome
 from optimist.core.predicates import Predicate
-from optimist.core.properties import IsolationLevel, TableProperties
-from optimist.core.schema_checks import ensure_no_cdc_columns, verify_new_metadata
-from optimist.core.snapshot import Snapshot
-from optimist.core.transaction import commit_loop, isolation, metadata_update, prepare
+from optimist.core.protocol.actions import Action, CommitInfo, Metadata, Protocol, actions_to_bytes
+from optimist.core.protocol.properties import IsolationLevel, TableProperties
+from optimist.core.protocol.schema_checks import ensure_no_cdc_columns, verify_new_metadata
+from optimist.core.snapshot.snapshot import Snapshot
+from optimist.core.transaction import commit_loop, metadata_update, prepare
 from optimist.core.transaction.commit_info import (
     build_commit_info,
     get_operation_metrics,
@@ -37,20 +37,21 @@ from optimist.core.transaction.commit_lock import (
     commit_lock,
     is_commit_lock_enabled,
 )
-from optimist.core.transaction.conflict_checks import get_pretty_partition_message
-from optimist.core.transaction.default_hooks import raises_on_failure
-from optimist.core.transaction.hooks import CommittedTransaction, PostCommitHook, run_hooks
+from optimist.core.transaction.conflicts import isolation
+from optimist.core.transaction.conflicts.checks import get_pretty_partition_message
+from optimist.core.transaction.conflicts.operations import Operation
+from optimist.core.transaction.conflicts.ours_and_theirs import Ours, Theirs
+from optimist.core.transaction.conflicts.reads import ReadTracker
+from optimist.core.transaction.conflicts.row_ids import NO_ROW_IDS, high_water_mark
+from optimist.core.transaction.hooks.default_hooks import raises_on_failure
+from optimist.core.transaction.hooks.hooks import CommittedTransaction, PostCommitHook, run_hooks
 from optimist.core.transaction.large_commit import commit_large
-from optimist.core.transaction.operations import Operation
 from optimist.core.transaction.outcome import VersionFile, create_version_file
 from optimist.core.transaction.pending import complete_actions
-from optimist.core.transaction.reads import ReadTracker
 from optimist.core.transaction.result import CommitResult
-from optimist.core.transaction.row_ids import NO_ROW_IDS, high_water_mark
-from optimist.core.transaction.sides import Ours, Theirs
 
 if TYPE_CHECKING:
-    from optimist.core.delta_log import DeltaLog
+    from optimist.core.table.delta_log import DeltaLog
 
 __all__ = ["OptimisticTransaction"]
 

@@ -20,7 +20,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from optimist.core.actions import CommitInfo, actions_from_bytes
 from optimist.core.clock import Clock
 from optimist.core.errors import (
     CommitOutcomeUnknownError,
@@ -31,6 +30,7 @@ from optimist.core.errors import (
 )
 from optimist.core.logstore import LogStore, PutOutcome
 from optimist.core.options import RetryPolicy
+from optimist.core.protocol.actions import CommitInfo, actions_from_bytes
 from optimist.core.transaction.backoff import pause_s
 
 __all__ = ["VersionFile", "create_version_file", "read_txn_id"]

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from optimist.core.actions import Action, AddFile, Metadata
-from optimist.core.properties import TableProperties
-from optimist.core.protocol import supports
-from optimist.core.snapshot import Snapshot
-from optimist.core.transaction.in_commit_timestamp import first_timestamp, with_enablement
-from optimist.core.transaction.row_ids import assign_row_ids, is_row_tracking_on
-from optimist.core.transaction.sides import Ours
+from optimist.core.protocol.actions import Action, AddFile, Metadata
+from optimist.core.protocol.gates import supports
+from optimist.core.protocol.properties import TableProperties
+from optimist.core.snapshot.snapshot import Snapshot
+from optimist.core.transaction.conflicts.in_commit_timestamp import first_timestamp, with_enablement
+from optimist.core.transaction.conflicts.ours_and_theirs import Ours
+from optimist.core.transaction.conflicts.row_ids import assign_row_ids, is_row_tracking_on
 
 __all__ = ["complete_actions"]
 

@@ -13,7 +13,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from optimist.core.actions import (
+from optimist.core.errors import SchemaError, TableError, UsageError
+from optimist.core.options import EngineOptions
+from optimist.core.protocol.actions import (
     Action,
     AddFile,
     DomainMetadata,
@@ -22,14 +24,12 @@ from optimist.core.actions import (
     RemoveFile,
     SetTransaction,
 )
-from optimist.core.errors import SchemaError, TableError, UsageError
-from optimist.core.options import EngineOptions
-from optimist.core.properties import TableProperties
-from optimist.core.protocol import ensure_upgrade_allowed, ensure_writable, supports
-from optimist.core.snapshot import Snapshot
+from optimist.core.protocol.gates import ensure_upgrade_allowed, ensure_writable, supports
+from optimist.core.protocol.properties import TableProperties
+from optimist.core.snapshot.snapshot import Snapshot
 from optimist.core.table_schema import table_schema
-from optimist.core.transaction.isolation import FILE_ACTIONS, ROW_TRACKING_DOMAIN
-from optimist.core.transaction.operations import Operation
+from optimist.core.transaction.conflicts.isolation import FILE_ACTIONS, ROW_TRACKING_DOMAIN
+from optimist.core.transaction.conflicts.operations import Operation
 
 __all__ = [
     "Draft",

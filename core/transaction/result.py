@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from optimist.core.transaction.hooks import HookOutcome
+from optimist.core.transaction.hooks.hooks import HookOutcome
 
 __all__ = ["CommitResult"]
 

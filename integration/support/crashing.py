@@ -41,12 +41,12 @@ second would be told 255."""
 
 _PRELOADED = (
     "fleet",
-    "optimist.logstores.azure",
-    "optimist.logstores.gcs",
-    "optimist.logstores.hdfs_native_store",
-    "optimist.logstores.local",
-    "optimist.logstores.s3_dynamodb",
-    "optimist.logstores.s3_redis",
+    "optimist.logstores.azure.store",
+    "optimist.logstores.gcs.store",
+    "optimist.logstores.hdfs.native_store",
+    "optimist.logstores.local.store",
+    "optimist.logstores.s3.dynamodb",
+    "optimist.logstores.s3.redis",
     "optimist.locks.dynamodb_arbiter",
     "optimist.locks.redis_arbiter",
     "optimist.locks.sql_arbiter",

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from functools import partial
 
 from optimist.core import DeltaLog
-from optimist.core.actions import AddFile, Metadata
+from optimist.core.protocol.actions import AddFile, Metadata
 from optimist.core.testing.logstore_races import commit_path, run_in_processes
-from optimist.core.transaction.operations import Operation
+from optimist.core.transaction.conflicts.operations import Operation
 
 __all__ = ["append_to", "create_table", "file_of", "files_in", "race_of_processes"]
 

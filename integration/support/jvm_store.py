@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from optimist.logstores.hdfs import HDFSLogStore
+from optimist.logstores.hdfs.store import HDFSLogStore
 
 __all__ = ["QUICK_CLOSE", "jvm_store"]
 

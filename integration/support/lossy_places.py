@@ -22,11 +22,11 @@ from optimist.core.clock import SystemClock
 from optimist.core.logstore import LogStore
 from optimist.locks.dynamodb_arbiter import DynamoDBArbiter
 from optimist.locks.redis_arbiter import RedisArbiter
-from optimist.logstores.azure import AzureLogStore
-from optimist.logstores.gcs import GCSLogStore
-from optimist.logstores.s3 import S3LogStore
-from optimist.logstores.s3_dynamodb import S3DynamoDBLogStore
-from optimist.logstores.s3_redis import S3RedisLogStore
+from optimist.logstores.azure.store import AzureLogStore
+from optimist.logstores.gcs.store import GCSLogStore
+from optimist.logstores.s3.dynamodb import S3DynamoDBLogStore
+from optimist.logstores.s3.redis import S3RedisLogStore
+from optimist.logstores.s3.store import S3LogStore
 
 __all__ = [
     "Place",

@@ -19,7 +19,7 @@ from optimist.core.predicates.tree import (
     Predicate,
     StartsWith,
 )
-from optimist.core.schema import StructType
+from optimist.core.schema.types import StructType
 from optimist.spark.pushed_filters import COMPARISONS, plain_literal
 
 __all__ = ["pushed_predicate"]

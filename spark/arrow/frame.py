@@ -11,18 +11,18 @@ from pyspark.sql import functions as sf
 from pyspark.sql import types as st
 
 from optimist.core.data.parquet_reader import RowLayout
-from optimist.core.delta_log import DeltaLog
-from optimist.core.schema import StructType
-from optimist.core.snapshot import Snapshot
+from optimist.core.schema.types import StructType
+from optimist.core.snapshot.snapshot import Snapshot
+from optimist.core.table.delta_log import DeltaLog
+from optimist.spark.arrow.fresh_scans import with_own_scans
 from optimist.spark.arrow.source import ScanOptions, register_source
 from optimist.spark.arrow.tasks import Grouping, encode_groups, read_group
-from optimist.spark.jvm import conf_entries
-from optimist.spark.row_shape import column_of
-from optimist.spark.scan.frame import session_zone_name
-from optimist.spark.scan.own_scans import with_own_scans
+from optimist.spark.native.frame import session_zone_name
+from optimist.spark.rows.row_shape import column_of
+from optimist.spark.session.jvm import conf_entries
+from optimist.spark.session.pyspark_versions import has_filter_pushdown, is_connect
+from optimist.spark.session.task_errors import portable_errors
 from optimist.spark.spark_schema import VOID, to_spark_schema, to_spark_type
-from optimist.spark.task_errors import portable_errors
-from optimist.spark.versions import has_filter_pushdown, is_connect
 
 __all__ = ["FILE_COLUMN", "arrow_frame", "arrow_frame_of_files"]
 

@@ -14,14 +14,14 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.parquet_writer import FileSpec
-from optimist.core.delta_log import DeltaLog
-from optimist.core.snapshot import Snapshot
+from optimist.core.snapshot.snapshot import Snapshot
+from optimist.core.table.delta_log import DeltaLog
 from optimist.spark.arrow.frame import FILE_COLUMN, arrow_frame, arrow_frame_of_files
 from optimist.spark.arrow.writer import write_by_arrow
 from optimist.spark.condition import Condition
-from optimist.spark.touched_files import TouchedFiles, aliased
-from optimist.spark.written_files import WrittenFiles
+from optimist.spark.rows.touched_files import TouchedFiles, aliased
 
 __all__ = ["ArrowPlane"]
 

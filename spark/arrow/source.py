@@ -25,15 +25,15 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType as SparkStruct
 
 from optimist.core.data.parquet_reader import RowLayout
-from optimist.core.delta_log import DeltaLog
 from optimist.core.errors import TableError
 from optimist.core.predicates import Predicate
-from optimist.core.schema import StructType
-from optimist.core.snapshot import Snapshot
+from optimist.core.schema.types import StructType
+from optimist.core.snapshot.snapshot import Snapshot
+from optimist.core.table.delta_log import DeltaLog
 from optimist.spark.arrow.filters import pushed_predicate
 from optimist.spark.arrow.tasks import Grouping, encode_groups, read_group
-from optimist.spark.task_errors import portable_errors
-from optimist.spark.versions import is_connect
+from optimist.spark.session.pyspark_versions import is_connect
+from optimist.spark.session.task_errors import portable_errors
 
 __all__ = ["SOURCE_PREFIX", "ScanOptions", "TableSource", "register_source", "registered_scans"]
 

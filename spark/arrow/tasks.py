@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType as SparkStruct
 
 from optimist.core.data.file_parts import balanced_groups, file_parts, parts_of
 from optimist.core.data.parquet_reader import RowLayout, read_batches
-from optimist.spark.versions import spark_arrow_schema
+from optimist.spark.session.pyspark_versions import spark_arrow_schema
 
 __all__ = ["Grouping", "decode_group", "encode_groups", "read_group", "spark_batch"]
 

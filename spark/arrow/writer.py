@@ -20,20 +20,20 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql import types as st
 
-from optimist.core.actions import AddFile, action_from_json, action_to_json
-from optimist.core.arrow_types import to_arrow_schema
 from optimist.core.clock import SystemClock
+from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.column_shape import conform_column
 from optimist.core.data.filesystem import filesystem_for, make_durable
 from optimist.core.data.parquet_writer import FileSet, FileSpec, ensure_codec
 from optimist.core.data.storage_errors import storage_errors
 from optimist.core.logstore import LogStore
 from optimist.core.paths import join
-from optimist.core.schema import StructType
-from optimist.spark.row_shape import column_of
+from optimist.core.protocol.actions import AddFile, action_from_json, action_to_json
+from optimist.core.schema.arrow_types import to_arrow_schema
+from optimist.core.schema.types import StructType
+from optimist.spark.rows.row_shape import column_of
+from optimist.spark.session.task_errors import portable_errors
 from optimist.spark.spark_schema import VOID
-from optimist.spark.task_errors import portable_errors
-from optimist.spark.written_files import WrittenFiles
 
 __all__ = ["WriteTask", "write_by_arrow"]
 

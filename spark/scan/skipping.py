@@ -29,10 +29,10 @@ from optimist.core.predicates.tree import (
     Literal,
     Predicate,
 )
-from optimist.core.schema import StructType
-from optimist.spark.jvm import Jvm, iterate
+from optimist.core.schema.types import StructType
 from optimist.spark.pushed_filters import COMPARISONS
 from optimist.spark.scan.source_filters import MAX_IN_VALUES, SourceFilters
+from optimist.spark.session.jvm import Jvm, iterate
 
 __all__ = ["data_predicate"]
 

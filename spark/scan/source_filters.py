@@ -21,9 +21,9 @@ from optimist.core.predicates.tree import (
     Predicate,
     StartsWith,
 )
-from optimist.core.schema import StructType
+from optimist.core.schema.types import StructType
 from optimist.spark.pushed_filters import COMPARISONS, plain_literal
-from optimist.spark.scan.stored_columns import logical_path
+from optimist.spark.rows.stored_columns import logical_path
 
 __all__ = ["MAX_IN_VALUES", "SourceFilters"]
 

@@ -17,7 +17,10 @@ import pytest
 from pyroaring import BitMap64
 
 from optimist.core import DeltaLog
-from optimist.core.actions import (
+from optimist.core.log.names import commit_path
+from optimist.core.logstore import LogStore
+from optimist.core.options import EngineOptions
+from optimist.core.protocol.actions import (
     AddCDCFile,
     AddFile,
     DeletionVectorDescriptor,
@@ -26,10 +29,7 @@ from optimist.core.actions import (
     RemoveFile,
     actions_to_bytes,
 )
-from optimist.core.log.names import commit_path
-from optimist.core.logstore import LogStore
-from optimist.core.options import EngineOptions
-from optimist.core.schema import PrimitiveType, StructField, StructType, schema_to_json
+from optimist.core.schema.types import PrimitiveType, StructField, StructType, schema_to_json
 from optimist.core.testing import ManualClock
 from optimist.logstores import MemoryLogStore
 

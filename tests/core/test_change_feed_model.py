@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
-from optimist.core.actions import AddFile
 from optimist.core.changes.vectors import all_but
 from optimist.core.data.deletion_vectors import read_deletion_vector
+from optimist.core.protocol.actions import AddFile
 
 ROWS_PER_FILE = 4
 

@@ -8,8 +8,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from optimist.core.errors import ConfigError, StorageError
-from optimist.core.lock_registry import find_arbiter
 from optimist.core.logstore import PutOutcome
+from optimist.core.plugins.lock_registry import find_arbiter
 from optimist.core.testing import ManualClock
 from optimist.core.testing.arbiter_suite import entry_of
 from optimist.locks import DynamoDBArbiter, DynamoDBLease, RedisArbiter, RedisLease, SQLArbiter

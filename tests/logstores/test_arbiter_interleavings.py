@@ -37,7 +37,7 @@ from optimist.core.testing import (
     replay,
     snapshot_reader,
 )
-from optimist.logstores.external_arbiter import ExternalArbiterLogStore
+from optimist.logstores.shared.external_arbiter import ExternalArbiterLogStore
 
 TABLE = "sim://table"
 CRASHES_AND_LOST_ANSWERS = (Mishap.CRASH, Mishap.LOST)

@@ -13,8 +13,8 @@ import pytest
 from optimist.core.errors import ConfigError, LogFileNotFoundError, StorageError
 from optimist.core.logstore import PutOutcome
 from optimist.core.testing import LogStoreSuite, ManualClock
-from optimist.logstores.azure import AzureLogStore
-from optimist.logstores.create_probe import known_verdict
+from optimist.logstores.azure.store import AzureLogStore
+from optimist.logstores.shared.create_probe import known_verdict
 
 KEY = "c2VjcmV0LWtleS1vZi10aGUtdGVzdA=="
 PATH = "az://box/t/_delta_log/00000000000000000000.json"

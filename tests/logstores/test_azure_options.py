@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optimist.core.errors import ConfigError
-from optimist.logstores.azure import AzureLogStore
-from optimist.logstores.azure_identity import AzureCredential, sdk_credential
-from optimist.logstores.azure_options import AzureOptions
-from optimist.logstores.azure_paths import parse_location
+from optimist.logstores.azure.identity import AzureCredential, sdk_credential
+from optimist.logstores.azure.options import AzureOptions
+from optimist.logstores.azure.paths import parse_location
+from optimist.logstores.azure.store import AzureLogStore
 
 OWN = "optimist.store.azure."
 HERE = parse_location("abfss://box@acct.dfs.core.windows.net/t", None)

@@ -11,15 +11,15 @@ from pyarrow import fs
 from optimist.core.data.filesystem import filesystem_for
 from optimist.core.errors import ConfigError
 from optimist.core.testing import FaultyLogStore
-from optimist.logstores import gcs_data
-from optimist.logstores.azure import AzureLogStore
-from optimist.logstores.fsspec_store import FsspecLogStore
-from optimist.logstores.gcs import GCSLogStore
-from optimist.logstores.local import LocalLogStore
-from optimist.logstores.s3 import S3LogStore
-from optimist.logstores.s3_client import S3Credentials
-from optimist.logstores.s3_data import s3_data_access
-from optimist.logstores.s3_options import S3Options
+from optimist.logstores.azure.store import AzureLogStore
+from optimist.logstores.fsspec.store import FsspecLogStore
+from optimist.logstores.gcs import data as gcs_data
+from optimist.logstores.gcs.store import GCSLogStore
+from optimist.logstores.local.store import LocalLogStore
+from optimist.logstores.s3.client import S3Credentials
+from optimist.logstores.s3.data import s3_data_access
+from optimist.logstores.s3.options import S3Options
+from optimist.logstores.s3.store import S3LogStore
 
 S3_KEYS = {"fs.s3a.access.key": "id", "fs.s3a.secret.key": "hush", "fs.s3a.session.token": "tok"}
 

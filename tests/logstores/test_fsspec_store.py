@@ -9,7 +9,7 @@ from optimist.core.errors import ConfigError, LogFileNotFoundError, StorageError
 from optimist.core.logstore import PutOutcome
 from optimist.core.testing import LogStoreSuite
 from optimist.logstores import FsspecLogStore
-from optimist.logstores.fsspec_store import FsspecOptions, _modified_ms
+from optimist.logstores.fsspec.store import FsspecOptions, _modified_ms
 
 
 class TestFsspecLogStoreOnLocalPaths(LogStoreSuite):

@@ -9,15 +9,15 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from optimist.core import DeltaLog
-from optimist.core.actions import AddFile, Metadata
 from optimist.core.errors import ConfigError, StorageError
 from optimist.core.logstore import PutOutcome
+from optimist.core.protocol.actions import AddFile, Metadata
 from optimist.core.testing import LogStoreSuite
-from optimist.core.transaction.operations import Operation
+from optimist.core.transaction.conflicts.operations import Operation
 from optimist.locks.sql_arbiter import SQLArbiter
-from optimist.logstores import fsspec_drivers
-from optimist.logstores.fsspec_arbiter import FsspecArbiterLogStore
-from optimist.logstores.fsspec_store import FsspecLogStore
+from optimist.logstores.fsspec import drivers as fsspec_drivers
+from optimist.logstores.fsspec.arbiter import FsspecArbiterLogStore
+from optimist.logstores.fsspec.store import FsspecLogStore
 
 SCHEMA = '{"type":"struct","fields":[{"name":"a","type":"long","nullable":true,"metadata":{}}]}'
 TABLE = "exclusive://box/table"
@@ -62,7 +62,7 @@ def driver(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def probed_anew(monkeypatch):
-    monkeypatch.setattr("optimist.logstores.create_probe._verdicts", {})
+    monkeypatch.setattr("optimist.logstores.shared.create_probe._verdicts", {})
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ import pytest
 from optimist.core.errors import ConfigError, LogFileNotFoundError, StorageError
 from optimist.core.logstore import PutOutcome
 from optimist.core.testing import LogStoreSuite, ManualClock
-from optimist.logstores.create_probe import known_verdict
-from optimist.logstores.gcs import GCSLogStore
+from optimist.logstores.gcs.store import GCSLogStore
+from optimist.logstores.shared.create_probe import known_verdict
 
 PATH = "gs://box/t/_delta_log/00000000000000000000.json"
 _PART = re.compile(

@@ -6,9 +6,9 @@ from google.auth.credentials import AnonymousCredentials
 from google.auth.exceptions import DefaultCredentialsError
 
 from optimist.core.errors import ConfigError
-from optimist.logstores.gcs import GCSLogStore
-from optimist.logstores.gcs_credentials import gcs_credentials
-from optimist.logstores.gcs_options import GCS_ENDPOINT, GCSOptions
+from optimist.logstores.gcs.credentials import gcs_credentials
+from optimist.logstores.gcs.options import GCS_ENDPOINT, GCSOptions
+from optimist.logstores.gcs.store import GCSLogStore
 
 OWN = "optimist.store.gcs."
 

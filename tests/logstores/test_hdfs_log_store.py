@@ -11,10 +11,10 @@ import pytest
 from optimist.core.errors import ConfigError, LogFileNotFoundError, StorageError
 from optimist.core.logstore import PutOutcome
 from optimist.core.testing import ManualClock
-from optimist.logstores.hdfs import HDFSLogStore
-from optimist.logstores.hdfs_client import HdfsClient, HdfsClientError, HdfsEntry, locate
-from optimist.logstores.hdfs_errors import HDFS_ANSWERS, hdfs_error, outcome_of_rename
-from optimist.logstores.hdfs_options import HDFSOptions
+from optimist.logstores.hdfs.client import HdfsClient, HdfsClientError, HdfsEntry, locate
+from optimist.logstores.hdfs.errors import HDFS_ANSWERS, hdfs_error, outcome_of_rename
+from optimist.logstores.hdfs.options import HDFSOptions
+from optimist.logstores.hdfs.store import HDFSLogStore
 
 EXISTS = "org.apache.hadoop.fs.FileAlreadyExistsException"
 MISSING = "java.io.FileNotFoundException"
@@ -272,14 +272,14 @@ def test_bad_option_is_refused_when_the_store_is_built(given, kind):
 
 @pytest.fixture
 def without_session(monkeypatch):
-    jvm = pytest.importorskip("optimist.logstores.hdfs_jvm")
+    jvm = pytest.importorskip("optimist.logstores.hdfs.jvm")
     monkeypatch.setattr(jvm, "active_context", lambda: None)
 
 
 @pytest.fixture
 def without_hdfs_native(monkeypatch):
     monkeypatch.setitem(sys.modules, "hdfs_native", None)
-    monkeypatch.delitem(sys.modules, "optimist.logstores.hdfs_native_client", raising=False)
+    monkeypatch.delitem(sys.modules, "optimist.logstores.hdfs.native_client", raising=False)
 
 
 def test_jvm_without_a_session_names_the_ways_out(without_session):

@@ -6,7 +6,7 @@ import pytest
 
 from optimist.core.testing import LogStoreSuite
 from optimist.logstores import LocalLogStore
-from optimist.logstores.exclusive_rename import is_exclusive, rename_exclusively
+from optimist.logstores.local.exclusive_rename import is_exclusive, rename_exclusively
 
 
 def refuse(*args, **kwargs):

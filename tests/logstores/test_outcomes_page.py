@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from optimist.logstores.answers import ResponseCode, find_row
-from optimist.logstores.azure_errors import AZURE_ANSWERS
-from optimist.logstores.gcs_errors import GCS_ANSWERS
+from optimist.logstores.azure.errors import AZURE_ANSWERS
+from optimist.logstores.gcs.errors import GCS_ANSWERS
+from optimist.logstores.shared.http_answers import ResponseCode, find_row
 
 SCRIPT = Path(__file__).parents[2] / "docs" / "outcomes.py"
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from optimist.core import logstore_registry
 from optimist.core.logstore import PutOutcome
-from optimist.core.logstore_registry import choose_store, find_store
+from optimist.core.plugins import logstore_registry
+from optimist.core.plugins.logstore_registry import choose_store, find_store
 
 DOCS = Path(__file__).parents[2] / "docs" / "stores.md"
 BLOCK = re.compile(r"<!-- file: (?P<name>\S+) -->\n```python\n(?P<code>.*?)```", re.DOTALL)

@@ -4,7 +4,7 @@ import json
 import re
 from pathlib import Path
 
-from optimist.logstores import s3_options
+from optimist.logstores.s3 import options as s3_options
 
 PAGE = (Path(__file__).parents[2] / "docs" / "s3.md").read_text(encoding="utf-8")
 

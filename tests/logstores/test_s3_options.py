@@ -3,7 +3,7 @@
 import pytest
 
 from optimist.core.errors import ConfigError
-from optimist.logstores.s3_options import S3Options
+from optimist.logstores.s3.options import S3Options
 
 KEYS = {
     "fs.s3a.endpoint": "http://127.0.0.1:9000",

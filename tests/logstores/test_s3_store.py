@@ -12,15 +12,15 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_ba
 from werkzeug.serving import WSGIRequestHandler, make_server
 
 from optimist.core import DeltaLog
-from optimist.core.actions import AddFile, Metadata
 from optimist.core.errors import ConfigError, LogFileNotFoundError, StorageError
 from optimist.core.logstore import PutOutcome
-from optimist.core.logstore_registry import find_store
+from optimist.core.plugins.logstore_registry import find_store
+from optimist.core.protocol.actions import AddFile, Metadata
 from optimist.core.testing import LogStoreSuite, ManualClock
-from optimist.core.transaction.operations import Operation
-from optimist.logstores.s3 import S3LogStore
-from optimist.logstores.s3_client import S3Credentials
-from optimist.logstores.s3_dynamodb import S3DynamoDBLogStore
+from optimist.core.transaction.conflicts.operations import Operation
+from optimist.logstores.s3.client import S3Credentials
+from optimist.logstores.s3.dynamodb import S3DynamoDBLogStore
+from optimist.logstores.s3.store import S3LogStore
 
 logging.getLogger("werkzeug").setLevel(logging.ERROR)
 
@@ -283,7 +283,7 @@ def test_commit_is_one_put_once_the_place_is_known(server, s3, log):
     assert [method for method, _, _ in made] == ["PUT"]
 
 
-BY_S3 = {"spark.delta.logStore.s3.impl": "optimist.logstores.s3:S3LogStore"}
+BY_S3 = {"spark.delta.logStore.s3.impl": "optimist.logstores.s3.store:S3LogStore"}
 SCHEMA = '{"type":"struct","fields":[{"name":"a","type":"long","nullable":true,"metadata":{}}]}'
 
 

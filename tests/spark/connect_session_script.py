@@ -19,7 +19,7 @@ from pyspark.sql import functions as sf  # noqa: E402
 
 from optimist.core.errors import OptimistError  # noqa: E402
 from optimist.spark import DeltaTable, read, write  # noqa: E402
-from optimist.spark.conf import open_log  # noqa: E402
+from optimist.spark.session.conf import open_log  # noqa: E402
 
 
 def tell(name: str, value: object) -> None:

@@ -23,12 +23,12 @@ from optimist.logstores import LocalLogStore
 from optimist.spark import DeltaTable, read, write
 from optimist.spark.arrow.source import ScanOptions
 from optimist.spark.arrow.tasks import Grouping
-from optimist.spark.callback_errors import original_errors
-from optimist.spark.conf import open_log
-from optimist.spark.planes import plane_of
-from optimist.spark.scan.sources import table_sources
-from optimist.spark.task_errors import error_of_task, portable_errors
-from optimist.spark.versions import has_filter_pushdown
+from optimist.spark.planes.planes import plane_of
+from optimist.spark.planes.sources import table_sources
+from optimist.spark.session.callback_errors import original_errors
+from optimist.spark.session.conf import open_log
+from optimist.spark.session.pyspark_versions import has_filter_pushdown
+from optimist.spark.session.task_errors import error_of_task, portable_errors
 
 SCHEMA = "id long, p int, x int, s string"
 ROWS = [

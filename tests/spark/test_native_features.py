@@ -16,14 +16,14 @@ from pyroaring import BitMap64
 from pyspark.sql import functions as sf
 
 from optimist.core import DeltaLog
-from optimist.core.actions import DeletionVectorDescriptor
 from optimist.core.data.deletion_vectors import read_deletion_vector
 from optimist.core.errors import TableError
 from optimist.core.log.file_table import add_files, files_table
+from optimist.core.protocol.actions import DeletionVectorDescriptor
 from optimist.spark import DeltaTable, read, write
-from optimist.spark.scan.frame import scan_frame
-from optimist.spark.scan.row_sets import is_sparse
-from optimist.spark.scan.selection import file_selections
+from optimist.spark.native.file_selection import file_selections
+from optimist.spark.native.frame import scan_frame
+from optimist.spark.native.row_sets import is_sparse
 
 _MIN_FILES = 100  # below this, no files are told apart
 _B85 = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"

@@ -14,7 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyroaring import BitMap64
 
-from optimist.core.actions import (
+from optimist.core.changes.vectors import all_but
+from optimist.core.errors import SchemaError, TableError, UsageError
+from optimist.core.protocol.actions import (
     AddFile,
     CommitInfo,
     Metadata,
@@ -22,8 +24,6 @@ from optimist.core.actions import (
     action_to_dict,
     actions_to_bytes,
 )
-from optimist.core.changes.vectors import all_but
-from optimist.core.errors import SchemaError, TableError, UsageError
 from optimist.spark import DeltaTable, read
 
 DAT = os.environ.get("OPTIMIST_DAT")

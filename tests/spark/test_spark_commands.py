@@ -16,9 +16,9 @@ from optimist.core.errors import (
 )
 from optimist.core.predicates.tree import Opaque
 from optimist.spark import DeltaTable, read, write
+from optimist.spark.commands.data_writer import DataWriter
 from optimist.spark.condition import resolve_condition
-from optimist.spark.data_writer import DataWriter
-from optimist.spark.scan.frame import scan_frame
+from optimist.spark.native.frame import scan_frame
 
 SCHEMA = "id long, p int, x int, s string"
 ROWS = [

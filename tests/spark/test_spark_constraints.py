@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from optimist.core import DeltaLog
-from optimist.core.actions import Metadata
 from optimist.core.errors import ProtocolError, SchemaError
-from optimist.core.transaction.operations import Operation
+from optimist.core.protocol.actions import Metadata
+from optimist.core.transaction.conflicts.operations import Operation
 from optimist.spark import DeltaTable, read, write
 
 

@@ -15,13 +15,13 @@ from optimist.core import DeltaLog
 from optimist.core.errors import TableError
 from optimist.core.predicates.tree import Predicate
 from optimist.spark import read, write
-from optimist.spark.callback_errors import callback, original_errors
-from optimist.spark.jvm import Jvm, iterate
-from optimist.spark.scan.index import TableFileIndex
-from optimist.spark.scan.listing import FileListing, digest_of
+from optimist.spark.native.file_statuses import encode_statuses, file_statuses
+from optimist.spark.native.index import TableFileIndex
+from optimist.spark.native.listing import FileListing, digest_of
+from optimist.spark.planes.sources import table_sources
 from optimist.spark.scan.skipping import data_predicate
-from optimist.spark.scan.sources import table_sources
-from optimist.spark.scan.statuses import encode_statuses, file_statuses
+from optimist.spark.session.callback_errors import callback, original_errors
+from optimist.spark.session.jvm import Jvm, iterate
 
 SIZES = st.integers(0, 2**56 - 1)
 NAMES = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0/:"), min_size=1)

@@ -11,12 +11,12 @@ import pytest
 from pyspark.sql import functions as sf
 
 from optimist.core import DeltaLog
-from optimist.core.actions import AddFile
 from optimist.core.errors import TableError, TableNotFoundError, UsageError
 from optimist.core.log.file_table import files_table
+from optimist.core.protocol.actions import AddFile
 from optimist.spark import read
-from optimist.spark.scan.frame import scan_frame
-from optimist.spark.scan.selection import file_selections
+from optimist.spark.native.file_selection import file_selections
+from optimist.spark.native.frame import scan_frame
 
 UTC = dt.timezone.utc
 

@@ -8,11 +8,11 @@ import pyarrow as pa
 import pytest
 
 from optimist.core import DeltaLog
-from optimist.core.actions import Metadata
 from optimist.core.errors import UsageError
-from optimist.core.transaction.operations import Operation
+from optimist.core.protocol.actions import Metadata
+from optimist.core.transaction.conflicts.operations import Operation
 from optimist.spark import count, read, write
-from optimist.spark.scan.selection import file_selections
+from optimist.spark.native.file_selection import file_selections
 
 UTC = dt.timezone.utc
 

@@ -13,9 +13,9 @@ import pytest
 from optimist.core.errors import ConfigError, TableNotFoundError, UsageError
 from optimist.core.options import EngineOptions
 from optimist.spark import DeltaTable, write
-from optimist.spark.conf import SessionConf, engine_options, open_log
-from optimist.spark.jvm import Jvm
-from optimist.spark.plane_choice import is_native
+from optimist.spark.planes.plane_choice import is_native
+from optimist.spark.session.conf import SessionConf, engine_options, open_log
+from optimist.spark.session.jvm import Jvm
 
 SIGNATURES = {
     "forPath": ["sparkSession", "path", "hadoopConf"],

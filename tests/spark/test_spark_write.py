@@ -21,7 +21,7 @@ from optimist.core.errors import (
 )
 from optimist.core.log.file_table import add_files
 from optimist.spark import DeltaTable, read, write
-from optimist.spark.write_options import KNOWN_OPTIONS
+from optimist.spark.commands.write_options import KNOWN_OPTIONS
 
 UTC = dt.timezone.utc
 

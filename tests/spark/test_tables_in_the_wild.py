@@ -19,7 +19,9 @@ import pytest
 from pyroaring import BitMap64
 
 from optimist.core import DeltaLog
-from optimist.core.actions import (
+from optimist.core.errors import ProtocolError, TableError
+from optimist.core.predicates import Predicate
+from optimist.core.protocol.actions import (
     AddFile,
     DeletionVectorDescriptor,
     Metadata,
@@ -28,10 +30,8 @@ from optimist.core.actions import (
     actions_from_bytes,
     actions_to_bytes,
 )
-from optimist.core.errors import ProtocolError, TableError
-from optimist.core.local_scan import to_arrow
-from optimist.core.predicates import Predicate
-from optimist.core.schema import schema_from_json
+from optimist.core.schema.types import schema_from_json
+from optimist.core.snapshot.local_scan import to_arrow
 from optimist.spark import DeltaTable, read, write
 
 ROOT = os.environ.get("OPTIMIST_DAT")

@@ -1,0 +1,44 @@
+"""What a dynamic overwrite replaces: the partitions it writes to (spec 1.3, 10.6)."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from functools import reduce
+from operator import and_, or_
+
+from optimist.core.data.partition_values import parse_partition_value
+from optimist.core.predicates import Predicate
+from optimist.core.predicates.builder import literal
+from optimist.core.predicates.tree import Column, Comparison, IsNull, Literal
+from optimist.core.protocol.actions import AddFile
+from optimist.core.schema.types import StructField, StructType
+
+__all__ = ["partitions_predicate"]
+
+
+def partitions_predicate(adds: Sequence[AddFile], partition_fields: StructType) -> Predicate:
+    """True for rows of the partitions that the files are in.
+
+    Values are compared by what they mean, so two spellings of one instant are one partition.
+
+    Args:
+        adds: The files of one write.
+        partition_fields: The partition columns, at least one.
+    """
+    distinct = dict.fromkeys(
+        tuple(add.partition_values[field.physical_name] for field in partition_fields)
+        for add in adds
+    )
+    partitions = [reduce(and_, map(_equals, partition_fields, texts)) for texts in distinct]
+    return reduce(or_, partitions) if partitions else Predicate.FALSE
+
+
+def _equals(field: StructField, text: str | None) -> Predicate:
+    column = Column((field.name,))
+    value = parse_partition_value(text, field.data_type, column=field.name)
+    if value is None:
+        return IsNull(column)
+    if isinstance(value, dt.datetime) and value.tzinfo is None:
+        return Comparison("=", column, Literal(value, "timestamp_ntz"))
+    return Comparison("=", column, literal(value))

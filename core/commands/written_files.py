@@ -1,0 +1,27 @@
+"""What one write of data files has made, whichever plane made it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from optimist.core.protocol.actions import AddFile
+
+__all__ = ["WrittenFiles"]
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFiles:
+    """The files of one write.
+
+    Attributes:
+        adds: The files' actions; files without rows are gone already.
+        num_rows: Rows in all of them.
+    """
+
+    adds: tuple[AddFile, ...] = ()
+    num_rows: int = 0
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all files."""
+        return sum(add.size for add in self.adds)

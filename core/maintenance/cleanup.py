@@ -1,0 +1,198 @@
+"""Removal of expired log files: whole stretches before a checkpoint, never one between (spec 5.10).
+
+What is kept can always be read, because deletion stops right before a complete checkpoint, and
+because a sidecar goes only when no checkpoint that is left names it.
+
+1. Without `_last_checkpoint`, or with `delta.enableExpiredLogCleanup` off: nothing.
+2. Choose commits, checkpoints and checksums; see `expired_log_files`.
+3. On a table with V2 checkpoints: write one under a classic name first, so that engines which
+   don't know V2 names meet the protocol that they can't read, and not a log cut off.
+4. Delete them, oldest first; then what a catalog had staged for the commits.
+5. If a checkpoint went: delete expired sidecars that no remaining checkpoint names. One that
+   can't be read may name any of them, so then all stay.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+
+from optimist.core.clock import Clock
+from optimist.core.errors import LogFileNotFoundError, StorageError, TableError
+from optimist.core.log.checkpoint_kinds import complete_checkpoints
+from optimist.core.log.last_checkpoint import read_last_checkpoint
+from optimist.core.log.names import LogFileKind, listing_start, parse_log_file_name
+from optimist.core.log.sidecars import sidecar_directory
+from optimist.core.logstore import FileStatus, LogStore
+from optimist.core.maintenance.checkpoint import write_compatibility_checkpoint
+from optimist.core.options import EngineOptions
+from optimist.core.paths import join
+from optimist.core.protocol.gates import supports
+from optimist.core.snapshot.snapshot import Snapshot
+
+__all__ = ["Expired", "clean_up_expired_logs", "expired_log_files"]
+
+_logger = logging.getLogger(__name__)
+_DAY_MS = 24 * 60 * 60 * 1000
+_STAGED_COMMITS = "_staged_commits"
+
+
+@dataclass(frozen=True, slots=True)
+class Expired:
+    """What of a log may go.
+
+    Attributes:
+        paths: Commits, checkpoints and checksums, oldest first; then compacted files that cover
+            nothing but such commits.
+        boundary: The version of the checkpoint that what remains begins with; -1 if all remains.
+    """
+
+    paths: tuple[str, ...] = ()
+    boundary: int = -1
+
+    @property
+    def last_commit(self) -> int:
+        """The highest version whose commit goes, -1 without one."""
+        return self._highest(lambda kind: kind is LogFileKind.COMMIT)
+
+    @property
+    def has_checkpoint(self) -> bool:
+        """Whether a checkpoint goes, or a part of one."""
+        return self._highest(lambda kind: kind.is_checkpoint) >= 0
+
+    def _highest(self, is_wanted: Callable[[LogFileKind], bool]) -> int:
+        names = (parse_log_file_name(path.rpartition("/")[2]) for path in self.paths)
+        return max((name.version for name in names if name and is_wanted(name.kind)), default=-1)
+
+
+def clean_up_expired_logs(
+    store: LogStore, snapshot: Snapshot, *, options: EngineOptions, clock: Clock
+) -> tuple[str, ...]:
+    """Delete log files older than `delta.logRetentionDuration` that nothing kept depends on.
+
+    The steps are in the head of this module.
+
+    A table with `delta.requireCheckpointProtectionBeforeVersion` needs no more care: that what
+    remains begins with a complete checkpoint, which was there before, is one of the conditions that
+    rule 9 accepts.
+
+    Returns:
+        The paths deleted, in that order.
+
+    Raises:
+        TableError: The checkpoint of step 3 could not be written; nothing was deleted.
+        StorageError: The store failed. Files are deleted oldest first, so what remains has no hole.
+    """
+    properties, log_path = snapshot.properties, snapshot.log_path
+    if not properties.enable_expired_log_cleanup:
+        return ()
+    last = read_last_checkpoint(store, log_path, clock=clock)
+    if last is None:
+        return ()
+    cutoff_ms = (clock.now_ms() - properties.log_retention_ms) // _DAY_MS * _DAY_MS
+    files = store.list_from(listing_start(log_path, 0))
+    expired = expired_log_files(files, cutoff_ms=cutoff_ms, max_version=last.version - 1)
+    if not expired.paths:
+        return ()
+    if supports(snapshot.protocol, "v2Checkpoint"):
+        write_compatibility_checkpoint(store, snapshot, options=options, clock=clock)
+    deleted = _delete(store, expired.paths)
+    deleted += _delete(store, _staged_commits(store, log_path, expired.last_commit))
+    if expired.has_checkpoint:
+        deleted += _delete(store, _unused_sidecars(store, log_path, cutoff_ms))
+    _logger.info("Deleted %d expired log files of %s", len(deleted), log_path)
+    return tuple(deleted)
+
+
+def expired_log_files(files: Iterator[FileStatus], *, cutoff_ms: int, max_version: int) -> Expired:
+    """Which files of a listing may go: all before the newest checkpoint whose past has expired.
+
+    Args:
+        files: The log's listing, sorted by name.
+        cutoff_ms: What was last changed then or before has expired.
+        max_version: No version above it goes.
+    """
+    expired: list[str] = []
+    waiting: list[str] = []
+    compacted: list[tuple[int, str]] = []
+    boundary = last_ms = last_version = -1
+    for version, group in groupby(_candidates(files, compacted), key=lambda entry: entry[0]):
+        statuses = [status for _, status in group]
+        if waiting and complete_checkpoints(statuses):
+            # Times only grow from here on, so the first stretch that is too young ends the search.
+            if last_ms > cutoff_ms or last_version > max_version:
+                break
+            expired += waiting
+            waiting, boundary = [], version
+        for status in statuses:
+            # A file that claims to be older than its predecessors is not: that only postpones
+            # deletion.
+            last_ms = _monotone(status.modified_ms, last_ms, version > last_version)
+            waiting.append(status.path)
+        last_version = version
+    covered = (path for end_version, path in compacted if end_version < boundary)
+    return Expired((*expired, *covered), boundary)
+
+
+def _monotone(modified_ms: int, last_ms: int, is_newer_version: bool) -> int:
+    if modified_ms > last_ms:
+        return modified_ms
+    return last_ms + 1 if is_newer_version else last_ms
+
+
+def _candidates(
+    files: Iterator[FileStatus], compacted: list[tuple[int, str]]
+) -> Iterator[tuple[int, FileStatus]]:
+    """Commits, checkpoints and checksums with their versions.
+
+    Compacted commits only go into the list: they are younger than the versions in their names, and
+    would keep those from expiring.
+    """
+    for status in files:
+        name = parse_log_file_name(status.name)
+        if name is not None and name.end_version is not None:
+            compacted.append((name.end_version, status.path))
+        elif name is not None:
+            yield name.version, status
+
+
+def _staged_commits(store: LogStore, log_path: str, upto: int) -> Iterator[str]:
+    for status in _listed(store, join(log_path, _STAGED_COMMITS)):
+        version, _, rest = status.name.partition(".")
+        if version.isdecimal() and rest.endswith(".json") and int(version) <= upto:
+            yield status.path
+
+
+def _unused_sidecars(store: LogStore, log_path: str, cutoff_ms: int) -> tuple[str, ...]:
+    old = [
+        status
+        for status in _listed(store, sidecar_directory(log_path))
+        if status.modified_ms < cutoff_ms
+    ]
+    if not old:
+        return ()
+    used: set[str] = set()
+    try:
+        for checkpoint in complete_checkpoints(store.list_from(listing_start(log_path, 0))):
+            used.update(item.file_name for item in checkpoint.open(store).sidecars())
+    except (TableError, StorageError) as error:
+        _logger.warning("Sidecars of %s are kept, all of them: %s", log_path, error)
+        return ()
+    return tuple(status.path for status in old if status.name not in used)
+
+
+def _listed(store: LogStore, directory: str) -> tuple[FileStatus, ...]:
+    """The files of a directory that most tables don't have."""
+    try:
+        return tuple(store.list_from(join(directory, "")))
+    except LogFileNotFoundError:
+        return ()
+
+
+def _delete(store: LogStore, paths: Iterable[str]) -> list[str]:
+    found = list(paths)
+    for path in found:
+        store.delete(path)
+    return found

@@ -1,0 +1,147 @@
+"""`stats_parsed` and `partitionValues_parsed` of a checkpoint's adds (spec 5.8.3, 5.8.4).
+
+Readers prune by them without parsing any text. Names are physical, types the table's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from optimist.core.data.partition_values import arrow_type_of, partition_column_of
+from optimist.core.data.stats_columns import has_bounds, stats_columns
+from optimist.core.errors import SchemaError
+from optimist.core.predicates.resolution import ResolvedColumn, resolve_column
+from optimist.core.schema.types import StructField
+from optimist.core.skipping.statistics import stats_table
+from optimist.core.snapshot.snapshot import Snapshot
+
+__all__ = ["StructColumns"]
+
+_Path = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StructColumns:
+    """Which of the two columns there are, and of which types; without arguments, neither.
+
+    Attributes:
+        statistics: The leaf columns that have statistics; empty for no `stats_parsed`.
+        partitions: The partition columns' fields; empty for no `partitionValues_parsed`.
+        snapshot: Whose columns they are.
+    """
+
+    statistics: tuple[ResolvedColumn, ...] = ()
+    partitions: tuple[StructField, ...] = ()
+    snapshot: Snapshot | None = None
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, *, typed_partitions: bool = True) -> StructColumns:
+        """Those of a snapshot: the columns that its properties say have statistics (spec 9.2)."""
+        try:
+            paths = stats_columns(
+                snapshot.schema, snapshot.partition_columns, snapshot.metadata.configuration
+            )
+        except SchemaError:
+            paths = ()  # a property that names what is not there is for whoever writes data files
+        found = [resolve_column(path, snapshot.schema) for path in paths]
+        typed = [
+            field
+            for field in snapshot.partition_schema
+            if typed_partitions and arrow_type_of(field.data_type) is not None
+        ]
+        return cls(tuple(item for item in found if item is not None), tuple(typed), snapshot)
+
+    @property
+    def fields(self) -> tuple[pa.Field, ...]:
+        """The fields of the `add` struct, in the order of `columns`."""
+        found = []
+        if self.partitions:
+            types = [(f.physical_name, arrow_type_of(f.data_type)) for f in self.partitions]
+            found.append(pa.field("partitionValues_parsed", pa.struct(types)))
+        if self.statistics:
+            found.append(pa.field("stats_parsed", self._statistics_type()))
+        return tuple(found)
+
+    def columns(self, files: pa.RecordBatch) -> tuple[pa.Array, ...]:
+        """The columns for a batch of files; a file without statistics has null.
+
+        Raises:
+            TableError: A partition value does not fit its type (kind
+                `OPTIMIST_MALFORMED_PARTITION_VALUE`).
+        """
+        table = pa.Table.from_batches([files])
+        found = []
+        if self.partitions:
+            values = [_whole(partition_column_of(table, field)) for field in self.partitions]
+            names = [field.physical_name for field in self.partitions]
+            found.append(pa.StructArray.from_arrays(values, names=names))
+        if self.statistics:
+            found.append(self._statistics_of(table))
+        return tuple(found)
+
+    def _statistics_type(self) -> pa.DataType:
+        bounds = [
+            (item.physical_path, arrow_type_of(item.data_type))
+            for item in self.statistics
+            if has_bounds(item.data_type)
+        ]
+        counts = [(item.physical_path, pa.int64()) for item in self.statistics]
+        parts = [("minValues", bounds), ("maxValues", bounds), ("nullCount", counts)]
+        nested = [pa.field(name, _nested_type(leaves)) for name, leaves in parts if leaves]
+        return pa.struct(
+            [pa.field("numRecords", pa.int64()), *nested, pa.field("tightBounds", pa.bool_())]
+        )
+
+    def _statistics_of(self, table: pa.Table) -> pa.Array:
+        assert self.snapshot is not None
+        paths = [item.path for item in self.statistics]
+        flat = stats_table(table, paths, self.snapshot.schema)
+        kind = self._statistics_type()
+        arrays = []
+        for field in kind:
+            if field.name in ("numRecords", "tightBounds"):
+                arrays.append(_whole(flat.column(field.name)))
+                continue
+            prefix = {"minValues": "min", "maxValues": "max"}.get(field.name, "nullCount")
+            leaves = [
+                (item.physical_path, _whole(flat.column(f"{prefix}.{position}")))
+                for position, item in enumerate(self.statistics)
+                if f"{prefix}.{position}" in flat.column_names
+            ]
+            arrays.append(_nested_array(leaves))
+        is_absent = _whole(table.column("stats")).is_null()
+        return pa.StructArray.from_arrays(arrays, fields=list(kind), mask=is_absent)
+
+
+def _nested_type(leaves: Sequence[tuple[_Path, pa.DataType]]) -> pa.DataType:
+    return pa.struct(
+        [
+            (name, below[0][1] if not below[0][0] else _nested_type(below))
+            for name, below in _by_first(leaves)
+        ]
+    )
+
+
+def _nested_array(leaves: Sequence[tuple[_Path, pa.Array]]) -> pa.Array:
+    names, arrays = [], []
+    for name, below in _by_first(leaves):
+        names.append(name)
+        arrays.append(below[0][1] if not below[0][0] else _nested_array(below))
+    return pa.StructArray.from_arrays(arrays, names=names)
+
+
+def _by_first(
+    leaves: Iterable[tuple[_Path, pa.DataType | pa.Array]],
+) -> list[tuple[str, list[tuple[_Path, pa.DataType | pa.Array]]]]:
+    grouped: dict[str, list[tuple[_Path, pa.DataType | pa.Array]]] = {}
+    for path, item in leaves:
+        grouped.setdefault(path[0], []).append((path[1:], item))
+    return list(grouped.items())
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    found = column.combine_chunks()
+    return found if isinstance(found, pa.Array) else pa.concat_arrays(found.chunks)

@@ -1,0 +1,320 @@
+"""Table features: one row per feature of the protocol (spec 6.2).
+
+A row says what the feature demands, what in a table's metadata makes it needed, and whether this
+engine can read and write tables that have it. To teach the engine a feature, build it and flip its
+row; the gates of `protocol.py` follow.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from types import MappingProxyType
+
+from optimist.core.protocol.actions import Metadata
+from optimist.core.protocol.properties import TableProperties
+from optimist.core.schema.types import (
+    ArrayType,
+    DataType,
+    MapType,
+    PrimitiveType,
+    StructField,
+    StructType,
+    schema_from_json,
+)
+
+__all__ = [
+    "FEATURES",
+    "Enablement",
+    "Feature",
+    "MetadataView",
+    "active_features",
+    "covers",
+    "feature_by_any_case",
+    "with_requirements",
+]
+
+
+class Enablement(enum.Enum):
+    """How a feature that the metadata needs gets into a table's protocol."""
+
+    AUTOMATIC = "automatic"
+    """It is added to new and to existing tables alike."""
+    NEW_TABLES = "new tables"
+    """It is added to new tables; on an existing one the user must ask for it."""
+    EXPLICIT = "explicit"
+    """Only `delta.feature.<name>`, a command, or another feature that requires it brings it in."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataView:
+    """A table's metadata with schema and properties parsed once; what activation rules look at."""
+
+    schema: StructType
+    properties: TableProperties
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """One table feature.
+
+    Attributes:
+        name: As it stands in `readerFeatures` and `writerFeatures`; compared exactly.
+        reader_writer: Whether readers need to know it, too.
+        can_read: Whether this engine reads tables that have it; true for writer-only features.
+        can_write: Whether this engine writes to tables that have it.
+        legacy_reader: The reader version that implies it, or None.
+        legacy_writer: The writer version that implies it, or None.
+        requires: Features that must be there as well.
+        is_active: Whether the metadata makes use of it; None where metadata can't tell.
+        enablement: How it comes into the protocol when it is active.
+        harmless_when_inactive: Whether a table that lists it without using it demands nothing, so
+            that an engine without it may still read and write that table.
+    """
+
+    name: str
+    reader_writer: bool
+    can_read: bool
+    can_write: bool
+    legacy_reader: int | None = None
+    legacy_writer: int | None = None
+    requires: tuple[str, ...] = ()
+    is_active: Callable[[MetadataView], bool] | None = None
+    enablement: Enablement = Enablement.AUTOMATIC
+    harmless_when_inactive: bool = False
+
+
+def active_features(metadata: Metadata) -> frozenset[str]:
+    """The features that the schema and the properties make use of, listed in a protocol or not.
+
+    Raises:
+        SchemaError: `schemaString` is no schema.
+    """
+    return _active_features(metadata.schema_string, tuple(metadata.configuration.items()))
+
+
+def covers(listed: frozenset[str], name: str) -> bool:
+    """Whether a protocol that lists these features has the one named, be it by its preview name."""
+    return name in listed or f"{name}-preview" in listed
+
+
+def with_requirements(names: frozenset[str]) -> frozenset[str]:
+    """The features together with all that they require, directly or not."""
+    result: set[str] = set()
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name in result:
+            continue
+        result.add(name)
+        waiting.extend(FEATURES[name].requires if name in FEATURES else ())
+    return frozenset(result)
+
+
+def feature_by_any_case(name: str) -> Feature | None:
+    """The feature that a key such as `delta.feature.deletionvectors` means."""
+    return _BY_FOLDED_NAME.get(name.lower())
+
+
+@lru_cache(maxsize=256)  # the gates ask several times a commit, mostly about the same metadata
+def _active_features(
+    schema_string: str, configuration: tuple[tuple[str, str], ...]
+) -> frozenset[str]:
+    view = MetadataView(
+        schema_from_json(schema_string), TableProperties.from_configuration(dict(configuration))
+    )
+    return frozenset(
+        feature.name
+        for feature in FEATURES.values()
+        if feature.is_active is not None and feature.is_active(view)
+    )
+
+
+def _fields(data_type: DataType) -> Iterator[StructField]:
+    """Every field at any depth."""
+    if isinstance(data_type, StructType):
+        for item in data_type:
+            yield item
+            yield from _fields(item.data_type)
+    elif isinstance(data_type, ArrayType):
+        yield from _fields(data_type.element_type)
+    elif isinstance(data_type, MapType):
+        yield from _fields(data_type.key_type)
+        yield from _fields(data_type.value_type)
+
+
+def _contains_primitive(data_type: DataType, name: str) -> bool:
+    if isinstance(data_type, PrimitiveType):
+        return data_type.name == name
+    if isinstance(data_type, ArrayType):
+        return _contains_primitive(data_type.element_type, name)
+    if isinstance(data_type, MapType):
+        return _contains_primitive(data_type.key_type, name) or _contains_primitive(
+            data_type.value_type, name
+        )
+    if isinstance(data_type, StructType):
+        return any(_contains_primitive(item.data_type, name) for item in data_type)
+    return False
+
+
+def _has_type(name: str) -> Callable[[MetadataView], bool]:
+    return lambda view: _contains_primitive(view.schema, name)
+
+
+def _has_field_key(prefix: str) -> Callable[[MetadataView], bool]:
+    return lambda view: any(
+        key.startswith(prefix) for item in _fields(view.schema) for key in item.metadata
+    )
+
+
+def _has_property(test: Callable[[TableProperties], bool]) -> Callable[[MetadataView], bool]:
+    return lambda view: test(view.properties)
+
+
+def _has_invariants(view: MetadataView) -> bool:
+    return _struct_has_invariants(view.schema)
+
+
+def _struct_has_invariants(struct: StructType) -> bool:
+    # Below arrays and maps nothing can be enforced, so nothing there makes the feature needed.
+    return any(
+        not item.nullable
+        or "delta.invariants" in item.metadata
+        or (isinstance(item.data_type, StructType) and _struct_has_invariants(item.data_type))
+        for item in struct
+    )
+
+
+_writer = partial(Feature, reader_writer=False, can_read=True)
+_reader_writer = partial(Feature, reader_writer=True)
+_type_widening = _has_property(lambda properties: properties.enable_type_widening)
+_shredding = _has_property(lambda properties: properties.enable_variant_shredding)
+
+_ROWS = (
+    _writer(
+        "appendOnly",
+        can_write=True,
+        legacy_writer=2,
+        is_active=_has_property(lambda properties: properties.append_only),
+    ),
+    _writer("invariants", can_write=True, legacy_writer=2, is_active=_has_invariants),
+    _writer(
+        "checkConstraints",
+        can_write=True,
+        legacy_writer=3,
+        is_active=_has_property(lambda properties: bool(properties.constraints)),
+    ),
+    _writer(
+        "changeDataFeed",
+        can_write=True,
+        legacy_writer=4,
+        is_active=_has_property(lambda properties: properties.enable_change_data_feed),
+    ),
+    _writer(
+        "generatedColumns",
+        can_write=True,
+        legacy_writer=4,
+        is_active=_has_field_key("delta.generationExpression"),
+    ),
+    _reader_writer(
+        "columnMapping",
+        can_read=True,
+        can_write=False,
+        legacy_reader=2,
+        legacy_writer=5,
+        is_active=_has_property(lambda properties: properties.column_mapping_mode != "none"),
+        harmless_when_inactive=True,
+    ),
+    _writer(
+        "identityColumns",
+        can_write=False,
+        legacy_writer=6,
+        is_active=_has_field_key("delta.identity."),
+        harmless_when_inactive=True,
+    ),
+    _writer(
+        "allowColumnDefaults",
+        can_write=True,
+        is_active=_has_field_key("CURRENT_DEFAULT"),
+        enablement=Enablement.EXPLICIT,
+    ),
+    _writer("domainMetadata", can_write=True, enablement=Enablement.EXPLICIT),
+    _writer(
+        "rowTracking",
+        can_write=True,
+        requires=("domainMetadata",),
+        is_active=_has_property(lambda properties: properties.enable_row_tracking),
+    ),
+    _writer(
+        "clustering",
+        can_write=True,
+        requires=("domainMetadata",),
+        enablement=Enablement.EXPLICIT,
+    ),
+    _writer(
+        "icebergCompatV1",
+        can_write=False,
+        requires=("columnMapping",),
+        is_active=_has_property(lambda properties: properties.enable_iceberg_compat_v1),
+    ),
+    _writer(
+        "icebergCompatV2",
+        can_write=False,
+        requires=("columnMapping",),
+        is_active=_has_property(lambda properties: properties.enable_iceberg_compat_v2),
+    ),
+    _writer(
+        "inCommitTimestamp",
+        can_write=True,
+        is_active=_has_property(lambda properties: properties.enable_in_commit_timestamps),
+    ),
+    _reader_writer(
+        "deletionVectors",
+        can_read=True,
+        can_write=True,  # files are rewritten without their vector; none is written
+        is_active=_has_property(lambda properties: properties.enable_deletion_vectors),
+    ),
+    _reader_writer(
+        "timestampNtz",
+        can_read=True,
+        can_write=True,
+        is_active=_has_type("timestamp_ntz"),
+        enablement=Enablement.NEW_TABLES,
+    ),
+    _reader_writer(
+        "v2Checkpoint",
+        can_read=True,
+        can_write=True,
+        is_active=_has_property(lambda properties: properties.checkpoint_policy == "v2"),
+    ),
+    _reader_writer(
+        "vacuumProtocolCheck", can_read=True, can_write=True, enablement=Enablement.EXPLICIT
+    ),
+    _reader_writer("typeWidening", can_read=True, can_write=False, is_active=_type_widening),
+    _reader_writer(
+        "typeWidening-preview", can_read=True, can_write=False, enablement=Enablement.EXPLICIT
+    ),
+    _reader_writer("variantType", can_read=True, can_write=False, is_active=_has_type("variant")),
+    _reader_writer(
+        "variantType-preview", can_read=True, can_write=False, enablement=Enablement.EXPLICIT
+    ),
+    _reader_writer("variantShredding", can_read=False, can_write=False, is_active=_shredding),
+    _reader_writer(
+        "variantShredding-preview", can_read=False, can_write=False, enablement=Enablement.EXPLICIT
+    ),
+    _reader_writer(
+        "catalogManaged",
+        can_read=False,
+        can_write=False,
+        requires=("inCommitTimestamp", "vacuumProtocolCheck"),
+        enablement=Enablement.EXPLICIT,
+    ),
+    _writer("checkpointProtection", can_write=True, enablement=Enablement.EXPLICIT),
+)
+
+FEATURES: Mapping[str, Feature] = MappingProxyType({row.name: row for row in _ROWS})
+"""The rows by name. A name that is not here is an unknown feature."""
+
+_BY_FOLDED_NAME: Mapping[str, Feature] = {row.name.lower(): row for row in _ROWS}

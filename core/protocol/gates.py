@@ -1,0 +1,477 @@
+"""The gates before reading and writing, and the protocol that a table needs (spec 6.1, 6.4).
+
+A protocol stands for a set of features: those that its legacy versions imply and those that it
+lists (`implied_features`). Everything here reasons over that set; `normalize` turns a set back into
+the weakest versions that say the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from optimist.core.errors import ConfigError, ProtocolError
+from optimist.core.options import EngineOptions, parse_bool
+from optimist.core.protocol.actions import Metadata, Protocol
+from optimist.core.protocol.features import (
+    FEATURES,
+    Enablement,
+    Feature,
+    active_features,
+    covers,
+    feature_by_any_case,
+    with_requirements,
+)
+from optimist.core.protocol.properties import FEATURE_PREFIX, PROPERTIES
+from optimist.core.schema.type_widening import unknown_type_changes
+
+__all__ = [
+    "DEFAULT_PROTOCOL",
+    "SUPPORTED_READER_VERSIONS",
+    "SUPPORTED_WRITER_VERSIONS",
+    "ensure_features_listed",
+    "ensure_readable",
+    "ensure_upgrade_allowed",
+    "ensure_well_formed",
+    "ensure_writable",
+    "implied_features",
+    "is_upgrade",
+    "merge",
+    "normalize",
+    "protocol_for_existing",
+    "protocol_for_new_table",
+    "requested_protocol",
+    "supports",
+]
+
+SUPPORTED_READER_VERSIONS = (1, 2, 3)
+SUPPORTED_WRITER_VERSIONS = (1, 2, 3, 4, 5, 6, 7)
+DEFAULT_PROTOCOL = Protocol(1, 2)
+"""What a new table gets that needs no more and whose creator asks for no more."""
+
+_CATALOG_FEATURES = ("catalogManaged", "catalogOwned")
+
+# Weakest first: the first pair that implies a set of features is its weakest spelling.
+_LEGACY_VERSIONS = ((1, 1), (1, 2), (1, 3), (1, 4), (2, 5), (1, 6), (2, 6))
+
+
+def supports(protocol: Protocol, name: str) -> bool:
+    """Whether the table has the feature: listed, or implied by a legacy version."""
+    return covers(implied_features(protocol), name)
+
+
+def implied_features(protocol: Protocol) -> frozenset[str]:
+    """All features of the table, those of the legacy versions and the listed ones."""
+    names = set(protocol.writer_features or ()) | set(protocol.reader_features or ())
+    if protocol.min_writer_version < 7:
+        names |= _legacy_features(protocol.min_reader_version, protocol.min_writer_version)
+    elif protocol.min_reader_version == 2:
+        names.add("columnMapping")
+    return frozenset(names)
+
+
+def ensure_well_formed(protocol: Protocol, *, table_path: str, version: int) -> None:
+    """Versions and lists of features must go together (spec 6.1).
+
+    Raises:
+        ProtocolError: Reader version 3 without writer version 7 (kind
+            `DELTA_READ_FEATURE_PROTOCOL_REQUIRES_WRITE`), a version below 1, or a list that is
+            there when it may not be or absent when it must be (kind
+            `DELTA_INVALID_PROTOCOL_VERSION`).
+    """
+    reader, writer = protocol.min_reader_version, protocol.min_writer_version
+    if reader >= 3 and writer < 7:
+        raise _protocol_error(
+            protocol,
+            "is malformed: reader version 3 goes only with writer version 7. Its last writer "
+            "broke the protocol; repair the table with that engine",
+            kind="DELTA_READ_FEATURE_PROTOCOL_REQUIRES_WRITE",
+            table_path=table_path,
+            version=version,
+        )
+    lists_fit = (protocol.reader_features is not None) == (reader >= 3) and (
+        protocol.writer_features is not None
+    ) == (writer >= 7)
+    if reader < 1 or writer < 1 or not lists_fit:
+        raise _protocol_error(
+            protocol,
+            "is malformed: a list of reader features goes with reader version 3 and a list of "
+            "writer features with writer version 7, and only with those. Repair the table with "
+            "the engine that wrote it",
+            kind="DELTA_INVALID_PROTOCOL_VERSION",
+            table_path=table_path,
+            version=version,
+        )
+
+
+def ensure_readable(
+    protocol: Protocol, metadata: Metadata | None, *, table_path: str, version: int
+) -> None:
+    """The read gate (spec 6.4).
+
+    Without metadata (None) features that a legacy version merely implies are taken as unused and
+    listed ones as used; call again once the metadata is known.
+
+    Raises:
+        ProtocolError: The versions are unknown or malformed (`DELTA_INVALID_PROTOCOL_VERSION`,
+            `DELTA_READ_FEATURE_PROTOCOL_REQUIRES_WRITE`), the table needs features that this
+            engine can't read (`DELTA_UNSUPPORTED_FEATURES_FOR_READ`, field `unsupported`), or a
+            column's type was changed in a way that it does not know
+            (`DELTA_UNSUPPORTED_TYPE_CHANGE_IN_SCHEMA`, field `changes`).
+    """
+    if protocol.min_reader_version > SUPPORTED_READER_VERSIONS[-1]:
+        raise _version_error(protocol, table_path=table_path, version=version)
+    ensure_well_formed(protocol, table_path=table_path, version=version)
+    names = _unsupported(protocol, metadata, protocol.reader_features, lambda row: row.can_read)
+    if names:
+        raise _protocol_error(
+            protocol,
+            f"needs reader features that this engine does not have: {', '.join(names)}. Nothing "
+            f"was read. {_way_out(names)}",
+            kind="DELTA_UNSUPPORTED_FEATURES_FOR_READ",
+            table_path=table_path,
+            version=version,
+            unsupported=names,
+        )
+    changes = () if metadata is None else unknown_type_changes(metadata.schema_string)
+    if changes:
+        raise _protocol_error(
+            protocol,
+            f"had the types of columns changed in ways that this engine does not know: "
+            f"{'; '.join(changes)}. Nothing was read. Read the table with the engine that changed "
+            "them",
+            kind="DELTA_UNSUPPORTED_TYPE_CHANGE_IN_SCHEMA",
+            table_path=table_path,
+            version=version,
+            changes=changes,
+        )
+
+
+def ensure_writable(
+    protocol: Protocol, metadata: Metadata | None, *, table_path: str, version: int
+) -> None:
+    """The write gate, the read gate included (spec 6.4); metadata None as in `ensure_readable`.
+
+    Raises:
+        ProtocolError: As `ensure_readable`, or the table needs features that this engine can't
+            write (`DELTA_UNSUPPORTED_FEATURES_FOR_WRITE`, field `unsupported`), or uses some that
+            it does not list (`DELTA_FEATURES_PROTOCOL_METADATA_MISMATCH`, field `missing`).
+    """
+    ensure_readable(protocol, metadata, table_path=table_path, version=version)
+    if protocol.min_writer_version > SUPPORTED_WRITER_VERSIONS[-1]:
+        raise _version_error(protocol, table_path=table_path, version=version)
+    names = _unsupported(protocol, metadata, protocol.writer_features, lambda row: row.can_write)
+    if names:
+        raise _protocol_error(
+            protocol,
+            f"needs writer features that this engine does not have: {', '.join(names)}. Nothing "
+            "was written. Write to the table with an engine that has them, or drop the features "
+            "there",
+            kind="DELTA_UNSUPPORTED_FEATURES_FOR_WRITE",
+            table_path=table_path,
+            version=version,
+            unsupported=names,
+        )
+    if metadata is not None:
+        ensure_features_listed(
+            protocol, metadata, table_path=table_path, version=version, to_write=True
+        )
+
+
+def ensure_features_listed(
+    protocol: Protocol, metadata: Metadata, *, table_path: str, version: int, to_write: bool = False
+) -> None:
+    """A protocol that lists features must list those that the metadata makes use of.
+
+    Some writers leave out features that concern writers alone, as delta-rs does where a column is
+    NOT NULL. Such a table can be read all the same; it may not be written to.
+
+    Raises:
+        ProtocolError: It does not (kind `DELTA_FEATURES_PROTOCOL_METADATA_MISMATCH`, field
+            `missing`).
+    """
+    if protocol.min_writer_version < 7:
+        return
+    listed = implied_features(protocol)
+    asked = (name for name in _needed(metadata) if to_write or FEATURES[name].reader_writer)
+    missing = tuple(sorted(name for name in asked if not covers(listed, name)))
+    if missing:
+        raise _protocol_error(
+            protocol,
+            "has metadata that make use of table features which the protocol does not list: "
+            f"{', '.join(missing)}. Nothing was {'written' if to_write else 'read'}. Add them "
+            "with the engine that left them out (with delta-rs by alter.add_feature)",
+            kind="DELTA_FEATURES_PROTOCOL_METADATA_MISMATCH",
+            table_path=table_path,
+            version=version,
+            missing=missing,
+        )
+
+
+def protocol_for_new_table(
+    metadata_configuration: Mapping[str, str], metadata: Metadata, options: EngineOptions
+) -> Protocol:
+    """The weakest protocol for a new table: what is asked for and what its metadata needs.
+
+    Args:
+        metadata_configuration: The properties as given, requests such as `delta.minReaderVersion`
+            and `delta.feature.*` still among them.
+        metadata: The metadata whose schema and properties decide which features are needed.
+        options: Its `property_defaults` ask for more, unless `delta.ignoreProtocolDefaults` is
+            true.
+
+    Raises:
+        ConfigError: See `requested_protocol`.
+    """
+    asked = requested_protocol(metadata_configuration)
+    if not _flag(metadata_configuration, "delta.ignoreProtocolDefaults"):
+        defaults = requested_protocol(options.property_defaults)
+        asked = merge(merge(DEFAULT_PROTOCOL, defaults), asked)
+    return merge(asked, normalize(with_requirements(_needed(metadata))))
+
+
+def protocol_for_existing(current: Protocol, metadata: Metadata) -> Protocol:
+    """The protocol after a change of metadata: automatic features are added as they become needed.
+
+    Equal to `current` if nothing is missing.
+
+    Raises:
+        ProtocolError: A feature is needed that only the user may add (kind
+            `DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT`, field `features`).
+    """
+    present = implied_features(current)
+    missing = frozenset(name for name in _needed(metadata) if not covers(present, name))
+    manual = tuple(sorted(n for n in missing if FEATURES[n].enablement is not Enablement.AUTOMATIC))
+    if manual:
+        how = ", ".join(f"{FEATURE_PREFIX}{name} = 'supported'" for name in manual)
+        raise ProtocolError(
+            f"The change needs table features that are not added by themselves to an existing "
+            f"table, because older engines can then no longer use it: {', '.join(manual)}. "
+            f"Nothing was written. If that is what you want, set the table properties {how}.",
+            kind="DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT",
+            features=manual,
+        )
+    return merge(current, normalize(with_requirements(missing)))
+
+
+def requested_protocol(configuration: Mapping[str, str]) -> Protocol:
+    """What `delta.minReaderVersion`, `delta.minWriterVersion` and `delta.feature.*` ask for.
+
+    Keys in any case. Versions that ask for lists of features (3 and 7) without any ask for nothing.
+
+    Raises:
+        ConfigError: An unknown feature (`DELTA_UNSUPPORTED_FEATURES_IN_CONFIG`), a status that is
+            neither `supported` nor `enabled` (`DELTA_UNSUPPORTED_FEATURE_STATUS`), or a version out
+            of range (`DELTA_INVALID_PROTOCOL_VERSION`).
+    """
+    reader = _requested_version(configuration, "delta.minReaderVersion")
+    writer = _requested_version(configuration, "delta.minWriterVersion")
+    names = {
+        feature.name
+        for key, status in configuration.items()
+        if key.lower().startswith(FEATURE_PREFIX)
+        for feature in (_requested_feature(key, status),)
+    }
+    legacy = _legacy_features(reader, writer) if writer < 7 else frozenset[str]()
+    return normalize(with_requirements(frozenset(names) | legacy))
+
+
+def merge(first: Protocol, *others: Protocol) -> Protocol:
+    """The weakest protocol that has the features of all; `first` itself if it has them already."""
+    features = implied_features(first)
+    union = features.union(*(implied_features(other) for other in others))
+    return first if union == features else normalize(union)
+
+
+def normalize(features: Iterable[str]) -> Protocol:
+    """The weakest protocol that has exactly these features (spec 6.4).
+
+    Legacy versions where they say the same; else writer version 7, with the lowest reader version
+    that the reader-writer features among them allow. Unknown names count as reader-writer.
+    """
+    wanted = frozenset(features)
+    for reader, writer in _LEGACY_VERSIONS:
+        if _legacy_features(reader, writer) == wanted:
+            return Protocol(reader, writer)
+    for_readers = {name for name in wanted if name not in FEATURES or FEATURES[name].reader_writer}
+    if not for_readers:
+        return Protocol(1, 7, None, tuple(sorted(wanted)))
+    if for_readers == {"columnMapping"}:
+        return Protocol(2, 7, None, tuple(sorted(wanted)))
+    return Protocol(3, 7, tuple(sorted(for_readers)), tuple(sorted(wanted)))
+
+
+def is_upgrade(old: Protocol, new: Protocol) -> bool:
+    """Whether the new protocol has every feature of the old one; an equal one counts."""
+    return implied_features(new) >= implied_features(old)
+
+
+def ensure_upgrade_allowed(old: Protocol, new: Protocol) -> None:
+    """A commit may only add features to a table; DROP FEATURE and its kin do not ask here.
+
+    Raises:
+        ProtocolError: Features would be lost, or a version is below 1 (kind
+            `DELTA_INVALID_PROTOCOL_DOWNGRADE`, field `lost`).
+    """
+    lost = tuple(sorted(implied_features(old) - implied_features(new)))
+    if lost or new.min_reader_version < 1 or new.min_writer_version < 1:
+        raise ProtocolError(
+            f"The protocol can't go from {_versions(old)} to {_versions(new)}: the table would "
+            f"lose {', '.join(lost) or 'its versions'}. Nothing was written. Drop the feature "
+            "first.",
+            kind="DELTA_INVALID_PROTOCOL_DOWNGRADE",
+            lost=lost,
+            old_versions=(old.min_reader_version, old.min_writer_version),
+            new_versions=(new.min_reader_version, new.min_writer_version),
+        )
+
+
+def _legacy_features(reader: int, writer: int) -> frozenset[str]:
+    return frozenset(
+        feature.name
+        for feature in FEATURES.values()
+        if feature.legacy_writer is not None
+        and feature.legacy_writer <= writer
+        and (feature.legacy_reader or 1) <= reader
+    )
+
+
+def _unsupported(
+    protocol: Protocol,
+    metadata: Metadata | None,
+    listed: tuple[str, ...] | None,
+    can_do: Callable[[Feature], bool],
+) -> tuple[str, ...]:
+    unknown = {name for name in listed or () if name not in FEATURES}
+    if unknown:
+        # The schema may hold what only those features explain: it is not looked at.
+        rows = [FEATURES[name] for name in set(listed or ()) - unknown]
+        named = {row.name for row in rows if not can_do(row) and not row.harmless_when_inactive}
+        return tuple(sorted(unknown | named))
+    in_use = _features_in_use(protocol, metadata)
+    return tuple(sorted(feature.name for feature in in_use if not can_do(feature)))
+
+
+def _features_in_use(protocol: Protocol, metadata: Metadata | None) -> Iterator[Feature]:
+    """The known features that the table holds an engine to.
+
+    Those that the metadata makes use of count even if the protocol forgot them: an engine that did
+    not honour them would misread the table all the same.
+    """
+    active = active_features(metadata) if metadata is not None else frozenset[str]()
+    listed = set(protocol.reader_features or ()) | set(protocol.writer_features or ())
+    for name in sorted(implied_features(protocol) | active):
+        feature = FEATURES.get(name)
+        if feature is None:
+            continue
+        idle = feature.harmless_when_inactive if metadata is not None else name not in listed
+        if name in active or not idle:
+            yield feature
+
+
+def _needed(metadata: Metadata) -> frozenset[str]:
+    """The active features whose presence in the protocol the metadata calls for.
+
+    Features that are only ever added explicitly have errors of their own (spec 1.7, step 13).
+    """
+    return frozenset(
+        name
+        for name in active_features(metadata)
+        if FEATURES[name].enablement is not Enablement.EXPLICIT
+    )
+
+
+def _flag(configuration: Mapping[str, str], name: str) -> bool:
+    for key, value in configuration.items():
+        if key.lower() == name.lower():
+            try:
+                return parse_bool(value)
+            except ValueError:
+                raise ConfigError(
+                    f"The value {value!r} of the table property {name} must be true or false. "
+                    "Nothing was written.",
+                    kind="OPTIMIST_INVALID_TABLE_PROPERTY",
+                    property=name,
+                    value=value,
+                ) from None
+    return False
+
+
+def _requested_version(configuration: Mapping[str, str], name: str) -> int:
+    for key, value in configuration.items():
+        if key.lower() == name.lower():
+            try:
+                return int(PROPERTIES[name].parse(value))
+            except ValueError as error:
+                raise ConfigError(
+                    f"The value {value!r} of {name} {error}. Nothing was written.",
+                    kind="DELTA_INVALID_PROTOCOL_VERSION",
+                    property=name,
+                    value=value,
+                ) from None
+    return 1
+
+
+def _requested_feature(key: str, status: str) -> Feature:
+    name = key[len(FEATURE_PREFIX) :]
+    feature = feature_by_any_case(name)
+    if feature is None:
+        raise ConfigError(
+            f"{key} asks for a table feature that this engine does not know: {name}. Check its "
+            "spelling. Nothing was written.",
+            kind="DELTA_UNSUPPORTED_FEATURES_IN_CONFIG",
+            feature=name,
+        )
+    if status.strip().lower() not in ("supported", "enabled"):
+        raise ConfigError(
+            f"{key} is {status!r}; it may only be 'supported'. To remove a feature drop it "
+            "instead. Nothing was written.",
+            kind="DELTA_UNSUPPORTED_FEATURE_STATUS",
+            feature=feature.name,
+            status=status,
+        )
+    return feature
+
+
+def _way_out(names: tuple[str, ...]) -> str:
+    if any(name.startswith(_CATALOG_FEATURES) for name in names):
+        return (
+            "A catalog holds its newest commits, and the path alone does not show them. Read the "
+            "table through its catalog, with an engine that knows it"
+        )
+    return "Read the table with an engine that has them, or drop the features there"
+
+
+def _versions(protocol: Protocol) -> str:
+    listed = protocol.writer_features
+    names = f", features {', '.join(listed) or 'none'}" if listed is not None else ""
+    return (
+        f"reader version {protocol.min_reader_version}, writer version "
+        f"{protocol.min_writer_version}{names}"
+    )
+
+
+def _version_error(protocol: Protocol, *, table_path: str, version: int) -> ProtocolError:
+    return _protocol_error(
+        protocol,
+        f"needs a newer engine: this one knows reader versions {SUPPORTED_READER_VERSIONS[0]} to "
+        f"{SUPPORTED_READER_VERSIONS[-1]} and writer versions {SUPPORTED_WRITER_VERSIONS[0]} to "
+        f"{SUPPORTED_WRITER_VERSIONS[-1]}. Nothing was read or written. Upgrade",
+        kind="DELTA_INVALID_PROTOCOL_VERSION",
+        table_path=table_path,
+        version=version,
+        supported_reader_versions=SUPPORTED_READER_VERSIONS,
+        supported_writer_versions=SUPPORTED_WRITER_VERSIONS,
+    )
+
+
+def _protocol_error(
+    protocol: Protocol, problem: str, *, kind: str, **fields: object
+) -> ProtocolError:
+    return ProtocolError(
+        f"The table {fields['table_path']} at version {fields['version']} ({_versions(protocol)}) "
+        f"{problem}.",
+        kind=kind,
+        reader_version=protocol.min_reader_version,
+        writer_version=protocol.min_writer_version,
+        **fields,
+    )

@@ -1,0 +1,485 @@
+"""What the metadata of a table must satisfy before it is committed (spec 1.4 steps 9 and 10, 10.2).
+
+Each check is a pure function that raises; `verify_new_metadata` runs them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from optimist.core.errors import SchemaError
+from optimist.core.options import EngineOptions
+from optimist.core.protocol.actions import Metadata, Protocol
+from optimist.core.protocol.gates import supports
+from optimist.core.protocol.properties import TableProperties, ensure_retention_compatible
+from optimist.core.schema.generated_columns import ensure_generated_columns_valid
+from optimist.core.schema.types import (
+    ArrayType,
+    DataType,
+    DecimalType,
+    MapType,
+    PrimitiveType,
+    StructField,
+    StructType,
+    schema_from_json,
+)
+
+__all__ = [
+    "CDC_RESERVED_NAMES",
+    "ILLEGAL_NAME_CHARACTERS",
+    "ensure_column_defaults_allowed",
+    "ensure_data_types_supported",
+    "ensure_identity_columns_valid",
+    "ensure_names_legal",
+    "ensure_no_cdc_columns",
+    "ensure_no_duplicate_columns",
+    "ensure_partition_columns_exist",
+    "ensure_partition_columns_usable",
+    "ensure_properties_compatible",
+    "ensure_stats_columns_valid",
+    "verify_new_metadata",
+    "walk_fields",
+]
+
+CDC_RESERVED_NAMES = ("_change_type", "_commit_version", "_commit_timestamp")
+ILLEGAL_NAME_CHARACTERS = " ,;{}()\n\t="
+_IDENTITY_PREFIX = "delta.identity."
+_STATS_PRIMITIVES = frozenset(
+    {"byte", "short", "integer", "long", "float", "double", "date", "string"}
+    | {"timestamp", "timestamp_ntz"}
+)
+
+
+def verify_new_metadata(
+    metadata: Metadata,
+    protocol: Protocol,
+    options: EngineOptions,
+    *,
+    previous: Metadata | None = None,
+) -> None:
+    """Run every check on metadata that is about to be committed.
+
+    That partition columns exist and leave a data column is always checked; whether their names are
+    legal is checked if `options.partition_column_validity_enabled`, types if
+    `options.schema_type_check_enabled`.
+
+    Args:
+        metadata: The new metadata.
+        protocol: The protocol the table will have with it.
+        options: The engine's options.
+        previous: The table's metadata until now, or None for a new table.
+
+    Raises:
+        SchemaError: A check failed; see the functions of this module for the kinds.
+        ConfigError: Deleted files would be kept longer than the log (kind
+            `OPTIMIST_RETENTION_CONFLICT`).
+    """
+    schema = schema_from_json(metadata.schema_string)
+    properties = TableProperties.from_configuration(metadata.configuration)
+    partition_columns = metadata.partition_columns
+    ensure_no_duplicate_columns(schema)
+    ensure_partition_columns_exist(schema, partition_columns)
+    if properties.column_mapping_mode == "none":
+        ensure_names_legal(schema, partition_columns, options=options)
+    if options.schema_type_check_enabled:
+        ensure_data_types_supported(schema)
+        ensure_partition_columns_usable(schema, partition_columns)
+    ensure_generated_columns_valid(schema)
+    ensure_identity_columns_valid(schema, partition_columns)
+    ensure_column_defaults_allowed(schema, protocol)
+    ensure_stats_columns_valid(schema, partition_columns, properties)
+    ensure_properties_compatible(metadata, properties)
+    if options.enforce_retention_compatibility:
+        before = {} if previous is None else previous.configuration
+        changed = dict(metadata.configuration.items() - before.items())
+        ensure_retention_compatible(changed, metadata.configuration)
+    ensure_no_cdc_columns(metadata, previous=previous)
+
+
+def walk_fields(
+    data_type: DataType, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], StructField]]:
+    """Every field at any depth with its path; arrays and maps add `element`, `key` and `value`."""
+    if isinstance(data_type, StructType):
+        for item in data_type:
+            yield (*path, item.name), item
+            yield from walk_fields(item.data_type, (*path, item.name))
+    elif isinstance(data_type, ArrayType):
+        yield from walk_fields(data_type.element_type, (*path, "element"))
+    elif isinstance(data_type, MapType):
+        yield from walk_fields(data_type.key_type, (*path, "key"))
+        yield from walk_fields(data_type.value_type, (*path, "value"))
+
+
+def ensure_no_duplicate_columns(
+    schema: StructType, *, kind: str = "DELTA_DUPLICATE_COLUMNS_FOUND", where: str = "the schema"
+) -> None:
+    """No two fields of one struct, at any depth, may differ only in case.
+
+    Raises:
+        SchemaError: Some do (kind as given, field `columns`: their paths joined by dots).
+    """
+    seen: set[tuple[str, ...]] = set()
+    duplicates: list[str] = []
+    for path, _ in walk_fields(schema):
+        folded = tuple(part.lower() for part in path)
+        if folded in seen:
+            duplicates.append(".".join(path))
+        seen.add(folded)
+    if duplicates:
+        raise SchemaError(
+            f"Column names occur more than once in {where} (upper and lower case are the same to "
+            f"Delta): {', '.join(duplicates)}. Rename or drop all but one. Nothing was written.",
+            kind=kind,
+            columns=tuple(duplicates),
+        )
+
+
+def ensure_partition_columns_exist(schema: StructType, partition_columns: Sequence[str]) -> None:
+    """Partition columns are top-level columns, each named once, and not all the columns there are.
+
+    Raises:
+        SchemaError: `DELTA_PARTITION_COLUMN_NOT_FOUND` (fields `column`, `candidates`),
+            `DELTA_DUPLICATE_COLUMNS_FOUND` (field `columns`) or
+            `DELTA_NON_PARTITION_COLUMN_ABSENT`.
+    """
+    for name in partition_columns:
+        if name not in schema.names:
+            raise SchemaError(
+                f"There is no column {name} to partition by; the columns are "
+                f"{', '.join(schema.names) or 'none'}. Nothing was written.",
+                kind="DELTA_PARTITION_COLUMN_NOT_FOUND",
+                column=name,
+                candidates=schema.names,
+            )
+    repeated = tuple(n for n in dict.fromkeys(partition_columns) if partition_columns.count(n) > 1)
+    if repeated:
+        raise SchemaError(
+            f"Partition columns are named more than once: {', '.join(repeated)}. Nothing was "
+            "written.",
+            kind="DELTA_DUPLICATE_COLUMNS_FOUND",
+            columns=repeated,
+        )
+    if partition_columns and len(partition_columns) == len(schema):
+        raise SchemaError(
+            f"All columns are partition columns ({', '.join(partition_columns)}): there would be "
+            "nothing left to write into the files. Leave at least one out. Nothing was written.",
+            kind="DELTA_NON_PARTITION_COLUMN_ABSENT",
+            partition_columns=tuple(partition_columns),
+        )
+
+
+def ensure_names_legal(
+    schema: StructType, partition_columns: Sequence[str], *, options: EngineOptions
+) -> None:
+    """Without column mapping, names must be such that every Parquet reader takes them.
+
+    Raises:
+        SchemaError: `DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES`, or
+            `DELTA_INVALID_PARTITION_COLUMN_NAME` for partition columns; field `columns`.
+    """
+    illegal = {".".join(p): p[0] for p, item in walk_fields(schema) if _is_illegal(item.name)}
+    data = tuple(path for path, top in illegal.items() if top not in partition_columns)
+    if data:
+        raise _illegal_names(data, "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES")
+    if illegal and options.partition_column_validity_enabled:
+        raise _illegal_names(tuple(illegal), "DELTA_INVALID_PARTITION_COLUMN_NAME")
+
+
+def ensure_data_types_supported(schema: StructType) -> None:
+    """Every type must be one that Delta can store.
+
+    Raises:
+        SchemaError: One is not (kind `DELTA_UNSUPPORTED_DATA_TYPES`, field `columns`).
+    """
+    bad = [
+        f"{'.'.join(path)} ({part})"
+        for path, item in walk_fields(schema)
+        for part in _own_types(item.data_type)
+        if isinstance(part, DecimalType) and not _is_legal_decimal(part)
+    ]
+    if bad:
+        raise SchemaError(
+            f"Columns have types that Delta does not have: {', '.join(bad)}. A decimal's "
+            "precision goes from 1 to 38, its scale from 0 to the precision. Nothing was written.",
+            kind="DELTA_UNSUPPORTED_DATA_TYPES",
+            columns=tuple(bad),
+        )
+
+
+def ensure_partition_columns_usable(schema: StructType, partition_columns: Sequence[str]) -> None:
+    """A partition value is text in the log, so its type must have one spelling per value.
+
+    Binary columns are let through, as Delta does; structs, arrays, maps, variants and void are not.
+
+    Raises:
+        SchemaError: One is not (kind `DELTA_INVALID_PARTITION_COLUMN_TYPE`, fields `column`,
+            `type`).
+    """
+    for name in partition_columns:
+        item = schema.find(name)
+        if item is not None and not _is_partitionable(item.data_type):
+            raise SchemaError(
+                f"The column {name} is a {item.data_type}, and a table can't be partitioned by "
+                "that. Partition by a number, a string, a boolean, a date or a timestamp. Nothing "
+                "was written.",
+                kind="DELTA_INVALID_PARTITION_COLUMN_TYPE",
+                column=name,
+                type=str(item.data_type),
+            )
+
+
+def ensure_identity_columns_valid(schema: StructType, partition_columns: Sequence[str]) -> None:
+    """Identity columns are top-level, of type long, count in steps other than 0 (spec 10.7).
+
+    Raises:
+        SchemaError: `DELTA_IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE`,
+            `DELTA_IDENTITY_COLUMNS_ILLEGAL_STEP`, `DELTA_IDENTITY_COLUMNS_PARTITION_NOT_SUPPORTED`,
+            or `OPTIMIST_NESTED_IDENTITY_COLUMN`; field `column`.
+    """
+    for path, item in walk_fields(schema):
+        if not any(key.startswith(_IDENTITY_PREFIX) for key in item.metadata):
+            continue
+        column = ".".join(path)
+        if len(path) > 1:
+            raise _bad_identity(
+                column, "must be at the top level", "OPTIMIST_NESTED_IDENTITY_COLUMN"
+            )
+        if item.data_type != PrimitiveType("long"):
+            raise _bad_identity(
+                column,
+                f"must be of type long, not {item.data_type}",
+                "DELTA_IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE",
+            )
+        if item.metadata.get(_IDENTITY_PREFIX + "step") == 0:
+            raise _bad_identity(
+                column, "can't have the step 0", "DELTA_IDENTITY_COLUMNS_ILLEGAL_STEP"
+            )
+        if item.name in partition_columns:
+            raise _bad_identity(
+                column,
+                "can't be a partition column",
+                "DELTA_IDENTITY_COLUMNS_PARTITION_NOT_SUPPORTED",
+            )
+
+
+def ensure_column_defaults_allowed(schema: StructType, protocol: Protocol) -> None:
+    """Column defaults need the table feature `allowColumnDefaults` (spec 1.7 step 13).
+
+    Raises:
+        SchemaError: It is missing (kind `WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED`,
+            field `columns`).
+    """
+    named = tuple(
+        ".".join(path) for path, item in walk_fields(schema) if "CURRENT_DEFAULT" in item.metadata
+    )
+    if named and not supports(protocol, "allowColumnDefaults"):
+        raise SchemaError(
+            f"Columns have default values ({', '.join(named)}), but the table does not have the "
+            "feature for it. Nothing was written. Set the table property "
+            "delta.feature.allowColumnDefaults = 'supported'.",
+            kind="WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED",
+            columns=named,
+        )
+
+
+def ensure_stats_columns_valid(
+    schema: StructType, partition_columns: Sequence[str], properties: TableProperties
+) -> None:
+    """`delta.dataSkippingStatsColumns` names data columns that can have statistics (spec 9.2).
+
+    Raises:
+        SchemaError: `DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN`,
+            `DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE` (field `column`),
+            `DELTA_DUPLICATE_DATA_SKIPPING_COLUMNS` (field `columns`), or
+            `DELTA_COLUMN_NOT_FOUND_IN_SCHEMA`.
+    """
+    names = properties.data_skipping_stats_columns or ()
+    partitioned = {name.lower() for name in partition_columns}
+    resolved: list[str] = []
+    for name in names:
+        parts = _name_parts(name)
+        if parts and parts[0].lower() in partitioned:
+            raise _bad_stats_column(
+                name,
+                "is a partition column, whose values are in the log already",
+                "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN",
+            )
+        data_type = _resolve(schema, parts)
+        if data_type is None:
+            raise _bad_stats_column(name, "does not exist", "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA")
+        if not isinstance(data_type, StructType) and not _has_statistics(data_type):
+            raise _bad_stats_column(
+                name,
+                f"is a {data_type}, which has no smallest and largest value",
+                "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE",
+            )
+        resolved.extend(_leaves(data_type, ".".join(parts).lower()))
+    repeated = tuple(name for name in dict.fromkeys(resolved) if resolved.count(name) > 1)
+    if repeated:
+        raise SchemaError(
+            f"delta.dataSkippingStatsColumns names columns more than once: {', '.join(repeated)}. "
+            "Nothing was written.",
+            kind="DELTA_DUPLICATE_DATA_SKIPPING_COLUMNS",
+            columns=repeated,
+        )
+
+
+def ensure_properties_compatible(metadata: Metadata, properties: TableProperties) -> None:
+    """Properties that exclude each other.
+
+    Raises:
+        SchemaError: Deletion vectors on files that are no Parquet or together with symlink
+            manifests (`DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED`), or row tracking both
+            enabled and suspended (`DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION`); field
+            `properties`.
+    """
+    if properties.enable_row_tracking and properties.row_tracking_suspended:
+        raise _incompatible(
+            ("delta.enableRowTracking", "delta.rowTrackingSuspended"),
+            "can't both be true",
+            "DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION",
+        )
+    if not properties.enable_deletion_vectors:
+        return
+    if metadata.format.get("provider", "parquet") != "parquet":
+        raise _incompatible(
+            ("delta.enableDeletionVectors",),
+            "needs a table whose files are Parquet",
+            "DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED",
+        )
+    if properties.symlink_format_manifest_enabled:
+        raise _incompatible(
+            ("delta.enableDeletionVectors", "delta.compatibility.symlinkFormatManifest.enabled"),
+            "can't both be true: who reads by the manifest would see deleted rows",
+            "DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED",
+        )
+
+
+def ensure_no_cdc_columns(metadata: Metadata, *, previous: Metadata | None = None) -> None:
+    """With the change data feed on, no column may have the name of one of the feed's own.
+
+    Raises:
+        SchemaError: `RESERVED_CDC_COLUMNS_ON_WRITE` if the feed was on before, else
+            `DELTA_TABLE_ALREADY_CONTAINS_CDC_COLUMNS`; field `columns`.
+    """
+    if not _has_change_data_feed(metadata):
+        return
+    schema = schema_from_json(metadata.schema_string)
+    used = tuple(name for name in schema.names if name.lower() in CDC_RESERVED_NAMES)
+    if not used:
+        return
+    was_on = previous is not None and _has_change_data_feed(previous)
+    advice = "Rename them" if was_on else "Rename them, or leave delta.enableChangeDataFeed off"
+    raise SchemaError(
+        f"Columns have names that the change data feed keeps for itself: {', '.join(used)}. "
+        f"{advice}. Nothing was written.",
+        kind=(
+            "RESERVED_CDC_COLUMNS_ON_WRITE"
+            if was_on
+            else "DELTA_TABLE_ALREADY_CONTAINS_CDC_COLUMNS"
+        ),
+        columns=used,
+    )
+
+
+def _has_change_data_feed(metadata: Metadata) -> bool:
+    return TableProperties.from_configuration(metadata.configuration).enable_change_data_feed
+
+
+def _is_illegal(name: str) -> bool:
+    return any(character in name for character in ILLEGAL_NAME_CHARACTERS)
+
+
+def _illegal_names(columns: tuple[str, ...], kind: str) -> SchemaError:
+    return SchemaError(
+        f"Column names hold characters that Parquet readers do not take (one of "
+        f"{ILLEGAL_NAME_CHARACTERS!r}): {', '.join(columns)}. Rename the columns. Nothing was "
+        "written.",
+        kind=kind,
+        columns=columns,
+    )
+
+
+def _own_types(data_type: DataType) -> Iterator[DataType]:
+    """The type and the types of its elements, keys and values, down to the next struct."""
+    yield data_type
+    if isinstance(data_type, ArrayType):
+        yield from _own_types(data_type.element_type)
+    elif isinstance(data_type, MapType):
+        yield from _own_types(data_type.key_type)
+        yield from _own_types(data_type.value_type)
+
+
+def _is_legal_decimal(data_type: DecimalType) -> bool:
+    return 1 <= data_type.precision <= 38 and 0 <= data_type.scale <= data_type.precision
+
+
+def _is_partitionable(data_type: DataType) -> bool:
+    if isinstance(data_type, PrimitiveType):
+        return data_type.name not in ("variant", "void")
+    return isinstance(data_type, DecimalType)
+
+
+def _bad_identity(column: str, problem: str, kind: str) -> SchemaError:
+    return SchemaError(
+        f"The identity column {column} {problem}. Nothing was written.", kind=kind, column=column
+    )
+
+
+def _name_parts(name: str) -> tuple[str, ...]:
+    """The parts of a dotted name; back-ticks keep dots together."""
+    parts: list[str] = [""]
+    quoted = False
+    for character in name:
+        if character == "`":
+            quoted = not quoted
+        elif character == "." and not quoted:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return tuple(part.strip() for part in parts)
+
+
+def _resolve(schema: StructType, parts: Iterable[str]) -> DataType | None:
+    current: DataType = schema
+    for part in parts:
+        item = current.find(part) if isinstance(current, StructType) else None
+        if item is None:
+            return None
+        current = item.data_type
+    return current
+
+
+def _has_statistics(data_type: DataType) -> bool:
+    if isinstance(data_type, PrimitiveType):
+        return data_type.name in _STATS_PRIMITIVES
+    return isinstance(data_type, DecimalType)
+
+
+def _leaves(data_type: DataType, path: str) -> list[str]:
+    if not isinstance(data_type, StructType):
+        return [path]
+    return [
+        leaf
+        for item in data_type
+        for leaf in _leaves(item.data_type, f"{path}.{item.name.lower()}")
+    ]
+
+
+def _bad_stats_column(name: str, problem: str, kind: str) -> SchemaError:
+    return SchemaError(
+        f"The column {name} in delta.dataSkippingStatsColumns {problem}. Nothing was written.",
+        kind=kind,
+        column=name,
+    )
+
+
+def _incompatible(names: tuple[str, ...], problem: str, kind: str) -> SchemaError:
+    return SchemaError(
+        f"The table properties {' and '.join(names)} {problem}. Nothing was written."
+        if len(names) > 1
+        else f"The table property {names[0]} {problem}. Nothing was written.",
+        kind=kind,
+        properties=names,
+    )

@@ -1,0 +1,443 @@
+"""Whether data fits a table, and what becomes of the table's schema (spec 10.1)."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from optimist.core.errors import SchemaError
+from optimist.core.protocol.schema_checks import ensure_no_duplicate_columns
+from optimist.core.schema.generated_columns import generation_expression, referenced_columns
+from optimist.core.schema.types import (
+    ArrayType,
+    DataType,
+    DecimalType,
+    MapType,
+    PrimitiveType,
+    StructField,
+    StructType,
+)
+
+__all__ = [
+    "SchemaAction",
+    "SchemaDecision",
+    "SchemaWrite",
+    "decide_schema",
+    "ensure_writable_schema",
+    "merge_schemas",
+    "without_internal_metadata",
+]
+
+_MERGEABLE_INTEGERS = ("byte", "short", "integer")
+_VOID = PrimitiveType("void")
+_DEFAULT_KEYS = ("CURRENT_DEFAULT", "EXISTS_DEFAULT")
+
+WideningRule = Callable[[DataType, DataType], bool]
+"""Whether the first type, of the table, may be widened to the second, of the data."""
+
+
+class SchemaAction(enum.Enum):
+    """What a write does to the table's schema."""
+
+    CREATE = "create"
+    """There is no table yet: make one with this schema and partitioning."""
+    KEEP = "keep"
+    """The data fits: the metadata stays as it is."""
+    EVOLVE = "evolve"
+    """The metadata gets the merged schema."""
+    OVERWRITE = "overwrite"
+    """The metadata gets the data's schema and partitioning in place of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaWrite:
+    """What a caller wants to write.
+
+    Attributes:
+        schema: The data's schema.
+        partition_columns: The partitioning asked for; None or empty if the caller says nothing
+            about it. is_overwrite: The write replaces the whole table.
+        merge_schema: New columns may be added (option `mergeSchema`, or the conf for it).
+        overwrite_schema: Schema and partitioning may be replaced (option `overwriteSchema`).
+        data_change: False for a write that only rearranges rows.
+    """
+
+    schema: StructType
+    partition_columns: Sequence[str] | None = None
+    is_overwrite: bool = False
+    merge_schema: bool = False
+    overwrite_schema: bool = False
+    data_change: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaDecision:
+    """What is to be done: the action, and the schema and partitioning the table has after it."""
+
+    action: SchemaAction
+    schema: StructType
+    partition_columns: tuple[str, ...]
+
+
+def decide_schema(
+    table: StructType | None,
+    table_partition_columns: Sequence[str],
+    write: SchemaWrite,
+    *,
+    constraints: Mapping[str, str] | None = None,
+    may_widen: WideningRule | None = None,
+) -> SchemaDecision:
+    """Decide what a write does to the table's schema, or refuse it.
+
+    Args:
+        table: The table's schema, or None if there is no table yet.
+        table_partition_columns: The table's partitioning.
+        write: What is to be written.
+        constraints: The table's CHECK constraints, name to SQL: the columns they read keep their
+            type.
+        may_widen: Which widenings the table allows (feature `typeWidening`); None for none.
+
+    Raises:
+        SchemaError: The data does not fit and no option given allows the change
+            (`DELTA_METADATA_MISMATCH`; fields `columns`, `options`); types that do not go together
+            (`DELTA_FAILED_TO_MERGE_FIELDS`, see `merge_schemas`); names that occur twice in the
+            data (`DELTA_DUPLICATE_COLUMNS_FOUND.DATA`); a NOT NULL column that the data lacks
+            (`DELTA_NOT_NULL_COLUMN_NOT_FOUND_IN_STRUCT`); a column whose type a constraint or a
+            generated column relies on (`DELTA_CONSTRAINT_DATA_TYPE_MISMATCH`,
+            `DELTA_GENERATED_COLUMNS_DATA_TYPE_MISMATCH`); a write that only rearranges rows and
+            would change the metadata (`DELTA_DATA_CHANGE_FALSE`); data without columns
+            (`DELTA_EMPTY_DATA`); a partition column that does not exist
+            (`DELTA_PARTITION_COLUMN_NOT_FOUND`).
+    """
+    ensure_no_duplicate_columns(write.schema, kind=_DUPLICATES_IN_DATA, where=_DATA)
+    if table is None:
+        return _create(write)
+    partitioning = tuple(table_partition_columns)
+    if write.is_overwrite and write.overwrite_schema:
+        return _overwrite(table, partitioning, write)
+    merge = _Merge(may_widen)
+    merged = merge.structs(table, _as_new_columns(write.schema), ())
+    merge.ensure_no_conflicts()
+    wanted = _resolved_partitioning(write, merged)
+    repartitions = bool(wanted) and wanted != partitioning
+    if repartitions or (merged != table and not write.merge_schema):
+        raise _mismatch(merge, partitioning, wanted if repartitions else (), write)
+    _ensure_not_null_columns_present(table, write.schema, ())
+    if merged == table:
+        return SchemaDecision(SchemaAction.KEEP, table, partitioning)
+    _ensure_data_change(write, "change the schema of the table")
+    _ensure_types_free_to_change(table, merged, constraints or {})
+    return SchemaDecision(SchemaAction.EVOLVE, merged, partitioning)
+
+
+def ensure_writable_schema(table: StructType, data: StructType) -> None:
+    """The data must fit the table as it is, without any change of schema.
+
+    Raises:
+        SchemaError: It does not; the kinds are those of `decide_schema`.
+    """
+    decide_schema(table, (), SchemaWrite(data))
+
+
+def merge_schemas(
+    table: StructType, data: StructType, *, may_widen: WideningRule | None = None
+) -> StructType:
+    """The table's schema with what the data adds.
+
+    New fields go to the end of their struct, integers and void become the wider type. Equal to
+    `table` exactly if the data can be written without a change of schema. The table's spelling,
+    nullability and field metadata win; the data's nullability is ignored; new fields are nullable
+    and come without the metadata that other tables keep in them for themselves.
+
+    Raises:
+        SchemaError: Types do not go together (kind `DELTA_FAILED_TO_MERGE_FIELDS`; field `columns`,
+            and of the first of them `column`, `table_type`, `data_type` and `cause`, which is
+            `DELTA_MERGE_INCOMPATIBLE_DATATYPE` or `DELTA_MERGE_INCOMPATIBLE_DECIMAL_TYPE`), or a
+            name occurs twice in the data (`DELTA_DUPLICATE_COLUMNS_FOUND.DATA`).
+    """
+    ensure_no_duplicate_columns(data, kind=_DUPLICATES_IN_DATA, where=_DATA)
+    merge = _Merge(may_widen)
+    merged = merge.structs(table, _as_new_columns(data), ())
+    merge.ensure_no_conflicts()
+    return merged
+
+
+def without_internal_metadata(schema: StructType) -> StructType:
+    """The schema without what a table keeps in field metadata for itself: `delta.*` and defaults.
+
+    Data read from another table brings such metadata along, but its column ids, constraints and
+    generation expressions mean nothing here. Comments, declared char lengths and users' own keys
+    stay.
+    """
+    return schema.without_field_keys(lambda key: key.startswith("delta.") or key in _DEFAULT_KEYS)
+
+
+_DATA = "the data to write"
+_DUPLICATES_IN_DATA = "DELTA_DUPLICATE_COLUMNS_FOUND.DATA"
+
+
+@dataclass(frozen=True, slots=True)
+class _Difference:
+    """A field that is not the same in table and data; `table` is None for one that is new."""
+
+    column: str
+    table: DataType | None
+    data: DataType
+
+
+@dataclass(slots=True)
+class _Merge:
+    """One merge, with what it came across on its way."""
+
+    may_widen: WideningRule | None
+    changes: list[_Difference] = field(default_factory=list)
+    conflicts: list[_Difference] = field(default_factory=list)
+
+    def structs(self, table: StructType, data: StructType, path: tuple[str, ...]) -> StructType:
+        by_name = {item.name.lower(): item for item in data}
+        merged: list[StructField] = []
+        for item in table:
+            other = by_name.pop(item.name.lower(), None)
+            if other is None:
+                merged.append(item)
+                continue
+            merged_type = self.types(item.data_type, other.data_type, (*path, item.name))
+            merged.append(replace(item, data_type=merged_type))
+        for item in by_name.values():
+            self.changes.append(_Difference(".".join((*path, item.name)), None, item.data_type))
+        return StructType((*merged, *by_name.values()))
+
+    def types(self, table: DataType, data: DataType, path: tuple[str, ...]) -> DataType:
+        if isinstance(table, StructType) and isinstance(data, StructType):
+            return self.structs(table, data, path)
+        if isinstance(table, ArrayType) and isinstance(data, ArrayType):
+            element = self.types(table.element_type, data.element_type, (*path, "element"))
+            return replace(table, element_type=element)
+        if isinstance(table, MapType) and isinstance(data, MapType):
+            key = self.types(table.key_type, data.key_type, (*path, "key"))
+            value = self.types(table.value_type, data.value_type, (*path, "value"))
+            return replace(table, key_type=key, value_type=value)
+        return self.leaves(table, data, ".".join(path))
+
+    def leaves(self, table: DataType, data: DataType, column: str) -> DataType:
+        if data in (table, _VOID):
+            return table
+        wider = self.wider(table, data)
+        if wider is None:
+            self.conflicts.append(_Difference(column, table, data))
+            return table
+        if wider != table:
+            self.changes.append(_Difference(column, table, data))
+        return wider
+
+    def wider(self, table: DataType, data: DataType) -> DataType | None:
+        if table == _VOID or (self.may_widen is not None and self.may_widen(table, data)):
+            return data
+        names = (str(table), str(data))
+        if all(name in _MERGEABLE_INTEGERS for name in names):
+            return PrimitiveType(max(names, key=_MERGEABLE_INTEGERS.index))
+        return None
+
+    def ensure_no_conflicts(self) -> None:
+        if not self.conflicts:
+            return
+        first = self.conflicts[0]
+        both_decimal = isinstance(first.table, DecimalType) and isinstance(first.data, DecimalType)
+        raise SchemaError(
+            f"The types of the data do not go together with those of the table: "
+            f"{'; '.join(map(_describe, self.conflicts))}. Nothing was written. Cast the data to "
+            "the table's types, or replace the table's schema with mode overwrite and the option "
+            "overwriteSchema.",
+            kind="DELTA_FAILED_TO_MERGE_FIELDS",
+            cause=(
+                "DELTA_MERGE_INCOMPATIBLE_DECIMAL_TYPE"
+                if both_decimal
+                else "DELTA_MERGE_INCOMPATIBLE_DATATYPE"
+            ),
+            columns=tuple(item.column for item in self.conflicts),
+            column=first.column,
+            table_type=str(first.table),
+            data_type=str(first.data),
+            options=("overwriteSchema",),
+        )
+
+
+def _describe(item: _Difference) -> str:
+    if item.table is None:
+        return f"column {item.column} ({item.data}) is in the data but not in the table"
+    return f"column {item.column} is {item.table} in the table and {item.data} in the data"
+
+
+def _as_new_columns(data: StructType) -> StructType:
+    return without_internal_metadata(data.as_nullable())
+
+
+def _create(write: SchemaWrite) -> SchemaDecision:
+    _ensure_data_change(write, "create a table")
+    schema = _non_empty(write)
+    return SchemaDecision(SchemaAction.CREATE, schema, _resolved_partitioning(write, schema))
+
+
+def _overwrite(
+    table: StructType, partitioning: tuple[str, ...], write: SchemaWrite
+) -> SchemaDecision:
+    schema = _non_empty(write)
+    wanted = _resolved_partitioning(write, schema)
+    if schema == table and wanted == partitioning:
+        return SchemaDecision(SchemaAction.KEEP, table, partitioning)
+    _ensure_data_change(write, "replace the schema of the table")
+    return SchemaDecision(SchemaAction.OVERWRITE, schema, wanted)
+
+
+def _non_empty(write: SchemaWrite) -> StructType:
+    if not write.schema.fields:
+        raise SchemaError(
+            "The data has no columns, so no table can be made of it. Nothing was written.",
+            kind="DELTA_EMPTY_DATA",
+        )
+    return _as_new_columns(write.schema)
+
+
+def _resolved_partitioning(write: SchemaWrite, schema: StructType) -> tuple[str, ...]:
+    """The partition columns asked for, in the schema's spelling."""
+    resolved = []
+    for name in write.partition_columns or ():
+        item = schema.find(name)
+        if item is None:
+            raise SchemaError(
+                f"There is no column {name} to partition by; the columns are "
+                f"{', '.join(schema.names)}. Nothing was written.",
+                kind="DELTA_PARTITION_COLUMN_NOT_FOUND",
+                column=name,
+                candidates=schema.names,
+            )
+        resolved.append(item.name)
+    return tuple(resolved)
+
+
+def _mismatch(
+    merge: _Merge, partitioning: tuple[str, ...], wanted: tuple[str, ...], write: SchemaWrite
+) -> SchemaError:
+    problems = [_describe(item) for item in merge.changes]
+    remedies: dict[str, str] = {}
+    if merge.changes:
+        remedies["mergeSchema"] = "set the option mergeSchema to true to change the table's schema"
+    if wanted:
+        problems.append(
+            f"the table is partitioned by [{', '.join(partitioning)}] and the write asks for "
+            f"[{', '.join(wanted)}]"
+        )
+        remedies = {}
+    if wanted or write.is_overwrite:
+        mode = "" if write.is_overwrite else " together with mode overwrite"
+        remedies["overwriteSchema"] = (
+            f"set the option overwriteSchema to true{mode} to replace schema and partitioning"
+        )
+    return SchemaError(
+        f"The data does not fit the table: {'; '.join(problems)}. Nothing was written. Change the "
+        f"data, or {', or '.join(remedies.values())}.",
+        kind="DELTA_METADATA_MISMATCH",
+        columns=tuple(item.column for item in merge.changes),
+        options=tuple(remedies),
+        table_partition_columns=partitioning,
+        partition_columns=wanted,
+    )
+
+
+def _ensure_data_change(write: SchemaWrite, what: str) -> None:
+    if not write.data_change:
+        raise SchemaError(
+            f"A write with dataChange=false only rearranges rows; it can't {what}. Nothing was "
+            "written. Leave the option dataChange out.",
+            kind="DELTA_DATA_CHANGE_FALSE",
+        )
+
+
+def _ensure_not_null_columns_present(
+    table: StructType, data: StructType, path: tuple[str, ...]
+) -> None:
+    """A NOT NULL column that the data lacks would be null, unless the engine computes it."""
+    for item in table:
+        other = data.find(item.name)
+        own_path = (*path, item.name)
+        if other is None and not item.nullable and not _is_computed(item):
+            raise SchemaError(
+                f"The column {'.'.join(own_path)} is NOT NULL and the data does not have it. "
+                "Nothing was written. Add it to the data.",
+                kind="DELTA_NOT_NULL_COLUMN_NOT_FOUND_IN_STRUCT",
+                column=".".join(own_path),
+            )
+        inner = other.data_type if other is not None else None
+        if isinstance(item.data_type, StructType) and isinstance(inner, StructType):
+            _ensure_not_null_columns_present(item.data_type, inner, own_path)
+
+
+def _is_computed(item: StructField) -> bool:
+    return (
+        generation_expression(item) is not None
+        or "CURRENT_DEFAULT" in item.metadata
+        or any(key.startswith("delta.identity.") for key in item.metadata)
+    )
+
+
+def _ensure_types_free_to_change(
+    table: StructType, merged: StructType, constraints: Mapping[str, str]
+) -> None:
+    changed = {
+        item.name.lower(): item.name
+        for item, after in zip(table, merged, strict=False)
+        if _has_changed(item.data_type, after.data_type)
+    }
+    if not changed:
+        return
+    for kind, name, sql in _readers_of_columns(table, constraints):
+        touched = [changed[c.lower()] for c in _columns_read(sql, table) if c.lower() in changed]
+        if touched:
+            what = "constraint" if kind == _CONSTRAINT_KIND else "generated column"
+            raise SchemaError(
+                f"The type of the column {touched[0]} can't change, because the {what} {name} "
+                f"({sql}) reads it. Nothing was written. Drop the {what} first, or cast the data.",
+                kind=kind,
+                column=touched[0],
+                reader=name,
+                expression=sql,
+            )
+
+
+_CONSTRAINT_KIND = "DELTA_CONSTRAINT_DATA_TYPE_MISMATCH"
+_GENERATED_KIND = "DELTA_GENERATED_COLUMNS_DATA_TYPE_MISMATCH"
+
+
+def _readers_of_columns(
+    table: StructType, constraints: Mapping[str, str]
+) -> Iterator[tuple[str, str, str]]:
+    for name, sql in constraints.items():
+        yield _CONSTRAINT_KIND, name, sql
+    for item in table:
+        sql = generation_expression(item) or ""
+        if sql:
+            yield _GENERATED_KIND, item.name, sql
+
+
+def _columns_read(sql: str, table: StructType) -> tuple[str, ...]:
+    try:
+        return referenced_columns(sql)
+    except SchemaError:
+        return table.names  # what can't be understood may read anything
+
+
+def _has_changed(before: DataType, after: DataType) -> bool:
+    """Whether values that were there already have another type now; added fields do not count."""
+    if isinstance(before, StructType) and isinstance(after, StructType):
+        return any(
+            _has_changed(item.data_type, other.data_type)
+            for item, other in zip(before, after, strict=False)
+        )
+    if isinstance(before, ArrayType) and isinstance(after, ArrayType):
+        return _has_changed(before.element_type, after.element_type)
+    if isinstance(before, MapType) and isinstance(after, MapType):
+        return _has_changed(before.key_type, after.key_type) or _has_changed(
+            before.value_type, after.value_type
+        )
+    return before != after

@@ -1,0 +1,1 @@
+"""Schemas: their types, their Arrow counterparts, type widening, generated columns."""

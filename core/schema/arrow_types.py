@@ -1,0 +1,260 @@
+"""Delta's schema types as Arrow types, and back.
+
+| Delta | Arrow |
+|---|---|
+| string, binary, boolean, date, void | string, binary, bool, date32, null |
+| byte, short, integer, long, float, double | int8, int16, int32, int64, float32, float64 |
+| timestamp, timestamp_ntz | timestamp[us, UTC], timestamp[us] |
+| decimal(p,s) | decimal128(p, s) |
+| variant | a struct of `value` and `metadata`, both binary, marked in the field's metadata |
+
+Field metadata goes both ways as JSON values under the same keys; a column mapping id is written as
+`PARQUET:field_id` as well, which is where Parquet readers and writers look for it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from optimist.core.errors import SchemaError
+from optimist.core.schema.types import (
+    ArrayType,
+    DataType,
+    DecimalType,
+    MapType,
+    PrimitiveType,
+    StructField,
+    StructType,
+)
+
+__all__ = ["from_arrow_schema", "from_arrow_type", "to_arrow_schema", "to_arrow_type"]
+
+_TO_ARROW: Mapping[str, pa.DataType] = {
+    "string": pa.string(),
+    "long": pa.int64(),
+    "integer": pa.int32(),
+    "short": pa.int16(),
+    "byte": pa.int8(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+    "void": pa.null(),
+}
+_FROM_ARROW: Mapping[pa.DataType, str] = {
+    **{arrow: name for name, arrow in _TO_ARROW.items() if not name.startswith("timestamp")},
+    # Delta has no unsigned types: each becomes the next wider signed one, which holds every value.
+    pa.uint8(): "short",
+    pa.uint16(): "integer",
+    pa.uint32(): "long",
+    pa.float16(): "float",
+    pa.large_string(): "string",
+    pa.string_view(): "string",
+    pa.date64(): "date",
+    pa.large_binary(): "binary",
+    pa.binary_view(): "binary",
+}
+_VOID = PrimitiveType("void")  # Arrow's null type is always nullable
+_COLUMN_ID = "delta.columnMapping.id"
+_FIELD_ID = b"PARQUET:field_id"
+_KIND_MARK = b"optimist.type"
+_VARIANT = pa.struct(
+    [pa.field("value", pa.binary(), nullable=False), pa.field("metadata", pa.binary(), False)]
+)
+
+
+def to_arrow_schema(schema: StructType) -> pa.Schema:
+    """The Arrow schema of a table's rows; `from_arrow_schema` gives the same schema back."""
+    return pa.schema([_to_arrow_field(item) for item in schema])
+
+
+def to_arrow_type(data_type: DataType) -> pa.DataType:
+    """The Arrow type of a Delta type.
+
+    Variants nested in arrays and maps, and variants given here without a field, keep their shape,
+    and their name in the metadata of the element's field; a bare struct of the same shape stays a
+    struct.
+
+    Raises:
+        SchemaError: A decimal out of range, or a map whose keys are void (kind
+            `DELTA_UNSUPPORTED_DATA_TYPES`).
+    """
+    if isinstance(data_type, PrimitiveType):
+        return _VARIANT if data_type.name == "variant" else _TO_ARROW[data_type.name]
+    if isinstance(data_type, DecimalType):
+        return _decimal(data_type)
+    if isinstance(data_type, ArrayType):
+        return pa.list_(_part("element", data_type.element_type, data_type.contains_null))
+    if isinstance(data_type, MapType):
+        if data_type.key_type == _VOID:
+            raise _void_key(data_type)
+        return pa.map_(
+            _part("key", data_type.key_type, False),
+            _part("value", data_type.value_type, data_type.value_contains_null),
+        )
+    return pa.struct([_to_arrow_field(item) for item in data_type])
+
+
+def from_arrow_schema(schema: pa.Schema) -> StructType:
+    """The Delta schema that holds the rows of an Arrow table.
+
+    Types that Delta lacks become the Delta type that holds every value: unsigned integers the next
+    wider type, dictionaries their values, large and view types the plain ones, timestamps of any
+    unit microseconds.
+
+    Raises:
+        SchemaError: A column has a type that no Delta type holds without loss, such as uint64, time
+            or duration (kind `DELTA_UNSUPPORTED_DATA_TYPES`, fields `column`, `type`).
+    """
+    return StructType(tuple(_from_arrow_field(item, (item.name,)) for item in schema))
+
+
+def from_arrow_type(data_type: pa.DataType, column: str = "") -> DataType:
+    """The Delta type that holds an Arrow type's values; `column` is for the error's message.
+
+    Raises:
+        SchemaError: See `from_arrow_schema`.
+    """
+    return _from_arrow(data_type, (column,) if column else ())
+
+
+def _void_key(data_type: MapType) -> SchemaError:
+    return SchemaError(
+        f"{data_type} can't be held in Arrow: its keys have no type. Give them one.",
+        kind="DELTA_UNSUPPORTED_DATA_TYPES",
+        type=str(data_type),
+    )
+
+
+def _decimal(data_type: DecimalType) -> pa.DataType:
+    if not (1 <= data_type.precision <= 38 and 0 <= data_type.scale <= data_type.precision):
+        raise SchemaError(
+            f"{data_type} is no type of Delta: precision goes from 1 to 38 and scale from 0 to the "
+            "precision.",
+            kind="DELTA_UNSUPPORTED_DATA_TYPES",
+            type=str(data_type),
+        )
+    return pa.decimal128(data_type.precision, data_type.scale)
+
+
+def _to_arrow_field(item: StructField) -> pa.Field:
+    metadata = {key: _to_text(value) for key, value in item.metadata.items()}
+    column_id = item.metadata.get(_COLUMN_ID)
+    encoded = {key.encode(): text.encode() for key, text in metadata.items()}
+    if isinstance(column_id, int):
+        encoded[_FIELD_ID] = str(column_id).encode()
+    return pa.field(
+        item.name,
+        to_arrow_type(item.data_type),
+        item.nullable or item.data_type == _VOID,
+        metadata={**encoded, **_mark(item.data_type)} or None,
+    )
+
+
+def _part(name: str, data_type: DataType, nullable: bool) -> pa.Field:
+    arrow_type = to_arrow_type(data_type)
+    is_nullable = nullable or data_type == _VOID
+    return pa.field(name, arrow_type, is_nullable, metadata=_mark(data_type) or None)
+
+
+def _mark(data_type: DataType) -> dict[bytes, bytes]:
+    is_variant = isinstance(data_type, PrimitiveType) and data_type.name == "variant"
+    return {_KIND_MARK: b"variant"} if is_variant else {}
+
+
+def _to_text(value: object) -> str:
+    """JSON, also for strings: `1` and `"1"` must come back as what they were."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def _from_text(text: str) -> object:
+    # Metadata of foreign origin (pandas, other writers) is plain text.
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _from_arrow_field(item: pa.Field, path: tuple[str, ...]) -> StructField:
+    raw: Mapping[bytes, bytes] = item.metadata or {}
+    metadata = {
+        key.decode("utf-8", "replace"): _from_text(text.decode("utf-8", "replace"))
+        for key, text in raw.items()
+        if key not in (_FIELD_ID, _KIND_MARK)
+    }
+    return StructField(item.name, _from_arrow_part(item, path), item.nullable, metadata)
+
+
+def _from_arrow_part(item: pa.Field, path: tuple[str, ...]) -> DataType:
+    if (item.metadata or {}).get(_KIND_MARK) == b"variant":
+        return PrimitiveType("variant")
+    return _from_arrow(item.type, path)
+
+
+def _from_arrow(data_type: pa.DataType, path: tuple[str, ...]) -> DataType:
+    if isinstance(data_type, pa.BaseExtensionType):  # first: these need not be hashable
+        return _from_extension(data_type, path)
+    name = _FROM_ARROW.get(data_type)
+    if name is not None:
+        return PrimitiveType(name)
+    if pa.types.is_timestamp(data_type):
+        return PrimitiveType("timestamp_ntz" if data_type.tz is None else "timestamp")
+    if pa.types.is_fixed_size_binary(data_type):
+        return PrimitiveType("binary")
+    if pa.types.is_decimal(data_type):
+        return _from_decimal(data_type, path)
+    if pa.types.is_dictionary(data_type) or pa.types.is_run_end_encoded(data_type):
+        return _from_arrow(data_type.value_type, path)
+    if _is_list(data_type):
+        element = data_type.value_field
+        return ArrayType(_from_arrow_part(element, (*path, "element")), element.nullable)
+    if pa.types.is_map(data_type):
+        value = data_type.item_field
+        return MapType(
+            _from_arrow_part(data_type.key_field, (*path, "key")),
+            _from_arrow_part(value, (*path, "value")),
+            value.nullable,
+        )
+    if pa.types.is_struct(data_type):
+        return StructType(tuple(_from_arrow_field(item, (*path, item.name)) for item in data_type))
+    raise _unsupported(data_type, path)
+
+
+def _from_extension(data_type: pa.BaseExtensionType, path: tuple[str, ...]) -> DataType:
+    if data_type.extension_name in ("arrow.parquet.variant", "parquet.variant"):
+        return PrimitiveType("variant")
+    return _from_arrow(data_type.storage_type, path)
+
+
+def _is_list(data_type: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_list(data_type)
+        or pa.types.is_large_list(data_type)
+        or pa.types.is_fixed_size_list(data_type)
+        or pa.types.is_list_view(data_type)
+        or pa.types.is_large_list_view(data_type)
+    )
+
+
+def _from_decimal(data_type: pa.DataType, path: tuple[str, ...]) -> DecimalType:
+    if data_type.precision > 38 or not 0 <= data_type.scale <= data_type.precision:
+        raise _unsupported(data_type, path)
+    return DecimalType(data_type.precision, data_type.scale)
+
+
+def _unsupported(data_type: pa.DataType, path: tuple[str, ...]) -> SchemaError:
+    column = ".".join(path)
+    subject = f"The column {column}" if column else "A column"
+    return SchemaError(
+        f"{subject} has the Arrow type {data_type}, which no type of Delta holds without loss. "
+        "Cast it, for example to a string, a long or a decimal. Nothing was written.",
+        kind="DELTA_UNSUPPORTED_DATA_TYPES",
+        column=column,
+        type=str(data_type),
+    )

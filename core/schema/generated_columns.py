@@ -1,0 +1,171 @@
+"""What a generation expression may be (spec 10.4).
+
+A generation expression is SQL in a field's metadata (`delta.generationExpression`). It is computed
+by every engine that writes to the table, so it must give the same value wherever and whenever it is
+computed within one statement, from the columns of its own row alone.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from sqlglot import exp, parse_one
+from sqlglot.errors import SqlglotError
+
+from optimist.core.errors import SchemaError
+from optimist.core.schema.types import PrimitiveType, StructField, StructType
+
+__all__ = [
+    "GENERATION_EXPRESSION",
+    "ensure_generated_columns_valid",
+    "generation_expression",
+    "referenced_columns",
+]
+
+GENERATION_EXPRESSION = "delta.generationExpression"
+_DIALECT = "databricks"
+# The clock stands still within a statement, so `now()` and its kin are not among these: Delta
+# allows them.
+_NONDETERMINISTIC = frozenset(
+    {
+        "input_file_block_length",
+        "input_file_block_start",
+        "input_file_name",
+        "monotonically_increasing_id",
+        "rand",
+        "randn",
+        "random",
+        "randstr",
+        "shuffle",
+        "spark_partition_id",
+        "uniform",
+        "uuid",
+    }
+)
+_SUBQUERY_NODES = (exp.Subquery, exp.Select, exp.Exists)
+_AGGREGATE_NODES = (exp.AggFunc,)
+_ROWSET_NODES = (exp.Window, exp.UDTF, exp.Explode)
+
+
+def generation_expression(item: StructField) -> str | None:
+    """The SQL that computes the column, or None for an ordinary column."""
+    value = item.metadata.get(GENERATION_EXPRESSION)
+    return None if value is None else str(value)
+
+
+def referenced_columns(sql: str) -> tuple[str, ...]:
+    """The top-level columns that an expression reads, in order, each once.
+
+    Raises:
+        SchemaError: The text is no expression (kind `OPTIMIST_INVALID_EXPRESSION`).
+    """
+    names = (column.parts[0].name for column in _parse(sql).find_all(exp.Column))
+    return tuple(dict.fromkeys(names))
+
+
+def ensure_generated_columns_valid(schema: StructType) -> None:
+    """Every generation expression of the schema must be one that can be computed row by row.
+
+    Functions by names that are not known here pass: which functions exist is for who computes them.
+
+    Raises:
+        SchemaError: It can't be parsed, reads itself, another generated column or a column that
+            does not exist (`DELTA_INVALID_GENERATED_COLUMN_REFERENCES`), is not deterministic
+            (`DELTA_NON_DETERMINISTIC_EXPRESSION_IN_GENERATED_COLUMN`), holds an aggregate
+            (`DELTA_AGGREGATE_IN_GENERATED_COLUMN`), a subquery or a window
+            (`DELTA_UNSUPPORTED_EXPRESSION_GENERATED_COLUMN`), or the column can't be generated.
+            Field `column`.
+    """
+    generated = {item.name.lower() for item in schema if generation_expression(item) is not None}
+    for item in schema:
+        sql = generation_expression(item)
+        if sql is None:
+            continue
+        _ensure_may_be_generated(item)
+        try:
+            tree = _parse(sql)
+        except SchemaError:
+            raise _invalid(
+                item, sql, "is no SQL expression", "DELTA_UNSUPPORTED_EXPRESSION_GENERATED_COLUMN"
+            ) from None
+        _ensure_row_wise(item, sql, tree)
+        _ensure_references_valid(item, sql, schema, generated)
+
+
+def _parse(sql: str) -> exp.Expression:
+    try:
+        return cast("exp.Expression", parse_one(sql, dialect=_DIALECT))
+    except SqlglotError as error:
+        raise SchemaError(
+            f"{sql!r} is no SQL expression: {error}.", kind="OPTIMIST_INVALID_EXPRESSION", sql=sql
+        ) from None
+
+
+def _ensure_may_be_generated(item: StructField) -> None:
+    sql = generation_expression(item) or ""
+    if any(key.startswith("delta.identity.") for key in item.metadata):
+        raise _invalid(
+            item,
+            sql,
+            "stands on an identity column, which has its own values",
+            "DELTA_IDENTITY_COLUMNS_WITH_GENERATED_EXPRESSION",
+        )
+    if item.data_type == PrimitiveType("variant"):
+        raise _invalid(
+            item,
+            sql,
+            "stands on a variant column, which can't be compared",
+            "DELTA_UNSUPPORTED_DATA_TYPE_IN_GENERATED_COLUMN",
+        )
+
+
+def _ensure_row_wise(item: StructField, sql: str, tree: exp.Expression) -> None:
+    if tree.find(*_SUBQUERY_NODES) or tree.find(*_ROWSET_NODES):
+        raise _invalid(
+            item,
+            sql,
+            "holds a subquery, a window or a function that makes rows",
+            "DELTA_UNSUPPORTED_EXPRESSION_GENERATED_COLUMN",
+        )
+    if tree.find(*_AGGREGATE_NODES):
+        raise _invalid(item, sql, "holds an aggregate", "DELTA_AGGREGATE_IN_GENERATED_COLUMN")
+    if any(_function_names(node) & _NONDETERMINISTIC for node in tree.find_all(exp.Func)):
+        raise _invalid(
+            item,
+            sql,
+            "is not deterministic",
+            "DELTA_NON_DETERMINISTIC_EXPRESSION_IN_GENERATED_COLUMN",
+        )
+
+
+def _function_names(node: exp.Func) -> frozenset[str]:
+    names = [node.name] if isinstance(node, exp.Anonymous) else node.sql_names()
+    return frozenset(name.lower() for name in names)
+
+
+def _ensure_references_valid(
+    item: StructField, sql: str, schema: StructType, generated: set[str]
+) -> None:
+    for name in referenced_columns(sql):
+        if schema.find(name) is None:
+            reason = f"reads the column {name}, which does not exist"
+        elif name.lower() == item.name.lower():
+            reason = "reads the column itself"
+        elif name.lower() in generated:
+            reason = f"reads {name}, which is a generated column, too"
+        else:
+            continue
+        raise _invalid(
+            item, sql, reason, "DELTA_INVALID_GENERATED_COLUMN_REFERENCES", reference=name
+        )
+
+
+def _invalid(item: StructField, sql: str, reason: str, kind: str, **fields: object) -> SchemaError:
+    return SchemaError(
+        f"The generation expression of the column {item.name}, {sql!r}, {reason}. Use an "
+        "expression over ordinary columns of the same row. Nothing was written.",
+        kind=kind,
+        column=item.name,
+        expression=sql,
+        **fields,
+    )

@@ -1,0 +1,1 @@
+"""Which files can hold rows that a predicate is true for: partition values and statistics."""

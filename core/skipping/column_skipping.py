@@ -1,0 +1,201 @@
+"""What one column's statistics say of comparisons with constants (spec 9.5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from optimist.core.predicates.coercion import BoundValue, bind, bind_values
+from optimist.core.predicates.constants import session_zone
+from optimist.core.predicates.evaluation import TypedArray, compare
+from optimist.core.predicates.normal_form import Mask
+from optimist.core.predicates.resolution import ResolvedColumn
+from optimist.core.predicates.tree import (
+    Comparison,
+    ComparisonOp,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Predicate,
+    StartsWith,
+)
+from optimist.core.schema.types import DecimalType, PrimitiveType
+from optimist.core.skipping.statistics import ColumnStatistics
+
+__all__ = ["ColumnSkipper"]
+
+Array: TypeAlias = Any
+
+_MAX_LISTED = 64
+_MILLISECOND = pa.scalar(1000, pa.duration("us"))
+_DOUBLE_DIGITS = 15
+_TIMES = (PrimitiveType("timestamp"), PrimitiveType("timestamp_ntz"))
+_FLOATS = (PrimitiveType("float"), PrimitiveType("double"))
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnSkipper:
+    """Answers leaves about one column from its statistics.
+
+    Attributes:
+        statistics: The column's.
+        num_records: Rows of each file.
+        zone: The zone in which times without one are read.
+        trust_float_maximum: Whether a file without NaN in its maximum holds no NaN. Some writers
+            pass over NaN, which is greater than all they say.
+    """
+
+    statistics: ColumnStatistics
+    num_records: pa.ChunkedArray
+    zone: str
+    trust_float_maximum: bool
+
+    def answer(self, leaf: Predicate, *, is_negated: bool) -> Mask:
+        """For each file whether the leaf, or its negation, may be true for some row."""
+        if isinstance(leaf, IsNull):
+            return self._may_have_values() if is_negated else self._may_have_nulls()
+        if self.statistics.low is None:
+            return True
+        mask: Mask = True
+        if isinstance(leaf, Comparison):
+            mask = self._comparison(leaf)
+        elif isinstance(leaf, In):
+            mask = self._not_in(leaf) if is_negated else self._in(leaf)
+        elif isinstance(leaf, StartsWith) and not is_negated:
+            mask = self._starts_with(leaf.prefix)
+        elif isinstance(leaf, Like) and not is_negated:
+            mask = self._like(leaf)
+        # Each of these is null, and so not true, for a row without a value.
+        values = self._may_have_values()
+        return values if mask is True else mask if mask is False else pc.and_(mask, values)
+
+    def has_no_nulls(self) -> Array:
+        """For each file whether it is known that every row has a value."""
+        return pc.fill_null(pc.equal(self.statistics.null_count, 0), False)
+
+    def _may_have_nulls(self) -> Array:
+        # Also right where bounds are not tight: then 0 still means none (spec 9.5).
+        return pc.fill_null(pc.not_equal(self.statistics.null_count, 0), True)
+
+    def _may_have_values(self) -> Array:
+        return pc.fill_null(pc.not_equal(self.statistics.null_count, self.num_records), True)
+
+    def _comparison(self, leaf: Comparison) -> Mask:
+        if not isinstance(leaf.right, Literal) or leaf.right.value is None:
+            return True
+        data_type = self.statistics.column.data_type
+        answer = bind(leaf.op, leaf.right, data_type, session_zone(self.zone))
+        if answer is None or isinstance(answer, bool):
+            return answer is not False
+        return self._may_compare(answer.op, answer.value)
+
+    def _may_compare(self, op: ComparisonOp, value: BoundValue) -> Mask:
+        below, above = _slack(value, self.statistics.column)
+        if self._may_hide_nan(op, value):
+            return True
+        if op == "=":
+            return pc.and_(self._low("<=", above), self._high(">=", below))
+        if op == "<>":
+            return pc.or_(self._low("<", above), self._high(">", below))
+        if op in ("<", "<="):
+            return self._low(op, above)
+        return self._high(op, below)
+
+    def _may_hide_nan(self, op: ComparisonOp, value: BoundValue) -> bool:
+        """Whether a NaN that the maximum does not show would pass `column op value`."""
+        if self.trust_float_maximum or self.statistics.column.data_type not in _FLOATS:
+            return False
+        is_nan = value != value
+        return op in ("<>", ">", ">=") or (op == "=" and is_nan)
+
+    def _low(self, op: ComparisonOp, value: BoundValue) -> Array:
+        column = TypedArray(self.statistics.low, self.statistics.column.data_type)
+        return pc.fill_null(compare(op, column, value), True)
+
+    def _high(self, op: ComparisonOp, value: BoundValue) -> Array:
+        data_type = self.statistics.column.data_type
+        values = self.statistics.high
+        if data_type in _TIMES:
+            # Bounds are cut down to milliseconds.
+            values = pc.add(values, _MILLISECOND)
+        return pc.fill_null(compare(op, TypedArray(values, data_type), value), True)
+
+    def _in(self, leaf: In) -> Mask:
+        values = self._listed(leaf)
+        if values is None or len(values) > _MAX_LISTED:
+            return True if values is None else self._in_range(values)
+        mask: Mask = False
+        for value in values:
+            one = self._may_compare("=", value)
+            if one is True:
+                return True
+            mask = one if mask is False else pc.or_(mask, one)
+        return mask
+
+    def _in_range(self, values: tuple[BoundValue, ...]) -> Mask:
+        if self.statistics.column.data_type in _FLOATS:
+            return True
+        low: Any = min(values)
+        high: Any = max(values)
+        below, above = (
+            _slack(low, self.statistics.column)[0],
+            _slack(high, self.statistics.column)[1],
+        )
+        return pc.and_(self._low("<=", above), self._high(">=", below))
+
+    def _not_in(self, leaf: In) -> Mask:
+        values = self._listed(leaf)
+        if values is None or len(values) > _MAX_LISTED:
+            return True
+        mask: Mask = True
+        for value in values:
+            one = self._may_compare("<>", value)
+            if one is not True:
+                mask = one if mask is True else pc.and_(mask, one)
+        return mask
+
+    def _listed(self, leaf: In) -> tuple[BoundValue, ...] | None:
+        listed = tuple(value for value in leaf.values if value.value is not None)
+        return bind_values(listed, self.statistics.column.data_type, session_zone(self.zone))
+
+    def _like(self, leaf: Like) -> Mask:
+        if not leaf.parts:
+            return self._may_compare("=", "") if self._is_text() else True
+        is_wild, prefix = leaf.parts[0]
+        if is_wild or not self._is_text():
+            return True
+        return self._starts_with(prefix) if len(leaf.parts) > 1 else self._may_compare("=", prefix)
+
+    def _starts_with(self, prefix: str) -> Mask:
+        if not prefix or not self._is_text():
+            return True
+        length = len(prefix)
+        low = pc.utf8_slice_codeunits(self.statistics.low, start=0, stop=length)
+        return pc.and_(pc.fill_null(pc.less_equal(low, prefix), True), self._high(">=", prefix))
+
+    def _is_text(self) -> bool:
+        return self.statistics.column.data_type == PrimitiveType("string")
+
+
+def _slack(value: BoundValue, column: ResolvedColumn) -> tuple[BoundValue, BoundValue]:
+    """The constant moved a trifle down and up where bounds may have been rounded.
+
+    Some writers put decimals into the statistics as doubles, which hold 15 digits.
+    """
+    data_type = column.data_type
+    if not isinstance(data_type, DecimalType) or data_type.precision <= _DOUBLE_DIGITS:
+        return value, value
+    assert isinstance(value, Decimal)
+    with localcontext() as context:
+        context.prec = 76
+        margin = abs(value) * Decimal(10) ** (1 - _DOUBLE_DIGITS)
+        step = Decimal(1).scaleb(-data_type.scale)
+        limit = Decimal(10) ** (data_type.precision - data_type.scale) - step
+        below = (value - margin).quantize(step, rounding=ROUND_FLOOR)
+        above = (value + margin).quantize(step, rounding=ROUND_CEILING)
+        return max(below, -limit), min(above, limit)

@@ -1,0 +1,295 @@
+"""Conditions on generated partition columns that follow from conditions on their sources (9.4).
+
+A table partitioned by `date GENERATED ALWAYS AS (CAST(ts AS DATE))` is asked for `ts > ...`: files
+of older dates hold no such row, and their statistics need not be read to know it.
+
+Which zone a writer computed dates in is not recorded. So a date that follows from an instant is
+known only up to the widest offset there is, to either side, and nothing is left out that one writer
+or another may have put elsewhere.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
+from typing import Any
+
+from optimist.core.predicates.coercion import Bound, BoundValue, bind, bind_values
+from optimist.core.predicates.normal_form import conjunction
+from optimist.core.predicates.resolution import ResolvedColumn, resolve_column
+from optimist.core.predicates.tree import (
+    Column,
+    Comparison,
+    ComparisonOp,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    LiteralKind,
+    Not,
+    Predicate,
+    StartsWith,
+)
+from optimist.core.schema.generated_columns import generation_expression
+from optimist.core.schema.generated_rules import GenerationRule, generation_rule
+from optimist.core.schema.types import DataType, StructField, StructType
+
+__all__ = ["GeneratedPartitions"]
+
+_MAX_LISTED = 64
+_WIDEST_OFFSET = dt.timedelta(hours=18)
+_PARTS = ("year", "month", "day", "hour")
+_TIMES = frozenset({"date", "timestamp", "timestamp_ntz"})
+_INTEGERS = frozenset({"byte", "short", "integer", "long"})
+_RESULT_TYPES: dict[str, frozenset[str]] = {
+    "date": frozenset({"date"}),
+    "format": frozenset({"string"}),
+    "truncate": _TIMES,
+    "prefix": frozenset({"string"}),
+    **dict.fromkeys(_PARTS, _INTEGERS),
+}
+_FORMATTED = (("yyyy", "year", 4), ("MM", "month", 2), ("dd", "day", 2), ("HH", "hour", 2))
+
+
+@dataclass(frozen=True, slots=True)
+class _Generated:
+    """A generated partition column, and what it is made from."""
+
+    name: str
+    data_type: DataType
+    source: ResolvedColumn
+    rule: GenerationRule
+
+    @property
+    def column(self) -> Column:
+        return Column((self.name,))
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """Values of a source from `low` to `high`, both included; None where it has no end."""
+
+    low: Any = None
+    high: Any = None
+
+
+class GeneratedPartitions:
+    """The generated partition columns of one table."""
+
+    def __init__(self, schema: StructType, partition_columns: Sequence[str]) -> None:
+        fields = [field for name in partition_columns if (field := schema.find(name)) is not None]
+        found = [_generated(field, schema) for field in fields]
+        self._columns = tuple(item for item in found if item is not None)
+
+    def implied_by(self, leaf: Predicate, schema: StructType, zone: dt.tzinfo) -> Predicate:
+        """What holds of the partition of every row for which the leaf is true; TRUE if nothing.
+
+        Args:
+            leaf: A leaf of a predicate in positive form, or the negation of one.
+            schema: The table's schema.
+            zone: The zone in which the leaf's times without one are read.
+        """
+        paths = leaf.columns()
+        if not self._columns or len(paths) != 1:
+            return Predicate.TRUE
+        source = resolve_column(next(iter(paths)), schema)
+        if source is None or not source.has_plain_order:
+            return Predicate.TRUE
+        mine = tuple(item for item in self._columns if item.source.path == source.path)
+        return _implied(mine, leaf, source.data_type, zone) if mine else Predicate.TRUE
+
+
+def _generated(field: StructField, schema: StructType) -> _Generated | None:
+    sql = generation_expression(field)
+    rule = None if sql is None else generation_rule(sql)
+    source = None if rule is None else resolve_column(rule.path, schema)
+    own = resolve_column((field.name,), schema)
+    if rule is None or source is None or own is None or not own.has_plain_order:
+        return None
+    source_name, result = str(source.data_type), str(field.data_type)
+    if rule.kind == "identity":
+        # Times without a zone in the log are not told apart by it from what they were made from.
+        fits = source.data_type == field.data_type and source_name != "timestamp"
+    else:
+        sources = frozenset({"string"}) if rule.kind == "prefix" else _TIMES
+        fits = source_name in sources and result in _RESULT_TYPES[rule.kind]
+    return _Generated(field.name, field.data_type, source, rule) if fits else None
+
+
+def _implied(
+    columns: tuple[_Generated, ...], leaf: Predicate, data_type: DataType, zone: dt.tzinfo
+) -> Predicate:
+    if isinstance(leaf, IsNull):
+        return conjunction(tuple(IsNull(item.column) for item in columns))
+    conditions = [_renamed(leaf, item) for item in columns if item.rule.kind == "identity"]
+    conditions += [_by_beginning(leaf, item) for item in columns if item.rule.kind == "prefix"]
+    ranges = _ranges(leaf, data_type, zone)
+    if ranges is not None:
+        alternatives = [_in_range(columns, item) for item in ranges]
+        if Predicate.TRUE not in alternatives:
+            conditions.append(reduce(or_, alternatives))
+    return conjunction(tuple(item for item in conditions if item != Predicate.TRUE))
+
+
+def _renamed(leaf: Predicate, item: _Generated) -> Predicate:
+    """The condition itself, on a column with the same values."""
+    inner = leaf.child if isinstance(leaf, Not) else leaf
+    if isinstance(inner, Comparison) and isinstance(inner.right, Literal):
+        inner = replace(inner, left=item.column)
+    elif isinstance(inner, (In, StartsWith, Like)):
+        inner = replace(inner, column=item.column)
+    else:
+        return Predicate.TRUE
+    return _or_null(Not(inner) if isinstance(leaf, Not) else inner, item)
+
+
+def _by_beginning(leaf: Predicate, item: _Generated) -> Predicate:
+    """What `LIKE 'abc%'` says of the first characters."""
+    prefix = ""
+    if isinstance(leaf, StartsWith):
+        prefix = leaf.prefix
+    elif isinstance(leaf, Like) and leaf.parts and not leaf.parts[0][0]:
+        prefix = leaf.parts[0][1]
+    if not prefix:
+        return Predicate.TRUE
+    length = item.rule.amount
+    if len(prefix) < length:
+        return _or_null(StartsWith(item.column, prefix), item)
+    return _or_null(Comparison("=", item.column, Literal(prefix[:length], "string")), item)
+
+
+def _ranges(leaf: Predicate, data_type: DataType, zone: dt.tzinfo) -> list[_Range] | None:
+    """Ranges of which one holds the row's value; None if there is no telling."""
+    if isinstance(leaf, In):
+        listed = tuple(value for value in leaf.values if value.value is not None)
+        values = bind_values(listed, data_type, zone)
+        if not values:
+            return None
+        if len(values) > _MAX_LISTED:
+            return [_Range(min(values), max(values))]
+        return [_Range(value, value) for value in values]
+    if not isinstance(leaf, Comparison) or not isinstance(leaf.right, Literal):
+        return None
+    answer = bind(leaf.op, leaf.right, data_type, zone)
+    if not isinstance(answer, Bound) or answer.op == "<>":
+        return None
+    return [_range(answer.op, answer.value)]
+
+
+def _range(op: ComparisonOp, value: BoundValue) -> _Range:
+    return _Range(None if op.startswith("<") else value, None if op.startswith(">") else value)
+
+
+def _in_range(columns: tuple[_Generated, ...], values: _Range) -> Predicate:
+    """What holds of the partition of a row whose source is in the range."""
+    conditions = [
+        _between(item, values.low, values.high) for item in columns if item.rule.kind == "prefix"
+    ]
+    timed = [item for item in columns if item.rule.kind not in ("identity", "prefix")]
+    if timed:
+        low, high = _clock(values.low, -_WIDEST_OFFSET), _clock(values.high, _WIDEST_OFFSET)
+        conditions += [_between(item, low, high) for item in timed]
+        conditions.append(_between_parts(timed, low, high))
+    return conjunction(tuple(item for item in conditions if item != Predicate.TRUE))
+
+
+def _clock(value: Any, offset: dt.timedelta) -> dt.datetime | None:
+    """What clocks may show at most (or, with a negative offset, at least) at that time."""
+    if not isinstance(value, dt.datetime):
+        return None if value is None else dt.datetime.combine(value, dt.time())
+    if value.tzinfo is None:
+        return value
+    return _moved(value.replace(tzinfo=None), offset)
+
+
+def _moved(value: dt.datetime, by: dt.timedelta) -> dt.datetime | None:
+    try:
+        return value + by
+    except OverflowError:
+        return None
+
+
+def _between(item: _Generated, low: Any, high: Any) -> Predicate:
+    compute = _FUNCTIONS.get(item.rule.kind)
+    if compute is None:
+        return Predicate.TRUE
+    conditions = []
+    for op, value, is_low in ((">=", low, True), ("<=", high, False)):
+        literal = None if value is None else compute(item, value, is_low)
+        if literal is not None:
+            conditions.append(Comparison(op, item.column, literal))  # type: ignore[arg-type]
+    return _or_null(conjunction(tuple(conditions)), item) if conditions else Predicate.TRUE
+
+
+def _date(_item: _Generated, value: dt.datetime, _is_low: bool) -> Literal | None:
+    return Literal(value.date(), "date")
+
+
+def _format(item: _Generated, value: dt.datetime, _is_low: bool) -> Literal | None:
+    text = item.rule.pattern
+    for letters, part, digits in _FORMATTED:
+        text = text.replace(letters, f"{getattr(value, part):0{digits}d}")
+    return Literal(text, "string")
+
+
+def _truncate(item: _Generated, value: dt.datetime, is_low: bool) -> Literal | None:
+    # A unit begins at most its own length earlier; and a text without a zone is read in any.
+    slack = dt.timedelta(days=item.rule.amount) + _WIDEST_OFFSET
+    moved = _moved(value, -slack if is_low else _WIDEST_OFFSET)
+    if moved is None:
+        return None
+    kind: LiteralKind = str(item.data_type)  # type: ignore[assignment]  # one of `_TIMES`
+    if kind == "date":
+        return Literal(moved.date(), kind)
+    zone = dt.timezone.utc if kind == "timestamp" else None
+    return Literal(moved.replace(tzinfo=zone), kind)
+
+
+def _prefix(item: _Generated, value: str, _is_low: bool) -> Literal | None:
+    return Literal(value[: item.rule.amount], "string")
+
+
+_FUNCTIONS: dict[str, Callable[[_Generated, Any, bool], Literal | None]] = {
+    "date": _date,
+    "format": _format,
+    "truncate": _truncate,
+    "prefix": _prefix,
+}
+
+
+def _between_parts(
+    columns: Sequence[_Generated], low: dt.datetime | None, high: dt.datetime | None
+) -> Predicate:
+    """By year, or year and month, and so on: in the order of the parts, as numbers are compared."""
+    by_kind = {item.rule.kind: item for item in columns}
+    parts: list[_Generated] = []
+    for kind in _PARTS:
+        if kind not in by_kind:
+            break
+        parts.append(by_kind[kind])
+    if not parts:
+        return Predicate.TRUE
+    from_low = Predicate.TRUE if low is None else _ordered(parts, ">", low)
+    to_high = Predicate.TRUE if high is None else _ordered(parts, "<", high)
+    return conjunction(tuple(item for item in (from_low, to_high) if item != Predicate.TRUE))
+
+
+def _ordered(parts: list[_Generated], op: ComparisonOp, moment: dt.datetime) -> Predicate:
+    """`(year, month, ...) >= (...)`, spelled out from the last part to the first."""
+    found: Predicate | None = None
+    for item in reversed(parts):
+        value = Literal(getattr(moment, item.rule.kind), "integer")
+        strict = Comparison(op, item.column, value)
+        same = Comparison("=", item.column, value)
+        mine = strict | (same if found is None else same & found)
+        found = _or_null(mine, item)
+    assert found is not None
+    return found
+
+
+def _or_null(condition: Predicate, item: _Generated) -> Predicate:
+    # An empty text, and what could not be computed, stands as null in the log.
+    return condition | IsNull(item.column)

@@ -1,0 +1,303 @@
+"""Which files a predicate needs: by partition values and statistics (spec 2.8, 9.4, 9.5).
+
+A file is left out only where it is certain that no row of it makes the predicate true. What is
+unknown (an opaque part, a missing statistic, a doubtful cast) keeps the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from optimist.core.data.partition_values import partition_column_of
+from optimist.core.predicates.casts import without_cast
+from optimist.core.predicates.constants import session_zone
+from optimist.core.predicates.evaluation import TypedArray, evaluate_leaf
+from optimist.core.predicates.normal_form import (
+    Mask,
+    combine_masks,
+    conjunction,
+    full_mask,
+    map_leaves,
+    positive_form,
+)
+from optimist.core.predicates.resolution import ResolvedColumn, SplitPredicate, resolve_column
+from optimist.core.predicates.tree import (
+    CastComparison,
+    Column,
+    Comparison,
+    In,
+    IsNull,
+    Like,
+    Not,
+    Predicate,
+    StartsWith,
+)
+from optimist.core.schema.types import StructType
+from optimist.core.skipping.column_skipping import ColumnSkipper
+from optimist.core.skipping.generated_partitions import GeneratedPartitions
+from optimist.core.skipping.statistics import FileStatistics
+
+__all__ = ["FilePruner", "RowCount", "keep_mask", "may_match", "prune"]
+
+
+def keep_mask(
+    conjuncts: Sequence[Predicate], files: pa.Table, schema: StructType
+) -> pa.BooleanArray:
+    """For each file whether its statistics allow all conjuncts at once to be true for some row."""
+    return FilePruner(files, schema, ()).keep_mask(conjunction(tuple(conjuncts)))
+
+
+def prune(
+    files: pa.Table,
+    split: SplitPredicate,
+    schema: StructType,
+    partition_columns: Sequence[str],
+    *,
+    use_statistics: bool = True,
+    statistics: FileStatistics | None = None,
+) -> pa.Table:
+    """The files that may hold a row for which the predicate is true, in their order.
+
+    `statistics` are those of `files`, if the caller keeps them between calls.
+    """
+    pruner = FilePruner(files, schema, partition_columns, statistics=statistics)
+    predicate = conjunction((*split.partition, *split.data))
+    return pruner.prune(predicate, use_statistics=use_statistics)
+
+
+def may_match(
+    files: pa.Table,
+    split: SplitPredicate,
+    schema: StructType,
+    partition_columns: Sequence[str],
+    *,
+    use_statistics: bool,
+) -> pa.BooleanArray:
+    """For each file of another's commit whether a read with this predicate may have missed it.
+
+    Without statistics only the partition conjuncts count, as in Delta (spec 2.8).
+    """
+    pruner = FilePruner(files, schema, partition_columns)
+    predicate = conjunction((*split.partition, *split.data))
+    return pruner.keep_mask(predicate, use_statistics=use_statistics)
+
+
+@dataclass(frozen=True, slots=True)
+class RowCount:
+    """An answer to `count(*)` from the log alone, as far as it goes.
+
+    Attributes:
+        rows: Matching rows of the files of which the log tells all.
+        undecided: The files whose rows must be looked at; rows of the files table.
+    """
+
+    rows: int
+    undecided: pa.Table
+
+    @property
+    def total(self) -> int | None:
+        """The count, where no file needs to be read."""
+        return None if self.undecided.num_rows else self.rows
+
+
+class FilePruner:
+    """Prunes one files table by any number of predicates; parsed values are kept between calls.
+
+    Args:
+        files: The files table, with `partitionValues` and `stats`.
+        schema: The table's schema, as the predicates mean it.
+        partition_columns: Logical names.
+        zone: The session's time zone.
+        statistics: Those of `files`, if the caller keeps them.
+        trust_float_maximum: Take upper bounds of float columns as proof. Some writers pass over
+            NaN, which is greater than all they say; where it is known that none of them wrote to
+            the table, this skips more.
+    """
+
+    def __init__(
+        self,
+        files: pa.Table,
+        schema: StructType,
+        partition_columns: Sequence[str],
+        *,
+        zone: str = "UTC",
+        statistics: FileStatistics | None = None,
+        trust_float_maximum: bool = False,
+    ) -> None:
+        self.files = files
+        self.schema = schema
+        self.statistics = statistics or FileStatistics(files, schema)
+        self._zone = zone
+        self._trust_float_maximum = trust_float_maximum
+        self._generated = GeneratedPartitions(schema, partition_columns)
+        self._partition_names = {name.lower() for name in partition_columns}
+        self._rows: pa.Array | None = None
+        self._partitions: dict[str, TypedArray] = {}
+
+    def prune(self, predicate: Predicate, *, use_statistics: bool = True) -> pa.Table:
+        """The files that may hold a row for which the predicate is true, in their order."""
+        mask = self.keep_mask(predicate, use_statistics=use_statistics)
+        return self.files if pc.all(mask, min_count=0).as_py() else self.files.filter(mask)
+
+    def keep_mask(self, predicate: Predicate, *, use_statistics: bool = True) -> pa.BooleanArray:
+        """For each file whether it may hold a row for which the predicate is true."""
+        positive = self._prepared(predicate)
+        mask = combine_masks(positive, self._answer_by_partition)
+        keep = full_mask(mask, self.files.num_rows)
+        needed = self._data_paths(positive) if use_statistics else []
+        if not needed or not pc.any(keep, min_count=0).as_py():
+            return keep
+        if self._is_worth_narrowing(keep, needed):
+            return self._keep_among(keep, positive)
+        self.statistics.load(needed)
+        return full_mask(combine_masks(positive, self._answer_leaf), self.files.num_rows)
+
+    def count(self, predicate: Predicate) -> RowCount:
+        """How many rows make the predicate true, as far as the log knows (spec 9.5)."""
+        keep = self.keep_mask(predicate)
+        certain = pc.and_(keep, self._certain_mask(predicate))
+        rows = pc.sum(self._live_rows().filter(certain), min_count=0).as_py()
+        return RowCount(rows, self.files.filter(pc.and_not(keep, certain)))
+
+    def enough(self, predicate: Predicate, limit: int) -> pa.Table:
+        """Of the files that `prune` keeps, some that hold `limit` matching rows; else all."""
+        kept = self.prune(predicate)
+        certain = self._certain_mask(predicate)
+        files, rows = self.files.filter(certain), self._live_rows().filter(certain)
+        before = pc.subtract(pc.cumulative_sum(rows), rows)
+        if pc.sum(rows, min_count=0).as_py() < limit:
+            return kept
+        return files.filter(pc.less(before, limit))
+
+    def _certain_mask(self, predicate: Predicate) -> pa.BooleanArray:
+        """Where all rows match, and their number is known."""
+        plain = self._plain(predicate)
+        self.statistics.load(self._data_paths(plain))
+        sure = full_mask(combine_masks(plain, self._is_sure), self.files.num_rows)
+        return pc.and_(sure, pc.is_valid(self._live_rows()))
+
+    def _live_rows(self) -> pa.Array:
+        """Rows of each file without the deleted ones; null where unknown."""
+        if self._rows is None:
+            physical = self.statistics.num_records.combine_chunks()
+            self._rows = pc.subtract(physical, _deleted_rows(self.files))
+        return self._rows
+
+    def _prepared(self, predicate: Predicate) -> Predicate:
+        """In positive form, without casts, and with what follows for generated partitions."""
+        return map_leaves(self._plain(predicate), self._with_implied)
+
+    def _plain(self, predicate: Predicate) -> Predicate:
+        return map_leaves(positive_form(predicate), self._without_cast)
+
+    def _without_cast(self, leaf: Predicate) -> Predicate:
+        column = self._resolve(leaf.column.path) if isinstance(leaf, CastComparison) else None
+        if column is None or not isinstance(leaf, CastComparison):
+            return leaf
+        plain = without_cast(leaf, column.data_type, session_zone(self._zone))
+        return leaf if plain is None else plain
+
+    def _with_implied(self, leaf: Predicate) -> Predicate:
+        zone = session_zone(self._zone)
+        implied = self._generated.implied_by(leaf, self.schema, zone)
+        return leaf if implied == Predicate.TRUE else leaf & implied
+
+    def _is_worth_narrowing(self, keep: pa.BooleanArray, needed: list[tuple[str, ...]]) -> bool:
+        """Few files left and nothing parsed yet: parse theirs alone, without keeping it."""
+        return keep.true_count < len(keep) // 4 and not self.statistics.is_loaded(needed)
+
+    def _keep_among(self, keep: pa.BooleanArray, predicate: Predicate) -> pa.BooleanArray:
+        narrowed = FilePruner(
+            self.files.filter(keep),
+            self.schema,
+            tuple(self._partition_names),
+            zone=self._zone,
+            trust_float_maximum=self._trust_float_maximum,
+        )
+        narrowed.statistics.load(narrowed._data_paths(predicate))
+        answer = full_mask(combine_masks(predicate, narrowed._answer_leaf), narrowed.files.num_rows)
+        return pc.replace_with_mask(keep, keep, answer)
+
+    def _data_paths(self, predicate: Predicate) -> list[tuple[str, ...]]:
+        found = [self._resolve(path) for path in sorted(predicate.columns())]
+        return [
+            column.path for column in found if column is not None and not self._is_partition(column)
+        ]
+
+    def _resolve(self, path: tuple[str, ...]) -> ResolvedColumn | None:
+        column = resolve_column(path, self.schema)
+        return column if column is not None and column.has_plain_order else None
+
+    def _is_partition(self, column: ResolvedColumn) -> bool:
+        return column.path[0].lower() in self._partition_names
+
+    def _answer_leaf(self, leaf: Predicate) -> Mask:
+        columns = [self._resolve(path) for path in leaf.columns()]
+        if any(column is not None and self._is_partition(column) for column in columns):
+            return self._answer_by_partition(leaf)
+        return self._answer_by_statistics(leaf)
+
+    def _answer_by_partition(self, leaf: Predicate) -> Mask:
+        answer = evaluate_leaf(leaf, self._partition_values, session_zone(self._zone))
+        return True if answer is None else pc.fill_null(answer, False)
+
+    def _partition_values(self, column: Column) -> TypedArray | None:
+        resolved = self._resolve(column.path)
+        if resolved is None or not self._is_partition(resolved):
+            return None
+        name = resolved.path[0]
+        if name not in self._partitions:
+            field = self.schema.find(name)
+            assert field is not None
+            values = partition_column_of(self.files, field, zone=self._zone)
+            self._partitions[name] = TypedArray(values, resolved.data_type)
+        return self._partitions[name]
+
+    def _answer_by_statistics(self, leaf: Predicate) -> Mask:
+        inner = leaf.child if isinstance(leaf, Not) else leaf
+        skipper = self._skipper(inner, self._trust_float_maximum)
+        return True if skipper is None else skipper.answer(inner, is_negated=inner is not leaf)
+
+    def _skipper(self, leaf: Predicate, trust_float_maximum: bool) -> ColumnSkipper | None:
+        if not isinstance(leaf, (Comparison, In, IsNull, StartsWith, Like)):
+            return None
+        column = self._resolve(leaf.left.path if isinstance(leaf, Comparison) else leaf.column.path)
+        found = None if column is None else self.statistics.column(column.path)
+        if found is None:
+            return None
+        return ColumnSkipper(found, self.statistics.num_records, self._zone, trust_float_maximum)
+
+    def _is_sure(self, leaf: Predicate) -> Mask:
+        """Where the leaf is true for all rows."""
+        columns = [self._resolve(path) for path in leaf.columns()]
+        if any(column is not None and self._is_partition(column) for column in columns):
+            answer = evaluate_leaf(leaf, self._partition_values, session_zone(self._zone))
+            return False if answer is None else pc.fill_null(answer, False)
+        opposite = positive_form(leaf, negate=True)
+        inner = opposite.child if isinstance(opposite, Not) else opposite
+        skipper = self._skipper(inner, False)
+        if skipper is None or (isinstance(inner, In) and _has_null(inner)):
+            # What is not in a list with a null may be equal to it: neither true nor false.
+            return False
+        may_fail = skipper.answer(inner, is_negated=inner is not opposite)
+        if isinstance(may_fail, bool):
+            return False
+        sure = pc.invert(may_fail)
+        return sure if isinstance(inner, IsNull) else pc.and_(sure, skipper.has_no_nulls())
+
+
+def _has_null(leaf: In) -> bool:
+    return any(value.value is None for value in leaf.values)
+
+
+def _deleted_rows(files: pa.Table) -> pa.Array | pa.Scalar:
+    if "deletionVector" not in files.column_names:
+        return pa.scalar(0, pa.int64())
+    vectors = files.column("deletionVector").combine_chunks()
+    counts = pc.struct_field(vectors, "cardinality").cast(pa.int64())
+    # A vector that does not say how many rows it deletes leaves their number unknown.
+    return pc.if_else(pc.is_valid(vectors), counts, 0)

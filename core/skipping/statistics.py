@@ -1,0 +1,406 @@
+"""The statistics of a files table as typed Arrow columns (spec 9.1).
+
+The texts of all files are read as one stream of JSON lines. Texts that this can't read are read
+again one by one; what is damaged there counts as absent. Absent statistics never skip a file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+
+from optimist.core.data.partition_values import arrow_type_of
+from optimist.core.data.stats_columns import has_bounds
+from optimist.core.predicates.resolution import ResolvedColumn, resolve_column
+from optimist.core.schema.types import DataType, DecimalType, PrimitiveType, StructType
+
+__all__ = ["ColumnStatistics", "FileStatistics", "stats_table"]
+
+ColumnPath: TypeAlias = tuple[str, ...]
+
+_BATCH_ROWS = 65_536
+_SMALLEST_BATCH = 512
+_MIN_BLOCK_BYTES = 1 << 22
+_INTEGERS = frozenset({"byte", "short", "integer", "long"})
+_TEXT_TYPES = frozenset({"date", "timestamp", "timestamp_ntz", "string"})
+_BREAKS = (b"\n", b"\r")
+_SPECIAL_FLOATS = (b'NaN"', b'Infinity"')
+_DATE_PATTERN = r"^\d{4}-\d{2}-\d{2}$"
+_WALL_CLOCK_PATTERN = r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(\.\d{1,6})?$"
+_INSTANT_PATTERN = r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(\.\d{1,6})?(Z|[+-]\d{2}:\d{2})$"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnStatistics:
+    """One column's statistics, one value per file; null where a file has none.
+
+    `low` and `high` are of the column's Arrow type; they are None for a type without bounds.
+    """
+
+    column: ResolvedColumn
+    low: pa.ChunkedArray | None
+    high: pa.ChunkedArray | None
+    null_count: pa.ChunkedArray
+
+
+class FileStatistics:
+    """The statistics of one files table, parsed when first asked for and kept.
+
+    Meant to be held by whoever holds the table, for example a snapshot, so that the second scan
+    parses nothing. May be shared by threads: at worst two parse the same column.
+    """
+
+    def __init__(self, files: pa.Table, schema: StructType) -> None:
+        self.files = files
+        self.schema = schema
+        self._num_records: pa.ChunkedArray | None = None
+        self._columns: dict[ColumnPath, ColumnStatistics] = {}
+
+    @property
+    def num_records(self) -> pa.ChunkedArray:
+        """`numRecords` of each file: physical rows, deleted ones included; null where unknown."""
+        if self._num_records is None:
+            self._parse([])
+        assert self._num_records is not None
+        return self._num_records
+
+    def is_loaded(self, paths: Iterable[ColumnPath]) -> bool:
+        """Whether the columns of these paths, in the schema's spelling, are parsed already."""
+        return all(path in self._columns for path in paths)
+
+    def load(self, paths: Iterable[ColumnPath]) -> None:
+        """Parse the columns of these paths that are not parsed yet, in one pass."""
+        found = [_resolve_leaf(path, self.schema) for path in dict.fromkeys(paths)]
+        missing = [item for item in found if item is not None and item.path not in self._columns]
+        if missing:
+            self._parse(missing)
+
+    def column(self, path: ColumnPath) -> ColumnStatistics | None:
+        """The statistics of a leaf column, by its logical path in any case; else None."""
+        resolved = _resolve_leaf(path, self.schema)
+        if resolved is None:
+            return None
+        self.load([resolved.path])
+        return self._columns[resolved.path]
+
+    def _parse(self, columns: Sequence[ResolvedColumn]) -> None:
+        table = _parse_columns(self.files.column("stats"), columns)
+        for position, column in enumerate(columns):
+            is_bounded = has_bounds(column.data_type)
+            self._columns[column.path] = ColumnStatistics(
+                column,
+                table.column(f"min.{position}") if is_bounded else None,
+                _highest(table.column(f"max.{position}")) if is_bounded else None,
+                table.column(f"nullCount.{position}"),
+            )
+        self._num_records = table.column("numRecords")
+
+
+def stats_table(files: pa.Table, paths: Sequence[ColumnPath], schema: StructType) -> pa.Table:
+    """The statistics of the given columns as one table, one row per file.
+
+    Columns: `numRecords` (int64), `tightBounds` (bool, null where absent, which means true), and
+    for the i-th path `min.i` and `max.i` (of the column's type; absent for types without bounds)
+    and `nullCount.i` (int64). Paths are logical, in any case.
+
+    Raises:
+        KeyError: The schema has no such leaf column.
+    """
+    columns = []
+    for path in paths:
+        resolved = _resolve_leaf(path, schema)
+        if resolved is None:
+            raise KeyError(path)
+        columns.append(resolved)
+    return _parse_columns(files.column("stats"), columns)
+
+
+def _resolve_leaf(path: ColumnPath, schema: StructType) -> ResolvedColumn | None:
+    column = resolve_column(path, schema)
+    is_struct = column is not None and isinstance(column.data_type, StructType)
+    return None if is_struct else column
+
+
+def _parse_columns(texts: pa.ChunkedArray, columns: Sequence[ResolvedColumn]) -> pa.Table:
+    reader = _Reader(columns)
+    batches = [
+        chunk.slice(start, _BATCH_ROWS)
+        for chunk in texts.chunks
+        for start in range(0, len(chunk), _BATCH_ROWS)
+    ]
+    tables = [reader.read(batch) for batch in batches]
+    return pa.concat_tables(tables) if tables else reader.schema.empty_table()
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """One wanted value: its place in the JSON, how it is read there, and what it becomes."""
+
+    name: str
+    path: ColumnPath
+    json_type: pa.DataType
+    data_type: DataType
+
+    @property
+    def arrow_type(self) -> pa.DataType:
+        return arrow_type_of(self.data_type)
+
+
+_NUM_RECORDS = _Item("numRecords", ("numRecords",), pa.int64(), PrimitiveType("long"))
+_TIGHT_BOUNDS = _Item("tightBounds", ("tightBounds",), pa.bool_(), PrimitiveType("boolean"))
+
+
+class _Reader:
+    """Reads batches of statistics texts into tables of one schema."""
+
+    def __init__(self, columns: Sequence[ResolvedColumn]) -> None:
+        self.items = (_NUM_RECORDS, _TIGHT_BOUNDS, *_items(columns))
+        self.schema = pa.schema([(item.name, item.arrow_type) for item in self.items])
+        self._json_schema = pa.schema(
+            [("s", _nested_type([(i.path, i.json_type) for i in self.items]))]
+        )
+        self._has_floats = any(pa.types.is_floating(item.json_type) for item in self.items)
+
+    def read(self, texts: pa.Array) -> pa.Table:
+        """One row per text, in order, whatever the texts hold."""
+        texts = texts.cast(pa.string()) if texts.type != pa.string() else texts
+        if not self._may_need_slow_read(texts):
+            return self._read_or_split(texts)
+        odd = self._needs_slow_read(texts)
+        plain = self._read_or_split(texts.filter(pc.invert(odd)))
+        slow = self._read_slowly(texts.filter(odd))
+        # Plain rows sort before odd ones, each in order: that sort, undone, is the place of each
+        # row.
+        places = pc.sort_indices(pc.sort_indices(odd))
+        return pa.concat_tables([plain, slow]).combine_chunks().take(places)
+
+    def _may_need_slow_read(self, texts: pa.Array) -> bool:
+        """A look at all bytes at once, which is much faster than one at each text."""
+        data = _bytes_of(texts)
+        marks = (*_BREAKS, *(_SPECIAL_FLOATS if self._has_floats else ()))
+        return any(mark in data for mark in marks)
+
+    def _needs_slow_read(self, texts: pa.Array) -> pa.Array:
+        odd = pc.or_(pc.match_substring(texts, "\n"), pc.match_substring(texts, "\r"))
+        if self._has_floats:
+            # NaN and the infinities stand as text, which the fast reader takes for another type.
+            odd = pc.or_(odd, pc.match_substring_regex(texts, r'"-?(NaN|Infinity)"'))
+        return pc.fill_null(odd, False)
+
+    def _read_or_split(self, texts: pa.Array) -> pa.Table:
+        table = self._read_fast(texts)
+        if table is not None:
+            return table
+        if len(texts) <= _SMALLEST_BATCH:
+            return self._read_slowly(texts)
+        middle = len(texts) // 2
+        halves = (texts.slice(0, middle), texts.slice(middle))
+        return pa.concat_tables([self._read_or_split(half) for half in halves])
+
+    def _read_fast(self, texts: pa.Array) -> pa.Table | None:
+        # Each text is wrapped, so that one which holds no object, or two, breaks the line or the
+        # count, and never shifts the rows after it.
+        filled = pc.if_else(pc.equal(pc.utf8_trim_whitespace(texts), ""), "null", texts)
+        filled = pc.fill_null(filled, "null")
+        lines = pc.binary_join_element_wise('{"s":', filled, "}\n", "")
+        lengths = pc.binary_length(lines)
+        if len(texts) == 0:
+            return self.schema.empty_table()
+        data = lines.buffers()[2].slice(0, pc.sum(lengths).as_py())
+        block = max(_MIN_BLOCK_BYTES, pc.max(lengths).as_py() + 1)
+        try:
+            table = pj.read_json(
+                pa.BufferReader(data),
+                read_options=pj.ReadOptions(block_size=block),
+                parse_options=pj.ParseOptions(
+                    explicit_schema=self._json_schema, unexpected_field_behavior="ignore"
+                ),
+            )
+        except pa.ArrowInvalid:
+            return None
+        if table.num_rows != len(texts):
+            return None
+        root = table.column("s")
+        values = [_typed(self._extract(root, item), item) for item in self.items]
+        return pa.table(values, schema=self.schema)
+
+    def _extract(self, root: pa.ChunkedArray, item: _Item) -> pa.ChunkedArray:
+        level, indices = self._json_schema.field("s").type, []
+        for name in item.path:
+            indices.append(level.get_field_index(name))
+            level = level.field(indices[-1]).type
+        return pc.struct_field(root, indices)
+
+    def _read_slowly(self, texts: pa.Array) -> pa.Table:
+        rows = [_parse_text(text) for text in texts.to_pylist()]
+        columns = [
+            _typed(pa.array([_lenient(row, item) for row in rows], type=item.json_type), item)
+            for item in self.items
+        ]
+        return pa.table([_chunked(column) for column in columns], schema=self.schema)
+
+
+def _bytes_of(texts: pa.StringArray) -> bytes:
+    """The texts one after the other."""
+    _, offsets, data = texts.buffers()
+    if data is None or len(texts) == 0:
+        return b""
+    ends = pa.Array.from_buffers(pa.int32(), len(texts) + 1, [None, offsets], offset=texts.offset)
+    start, end = ends[0].as_py(), ends[-1].as_py()
+    return bytes(data.slice(start, end - start))
+
+
+def _items(columns: Sequence[ResolvedColumn]) -> Iterable[_Item]:
+    for position, column in enumerate(columns):
+        path, data_type = column.physical_path, column.data_type
+        if has_bounds(data_type):
+            json_type = _json_type(data_type)
+            yield _Item(f"min.{position}", ("minValues", *path), json_type, data_type)
+            yield _Item(f"max.{position}", ("maxValues", *path), json_type, data_type)
+        count_path = ("nullCount", *path)
+        yield _Item(f"nullCount.{position}", count_path, pa.int64(), PrimitiveType("long"))
+
+
+def _json_type(data_type: DataType) -> pa.DataType:
+    if isinstance(data_type, DecimalType):
+        return pa.decimal128(38, data_type.scale)
+    name = str(data_type)
+    if name in _INTEGERS:
+        return pa.int64()
+    if name in _TEXT_TYPES:
+        return pa.string()
+    return arrow_type_of(data_type)
+
+
+def _nested_type(items: Sequence[tuple[ColumnPath, pa.DataType]]) -> pa.DataType:
+    grouped: dict[str, list[tuple[ColumnPath, pa.DataType]]] = {}
+    for path, kind in items:
+        grouped.setdefault(path[0], []).append((path[1:], kind))
+    fields = []
+    for name, below in grouped.items():
+        is_leaf = not below[0][0]
+        fields.append(pa.field(name, below[0][1] if is_leaf else _nested_type(below)))
+    return pa.struct(fields)
+
+
+def _typed(values: Any, item: _Item) -> Any:
+    """What was read, as the column's own type; what does not fit becomes null."""
+    name = str(item.data_type)
+    if values.type == item.arrow_type:
+        return values
+    if name in ("date", "timestamp", "timestamp_ntz"):
+        return _parsed_times(values, name, item.arrow_type)
+    try:
+        return values.cast(item.arrow_type)
+    except pa.ArrowInvalid:
+        fitting = [_fit(value, item.arrow_type) for value in values.to_pylist()]
+        return _chunked(pa.array(fitting, type=item.arrow_type))
+
+
+def _fit(value: object, arrow_type: pa.DataType) -> object:
+    try:
+        pa.scalar(value, type=arrow_type)
+    except (pa.ArrowInvalid, OverflowError):
+        return None
+    return value
+
+
+def _parsed_times(texts: Any, name: str, arrow_type: pa.DataType) -> Any:
+    patterns = {"date": _DATE_PATTERN, "timestamp": _INSTANT_PATTERN}
+    pattern = patterns.get(name, _WALL_CLOCK_PATTERN)
+    if name == "timestamp_ntz":
+        # Some writers put a Z behind wall-clock times, or a bare date after a column was widened.
+        texts = pc.replace_substring_regex(texts, pattern="Z$", replacement="")
+        is_date = pc.match_substring_regex(texts, _DATE_PATTERN)
+        texts = pc.if_else(is_date, pc.binary_join_element_wise(texts, "T00:00:00", ""), texts)
+    texts = pc.if_else(
+        pc.match_substring_regex(texts, pattern), texts, pa.scalar(None, pa.string())
+    )
+    try:
+        return texts.cast(arrow_type)
+    except pa.ArrowInvalid:
+        parsed = [_cast_one(text, arrow_type) for text in texts.to_pylist()]
+        return _chunked(pa.array(parsed, type=arrow_type))
+
+
+def _cast_one(text: str | None, arrow_type: pa.DataType) -> object:
+    try:
+        return pa.scalar(text, pa.string()).cast(arrow_type).as_py()
+    except (pa.ArrowInvalid, OverflowError, ValueError):
+        return None
+
+
+def _chunked(values: Any) -> pa.ChunkedArray:
+    return values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
+
+
+def _highest(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Upper bounds that hold: some writers end shortened texts with less than the last character.
+
+    U+FFFD is the last of UTF-16 units that are no surrogates; in UTF-8 longer characters follow it.
+    """
+    if not pa.types.is_string(values.type):
+        return values
+    return pc.replace_substring_regex(values, pattern="\ufffd$", replacement="\U0010ffff")
+
+
+def _parse_text(text: str | None) -> Mapping[str, Any]:
+    try:
+        parsed = json.loads(text or "{}", parse_float=Decimal, object_pairs_hook=_without_repeats)
+    except (ValueError, RecursionError):
+        return {}
+    return parsed if isinstance(parsed, dict) else {}
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key stands twice")
+    return found
+
+
+def _lenient(row: Mapping[str, Any], item: _Item) -> Any:
+    """The value if it is what it should be, else None."""
+    value: Any = row
+    for name in item.path:
+        value = value.get(name) if isinstance(value, dict) else None
+    if pa.types.is_boolean(item.json_type):
+        return value if isinstance(value, bool) else None
+    if isinstance(value, bool) or value is None:
+        return None
+    if pa.types.is_string(item.json_type):
+        return value if isinstance(value, str) and _is_unicode(value) else None
+    number = _number(value, is_text_allowed=pa.types.is_floating(item.json_type))
+    return None if number is None else _as_type(number, item.json_type)
+
+
+def _is_unicode(text: str) -> bool:
+    return not any("\ud800" <= char <= "\udfff" for char in text)
+
+
+def _number(value: Any, *, is_text_allowed: bool) -> Decimal | None:
+    if isinstance(value, (int, Decimal)):
+        return Decimal(value)
+    if isinstance(value, float):  # NaN and the infinities, written bare
+        return Decimal(value)
+    if is_text_allowed and value in ("NaN", "Infinity", "-Infinity"):
+        return Decimal(value)
+    return None
+
+
+def _as_type(number: Decimal, json_type: pa.DataType) -> Any:
+    if pa.types.is_floating(json_type):
+        return float(number)
+    if not number.is_finite():
+        return None
+    if pa.types.is_integer(json_type):
+        is_whole = number == number.to_integral_value()
+        return _fit(int(number), json_type) if is_whole else None
+    return _fit(number, json_type)

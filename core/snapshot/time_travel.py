@@ -1,0 +1,309 @@
+"""Versions by time, the versions that can still be made, and the history (spec 5.7)."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from optimist.core.errors import LogFileNotFoundError, TableError
+from optimist.core.log.checkpoint_kinds import complete_checkpoints
+from optimist.core.log.commits import read_commit_info
+from optimist.core.log.names import (
+    LogFileKind,
+    commit_path,
+    listing_start,
+    parse_log_file_name,
+)
+from optimist.core.log.timestamps import format_timestamp, parse_path_syntax, parse_timestamp
+from optimist.core.logstore import FileStatus, LogStore
+from optimist.core.protocol.actions import CommitInfo
+from optimist.core.read_ahead import read_ahead
+from optimist.core.snapshot.snapshot import Snapshot
+
+__all__ = [
+    "CommitRecord",
+    "adjusted_timestamps",
+    "commit_history",
+    "earliest_recreatable_version",
+    "ensure_files_kept",
+    "ensure_version_exists",
+    "list_commit_files",
+    "parse_path_syntax",
+    "parse_timestamp",
+    "version_at_timestamp",
+]
+
+_PARALLEL_READS = 8
+_HOUR_MS = 60 * 60 * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class CommitRecord:
+    """One line of the history: the version, when it was made, and what it says of itself."""
+
+    version: int
+    info: CommitInfo | None
+    timestamp_ms: int
+
+
+def earliest_recreatable_version(store: LogStore, log_path: str) -> int:
+    """The oldest version whose state the log can still give.
+
+    Raises:
+        TableError: There is no commit (kind `DELTA_NO_COMMITS_FOUND`), or no way to any version
+            (kind `DELTA_NO_RECREATABLE_HISTORY_FOUND`).
+    """
+    return _History.listed(store, log_path).earliest_recreatable()
+
+
+def ensure_version_exists(
+    store: LogStore, log_path: str, version: int, *, latest_version: int
+) -> None:
+    """A version must lie between the earliest that can be made and the latest.
+
+    Raises:
+        TableError: It does not (kind `DELTA_VERSION_NOT_FOUND`, fields `version`, `earliest`,
+            `latest`).
+    """
+    earliest = earliest_recreatable_version(store, log_path)
+    if not earliest <= version <= latest_version:
+        is_gone = 0 <= version < earliest
+        why = " Older ones were removed after delta.logRetentionDuration." if is_gone else ""
+        raise TableError(
+            f"Version {version} can't be read: the log has versions {earliest} to "
+            f"{latest_version}.{why}",
+            kind="DELTA_VERSION_NOT_FOUND",
+            version=version,
+            earliest=earliest,
+            latest=latest_version,
+        )
+
+
+def version_at_timestamp(
+    store: LogStore,
+    log_path: str,
+    timestamp_ms: int,
+    *,
+    latest: Snapshot,
+    accept_last: bool = False,
+) -> int:
+    """The newest version that is not younger than a time.
+
+    Args:
+        store: Where the log is.
+        log_path: The log directory.
+        timestamp_ms: Epoch milliseconds.
+        latest: The newest snapshot; its properties tell since when there are in-commit timestamps.
+        accept_last: Whether a time after the last commit means the last commit, as for RESTORE.
+
+    Raises:
+        TableError: The time is before the first version that can be made (kind
+            `DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION`) or after the last (kind
+            `DELTA_TIMESTAMP_GREATER_THAN_COMMIT`).
+    """
+    history = _History.listed(store, log_path)
+    earliest = history.earliest_recreatable()
+    commits = [(number, status) for number, status in history.commits if number >= earliest]
+    times = _times_around(store, commits, latest, timestamp_ms)
+    position = bisect_right(range(len(times)), timestamp_ms, key=times.at) - 1
+    if position < 0:
+        raise _too_early(timestamp_ms, times.first_version, times.at(0))
+    version = times.first_version + position
+    if version == commits[-1][0] and timestamp_ms > times.at(position) and not accept_last:
+        raise _too_late(timestamp_ms, version, times.at(position))
+    return version
+
+
+def ensure_files_kept(snapshot: Snapshot, *, latest: Snapshot, now_ms: int) -> None:
+    """Refuse an older version whose files VACUUM may have deleted (spec 5.7).
+
+    Args:
+        snapshot: The version asked for.
+        latest: The newest version; its `delta.deletedFileRetentionDuration` counts.
+        now_ms: The time, in epoch milliseconds.
+
+    Raises:
+        TableError: The version is older than deleted files are kept (kind
+            `DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION`).
+    """
+    kept_ms = latest.properties.deleted_file_retention_ms
+    if snapshot.version >= latest.version or snapshot.timestamp_ms >= now_ms - kept_ms:
+        return
+    raise TableError(
+        f"Version {snapshot.version} of {snapshot.table_path} is of "
+        f"{format_timestamp(snapshot.timestamp_ms)}, and deleted files are kept for "
+        f"{kept_ms // _HOUR_MS} hours: VACUUM may have removed some of its files. Set the table "
+        "property delta.deletedFileRetentionDuration to keep them longer; to read what is still "
+        "there, set spark.databricks.delta."
+        "vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration to false.",
+        kind="DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION",
+        version=snapshot.version,
+        retention_ms=kept_ms,
+    )
+
+
+def commit_history(
+    store: LogStore, log_path: str, *, limit: int | None = None, latest_version: int
+) -> list[CommitRecord]:
+    """The commits, newest first; reads no more of them than asked for.
+
+    The time is the in-commit timestamp where the commit has one, else the modification time of its
+    file, adjusted within the part that is listed.
+    """
+    first = 0 if limit is None else max(0, latest_version - limit + 1)
+    history = _History.listed(store, log_path, first, latest_version)
+    commits = history.commits
+    times = adjusted_timestamps(status.modified_ms for _, status in commits)
+    records = []
+    newest_first = list(zip(commits, times, strict=True))[::-1]
+    reads = read_ahead(
+        lambda entry: read_commit_info(store, entry[0][1].path),
+        newest_first,
+        threads=_PARALLEL_READS,
+        ahead=4 * _PARALLEL_READS,
+    )
+    for (version, _), modified_ms in newest_first:
+        try:
+            info = next(reads)
+        except LogFileNotFoundError:
+            break  # cleaned up while we were reading; what is older is gone, too
+        in_commit_ms = info.in_commit_timestamp if info else None
+        records.append(CommitRecord(version, info, in_commit_ms or modified_ms))
+    return records
+
+
+def list_commit_files(
+    store: LogStore, log_path: str, first: int, last: int
+) -> tuple[tuple[int, FileStatus], ...]:
+    """The commits from one version to another that the log still has, ascending."""
+    return _History.listed(store, log_path, first, last).commits
+
+
+def adjusted_timestamps(modified_ms: Iterable[int]) -> list[int]:
+    """Modification times made strictly increasing in version order: 5, 3, 3 become 5, 6, 7."""
+    adjusted: list[int] = []
+    for time_ms in modified_ms:
+        adjusted.append(max(time_ms, adjusted[-1] + 1) if adjusted else time_ms)
+    return adjusted
+
+
+@dataclass(frozen=True, slots=True)
+class _History:
+    """The commits and complete checkpoints that a listing shows, ascending."""
+
+    log_path: str
+    commits: tuple[tuple[int, FileStatus], ...]
+    checkpoint_versions: tuple[int, ...]
+
+    @classmethod
+    def listed(
+        cls, store: LogStore, log_path: str, first: int = 0, last: int | None = None
+    ) -> _History:
+        commits: dict[int, FileStatus] = {}
+        checkpoints: list[FileStatus] = []
+        for status in store.list_from(listing_start(log_path, first)):
+            name = parse_log_file_name(status.name)
+            if name is None or name.version < first or (last is not None and name.version > last):
+                continue
+            if name.kind is LogFileKind.COMMIT:
+                commits.setdefault(name.version, status)
+            elif name.kind.is_checkpoint:
+                checkpoints.append(status)
+        versions = sorted({item.version for item in complete_checkpoints(checkpoints)})
+        return cls(log_path, tuple(sorted(commits.items())), tuple(versions))
+
+    def earliest_recreatable(self) -> int:
+        if not self.commits:
+            raise TableError(
+                f"The log {self.log_path} has no commit. This is no Delta table, or its log was "
+                "deleted.",
+                kind="DELTA_NO_COMMITS_FOUND",
+                path=self.log_path,
+            )
+        first_commit = self.commits[0][0]
+        if first_commit == 0:
+            return 0
+        for version in self.checkpoint_versions:
+            if version >= first_commit - 1:
+                return version
+        raise TableError(
+            f"The log {self.log_path} begins with version {first_commit}, without a checkpoint to "
+            "start from: no version can be made. Restore its files from a backup.",
+            kind="DELTA_NO_RECREATABLE_HISTORY_FOUND",
+            path=self.log_path,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Times:
+    """The times of a run of versions, looked up one by one as a search needs them."""
+
+    first_version: int
+    count: int
+    at: Callable[[int], int]
+
+    def __len__(self) -> int:
+        return self.count
+
+
+def _times_around(
+    store: LogStore,
+    commits: Sequence[tuple[int, FileStatus]],
+    latest: Snapshot,
+    timestamp_ms: int,
+) -> _Times:
+    """The part of the history to search: with in-commit timestamps, or before there were any."""
+    properties = latest.properties
+    if not properties.enable_in_commit_timestamps:
+        return _modification_times(commits)
+    enabled_at = properties.in_commit_timestamp_enablement_version or 0
+    enabled_ms = properties.in_commit_timestamp_enablement_timestamp
+    before = [entry for entry in commits if entry[0] < enabled_at]
+    if enabled_ms is not None and timestamp_ms < enabled_ms and before:
+        return _modification_times(before)
+    since = [entry for entry in commits if entry[0] >= enabled_at]
+    return _Times(
+        since[0][0],
+        len(since),
+        lambda index: _in_commit_timestamp(store, latest.log_path, since[index][0]),
+    )
+
+
+def _modification_times(commits: Sequence[tuple[int, FileStatus]]) -> _Times:
+    adjusted = adjusted_timestamps(status.modified_ms for _, status in commits)
+    return _Times(commits[0][0], len(commits), adjusted.__getitem__)
+
+
+def _in_commit_timestamp(store: LogStore, log_path: str, version: int) -> int:
+    info = read_commit_info(store, commit_path(log_path, version))
+    if info is None or info.in_commit_timestamp is None:
+        raise TableError(
+            f"Version {version} has no in-commit timestamp, though the table has them enabled: a "
+            "writer that does not know the feature made it. Name a version instead of a time.",
+            kind="DELTA_MISSING_COMMIT_TIMESTAMP",
+            version=version,
+        )
+    return info.in_commit_timestamp
+
+
+def _too_early(timestamp_ms: int, version: int, earliest_ms: int) -> TableError:
+    return TableError(
+        f"{format_timestamp(timestamp_ms)} is before the oldest version that can be read, version "
+        f"{version} of {format_timestamp(earliest_ms)}.",
+        kind="DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION",
+        timestamp_ms=timestamp_ms,
+        earliest_version=version,
+        earliest_timestamp_ms=earliest_ms,
+    )
+
+
+def _too_late(timestamp_ms: int, version: int, latest_ms: int) -> TableError:
+    return TableError(
+        f"{format_timestamp(timestamp_ms)} is after the last version, version {version} of "
+        f"{format_timestamp(latest_ms)}. To read the newest version, name no time.",
+        kind="DELTA_TIMESTAMP_GREATER_THAN_COMMIT",
+        timestamp_ms=timestamp_ms,
+        latest_version=version,
+        latest_timestamp_ms=latest_ms,
+    )

@@ -1,0 +1,1 @@
+"""Two commits at once: what each of them read and wrote, the rules, and the rebase."""

@@ -1,0 +1,227 @@
+"""The checks that can refuse a commit, as pure functions of the two sides (spec 2.3 to 2.10).
+
+Each is `(ours, theirs) -> Conflict | None`. `conflict_table.py` puts them in their order, with the
+isolation levels and error classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from optimist.core.errors import Conflict
+from optimist.core.log.file_table import canonical_path, files_table
+from optimist.core.predicates import SplitPredicate
+from optimist.core.protocol.actions import AddFile, DomainMetadata, Metadata, Protocol, RemoveFile
+from optimist.core.protocol.gates import implied_features, supports
+from optimist.core.protocol.properties import IsolationLevel
+from optimist.core.skipping.pruner import may_match
+from optimist.core.transaction.conflicts.isolation import ROW_TRACKING_DOMAIN
+from optimist.core.transaction.conflicts.metadata_conflicts import metadata_difference
+from optimist.core.transaction.conflicts.ours_and_theirs import Ours, Theirs
+
+__all__ = [
+    "BACKFILL_OPERATIONS",
+    "app_transaction_conflict",
+    "backfill_conflict",
+    "concurrent_append_conflict",
+    "concurrent_delete_delete_conflict",
+    "concurrent_delete_read_conflict",
+    "domain_metadata_conflict",
+    "get_pretty_partition_message",
+    "metadata_conflict",
+    "protocol_conflict",
+]
+
+_MAX_PATHS_SHOWN = 10
+_BACKFILL = "ROW TRACKING BACKFILL"
+_UNBACKFILL = "ROW TRACKING UNBACKFILL"
+BACKFILL_OPERATIONS = frozenset({_BACKFILL, _UNBACKFILL})
+
+
+def get_pretty_partition_message(partition_columns: Sequence[str], partition_values: object) -> str:
+    """Where a file lies, in words: `partition [a=1, b=2]` or `the root of the table`.
+
+    `partition_values` is the file's mapping; the hint is given only for a partitioned table whose
+    file has values (spec 2.2).
+    """
+    if not partition_columns or not isinstance(partition_values, dict) or not partition_values:
+        return "the root of the table"
+    shown = ", ".join(f"{name}={value}" for name, value in partition_values.items())
+    return f"partition [{shown}]"
+
+
+def protocol_conflict(ours: Ours, theirs: Theirs) -> Conflict | None:
+    """The winner set a protocol and so do we, or it dropped a feature (spec 2.3)."""
+    winner = theirs.protocol
+    if winner is None:
+        return None
+    dropped = implied_features(ours.read_protocol) - implied_features(winner)
+    if ours.of_type(Protocol):
+        subject = "both commits set the table's protocol"
+        if theirs.version == 0:
+            subject += "; several writers are creating this table at the same time"
+    elif dropped and ours.read_version >= 0:
+        subject = f"it dropped {', '.join(sorted(dropped))}"
+    else:
+        return None
+    return _conflict("protocol", theirs, subject=subject)
+
+
+def metadata_conflict(ours: Ours, theirs: Theirs) -> Conflict | None:
+    """The winner changed metadata in a way that a running transaction can't adopt (spec 2.4)."""
+    winner = theirs.metadata
+    if winner is None:
+        return None
+    if ours.of_type(Metadata):
+        return _conflict("metadata", theirs, subject="both commits set the table's metadata")
+    if theirs.is_identity_only:
+        return None
+    if not ours.options.feature_enablement_resolution_enabled:
+        return _conflict("metadata", theirs, subject="it set the table's metadata")
+    difference = metadata_difference(ours.metadata, winner, ours.protocol)
+    return None if difference is None else _conflict("metadata", theirs, subject=difference)
+
+
+def domain_metadata_conflict(ours: Ours, theirs: Theirs) -> Conflict | None:
+    """Both sides set the same metadata domain (spec 2.5); row tracking's is rebased instead."""
+    if not supports(ours.protocol, "domainMetadata"):
+        return None
+    taken = {item.domain for item in theirs.domain_metadata} - {ROW_TRACKING_DOMAIN}
+    for item in ours.of_type(DomainMetadata):
+        if item.domain in taken:
+            return _conflict("domain metadata", theirs, subject=f"metadata domain {item.domain}")
+    return None
+
+
+def app_transaction_conflict(ours: Ours, theirs: Theirs) -> Conflict | None:
+    """The winner advanced an application whose progress we looked up (spec 2.6)."""
+    for item in theirs.set_transactions:
+        if item.app_id in ours.reads.app_ids:
+            return _conflict(
+                "application transaction",
+                theirs,
+                subject=f"application {item.app_id}",
+                remedy="Another run of the same job has written: stop one of the two. "
+                "Nothing of this one was committed.",
+            )
+    return None
+
+
+def backfill_conflict(ours: Ours, theirs: Theirs) -> Conflict | None:
+    """Row ids are given out and taken back at the same time (spec 2.7)."""
+    if ours.operation == _UNBACKFILL and theirs.operation == _BACKFILL:
+        return _conflict("row tracking backfill", theirs)
+    return None
+
+
+def concurrent_append_conflict(ours: Ours, theirs: Theirs) -> Conflict | None:
+    """The winner added a file that one of our reads would have returned (spec 2.8).
+
+    By Delta's rule, a file counts when it is in a partition that was read, and on an unpartitioned
+    table
+    always. Unless `conflict.granularity` is `partition`, files whose statistics prove that no
+    read predicate matches a row of theirs are let go after that.
+    """
+    if ours.is_blind_append or {ours.operation, theirs.operation} & BACKFILL_OPERATIONS:
+        return None
+    adds = _considered_adds(ours, theirs)
+    if not adds:
+        return None
+    predicate = None
+    hits = adds
+    if not ours.reads.whole_table:
+        hits, predicate = _matching_adds(ours, adds)
+    if not hits:
+        return None
+    return _file_conflict("concurrent append", ours, theirs, hits, predicate=predicate)
+
+
+def concurrent_delete_read_conflict(ours: Ours, theirs: Theirs) -> Conflict | None:
+    """The winner removed a file that we read (spec 2.9), rearranging it included."""
+    if not theirs.removes:
+        return None
+    if ours.reads.whole_table:
+        return _file_conflict("concurrent delete of read files", ours, theirs, theirs.removes)
+    hit_paths = set(ours.reads.paths_among(theirs.removed_paths()).to_pylist())
+    hits = [item for item in theirs.removes if canonical_path(item.path) in hit_paths]
+    if not hits:
+        return None
+    return _file_conflict("concurrent delete of read files", ours, theirs, hits)
+
+
+def concurrent_delete_delete_conflict(ours: Ours, theirs: Theirs) -> Conflict | None:
+    """Both sides remove the same file (spec 2.10)."""
+    mine = {canonical_path(item.path) for item in ours.of_type(RemoveFile)}
+    hits = [item for item in theirs.removes if canonical_path(item.path) in mine]
+    if not hits:
+        return None
+    return _file_conflict("concurrent delete of the same files", ours, theirs, hits)
+
+
+def _considered_adds(ours: Ours, theirs: Theirs) -> Sequence[AddFile]:
+    if ours.isolation_level is IsolationLevel.SNAPSHOT_ISOLATION:
+        return ()
+    if ours.isolation_level is IsolationLevel.WRITE_SERIALIZABLE and not ours.of_type(Metadata):
+        return () if theirs.is_blind_append else theirs.adds
+    return theirs.adds
+
+
+def _matching_adds(ours: Ours, adds: Sequence[AddFile]) -> tuple[Sequence[AddFile], str | None]:
+    """The files that some read may have returned, and the first such read as text."""
+    by_file = ours.options.conflict_granularity == "file"
+    if not ours.read_partition_columns and not (by_file and ours.reads.predicates):
+        return adds, None
+    table = files_table(adds)
+    for split in ours.reads.predicates:
+        mask = _may_match(ours, split, table, by_statistics=by_file)
+        hits = [add for add, hit in zip(adds, mask.to_pylist(), strict=True) if hit]
+        if hits:
+            return hits, " AND ".join(map(str, split.partition + split.data)) or None
+    return (), None
+
+
+def _may_match(
+    ours: Ours, split: SplitPredicate, table: pa.Table, *, by_statistics: bool
+) -> pa.Array:
+    deterministic = all(part.is_deterministic for part in split.partition + split.data)
+    schema, columns = ours.read_schema, ours.read_partition_columns
+    by_partition = SplitPredicate(split.partition, ())
+    mask = may_match(table, by_partition, schema, columns, use_statistics=False)
+    if not by_statistics or not deterministic:
+        return mask
+    return pc.and_(mask, may_match(table, split, schema, columns, use_statistics=True))
+
+
+def _file_conflict(
+    check: str,
+    ours: Ours,
+    theirs: Theirs,
+    files: Sequence[AddFile | RemoveFile],
+    *,
+    predicate: str | None = None,
+) -> Conflict:
+    first = files[0]
+    place = get_pretty_partition_message(ours.read_partition_columns, first.partition_values)
+    return _conflict(
+        check,
+        theirs,
+        paths=tuple(item.path for item in files[:_MAX_PATHS_SHOWN]),
+        num_paths=len(files),
+        partition=place.removeprefix("partition ") if place.startswith("partition") else None,
+        predicate=predicate,
+    )
+
+
+def _conflict(check: str, theirs: Theirs, **details: object) -> Conflict:
+    info = theirs.commit_info
+    return Conflict(
+        check=check,
+        winning_version=theirs.version,
+        winning_operation=theirs.operation,
+        winning_engine=info.engine_info if info else None,
+        winning_timestamp_ms=info.timestamp if info else None,
+        **details,  # type: ignore[arg-type]  # the callers above name fields of Conflict
+    )

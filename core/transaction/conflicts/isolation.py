@@ -1,0 +1,43 @@
+"""Isolation levels, and which one a commit gets (spec 1.8, 1.9)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from optimist.core.protocol.actions import Action, AddCDCFile, AddFile, DomainMetadata, RemoveFile
+from optimist.core.protocol.properties import IsolationLevel
+from optimist.core.transaction.conflicts.operations import Operation
+
+__all__ = ["FILE_ACTIONS", "ROW_TRACKING_DOMAIN", "is_append_only", "isolation_level_for"]
+
+FILE_ACTIONS = (AddFile, RemoveFile, AddCDCFile)
+ROW_TRACKING_DOMAIN = "delta.rowTracking"
+
+
+def isolation_level_for(
+    actions: Sequence[Action], operation: Operation, table_level: IsolationLevel
+) -> IsolationLevel:
+    """The level for these prepared actions.
+
+    A commit of nothing but rearranged files (`dataChange` false) is downgraded to snapshot
+    isolation;
+    on a WriteSerializable table only where the operation is not one that changes data.
+    """
+    if table_level is IsolationLevel.SNAPSHOT_ISOLATION:
+        return table_level
+    rearranges = all(_is_rearranging(action) for action in actions)
+    may_downgrade = table_level is IsolationLevel.SERIALIZABLE or not operation.changes_data
+    if rearranges and may_downgrade:
+        return IsolationLevel.SNAPSHOT_ISOLATION
+    return table_level
+
+
+def is_append_only(actions: Sequence[Action]) -> bool:
+    """Whether every file action among them adds a file; true also where there is none."""
+    return all(isinstance(a, AddFile) for a in actions if isinstance(a, FILE_ACTIONS))
+
+
+def _is_rearranging(action: Action) -> bool:
+    if isinstance(action, FILE_ACTIONS):
+        return not action.data_change
+    return isinstance(action, DomainMetadata) and action.domain == ROW_TRACKING_DOMAIN

@@ -1,0 +1,172 @@
+"""The two sides of a conflict: `Ours`, which wants to commit, and `Theirs`, one winner (spec 2).
+
+Two types, so that no check can mix them up. Both are values; a rebase returns a new `Ours`, "as if
+this transaction had started after that winner".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import pyarrow as pa
+
+from optimist.core.log.file_table import canonical_path
+from optimist.core.options import EngineOptions
+from optimist.core.protocol.actions import (
+    Action,
+    AddFile,
+    CommitInfo,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    SetTransaction,
+)
+from optimist.core.protocol.properties import IsolationLevel
+from optimist.core.schema.types import StructType
+from optimist.core.transaction.conflicts.reads import Reads
+
+__all__ = ["Ours", "Theirs"]
+
+_ActionType = TypeVar("_ActionType")
+_IDENTITY_ONLY_TAG = "delta.identity.schemaUpdate"
+
+
+@dataclass(frozen=True, slots=True)
+class Ours:
+    """The transaction that wants to commit, as it stands after the winners checked so far.
+
+    Attributes:
+        table_path: For messages.
+        read_version: The version it started from; -1 for a new table.
+        attempt_version: The version it tries to create.
+        actions: What it will write, without commitInfo.
+        commit_info: What it will say of itself, its `txn_id` among it.
+        reads: What it has read.
+        isolation_level: The level of this commit; never recomputed (spec 1.12).
+        is_blind_append: Whether it only adds files and read nothing.
+        metadata: The table's metadata as this transaction sees it, a winner's adopted change
+            included.
+        protocol: Likewise.
+        read_protocol: The protocol of the version it started from.
+        read_schema: The schema of that version; read predicates are typed by it.
+        read_partition_columns: The partition columns of that version.
+        row_id_high_water_mark: The largest row id handed out so far; -1 for none.
+        options: The engine's options.
+    """
+
+    table_path: str
+    read_version: int
+    attempt_version: int
+    actions: tuple[Action, ...]
+    commit_info: CommitInfo
+    reads: Reads
+    isolation_level: IsolationLevel
+    is_blind_append: bool
+    metadata: Metadata
+    protocol: Protocol
+    read_protocol: Protocol
+    read_schema: StructType
+    read_partition_columns: tuple[str, ...]
+    row_id_high_water_mark: int
+    options: EngineOptions
+
+    @property
+    def operation(self) -> str:
+        """The name of the operation."""
+        return self.commit_info.operation or ""
+
+    def of_type(self, kind: type[_ActionType]) -> tuple[_ActionType, ...]:
+        """The pending actions of one type, in order."""
+        return tuple(action for action in self.actions if isinstance(action, kind))
+
+    def with_tag(self, name: str, value: str) -> Ours:
+        """The same with a tag in commitInfo."""
+        tags = {**(self.commit_info.tags or {}), name: value}
+        return replace(self, commit_info=replace(self.commit_info, tags=tags))
+
+
+@dataclass(frozen=True, slots=True)
+class Theirs:
+    """One commit that landed after the transaction started (spec 2.1).
+
+    Attributes:
+        version: The version it created.
+        modified_ms: The modification time of its file, epoch milliseconds.
+        actions: Everything it wrote.
+    """
+
+    version: int
+    modified_ms: int
+    actions: tuple[Action, ...]
+
+    def of_type(self, kind: type[_ActionType]) -> tuple[_ActionType, ...]:
+        """Its actions of one type, in order."""
+        return tuple(action for action in self.actions if isinstance(action, kind))
+
+    @property
+    def commit_info(self) -> CommitInfo | None:
+        """Its commitInfo, if it wrote one."""
+        return next(iter(self.of_type(CommitInfo)), None)
+
+    @property
+    def txn_id(self) -> str | None:
+        """The id of the transaction that wrote it, if it said so."""
+        return self.commit_info.txn_id if self.commit_info else None
+
+    @property
+    def operation(self) -> str | None:
+        """The name of its operation, if it said so."""
+        return self.commit_info.operation if self.commit_info else None
+
+    @property
+    def is_blind_append(self) -> bool:
+        """Whether it declared itself a blind append; saying nothing means no."""
+        return bool(self.commit_info and self.commit_info.is_blind_append)
+
+    @property
+    def is_identity_only(self) -> bool:
+        """Whether its metadata only moves the high-water marks of identity columns."""
+        tags: Mapping[str, str | None] = (self.commit_info and self.commit_info.tags) or {}
+        return tags.get(_IDENTITY_ONLY_TAG) == "true"
+
+    @property
+    def metadata(self) -> Metadata | None:
+        """The metadata it set, if any."""
+        return next(iter(self.of_type(Metadata)), None)
+
+    @property
+    def protocol(self) -> Protocol | None:
+        """The protocol it set, if any."""
+        return next(iter(self.of_type(Protocol)), None)
+
+    @property
+    def adds(self) -> tuple[AddFile, ...]:
+        """The files it added, rearranged ones (`dataChange` false) included."""
+        return self.of_type(AddFile)
+
+    @property
+    def removes(self) -> tuple[RemoveFile, ...]:
+        """The files it removed."""
+        return self.of_type(RemoveFile)
+
+    @property
+    def set_transactions(self) -> tuple[SetTransaction, ...]:
+        """The applications it advanced."""
+        return self.of_type(SetTransaction)
+
+    @property
+    def domain_metadata(self) -> tuple[DomainMetadata, ...]:
+        """The metadata domains it set or removed."""
+        return self.of_type(DomainMetadata)
+
+    @property
+    def in_commit_timestamp(self) -> int | None:
+        """Its in-commit timestamp in epoch milliseconds, if it has one."""
+        return self.commit_info.in_commit_timestamp if self.commit_info else None
+
+    def removed_paths(self) -> pa.Array:
+        """The canonical paths of the files it removed."""
+        return pa.array([canonical_path(item.path) for item in self.removes], pa.string())

@@ -1,0 +1,1 @@
+"""What runs after a commit: checkpoints, checksums, cleanup, manifests."""

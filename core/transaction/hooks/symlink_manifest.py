@@ -1,0 +1,88 @@
+"""`GenerateSymlinkManifest`: lists of data files for readers that know no Delta.
+
+Presto, Athena and Hive read such lists. After each commit with file actions, where the property
+`delta.compatibility.symlinkFormatManifest.enabled` is set, the manifests of the partitions it
+touched are written anew under `_symlink_format_manifest/`. A manifest is replaced as a whole, but
+those of several partitions are not replaced together.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from optimist.core.data.partition_values import partition_directory
+from optimist.core.errors import UsageError
+from optimist.core.logstore import LogStore
+from optimist.core.paths import join, resolve_data_path
+from optimist.core.protocol.actions import AddFile, RemoveFile
+from optimist.core.snapshot.snapshot import Snapshot
+from optimist.core.transaction.hooks.hooks import CommittedTransaction
+
+__all__ = ["MANIFEST_DIRECTORY", "GenerateSymlinkManifest", "write_all_manifests"]
+
+MANIFEST_DIRECTORY = "_symlink_format_manifest"
+_Values = Mapping[str, str | None]
+
+
+class GenerateSymlinkManifest:
+    """The post-commit hook; it needs no state."""
+
+    name = "Generate Symlink Format Manifest"
+
+    def run(self, committed: CommittedTransaction) -> None:
+        """Rewrite the manifests of the partitions that the commit touched."""
+        touched = {
+            json.dumps(dict(action.partition_values or {})): action.partition_values or {}
+            for action in committed.actions
+            if isinstance(action, AddFile | RemoveFile)
+        }
+        if touched:
+            _write(committed.log.store, committed.snapshot, touched.values())
+
+
+def write_all_manifests(store: LogStore, snapshot: Snapshot) -> None:
+    """Write the manifest of every partition of the table."""
+    values = snapshot.files.column("partitionValues").to_pylist(maps_as_pydicts="strict")
+    distinct = {json.dumps(item): item for item in values}
+    _write(store, snapshot, distinct.values())
+
+
+def _write(store: LogStore, snapshot: Snapshot, partitions: Iterable[_Values]) -> None:
+    if pc.any(pc.is_valid(snapshot.files.column("deletionVector")), min_count=0).as_py():
+        raise UsageError(
+            "A symlink manifest can't say which rows of a file are deleted, and the table has "
+            "files with deletion vectors. Purge them, or unset the property of the manifest.",
+            kind="DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED",
+        )
+    for values in partitions:
+        _write_partition(store, snapshot, values)
+
+
+def _write_partition(store: LogStore, snapshot: Snapshot, values: _Values) -> None:
+    names = [snapshot.physical_name(column) for column in snapshot.partition_columns]
+    files = _files_of(snapshot.files, {name: values.get(name) for name in names})
+    directory = join(snapshot.table_path, MANIFEST_DIRECTORY)
+    if names:
+        directory = join(directory, partition_directory({name: values.get(name) for name in names}))
+    path = join(directory, "manifest")
+    if not files:
+        store.delete(path)
+        return
+    store.ensure_directory(directory)
+    lines = [store.resolve_path(resolve_data_path(snapshot.table_path, item)) for item in files]
+    store.write(path, lines, overwrite=True)
+
+
+def _files_of(files: pa.Table, values: _Values) -> list[str]:
+    """The paths of the files of one partition."""
+    mask = pa.array([True] * files.num_rows) if not values else None
+    for name, value in values.items():
+        found = pc.map_lookup(files.column("partitionValues"), name, "first")
+        hit = pc.is_null(found) if value is None else pc.fill_null(pc.equal(found, value), False)
+        mask = hit if mask is None else pc.and_(mask, hit)
+    paths: list[str] = files.column("path").filter(mask).to_pylist()
+    return paths

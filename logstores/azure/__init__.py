@@ -1,0 +1,1 @@
+"""Azure Data Lake Storage and Blob Storage: conditional writes."""

@@ -1,0 +1,118 @@
+"""Credentials from the keys that users of Hadoop's Azure connectors have: `fs.azure.*`.
+
+A key is looked for with the account's host name after it, dfs and blob alike, then with the bare
+account, then for all accounts. `fs.azure.account.auth.type` decides where it is set; else the first
+of account key, shared access signature and client secret that is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from optimist.core.errors import ConfigError
+from optimist.logstores.azure.identity import AzureCredential
+from optimist.logstores.azure.paths import AzureLocation
+
+__all__ = ["hadoop_credential"]
+
+_AUTH_TYPE = "fs.azure.account.auth.type"
+_PROVIDER = "fs.azure.account.oauth.provider.type"
+_KEY = "fs.azure.account.key"
+_OAUTH2 = "fs.azure.account.oauth2."
+
+_PROVIDERS = {
+    "ClientCredsTokenProvider": "service-principal",
+    "MsiTokenProvider": "managed-identity",
+    "WorkloadIdentityTokenProvider": "workload-identity",
+}
+
+
+def hadoop_credential(keys: Mapping[str, str], location: AzureLocation) -> AzureCredential | None:
+    """What the keys give for a place, or None where they say nothing of it.
+
+    Raises:
+        ConfigError: They ask for something that does not exist here, or that is incomplete.
+    """
+    auth_type = _find(keys, _AUTH_TYPE, location)
+    if auth_type is None:
+        kind = _present_kind(keys, location)
+    elif auth_type.lower() == "sharedkey":
+        kind = "key"
+    elif auth_type.lower() == "sas":
+        kind = "sas"
+    elif auth_type.lower() == "oauth":
+        kind = _provider_kind(keys, location)
+    else:
+        raise _unsupported(_AUTH_TYPE, auth_type, "SharedKey, SAS, OAuth")
+    if kind is None:
+        return None
+    tenant_id, authority = _tenant(keys, location)
+    return AzureCredential(
+        kind=kind,
+        account=location.account,
+        account_key=_find(keys, _KEY, location),
+        sas=_find_sas(keys, location),
+        tenant_id=tenant_id,
+        client_id=_find(keys, f"{_OAUTH2}client.id", location),
+        client_secret=_find(keys, f"{_OAUTH2}client.secret", location),
+        authority=authority,
+        token_file=_find(keys, f"{_OAUTH2}token.file", location),
+    ).ensure_complete(source="fs.azure.*")
+
+
+def _find(keys: Mapping[str, str], key: str, location: AzureLocation) -> str | None:
+    account = location.account
+    hosts = (f".{account}.dfs.{location.suffix}", f".{account}.blob.{location.suffix}")
+    for ending in (*hosts, f".{account}", ""):
+        value = keys.get(key + ending, "").strip()
+        if value:
+            return value
+    return None
+
+
+def _find_sas(keys: Mapping[str, str], location: AzureLocation) -> str | None:
+    return (
+        _find(keys, f"fs.azure.sas.{location.container}", location)
+        or _find(keys, f"fs.azure.sas.fixed.token.{location.container}", location)
+        or _find(keys, "fs.azure.sas.fixed.token", location)
+    )
+
+
+def _present_kind(keys: Mapping[str, str], location: AzureLocation) -> str | None:
+    if _find(keys, _KEY, location):
+        return "key"
+    if _find_sas(keys, location):
+        return "sas"
+    if _find(keys, f"{_OAUTH2}client.secret", location):
+        return "service-principal"
+    return None
+
+
+def _provider_kind(keys: Mapping[str, str], location: AzureLocation) -> str:
+    provider = _find(keys, _PROVIDER, location)
+    if provider is None:
+        return "service-principal"
+    kind = _PROVIDERS.get(provider.rpartition(".")[2])
+    if kind is None:
+        raise _unsupported(_PROVIDER, provider, ", ".join(_PROVIDERS))
+    return kind
+
+
+def _tenant(keys: Mapping[str, str], location: AzureLocation) -> tuple[str | None, str | None]:
+    """Tenant and login host; Hadoop has both in one URL, `https://<host>/<tenant>/oauth2/token`."""
+    endpoint = _find(keys, f"{_OAUTH2}client.endpoint", location)
+    if endpoint is None:
+        return _find(keys, f"{_OAUTH2}msi.tenant", location), None
+    parts = urlsplit(endpoint)
+    return parts.path.strip("/").partition("/")[0] or None, parts.netloc or None
+
+
+def _unsupported(key: str, value: str, known: str) -> ConfigError:
+    return ConfigError(
+        f"{key}={value} has no counterpart here. Those that have one: {known}. Or give "
+        "credentials with optimist.store.azure.*.",
+        kind="OPTIMIST_UNSUPPORTED_OPTION",
+        key=key,
+        value=value,
+    )

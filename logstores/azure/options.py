@@ -1,0 +1,327 @@
+"""The options of AzureLogStore, and which credentials they give for a place.
+
+Own keys, `optimist.store.azure.<option>`, with or without `spark.`: see `AzureOptions`. Asked in
+this order, the first that gives credentials for the account and the container at hand wins:
+
+1. our own keys;
+2. Hadoop's keys, `fs.azure.*` with or without `spark.hadoop.`, each for the account
+   (`fs.azure.account.key.<account>.dfs.core.windows.net`, `.blob.` as well) or for all accounts;
+3. the environment: `AZURE_STORAGE_CONNECTION_STRING`, `AZURE_STORAGE_ACCOUNT` with
+   `AZURE_STORAGE_KEY` or `AZURE_STORAGE_SAS_TOKEN`; `AZURE_TENANT_ID`, `AZURE_CLIENT_ID` and
+   `AZURE_CLIENT_SECRET`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from optimist.core.errors import ConfigError
+from optimist.core.options import STORE_PREFIX, parse_bool
+from optimist.logstores.azure.hadoop import hadoop_credential
+from optimist.logstores.azure.identity import AUTH_KINDS, AzureCredential
+from optimist.logstores.azure.paths import AzureLocation, parse_account
+from optimist.logstores.shared.hadoop_options import hadoop_options
+from optimist.logstores.store_options import own_options
+
+__all__ = ["AzureOptions"]
+
+_PREFIX = f"{STORE_PREFIX}azure."
+_CONNECTION = "AZURE_STORAGE_CONNECTION_STRING"
+_DEVELOPMENT = {
+    "endpoint": "http://127.0.0.1:10000/devstoreaccount1",
+    "account": "devstoreaccount1",
+    # The key of every emulator in the world, published by its maker.
+    "account_key": "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr"
+    "/KBHBeksoGMGw==",
+}
+
+
+def _text(default: str | None = None, *, secret: bool = False) -> Any:
+    return field(default=default, repr=not secret, metadata={"parse": str})
+
+
+def _number(default: float, parse: Callable[[str], float]) -> Any:
+    return field(default=default, metadata={"parse": parse})
+
+
+def _positive(text: str) -> float:
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise ValueError("must be greater than zero")
+    return value
+
+
+def _tries(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise ValueError("must be at least 1")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class AzureOptions:
+    """What AzureLogStore goes by. Build it with `from_options`.
+
+    Attributes:
+        account: The account of URLs that name none; a name, or a host name in another cloud.
+        endpoint: Where the Blob service is, if not at the account's usual host: an emulator's
+            `http://127.0.0.1:10000/devstoreaccount1`, or a proxy. It is probed before the first
+            write.
+        auth: Which kind of credentials to use, one of `AUTH_KINDS`; without it, those that are
+            there.
+        account_key: The account's key.
+        sas: A shared access signature, with or without a question mark before it.
+        connection_string: As the portal gives it; it may hold key, signature, endpoint.
+        tenant_id: The tenant of a service principal.
+        client_id: The service principal, or the user-assigned managed identity.
+        client_secret: The secret of the service principal.
+        authority: The login host, for other clouds.
+        connect_timeout_seconds: How long to wait for a connection.
+        read_timeout_seconds: How long to wait for an answer.
+        max_tries: How often a request is made when the store says that it is busy.
+        allow_unsafe_writes: Write although a custom endpoint does not refuse to overwrite a commit;
+            for tables that one writer writes. Every commit is logged.
+        hadoop: The `fs.azure.*` keys.
+        environment: The `AZURE_*` variables.
+    """
+
+    account: str | None = _text()
+    endpoint: str | None = _text()
+    auth: str | None = _text()
+    account_key: str | None = _text(secret=True)
+    sas: str | None = _text(secret=True)
+    connection_string: str | None = _text(secret=True)
+    tenant_id: str | None = _text()
+    client_id: str | None = _text()
+    client_secret: str | None = _text(secret=True)
+    authority: str | None = _text()
+    connect_timeout_seconds: float = _number(10.0, _positive)
+    read_timeout_seconds: float = _number(60.0, _positive)
+    max_tries: int = _number(5, _tries)
+    allow_unsafe_writes: bool = field(default=False, metadata={"parse": parse_bool})
+    hadoop: Mapping[str, str] = field(default_factory=dict, repr=False)
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def from_options(
+        cls, options: Mapping[str, str], environment: Mapping[str, str] | None = None
+    ) -> AzureOptions:
+        """Parse the store's keys; all others are none of its business.
+
+        Args:
+            options: A plain mapping, for example the entries of a Spark conf.
+            environment: Environment variables; the process's own if None.
+
+        Raises:
+            ConfigError: An own key is unknown or does not parse, or two spellings of one differ.
+        """
+        given = {
+            "hadoop": hadoop_options(options, "fs.azure."),
+            "environment": {
+                key: value
+                for key, value in (os.environ if environment is None else environment).items()
+                if key.startswith("AZURE_") and value
+            },
+            **_parse_own(own_options(options, "azure")),
+        }
+        parsed = cls(**given)
+        if parsed.auth is not None and parsed.auth not in AUTH_KINDS:
+            raise _invalid("auth", f"must be one of {', '.join(AUTH_KINDS)}")
+        return _with_connection_string(parsed, given)
+
+    @property
+    def default_account(self) -> str | None:
+        """The account of URLs that name none."""
+        return self.account or _environment_account(self.environment)
+
+    def endpoint_of(self, location: AzureLocation) -> str:
+        """The URL of the Blob service that serves a place."""
+        if self.endpoint is not None and self._speaks_of(location):
+            return self.endpoint
+        there = _environment_connection(self.environment, location)
+        return there.get("endpoint") or location.blob_endpoint
+
+    def is_custom(self, location: AzureLocation) -> bool:
+        """Whether the place is served by something else than Azure's own host for the account."""
+        return self.endpoint_of(location) != location.blob_endpoint
+
+    def credential_of(self, location: AzureLocation) -> AzureCredential:
+        """The credentials for a place.
+
+        Raises:
+            ConfigError: There are none, or what was asked for is incomplete.
+        """
+        found = (
+            self._own_credential(location)
+            or hadoop_credential(self.hadoop, location)
+            or _environment_credential(self.environment, location)
+        )
+        if found is None:
+            raise ConfigError(
+                f"There are no credentials for account {location.account}, container "
+                f"{location.container}; nothing was read or written. Set one of "
+                f"{_PREFIX}accountKey, .sas, .connectionString, or .auth ({', '.join(AUTH_KINDS)}),"
+                f" or the key that Hadoop knows, "
+                f"fs.azure.account.key.{location.account}.dfs.{location.suffix}.",
+                kind="OPTIMIST_NO_CREDENTIALS",
+                account=location.account,
+                container=location.container,
+            )
+        return found
+
+    def _own_credential(self, location: AzureLocation) -> AzureCredential | None:
+        if not self._speaks_of(location):
+            return None
+        kind = self.auth or _kind_of(self)
+        if kind is None:
+            return None
+        return AzureCredential(
+            kind=kind,
+            account=location.account,
+            account_key=self.account_key,
+            sas=self.sas,
+            tenant_id=self.tenant_id,
+            client_id=self.client_id,
+            client_secret=self.client_secret,
+            authority=self.authority,
+        ).ensure_complete(source=_PREFIX.rstrip("."))
+
+    def _speaks_of(self, location: AzureLocation) -> bool:
+        # What was given for one account does not go to another.
+        return self.account is None or parse_account(self.account)[0] == location.account
+
+
+def _kind_of(options: AzureOptions) -> str | None:
+    if options.account_key is not None:
+        return "key"
+    if options.sas is not None:
+        return "sas"
+    if options.client_secret is not None:
+        return "service-principal"
+    return None
+
+
+def _parse_own(given: Mapping[str, str]) -> dict[str, Any]:
+    known = {_spelling(each.name): each for each in fields(AzureOptions) if each.metadata}
+    parsed: dict[str, Any] = {}
+    for option, value in given.items():
+        if option not in known:
+            raise ConfigError(
+                f"Unknown option {_PREFIX}{option}. Known: {', '.join(sorted(known))}.",
+                kind="OPTIMIST_UNKNOWN_OPTION",
+                key=f"{_PREFIX}{option}",
+            )
+        try:
+            parsed[known[option].name] = known[option].metadata["parse"](value.strip())
+        except ValueError as error:
+            raise _invalid(option, f"does not serve: {error}") from None
+    return parsed
+
+
+def _spelling(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(each.capitalize() for each in others)
+
+
+def _invalid(option: str, rule: str) -> ConfigError:
+    return ConfigError(
+        f"The value of {_PREFIX}{option} {rule}.",
+        kind="OPTIMIST_INVALID_OPTION",
+        key=f"{_PREFIX}{option}",
+    )
+
+
+def _with_connection_string(options: AzureOptions, given: dict[str, Any]) -> AzureOptions:
+    if options.connection_string is None:
+        return options
+    parts = _parse_connection_string(options.connection_string, f"{_PREFIX}connectionString")
+    for name, value in parts.items():
+        if _compared(name, given.setdefault(name, value)) != _compared(name, value):
+            raise ConfigError(
+                f"{_PREFIX}{_spelling(name)} and {_PREFIX}connectionString differ. Keep one.",
+                kind="OPTIMIST_CONTRADICTING_OPTIONS",
+                keys=(f"{_PREFIX}{_spelling(name)}", f"{_PREFIX}connectionString"),
+            )
+    return AzureOptions(**given)
+
+
+def _compared(name: str, value: str) -> str:
+    return parse_account(value)[0] if name == "account" else value
+
+
+def _parse_connection_string(text: str, key: str) -> dict[str, str]:
+    pairs = {
+        key.strip().lower(): value
+        for key, _, value in (part.partition("=") for part in text.split(";") if part.strip())
+    }
+    if pairs.get("usedevelopmentstorage", "").lower() == "true":
+        return dict(_DEVELOPMENT)
+    found = {
+        "account": pairs.get("accountname"),
+        "account_key": pairs.get("accountkey"),
+        "sas": pairs.get("sharedaccesssignature"),
+        "endpoint": pairs.get("blobendpoint", "").rstrip("/") or None,
+    }
+    if found["account"] is None and found["endpoint"] is None:
+        raise ConfigError(
+            f"{key} names neither AccountName nor BlobEndpoint. Copy it again from the account's "
+            "page.",
+            kind="OPTIMIST_INVALID_OPTION",
+            key=key,
+        )
+    if found["account"] is None and found["endpoint"] is not None:
+        found["account"] = found["endpoint"].partition("://")[2].partition(".")[0]
+    if "endpointsuffix" in pairs and found["account"] is not None:
+        found["account"] = f"{found['account']}.blob.{pairs['endpointsuffix']}"
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _environment_account(environment: Mapping[str, str]) -> str | None:
+    text = environment.get(_CONNECTION)
+    if text is not None:
+        return _parse_connection_string(text, _CONNECTION).get("account")
+    return environment.get("AZURE_STORAGE_ACCOUNT", environment.get("AZURE_STORAGE_ACCOUNT_NAME"))
+
+
+def _environment_connection(
+    environment: Mapping[str, str], location: AzureLocation
+) -> dict[str, str]:
+    """The connection string of the environment, if it is of the account at hand."""
+    text = environment.get(_CONNECTION)
+    parts = _parse_connection_string(text, _CONNECTION) if text is not None else {}
+    if not parts or parse_account(parts["account"])[0] != location.account:
+        return {}
+    return parts
+
+
+def _environment_credential(
+    environment: Mapping[str, str], location: AzureLocation
+) -> AzureCredential | None:
+    parts = _environment_connection(environment, location)
+    named = _environment_account(environment)
+    if named is None or parse_account(named)[0] == location.account:
+        key = environment.get("AZURE_STORAGE_KEY", environment.get("AZURE_STORAGE_ACCOUNT_KEY"))
+        sas = environment.get("AZURE_STORAGE_SAS_TOKEN")
+        parts = {**({"account_key": key} if key else {}), **({"sas": sas} if sas else {}), **parts}
+    account = location.account
+    if "account_key" in parts:
+        return AzureCredential(kind="key", account=account, account_key=parts["account_key"])
+    if "sas" in parts:
+        return AzureCredential(kind="sas", account=account, sas=parts["sas"])
+    principal = tuple(
+        environment.get(f"AZURE_{name}") for name in ("TENANT_ID", "CLIENT_ID", "CLIENT_SECRET")
+    )
+    if None in principal:
+        return None
+    tenant_id, client_id, client_secret = principal
+    return AzureCredential(
+        kind="service-principal",
+        account=account,
+        tenant_id=tenant_id,
+        client_id=client_id,
+        client_secret=client_secret,
+        authority=environment.get("AZURE_AUTHORITY_HOST"),
+    )

@@ -1,0 +1,1 @@
+"""Anything that fsspec has a driver for."""

@@ -1,0 +1,400 @@
+"""Logs behind any fsspec URL: read wherever fsspec reads, written only where that is sound.
+
+*Assumes* that the driver for the URL's scheme is installed, and that what it lists is what is
+there.
+
+*Provides* reading and listing on every driver. Writing on local paths, by `LocalLogStore`, and on
+the drivers of `fsspec_drivers.EXCLUSIVE_DRIVERS`, where one writer wins by the store's own
+condition; server and bucket are probed before the first write, since not every server honours it.
+
+*Does not provide* writing on any other driver: there `put_if_absent` and `put_overwrite` raise a
+`ConfigError` and nothing is written. fsspec's `mode="create"` promises nothing by itself; many
+drivers ask whether the file exists and then write, and two writers pass that question together.
+`FsspecArbiterLogStore` writes with an arbiter where files appear whole and are not exclusive.
+
+*Excludes*, where it writes, what the store excludes that it writes through.
+
+How a commit is created on a driver of the table:
+
+1. `pipe_file(mode="create")`.
+2. It is there already. Drivers repeat requests by themselves, so it may be our own: its bytes are
+   read. Others than ours: `EXISTS`. The same, or not to be read: `UNKNOWN`.
+3. Any other error: `UNKNOWN`, and the engine reads the file back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import io
+import json
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO, cast
+
+import fsspec
+from fsspec.core import url_to_fs
+from fsspec.implementations.local import LocalFileSystem
+from fsspec.implementations.memory import MemoryFileSystem
+from fsspec.registry import known_implementations
+
+from optimist.core.clock import Clock, SystemClock
+from optimist.core.data.access import DataAccess
+from optimist.core.errors import (
+    ConfigError,
+    LogFileExistsError,
+    LogFileNotFoundError,
+    OptimistError,
+    StorageError,
+)
+from optimist.core.logstore import FileStatus, LogStore, PutOutcome
+from optimist.core.paths import scheme_of
+from optimist.logstores.fsspec.drivers import EXCLUSIVE_DRIVERS, ExclusiveDriver, find_driver
+from optimist.logstores.local.store import LocalLogStore
+from optimist.logstores.shared.create_probe import describe_verdicts, ensure_exclusive, probe_once
+from optimist.logstores.shared.os_errors import storage_error
+from optimist.logstores.store_options import own_options
+
+__all__ = ["FsspecLogStore", "FsspecOptions"]
+
+_LOG = logging.getLogger(__name__)
+
+_TIME_KEYS = ("mtime", "LastModified", "last_modified", "modified", "updated", "created")
+"""What drivers call the modification time in a listing, the surest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class FsspecOptions:
+    """The driver's storage options, from the keys `optimist.store.fsspec.<option>`.
+
+    `true`, `false`, and values that are a JSON object or list become what they look like;
+    everything else stays text, numbers too, because account names and keys may be all digits.
+
+    Attributes:
+        storage_options: Passed to the driver as they are; their values never show in `repr`.
+    """
+
+    storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, str]) -> FsspecOptions:
+        """Parse the store's own keys; all others are none of its business.
+
+        Raises:
+            ConfigError: Two spellings of an option differ, or a value starts like JSON and is not.
+        """
+        given = own_options(options, "fsspec")
+        return cls({name: _parse(name, value) for name, value in given.items()})
+
+
+class FsspecLogStore(LogStore):
+    """Reads a log through any fsspec driver; see the module for where it writes.
+
+    Args:
+        options: Keys `optimist.store.fsspec.<option>`, with or without `spark.`, go to the driver.
+        clock: Names probes.
+        has_arbiter: Whether an arbiter decides before this store is asked: then files may be
+            overwritten and deleted also where they can't be created exclusively.
+    """
+
+    def __init__(
+        self,
+        options: Mapping[str, str] | None = None,
+        *,
+        clock: Clock | None = None,
+        has_arbiter: bool = False,
+    ) -> None:
+        super().__init__(options)
+        self._parsed = FsspecOptions.from_options(self.options)
+        self._clock: Clock = clock or SystemClock()
+        self._local = LocalLogStore()
+        self._has_arbiter = has_arbiter
+        self._places: set[tuple[str, str]] = set()
+
+    def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
+        """See `LogStore.put_if_absent`.
+
+        Raises:
+            ConfigError: The driver, or the server behind it, is not known to create files
+                exclusively (kind `OPTIMIST_NO_ATOMIC_CREATE`); nothing was written.
+        """
+        driver, inner = self._driver(path)
+        if _is_local(driver):
+            return self._local.put_if_absent(inner, data)
+        row = self._writable(driver, path)
+        if not row.is_exclusive:
+            raise _refused(driver, path)
+        place = _place_of(driver, inner, row)
+        self._places.add(place)
+        verdict = probe_once(
+            place, path, create=self._create_probe, delete=self.delete, clock=self._clock
+        )
+        ensure_exclusive(verdict, place, path, override=("an override", False))
+        return self._create(path, data)
+
+    def put_file_if_absent(self, path: str, file: BinaryIO) -> PutOutcome:
+        """See `LogStore.put_file_if_absent`; piece by piece on this machine's own files."""
+        driver, inner = self._driver(path)
+        if _is_local(driver):
+            return self._local.put_file_if_absent(inner, file)
+        return super().put_file_if_absent(path, file)
+
+    def put_overwrite(self, path: str, data: bytes) -> None:
+        """See `LogStore.put_overwrite`; refused wherever `put_if_absent` is."""
+        driver, inner = self._driver(path)
+        if _is_local(driver):
+            self._local.put_overwrite(inner, data)
+            return
+        self._writable(driver, path)
+        with _translated("write", path):
+            driver.pipe_file(inner, data)
+
+    def ensure_directory(self, path: str) -> None:
+        """See `LogStore.ensure_directory`; the drivers that are written have no directories."""
+        driver, inner = self._driver(path)
+        if _is_local(driver):
+            self._local.ensure_directory(inner)
+            return
+        self._writable(driver, path)
+
+    def delete(self, path: str) -> None:
+        """See `LogStore.delete`; refused wherever `put_if_absent` is."""
+        driver, inner = self._driver(path)
+        if _is_local(driver):
+            self._local.delete(inner)
+            return
+        self._writable(driver, path)
+        with contextlib.suppress(LogFileNotFoundError), _translated("delete", path):
+            driver.rm_file(inner)
+
+    def read_bytes(self, path: str) -> bytes:
+        """See `LogStore.read_bytes`."""
+        driver, inner = self._driver(path)
+        with _translated("read", path):
+            return cast(bytes, driver.cat_file(inner))
+
+    def open_read(self, path: str) -> BinaryIO:
+        """See `LogStore.open_read`; ranged reads where the driver has them."""
+        driver, inner = self._driver(path)
+        if isinstance(driver, MemoryFileSystem):
+            # This driver hands the same file object, with one position, to all readers.
+            return io.BytesIO(self.read_bytes(path))
+        with _translated("read", path):
+            return cast(BinaryIO, driver.open(inner, "rb"))
+
+    def list_from(self, path: str) -> Iterator[FileStatus]:
+        """See `LogStore.list_from`.
+
+        A driver whose listing tells no modification time gives 0; time travel by timestamp then
+        needs a table with in-commit timestamps.
+        """
+        parent, slash, first = path.rpartition("/")
+        driver, directory = self._driver(parent + slash)
+        with _translated("list", parent or "."):
+            # Drivers may remember listings; ours must show what was written a moment ago. All are
+            # forgotten, for drivers differ in how they spell a directory in their cache.
+            driver.invalidate_cache()
+            entries = driver.ls(directory, detail=True)
+        _ensure_directory_listing(entries, directory, path=parent)
+        return iter(_statuses(entries, prefix=parent + slash, first=first))
+
+    def is_partial_write_visible(self, path: str) -> bool:
+        """False on the drivers of the table; else the cautious answer, since fsspec is silent."""
+        return find_driver(self._driver(path)[0]) is None
+
+    def resolve_path(self, path: str) -> str:
+        """The path with its scheme and without trailing slashes, as the driver sees it."""
+        driver, inner = self._driver(path)
+        if _is_local(driver):
+            return self._local.resolve_path(inner)
+        return cast(str, driver.unstrip_protocol(inner.rstrip("/")))
+
+    def data_access(self, path: str) -> DataAccess | None:
+        """See `LogStore.data_access`; the driver gets the same options for data."""
+        return DataAccess.of("fsspec", (scheme_of(path),), self._parsed.storage_options)
+
+    def describe(self) -> Mapping[str, str]:
+        """See `LogStore.describe`; names the driver's options, not their values."""
+        return {
+            **super().describe(),
+            "one writer wins by": "hard link on local paths; the store's condition on "
+            + ", ".join(row.required for row in EXCLUSIVE_DRIVERS if row.version)
+            + "; every other driver is read only",
+            "probed": describe_verdicts(sorted(self._places)),
+            "driver options": ", ".join(sorted(self._parsed.storage_options)),
+        }
+
+    def _driver(self, path: str) -> tuple[fsspec.AbstractFileSystem, str]:
+        scheme = scheme_of(path) or "file"
+        try:
+            driver, inner = url_to_fs(path, **self._parsed.storage_options)
+        except ImportError as error:
+            raise ConfigError(
+                f"There is no driver for {scheme}: paths: {_install_hint(scheme, error)}. "
+                f"Install it, or name a store with spark.delta.logStore.{scheme}.impl.",
+                kind="OPTIMIST_MISSING_PACKAGE",
+                scheme=scheme,
+            ) from error
+        except (ValueError, TypeError) as error:
+            # Of the driver's own text only the type is told: it may quote an option, that is, a
+            # secret.
+            raise ConfigError(
+                f"fsspec cannot serve {scheme}: paths with the options given "
+                f"({type(error).__name__}). Check the scheme and the keys optimist.store.fsspec.*, "
+                f"or name a store with spark.delta.logStore.{scheme}.impl.",
+                kind="OPTIMIST_UNKNOWN_SCHEME",
+                scheme=scheme,
+            ) from None
+        return driver, inner
+
+    def _writable(self, driver: fsspec.AbstractFileSystem, path: str) -> ExclusiveDriver:
+        """The row of a driver that may be written, one way or the other."""
+        row = find_driver(driver)
+        if row is None or not (row.is_exclusive or self._has_arbiter):
+            raise _refused(driver, path)
+        return row
+
+    def _create(self, path: str, data: bytes) -> PutOutcome:
+        """Steps 1 to 3 of the module."""
+        driver, inner = self._driver(path)
+        try:
+            driver.pipe_file(inner, data, mode="create")
+        except FileExistsError:
+            return self._settled(path, data)
+        except Exception as error:  # noqa: BLE001 - drivers let their SDK's errors through
+            _LOG.warning("No clear answer while creating %s: %s", path, type(error).__name__)
+            return PutOutcome.UNKNOWN
+        return PutOutcome.CREATED
+
+    def _settled(self, path: str, data: bytes) -> PutOutcome:
+        try:
+            found = self.read_bytes(path)
+        except OptimistError:
+            return PutOutcome.UNKNOWN
+        return PutOutcome.UNKNOWN if found == data else PutOutcome.EXISTS
+
+    def _create_probe(self, path: str, data: bytes) -> PutOutcome:
+        """The same, with errors told: nothing hangs on a probe."""
+        driver, inner = self._driver(path)
+        try:
+            with _translated("write", path):
+                driver.pipe_file(inner, data, mode="create")
+        except LogFileExistsError:
+            return self._settled(path, data)
+        return PutOutcome.CREATED
+
+
+def _refused(driver: fsspec.AbstractFileSystem, path: str) -> ConfigError:
+    scheme, kind = scheme_of(path), type(driver)
+    row = find_driver(driver)
+    newer = f"install {row.required}; " if row is not None and row.version else ""
+    known = ", ".join(each.required for each in EXCLUSIVE_DRIVERS if each.version)
+    return ConfigError(
+        f"Nothing was written to {path}: the fsspec driver {kind.__module__}.{kind.__qualname__} "
+        "is not known to create a file only if it is absent, so two writers could overwrite each "
+        f"other's commits. Known are: {known}, and local paths. Ways out: {newer}name a store "
+        f"that can with spark.delta.logStore.{scheme}.impl (a short name, or your own class as "
+        "package.module:Class); for object stores an arbiter (the store fsspec-arbiter, with "
+        "optimist.store.arbiter); or "
+        "keep the table on a local path. Reading works as it is.",
+        kind="OPTIMIST_NO_ATOMIC_CREATE",
+        path=path,
+        driver=f"{kind.__module__}:{kind.__qualname__}",
+    )
+
+
+@contextlib.contextmanager
+def _translated(doing: str, path: str) -> Iterator[None]:
+    """Errors of a driver as the store's: by class and code; SDKs' own count as no answer."""
+    try:
+        yield
+    except FileExistsError as error:
+        raise LogFileExistsError(
+            f"{path} exists already.", kind="DELTA_FILE_ALREADY_EXISTS", path=path
+        ) from error
+    except OSError as error:
+        raise storage_error(error, doing=doing, path=path) from error
+    except Exception as error:  # noqa: BLE001 - drivers let their SDK's errors through
+        # Of the SDK's own text nothing is told: it may quote a request, and with it a secret.
+        raise StorageError(
+            f"Cannot {doing} {path}: the driver failed ({type(error).__name__}).",
+            kind="OPTIMIST_STORAGE_FAILED",
+            path=path,
+            retryable=True,
+        ) from None
+
+
+def _place_of(
+    driver: fsspec.AbstractFileSystem, inner: str, row: ExclusiveDriver
+) -> tuple[str, str]:
+    """What a verdict holds for: the driver with these options, and the bucket."""
+    bucket = inner.partition("://")[2] or inner
+    return f"{row.package} ({driver._fs_token[:12]})", bucket.lstrip("/").partition("/")[0]
+
+
+def _is_local(driver: fsspec.AbstractFileSystem) -> bool:
+    # The exact class: a subclass or a wrapper may keep its files elsewhere.
+    return type(driver) is LocalFileSystem
+
+
+def _parse(name: str, value: str) -> Any:
+    text = value.strip()
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    if not text.startswith(("{", "[")):
+        return value
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise ConfigError(
+            f"The value of optimist.store.fsspec.{name} starts like JSON and does not parse.",
+            kind="OPTIMIST_INVALID_OPTION",
+            key=f"optimist.store.fsspec.{name}",
+        ) from None
+
+
+def _install_hint(scheme: str, error: ImportError) -> str:
+    known: Mapping[str, Mapping[str, str]] = known_implementations
+    return known.get(scheme, {}).get("err", str(error)).rstrip(".")
+
+
+def _ensure_directory_listing(entries: list[dict[str, Any]], directory: str, *, path: str) -> None:
+    """Drivers list a file as itself; for a log that is no directory."""
+    bare = directory.rstrip("/")
+    if len(entries) == 1 and entries[0]["name"].rstrip("/") == bare and _is_file(entries[0]):
+        raise StorageError(
+            f"Cannot list {path}: a file stands where a directory should be.",
+            kind="OPTIMIST_NOT_A_DIRECTORY",
+            path=path,
+            retryable=False,
+        )
+
+
+def _is_file(entry: Mapping[str, Any]) -> bool:
+    return str(entry["type"]) != "directory"
+
+
+def _statuses(entries: list[dict[str, Any]], *, prefix: str, first: str) -> list[FileStatus]:
+    named = ((entry["name"].rstrip("/").rpartition("/")[2], entry) for entry in entries)
+    kept = sorted(
+        ((name, entry) for name, entry in named if name >= first and _is_file(entry)),
+        key=lambda item: item[0],
+    )
+    return [
+        FileStatus(prefix + name, int(entry["size"] or 0), _modified_ms(entry))
+        for name, entry in kept
+    ]
+
+
+def _modified_ms(entry: Mapping[str, Any]) -> int:
+    for key in _TIME_KEYS:
+        value = entry.get(key)
+        if isinstance(value, str):
+            # Python 3.10 does not read the Z that JSON interfaces write.
+            value = datetime.datetime.fromisoformat(value.replace("Z", "+00:00"))
+        if isinstance(value, datetime.datetime):
+            return int(value.timestamp() * 1000)
+        if isinstance(value, int | float):
+            return int(value * 1000)
+    return 0

@@ -1,0 +1,77 @@
+"""Google's credentials, as the options ask for them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import google.auth
+from google.auth import impersonated_credentials
+from google.auth.credentials import AnonymousCredentials
+from google.auth.exceptions import DefaultCredentialsError, GoogleAuthError
+from google.oauth2 import service_account
+
+from optimist.core.errors import ConfigError
+from optimist.logstores.gcs.options import GCSOptions
+
+__all__ = ["gcs_credentials"]
+
+_SCOPES = ("https://www.googleapis.com/auth/devstorage.read_write",)
+_OWN = "optimist.store.gcs"
+
+
+def gcs_credentials(options: GCSOptions) -> Any:
+    """The SDK's credentials.
+
+    Raises:
+        ConfigError: There are none, or the key file can't be used; its contents are not quoted.
+    """
+    if options.auth_kind == "anonymous":
+        return AnonymousCredentials()  # type: ignore[no-untyped-call]
+    found = _service_account(options) if options.auth_kind == "service-account" else _default()
+    if options.impersonate is None:
+        return found
+    return impersonated_credentials.Credentials(  # type: ignore[no-untyped-call]
+        source_credentials=found,
+        target_principal=options.impersonate,
+        target_scopes=list(_SCOPES),
+    )
+
+
+def _service_account(options: GCSOptions) -> Any:
+    build = service_account.Credentials
+    source = options.key_file or "the key given"
+    try:
+        if options.key_json is not None:
+            return build.from_service_account_info(  # type: ignore[no-untyped-call]
+                json.loads(options.key_json), scopes=_SCOPES
+            )
+        if options.key_file is not None:
+            return build.from_service_account_file(  # type: ignore[no-untyped-call]
+                options.key_file, scopes=_SCOPES
+            )
+    except (OSError, ValueError, GoogleAuthError) as error:
+        raise ConfigError(
+            f"The service account key of Google Cloud Storage can't be used: {source} "
+            f"({type(error).__name__}). It must be the JSON key of a service account.",
+            kind="OPTIMIST_NO_CREDENTIALS",
+            source=source,
+        ) from None
+    raise ConfigError(
+        f"A service account was asked for, and no key. Set {_OWN}.keyFile or "
+        "fs.gs.auth.service.account.json.keyfile.",
+        kind="OPTIMIST_NO_CREDENTIALS",
+    )
+
+
+def _default() -> Any:
+    try:
+        return google.auth.default(scopes=_SCOPES)[0]
+    except DefaultCredentialsError:
+        raise ConfigError(
+            "There are no credentials for Google Cloud Storage; nothing was read or written. Run "
+            "gcloud auth application-default login, or set GOOGLE_APPLICATION_CREDENTIALS, "
+            f"{_OWN}.keyFile or fs.gs.auth.service.account.json.keyfile; {_OWN}.auth=anonymous "
+            "reads what is public.",
+            kind="OPTIMIST_NO_CREDENTIALS",
+        ) from None

@@ -1,0 +1,378 @@
+"""Logs in Google Cloud Storage (design section 4; spec 3.4).
+
+*Assumes* the JSON API of Google Cloud Storage: an upload becomes visible in one step when it is
+complete, `ifGenerationMatch=0` is honoured, reads and listings see every write that has returned.
+Any other endpoint (an emulator, a proxy) is probed before the first write.
+
+*Provides* mutual exclusion between threads, processes and machines; atomic visibility; consistent
+listing; listing from a name without scanning what comes before it (`startOffset`).
+
+*Does not provide* directories: one exists while there is a file in it. Nor more than about one
+write a second to one object, which is the service's limit; writers that race for one version feel
+it and are told the truth, see below. Nor help against a writer that overwrites without a condition.
+
+*Excludes* the writers of `deltalake` and of delta-spark with its GCS store, which create commits
+with the same condition.
+
+How a commit is created:
+
+1. One multipart upload request with all the bytes and `ifGenerationMatch=0`, and no retry. Never a
+   resumable upload: that is several requests. (Checkpoints too large for memory go by one; they
+   race with nobody who writes something else, and have the condition, too.)
+2. Created: done. 412: somebody else was first.
+3. 429 and 503: the object is under pressure, so another writer has probably won; but that is for
+   the file to say. `UNKNOWN`, and the engine reads it back. The same where no answer came.
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import hashlib
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, BinaryIO, TypeVar
+from urllib.parse import quote
+
+from google.api_core.client_options import ClientOptions
+from google.api_core.exceptions import from_http_response
+from google.auth.transport.requests import AuthorizedSession
+from google.cloud.storage import Bucket, Client
+
+from optimist.core.clock import Clock, SystemClock
+from optimist.core.data.access import DataAccess
+from optimist.core.errors import ConfigError, LogFileNotFoundError, StorageError
+from optimist.core.logstore import FileStatus, LogStore, PutOutcome
+from optimist.core.paths import scheme_of
+from optimist.logstores.file_pieces import PIECE_BYTES, size_of
+from optimist.logstores.gcs.credentials import gcs_credentials
+from optimist.logstores.gcs.data import gcs_data_access
+from optimist.logstores.gcs.errors import GCS_ERRORS, gcs_answer
+from optimist.logstores.gcs.options import GCSOptions
+from optimist.logstores.patience import Patience, call_patiently
+from optimist.logstores.shared.create_probe import describe_verdicts, ensure_exclusive, probe_once
+from optimist.logstores.shared.http_answers import PutMeaning, error_of_row
+from optimist.logstores.shared.object_keys import object_key, split_key
+from optimist.logstores.shared.ranged_file import open_ranged
+
+__all__ = ["GCSLogStore"]
+
+T = TypeVar("T")
+
+_LIST_FIELDS = "items(name,size,updated),nextPageToken"
+
+
+@dataclass(frozen=True, slots=True)
+class _Object:
+    bucket: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    blobs: tuple[Any, ...]
+    next_token: str | None
+
+
+class GCSLogStore(LogStore):
+    """Files under `gs://bucket/`.
+
+    Args:
+        options: Keys `optimist.store.gcs.*` and `fs.gs.*`, see `GCSOptions`.
+        clock: Waits where the service is busy.
+    """
+
+    def __init__(
+        self, options: Mapping[str, str] | None = None, *, clock: Clock | None = None
+    ) -> None:
+        super().__init__(options)
+        self._parsed = GCSOptions.from_options(self.options)
+        self._clock: Clock = clock or SystemClock()
+        self._patience = Patience(max_tries=self._parsed.max_tries)
+        self._lock = threading.Lock()
+        self._connected: tuple[Client, AuthorizedSession] | None = None
+        self._written: set[str] = set()
+
+    def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
+        """See `LogStore.put_if_absent`. The parent need not exist.
+
+        Raises:
+            ConfigError: A custom endpoint ignores the condition (kind `OPTIMIST_NO_ATOMIC_CREATE`),
+                or there are no credentials.
+            StorageError: The service refused, and nothing was written.
+        """
+        self._ensure_exclusive(path)
+        return self._put_if_absent(path, data)
+
+    def put_file_if_absent(self, path: str, file: BinaryIO) -> PutOutcome:
+        """See `LogStore.put_file_if_absent`; a large file goes by a resumable upload."""
+        size_bytes = size_of(file)
+        if size_bytes <= PIECE_BYTES:
+            return super().put_file_if_absent(path, file)
+        self._ensure_exclusive(path)
+        place = _locate(path)
+        blob = self._bucket(place).blob(place.key, chunk_size=PIECE_BYTES)
+        upload = partial(
+            blob.upload_from_file,
+            file,
+            rewind=True,
+            size=size_bytes,
+            if_generation_match=0,
+            timeout=self._parsed.timeout_s,
+            retry=None,
+        )
+        return self._created_by(path, upload)
+
+    def put_overwrite(self, path: str, data: bytes) -> None:
+        """See `LogStore.put_overwrite`."""
+        place = _locate(path)
+        self._patiently("write", path, lambda: self._upload(place, data), of_bucket=True)
+
+    def read_bytes(self, path: str) -> bytes:
+        """See `LogStore.read_bytes`."""
+        place = _locate(path)
+        blob = self._bucket(place).blob(place.key)
+        return self._patiently(
+            "read",
+            path,
+            lambda: bytes(blob.download_as_bytes(timeout=self._parsed.timeout_s, retry=None)),
+        )
+
+    def open_read(self, path: str) -> BinaryIO:
+        """See `LogStore.open_read`; ranges are fetched as they are read, all of one version."""
+        place = _locate(path)
+        blob = self._bucket(place).blob(place.key)
+        wait = {"timeout": self._parsed.timeout_s, "retry": None}
+        self._patiently("read", path, lambda: blob.reload(**wait))
+        generation, size_bytes = blob.generation, int(blob.size)
+
+        def fetch(offset: int, length: int) -> bytes:
+            # A fresh one: what was reloaded has a link that leads past the endpoint given.
+            fresh = self._bucket(place).blob(place.key)
+            return self._patiently(
+                "read",
+                path,
+                lambda: bytes(
+                    fresh.download_as_bytes(
+                        start=offset,
+                        end=offset + length - 1,
+                        if_generation_match=generation,
+                        **wait,
+                    )
+                ),
+            )
+
+        return open_ranged(size_bytes, fetch)
+
+    def list_from(self, path: str) -> Iterator[FileStatus]:
+        """See `LogStore.list_from`; pages are fetched as they are read.
+
+        A directory without files does not exist.
+        """
+        place = _locate(path)
+        directory, first = split_key(place.key)
+        prefix = path[: len(path) - len(first)]
+        found = False
+        for blob in self._walk(path, place, directory):
+            name = blob.name[len(directory) :]
+            if name < first or not name:
+                continue
+            found = True
+            yield FileStatus(prefix + name, int(blob.size or 0), _milliseconds(blob.updated))
+        if found:
+            return
+        anything = self._page(path, place, {"prefix": directory, "max_results": 1})
+        if not anything.blobs:
+            raise LogFileNotFoundError(
+                f"Cannot list {prefix}: there is nothing in it.",
+                kind="OPTIMIST_FILE_NOT_FOUND",
+                path=prefix,
+                retryable=False,
+            )
+
+    def delete(self, path: str) -> None:
+        """See `LogStore.delete`."""
+        place = _locate(path)
+        blob = self._bucket(place).blob(place.key)
+        try:
+            self._patiently(
+                "delete",
+                path,
+                lambda: blob.delete(timeout=self._parsed.timeout_s, retry=None),
+            )
+        except LogFileNotFoundError:
+            return
+
+    def is_partial_write_visible(self, path: str) -> bool:  # noqa: ARG002 - the contract's
+        """False: an upload appears whole, in one step."""
+        return False
+
+    def resolve_path(self, path: str) -> str:
+        """The path as `gs://bucket/key`, without doubled or trailing slashes."""
+        place = _locate(path.rstrip("/"))
+        return f"gs://{place.bucket}/{place.key}".rstrip("/")
+
+    def data_access(self, path: str) -> DataAccess:
+        """See `LogStore.data_access`."""
+        return gcs_data_access(self._parsed, _locate(path).bucket)
+
+    def describe(self) -> Mapping[str, str]:
+        """See `LogStore.describe`; tells what was probed, and no secrets."""
+        return {
+            **super().describe(),
+            "one writer wins by": "ifGenerationMatch=0 on a single upload request",
+            "excludes": "deltalake; delta-spark with GCSLogStore",
+            "lists from a name by": "startOffset",
+            "endpoint": self._parsed.endpoint,
+            "credentials": self._parsed.auth_kind,
+            "probed": describe_verdicts(
+                (self._parsed.endpoint, bucket) for bucket in self._written
+            ),
+        }
+
+    def _ensure_exclusive(self, path: str) -> None:
+        """Try out an endpoint that is not the cloud's own, before the first write to it."""
+        if not self._parsed.is_custom:
+            return
+        place = _locate(path)
+        self._written.add(place.bucket)
+        probed = (self._parsed.endpoint, place.bucket)
+        verdict = probe_once(
+            probed, path, create=self._put_if_absent, delete=self.delete, clock=self._clock
+        )
+        override = ("optimist.store.gcs.allowUnsafeWrites", self._parsed.allow_unsafe_writes)
+        ensure_exclusive(verdict, probed, path, override=override)
+
+    def _put_if_absent(self, path: str, data: bytes) -> PutOutcome:
+        upload = partial(self._upload, _locate(path), data, only_if_absent=True)
+        return self._created_by(path, upload)
+
+    def _created_by(self, path: str, upload: Callable[[], object]) -> PutOutcome:
+        """Steps 1 to 3 of the module's protocol; the upload has the condition."""
+        try:
+            upload()
+        except GCS_ERRORS as error:
+            _, row = gcs_answer(error, of_bucket=True)
+            if row.put is PutMeaning.NOTHING_WRITTEN:
+                raise _translated(error, "write", path, of_bucket=True)  # noqa: B904
+            return PutOutcome.EXISTS if row.put is PutMeaning.EXISTS else PutOutcome.UNKNOWN
+        return PutOutcome.CREATED
+
+    def _upload(self, place: _Object, data: bytes, *, only_if_absent: bool = False) -> None:
+        """One request; anything but a success is raised."""
+        parameters = {"uploadType": "multipart"}
+        if only_if_absent:
+            parameters["ifGenerationMatch"] = "0"
+        payer = self._parsed.user_project_of(place.bucket)
+        if payer is not None:
+            parameters["userProject"] = payer
+        boundary = f"optimist-{self._clock.new_uuid()}"
+        response = self._connect()[1].post(
+            f"{self._parsed.endpoint}/upload/storage/v1/b/{quote(place.bucket, safe='')}/o",
+            params=parameters,
+            data=_multipart(place.key, data, boundary),
+            headers={"Content-Type": f"multipart/related; boundary={boundary}"},
+            timeout=self._parsed.timeout_s,
+            allow_redirects=False,
+        )
+        if response.status_code != 200:
+            raise from_http_response(response)  # type: ignore[no-untyped-call]
+
+    def _walk(self, path: str, place: _Object, directory: str) -> Iterator[Any]:
+        """The objects right below a directory, from the place's own name on."""
+        question: dict[str, Any] = {"delimiter": "/", "fields": _LIST_FIELDS}
+        if directory:
+            question["prefix"] = directory
+        if place.key:
+            question["start_offset"] = place.key
+        while True:
+            page = self._page(path, place, question)
+            yield from page.blobs
+            if page.next_token is None:
+                return
+            question["page_token"] = page.next_token
+
+    def _page(self, path: str, place: _Object, question: Mapping[str, Any]) -> _Page:
+        def ask() -> _Page:
+            client = self._connect()[0]
+            listing = client.list_blobs(
+                self._bucket(place), timeout=self._parsed.timeout_s, retry=None, **question
+            )
+            page = next(listing.pages, ())
+            return _Page(tuple(page), listing.next_page_token)
+
+        return self._patiently("list", path, ask, of_bucket=True)
+
+    def _patiently(
+        self, doing: str, path: str, call: Callable[[], T], *, of_bucket: bool = False
+    ) -> T:
+        def translated() -> T:
+            try:
+                return call()
+            except GCS_ERRORS as error:
+                raise _translated(error, doing, path, of_bucket=of_bucket)  # noqa: B904
+
+        return call_patiently(translated, self._patience, self._clock)
+
+    def _bucket(self, place: _Object) -> Bucket:
+        payer = self._parsed.user_project_of(place.bucket)
+        return self._connect()[0].bucket(place.bucket, user_project=payer)
+
+    def _connect(self) -> tuple[Client, AuthorizedSession]:
+        with self._lock:
+            if self._connected is None:
+                credentials = gcs_credentials(self._parsed)
+                options = ClientOptions(api_endpoint=self._parsed.endpoint)
+                client = Client(
+                    project=self._parsed.project, credentials=credentials, client_options=options
+                )
+                session = AuthorizedSession(credentials)  # type: ignore[no-untyped-call]
+                self._connected = (client, session)
+            return self._connected
+
+
+def _locate(path: str) -> _Object:
+    bucket, slash, rest = path.partition(":")[2].removeprefix("//").partition("/")
+    if scheme_of(path) != "gs":
+        raise ConfigError(
+            f"GCSLogStore cannot serve {path}: it is not a gs: URL. "
+            "Check spark.delta.logStore.class and the scheme keys.",
+            kind="DELTA_INCORRECT_LOG_STORE_IMPLEMENTATION",
+            path=path,
+        )
+    if not bucket:
+        raise ConfigError(
+            f"{path} names no bucket. Write gs://bucket/path.",
+            kind="OPTIMIST_INVALID_PATH",
+            path=path,
+        )
+    return _Object(bucket, object_key(slash + rest))
+
+
+def _multipart(key: str, data: bytes, boundary: str) -> bytes:
+    """Name and checksum, then the bytes: the service refuses what it did not receive whole."""
+    digest = hashlib.md5(data, usedforsecurity=False).digest()
+    about = {"name": key, "md5Hash": base64.b64encode(digest).decode("ascii")}
+    first = f"--{boundary}\r\nContent-Type: application/json; charset=UTF-8\r\n\r\n"
+    second = f"\r\n--{boundary}\r\nContent-Type: application/octet-stream\r\n\r\n"
+    last = f"\r\n--{boundary}--\r\n"
+    return b"".join(
+        (first.encode(), json.dumps(about).encode(), second.encode(), data, last.encode())
+    )
+
+
+def _milliseconds(moment: datetime.datetime | None) -> int:
+    return int(moment.timestamp() * 1000) if moment is not None else 0
+
+
+def _translated(error: Exception, doing: str, path: str, *, of_bucket: bool) -> StorageError:
+    answer, row = gcs_answer(error, of_bucket=of_bucket)
+    translated = error_of_row(
+        row, answer, doing=doing, path=path, place=f"bucket {_locate(path).bucket}"
+    )
+    translated.__cause__ = error if answer.status not in (0, 401) else None
+    translated.__suppress_context__ = True
+    return translated

@@ -1,0 +1,1 @@
+"""HDFS, through Spark's JVM or through hdfs-native."""

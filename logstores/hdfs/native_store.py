@@ -1,0 +1,19 @@
+"""HDFSLogStore that never asks for a JVM, for those who want to say so by name."""
+
+from __future__ import annotations
+
+from optimist.logstores.hdfs.client import HdfsClient, HdfsPlace
+from optimist.logstores.hdfs.native_client import NativeHdfsClient
+from optimist.logstores.hdfs.store import HDFSLogStore
+
+__all__ = ["HDFSNativeLogStore"]
+
+
+class HDFSNativeLogStore(HDFSLogStore):
+    """`HDFSLogStore` over hdfs-native: the same algorithm, promises and options.
+
+    The same as `optimist.store.hdfs.client=native`, whatever that option says.
+    """
+
+    def _connect(self, path: str, place: HdfsPlace) -> HdfsClient:  # noqa: ARG002
+        return NativeHdfsClient(place, self._parsed)

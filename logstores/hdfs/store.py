@@ -1,0 +1,262 @@
+"""Logs on HDFS (design section 4; spec 3.4).
+
+*Assumes* a name node, active or behind a fail-over proxy, whose `rename2` refuses in one step if
+the target exists: HDFS of Hadoop 2 and later. `viewfs:` is served where its mount leads to HDFS.
+
+*Provides* mutual exclusion between threads, processes and machines; atomic visibility of what this
+store creates; consistent listing, also behind observer name nodes where the JVM is used.
+
+*Does not provide* atomic visibility of what others write beside it with other means, which is why
+`is_partial_write_visible` is true; nor an `hsync`: a closed file is complete on as many data nodes
+as `dfs.namenode.replication.min` says, in their memory perhaps, as with every HDFS client; nor
+anything for local paths, where the same rename replaces the winner's file: they are refused.
+
+*Excludes* delta-spark's HDFSLogStore, which renames in the same way, and other Optimist processes.
+
+Two clients do the work, see `hdfs_client`; the algorithm is here, and there is one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, BinaryIO, cast
+
+from optimist.core.clock import Clock, SystemClock
+from optimist.core.errors import ConfigError, StorageError
+from optimist.core.logstore import FileStatus, LogStore, PutOutcome
+from optimist.core.paths import join, name_of, parent_of
+from optimist.logstores.file_pieces import pieces
+from optimist.logstores.hdfs.client import HdfsClient, HdfsClientError, HdfsPlace, locate
+from optimist.logstores.hdfs.errors import hdfs_error, outcome_of_rename, tells_existence
+from optimist.logstores.hdfs.options import HDFSOptions
+
+__all__ = ["HDFSLogStore"]
+
+_INSTALL = "pip install 'optimist[hdfs]'"
+
+
+class HDFSLogStore(LogStore):
+    """Creates a commit by renaming a complete file to its name.
+
+    Args:
+        options: Keys `optimist.store.hdfs.*`, and Hadoop's (`dfs.*`, `fs.viewfs.*`, ...), see
+            `HDFSOptions`.
+        clock: Names the temporary files.
+    """
+
+    def __init__(
+        self, options: Mapping[str, str] | None = None, *, clock: Clock | None = None
+    ) -> None:
+        super().__init__(options)
+        self._parsed = HDFSOptions.from_options(self.options)
+        self._clock: Clock = clock or SystemClock()
+        self._lock = threading.Lock()
+        self._clients: dict[str, HdfsClient] = {}
+
+    def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
+        """See `LogStore.put_if_absent`.
+
+        1. If the name is taken already, the race is lost: say so before paying for a write. (This
+           saves time and decides nothing; step 3 is what excludes.)
+        2. Write the bytes to `.<name>.<uuid>.tmp` in the same directory, and close the file.
+        3. Rename it, without overwriting. If the name node says that the target exists, another was
+           first. Any other answer but success leaves the outcome open, for the request may have
+           been repeated by the client: `UNKNOWN`, and the engine reads the file back.
+        4. Let observer name nodes catch up. From step 3 on others see the commit, so nothing may
+           turn the answer into an error.
+        5. Remove the temporary name and what lies beside it. After an unknown outcome that is right
+           too: a rename that is still on its way then finds nothing.
+
+        Raises:
+            LogFileNotFoundError: The directory does not exist.
+            ConfigError: No client can be had, or the path does not lead to HDFS.
+            StorageError: Nothing was created.
+        """
+        return self._create(path, (data,))
+
+    def put_file_if_absent(self, path: str, file: BinaryIO) -> PutOutcome:
+        """See `LogStore.put_file_if_absent`; written piece by piece, as `put_if_absent`."""
+        return self._create(path, pieces(file))
+
+    def put_overwrite(self, path: str, data: bytes) -> None:
+        """See `LogStore.put_overwrite`. Readers see the old file or the new one, whole."""
+        place = locate(path)
+        client = self._client(path, place)
+        with self._written(client, place, (data,), path) as temporary, _errors("overwrite", path):
+            client.rename(temporary, place.path, overwrite=True)
+            client.let_observers_catch_up()
+
+    def read_bytes(self, path: str) -> bytes:
+        """See `LogStore.read_bytes`."""
+        place = locate(path)
+        client = self._client(path, place)
+        with _errors("read", path):
+            return client.read(place.path)
+
+    def open_read(self, path: str) -> BinaryIO:
+        """See `LogStore.open_read`; ranges are fetched as they are read."""
+        place = locate(path)
+        client = self._client(path, place)
+        with _errors("read", path):
+            return client.open(place.path)
+
+    def list_from(self, path: str) -> Iterator[FileStatus]:
+        """See `LogStore.list_from`.
+
+        Through the JVM the name node starts at the name; hdfs-native lists the directory.
+        """
+        parent, slash, first = path.rpartition("/")
+        place = locate(parent + slash)
+        client = self._client(path, place)
+        with _errors("list", parent):
+            for entry in client.list_from(place.path, first):
+                if not entry.is_directory:
+                    yield FileStatus(
+                        parent + slash + entry.name, entry.size_bytes, entry.modified_ms
+                    )
+
+    def delete(self, path: str) -> None:
+        """See `LogStore.delete`."""
+        place = locate(path)
+        client = self._client(path, place)
+        with _errors("delete", path):
+            client.delete(place.path)
+
+    def is_partial_write_visible(self, path: str) -> bool:  # noqa: ARG002 - the contract's
+        """True (spec 3.4): HDFS shows files while they are being written."""
+        return True
+
+    def ensure_directory(self, path: str) -> None:
+        """See `LogStore.ensure_directory`."""
+        place = locate(path)
+        client = self._client(path, place)
+        try:
+            client.make_directories(place.path)
+        except HdfsClientError as error:
+            if tells_existence(error):
+                raise StorageError(
+                    f"Cannot make the directory {path}: a file of that name stands there.",
+                    kind="OPTIMIST_NOT_A_DIRECTORY",
+                    path=path,
+                    retryable=False,
+                ) from error
+            raise hdfs_error(error, doing="make the directory", path=path) from error
+
+    def resolve_path(self, path: str) -> str:
+        """The URL with its name node, without doubled or trailing slashes and dots."""
+        return locate(path).url
+
+    def describe(self) -> Mapping[str, str]:
+        """See `LogStore.describe`."""
+        clients = {root: _CLIENT_NAMES[type(each).__name__] for root, each in self._known()}
+        return {
+            **super().describe(),
+            "one writer wins by": "rename of a complete file, which fails if the name is taken",
+            "excludes": "Optimist and delta-spark writers of all processes and machines",
+            "client": "; ".join(f"{root}: {name}" for root, name in sorted(clients.items()))
+            or f"{self._parsed.client}, not connected yet",
+        }
+
+    def _create(self, path: str, content: Iterable[bytes]) -> PutOutcome:
+        """The steps of `put_if_absent`."""
+        place = locate(path)
+        client = self._client(path, place)
+        with _errors("write", path):
+            client.ensure_exclusive(parent_of(place.path))
+            if client.exists(place.path):
+                return PutOutcome.EXISTS
+        with self._written(client, place, content, path) as temporary:
+            try:
+                client.rename(temporary, place.path, overwrite=False)
+            except HdfsClientError as error:
+                return outcome_of_rename(error)
+            client.let_observers_catch_up()
+            return PutOutcome.CREATED
+
+    def _connect(self, path: str, place: HdfsPlace) -> HdfsClient:
+        """A client by the option, or the one that can be had; the JVM is asked first."""
+        wanted = self._parsed.client
+        jvm = _module("hdfs_jvm") if wanted in ("auto", "jvm") else None
+        context = jvm.active_context() if jvm is not None else None
+        if jvm is not None and context is not None:
+            return cast(HdfsClient, jvm.JvmHdfsClient(place, self._parsed, context))
+        if wanted == "jvm":
+            raise _no_session(path, jvm is not None)
+        native = _module("hdfs_native_client")
+        if native is None:
+            raise _no_client(path, wanted)
+        return cast(HdfsClient, native.NativeHdfsClient(place, self._parsed))
+
+    def _client(self, path: str, place: HdfsPlace) -> HdfsClient:
+        with self._lock:
+            client = self._clients.get(place.root)
+            if client is None or not client.is_usable():
+                with _errors("reach", path):
+                    client = self._connect(path, place)
+                self._clients[place.root] = client
+            return client
+
+    def _known(self) -> list[tuple[str, HdfsClient]]:
+        with self._lock:
+            return list(self._clients.items())
+
+    @contextlib.contextmanager
+    def _written(
+        self, client: HdfsClient, place: HdfsPlace, content: Iterable[bytes], path: str
+    ) -> Iterator[str]:
+        """A whole file beside the target, under a name that readers ignore (spec 3.3)."""
+        name = f".{name_of(place.path)}.{self._clock.new_uuid()}.tmp"
+        temporary = join(parent_of(place.path), name)
+        try:
+            with _errors("write", path):
+                client.create(temporary, content)
+            yield temporary
+        finally:
+            client.discard(temporary)
+
+
+_CLIENT_NAMES = {"JvmHdfsClient": "the Spark session's JVM", "NativeHdfsClient": "hdfs-native"}
+
+
+def _module(name: str) -> Any | None:
+    """One of the clients' modules, or None where the package that it needs is not installed."""
+    try:
+        return importlib.import_module(f"optimist.logstores.{name}")
+    except ModuleNotFoundError:
+        return None
+
+
+@contextlib.contextmanager
+def _errors(doing: str, path: str) -> Iterator[None]:
+    try:
+        yield
+    except HdfsClientError as error:
+        raise hdfs_error(error, doing=doing, path=path) from error
+
+
+def _no_session(path: str, has_pyspark: bool) -> ConfigError:
+    missing = (
+        "there is no classic Spark session in this process"
+        if has_pyspark
+        else ("PySpark is not installed")
+    )
+    return ConfigError(
+        f"Cannot reach {path}: optimist.store.hdfs.client=jvm, and {missing}. Make the session "
+        "first, on this machine (a Spark Connect client has no JVM); or take hdfs-native: "
+        f"{_INSTALL}, and remove the option or set it to native.",
+        kind="OPTIMIST_CLASSIC_SPARK_NEEDED",
+        path=path,
+    )
+
+
+def _no_client(path: str, wanted: str) -> ConfigError:
+    begin = "" if wanted == "native" else "There is no classic Spark session in this process, and "
+    return ConfigError(
+        f"Cannot reach {path}. {begin}hdfs-native is not installed. Run: {_INSTALL}; or make a "
+        "classic Spark session first (a Spark Connect client has no JVM).",
+        kind="OPTIMIST_MISSING_PACKAGE",
+        path=path,
+    )

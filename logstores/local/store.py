@@ -1,0 +1,347 @@
+"""Logs on a file system of this machine (design section 4; spec 3.3, 3.4).
+
+*Assumes* a POSIX file system on which either `link` or the kernel's rename-without-replace is
+atomic and fails if the target exists: all disk file systems, and NFS. `fsync` means what it says.
+
+*Provides* for the files of a log: mutual exclusion between threads, processes and, on a shared file
+system, machines; atomic visibility of what this store creates; consistent listing; a commit that
+was reported survives a power cut.
+
+*Does not provide* atomic visibility of what others write beside it with other means, which is why
+`is_partial_write_visible` is true; nor, between machines on NFS, a listing younger than the
+client's attribute cache. It never replaces its promise by a plain rename: on a file system that
+has neither primitive it refuses to write.
+
+*Excludes* the writers of `deltalake` (delta-rs), which create commits by hard link too, and other
+Optimist processes. It does not exclude delta-spark, which checks and then renames: do not write one
+local table with delta-spark and with anything else at the same time.
+"""
+
+# Paths are text by contract, and each system call here is deliberate: no pathlib.
+# ruff: noqa: PTH100, PTH103, PTH105, PTH108, PTH116, PTH118, PTH120, PTH123
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from typing import BinaryIO
+
+from optimist.core.clock import Clock, SystemClock
+from optimist.core.errors import ConfigError, StorageError
+from optimist.core.logstore import FileStatus, LogStore, PutOutcome
+from optimist.core.paths import scheme_of, strip_file_scheme
+from optimist.logstores.local.exclusive_rename import is_exclusive, rename_exclusively
+from optimist.logstores.shared.os_errors import storage_error
+from optimist.logstores.store_options import ensure_no_options
+
+__all__ = ["NOTHING_DONE", "LocalLogStore"]
+
+_NO_HARD_LINKS = frozenset(
+    {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
+)
+"""What `link` answers within one directory where the file system has no hard links."""
+
+_NO_EXCLUSIVE_RENAME = frozenset({errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP})
+
+NOTHING_DONE = frozenset(
+    {
+        errno.ENOENT,
+        errno.ENOTDIR,
+        errno.EACCES,
+        errno.EPERM,
+        errno.EROFS,
+        errno.ENOSPC,
+        errno.EDQUOT,
+        errno.ENAMETOOLONG,
+        errno.ELOOP,
+    }
+)
+"""Refusals by which the system says that no name was made. Any other leaves the outcome open."""
+
+_COPY_BYTES = 1 << 20
+_NO_DIRECTORY_SYNC = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
+
+
+class LocalLogStore(LogStore):
+    """Creates a commit by linking a complete, synced file to its name.
+
+    Paths are plain or `file:` URLs; a `%` in them is a percent sign. Relative paths are relative
+    to the working directory, `~` is an ordinary character.
+
+    Args:
+        options: None of its own; keys `optimist.store.local.*` are refused.
+        clock: Names the temporary files.
+    """
+
+    def __init__(
+        self, options: Mapping[str, str] | None = None, *, clock: Clock | None = None
+    ) -> None:
+        super().__init__(options)
+        ensure_no_options(self.options, "local")
+        self._clock: Clock = clock or SystemClock()
+        self._renames_exclusively: dict[int, bool] = {}
+
+    def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
+        """See `LogStore.put_if_absent`.
+
+        1. If the name is taken already, the race is lost: say so before paying for a write. (This
+           saves time and decides nothing; step 3 is what excludes.)
+        2. Write the bytes to `.<name>.<uuid>.tmp` in the same directory, and sync them.
+        3. Link the file to its name, which fails if the name is taken.
+        4. Sync the directory. From step 3 on others see the commit, so nothing may turn the answer
+           into an error: if this fails the answer is `UNKNOWN`, and the engine reads the file
+           back.
+        5. Remove the temporary name, whatever happened.
+
+        A version checksum (`N.crc`) is a hint that every reader checks and can do without: it is
+        created in the same way, but not synced.
+
+        Raises:
+            LogFileNotFoundError: The directory does not exist.
+            ConfigError: The file system offers no way to create a file that is exclusive and atomic
+                (kind `OPTIMIST_NO_ATOMIC_CREATE`), or the path is not on a file system.
+            StorageError: Nothing was created.
+        """
+        return self._put_if_absent(path, data)
+
+    def put_file_if_absent(self, path: str, file: BinaryIO) -> PutOutcome:
+        """See `LogStore.put_file_if_absent`; copied piece by piece."""
+        file.seek(0)
+        return self._put_if_absent(path, file)
+
+    def put_overwrite(self, path: str, data: bytes) -> None:
+        """See `LogStore.put_overwrite`. Readers see the old file or the new one, whole."""
+        target = _local_path(path)
+        with self._written(target, data, path) as temporary:
+            try:
+                os.replace(temporary, target)
+            except OSError as error:
+                raise storage_error(error, doing="overwrite", path=path) from error
+
+    def read_bytes(self, path: str) -> bytes:
+        """See `LogStore.read_bytes`."""
+        with self.open_read(path) as file:
+            try:
+                return file.read()
+            except OSError as error:
+                raise storage_error(error, doing="read", path=path) from error
+
+    def open_read(self, path: str) -> BinaryIO:
+        """See `LogStore.open_read`; the file itself."""
+        try:
+            return open(_local_path(path), "rb")
+        except OSError as error:
+            raise storage_error(error, doing="read", path=path) from error
+
+    def list_from(self, path: str) -> Iterator[FileStatus]:
+        """See `LogStore.list_from`.
+
+        The names are taken at once, sizes and times one by one as the caller comes to them; files
+        that have vanished by then are left out.
+        """
+        parent, slash, first = path.rpartition("/")
+        directory = _local_path(parent + slash) if slash else "."
+        try:
+            with os.scandir(directory) as entries:
+                # The name is compared before anything that may cost a system call.
+                found = [each for each in entries if each.name >= first and not each.is_dir()]
+        except OSError as error:
+            raise storage_error(error, doing="list", path=parent or directory) from error
+        found.sort(key=lambda entry: entry.name)
+        return _statuses(found, parent + slash)
+
+    def delete(self, path: str) -> None:
+        """See `LogStore.delete`."""
+        try:
+            os.unlink(_local_path(path))
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise storage_error(error, doing="delete", path=path) from error
+
+    def is_partial_write_visible(self, path: str) -> bool:  # noqa: ARG002 - the contract's
+        """True by contract (spec 3.4): a plain file appears as soon as it is opened for writing."""
+        return True
+
+    def ensure_directory(self, path: str) -> None:
+        """See `LogStore.ensure_directory`; what was made survives a power cut as the commits do."""
+        directory = os.path.abspath(_local_path(path))
+        missing = []
+        while not os.path.lexists(directory):
+            missing.append(directory)
+            directory = os.path.dirname(directory)
+        try:
+            os.makedirs(_local_path(path), exist_ok=True)
+        except OSError as error:
+            if isinstance(error, FileExistsError):
+                error.errno = errno.ENOTDIR
+            raise storage_error(error, doing="make the directory", path=path) from error
+        for made in missing:
+            _sync_directory(made)
+
+    def resolve_path(self, path: str) -> str:
+        """The absolute real path, plain: without `file:`, without symbolic links."""
+        return os.path.realpath(_local_path(path))
+
+    def describe(self) -> Mapping[str, str]:
+        """See `LogStore.describe`."""
+        return {
+            **super().describe(),
+            "one writer wins by": "hard link of a synced file, which fails if the name is taken",
+            "excludes": "Optimist and deltalake writers of all processes",
+        }
+
+    def _put_if_absent(self, path: str, content: bytes | BinaryIO) -> PutOutcome:
+        target = _local_path(path)
+        if os.path.lexists(target):
+            return PutOutcome.EXISTS
+        with self._written(target, content, path) as temporary:
+            try:
+                outcome = self._publish(temporary, target)
+            except OSError as error:
+                raise storage_error(error, doing="create", path=path) from error
+        is_settled = outcome is not PutOutcome.CREATED or _is_hint(target)
+        if is_settled or _sync_directory(target):
+            return outcome
+        return PutOutcome.UNKNOWN
+
+    @contextlib.contextmanager
+    def _written(self, target: str, content: bytes | BinaryIO, path: str) -> Iterator[str]:
+        """A whole file beside the target, under a name that readers ignore (spec 3.3)."""
+        directory, name = os.path.split(target)
+        temporary = os.path.join(directory, f".{name}.{self._clock.new_uuid()}.tmp")
+        try:
+            try:
+                _write(temporary, content, synced=not _is_hint(target))
+            except OSError as error:
+                raise storage_error(error, doing="write", path=path) from error
+            yield temporary
+        finally:
+            # Left behind it does no harm; an error here would hide the outcome.
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+
+    def _publish(self, temporary: str, target: str) -> PutOutcome:
+        try:
+            os.link(temporary, target)
+        except OSError as error:
+            # NFS repeats a request whose answer got lost and then reports its own link as an error.
+            # Whether the name is ours is told by the file behind it, not by the answer.
+            if _is_same_file(temporary, target):
+                return PutOutcome.CREATED
+            if isinstance(error, FileExistsError):
+                return PutOutcome.EXISTS
+            if error.errno in _NO_HARD_LINKS:
+                return self._publish_by_rename(temporary, target)
+            if error.errno in NOTHING_DONE:
+                raise
+            return PutOutcome.UNKNOWN
+        return PutOutcome.CREATED
+
+    def _publish_by_rename(self, temporary: str, target: str) -> PutOutcome:
+        self._ensure_renames_exclusively(os.path.dirname(target))
+        try:
+            rename_exclusively(temporary, target)
+        except FileExistsError:
+            return PutOutcome.EXISTS
+        except OSError as error:
+            if error.errno in NOTHING_DONE | _NO_EXCLUSIVE_RENAME:
+                raise
+            return PutOutcome.UNKNOWN
+        return PutOutcome.CREATED
+
+    def _ensure_renames_exclusively(self, directory: str) -> None:
+        """Try the rename on two files of our own, once per device."""
+        device = os.stat(directory or ".").st_dev
+        known = self._renames_exclusively.get(device)
+        if known is None:
+            known = self._probe_rename(directory)
+            self._renames_exclusively[device] = known
+        if not known:
+            raise ConfigError(
+                f"Nothing was written. The file system of {directory} has neither hard links nor a "
+                "rename that refuses to replace, so two writers could both believe that they won. "
+                "Put the table on another file system, or on an object store.",
+                kind="OPTIMIST_NO_ATOMIC_CREATE",
+                path=directory,
+            )
+
+    def _probe_rename(self, directory: str) -> bool:
+        probe = os.path.join(directory, f".probe.{self._clock.new_uuid()}")
+        first, second = f"{probe}.1.tmp", f"{probe}.2.tmp"
+        try:
+            for name in (first, second):
+                _write(name, b"", synced=False)
+            return is_exclusive(first, second)
+        finally:
+            for name in (first, second):
+                with contextlib.suppress(OSError):
+                    os.unlink(name)
+
+
+def _local_path(path: str) -> str:
+    if scheme_of(path) not in ("", "file"):
+        raise ConfigError(
+            f"LocalLogStore cannot serve {path}: it is not a path of this machine. "
+            "Check spark.delta.logStore.class and the scheme keys.",
+            kind="DELTA_INCORRECT_LOG_STORE_IMPLEMENTATION",
+            path=path,
+        )
+    return strip_file_scheme(path)
+
+
+def _is_hint(path: str) -> bool:
+    return path.endswith(".crc")
+
+
+def _write(path: str, content: bytes | BinaryIO, *, synced: bool) -> None:
+    # 0o666 less the umask, as any program makes its files; O_EXCL so that no symbolic link is
+    # followed.
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    with os.fdopen(descriptor, "wb") as file:
+        if isinstance(content, bytes):
+            file.write(content)
+        else:
+            shutil.copyfileobj(content, file, _COPY_BYTES)
+        if synced:
+            file.flush()
+            os.fsync(descriptor)
+
+
+def _sync_directory(child: str) -> bool:
+    """Make the name of `child` durable; False if the system says that it could not."""
+    try:
+        descriptor = os.open(os.path.dirname(child) or ".", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        # Some file systems have no such operation: there names are as durable as they will get.
+        return error.errno in _NO_DIRECTORY_SYNC
+    return True
+
+
+def _is_same_file(first: str, second: str) -> bool:
+    try:
+        return os.path.samestat(os.lstat(first), os.lstat(second))
+    except OSError:
+        return False
+
+
+def _statuses(entries: list[os.DirEntry[str]], prefix: str) -> Iterator[FileStatus]:
+    for entry in entries:
+        try:
+            status = entry.stat()
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise _stat_error(error, prefix + entry.name) from error
+        yield FileStatus(prefix + entry.name, status.st_size, status.st_mtime_ns // 1_000_000)
+
+
+def _stat_error(error: OSError, path: str) -> StorageError:
+    return storage_error(error, doing="list", path=path)

@@ -1,0 +1,1 @@
+"""S3: conditional writes, alone or beside an arbiter."""

@@ -1,0 +1,124 @@
+"""One S3 object as a seekable file: ranged reads, read ahead, of one state of the object.
+
+The first request asks for the end of the object: it brings all of a small file, and of a Parquet
+file the footer, which readers want first, together with the size. Later requests name the entity
+tag of the first, so that a file that is replaced meanwhile is noticed rather than mixed.
+
+Recovery through an arbiter may replace a commit by the same bytes under another tag (spec 3.5). For
+commit files the reader therefore goes on with the new object if it has the same size, at most
+`READ_RETRIES` times in a row.
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from typing import BinaryIO, Protocol
+
+from botocore.exceptions import ClientError
+
+from optimist.core.errors import StorageError
+from optimist.logstores.s3.errors import code_of
+from optimist.logstores.shared import ranged_file
+
+__all__ = ["READ_RETRIES", "Fetched", "RangeSource", "open_ranged"]
+
+READ_RETRIES = 3
+TAIL_BYTES = 512 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """A part of an object.
+
+    Attributes:
+        data: The bytes.
+        start: Where they start.
+        size_bytes: The size of the whole object.
+        etag: Its entity tag.
+    """
+
+    data: bytes
+    start: int
+    size_bytes: int
+    etag: str
+
+
+class RangeSource(Protocol):
+    """Fetches parts of one object."""
+
+    def __call__(self, byte_range: str, etag: str | None) -> Fetched:
+        """A range, in the words of HTTP, if the object still has the tag.
+
+        Raises:
+            StorageError: As the store's reads do; the cause is the SDK's error.
+        """
+
+
+def open_ranged(
+    fetch: RangeSource, *, path: str, read_ahead_bytes: int, replacements: int
+) -> BinaryIO:
+    """Open the object; its end is fetched at once.
+
+    Args:
+        fetch: Fetches a range of it.
+        path: For messages.
+        read_ahead_bytes: How much a read fetches at least.
+        replacements: How many times in a row the reader goes on with another object of the same
+            size under the name, because it has the same bytes.
+
+    Raises:
+        LogFileNotFoundError: There is no such object.
+    """
+    try:
+        tail = fetch(f"bytes=-{TAIL_BYTES}", None)
+    except StorageError as error:
+        if not _has_status(error, 416):
+            raise
+        return io.BytesIO(b"")  # an empty object has no end to ask for
+    if len(tail.data) == tail.size_bytes:
+        return io.BytesIO(tail.data)
+    same = _SameObject(fetch, tail, path, replacements)
+    return ranged_file.open_ranged(
+        tail.size_bytes, same.read, tail=tail.data, read_ahead_bytes=read_ahead_bytes
+    )
+
+
+class _SameObject:
+    """Ranges of the object that was opened, or of one that has taken its place."""
+
+    def __init__(self, fetch: RangeSource, opened: Fetched, path: str, replacements: int) -> None:
+        self._fetch = fetch
+        self._path = path
+        self._replacements = replacements
+        self._etag = opened.etag
+        self._size = opened.size_bytes
+
+    def read(self, offset: int, length: int) -> bytes:
+        """The bytes from an offset on.
+
+        Raises:
+            StorageError: Another object has the name by now (kind `OPTIMIST_FILE_CHANGED`).
+        """
+        byte_range = f"bytes={offset}-{offset + length - 1}"
+        for _ in range(self._replacements + 1):
+            try:
+                return self._fetch(byte_range, self._etag).data
+            except StorageError as error:
+                if not _has_status(error, 412) or not self._replacements:
+                    raise
+            found = self._fetch("bytes=-1", None)
+            if found.size_bytes != self._size:
+                break
+            self._etag = found.etag
+        raise StorageError(
+            f"{self._path} was replaced while it was being read. Run the operation again.",
+            kind="OPTIMIST_FILE_CHANGED",
+            path=self._path,
+            retryable=True,
+        )
+
+
+def _has_status(error: StorageError, status: int) -> bool:
+    cause = error.__cause__
+    return isinstance(cause, ClientError) and code_of(cause)[1] == status

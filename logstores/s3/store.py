@@ -1,0 +1,340 @@
+"""Logs on S3 and on stores that speak S3 (design section 4).
+
+*Assumes* a store that honours `If-None-Match: *` on PutObject, and shows what was written at once
+in reads and listings: Amazon's, since 2024, for all buckets; of others each is asked (see
+`create_probe`).
+
+*Provides* for the files of a log: mutual exclusion between threads, processes and machines by one
+conditional PUT; atomic visibility; consistent listing. An answer that was lost is reported as such,
+never as a lost race. A commit that somebody overwrote is noticed (see `neighbours`).
+
+*Does not provide* exclusion of writers that do not send the condition, nor of those that ask an
+arbiter in DynamoDB first: on a table whose log has staged commits (`_delta_log/.tmp/`) it refuses
+to write.
+
+*Excludes* other Optimist processes, and the writers of `deltalake` 1.x. It does not exclude
+delta-spark, neither with its default store, which overwrites, nor with `S3DynamoDBLogStore`.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, BinaryIO
+
+from optimist.core.clock import Clock, SystemClock
+from optimist.core.data.access import DataAccess
+from optimist.core.errors import ConfigError, StorageError
+from optimist.core.log.names import LOG_DIRECTORY, commit_name
+from optimist.core.logstore import FileStatus, LogStore, PutOutcome
+from optimist.core.paths import join
+from optimist.logstores.s3.bucket import S3Bucket
+from optimist.logstores.s3.client import S3Credentials, make_clients
+from optimist.logstores.s3.options import S3Options
+from optimist.logstores.s3.path import S3Location
+from optimist.logstores.s3.reader import READ_RETRIES, open_ranged
+from optimist.logstores.shared.create_probe import describe_verdicts, ensure_exclusive, probe_once
+from optimist.logstores.shared.overwritten_commits import (
+    CommitIdentity,
+    KnownCommits,
+    commit_replaced,
+    is_commit,
+)
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3.type_defs import ObjectTypeDef
+
+__all__ = ["S3LogStore"]
+
+_LOG = logging.getLogger(__name__)
+_STAGED = ".tmp/"
+
+
+class S3LogStore(LogStore):
+    """Creates a commit by one conditional PUT. Paths are `s3:`, `s3a:` or `s3n:` URLs.
+
+    Args:
+        options: See `S3Options`; a plain mapping, for example the entries of a Spark conf.
+        clock: Paces what is sent again, and names probes.
+        credentials: Called for credentials, and again before they expire; instead of the option
+            `optimist.store.s3.credentialsProvider`.
+        has_arbiter: Whether an arbiter decides before this store is asked: then staged commits are
+            ours as well, and a commit may be replaced by its own bytes.
+        read_retries: How often in a row a commit that is replaced while it is read is taken up
+            again (spec 3.5).
+    """
+
+    def __init__(
+        self,
+        options: Mapping[str, str] | None = None,
+        *,
+        clock: Clock | None = None,
+        credentials: Callable[[], S3Credentials] | None = None,
+        has_arbiter: bool = False,
+        read_retries: int = READ_RETRIES,
+    ) -> None:
+        super().__init__(options)
+        S3Options.from_options(self.options)  # what is wrong for every bucket is said at once
+        self._clock: Clock = clock or SystemClock()
+        self._credentials = credentials
+        self._has_arbiter = has_arbiter
+        self._read_retries = read_retries
+        self._lock = threading.Lock()
+        self._buckets: dict[str, S3Bucket] = {}
+        self._without_arbiter: set[str] = set()
+        self._known = KnownCommits()
+
+    def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
+        """See `LogStore.put_if_absent`.
+
+        1. Before the first write to a log directory: look for commits staged by an arbiter's
+           writers. Before the first to a bucket: probe whether the store refuses to overwrite.
+        2. PUT with `If-None-Match: *`. 409 and throttling: wait, and again.
+        3. `EXISTS` after throttling may be our own file: the answer is `UNKNOWN`, and the engine
+           reads the file back.
+
+        Raises:
+            ConfigError: The store does not exclude other writers (kind
+                `OPTIMIST_NO_ATOMIC_CREATE`), or another engine commits there through an arbiter
+                (`OPTIMIST_FOREIGN_ARBITER`).
+            StorageError: Nothing was created.
+        """
+        bucket, location = self._at(path)
+        self._ensure_no_arbiter(path, location)
+        if not self._ensure_exclusive(path, bucket):
+            return self._put_unsafely(path, data)
+        outcome, etag = bucket.create(location.key, data, path=path)
+        if outcome is PutOutcome.CREATED and etag and is_commit(location.name):
+            created = CommitIdentity(location.url, etag, len(data), is_ours=True)
+            self._known.remember(created.with_content(data))
+        return outcome
+
+    def put_file_if_absent(self, path: str, file: BinaryIO) -> PutOutcome:
+        """See `LogStore.put_file_if_absent`; sent piece by piece, in one request as other files."""
+        bucket, location = self._at(path)
+        self._ensure_no_arbiter(path, location)
+        if not self._ensure_exclusive(path, bucket):
+            return super().put_file_if_absent(path, file)
+        return bucket.create(location.key, file, path=path)[0]
+
+    def put_overwrite(self, path: str, data: bytes) -> None:
+        """See `LogStore.put_overwrite`."""
+        bucket, location = self._at(path)
+        self._known.forget(location.url)
+        bucket.put(location.key, data, path=path)
+
+    def read_bytes(self, path: str) -> bytes:
+        """See `LogStore.read_bytes`."""
+        bucket, location = self._at(path)
+        found = bucket.fetch(location.key, path=path)
+        if is_commit(location.name):
+            self._known.learn(
+                CommitIdentity(location.url, found.etag, found.size_bytes), found.data
+            )
+        return found.data
+
+    def open_read(self, path: str) -> BinaryIO:
+        """See `LogStore.open_read`; ranged reads with read-ahead, see `s3_reader`."""
+        bucket, location = self._at(path)
+        return open_ranged(
+            lambda byte_range, etag: bucket.fetch(
+                location.key, path=path, byte_range=byte_range, etag=etag
+            ),
+            path=path,
+            read_ahead_bytes=bucket.options.read_ahead_bytes,
+            replacements=self._read_retries if self._may_be_replaced(location) else 0,
+        )
+
+    def list_from(self, path: str) -> Iterator[FileStatus]:
+        """See `LogStore.list_from`; fetched page by page as the caller comes to them.
+
+        An empty prefix is a missing directory. Errors come with the first item.
+
+        Raises:
+            StorageError: Also when a commit that this store knows was overwritten (kind
+                `OPTIMIST_COMMIT_REPLACED`).
+        """
+        bucket, location = self._at(path)
+        parent = path[: len(path) - len(location.name)] if location.key else path.rstrip("/") + "/"
+        for item in bucket.objects_from(location, path=path):
+            name = item["Key"][len(location.prefix) :]
+            if not name or name < location.name:
+                continue
+            status = _status(item, parent + name)
+            if is_commit(name):
+                self._ensure_same(bucket, item, status)
+            yield status
+
+    def delete(self, path: str) -> None:
+        """See `LogStore.delete`."""
+        bucket, location = self._at(path)
+        self._known.forget(location.url)
+        bucket.delete(location.key, path=path)
+
+    def is_partial_write_visible(self, path: str) -> bool:  # noqa: ARG002 - the contract's
+        """False: an object appears whole or not at all."""
+        return False
+
+    def resolve_path(self, path: str) -> str:
+        """The path as `s3://bucket/key`, whichever of the three schemes it was given by."""
+        return S3Location.of(path).url
+
+    def data_access(self, path: str) -> DataAccess:
+        """See `LogStore.data_access`."""
+        return self._at(path)[0].data_access()
+
+    def abort_uploads(self, directory: str) -> None:
+        """See `LogStore.abort_uploads`; S3 keeps them, and their price, until somebody does."""
+        bucket, location = self._at(directory)
+        bucket.abort_uploads(location)
+
+    def describe(self) -> Mapping[str, str]:
+        """See `LogStore.describe`; tells what was probed, and when."""
+        with self._lock:
+            places = [(each.endpoint, each.name) for each in self._buckets.values()]
+        return {
+            **super().describe(),
+            "one writer wins by": "PutObject with If-None-Match: *",
+            "excludes": "Optimist and deltalake 1.x writers of all machines; not delta-spark",
+            "endpoint": ", ".join(sorted({endpoint for endpoint, _ in places})) or "not used yet",
+            "probed": describe_verdicts(places),
+        }
+
+    # Refusing
+
+    def _ensure_exclusive(self, path: str, bucket: S3Bucket) -> bool:
+        """Whether the store refuses to overwrite; False only where the user takes the risk."""
+        place = (bucket.endpoint, bucket.name)
+        verdict = probe_once(
+            place, path, create=self._create_probe, delete=self.delete, clock=self._clock
+        )
+        ensure_exclusive(
+            verdict,
+            place,
+            path,
+            override=("optimist.store.s3.allowUnsafeWrites", bucket.options.allows_unsafe_writes),
+            instead="an arbiter that records who owns a version "
+            f"(spark.delta.logStore.{_scheme(path)}.impl=s3-dynamodb, s3-redis or s3-arbiter)",
+        )
+        return verdict.is_exclusive
+
+    def _create_probe(self, path: str, data: bytes) -> PutOutcome:
+        bucket, location = self._at(path)
+        return bucket.create(location.key, data, path=path)[0]
+
+    def _ensure_no_arbiter(self, path: str, location: S3Location) -> None:
+        """Refuse a table that another engine writes through an arbiter; looks once per log."""
+        log = _log_directory(location)
+        with self._lock:
+            is_checked = self._has_arbiter or log in self._without_arbiter
+        if not is_checked:
+            self._ensure_nothing_staged(path, log)
+            with self._lock:
+                self._without_arbiter.add(log)
+
+    def _ensure_nothing_staged(self, path: str, log: str) -> None:
+        bucket, staging = self._at(join(log, _STAGED))
+        staged = bucket.first_under(staging.key, path=path)
+        if staged is None:
+            return
+        if bucket.options.allows_foreign_arbiter:
+            _LOG.warning("%s holds staged commits; written all the same, as configured.", log)
+            return
+        raise ConfigError(
+            f"Nothing was written to {path}: {staging.url} holds commits staged by a writer that "
+            "decides through an arbiter (delta-spark or Optimist with S3DynamoDBLogStore), which "
+            "this store does not ask, so both could win one version. Use the same arbiter "
+            f"(spark.delta.logStore.{_scheme(path)}.impl=s3-dynamodb, with that writer's DynamoDB "
+            "table and region). If all such writers are gone for good, delete the staged files or "
+            "set optimist.store.s3.allowForeignArbiter=true.",
+            kind="OPTIMIST_FOREIGN_ARBITER",
+            path=path,
+            staged=staged["Key"],
+        )
+
+    def _put_unsafely(self, path: str, data: bytes) -> PutOutcome:
+        """Look, then write: only where the user takes the risk, and is told on every commit."""
+        bucket, location = self._at(path)
+        found = bucket.first_under(location.key, path=path)
+        if found is not None and found["Key"] == location.key:
+            return PutOutcome.EXISTS
+        try:
+            bucket.put(location.key, data, path=path)
+        except StorageError as error:
+            if not error.retryable:
+                raise
+            return PutOutcome.UNKNOWN  # one of the SDK's attempts may have got through
+        return PutOutcome.CREATED
+
+    # Noticing commits that were overwritten
+
+    def _ensure_same(self, bucket: S3Bucket, item: ObjectTypeDef, status: FileStatus) -> None:
+        url = f"s3://{bucket.name}/{item['Key']}"
+        seen = CommitIdentity(url, item.get("ETag", ""), status.size_bytes, status.modified_ms)
+        known = self._known.changed(seen)
+        if known is None:
+            return
+        found = seen.with_content(bucket.fetch(item["Key"], path=status.path).data)
+        is_new_table = not self._is_copy(known, found) and self._is_new_table(bucket, known, found)
+        if is_new_table:
+            _LOG.warning("The table of %s was deleted and made anew.", url)
+            self._known.forget_table(url)
+        self._known.remember(found)
+        if not is_new_table and not self._is_copy(known, found):
+            raise commit_replaced(known, found)
+
+    def _is_copy(self, known: CommitIdentity, found: CommitIdentity) -> bool:
+        if known.txn_id is not None:
+            return known.txn_id == found.txn_id
+        # Recovery copies the staged bytes, at times twice.
+        return self._has_arbiter and known.size_bytes == found.size_bytes
+
+    def _is_new_table(self, bucket: S3Bucket, known: CommitIdentity, found: CommitIdentity) -> bool:
+        """Whether version 0 is younger than the known commit: it can't be in one table."""
+        first = join(found.path.rpartition("/")[0], commit_name(0))
+        if found.path == first:
+            # With nothing else to go by, ours is not given up in silence.
+            return not known.is_ours
+        item = bucket.first_under(S3Location.of(first).key, path=first)
+        if item is None:
+            return False
+        now = _status(item, first)
+        of_first = self._known.get(first)
+        if of_first is not None:
+            return (of_first.etag, of_first.size_bytes) != (item.get("ETag"), now.size_bytes)
+        return 0 < known.modified_ms < now.modified_ms
+
+    def _may_be_replaced(self, location: S3Location) -> bool:
+        return self._has_arbiter and is_commit(location.name)
+
+    # Buckets
+
+    def _at(self, path: str) -> tuple[S3Bucket, S3Location]:
+        location = S3Location.of(path)
+        with self._lock:
+            bucket = self._buckets.get(location.bucket)
+            if bucket is None:
+                bucket = self._buckets[location.bucket] = self._open(location.bucket)
+        return bucket, location
+
+    def _open(self, name: str) -> S3Bucket:
+        options = S3Options.from_options(self.options, bucket=name)
+        clients = make_clients(options, self._clock, self._credentials)
+        return S3Bucket(name, options, clients, self._clock)
+
+
+def _log_directory(location: S3Location) -> str:
+    """The URL of the log that a file belongs to, or of its directory outside of a log."""
+    parts = location.prefix.rstrip("/").split("/")
+    if LOG_DIRECTORY in parts:
+        parts = parts[: parts.index(LOG_DIRECTORY) + 1]
+    return f"s3://{location.bucket}/{'/'.join(parts)}".rstrip("/")
+
+
+def _scheme(path: str) -> str:
+    return path.partition(":")[0]
+
+
+def _status(item: ObjectTypeDef, path: str) -> FileStatus:
+    return FileStatus(path, item["Size"], int(item["LastModified"].timestamp() * 1000))

@@ -1,0 +1,471 @@
+"""A log whose versions are given out by an arbiter (spec 4.1 to 4.8).
+
+*Assumes* an arbiter that all writers of a table ask, under the same spelling of the table's path; a
+store that shows at once what was written.
+
+*Provides* two fences. The arbiter's entry decides who owns version N; and the file N.json is
+created by the store's own `put_if_absent`, so that a writer which does not ask the arbiter is not
+overwritten: its file is found, and our commit reports a conflict. Any reader or writer finishes
+what another left behind.
+
+*Does not provide* the second fence on a store that cannot create exclusively. There the arbiter is
+the only one, as in Delta's own store, and a writer that does not ask it breaks exclusion.
+
+*Excludes* the writers that ask the same arbiter, and those that the store excludes.
+
+The state of a commit is three things: the staged bytes T(N), the arbiter's entry E(N), and N.json.
+
+| crash | what is there | healed by |
+|---|---|---|
+| before the entry | T(N), without owner | a lifecycle rule on `_delta_log/.tmp/` |
+| after it, before the copy | E(N) incomplete, no N.json | the next listing, or the writer of N+1 |
+| after the copy | N.json, E(N) incomplete | likewise; it is only marked |
+
+No lock is held in this process: what is right between processes is right between threads.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import BinaryIO, TypeVar
+
+from optimist.core.arbiter import Arbiter, CommitEntry
+from optimist.core.clock import Clock, SystemClock
+from optimist.core.data.access import DataAccess
+from optimist.core.errors import (
+    ConfigError,
+    LogFileNotFoundError,
+    OptimistError,
+    StorageError,
+)
+from optimist.core.log.commits import read_commit_info
+from optimist.core.log.names import LOG_DIRECTORY, commit_name, parse_log_file_name
+from optimist.core.logstore import FileStatus, LogStore, PutOutcome
+from optimist.core.paths import join, name_of, normalize, parent_of
+from optimist.logstores.patience import Patience
+from optimist.logstores.shared.arbiter_errors import (
+    given_back,
+    no_answer,
+    predecessor_missing,
+    staged_commit_lost,
+    stale_entry,
+)
+from optimist.logstores.shared.overwritten_commits import is_commit
+
+__all__ = ["ExternalArbiterLogStore"]
+
+T = TypeVar("T")
+
+_LOG = logging.getLogger(__name__)
+
+_STAGING = ".tmp"
+_CLAIM = Patience(max_tries=3)
+_PUBLISH = Patience(max_tries=4)
+_FIX = Patience(max_tries=4)
+"""Four tries in total, as Delta's own recovery makes."""
+_MAX_REPORTED = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """One file of a log, as the arbiter and as the store name it."""
+
+    path: str
+    table_path: str
+
+    @property
+    def log_path(self) -> str:
+        return parent_of(self.path)
+
+    @property
+    def file_name(self) -> str:
+        return name_of(self.path)
+
+    @property
+    def version(self) -> int | None:
+        """The version of a commit file; None for any other file."""
+        parsed = parse_log_file_name(self.file_name)
+        return parsed.version if parsed is not None and is_commit(self.file_name) else None
+
+
+class ExternalArbiterLogStore(LogStore):
+    """Any store, with an arbiter before it.
+
+    Args:
+        options: Passed on to whoever asks for them; this class has none of its own.
+        store: Keeps the files.
+        arbiter: Keeps the entries.
+        clock: Paces retries, names staged files, and tells when entries may expire.
+    """
+
+    def __init__(
+        self,
+        options: Mapping[str, str] | None = None,
+        *,
+        store: LogStore,
+        arbiter: Arbiter,
+        clock: Clock | None = None,
+    ) -> None:
+        super().__init__(options)
+        self._store = store
+        self._arbiter = arbiter
+        self._clock: Clock = clock or SystemClock()
+        self._lock = threading.Lock()
+        self._reported: set[str] = set()
+
+    def table_path(self, path: str) -> str:
+        """How the arbiter's entries spell the table that a file of its log belongs to."""
+        return normalize(parent_of(parent_of(path)))
+
+    def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
+        """See `LogStore.put_if_absent`; for commits the algorithm of spec 4.4.
+
+        0. N.json is there: `EXISTS`.
+        1. N-1 is finished: its entry is complete, or is completed now, and its file is there. For
+           N = 0, no complete entry is left of a table that was deleted.
+        2. Stage the bytes as T(N), then create E(N): who creates it owns the version. **The commit
+           can no longer be taken back**, so from here on nothing is raised: an error is `UNKNOWN`.
+        3. Create N.json, exclusively, with the staged bytes. If it is there already and is not
+           ours, a writer that does not ask the arbiter won: `EXISTS`.
+        4. Mark E(N) complete. If that fails whoever comes next does it.
+
+        Other files (checksums, checkpoints) go to the store directly where it creates exclusively.
+
+        Raises:
+            ConfigError: See the store's.
+            StorageError: Nothing was committed. Kinds of its own:
+                `OPTIMIST_PREDECESSOR_MISSING`, `OPTIMIST_STALE_ARBITER_ENTRY`,
+                `OPTIMIST_STAGED_COMMIT_LOST`.
+        """
+        place = _Place(path, self.table_path(path))
+        if place.version is None:
+            outcome = self._put_directly(path, data)
+            if outcome is not None:
+                return outcome
+        if self._is_taken(place):
+            return PutOutcome.EXISTS
+        entry = self._stage(place, data)
+        claimed = self._claim(entry)
+        if claimed is PutOutcome.CREATED:
+            return self._publish(place, entry, data)
+        if claimed is PutOutcome.EXISTS:
+            self._ensure_winner_is_there(place)
+        return claimed
+
+    def put_file_if_absent(self, path: str, file: BinaryIO) -> PutOutcome:
+        """See `LogStore.put_file_if_absent`; a file that is no commit goes to the store directly.
+
+        Raises:
+            ConfigError, StorageError: As `put_if_absent`.
+        """
+        if _Place(path, self.table_path(path)).version is None:
+            try:
+                return self._store.put_file_if_absent(path, file)
+            except ConfigError as error:
+                if error.kind != "OPTIMIST_NO_ATOMIC_CREATE":
+                    raise
+        return super().put_file_if_absent(path, file)
+
+    def fix_delta_log(self, entry: CommitEntry, log_path: str) -> None:
+        """Finish a commit whose writer has not (spec 4.5); any number may do so at once.
+
+        1. If N.json is absent, create it exclusively with the staged bytes. Staged bytes that are
+           gone are fine if N.json is there by now: others move them.
+        2. Mark the entry complete.
+
+        Raises:
+            StorageError: It could not be finished, in four tries; the staged bytes are gone (kind
+                `OPTIMIST_STAGED_COMMIT_LOST`).
+        """
+        if entry.complete:
+            return
+        is_copied = False
+        failure: StorageError | None = None
+        for _ in _FIX.tries(self._clock):
+            try:
+                if not is_copied:
+                    self._copy_staged(entry, log_path)
+                is_copied = True
+                self._arbiter.complete(self._completed(entry))
+            except StorageError as error:
+                failure = error
+            else:
+                _LOG.info("Finished %s, which another writer had left.", entry.file_name)
+                return
+        assert failure is not None
+        if not is_copied:
+            raise failure
+        # The file is there, so nothing is missing but the mark; the next to come tries again.
+        _LOG.warning("The entry of %s could not be marked: %s", entry.file_name, failure)
+
+    def put_overwrite(self, path: str, data: bytes) -> None:
+        """See `LogStore.put_overwrite`; the arbiter has no part in it."""
+        self._store.put_overwrite(path, data)
+
+    def read_bytes(self, path: str) -> bytes:
+        """See `LogStore.read_bytes`; a commit that has an entry but no file is finished first."""
+        return self._finding(path, self._store.read_bytes)
+
+    def open_read(self, path: str) -> BinaryIO:
+        """See `LogStore.open_read` and `read_bytes`."""
+        return self._finding(path, self._store.open_read)
+
+    def list_from(self, path: str) -> Iterator[FileStatus]:
+        """See `LogStore.list_from`; of a log, its newest commit is finished first (spec 4.6).
+
+        Only the newest entry is looked at: step 1 saw to those before it.
+
+        Raises:
+            StorageError: Also when the arbiter can't be asked, or the newest commit not be
+                finished.
+        """
+        log_path = path.rpartition("/")[0]
+        if name_of(log_path) != LOG_DIRECTORY:
+            return self._store.list_from(path)
+        latest = self._arbiter.latest(self.table_path(path))
+        if latest is not None:
+            self.fix_delta_log(latest, log_path)
+        return self._reporting(self._store.list_from(path), latest)
+
+    def delete(self, path: str) -> None:
+        """See `LogStore.delete`; the entry stays until it expires."""
+        self._store.delete(path)
+
+    def is_partial_write_visible(self, path: str) -> bool:
+        """The store's answer."""
+        return self._store.is_partial_write_visible(path)
+
+    def ensure_directory(self, path: str) -> None:
+        """See `LogStore.ensure_directory`."""
+        self._store.ensure_directory(path)
+
+    def resolve_path(self, path: str) -> str:
+        """The store's answer."""
+        return self._store.resolve_path(path)
+
+    def data_access(self, path: str) -> DataAccess | None:
+        """See `LogStore.data_access`."""
+        return self._store.data_access(path)
+
+    def abort_uploads(self, directory: str) -> None:
+        """See `LogStore.abort_uploads`."""
+        self._store.abort_uploads(directory)
+
+    def describe(self) -> Mapping[str, str]:
+        """What the store and the arbiter say of themselves."""
+        inner, arbiter = self._store.describe(), self._arbiter.describe()
+        fence = inner.get("one writer wins by", "the store's put_if_absent")
+        return {
+            **inner,
+            **{f"arbiter's {key}": value for key, value in arbiter.items() if key != "arbiter"},
+            **super().describe(),
+            "arbiter": arbiter["arbiter"],
+            "files kept by": inner["store"],
+            "one writer wins by": f"an entry of the arbiter, and then {fence}",
+            "excludes": "writers that ask the same arbiter; of others: "
+            + inner.get("excludes", ""),
+        }
+
+    # Steps 0 and 1
+
+    def _is_taken(self, place: _Place) -> bool:
+        """Whether N.json is there; the log before it is made whole and checked.
+
+        Entries are read before files: what an entry calls complete was there by then.
+        """
+        version = place.version
+        if version:
+            return self._is_taken_after(place, commit_name(version - 1))
+        entry = self._arbiter.get(place.table_path, place.file_name)
+        if self._exists(place.path):
+            return True
+        if entry is not None and entry.complete:
+            raise stale_entry(place.path, place.table_path)
+        return False
+
+    def _is_taken_after(self, place: _Place, previous: str) -> bool:
+        entry = self._arbiter.get(place.table_path, previous)
+        if entry is not None and not entry.complete:
+            self.fix_delta_log(entry, place.log_path)
+        names = self._names(join(place.log_path, previous), until=place.file_name)
+        if place.file_name in names:
+            return True
+        if previous not in names:
+            raise predecessor_missing(place.path, previous, is_known=entry is not None)
+        return False
+
+    # Step 2
+
+    def _stage(self, place: _Place, data: bytes) -> CommitEntry:
+        staged = f"{_STAGING}/{place.file_name}.{self._clock.new_uuid()}"
+        self._store.ensure_directory(join(place.log_path, _STAGING))
+        self._store.put_overwrite(join(place.log_path, staged), data)
+        return CommitEntry(place.table_path, place.file_name, staged, complete=False)
+
+    def _claim(self, entry: CommitEntry) -> PutOutcome:
+        """Create the entry. Without an answer, again: for its own `temp_path` that is no loss."""
+        outcome = PutOutcome.EXISTS
+        is_open = False
+        for _ in _CLAIM.tries(self._clock):
+            try:
+                outcome = self._arbiter.create(entry)
+            except OptimistError as error:
+                if not is_open:
+                    raise
+                _LOG.warning("The entry of %s stays open: %s", entry.file_name, error)
+                return PutOutcome.UNKNOWN
+            if outcome is not PutOutcome.UNKNOWN:
+                break
+            is_open = True
+        return outcome
+
+    def _ensure_winner_is_there(self, place: _Place) -> None:
+        """Have the file of whoever won, so that the engine can read it."""
+        winner = self._arbiter.get(place.table_path, place.file_name)
+        if winner is not None and not winner.complete:
+            self.fix_delta_log(winner, place.log_path)
+        elif not self._exists(place.path):
+            raise (
+                stale_entry(place.path, place.table_path)
+                if winner is not None
+                else given_back(place.path, place.table_path)
+            )
+
+    # Steps 3 and 4
+
+    def _publish(self, place: _Place, entry: CommitEntry, data: bytes) -> PutOutcome:
+        try:
+            is_ours = self._create_ours(place.path, data)
+        except OptimistError as error:
+            # The entry is ours, so whoever comes next finishes the commit: it is not "not written".
+            _LOG.warning("%s is claimed and not yet there: %s", place.path, error)
+            return PutOutcome.UNKNOWN
+        try:
+            if not is_ours:
+                # Nobody shall copy our bytes any more; that is safe, since N.json is there.
+                self._store.delete(join(place.log_path, entry.temp_path))
+            self._arbiter.complete(self._completed(entry))
+        except OptimistError as error:
+            _LOG.warning("The entry of %s is left to the next writer: %s", place.path, error)
+        if is_ours:
+            return PutOutcome.CREATED
+        _LOG.error(
+            "%s was written by a writer that did not ask the arbiter, although the version was "
+            "ours. It is left as it is, and our commit goes on to the next version. Give all "
+            "writers of the table the same arbiter.",
+            place.path,
+        )
+        return PutOutcome.EXISTS
+
+    def _create_ours(self, path: str, data: bytes) -> bool:
+        """Create the file; whether it holds our bytes, whoever put them there."""
+        for _ in _PUBLISH.tries(self._clock):
+            if self._create(path, data) is PutOutcome.CREATED:
+                return True
+            try:
+                return self._store.read_bytes(path) == data
+            except LogFileNotFoundError:
+                continue  # no answer, and not there: again
+        raise no_answer(path)
+
+    def _completed(self, entry: CommitEntry) -> CommitEntry:
+        return entry.completed(self._clock.now_ms() // 1000 + self._arbiter.entry_ttl_s)
+
+    # Recovery
+
+    def _copy_staged(self, entry: CommitEntry, log_path: str) -> None:
+        target = join(log_path, entry.file_name)
+        if self._exists(target):
+            return
+        try:
+            data = self._store.read_bytes(join(log_path, entry.temp_path))
+        except LogFileNotFoundError:
+            if self._exists(target):
+                return
+            raise staged_commit_lost(entry, target) from None
+        if self._create(target, data) is PutOutcome.UNKNOWN and not self._exists(target):
+            raise no_answer(target)
+
+    def _finding(self, path: str, read: Callable[[str], T]) -> T:
+        try:
+            return read(path)
+        except LogFileNotFoundError:
+            if not is_commit(name_of(path)):
+                raise
+        entry = self._arbiter.get(self.table_path(path), name_of(path))
+        if entry is not None:
+            self.fix_delta_log(entry, parent_of(path))
+        return read(path)
+
+    # Files
+
+    def _put_directly(self, path: str, data: bytes) -> PutOutcome | None:
+        """Create a file that is no commit; None where only the arbiter can exclude others."""
+        try:
+            return self._store.put_if_absent(path, data)
+        except ConfigError as error:
+            if error.kind != "OPTIMIST_NO_ATOMIC_CREATE":
+                raise
+            return None
+
+    def _create(self, path: str, data: bytes) -> PutOutcome:
+        """The second fence, where the store has one."""
+        outcome = self._put_directly(path, data)
+        if outcome is not None:
+            return outcome
+        _LOG.warning("%s: the store can't create exclusively; the arbiter alone excludes.", path)
+        if self._exists(path):
+            return PutOutcome.EXISTS
+        self._store.put_overwrite(path, data)
+        return PutOutcome.CREATED
+
+    def _exists(self, path: str) -> bool:
+        return name_of(path) in self._names(path, until=name_of(path))
+
+    def _names(self, path: str, *, until: str) -> set[str]:
+        """The names beside a path from its own up to another, both included."""
+        found: set[str] = set()
+        try:
+            for status in self._store.list_from(path):
+                if status.name > until:
+                    break
+                found.add(status.name)
+        except LogFileNotFoundError:
+            return set()
+        return found
+
+    # Commits that passed the arbiter by
+
+    def _reporting(
+        self, listing: Iterator[FileStatus], latest: CommitEntry | None
+    ) -> Iterator[FileStatus]:
+        newest: FileStatus | None = None
+        for status in listing:
+            if is_commit(status.name):
+                newest = status
+            yield status
+        if latest is not None and newest is not None and newest.name > latest.file_name:
+            self._report(newest, latest.table_path)
+
+    def _report(self, commit: FileStatus, table_path: str) -> None:
+        """Tell, once, of a commit younger than the newest entry that has no entry itself."""
+        with self._lock:
+            if commit.path in self._reported or len(self._reported) >= _MAX_REPORTED:
+                return
+        if self._arbiter.get(table_path, commit.name) is not None:
+            return  # it came while we listed
+        with self._lock:
+            self._reported.add(commit.path)
+        try:
+            info = read_commit_info(self._store, commit.path)
+        except OptimistError:
+            info = None
+        _LOG.warning(
+            "%s was committed past the arbiter by %s. Writers that do not ask it can overwrite and "
+            "be overwritten: give all writers of the table the same arbiter.",
+            commit.path,
+            (info.engine_info if info is not None else None) or "an engine that gives no name",
+        )

@@ -1,0 +1,178 @@
+"""Writers beside us that break the rules, as far as they can be seen.
+
+A commit file never changes. When one that we know, because we wrote it, read it or listed it, turns
+up with another entity tag or length, somebody overwrote it, as Spark's default S3 store can: what
+it held is lost. The next listing says so, once, naming both commits.
+
+Two things look alike and are not: a table that was deleted and made anew has another file for each
+name, and recovery through an arbiter may copy the same bytes again.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+
+from optimist.core.errors import OptimistError, StorageError
+from optimist.core.log.names import LogFileKind, parse_log_file_name
+from optimist.core.protocol.actions import CommitInfo, action_from_json
+
+__all__ = ["CommitIdentity", "KnownCommits", "commit_replaced", "is_commit"]
+
+_MAX_TABLES = 256
+_MAX_COMMITS = 1_000
+_COMMIT_INFO = b'{"commitInfo"'
+
+
+@dataclass(frozen=True, slots=True)
+class CommitIdentity:
+    """By what one commit file is known.
+
+    Attributes:
+        path: Its path.
+        etag: Its entity tag.
+        size_bytes: Its length.
+        modified_ms: When the store says it was written, or 0 where it was not listed yet.
+        is_ours: Whether this process created it.
+        txn_id: From its commitInfo; None where it was only listed, or has none.
+        operation: Likewise.
+        engine: Likewise.
+    """
+
+    path: str
+    etag: str
+    size_bytes: int
+    modified_ms: int = 0
+    is_ours: bool = False
+    txn_id: str | None = None
+    operation: str | None = None
+    engine: str | None = None
+
+    def with_content(self, data: bytes) -> CommitIdentity:
+        """The same with what its commitInfo says."""
+        info = _commit_info(data)
+        if info is None:
+            return self
+        return replace(self, txn_id=info.txn_id, operation=info.operation, engine=info.engine_info)
+
+    def is_same_file(self, other: CommitIdentity) -> bool:
+        """Whether both have the tag and the length."""
+        return (self.etag, self.size_bytes) == (other.etag, other.size_bytes)
+
+    def __str__(self) -> str:
+        if self.txn_id is None and self.operation is None:
+            return f"a commit of {self.size_bytes} bytes (tag {self.etag})"
+        whose = "this process's" if self.is_ours else f"{self.engine or 'an unnamed engine'}'s"
+        return f"{whose} {self.operation or 'commit'} (txnId {self.txn_id}, tag {self.etag})"
+
+
+class KnownCommits:
+    """The commit files that a store has seen lately. Threads may share it; its size is bounded."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._tables: OrderedDict[str, OrderedDict[str, CommitIdentity]] = OrderedDict()
+
+    def remember(self, seen: CommitIdentity) -> None:
+        """Know the file by this from now on; what is known of the same file besides is kept."""
+        with self._lock:
+            files = self._files(seen.path)
+            known = files.pop(seen.path, None)
+            if known is not None and known.is_same_file(seen):
+                seen = _merged(known, seen)
+            files[seen.path] = seen
+            if len(files) > _MAX_COMMITS:
+                files.popitem(last=False)
+
+    def get(self, path: str) -> CommitIdentity | None:
+        """What is known of a file."""
+        with self._lock:
+            return self._tables.get(_directory(path), OrderedDict()).get(path)
+
+    def changed(self, seen: CommitIdentity) -> CommitIdentity | None:
+        """What the file was known by, if it is another file now; else it is remembered."""
+        known = self.get(seen.path)
+        if known is not None and not known.is_same_file(seen):
+            return known
+        if known is None or known.modified_ms != seen.modified_ms:
+            self.remember(seen)
+        return None
+
+    def learn(self, seen: CommitIdentity, data: bytes) -> None:
+        """Know what a file that was read says of itself; a change is left to the next listing."""
+        known = self.get(seen.path)
+        if known is None or (known.is_same_file(seen) and known.txn_id is None):
+            self.remember(seen.with_content(data))
+
+    def forget(self, path: str) -> None:
+        """Know a file no more: it was deleted."""
+        with self._lock:
+            self._tables.get(_directory(path), OrderedDict()).pop(path, None)
+
+    def forget_table(self, path: str) -> None:
+        """Know nothing of the directory that the file is in: the table was made anew."""
+        with self._lock:
+            self._tables.pop(_directory(path), None)
+
+    def _files(self, path: str) -> OrderedDict[str, CommitIdentity]:
+        directory = _directory(path)
+        files = self._tables.setdefault(directory, OrderedDict())
+        self._tables.move_to_end(directory)
+        if len(self._tables) > _MAX_TABLES:
+            self._tables.popitem(last=False)
+        return files
+
+
+def is_commit(name: str) -> bool:
+    """Whether a name is that of a commit file."""
+    parsed = parse_log_file_name(name)
+    return parsed is not None and parsed.kind is LogFileKind.COMMIT
+
+
+def commit_replaced(known: CommitIdentity, found: CommitIdentity) -> StorageError:
+    """Somebody overwrote a commit."""
+    lost = "A commit that this process made is lost" if known.is_ours else "A commit is lost"
+    return StorageError(
+        f"{lost}: {known.path} was {known} and is now {found}. Another writer overwrote it without "
+        "asking whether it was there; what the first commit did is no longer in the table, and its "
+        "data files are without owner. Stop the writer that overwrites (Spark's default S3 store "
+        "does, across drivers), look at both commits, and run the lost operation again if it is "
+        "still wanted. This is said once; after it the table is read as it is now.",
+        kind="OPTIMIST_COMMIT_REPLACED",
+        path=known.path,
+        lost_txn_id=known.txn_id,
+        lost_operation=known.operation,
+        found_txn_id=found.txn_id,
+        found_operation=found.operation,
+        found_engine=found.engine,
+        retryable=False,
+    )
+
+
+def _merged(known: CommitIdentity, seen: CommitIdentity) -> CommitIdentity:
+    return replace(
+        seen,
+        modified_ms=seen.modified_ms or known.modified_ms,
+        is_ours=seen.is_ours or known.is_ours,
+        txn_id=seen.txn_id or known.txn_id,
+        operation=seen.operation or known.operation,
+        engine=seen.engine or known.engine,
+    )
+
+
+def _directory(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
+def _commit_info(data: bytes) -> CommitInfo | None:
+    start = data.find(_COMMIT_INFO)
+    if start < 0 or (start > 0 and data[start - 1 : start] != b"\n"):
+        return None  # not at the start of a line: it is text inside another action
+    end = data.find(b"\n", start)
+    line = data[start:] if end < 0 else data[start:end]
+    try:
+        action = action_from_json(line.decode("utf-8"))
+    except (OptimistError, UnicodeDecodeError):
+        return None  # whoever reads the commit reports that
+    return action if isinstance(action, CommitInfo) else None

@@ -1,0 +1,1 @@
+"""What users call: read, write, DELETE, UPDATE, and DeltaTable."""

@@ -1,0 +1,56 @@
+"""`count`: how many rows match, from the log as far as it goes (spec 9.5).
+
+`read(...).count()` can't be answered so: what rewrites a count over a file source in Spark is an
+optimizer rule, and those are JVM classes. Spark then opens every file for its number of rows, and
+for a filter reads the columns that the filter names.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, SparkSession
+
+from optimist.spark.condition import resolve_condition
+from optimist.spark.planes.planes import plane_of
+from optimist.spark.session.callback_errors import original_errors
+from optimist.spark.session.conf import open_log
+
+__all__ = ["count"]
+
+
+def count(spark: SparkSession, path: str, where: Column | str | None = None) -> int:
+    """How many rows of a table's newest version match; all of them without a condition.
+
+    Partition values and statistics decide for most files; Spark counts in the others alone.
+    Without a condition, and with one on partition columns, no job runs where all files have
+    statistics.
+
+    Args:
+        spark: A classic session, or a Spark Connect client.
+        path: The table.
+        where: SQL text or a column.
+
+    Raises:
+        pyspark.errors.AnalysisException: Spark can't resolve the condition.
+        TableNotFoundError: There is no table at the path.
+        UsageError: The condition is not deterministic or holds a subquery.
+    """
+    with original_errors():
+        log = open_log(spark, path)
+        snapshot = log.update()
+        plane = plane_of(spark, log)
+        if where is None:
+            counted = snapshot.count()
+            condition = None
+        else:
+            condition = resolve_condition(
+                plane.scan(snapshot),
+                where,
+                schema=snapshot.schema,
+                partition_columns=snapshot.partition_columns,
+            )
+            counted = snapshot.count(condition.predicate)
+        if counted.total is not None:
+            return counted.total
+        rows = plane.scan(snapshot, counted.undecided)
+        matching = rows if condition is None else rows.where(condition.column)
+        return counted.rows + matching.count()

@@ -1,0 +1,1 @@
+"""The native plane: Parquet files read and written by Spark itself, planned by us."""

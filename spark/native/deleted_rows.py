@@ -1,0 +1,149 @@
+"""Deletion vectors as a native filter: no join, no jar, no Python worker (design 5, spec 10.10).
+
+A set of positions inside the JVM is part of the filter's expression (`row_sets.py`). All files of a
+scan share one set: each has a range of positions in it, and two hidden partition columns tell Spark
+where the range begins and how long it is. A row is deleted if its index is inside the range and its
+position is in the set.
+
+1. The frame is made: the set is empty, no vector is read.
+2. Spark plans an action and asks for files: the vectors of the files it will read, and that were
+   not read before, are read now, and their rows put into the set.
+3. Spark serialises the tasks, and with them the set.
+
+The set only grows, and a position never changes its meaning, so that several queries may be planned
+over one frame at once.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable
+from itertools import accumulate
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column
+from pyspark.sql import functions as sf
+from pyspark.sql import types as st
+
+from optimist.core.data.access import DataAccess
+from optimist.core.data.deletion_vectors import read_deletion_vectors
+from optimist.core.errors import TableError
+from optimist.core.log.file_table import add_files
+from optimist.core.protocol.actions import DeletionVectorDescriptor
+from optimist.spark.native.listing import file_identities
+from optimist.spark.native.metadata_column import ROW_INDEX
+from optimist.spark.native.row_sets import DenseRows, RowSet, SparseRows
+from optimist.spark.session.jvm import Jvm
+
+__all__ = ["RANGE_COLUMNS", "AccessSource", "DeletedRows"]
+
+_BASE, _SPAN = "__optimist_vector_base", "__optimist_vector_span"
+RANGE_COLUMNS = st.StructType(
+    [
+        st.StructField(_BASE, st.LongType(), nullable=False),
+        st.StructField(_SPAN, st.LongType(), nullable=False),
+    ]
+)
+"""The hidden partition columns: a file's first position in the set, and how many are its own."""
+
+AccessSource = Callable[[], DataAccess | None]
+"""How data files are reached; asked only when a vector is read."""
+
+_RANGES = pa.schema([("key", pa.string()), (_BASE, pa.int64()), (_SPAN, pa.int64())])
+_LOCK = threading.Lock()
+_KNOWN: weakref.WeakKeyDictionary[Jvm, weakref.WeakValueDictionary[str, DeletedRows]] = (
+    weakref.WeakKeyDictionary()
+)
+
+
+class DeletedRows:
+    """The deleted rows of one scan's files. Scans with equal keys share them, as Spark's caches do.
+
+    Get one from `of`.
+    """
+
+    def __init__(self, jvm: Jvm, table_path: str, access: AccessSource, *, is_sparse: bool) -> None:
+        self._jvm = jvm
+        self._table_path = table_path
+        self._access = access
+        self._lock = threading.Lock()
+        self._ranges = _RANGES.empty_table()
+        self._num_positions = 0
+        self._set: RowSet = SparseRows(jvm) if is_sparse else DenseRows(jvm)
+
+    @classmethod
+    def of(
+        cls, jvm: Jvm, key: str, table_path: str, access: AccessSource, *, is_sparse: bool
+    ) -> DeletedRows:
+        """The deleted rows for a scan's key; the same object while a scan of that key lives.
+
+        Args:
+            jvm: The session's handles.
+            key: The key of the scan's index.
+            table_path: Where relative paths start.
+            access: How vectors are reached.
+            is_sparse: Which of the sets of `row_sets.py` to use.
+        """
+        with _LOCK:
+            known = _KNOWN.setdefault(jvm, weakref.WeakValueDictionary())
+            found = known.get(key)
+            if found is None:
+                found = known[key] = cls(jvm, table_path, access, is_sparse=is_sparse)
+            return found
+
+    def column(self) -> Column:
+        """Whether a row of a relation with `RANGE_COLUMNS` and `ROW_INDEX` is deleted."""
+        index = ROW_INDEX.name
+        position = sf.expr(f"CAST({_BASE} + {index} AS {self._set.position_type})")
+        expressions = self._jvm.root.org.apache.spark.sql.classic.ExpressionUtils
+        found = Column(expressions.column(self._set.contains(expressions.expression(position._jc))))
+        return sf.when(sf.expr(f"{index} < {_SPAN}"), found).otherwise(False)
+
+    def ranges(self, files: pa.Table) -> pa.Table:
+        """`RANGE_COLUMNS` for some of the files, a row each, their vectors read and in the set.
+
+        Args:
+            files: Rows of `Snapshot.files`, all with a vector.
+
+        Raises:
+            TableError: A vector is missing or damaged, or they cover more rows than fit in one set
+                (kind `OPTIMIST_TOO_MANY_ROWS_WITH_VECTORS`).
+        """
+        with self._lock:
+            # Not the path alone: in a change feed a file occurs with several vectors.
+            keys = file_identities(files)
+            self._add(files.filter(pc.invert(pc.is_in(keys, value_set=self._ranges["key"]))))
+            rows = pc.index_in(keys, value_set=self._ranges["key"])
+            return self._ranges.take(rows).select([_BASE, _SPAN])
+
+    def _add(self, files: pa.Table) -> None:
+        if files.num_rows == 0:
+            return
+        vectors = read_deletion_vectors(_descriptors(files), self._table_path, self._access())
+        spans = [vector.max() + 1 if vector else 0 for vector in vectors]
+        widths = [self._set.width(span) for span in spans]
+        *bases, end = accumulate(widths, initial=self._num_positions)
+        self._ensure_room(end)
+        self._set.add(vectors, self._num_positions, widths)
+        self._num_positions = end
+        new = pa.table([file_identities(files), bases, spans], schema=_RANGES)
+        self._ranges = pa.concat_tables([self._ranges, new])
+
+    def _ensure_room(self, num_positions: int) -> None:
+        if num_positions > self._set.capacity:
+            raise TableError(
+                f"The files to be read of {self._table_path} have deletion vectors over "
+                f"{num_positions} rows, and one query takes {self._set.capacity}. Read less of the "
+                "table at once, or rewrite its files without vectors (REORG ... PURGE).",
+                kind="OPTIMIST_TOO_MANY_ROWS_WITH_VECTORS",
+                path=self._table_path,
+                num_rows=num_positions,
+            )
+
+
+def _descriptors(files: pa.Table) -> list[DeletionVectorDescriptor]:
+    # A value per vector, as each is read by a request of its own.
+    adds = add_files(files)
+    return [add.deletion_vector for add in adds if add.deletion_vector is not None]

@@ -1,0 +1,231 @@
+"""Our table as Spark's `FileIndex`: Catalyst asks, the log answers (design 5).
+
+The JVM calls the methods of `TableFileIndex` by py4j, on its own threads, while it plans.
+`listFiles` runs once per scan and execution, so what it made is kept. Proxies do not inherit Java's
+default methods: each one of the interface stands here.
+"""
+
+from __future__ import annotations
+
+import threading
+import zlib
+from collections import OrderedDict
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.types import IntegerType, StructField, StructType
+
+from optimist.core.errors import UsageError
+from optimist.core.predicates.tree import Predicate
+from optimist.core.snapshot.snapshot import Snapshot
+from optimist.spark.native.deleted_rows import RANGE_COLUMNS, DeletedRows
+from optimist.spark.native.file_statuses import file_statuses
+from optimist.spark.native.listing import FileListing, hadoop_path
+from optimist.spark.native.pruning import ORDINAL, PartitionPruner, internal_rows
+from optimist.spark.native.scala_functions import partition_directory_function
+from optimist.spark.scan.skipping import data_predicate
+from optimist.spark.session.callback_errors import callback
+from optimist.spark.session.jvm import Jvm
+from optimist.spark.session.pyspark_versions import FILE_SOURCES
+
+__all__ = ["KEY_PREFIX", "TableFileIndex"]
+
+KEY_PREFIX = "optimist:"
+_MAX_KEPT_LISTINGS = 4
+
+
+class TableFileIndex:
+    """The files of one table version to one session. Two with equal keys are equal to Spark, too.
+
+    Attributes:
+        key: Path, version and whatever else changes the rows; starts with `KEY_PREFIX`.
+    """
+
+    class Java:
+        """What py4j makes a proxy of."""
+
+        implements = [FILE_SOURCES + ".FileIndex"]  # noqa: RUF012 - py4j wants a list
+
+    def __init__(
+        self,
+        jvm: Jvm,
+        key: str,
+        snapshot: Snapshot,
+        *,
+        listing: FileListing,
+        partition_schema: StructType,
+        deleted: DeletedRows | None = None,
+    ) -> None:
+        """An index over some of a version's files.
+
+        Args:
+            jvm: The session's handles.
+            key: See the attribute.
+            snapshot: The version.
+            listing: The files.
+            partition_schema: The columns of `listing.partitions`, as the relation names them.
+            deleted: Where the deleted rows of the files are told; all of them have a vector then.
+        """
+        self._jvm = jvm
+        self.key = key
+        self._snapshot = snapshot
+        self._listing = listing
+        self._deleted = deleted
+        self._partition_schema = partition_schema
+        self._struct = jvm.struct(_with_ranges(partition_schema) if deleted else partition_schema)
+        self._roots = jvm.seq(
+            [jvm.root.org.apache.hadoop.fs.Path(hadoop_path(snapshot.table_path))]
+        )
+        self._lock = threading.Lock()
+        self._rows: Any = None
+        self._pruner: PartitionPruner | None = None
+        self._kept: OrderedDict[tuple[bytes | None, str], Any] = OrderedDict()
+
+    # What Spark calls, by the names and types of the interface.
+
+    def rootPaths(self) -> Any:
+        """Where the table is; `explain` shows it."""
+        return self._roots
+
+    def partitionSchema(self) -> Any:
+        """The partition columns, the hidden ones of deleted rows at their end."""
+        return self._struct
+
+    def sizeInBytes(self) -> int:
+        """Bytes of all files, before any pruning."""
+        return self._listing.size_bytes
+
+    def metadataOpsTimeNs(self) -> Any:
+        """Not measured."""
+        return self._jvm.none
+
+    def isTimeTravel(self) -> bool:
+        """Spark 4.3 asks; the version is part of the key, so nothing follows from the answer."""
+        return False
+
+    def refresh(self) -> None:
+        """Nothing to do: a version never changes."""
+
+    def inputFiles(self) -> Any:
+        """The full paths of all files."""
+        with callback():
+            text = "\0".join(self._listing.paths.to_pylist())
+            return self._jvm.root.org.apache.commons.lang3.StringUtils.split(text, "\0")
+
+    def listFiles(self, partition_filters: Any, data_filters: Any) -> Any:
+        """The files to read: partition filters hold to the letter, data filters only skip."""
+        with callback():
+            predicate = data_predicate(self._jvm, data_filters, self._snapshot.schema)
+            with self._lock:
+                return self._list(partition_filters, predicate)
+
+    def toString(self) -> str:
+        """The key; `equals` compares it."""
+        return self.key
+
+    def hashCode(self) -> int:
+        """Equal keys, equal hashes."""
+        return zlib.crc32(self.key.encode()) & 0x7FFFFFFF
+
+    def equals(self, other: Any) -> bool:
+        """Whether both read the same rows; `other` arrives as a Java object, never as ours."""
+        return other is not None and str(other.toString()) == self.key
+
+    # How the answer is made.
+
+    def _list(self, partition_filters: Any, predicate: Predicate) -> Any:
+        ordinals = self._kept_ordinals(partition_filters)
+        memo = (None if ordinals is None else ordinals.buffers()[1].to_pybytes(), str(predicate))
+        if memo in self._kept:
+            self._kept.move_to_end(memo)
+            return self._kept[memo]
+        directories = self._directories(self._select(ordinals, predicate))
+        self._kept[memo] = directories
+        while len(self._kept) > _MAX_KEPT_LISTINGS:
+            self._kept.popitem(last=False)
+        return directories
+
+    def _kept_ordinals(self, partition_filters: Any) -> pa.Array | None:
+        """The partitions that pass the filters; None for all."""
+        if partition_filters.isEmpty():
+            return None
+        if self._pruner is None:
+            self._pruner = PartitionPruner(
+                self._jvm, self._partition_schema, self._numbered_partitions()
+            )
+        return pa.array(self._pruner.ordinals(partition_filters), pa.int32())
+
+    def _select(self, ordinals: pa.Array | None, predicate: Predicate) -> FileListing:
+        listing = self._listing
+        if ordinals is not None:
+            listing = listing.filter(pc.is_in(listing.ordinals, value_set=ordinals))
+        if predicate == Predicate.TRUE or listing.num_files == 0:
+            return listing
+        kept = _skipped(self._snapshot, predicate)
+        mask = pc.is_in(listing.column("path"), value_set=kept["path"])
+        return listing if pc.all(mask).as_py() else listing.filter(mask)
+
+    def _directories(self, listing: FileListing) -> Any:
+        """`Seq[PartitionDirectory]`, grouped in the JVM: no round trip per partition or file."""
+        jvm = self._jvm
+        if listing.num_files == 0:
+            return jvm.nil
+        statuses = file_statuses(
+            jvm, listing.paths, listing.column("size"), listing.column("modificationTime")
+        )
+        if self._deleted is not None:
+            rows, files = (
+                self._rows_with_ranges(self._deleted, listing),
+                statuses.grouped(1).toSeq(),
+            )
+            return rows.zip(files).map(partition_directory_function(jvm))
+        if not self._partition_schema.fields:
+            no_row = jvm.module("org.apache.spark.sql.catalyst.InternalRow$").empty()
+            return jvm.seq([jvm.sources.PartitionDirectory(no_row, statuses)])
+        ordinals = self._int_seq(listing.ordinals)
+        evidence = jvm.module("scala.$less$colon$less$").refl()
+        grouped = statuses.groupBy(statuses.zip(ordinals).toMap(evidence))
+        present = ordinals.distinct()
+        rows, files = present.map(self._partition_rows()), present.map(grouped)
+        return rows.zip(files).map(partition_directory_function(jvm))
+
+    def _int_seq(self, values: pa.Array) -> Any:
+        java = self._jvm.root.java.nio
+        data = pa.concat_arrays([values]).buffers()[1].to_pybytes()
+        array = self._jvm.gateway.new_array(self._jvm.root.int, len(values))
+        little = java.ByteOrder.LITTLE_ENDIAN
+        java.ByteBuffer.wrap(data).order(little).asIntBuffer().get(array)
+        return self._jvm.array_seq(array)
+
+    def _partition_rows(self) -> Any:
+        if self._rows is None:
+            # The width of these rows must be that of `partitionSchema`: no ordinal here.
+            self._rows = internal_rows(self._jvm, self._listing.partitions, self._partition_schema)
+        return self._rows
+
+    def _rows_with_ranges(self, deleted: DeletedRows, listing: FileListing) -> Any:
+        """A row for each file: its partition values, and its range among the deleted rows."""
+        values = listing.partitions.take(listing.ordinals)
+        ranges = deleted.ranges(listing.files)
+        names = [*values.column_names, *ranges.column_names]
+        # Not column by column: a table without any has forgotten how many rows it has.
+        values = pa.table([*values.columns, *ranges.columns], names=names)
+        return internal_rows(self._jvm, values, _with_ranges(self._partition_schema))
+
+    def _numbered_partitions(self) -> Any:
+        partitions = self._listing.partitions
+        numbers = pa.array(range(partitions.num_rows), pa.int32())
+        schema = StructType([*self._partition_schema.fields, StructField(ORDINAL, IntegerType())])
+        return internal_rows(self._jvm, partitions.append_column(ORDINAL, numbers), schema)
+
+
+def _skipped(snapshot: Snapshot, predicate: Predicate) -> pa.Table:
+    try:
+        return snapshot.scan(predicate).files
+    except UsageError:
+        return snapshot.files  # a name our predicates can't resolve: skipping is only a hint
+
+
+def _with_ranges(schema: StructType) -> StructType:
+    return StructType([*schema.fields, *RANGE_COLUMNS.fields])

@@ -1,0 +1,169 @@
+"""Sets of row positions inside the JVM, filled from Python, that Spark asks row by row.
+
+| set | memory | for |
+|---|---|---|
+| dense | a bit per row of the files, deleted or not | many deleted rows; up to 2^31 rows in all |
+| sparse | some 64 bytes per deleted row | a few deleted rows in each of very many files |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+
+from optimist.spark.session.jvm import Jvm
+
+__all__ = ["DenseRows", "RowSet", "SparseRows", "is_sparse"]
+
+_WORD_BITS = 64
+_MIN_FILES = 100
+_MAX_INT = 2**31 - 1
+
+
+class RowSet(Protocol):
+    """Deleted rows of many files in one space of positions. It only grows.
+
+    Attributes:
+        position_type: Spark's type of a position.
+        capacity: How many positions there can be.
+    """
+
+    position_type: str
+    capacity: int
+
+    def contains(self, position: Any) -> Any:
+        """Whether a position is in the set: a Catalyst expression of one of `position_type`."""
+        ...
+
+    def width(self, span: int) -> int:
+        """How many positions a file takes whose last deleted row has the index `span - 1`."""
+        ...
+
+    def add(self, vectors: Sequence[BitMap64], start: int, widths: Sequence[int]) -> None:
+        """Put in the rows of files that follow each other from position `start` on."""
+        ...
+
+
+class DenseRows:
+    """A bit per row; see `RowSet`.
+
+    Spark's own `BitSet`, asked by a plain call in the generated code. It has no way in for many
+    bits at once, so its words are replaced as a whole.
+    """
+
+    position_type = "int"
+    capacity = _MAX_INT
+
+    def __init__(self, jvm: Jvm) -> None:
+        self._jvm = jvm
+        self._bits = jvm.root.org.apache.spark.util.collection.BitSet(0)
+        self._words = self._bits.getClass().getDeclaredField("words")
+        self._words.setAccessible(True)
+        self._num_words = 0
+
+    def contains(self, position: Any) -> Any:
+        """See `RowSet.contains`."""
+        expressions = self._jvm.catalyst.expressions
+        kind = self._jvm.root.org.apache.spark.sql.types.ObjectType(self._bits.getClass())
+        return expressions.objects.Invoke(
+            expressions.Literal(self._bits, kind),
+            "get",
+            self._jvm.module("org.apache.spark.sql.types.BooleanType$"),
+            self._jvm.seq([position]),
+            self._jvm.nil,
+            True,
+            False,
+            True,
+        )
+
+    def width(self, span: int) -> int:
+        """Whole words."""
+        return -(-span // _WORD_BITS) * _WORD_BITS
+
+    def add(self, vectors: Sequence[BitMap64], start: int, widths: Sequence[int]) -> None:
+        """See `RowSet.add`."""
+        added = b"".join(map(_bits, vectors, widths))
+        old, self._num_words = self._num_words, (start + sum(widths)) // _WORD_BITS
+        words = self._jvm.gateway.new_array(self._jvm.root.long, self._num_words)
+        self._jvm.root.System.arraycopy(self._words.get(self._bits), 0, words, 0, old)
+        _fill(self._jvm, words, added, start // _WORD_BITS)
+        self._words.set(self._bits, words)
+
+
+class SparseRows:
+    """A number per deleted row; see `RowSet`.
+
+    A Scala set is a serialisable function from number to truth, and a `ScalaUDF` calls it.
+    """
+
+    position_type = "long"
+    capacity = 2**63 - 1
+
+    def __init__(self, jvm: Jvm) -> None:
+        self._jvm = jvm
+        self._rows = jvm.root.scala.collection.mutable.HashSet()
+        # Not the set itself: Spark compares and hashes functions all the time while it plans, and a
+        # set is compared by its elements. What `andThen` gives is equal to itself alone.
+        self._function = self._rows.andThen(jvm.module("scala.$less$colon$less$").refl())
+
+    def contains(self, position: Any) -> Any:
+        """See `RowSet.contains`."""
+        return self._jvm.catalyst.expressions.ScalaUDF(
+            self._function,
+            self._jvm.module("org.apache.spark.sql.types.BooleanType$"),
+            self._jvm.seq([position]),
+            self._jvm.nil,
+            self._jvm.none,
+            self._jvm.none,
+            True,
+            True,
+        )
+
+    def width(self, span: int) -> int:
+        """No more than needed."""
+        return span
+
+    def add(self, vectors: Sequence[BitMap64], start: int, widths: Sequence[int]) -> None:
+        """See `RowSet.add`."""
+        bases = accumulate(widths, initial=start)
+        parts = [_rows(vector) + np.uint64(base) for vector, base in zip(vectors, bases)]  # noqa: B905 - one base more
+        data = np.concatenate(parts).astype("<i8").tobytes()
+        numbers = self._jvm.gateway.new_array(self._jvm.root.long, len(data) // 8)
+        _fill(self._jvm, numbers, data, 0)
+        self._rows.addAll(self._jvm.array_seq(numbers))
+
+
+def is_sparse(vectors: pa.StructArray) -> pa.Array:
+    """Which files the sparse set is for, by the descriptions of their vectors; no file is read.
+
+    A vector takes 2 bytes per row and 8 per 65,536 rows with any deleted among them, which the
+    dense set has 8 KiB for. A few files are never worth a relation of their own.
+    """
+    size, rows = pc.struct_field(vectors, "sizeInBytes"), pc.struct_field(vectors, "cardinality")
+    if len(vectors) < _MIN_FILES:
+        return pa.repeat(pa.scalar(False), len(vectors))
+    blocks = pc.divide(pc.subtract(pc.subtract(size.cast(pa.int64()), 24), pc.multiply(rows, 2)), 8)
+    return pc.fill_null(pc.less(pc.multiply(rows, 64), pc.multiply(blocks, 8192)), False)
+
+
+def _rows(vector: BitMap64) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    return np.asarray(vector.to_array(), dtype=np.uint64)
+
+
+def _bits(vector: BitMap64, width: int) -> bytes:
+    bits = np.zeros(width, dtype=np.bool_)
+    bits[_rows(vector)] = True
+    return np.packbits(bits, bitorder="little").tobytes()
+
+
+def _fill(jvm: Jvm, array: Any, data: bytes, first: int) -> None:
+    """Put little-endian words into a `long[]` from an index on."""
+    java = jvm.root.java.nio
+    buffer = java.ByteBuffer.wrap(data).order(java.ByteOrder.LITTLE_ENDIAN)
+    buffer.asLongBuffer().get(array, first, len(data) // 8)

@@ -1,0 +1,1 @@
+"""Which plane a table is read and written on."""

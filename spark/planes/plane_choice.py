@@ -1,0 +1,61 @@
+"""Which plane serves a table (design 5).
+
+1. Spark Connect: arrow, for there is no JVM at hand to plan in.
+2. `optimist.spark.plane` forces either.
+3. Local and HDFS paths: native; every Hadoop opens them.
+4. Other schemes: native where Spark's Hadoop has a connector for the scheme, and no key of our own
+   (`optimist.store.<store>.*`) says how to reach the store, since the connector would not see it.
+   Else arrow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import SparkSession
+
+from optimist.core.errors import ConfigError
+from optimist.core.options import STORE_PREFIX, EngineOptions
+from optimist.core.paths import scheme_of
+from optimist.spark.session.jvm import Jvm
+from optimist.spark.session.pyspark_versions import is_connect
+
+__all__ = ["is_native"]
+
+_EVERY_HADOOP = ("", "file", "hdfs", "viewfs")
+_STORES = {
+    **dict.fromkeys(("s3", "s3a", "s3n"), "s3"),
+    **dict.fromkeys(("abfs", "abfss", "az", "wasb", "wasbs"), "azure"),
+    "gs": "gcs",
+}
+
+
+def is_native(
+    spark: SparkSession, path: str, options: EngineOptions, store_options: Mapping[str, str]
+) -> bool:
+    """Whether Spark's own readers and writers serve a path; the arrow plane does otherwise.
+
+    Raises:
+        ConfigError: The native plane is asked for on Spark Connect (kind
+            `OPTIMIST_CLASSIC_SPARK_NEEDED`).
+    """
+    if is_connect(spark):
+        if options.spark_plane == "native":
+            raise ConfigError(
+                "optimist.spark.plane=native needs classic PySpark, and this session is a Spark "
+                "Connect client. Leave the option out, or set it to arrow.",
+                kind="OPTIMIST_CLASSIC_SPARK_NEEDED",
+                key="optimist.spark.plane",
+            )
+        return False
+    if options.spark_plane != "auto":
+        return options.spark_plane == "native"
+    scheme = scheme_of(path)
+    if scheme in _EVERY_HADOOP:
+        return True
+    return not _is_ours(scheme, store_options) and Jvm.of(spark).opens(scheme)
+
+
+def _is_ours(scheme: str, store_options: Mapping[str, str]) -> bool:
+    prefix = f"{STORE_PREFIX}{_STORES.get(scheme, 'fsspec')}."
+    return any(key.removeprefix("spark.").startswith(prefix) for key in store_options)

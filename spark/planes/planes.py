@@ -1,0 +1,79 @@
+"""Who moves the rows of a table: Spark's own readers and writers, or pyarrow (design 5).
+
+Both planes do the same three things behind `RowPlane`; commands and transactions know no other
+difference between them.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from optimist.core.commands.written_files import WrittenFiles
+from optimist.core.data.parquet_writer import FileSpec
+from optimist.core.snapshot.snapshot import Snapshot
+from optimist.core.table.delta_log import DeltaLog
+from optimist.spark.arrow.plane import ArrowPlane
+from optimist.spark.condition import Condition
+from optimist.spark.native.plane import NativePlane
+from optimist.spark.planes.plane_choice import is_native
+from optimist.spark.rows.touched_files import TouchedFiles
+
+__all__ = ["RowPlane", "plane_of"]
+
+
+class RowPlane(Protocol):
+    """Moves rows between Spark and the data files of one table."""
+
+    def scan(
+        self,
+        snapshot: Snapshot,
+        files: pa.Table | None = None,
+        *,
+        is_time_travel: bool = False,
+    ) -> DataFrame:
+        """The rows of a version, or of some of its files; none is read before a query runs.
+
+        Args:
+            snapshot: The version.
+            files: Read only these (rows of `snapshot.files`).
+            is_time_travel: An older version was asked for by name; what is written from it is
+                meant so.
+
+        Raises:
+            ProtocolError: The files need a feature that the reader does not have.
+        """
+        ...
+
+    def touched_files(
+        self,
+        snapshot: Snapshot,
+        candidates: pa.Table,
+        condition: Condition,
+        *,
+        alias: str | None,
+    ) -> TouchedFiles:
+        """Which of the candidates hold matching rows, and how many; rows stay on the executors."""
+        ...
+
+    def write(self, rows: DataFrame, spec: FileSpec) -> WrittenFiles:
+        """Write rows to files below `spec.directory`, which is new; no version names them yet.
+
+        Args:
+            rows: Exactly the stored columns of the table, in its types.
+            spec: What the files have in common.
+        """
+        ...
+
+
+def plane_of(spark: SparkSession, log: DeltaLog) -> RowPlane:
+    """The plane that serves a table in a session; see `plane_choice` for how it is chosen.
+
+    Raises:
+        ConfigError: The native plane is forced on Spark Connect.
+    """
+    if is_native(spark, log.table_path, log.options, log.store.options):
+        return NativePlane(spark, log)
+    return ArrowPlane(spark, log)

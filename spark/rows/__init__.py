@@ -1,0 +1,1 @@
+"""Rows as the table has them: columns, types, assignments."""

@@ -1,0 +1,25 @@
+"""Small Arrow tables as DataFrames, in classic sessions and in Spark Connect."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from optimist.spark.session.jvm import Jvm, frame_of_rows
+from optimist.spark.session.pyspark_versions import is_connect
+
+__all__ = ["local_frame"]
+
+
+def local_frame(spark: SparkSession, table: pa.Table, schema: StructType) -> DataFrame:
+    """The rows as part of the plan, without a job.
+
+    Args:
+        spark: The session.
+        table: Columns in the order and of the types of `schema` (timestamps in microseconds).
+        schema: Spark's types of the columns.
+    """
+    if is_connect(spark):
+        return spark.createDataFrame(table, schema)
+    return frame_of_rows(Jvm.of(spark), table, schema)

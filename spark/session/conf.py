@@ -1,0 +1,114 @@
+"""The Spark session's conf as the plain options that the engine takes, and back."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Iterator, Mapping, MutableMapping
+
+from pyspark.sql import SparkSession
+
+from optimist.core.errors import UsageError
+from optimist.core.table.delta_log import DeltaLog
+from optimist.spark.session.jvm import conf_entries
+from optimist.spark.session.pyspark_versions import ensure_supported
+
+__all__ = ["OPTION_PREFIXES", "SessionConf", "engine_options", "open_log"]
+
+OPTION_PREFIXES = (
+    "spark.databricks.delta.",
+    "spark.databricks.io.skipping.",
+    "spark.delta.logStore.",
+    "delta.logStore.",
+    "spark.optimist.",
+    "optimist.",
+    "spark.hadoop.",
+    "fs.",
+    "io.delta.storage.",
+    "spark.io.delta.storage.",
+)
+"""Keys that concern the engine or its stores; everything else in the conf stays Spark's."""
+
+_CALL_PREFIXES = ("fs.", "dfs.")
+_LOCK = threading.Lock()
+_ADAPTERS: weakref.WeakKeyDictionary[SparkSession, SessionConf] = weakref.WeakKeyDictionary()
+
+
+class SessionConf(MutableMapping[str, str]):
+    """The conf of one session as a mapping; the engine leaves `lastCommitVersionInSession` in it.
+
+    Get it with `SessionConf.of`: one object per session, so that handles of tables can be shared.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = weakref.ref(spark)
+
+    @classmethod
+    def of(cls, spark: SparkSession) -> SessionConf:
+        """The one adapter of this session."""
+        with _LOCK:
+            if spark not in _ADAPTERS:
+                _ADAPTERS[spark] = cls(spark)
+            return _ADAPTERS[spark]
+
+    def __getitem__(self, key: str) -> str:
+        value = self._session().conf.get(key, None)
+        if value is None:
+            raise KeyError(key)
+        return value
+
+    def __setitem__(self, key: str, value: str) -> None:
+        self._session().conf.set(key, value)
+
+    def __delitem__(self, key: str) -> None:
+        self._session().conf.unset(key)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(conf_entries(self._session()))
+
+    def __len__(self) -> int:
+        return len(conf_entries(self._session()))
+
+    def _session(self) -> SparkSession:
+        spark = self._spark()
+        if spark is None:
+            raise UsageError("The Spark session is gone.", kind="OPTIMIST_SESSION_STOPPED")
+        return spark
+
+
+def engine_options(spark: SparkSession, extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The entries of the session's conf (the context's among them) that concern the engine.
+
+    Args:
+        spark: The session.
+        extra: Entries of this call alone; they win.
+    """
+    entries = conf_entries(spark)
+    options = {key: value for key, value in entries.items() if key.startswith(OPTION_PREFIXES)}
+    options.update(extra or {})
+    return options
+
+
+def open_log(spark: SparkSession, path: str, extra: Mapping[str, str] | None = None) -> DeltaLog:
+    """The handle of the table at a path, with the session's options.
+
+    Args:
+        spark: A classic session, or a Spark Connect client.
+        path: The table's path.
+        extra: Options of this call: keys that start with `fs.` or `dfs.`.
+
+    Raises:
+        UsageError: A PySpark that is too old, or an option with another prefix (kind
+            `OPTIMIST_UNKNOWN_OPTION`).
+        ConfigError: An option is wrong.
+    """
+    ensure_supported(spark)
+    for key in extra or {}:
+        if not key.startswith(_CALL_PREFIXES):
+            raise UsageError(
+                f"{key} is no option for the file system; those start with "
+                f"{' or '.join(_CALL_PREFIXES)}.",
+                kind="OPTIMIST_UNKNOWN_OPTION",
+                key=key,
+            )
+    return DeltaLog.for_path(path, engine_options(spark, extra), session=SessionConf.of(spark))

@@ -1,0 +1,250 @@
+"""The way into Spark's JVM: one `Jvm` per session. Only this module and `scan/` look inside Spark.
+
+*Assumes* classic PySpark 4.0 to 4.3 and one Python process per session. *Provides* Scala values,
+logical plans and frames made of them. *Does not provide* anything for Spark Connect, nor for forked
+children.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import weakref
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+from py4j.java_gateway import JavaPackage
+from py4j.protocol import Py4JJavaError
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from optimist.core.errors import UsageError
+from optimist.spark.session.pyspark_versions import CLASSIC_DATASET, ensure_classic, is_connect
+
+__all__ = [
+    "Jvm",
+    "analyzed_plan",
+    "conf_entries",
+    "error_texts",
+    "expression_of",
+    "frame_of_rows",
+    "iterate",
+]
+
+_MAX_CAUSES = 20
+_ROWS_PER_BATCH = 100_000
+_LOCK = threading.Lock()
+_GATEWAYS: weakref.WeakKeyDictionary[SparkSession, Jvm] = weakref.WeakKeyDictionary()
+
+
+class Jvm:
+    """Handles into the JVM of one session; `Jvm.of` makes them, and anew after `spark.stop()`."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        ensure_classic(spark)
+        context = spark.sparkContext
+        self._spark = weakref.ref(spark)
+        self._context = context
+        self._pid = os.getpid()
+        self.gateway: Any = context._gateway
+        ensure_callback_server_started(self.gateway)  # type: ignore[no-untyped-call]  # py4j
+        root: Any = _Names(spark._jvm)
+        self.root = root
+        self.session: Any = spark._jsparkSession
+        self._modules: dict[str, Any] = {}
+        self._loader = root.java.lang.Thread.currentThread().getContextClassLoader()
+        self.none = self.module("scala.None$")
+        self.empty_map = root.PythonUtils.toScalaMap({})
+        self.nil = self.seq(())
+        self.sources: Any = root.org.apache.spark.sql.execution.datasources
+        self.catalyst: Any = root.org.apache.spark.sql.catalyst
+        self.dataset: Any = self.module(CLASSIC_DATASET + "$")
+
+    @classmethod
+    def of(cls, spark: SparkSession) -> Jvm:
+        """The handles for this session, made on first use and again after the session was stopped.
+
+        Raises:
+            UsageError: The session can't be served, or this process was forked from the one it
+                belongs to.
+        """
+        ensure_classic(spark)
+        with _LOCK:
+            known = _GATEWAYS.get(spark)
+            if known is None or not known._is_alive(spark):
+                known = _GATEWAYS[spark] = cls(spark)
+        known._ensure_same_process()
+        return known
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session the handles are of."""
+        spark = self._spark()
+        if spark is None:
+            raise UsageError("The Spark session is gone.", kind="OPTIMIST_SESSION_STOPPED")
+        return spark
+
+    def module(self, name: str) -> Any:
+        """A Scala object by its class name, which ends in `$`."""
+        if name not in self._modules:
+            self._modules[name] = self._loader.loadClass(name).getField("MODULE$").get(None)
+        return self._modules[name]
+
+    def java_class(self, name: str) -> Any:
+        """A `java.lang.Class`, found by the loader that also sees jars added later."""
+        return self._loader.loadClass(name)
+
+    def seq(self, items: Iterable[object]) -> Any:
+        """A Scala `Seq`."""
+        listed = self.root.java.util.ArrayList()
+        for item in items:
+            listed.add(item)
+        return self.root.scala.jdk.javaapi.CollectionConverters.asScala(listed).toList()
+
+    def array(self, kind: Any, items: Sequence[object]) -> Any:
+        """A Java array of a class."""
+        array = self.gateway.new_array(kind, len(items))
+        for at, item in enumerate(items):
+            array[at] = item
+        return array
+
+    def array_seq(self, array: Any) -> Any:
+        """A Java array as an immutable Scala `Seq`, not copied."""
+        return self.root.scala.collection.immutable.ArraySeq.unsafeWrapArray(array)
+
+    def scala_map(self, items: Mapping[str, str]) -> Any:
+        """A Scala `Map`."""
+        return self.root.PythonUtils.toScalaMap(dict(items))
+
+    def struct(self, schema: StructType) -> Any:
+        """A Spark schema on the JVM's side."""
+        return self.session.parseDataType(schema.json())
+
+    def frame(self, plan: Any, session: Any = None) -> DataFrame:
+        """A DataFrame over a logical plan; its own session, unless another JVM session is given."""
+        return DataFrame(self.dataset.ofRows(session or self.session, plan), self.spark)
+
+    def frame_of_relation(self, relation: Any) -> DataFrame:
+        """A DataFrame over a `BaseRelation`."""
+        return DataFrame(self.session.baseRelationToDataFrame(relation), self.spark)
+
+    def isolated(self, frame: DataFrame, confs: Mapping[str, str]) -> DataFrame:
+        """The same rows on a clone of the session: what `confs` sets there, the user never sees."""
+        clone = self.session.cloneSession()
+        for key, value in confs.items():
+            clone.conf().set(key, value)
+        return self.frame(analyzed_plan(frame), clone)
+
+    def optimized(self, plan: Any) -> Any:
+        """The plan as Spark's optimizer leaves it; nothing is executed."""
+        mode = self.module("org.apache.spark.sql.execution.CommandExecutionMode$").ALL()
+        return self.session.sessionState().executePlan(plan, mode).optimizedPlan()
+
+    def hadoop_settings(self) -> Any:
+        """The session's Hadoop configuration, a Java object."""
+        return self.session.sessionState().newHadoopConf()
+
+    def opens(self, scheme: str) -> bool:
+        """Whether Hadoop, as it is on the class path, has a file system for a URL scheme."""
+        find = self.root.org.apache.hadoop.fs.FileSystem.getFileSystemClass
+        try:
+            find(scheme, self.hadoop_settings())
+        except Py4JJavaError:
+            return False  # no class is named for the scheme, or the one that is can't be loaded
+        return True
+
+    def _is_alive(self, spark: SparkSession) -> bool:
+        return self._context is spark._sc and self._context._jsc is not None
+
+    def _ensure_same_process(self) -> None:
+        if os.getpid() != self._pid:
+            raise UsageError(
+                "This process was forked from the one that made the Spark session; two processes "
+                "can't share "
+                "one connection to the JVM. Use threads, or start a session of its own in the "
+                "child.",
+                kind="OPTIMIST_FORKED_SESSION",
+            )
+
+
+class _Names:
+    """Packages and classes by name. py4j asks the JVM for every dot, and this once for each."""
+
+    def __init__(self, found: Any) -> None:
+        self._found = found
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._found, name)
+        if isinstance(found, JavaPackage):
+            found = _Names(found)
+        setattr(self, name, found)
+        return found
+
+
+def conf_entries(spark: SparkSession) -> dict[str, str]:
+    """The conf of a session, the context's entries among them."""
+    if is_connect(spark):
+        return spark.conf.getAll
+    # As one text: entry by entry, as PySpark takes them, each costs round trips to the JVM.
+    root: Any = spark._jvm
+    mapper = root.com.fasterxml.jackson.databind.ObjectMapper()
+    entries: dict[str, str] = json.loads(
+        mapper.writeValueAsString(spark.conf._jconf.getAllAsJava())
+    )
+    return entries
+
+
+def analyzed_plan(frame: DataFrame) -> Any:
+    """The analyzed logical plan of a frame, a Java object."""
+    return frame._jdf.queryExecution().analyzed()
+
+
+def expression_of(frame: DataFrame, condition: Column | str) -> Any:
+    """A condition resolved against a frame's columns, as a Catalyst expression.
+
+    Raises:
+        pyspark.errors.AnalysisException: It names unknown columns, or is no boolean.
+    """
+    plan = analyzed_plan(frame.filter(condition))
+    return plan.condition()
+
+
+def iterate(sequence: Any) -> Iterator[Any]:
+    """The elements of a Scala collection; one round trip each."""
+    iterator = sequence.iterator()
+    while iterator.hasNext():
+        yield iterator.next()
+
+
+def error_texts(error: BaseException) -> Iterator[str]:
+    """The message of an error raised by Spark, then those of its causes inside the JVM."""
+    yield str(error)
+    cause = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    for _ in range(_MAX_CAUSES):
+        if cause is None:
+            return
+        yield str(cause.getMessage())
+        cause = cause.getCause()
+
+
+def frame_of_rows(jvm: Jvm, table: pa.Table, schema: StructType) -> DataFrame:
+    """A small Arrow table as a frame: the rows become part of the plan, without a job.
+
+    Args:
+        jvm: The session's handles.
+        table: Columns in the order and of the types of `schema` (timestamps in microseconds).
+        schema: Spark's types of the columns.
+    """
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table, max_chunksize=_ROWS_PER_BATCH)
+    java = jvm.root.java
+    stream = java.io.ByteArrayInputStream(sink.getvalue().to_pybytes())
+    converters = jvm.module("org.apache.spark.sql.execution.arrow.ArrowConverters$")
+    batches = converters.getBatchesFromStream(java.nio.channels.Channels.newChannel(stream))
+    return DataFrame(
+        jvm.root.PythonSQLUtils.toDataFrame(batches, schema.json(), jvm.session), jvm.spark
+    )

@@ -1,0 +1,319 @@
+"""Data files without Spark: writing in batches, reading parts, and how files are reached."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyarrow import fs
+
+from optimist.core import DeltaLog
+from optimist.core.clock import SystemClock
+from optimist.core.data import parquet_writer
+from optimist.core.data.access import DataAccess
+from optimist.core.data.file_parts import balanced_groups, file_parts, parts_of
+from optimist.core.data.filesystem import filesystem_for, make_directories, remove_directory
+from optimist.core.data.parquet_reader import RowLayout, read_batches
+from optimist.core.data.parquet_writer import DEFAULT_CODEC, FileSet, FileSpec, ensure_codec
+from optimist.core.data.storage_errors import storage_errors
+from optimist.core.errors import (
+    ConfigError,
+    SchemaError,
+    StorageError,
+    TableError,
+    UsageError,
+)
+from optimist.core.options import EngineOptions
+from optimist.core.protocol.actions import Metadata
+from optimist.core.schema.arrow_types import from_arrow_schema
+from optimist.core.schema.types import schema_to_json
+
+SECRET = "hush"
+ROWS = pa.table({"id": pa.array(range(100), pa.int64()), "p": [f"p{i // 25}" for i in range(100)]})
+
+
+def spec(path, rows=ROWS, **changes):
+    values = {
+        "table_path": str(path),
+        "schema": from_arrow_schema(rows.schema),
+        "partition_columns": (),
+        "stats_columns": (("id",),),
+    }
+    return FileSpec(**{**values, **changes})
+
+
+def written(given, *batches):
+    files = FileSet(given, SystemClock(), task=7)
+    for batch in batches:
+        files.write(batch)
+    return files.close()
+
+
+def test_batches_of_one_partition_go_to_one_file(tmp_path):
+    batches = [ROWS.slice(start, 10) for start in range(0, 100, 10)]
+    adds = written(spec(tmp_path, partition_columns=("p",)), *batches)
+    assert [add.partition_values for add in adds] == [{"p": f"p{i}"} for i in range(4)]
+    assert [json.loads(add.stats)["numRecords"] for add in adds] == [25] * 4
+    assert all(add.size == (tmp_path / add.path).stat().st_size for add in adds)
+    assert all(Path(add.path).name.startswith("part-00007-") for add in adds)
+
+
+def test_a_partition_that_comes_back_gets_another_file(tmp_path):
+    batches = [ROWS.slice(0, 5), ROWS.slice(30, 5), ROWS.slice(5, 5)]
+    adds = written(spec(tmp_path, partition_columns=("p",)), *batches)
+    assert [add.partition_values["p"] for add in adds] == ["p0", "p1", "p0"]
+
+
+def test_files_are_split_at_the_most_rows_wanted(tmp_path):
+    adds = written(spec(tmp_path, max_rows_per_file=30), ROWS.slice(0, 50), ROWS.slice(50))
+    assert [json.loads(add.stats)["numRecords"] for add in adds] == [30, 30, 30, 10]
+    assert [json.loads(add.stats)["minValues"]["id"] for add in adds] == [0, 30, 60, 90]
+
+
+def test_row_groups_fill_up_before_the_next_begins(tmp_path, monkeypatch):
+    monkeypatch.setattr(parquet_writer, "_ROW_GROUP_ROWS", 40)
+    (add,) = written(spec(tmp_path), *(ROWS.slice(start, 7) for start in range(0, 100, 7)))
+    footer = pq.read_metadata(tmp_path / add.path)
+    assert [footer.row_group(i).num_rows for i in range(footer.num_row_groups)] == [40, 40, 20]
+
+
+def test_nan_in_any_batch_leaves_the_bounds_out(tmp_path):
+    rows = [pa.table({"id": [1.0, 2.0]}), pa.table({"id": [float("nan"), 0.5]})]
+    (add,) = written(spec(tmp_path, rows[0]), *rows)
+    assert json.loads(add.stats)["minValues"] == {}
+    (add,) = written(spec(tmp_path, rows[0]), rows[0])
+    assert json.loads(add.stats)["minValues"] == {"id": 1.0}
+
+
+def test_statistics_are_left_out_where_nobody_wants_them(tmp_path):
+    (add,) = written(spec(tmp_path, stats_columns=None), ROWS)
+    assert add.stats is None
+
+
+def test_aborting_removes_finished_and_unfinished_files(tmp_path):
+    files = FileSet(spec(tmp_path, max_rows_per_file=30), SystemClock())
+    files.write(ROWS)
+    assert len(list(tmp_path.rglob("*.parquet"))) == 4
+    files.abort()
+    assert not list(tmp_path.rglob("*.parquet"))
+
+
+def test_a_write_without_rows_makes_no_file(tmp_path):
+    assert written(spec(tmp_path), ROWS.slice(0, 0)) == ()
+    assert not list(tmp_path.rglob("*"))
+
+
+@pytest.mark.parametrize(("name", "codec"), [("ZSTD", "ZSTD"), ("none", "UNCOMPRESSED")])
+def test_the_codec_is_honoured(tmp_path, name, codec):
+    (add,) = written(spec(tmp_path, compression=ensure_codec(name)), ROWS)
+    footer = pq.read_metadata(tmp_path / add.path)
+    assert footer.row_group(0).column(0).compression == codec
+
+
+def test_an_unknown_codec_is_refused():
+    with pytest.raises(UsageError) as caught:
+        ensure_codec("lzo")
+    assert caught.value.kind == "DELTA_ILLEGAL_OPTION"
+
+
+def test_an_append_that_fails_half_way_leaves_no_file(tmp_path, monkeypatch):
+    rows = pa.table({"id": range(10), "p": ["a"] * 5 + ["b"] * 5})
+    log = DeltaLog.for_path(str(tmp_path / "t"), {})
+    log.append(rows, partition_by=["p"])
+    before = sorted((tmp_path / "t").rglob("*.parquet"))
+    real = parquet_writer.stats_from_footer
+    calls = []
+
+    def fail_second(*arguments, **options):
+        calls.append(arguments)
+        if len(calls) == 2:
+            raise OSError("disk full")
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(parquet_writer, "stats_from_footer", fail_second)
+    with pytest.raises(StorageError, match="disk full") as caught:
+        log.append(rows)
+    assert caught.value.kind == "OPTIMIST_STORAGE_FAILED"
+    assert sorted((tmp_path / "t").rglob("*.parquet")) == before
+    assert log.update().version == 0
+
+
+# Reading in parts
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    sizes=st.lists(st.integers(1, 400), min_size=1, max_size=6),
+    share=st.integers(200, 20_000),
+    groups=st.integers(1, 9),
+)
+def test_each_row_is_in_exactly_one_part(tmp_path_factory, sizes, share, groups):
+    folder = tmp_path_factory.mktemp("parts")
+    log = DeltaLog.for_path(str(folder), {})
+    start = 0
+    for size in sizes:
+        log.append(pa.table({"id": range(start, start + size)}))
+        start += size
+    files = log.update().files
+    for item in folder.glob("*.parquet"):
+        pq.write_table(pq.read_table(item), item, row_group_size=50)  # longer than the log says
+    layout = RowLayout(log.update().schema)
+    cut = balanced_groups(
+        file_parts(str(folder), files), max_bytes=share, num_groups=groups, open_cost=100
+    )
+    found = [
+        value
+        for group in cut
+        for part in parts_of(group)
+        for batch in read_batches(part, layout)
+        for value in batch.column(0).to_pylist()
+    ]
+    assert sorted(found) == list(range(start))
+
+
+def test_rows_are_read_back_without_spark_by_predicate_and_column(tmp_path):
+    log = DeltaLog.for_path(str(tmp_path), {})
+    log.append(ROWS, partition_by=["p"])
+    assert sorted(log.to_arrow("p = 'p2' AND id < 60")["id"].to_pylist()) == list(range(50, 60))
+    assert log.to_arrow(columns=["P"]).column_names == ["p"]
+    with pytest.raises(UsageError) as caught:
+        log.to_arrow("length(p) = 2")
+    assert caught.value.kind == "OPTIMIST_NEEDS_SPARK"
+    with pytest.raises(SchemaError):
+        log.to_arrow(columns=["nope"])
+
+
+def test_a_file_that_is_gone_or_damaged_is_told(tmp_path):
+    log = DeltaLog.for_path(str(tmp_path), {})
+    log.append(ROWS)
+    (file,) = tmp_path.glob("*.parquet")
+    file.write_bytes(b"PAR1PAR1")
+    with pytest.raises(TableError) as caught:
+        log.to_arrow()
+    assert caught.value.kind == "OPTIMIST_UNREADABLE_DATA_FILE"
+    file.unlink()
+    with pytest.raises(TableError) as caught:
+        log.to_arrow()
+    assert caught.value.kind == "DELTA_FILE_NOT_FOUND_DETAILED"
+
+
+# Reaching files
+
+
+def access(**settings):
+    given = {"access_key": "a", "secret_key": SECRET, "region": "us-east-1", **settings}
+    return DataAccess.of("s3", ("s3", "s3a"), given)
+
+
+def test_access_shows_no_settings_and_survives_pickling():
+    assert SECRET not in repr(access()) + str(access())
+    assert pickle.loads(pickle.dumps(access())) == access()
+    assert access(session_token=None) == access()
+
+
+def test_a_layout_and_a_spec_with_access_show_no_settings(tmp_path):
+    given = spec(tmp_path, access=access())
+    layout = RowLayout(given.schema, access=access())
+    assert SECRET not in repr(given) + repr(layout)
+    assert pickle.loads(pickle.dumps(given)) == given
+
+
+def test_object_paths_are_bucket_and_key_as_they_stand():
+    filesystem, path = filesystem_for("s3a://bucket//t/p=a%20b/x.parquet", access())
+    assert isinstance(filesystem, fs.S3FileSystem)
+    assert path == "bucket/t/p=a%20b/x.parquet"
+    assert filesystem_for("s3://bucket/t", access())[0] is filesystem
+
+
+def test_other_schemes_than_those_served_go_to_their_own_file_system(tmp_path):
+    assert isinstance(filesystem_for(str(tmp_path), access())[0], fs.LocalFileSystem)
+    filesystem, path = filesystem_for("memory://t/x", access())
+    assert isinstance(filesystem, fs.PyFileSystem)
+    assert path == "/t/x"
+
+
+def test_a_file_in_another_account_is_refused():
+    azure = DataAccess.of("azure", ("abfss",), {"account_name": "ours"}, account="ours")
+    with pytest.raises(ConfigError) as caught:
+        filesystem_for("abfss://c@theirs.dfs.core.windows.net/t/x.parquet", azure)
+    assert caught.value.kind == "OPTIMIST_NO_DATA_FILESYSTEM"
+
+
+@pytest.mark.parametrize("path", ["nosuchscheme://t/x", "dropbox://t/x"])
+def test_a_scheme_without_a_driver_is_told(path):
+    with pytest.raises(ConfigError, match="driver") as caught:
+        filesystem_for(path)
+    assert caught.value.kind == "OPTIMIST_NO_DATA_FILESYSTEM"
+
+
+def test_settings_that_pyarrow_does_not_know_are_told_without_their_values():
+    odd = DataAccess.of("s3", ("s3",), {"no_such_setting": SECRET})
+    with pytest.raises(ConfigError, match="Upgrade") as caught:
+        filesystem_for("s3://b/t", odd)
+    assert SECRET not in str(caught.value)
+
+
+def test_settings_of_a_driver_reach_it_and_do_not_show():
+    given = DataAccess.of("fsspec", ("memory",), {"some_option": SECRET})
+    assert isinstance(filesystem_for("memory://t", given)[0], fs.PyFileSystem)
+    assert SECRET not in repr(given)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "GetProperties failed for 'https://a.blob.core.windows.net/c/t?sv=1&sig=aGk/hush%3D&sp=r'",
+        "PUT http://h/b/k?X-Amz-Signature=hush&X-Amz-Date=1 failed",
+        "https://h/?token=hush 403",
+    ],
+)
+def test_signatures_in_the_texts_of_file_systems_are_masked(text):
+    with pytest.raises(StorageError) as caught, storage_errors("read", "/t"):
+        raise OSError(text)
+    assert SECRET not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+def test_an_access_that_may_not_write_says_why():
+    refusing = DataAccess.of("s3", ("s3",), {}, refuses_writes="Keys can't be sent.")
+    with pytest.raises(ConfigError, match=r"Keys can't be sent\. Nothing was written"):
+        refusing.ensure_writable()
+    access().ensure_writable()
+
+
+def test_directories_are_made_where_there_are_any(tmp_path):
+    make_directories(fs.LocalFileSystem(), [str(tmp_path / "a" / "b" / "x")])
+    assert (tmp_path / "a" / "b").is_dir()
+    remove_directory(str(tmp_path / "a"))
+    remove_directory(str(tmp_path / "a"))
+    assert not (tmp_path / "a").exists()
+
+
+def test_the_table_says_how_files_are_packed_and_how_long_texts_in_statistics_are(tmp_path):
+    configuration = {
+        "delta.parquet.compression.codec": "zstd",
+        "delta.dataSkippingStringPrefixLength": "3",
+    }
+    schema = from_arrow_schema(pa.schema([("t", pa.string())]))
+    metadata = Metadata("id", schema_to_json(schema), configuration=configuration)
+    wanted = FileSpec.of(str(tmp_path), metadata, EngineOptions(), codec="gzip")
+    (add,) = written(wanted, pa.table({"t": ["abcdef"]}))
+    assert add.path.endswith(".zstd.parquet")
+    assert json.loads(add.stats)["minValues"] == {"t": "abc"}
+    plain = FileSpec.of(str(tmp_path), replace(metadata, configuration={}), EngineOptions())
+    assert (plain.compression, plain.string_prefix_length) == (DEFAULT_CODEC, 32)
+
+
+def test_a_codec_that_nobody_knows_is_refused_by_name(tmp_path):
+    configuration = {"delta.parquet.compression.codec": "zip"}
+    metadata = Metadata("id", '{"type":"struct","fields":[]}', configuration=configuration)
+    given = FileSpec.of(str(tmp_path), metadata, EngineOptions())
+    with pytest.raises(UsageError, match="can't be compressed by 'zip'"):
+        FileSet(given, SystemClock())

@@ -1,0 +1,474 @@
+"""V2 checkpoints and the struct columns of all checkpoints, as written (spec 5.8)."""
+
+import io
+import itertools
+import json
+import logging
+
+import deltalake
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from optimist.core import DeltaLog
+from optimist.core.errors import StorageError, TableError
+from optimist.core.log.checkpoint_reader import CheckpointReader
+from optimist.core.log.file_table import add_files
+from optimist.core.log.last_checkpoint import read_last_checkpoint
+from optimist.core.log.names import classic_checkpoint_name, commit_path, log_path_of
+from optimist.core.log.segment import list_segment
+from optimist.core.logstore import PutOutcome
+from optimist.core.maintenance.checkpoint import write_checkpoint, write_compatibility_checkpoint
+from optimist.core.options import EngineOptions
+from optimist.core.protocol.actions import (
+    AddFile,
+    CommitInfo,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    SetTransaction,
+    actions_to_bytes,
+)
+from optimist.core.snapshot.snapshot import Snapshot
+from optimist.core.testing import ManualClock
+from optimist.logstores import MemoryLogStore
+
+_COUNTER = itertools.count()
+NOW_MS = 1_800_000_000_000
+V2 = {"delta.checkpointPolicy": "v2"}
+V2_PROTOCOL = Protocol(3, 7, ("v2Checkpoint",), ("v2Checkpoint",))
+FIELDS = {"p": "date", "x": "long", "s": "string", "t": "timestamp", "d": "decimal(10,2)"}
+NESTED = {"type": "struct", "fields": [{"name": "y", "type": "double", "nullable": True}]}
+
+
+def schema_text(fields=FIELDS):
+    columns = [
+        {"name": name, "type": kind, "nullable": True, "metadata": {}}
+        for name, kind in {**fields, "n": NESTED}.items()
+    ]
+    for column in NESTED["fields"]:
+        column.setdefault("metadata", {})
+    return json.dumps({"type": "struct", "fields": columns})
+
+
+class Table:
+    def __init__(self, configuration=None, *, store=None, protocol=None, options=None):
+        self.table_path = f"memory://v2/t{next(_COUNTER)}"
+        self.path = log_path_of(self.table_path)
+        self.clock = ManualClock(now_ms=NOW_MS)
+        self.store = store or MemoryLogStore(clock=self.clock)
+        self.options = EngineOptions.from_options(options or {})
+        self.version = -1
+        self.metadata = Metadata(
+            "id", schema_text(), partition_columns=("p",), configuration=configuration or {}
+        )
+        is_v2 = self.metadata.configuration.get("delta.checkpointPolicy") == "v2"
+        self.commit(protocol or (V2_PROTOCOL if is_v2 else Protocol(1, 2)), self.metadata)
+
+    def commit(self, *actions):
+        self.version += 1
+        data = actions_to_bytes((CommitInfo(), *actions))
+        self.store.put_if_absent(commit_path(self.path, self.version), data)
+        return self
+
+    def load(self):
+        return Snapshot.load(
+            self.store,
+            self.table_path,
+            list_segment(self.store, self.path),
+            options=self.options,
+            clock=self.clock,
+        )
+
+    def checkpoint(self, **arguments):
+        return write_checkpoint(
+            self.store, self.load(), options=self.options, clock=self.clock, **arguments
+        )
+
+    def names(self, folder=""):
+        return [status.name for status in self.store.list_from(f"{self.path}/{folder}")]
+
+    def checkpoints(self):
+        return [name for name in self.names() if ".checkpoint." in name]
+
+    def actions_of(self, name):
+        """A naive reader: every action of a checkpoint and of its sidecars, as JSON objects."""
+        data = self.store.read_bytes(f"{self.path}/{name}")
+        if name.endswith(".json"):
+            rows = [json.loads(line) for line in data.splitlines()]
+        else:
+            table = pq.read_table(io.BytesIO(data))
+            rows = [without_nulls(row) for row in table.to_pylist(maps_as_pydicts="strict")]
+        for row in list(rows):
+            if "sidecar" in row:
+                rows += self.actions_of(f"_sidecars/{row['sidecar']['path']}")
+        return rows
+
+    def bodies(self, kind, name=None):
+        rows = self.actions_of(name or self.checkpoints()[-1])
+        return [row[kind] for row in rows if kind in row]
+
+
+def without_nulls(row):
+    if isinstance(row, dict):
+        return {key: without_nulls(value) for key, value in row.items() if value is not None}
+    return row
+
+
+def stats(low, high):
+    def bounds(number):
+        return {"x": number, "s": f"s{number}", "t": "2026-01-01T00:00:00.125Z", "d": 1.25}
+
+    return json.dumps(
+        {
+            "numRecords": 3,
+            "minValues": {**bounds(low), "n": {"y": -0.5}},
+            "maxValues": {**bounds(high), "n": {"y": 7.5}},
+            "nullCount": {"x": 0, "s": 0, "t": 1, "d": 0, "n": {"y": 2}},
+        }
+    )
+
+
+def add(name, p="2026-11-20", text=None):
+    text = stats(1, 9) if text is None else text
+    return AddFile(f"p={p}/{name}", {"p": p}, 10, 1, True, stats=text)
+
+
+def full_table(configuration=V2, **arguments):
+    table = Table(configuration, **arguments)
+    table.commit(*(add(f"f{number}") for number in range(25)), SetTransaction("app", 4, 9))
+    table.commit(add("f0").remove(NOW_MS), DomainMetadata("d", "{}"))
+    return table
+
+
+@pytest.mark.parametrize("top_level", ["json", "parquet"])
+def test_the_state_stands_in_sidecars_and_a_small_top_level_file(top_level):
+    options = {
+        "spark.databricks.delta.checkpointV2.topLevelFileFormat": top_level,
+        "spark.databricks.delta.checkpoint.partSize": "10",
+    }
+    table = full_table(options=options)
+    before = table.load()
+    last = table.checkpoint()
+    (name,) = table.checkpoints()
+    assert name.startswith(f"{2:020d}.checkpoint.")
+    assert name.endswith(f".{top_level}")
+    assert len(name.split(".")) == 4
+    rows = [len(table.actions_of(f"_sidecars/{each}")) for each in table.names("_sidecars/")]
+    assert rows == [10, 10, 5]
+    live = sorted(item.path for item in add_files(before.files))
+    assert sorted(body["path"] for body in table.bodies("add")) == live
+    assert [body["path"] for body in table.bodies("remove")] == ["p=2026-11-20/f0"]
+    assert table.bodies("protocol") == [
+        {
+            "minReaderVersion": 3,
+            "minWriterVersion": 7,
+            "readerFeatures": ["v2Checkpoint"],
+            "writerFeatures": ["v2Checkpoint"],
+        }
+    ]
+    assert [body["version"] for body in table.bodies("checkpointMetadata")] == [2]
+    assert [body["appId"] for body in table.bodies("txn")] == ["app"]
+    assert (last.num_of_add_files, last.size) == (24, len(table.actions_of(name)))
+
+
+@pytest.mark.parametrize("top_level", ["json", "parquet"])
+def test_the_table_opens_from_the_v2_checkpoint_alone(top_level):
+    options = {
+        "spark.databricks.delta.checkpointV2.topLevelFileFormat": top_level,
+        "spark.databricks.delta.checkpoint.partSize": "7",
+    }
+    table = full_table(options=options)
+    before = table.load()
+    table.checkpoint()
+    for version in range(2):
+        table.store.delete(commit_path(table.path, version))
+    after = table.load()
+    assert after.segment.commits == ()
+    assert (after.protocol, after.metadata) == (before.protocol, before.metadata)
+    assert dict(after.set_transactions) == dict(before.set_transactions)
+    assert dict(after.domain_metadata) == dict(before.domain_metadata)
+    by_path = sorted(add_files(after.files), key=lambda item: item.path)
+    assert by_path == sorted(add_files(before.files), key=lambda item: item.path)
+    assert after.tombstones == before.tombstones
+
+
+def test_the_hint_says_what_the_checkpoint_is_made_of():
+    table = full_table()
+    table.checkpoint()
+    hint = read_last_checkpoint(table.store, table.path, clock=table.clock)
+    body = hint.extra["v2Checkpoint"]
+    assert [body["path"]] == table.checkpoints()
+    assert body["sizeInBytes"] == len(table.store.read_bytes(f"{table.path}/{body['path']}"))
+    assert [item["path"] for item in body["sidecarFiles"]] == table.names("_sidecars/")
+    kinds = [next(iter(action)) for action in body["nonFileActions"]]
+    assert kinds == ["checkpointMetadata", "protocol", "metaData", "txn", "domainMetadata"]
+
+
+def test_a_hint_stays_short():
+    options = {
+        "spark.databricks.delta.checkpoint.partSize": "5",
+        "spark.databricks.delta.lastCheckpoint.sidecars.threshold": "4",
+        "spark.databricks.delta.lastCheckpoint.nonFileActions.threshold": "4",
+    }
+    table = full_table(options=options)
+    hint = table.checkpoint()
+    assert len(table.names("_sidecars/")) == 5
+    assert set(hint.extra["v2Checkpoint"]) == {"path", "sizeInBytes", "modificationTime"}
+
+
+def test_a_table_without_files_needs_no_sidecar():
+    table = Table(V2)
+    assert table.checkpoint().num_of_add_files == 0
+    assert table.bodies("sidecar") == []
+    assert table.load().num_files == 0
+
+
+def test_the_policy_without_the_feature_makes_a_classic_checkpoint():
+    protocol = Protocol(3, 7, (), ("appendOnly",))
+    table = Table({"delta.checkpointPolicy": "classic"}, protocol=protocol).commit(add("a"))
+    table.checkpoint()
+    assert table.checkpoints() == [classic_checkpoint_name(1)]
+
+
+def test_part_size_never_makes_a_classic_checkpoint_a_multi_part_one():
+    options = {"spark.databricks.delta.checkpoint.partSize": "2"}
+    table = full_table({}, options=options)
+    table.checkpoint()
+    assert table.checkpoints() == [classic_checkpoint_name(2)]
+
+
+class Failing(MemoryLogStore):
+    """Fails, or answers UNKNOWN, for paths that contain a text."""
+
+    def __init__(self, *, text, after=0, answers=()):
+        super().__init__()
+        self.text, self.after, self.answers = text, after, list(answers)
+
+    def put_if_absent(self, path, data):
+        if self.text not in path:
+            return super().put_if_absent(path, data)
+        self.after -= 1
+        if self.after >= 0:
+            return super().put_if_absent(path, data)
+        if not self.answers:
+            raise StorageError("broken", kind="OPTIMIST_STORAGE", retryable=False)
+        super().put_if_absent(path, data)
+        return self.answers.pop(0)
+
+
+@pytest.mark.parametrize("after", [0, 1, 2])
+def test_a_failure_among_the_sidecars_publishes_nothing_and_takes_them_back(after):
+    store = Failing(text="/_sidecars/", after=after)
+    table = full_table(store=store, options={"spark.databricks.delta.checkpoint.partSize": "10"})
+    with pytest.raises(StorageError, match="broken"):
+        table.checkpoint()
+    assert table.checkpoints() == []
+    assert not [name for name in table.names() if name == "_last_checkpoint"]
+    with pytest.raises(FileNotFoundError):
+        table.names("_sidecars/")
+    assert table.load().num_files == 24
+
+
+def test_a_crash_between_sidecars_and_top_level_leaves_the_table_as_it_was():
+    store = Failing(text=".checkpoint.")
+    store.after = 1  # the sidecar lands, the top-level file does not
+    table = full_table(store=store)
+    with pytest.raises(StorageError, match="broken"):
+        table.checkpoint()
+    assert (len(table.names("_sidecars/")), table.checkpoints()) == (1, [])
+    assert table.load().num_files == 24
+
+
+def test_sidecars_stay_while_it_is_unknown_whether_the_top_level_names_them():
+    store = Failing(text=".checkpoint.", after=1, answers=[PutOutcome.UNKNOWN] * 2)
+    table = full_table(store=store)
+    with pytest.raises(StorageError) as caught:
+        table.checkpoint()
+    assert caught.value.kind == "OPTIMIST_WRITE_OUTCOME_UNKNOWN"
+    assert len(table.names("_sidecars/")) == 1
+
+
+def test_the_compatibility_checkpoint_shares_the_sidecars_and_leaves_the_hint_alone():
+    table = full_table()
+    table.checkpoint()
+    (v2,) = table.checkpoints()
+    hint = table.store.read_bytes(f"{table.path}/_last_checkpoint")
+    path = write_compatibility_checkpoint(
+        table.store, table.load(), options=table.options, clock=table.clock
+    )
+    name = path.rpartition("/")[2]
+    assert name == classic_checkpoint_name(2)
+    assert table.store.read_bytes(f"{table.path}/_last_checkpoint") == hint
+    shared, own = (
+        CheckpointReader(table.store, 2, [found]).sidecars()
+        for found in (path, f"{table.path}/{v2}")
+    )
+    assert shared == own
+    assert len(table.bodies("add", name)) == 24
+    assert len(table.bodies("protocol", name)) == 1
+
+
+def test_the_compatibility_checkpoint_of_a_version_without_one_brings_its_own_sidecars():
+    table = full_table()
+    write_compatibility_checkpoint(
+        table.store, table.load(), options=table.options, clock=table.clock
+    )
+    assert table.checkpoints() == [classic_checkpoint_name(2)]
+    assert len(table.bodies("add")) == 24
+
+
+# Struct columns
+
+
+AS_STRUCT = {"delta.checkpoint.writeStatsAsStruct": "true"}
+
+
+def test_statistics_and_partition_values_also_stand_there_with_their_types():
+    table = full_table(AS_STRUCT)
+    table.checkpoint()
+    kind = pq.read_schema(
+        io.BytesIO(table.store.read_bytes(f"{table.path}/{table.checkpoints()[0]}"))
+    ).field("add")
+    bounds = kind.type.field("stats_parsed").type.field("minValues").type
+    assert {field.name: str(field.type) for field in bounds} == {
+        "x": "int64",
+        "s": "string",
+        "t": "timestamp[us, tz=UTC]",
+        "d": "decimal128(10, 2)",
+        "n": "struct<y: double>",
+    }
+    assert str(kind.type.field("partitionValues_parsed").type) == "struct<p: date32[day]>"
+    body = table.bodies("add")[0]
+    assert body["partitionValues_parsed"]["p"].isoformat() == "2026-11-20"
+    parsed = body["stats_parsed"]
+    assert (parsed["numRecords"], parsed["nullCount"]["n"]["y"]) == (3, 2)
+    assert (parsed["minValues"]["x"], parsed["maxValues"]["n"]["y"]) == (1, 7.5)
+    assert parsed["maxValues"]["t"].isoformat() == "2026-01-01T00:00:00.125000+00:00"
+
+
+def test_a_file_without_statistics_has_none_in_either_form():
+    table = Table(AS_STRUCT).commit(add("a"), add("b", text=""), add("c", text="no JSON"))
+    table.commit(AddFile("p=2026-11-20/d", {"p": "2026-11-20"}, 10, 1, True))
+    table.checkpoint()
+    parsed = {body["path"][-1]: body.get("stats_parsed") for body in table.bodies("add")}
+    assert parsed["a"]["numRecords"] == 3
+    assert parsed["d"] is None
+    assert "numRecords" not in (parsed["b"] or {})
+    assert "numRecords" not in (parsed["c"] or {})
+
+
+@pytest.mark.parametrize(
+    ("as_json", "as_struct", "expected"),
+    [
+        ("true", "true", {"stats", "stats_parsed", "partitionValues_parsed"}),
+        ("true", "false", {"stats"}),
+        ("false", "true", {"stats_parsed", "partitionValues_parsed"}),
+        ("false", "false", set()),
+    ],
+)
+def test_the_table_decides_which_forms_of_statistics_there_are(as_json, as_struct, expected):
+    configuration = {
+        "delta.checkpoint.writeStatsAsJson": as_json,
+        "delta.checkpoint.writeStatsAsStruct": as_struct,
+    }
+    table = full_table(configuration)
+    table.checkpoint()
+    body = table.bodies("add")[0]
+    assert {"stats", "stats_parsed", "partitionValues_parsed"} & set(body) == expected
+
+
+def test_a_partition_value_that_does_not_parse_costs_the_typed_column_and_no_more(caplog):
+    table = Table(AS_STRUCT).commit(add("a"), add("b", p="no date"))
+    with caplog.at_level(logging.WARNING):
+        assert table.checkpoint().num_of_add_files == 2
+    assert "partitionValues_parsed" in caplog.text
+    bodies = table.bodies("add")
+    assert not any("partitionValues_parsed" in body for body in bodies)
+    assert {body["partitionValues"]["p"] for body in bodies} == {"2026-11-20", "no date"}
+
+
+def test_a_property_that_names_no_column_costs_the_struct_statistics_and_no_more():
+    table = Table({**AS_STRUCT, "delta.dataSkippingStatsColumns": "nowhere"}).commit(add("a"))
+    table.checkpoint()
+    assert "stats_parsed" not in table.bodies("add")[0]
+
+
+# Progress
+
+
+def test_progress_is_told_batch_by_batch_up_to_the_end():
+    options = {"spark.databricks.delta.checkpoint.partSize": "10"}
+    table = full_table(options=options)
+    seen = []
+    table.checkpoint(progress=seen.append)
+    assert [item.actions_written for item in seen][-1] == 25
+    assert [item.actions_written for item in seen] == sorted(item.actions_written for item in seen)
+    assert {item.version for item in seen} == {2}
+
+
+@pytest.mark.parametrize("configuration", [{}, V2])
+def test_progress_that_raises_ends_the_checkpoint_before_it_is_published(configuration):
+    table = full_table(configuration)
+
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        table.checkpoint(progress=interrupt)
+    assert table.checkpoints() == []
+    assert table.load().num_files == 24
+
+
+def test_the_handle_of_a_table_checkpoints_on_demand_and_says_what_it_wrote(tmp_path):
+    log = DeltaLog.for_path(str(tmp_path))
+    log.append(pa.table({"x": [1, 2, 3]}))
+    seen = []
+    last = log.checkpoint(progress=seen.append)
+    assert (last.version, last.num_of_add_files, last.size) == (0, 1, 3)
+    assert [(item.actions_written, item.num_files) for item in seen] == [(1, 1)]
+    assert last.extra["checkpointSchema"]["type"] == "struct"
+
+
+# Other engines
+
+
+@pytest.mark.parametrize("top_level", ["json", "parquet"])
+def test_another_engine_reads_a_table_from_our_v2_checkpoint_alone(tmp_path, top_level):
+    path = str(tmp_path)
+    options = {
+        "spark.databricks.delta.properties.defaults.checkpointPolicy": "v2",
+        "spark.databricks.delta.checkpointV2.topLevelFileFormat": top_level,
+        "spark.databricks.delta.checkpoint.partSize": "2",
+    }
+    log = DeltaLog.for_path(path, options)
+    for number in range(5):
+        log.append(pa.table({"p": ["a"], "x": [number]}), partition_by=["p"])
+    log.checkpoint()
+    assert len(list((tmp_path / "_delta_log" / "_sidecars").iterdir())) == 3
+    for version in range(4):
+        (tmp_path / "_delta_log" / f"{version:020d}.json").unlink()
+    theirs = deltalake.DeltaTable(path)
+    assert theirs.version() == 4
+    assert len(theirs.file_uris()) == 5
+    assert sorted(DeltaLog.for_path(path).to_arrow()["x"].to_pylist()) == [0, 1, 2, 3, 4]
+
+
+def test_a_version_that_contradicts_its_checksum_leaves_no_sidecar_behind():
+    table = full_table()
+    table.store.put_if_absent(
+        f"{table.path}/{2:020d}.crc",
+        json.dumps(
+            {
+                "tableSizeBytes": 1,
+                "numFiles": 1,
+                "metadata": {"id": "id", "schemaString": schema_text()},
+                "protocol": {"minReaderVersion": 1, "minWriterVersion": 2},
+            }
+        ).encode(),
+    )
+    with pytest.raises(TableError) as caught:
+        table.checkpoint()
+    assert caught.value.kind == "DELTA_TXN_LOG_FAILED_INTEGRITY"
+    with pytest.raises(FileNotFoundError):
+        table.names("_sidecars/")

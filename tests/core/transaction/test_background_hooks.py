@@ -1,0 +1,194 @@
+"""Post-commit work in the background: it fails no commit, delays none, and is waited for."""
+
+import logging
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from optimist.core.errors import StorageError
+from optimist.core.log.names import checksum_name, classic_checkpoint_name
+from optimist.core.testing import ManualClock
+from optimist.core.transaction.conflicts.operations import Operation
+from optimist.core.transaction.hooks.background import BackgroundWork
+from optimist.logstores import MemoryLogStore
+
+PATIENCE_S = 30
+BACKGROUND = {"optimist.postCommit.background": "true"}
+OFTEN = {"delta.checkpointInterval": "2"}
+
+
+class GatedStore(MemoryLogStore):
+    """Lets nothing but commits be created until the gate opens."""
+
+    def __init__(self):
+        super().__init__(clock=ManualClock())
+        self.gate = threading.Event()
+        self.failing = False
+
+    def put_if_absent(self, path, data):
+        if not path.endswith(".json"):
+            assert self.gate.wait(PATIENCE_S)
+            if self.failing:
+                raise StorageError("the disk is full", kind="OPTIMIST_STORAGE", retryable=False)
+        return super().put_if_absent(path, data)
+
+
+@pytest.fixture
+def table(make_table):
+    return make_table(store=GatedStore(), options=BACKGROUND, configuration=OFTEN).create()
+
+
+def commit(table, name):
+    return table.log.start_transaction().commit([table.add(name)], Operation("WRITE"))
+
+
+def names(table):
+    return {status.name for status in table.store.list_from(f"{table.log.log_path}/")}
+
+
+def test_a_commit_returns_before_its_checkpoint_is_written(table):
+    results = [commit(table, f"f{number}") for number in range(2)]
+    assert [result.version for result in results] == [1, 2]
+    assert classic_checkpoint_name(2) not in names(table)
+    assert all(hook.is_pending for result in results for hook in result.hooks)
+    assert not table.log.wait_for_background_work(0.0)
+    table.store.gate.set()
+    assert table.log.wait_for_background_work(PATIENCE_S)
+    assert {classic_checkpoint_name(2), checksum_name(1), checksum_name(2)} <= names(table)
+    settled = results[1].wait_for_hooks(PATIENCE_S)
+    assert [hook.name for hook in settled.hooks] == [
+        "Write Version Checksum",
+        "Post Commit Checkpoint Trigger",
+    ]
+    assert settled.failed_hooks == ()
+    assert not any(hook.is_pending for hook in settled.hooks)
+
+
+def test_the_checkpoint_is_of_the_committed_version_though_others_have_followed(table):
+    for number in range(3):
+        commit(table, f"f{number}")
+    table.store.gate.set()
+    assert table.log.wait_for_background_work(PATIENCE_S)
+    assert classic_checkpoint_name(2) in names(table)
+    assert classic_checkpoint_name(3) not in names(table)
+    assert table.live() == ["f0", "f1", "f2"]
+
+
+def test_a_failure_lands_in_the_log_and_the_result_and_the_commit_stands(table, caplog):
+    table.store.failing = True
+    results = [commit(table, f"f{number}") for number in range(2)]
+    with caplog.at_level(logging.ERROR):
+        table.store.gate.set()
+        assert table.log.wait_for_background_work(PATIENCE_S)
+    failed = results[1].wait_for_hooks(PATIENCE_S).failed_hooks
+    assert [hook.name for hook in failed] == [
+        "Write Version Checksum",
+        "Post Commit Checkpoint Trigger",
+    ]
+    assert all("full" in str(hook.error) for hook in failed)
+    assert "Post Commit Checkpoint Trigger" in caplog.text
+    assert table.live() == ["f0", "f1"]
+    assert commit(table, "f2").version == 3
+
+
+def test_waiting_for_hooks_ends_after_the_time_given(table):
+    result = commit(table, "f0")
+    with pytest.raises(TimeoutError, match="Write Version Checksum"):
+        result.wait_for_hooks(0.0)
+    table.store.gate.set()
+    assert result.wait_for_hooks(PATIENCE_S).failed_hooks == ()
+
+
+def test_hooks_of_users_run_before_the_commit_returns(table):
+    seen = []
+
+    class Hook:
+        name = "mine"
+
+        def run(self, committed):
+            seen.append(committed.version)
+
+    txn = table.log.start_transaction()
+    txn.register_post_commit_hook(Hook())
+    txn.commit([table.add("a")], Operation("WRITE"))
+    assert seen == [1]
+    table.store.gate.set()
+    assert table.log.wait_for_background_work(PATIENCE_S)
+
+
+def test_without_the_option_all_is_done_when_the_commit_returns(make_table):
+    table = make_table(configuration=OFTEN).create()
+    results = [commit(table, f"f{number}") for number in range(2)]
+    assert not any(hook.is_pending for result in results for hook in result.hooks)
+    assert results[1].wait_for_hooks() == results[1]
+    assert classic_checkpoint_name(2) in names(table)
+
+
+def test_work_of_one_table_keeps_its_order():
+    work, done = BackgroundWork(), []
+    for number in range(50):
+        work.submit(lambda number=number: done.append(number))
+    assert work.wait(PATIENCE_S)
+    assert done == list(range(50))
+
+
+def test_work_that_fails_does_not_hold_up_what_follows():
+    work = BackgroundWork()
+
+    def fail():
+        raise ValueError("no")
+
+    failed, answered = work.submit(fail), work.submit(lambda: 7)
+    assert answered.result(PATIENCE_S) == 7
+    assert isinstance(failed.exception(PATIENCE_S), ValueError)
+
+
+SCRIPT = """
+import sys, time
+import pyarrow as pa
+from optimist.core import DeltaLog
+log = DeltaLog.for_path(sys.argv[1], {"optimist.postCommit.background": "true",
+    "spark.databricks.delta.properties.defaults.checkpointInterval": "1"})
+for number in range(4):
+    log.append(pa.table({"x": [number]}))
+"""
+
+
+def test_the_interpreter_waits_for_what_is_left_when_it_ends(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    found = {path.name for path in (tmp_path / "_delta_log").iterdir()}
+    assert {classic_checkpoint_name(version) for version in (1, 2, 3)} <= found
+    assert {checksum_name(version) for version in range(4)} <= found
+
+
+FORKING = """
+import os, sys
+import pyarrow as pa
+from optimist.core import DeltaLog
+from optimist.core.transaction.hooks.background import BackgroundWork
+first = BackgroundWork()
+first.submit(lambda: None)
+assert first.wait(30)
+child = os.fork()
+if child == 0:
+    work = BackgroundWork()
+    answer = work.submit(lambda: 5).result(30)
+    os._exit(answer)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_a_forked_child_does_its_own_background_work():
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORKING],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert (done.returncode, done.stderr) == (5, "")
