@@ -5,20 +5,44 @@ ROOMS := core locks logstores spark
 SCRIPTS := bootstrap.py $(wildcard benchmarks/*.py examples/*.py localstack/*.py)
 SCRIPT_PATHS := build/imports:benchmarks:examples:localstack
 RUN := .venv/bin/python
-# Many tests wait for a server, so a few more workers than cores; a class of tests stays together.
-JOBS ?= 3
+# Many tests wait for a server, so there are more workers than cores.
+JOBS ?= 4
 SPARK_RUN = JAVA_HOME="$$(cat .venv/java-home)" $(RUN)
-PYTEST = $(SPARK_RUN) -m pytest -n $(JOBS) --dist loadscope
+# What stays together, and what comes first, is told by conftest.py.
+PYTEST = $(SPARK_RUN) -m pytest -n $(JOBS) --dist loadscope --no-loadscope-reorder
+EXHAUSTIVE_JOBS = 2
+HOSTILE_CASES = 5000
+# Tried in an environment of their own: s3fs pins a botocore, and boto3 beside it another.
+DRIVER_TESTS = integration/test_fsspec_drivers.py
+UV = .venv/bin/uv
+# Older versions leave sockets open, which our tests take for an error.
+TOLERANT = --dist loadscope -p no:unraisableexception -W ignore::ResourceWarning
+# The packages with an upper bound, and what is tried with other versions: all that needs no Spark.
+BOUNDED = fsspec pyarrow sqlglot
+AT_THE_BOUNDS = tests/core tests/locks tests/logstores
+EMULATORS_s3 = s3
+EMULATORS_s3-dynamodb = s3 dynamodb
+EMULATORS_azure = azurite
+EMULATORS_gcs = gcs
+EMULATORS_hdfs = hdfs
+CLOUD_NAMES = $(or $(filter s3 s3-dynamodb azure gcs hdfs,$(CLOUDS)),s3 s3-dynamodb azure gcs hdfs)
 
-.PHONY: help demo clouds test test-pyspark check integration emulators bench format clean
+.PHONY: help demo clouds test test-all exhaustive test-pyspark test-oldest test-newest test-fsspec \
+	check lint types layers integration wire emulators bench format clean
 
 help:
 	@echo "make demo     the flights: concurrent jobs on one table, a conflict explained, read back"
 	@echo "make clouds   the same flights on S3, Azure, Google Cloud and HDFS emulators"
 	@echo "make test     everything that must pass: check, then the tests with coverage"
+	@echo "make test-all  everything that is tested: make test, then make exhaustive"
+	@echo "make exhaustive  what proves rather than checks, in minutes (CASES=1000000)"
 	@echo "make test-pyspark VERSION=4.0.5  the tests of Spark on another PySpark"
+	@echo "make test-oldest  the oldest versions that pyproject.toml allows"
+	@echo "make test-newest  the newest there are, past the upper bounds of pyproject.toml"
+	@echo "make test-fsspec  the fsspec drivers that may carry commits; part of make test"
 	@echo "make check    lint, format, types, direction of imports"
 	@echo "make integration  the tests against emulators (TESTS=integration/test_x.py for some)"
+	@echo "make wire     each store with a tenth of its messages harmed, 20 rounds (ROUNDS=50)"
 	@echo "make emulators  bring the emulators up and leave them up (localstack/down.py stops them)"
 	@echo "make bench    ours beside deltalake (BENCH=--quick for a short run)"
 	@echo "make format   put the code in the project's format"
@@ -30,38 +54,88 @@ demo:
 
 clouds:
 	@$(PYTHON) bootstrap.py clouds
-	@$(PYTHON) localstack/up.py
+	@$(PYTHON) localstack/up.py $(sort $(foreach name,$(CLOUD_NAMES),$(EMULATORS_$(name))))
 	@$(SPARK_RUN) examples/multi_cloud.py $(CLOUDS)
 
 # What could not be set up skips with its reason; in CI (REQUIRE_EMULATORS=1) it fails.
 test: check
 	@$(PYTHON) bootstrap.py dev
 	@$(PYTHON) localstack/up.py || test "$$REQUIRE_EMULATORS" != 1
-	$(PYTEST) --cov --cov-report=term:skip-covered $(or $(TESTS),tests integration)
+	$(PYTEST) --cov --cov-report=term:skip-covered \
+		$(or $(TESTS),tests integration --ignore=$(DRIVER_TESTS))
+	$(if $(TESTS),,@$(MAKE) --no-print-directory test-fsspec)
 
-# In an environment of its own. Older versions leave sockets open, which our tests take for an error.
+test-all: test exhaustive
+
+# Searches through all schedules (2 GB each), kills at every step, CASES hostile tables, and what
+# Hypothesis tries in make test, with all its examples.
+exhaustive:
+	@$(PYTHON) bootstrap.py --no-java dev
+	HOSTILE_CASES=$(or $(CASES),$(HOSTILE_CASES)) $(RUN) -m pytest -n $(EXHAUSTIVE_JOBS) \
+		--timeout 1800 -o faulthandler_timeout=1200 $(or $(TESTS),tests/exhaustive)
+	$(if $(TESTS),,$(RUN) -m pytest -n $(EXHAUSTIVE_JOBS) --dist loadscope -m hypothesis \
+		--hypothesis-profile thorough tests --ignore=tests/spark)
+
+# In an environment of its own.
 test-pyspark:
 	@$(PYTHON) bootstrap.py dev
 	@test -n "$(VERSION)" || { echo "Say which: make test-pyspark VERSION=4.0.5"; exit 2; }
 	@$(RUN) -m venv build/pyspark-$(VERSION)
 	@build/pyspark-$(VERSION)/bin/python -m pip install --quiet -e '.[dev]' pyspark==$(VERSION)
-	JAVA_HOME="$$(cat .venv/java-home)" build/pyspark-$(VERSION)/bin/python -m pytest \
-		-n $(JOBS) --dist loadscope -p no:unraisableexception -W ignore::ResourceWarning \
-		$(or $(TESTS),tests/spark)
+	JAVA_HOME="$$(cat .venv/java-home)" build/pyspark-$(VERSION)/bin/python -m pytest -n $(JOBS) \
+		$(TOLERANT) $(or $(TESTS),tests/spark)
+
+# What pyproject.toml promises at its lower end, on Python 3.10 where there is one.
+test-oldest:
+	@$(PYTHON) bootstrap.py --no-java dev
+	@$(UV) venv --quiet --clear --no-python-downloads --python 3.10 build/oldest 2>/dev/null \
+		|| $(UV) venv --quiet --clear --python $(RUN) build/oldest
+	@$(UV) pip install --quiet --python build/oldest --resolution lowest-direct -e '.[test]'
+	build/oldest/bin/python -m pytest -n $(JOBS) $(TOLERANT) -W ignore::FutureWarning \
+		$(or $(TESTS),$(AT_THE_BOUNDS))
+
+# What lies beyond its upper bounds; where this passes they can be moved.
+test-newest:
+	@$(PYTHON) bootstrap.py --no-java dev
+	@$(UV) venv --quiet --clear --python $(RUN) build/newest
+	@mkdir -p build && printf '%s\n' $(BOUNDED) > build/unbounded.txt
+	@$(UV) pip install --quiet --python build/newest --override build/unbounded.txt -e '.[test]'
+	@$(UV) pip list --quiet --python build/newest | grep -E "^($$(echo $(BOUNDED) | tr ' ' '|')) "
+	build/newest/bin/python -m pytest -n $(JOBS) $(TOLERANT) $(or $(TESTS),$(AT_THE_BOUNDS))
+
+test-fsspec:
+	@$(PYTHON) bootstrap.py --no-java --venv build/fsspec test-fsspec
+	@$(PYTHON) localstack/up.py s3 azurite gcs || test "$$REQUIRE_EMULATORS" != 1
+	build/fsspec/bin/python -m pytest -n $(JOBS) --dist loadscope --confcutdir=integration \
+		$(DRIVER_TESTS)
 
 integration: emulators
 	@$(PYTHON) bootstrap.py dev
-	$(PYTEST) $(or $(TESTS),integration)
+	$(PYTEST) $(or $(TESTS),integration --ignore=$(DRIVER_TESTS))
+
+# One round per store is in the integration tests.
+wire: emulators
+	@$(PYTHON) bootstrap.py dev
+	FAULTY_WIRE_ROUNDS=$(or $(ROUNDS),20) $(PYTEST) integration/test_faulty_wire.py
 
 emulators:
 	@$(PYTHON) localstack/up.py
 
-check: build/imports
+# .pre-commit-config.yaml runs the same three.
+check: lint types layers
+
+lint:
 	@$(PYTHON) bootstrap.py --no-java dev
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
+
+types: build/imports
+	@$(PYTHON) bootstrap.py --no-java dev
 	MYPYPATH=build/imports $(RUN) -m mypy
 	MYPYPATH=$(SCRIPT_PATHS) $(RUN) -m mypy --strict $(SCRIPTS)
+
+layers: build/imports
+	@$(PYTHON) bootstrap.py --no-java dev
 	PYTHONPATH=build/imports .venv/bin/lint-imports
 
 bench:

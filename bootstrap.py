@@ -3,6 +3,7 @@
 It finds a Python 3.10+ and, for Spark, a Java 17+, makes `.venv` (with uv where it is there), and
 installs this project, editable, with the extras named on the command line. A second run with
 nothing to do takes no time. Nothing is ever asked. `.venv/java-home` says which Java was found.
+`--venv build/other` makes an environment beside it, for what can't share one.
 
 Only the standard library, and only syntax that Python 3.6 reads: an old `python3` must get as far
 as finding a newer one.
@@ -69,6 +70,8 @@ class BootstrapError(Exception):
 def main(arguments: "list[str]") -> int:
     """Do what the command line asks; the exit code."""
     options = _parse(arguments)
+    if options.venv:
+        _work_in(ROOT / options.venv)
     try:
         _ensure_python(arguments)
         if options.java:
@@ -100,7 +103,7 @@ def ensure_environment(extras: "list[str]") -> None:
     partial = STAMP.with_suffix(".partial")
     partial.write_text(json.dumps(wanted._asdict()))
     partial.replace(STAMP)
-    _say("The environment is ready in .venv.")
+    _say(f"The environment is ready in {_shown()}.")
 
 
 def ensure_java() -> str:
@@ -173,7 +176,17 @@ def _parse(arguments: "list[str]") -> argparse.Namespace:
     parser.add_argument(
         "--no-java", dest="java", action="store_false", help="what will run needs no Spark"
     )
+    parser.add_argument("--venv", help="where to make it, instead of .venv")
     return parser.parse_args(arguments)
+
+
+def _work_in(venv: Path) -> None:
+    global VENV, VENV_PYTHON, STAMP
+    VENV, VENV_PYTHON, STAMP = venv, venv / "bin" / "python", venv / "bootstrap-stamp.json"
+
+
+def _shown() -> str:
+    return os.path.relpath(str(VENV), str(ROOT))
 
 
 def _ensure_python(arguments: "list[str]") -> None:
@@ -215,9 +228,10 @@ def _venv_works(*, needs_pip: bool) -> bool:
 
 def _make_venv(uv: "str | None") -> None:
     if VENV.exists():
-        _say("Removing a .venv that does not work (half made, moved, or its Python is gone).")
+        _say(f"Removing {_shown()}: it does not work (half made, moved, or its Python is gone).")
         shutil.rmtree(VENV)
-    _say("Making .venv with {} {}.".format("uv and" if uv else "venv and", sys.executable))
+    how = "uv and" if uv else "venv and"
+    _say(f"Making {_shown()} with {how} {sys.executable}.")
     if uv:
         _run([uv, "venv", "--quiet", "--python", sys.executable, str(VENV)])
         return
@@ -240,7 +254,7 @@ def _install_venv_module() -> None:
 
 def _install(uv: "str | None", extras: "list[str]") -> None:
     target = ".[{}]".format(",".join(extras)) if extras else "."
-    _say(f"Installing {target} into .venv. The first time takes some minutes.")
+    _say(f"Installing {target} into {_shown()}. The first time takes some minutes.")
     if uv:
         command = [uv, "pip", "install", "--python", str(VENV_PYTHON), "--editable", target]
     else:

@@ -1,14 +1,107 @@
-"""The one Spark session of a test process, whichever folder asks for it first."""
+"""The one Spark session of a test process, confs that are put back, and who runs what.
+
+A session takes seconds to start and minutes to get warm, and up to 4.5 GB: the tests with one are
+dealt to `_SESSIONS` workers, however many there are. Other tests go to any worker, by class or
+module, since that is how far their fixtures are shared.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
 
+import coverage
 import pytest
 from pyspark.sql import SparkSession
+from xdist.scheduler import LoadScopeScheduling
+
+_SESSIONS = 2
+# Only the client compiler and the smallest collector: no JVM here lives long enough for more.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+_LEFT_BY_THE_ENGINE = "spark.databricks.delta.lastCommitVersionInSession"
+
+
+class _LockOfCoverage:
+    """The lock that every measured thread takes now and then: a child must not inherit it taken.
+
+    This is registered before any module of ours is imported, so it is taken last before a fork and
+    given back first after it; no measured line runs in between.
+    """
+
+    def take(self) -> None:
+        measured = coverage.Coverage.current()
+        self._collector = measured._collector if measured else None
+        if self._collector:
+            self._collector.lock_data()
+
+    def give_back(self) -> None:
+        if self._collector:
+            self._collector.unlock_data()
+
+
+_COVERAGE = _LockOfCoverage()
+os.register_at_fork(
+    before=_COVERAGE.take,
+    after_in_parent=_COVERAGE.give_back,
+    after_in_child=_COVERAGE.give_back,
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Those that take longest come first: the sessions, then what waits for servers."""
+    items.sort(key=lambda item: _rank(item.nodeid))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Where classes and modules stay together, sessions do so, too."""
+    return _Sharing(config, log) if config.getvalue("dist") == "loadscope" else None
+
+
+class _Sharing(LoadScopeScheduling):
+    """Gives the modules with a session to `_SESSIONS` workers, in about equal numbers of tests."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return self._sessions.get(_file_of(nodeid)) or super()._split_scope(nodeid)
+
+    @cached_property
+    def _sessions(self) -> dict[str, str]:
+        counts = Counter(map(_file_of, filter(_needs_session, self.collection or ())))
+        sessions, shares = {}, [0] * _SESSIONS
+        for file, count in counts.most_common():
+            share = shares.index(min(shares))
+            shares[share] += count
+            sessions[file] = f"session {share}"
+        return sessions
+
+
+def _rank(nodeid: str) -> int:
+    if _needs_session(nodeid):
+        return 0
+    return 1 if nodeid.startswith("integration/") else 2
+
+
+def _needs_session(nodeid: str) -> bool:
+    file = _file_of(nodeid)
+    return file.startswith("tests/spark/") or _takes_session(file)
+
+
+def _file_of(nodeid: str) -> str:
+    return nodeid.partition("::")[0]
+
+
+@cache
+def _takes_session(file: str) -> bool:
+    """Who hands out the tests knows their names only."""
+    text = (Path(__file__).parent / file).read_text(encoding="utf-8")
+    return re.search(r"^ *def \w+\([^)]*\bspark\b", text, re.MULTILINE) is not None
 
 
 @pytest.fixture(scope="session")
@@ -29,3 +122,48 @@ def spark() -> Iterator[SparkSession]:
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     yield session
     session.stop()
+
+
+@pytest.fixture(autouse=True)
+def a_session_that_is_left_as_it_was(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A conf that one test leaves behind would send the tables of the next to another store."""
+    if "spark" not in request.fixturenames:
+        yield
+        return
+    session: SparkSession = request.getfixturevalue("spark")
+    before = _options_of(session)
+    yield
+    assert _options_of(session) == before
+
+
+def _options_of(session: SparkSession) -> dict[str, str]:
+    from optimist.spark.session.conf import engine_options  # not before coverage looks on
+
+    options = dict(engine_options(session))
+    options.pop(_LEFT_BY_THE_ENGINE, None)
+    return options
+
+
+@pytest.fixture
+def conf(spark: SparkSession) -> Iterator[Callable[[str, str], None]]:
+    """Set a conf of the session for one test."""
+    before: dict[str, str | None] = {}
+
+    def change(key: str, value: str) -> None:
+        before.setdefault(key, spark.conf.get(key, None))
+        spark.conf.set(key, value)
+
+    yield change
+    for key, value in before.items():
+        if value is None:
+            spark.conf.unset(key)
+        else:
+            spark.conf.set(key, value)
+
+
+@pytest.fixture(params=["native", "arrow"])
+def plane(request: pytest.FixtureRequest, conf: Callable[[str, str], None]) -> str:
+    """Run a test on either plane."""
+    name = str(request.param)
+    conf("spark.optimist.spark.plane", name)
+    return name

@@ -1,8 +1,8 @@
 """Logs of a busy table of flights, made without either engine; there are no data files.
 
-One is what it looks like after a checkpoint: a classic checkpoint of very many live files with
-paths, partition values and statistics as JSON, `_last_checkpoint`, and some commits after it. The
-other is a long log of small commits that nobody ever checkpointed.
+One log has a checkpoint: a classic checkpoint of very many live files with paths, partition values
+and statistics as JSON, `_last_checkpoint`, and some commits after it. The other is a long log of
+small commits that nobody ever checkpointed.
 """
 
 from __future__ import annotations
@@ -110,7 +110,10 @@ def ensure_big_log(cache: Path, num_files: int) -> Path:
 
 
 def ensure_long_log(cache: Path, num_commits: int) -> Path:
-    """The table with so many commits that each add one file, without a checkpoint."""
+    """The table with `num_commits` commits that each add one file, made on the first call.
+
+    It has no checkpoint.
+    """
     return _ensure(cache / f"long-log-{num_commits}-v{LAYOUT}", partial(_fill_long, num_commits))
 
 
@@ -163,7 +166,7 @@ def _write_checkpoint(
             adds = list(_adds(min(ROW_GROUP, num_files - start), chance))
             step = max(1, len(adds) // COMMITS_AFTER_CHECKPOINT)
             removable += [str(add["path"]) for add in adds[::step]]
-            # Parquet rows of a map are written from pairs.
+            # Arrow makes a map from pairs.
             rows = [{"add": {**add, "partitionValues": [*add_values(add)]}} for add in adds]
             writer.write_table(pa.Table.from_pylist(rows, schema=_SCHEMA))
     return path.stat().st_size

@@ -1,7 +1,7 @@
 """Seconds and peak memory to write a checkpoint, each measurement in a process of its own.
 
-The time is that of the checkpoint alone, of a table that is open. deltalake has read all files by
-then; ours reads them as it writes. The memory is that of the whole process.
+The time is that of the checkpoint alone, for a table that is open already. By then deltalake has
+read all files; ours reads them while it writes. The memory is that of the whole process.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _V2_FEATURES = {"readerFeatures": ["v2Checkpoint"], "writerFeatures": ["v2Checkp
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """What is written, by whom, and what a table says that wants it."""
+    """A layout of checkpoints, the engines that write it, and what a table says to get it."""
 
     name: str
     engines: tuple[str, ...]
@@ -59,10 +59,10 @@ class CheckpointResult:
 
 
 def measure_checkpoints(table: Path, scratch: Path, *, num_files: int) -> list[CheckpointResult]:
-    """Each layout of checkpoint of one table, best of two runs on fresh copies.
+    """Write each layout of checkpoint for one table; best of two runs, on fresh copies.
 
     Raises:
-        RuntimeError: A process failed, or wrote another number of files than there are.
+        RuntimeError: A process failed, or wrote the wrong number of files.
     """
     results = []
     for layout in _LAYOUTS:

@@ -1,7 +1,7 @@
-"""deltalake, as `engines.py` wants it.
+"""deltalake behind the calls of `engines.py`.
 
-`DeltaTable(path)` loads every file, where we wait until they are asked for: its open leaves them
-out too. Retries are left at its default; it gives up after 15.
+`DeltaTable(path)` loads every file, but ours loads files when they are asked for: so `_open` leaves
+them out here, too. Retries are left at deltalake's default; it gives up after 15.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Optimist, as `engines.py` wants it."""
+"""Optimist behind the calls of `engines.py`."""
 
 from __future__ import annotations
 

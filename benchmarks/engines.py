@@ -1,7 +1,7 @@
 """The engines under comparison, each behind the same few calls, made to do the same work.
 
 Each has a module of its own, loaded when it is asked for: a process that measures the memory of one
-engine must not carry the other.
+engine must not hold the other.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ OURS, THEIRS = "optimist", "deltalake"
 ENGINES = (OURS, THEIRS)
 
 CHECKPOINT_INTERVAL = "10"
-"""For all tables: deltalake's own default is 100, so that appends would grow dearer along the log,
-and that would be what is measured."""
+"""The same for all tables: with deltalake's own default, 100, appends would grow slower along the
+log, and the benchmark would measure that."""
 
 FEW_BELOW = 100_000_000
-"""About one in a hundred of the files of `big_log.py` begins with a smaller `flight_id`."""
+"""About 1 % of the files of `big_log.py` begin with a smaller `flight_id`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +35,13 @@ class Engine:
 
     Attributes:
         create: Make a table at the location with the rows as its first commit.
-        append: Append rows to the table at the location, as a job does that knows only the path.
-        appender: An append to the location that keeps the table open from call to call.
+        append: Append rows to the table at the location, as a job that knows only the path does.
+        appender: Return an append to the location that keeps the table open from call to call.
         open_table: Open the table without its files; returns the version.
         list_files: Open the table and list its live files; returns their number.
-        planner: Open the table and plan a query, as a service does that keeps it open; what comes
-            back plans another one, which is left about 1 % of the files, and returns their number.
+        planner: Open the table and plan a query, as a service that keeps it open does; return a
+            call that plans another query, one that needs about 1 % of the files, and returns their
+            number.
     """
 
     create: Callable[[Location, pa.Table], object]

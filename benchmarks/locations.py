@@ -15,11 +15,11 @@ __all__ = ["EMULATORS", "Location", "emulated_location", "local_location"]
 
 STATE = Path(__file__).resolve().parent.parent / "build" / "localstack" / "state.json"
 EMULATORS = {"s3": "LocalStack", "azurite": "Azurite"}
-"""The emulators that are measured, by their names in `localstack/`, and what they are called."""
+"""The emulators that are measured: their names in `localstack/`, and their full names."""
 
 _REGION = "us-east-1"
 _ACCOUNT = "devstoreaccount1"
-# Azurite's own, printed in its manual; it opens nothing else.
+# Azurite's well-known key, printed in its manual; it opens nothing else.
 _KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 
 
@@ -28,8 +28,8 @@ class Location:
     """A folder for tables, and how each engine is told to reach it.
 
     Attributes:
-        name: As it stands in the results.
-        url: Tables are made below it.
+        name: The name in the results.
+        url: The folder; tables are made below it.
         ours: Our options.
         theirs: deltalake's `storage_options`.
     """

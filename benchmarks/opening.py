@@ -17,7 +17,7 @@ SCRIPT = Path(__file__).with_name("open_once.py")
 class OpenResult:
     """One way to open one table: wall time, and the peak memory of the whole process.
 
-    `log` says what the log is like.
+    `what` is `open`, `files` or `plan` (see `open_once.py`), and `log` says what the log is like.
     """
 
     engine: str
@@ -32,7 +32,7 @@ def measure_opening(engine: str, what: str, table: Path, *, log: str, num_files:
     """Best of two runs, each in a fresh process; imports are outside the time, inside the memory.
 
     Raises:
-        RuntimeError: The process failed, or found another number of files than there are.
+        RuntimeError: A process failed, or found the wrong number of files.
     """
     runs = [_run(engine, what, table) for _ in range(2)]
     if what == "files" and any(run["answer"] != num_files for run in runs):

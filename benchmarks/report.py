@@ -16,39 +16,50 @@ from rich.table import Table
 from appends import AppendResult
 from checkpoints import CheckpointResult
 from engines import OURS, THEIRS
+from frames import FrameResult
 from opening import OpenResult
 from scans import ScanResult
 from writers import WritersResult
 
-__all__ = ["results_table", "write_json"]
+__all__ = ["Results", "results_table", "write_json"]
 
 APPEND_TARGET = 1.5
 PEAK_TARGET_MIB = 1024
 TARGET_WRITERS = 32
 OPEN_TARGETS = {"100,000 files": 1.0, "1,000,000 files": 0.5, "20,000 commits": 0.5}
-"""Time to list all files, as a part of theirs."""
+"""Targets for the time to list all files, as fractions of deltalake's."""
 
 PLANNED = "plan a query of 1 % of them, opened before"
 PLAN_TARGET_S = 0.3
+FRAME_TARGET_S = 0.1
+"""Target for the time from `read` to the first task, for one partition of a version read before."""
+
 VECTORS_TARGET = 1.3
-"""Time to scan with deletion vectors on 1 % of rows, as a multiple of the scan without."""
+"""Target for a scan with deletion vectors on 1 % of rows, as a multiple of the time without."""
 
 CHECKPOINT_TIME_TARGET = 1.0
 CHECKPOINT_PEAK_TARGET = 0.5
 CHECKPOINT_TARGET_FILES = 1_000_000
-"""Time and memory to write a checkpoint of so many files, as parts of theirs."""
+"""Targets for the time and memory to write a checkpoint of at least so many files, as fractions of
+deltalake's."""
 
 _Row = tuple[str, str, str, str, str]
 _NAMES = (OURS, THEIRS)
 
 
-def results_table(
-    appends: Sequence[AppendResult],
-    writers: Sequence[WritersResult],
-    opening: Sequence[OpenResult],
-    scans: Sequence[ScanResult],
-    checkpoints: Sequence[CheckpointResult],
-) -> Table:
+@dataclasses.dataclass(frozen=True, slots=True)
+class Results:
+    """What was measured; a part that was not measured is empty."""
+
+    appends: Sequence[AppendResult]
+    writers: Sequence[WritersResult]
+    opening: Sequence[OpenResult]
+    frames: Sequence[FrameResult]
+    scans: Sequence[ScanResult]
+    checkpoints: Sequence[CheckpointResult]
+
+
+def results_table(results: Results) -> Table:
     """One row per measurement: ours, theirs, ours / theirs, and the target where there is one."""
     table = Table(title="Optimist beside deltalake", title_justify="left")
     table.add_column("measured")
@@ -56,34 +67,26 @@ def results_table(
         table.add_column(name, justify="right")
     table.add_column("target")
     for row in (
-        *_append_rows(appends),
-        *_writer_rows(writers),
-        *_opening_rows(opening),
-        *_scan_rows(scans),
-        *_checkpoint_rows(checkpoints),
+        *_append_rows(results.appends),
+        *_writer_rows(results.writers),
+        *_opening_rows(results.opening),
+        *_frame_rows(results.frames),
+        *_scan_rows(results.scans),
+        *_checkpoint_rows(results.checkpoints),
     ):
         table.add_row(*row)
     return table
 
 
-def write_json(
-    path: Path,
-    appends: Sequence[AppendResult],
-    writers: Sequence[WritersResult],
-    opening: Sequence[OpenResult],
-    scans: Sequence[ScanResult],
-    checkpoints: Sequence[CheckpointResult],
-) -> Path:
+def write_json(path: Path, results: Results) -> Path:
     """Everything that was measured, with the facts of the machine; returns the path."""
     content = {
         "machine": _machine(),
-        "appends": [dataclasses.asdict(item) for item in appends],
+        **dataclasses.asdict(results),
         "writers": [
-            {**dataclasses.asdict(item), "commits_per_s": item.commits_per_s} for item in writers
+            {**dataclasses.asdict(item), "commits_per_s": item.commits_per_s}
+            for item in results.writers
         ],
-        "opening": [dataclasses.asdict(item) for item in opening],
-        "scans": [dataclasses.asdict(item) for item in scans],
-        "checkpoints": [dataclasses.asdict(item) for item in checkpoints],
     }
     path.write_text(json.dumps(content, indent=2) + "\n")
     return path
@@ -143,6 +146,17 @@ def _opening_rows(results: Sequence[OpenResult]) -> Iterator[_Row]:
             )
 
 
+def _frame_rows(results: Sequence[FrameResult]) -> Iterator[_Row]:
+    for item in results:
+        yield (
+            f"{item.num_files:,} files, frame and plan of one partition: best (median; first), s",
+            f"{item.best_s:.2f} ({item.median_s:.2f}; {item.first_s:.2f})",
+            "",
+            "",
+            _target(item.median_s <= FRAME_TARGET_S, f"<= {FRAME_TARGET_S}"),
+        )
+
+
 def _scan_rows(results: Sequence[ScanResult]) -> Iterator[_Row]:
     by_key = {(item.engine, item.query, item.what): item for item in results}
     for query in dict.fromkeys(item.query for item in results):
@@ -170,11 +184,11 @@ def _scan_rows(results: Sequence[ScanResult]) -> Iterator[_Row]:
 
 
 def _checkpoint_rows(results: Sequence[CheckpointResult]) -> Iterator[_Row]:
-    """Theirs is always the classic one: that is all it writes."""
+    """Ours in each layout, beside deltalake's classic one: it writes no other."""
     theirs = {item.num_files: item for item in results if item.engine == THEIRS}
     for ours in (item for item in results if item.engine == OURS):
         other = theirs[ours.num_files]
-        # Struct columns are what deltalake does not write at all.
+        # With struct columns ours writes more than deltalake ever does, so no target is set.
         is_judged = ours.num_files >= CHECKPOINT_TARGET_FILES and "struct" not in ours.layout
         for unit, mine, others, digits, target in (
             ("s", ours.seconds, other.seconds, 2, CHECKPOINT_TIME_TARGET),

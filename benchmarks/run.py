@@ -1,4 +1,4 @@
-"""Ours beside deltalake, in one go: `python benchmarks/run.py [--quick] [--only writers]`.
+"""Optimist beside deltalake, in one go: `python benchmarks/run.py [--quick] [--only writers]`.
 
 Prints one table with ratios and writes everything to `build/bench.json`. The writers also write to
 LocalStack and Azurite, where `localstack/up.py` could bring them up.
@@ -19,21 +19,22 @@ from appends import AppendResult, measure_appends
 from big_log import COMMITS_AFTER_CHECKPOINT, ensure_big_log, ensure_long_log
 from checkpoints import CheckpointResult, measure_checkpoints
 from engines import ENGINES
+from frames import FrameResult, measure_frames
 from locations import EMULATORS, Location, emulated_location, local_location
 from opening import OpenResult, measure_opening
-from report import results_table, write_json
+from report import Results, results_table, write_json
 from scans import ScanResult, measure_scans
 from writers import WritersResult, measure_writers
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
-PARTS = ("appends", "writers", "opening", "scans", "checkpoints")
+PARTS = ("appends", "writers", "opening", "frames", "scans", "checkpoints")
 PLANNED_FILES = 100_000
 CONSOLE = Console(highlight=False, width=None if sys.stdout.isatty() else 110)
 
 
 def main() -> None:
-    """Measure what was asked for, print it, keep it."""
+    """Measure the parts that were asked for, and print and keep the results."""
     options = _parse()
     quick, parts = options.quick, options.only or PARTS
     BUILD.mkdir(exist_ok=True)
@@ -41,7 +42,7 @@ def main() -> None:
         CONSOLE.print(
             f"The machine is busy (load {os.getloadavg()[0]:.1f}): trust no figure but failures."
         )
-    appends, writers, opening, scans, checkpoints = [], [], [], [], []
+    appends, writers, opening, frames, scans, checkpoints = [], [], [], [], [], []
     with tempfile.TemporaryDirectory(dir=options.dir, prefix="optimist-bench-") as scratch:
         if "appends" in parts:
             appends = _appends(Path(scratch), rounds=20 if quick else 200)
@@ -56,8 +57,11 @@ def main() -> None:
     if "opening" in parts:
         opening = _opening((10_000,) if quick else (100_000, 1_000_000))
         opening += _long_log(500 if quick else 20_000)
-    CONSOLE.print(results_table(appends, writers, opening, scans, checkpoints))
-    written = write_json(BUILD / "bench.json", appends, writers, opening, scans, checkpoints)
+    if "frames" in parts:
+        frames = _frames(10_000 if quick else 100_000, rounds=10 if quick else 50)
+    results = Results(appends, writers, opening, frames, scans, checkpoints)
+    CONSOLE.print(results_table(results))
+    written = write_json(BUILD / "bench.json", results)
     CONSOLE.print(f"Written to {written}")
 
 
@@ -79,7 +83,7 @@ def _appends(scratch: Path, *, rounds: int) -> list[AppendResult]:
 
 
 def _emulated() -> list[Location]:
-    """The emulators that could be brought up; of the others, one line says that they are not."""
+    """The emulators that could be brought up; prints a line for each that could not."""
     locations = []
     for name, called in EMULATORS.items():
         done = subprocess.run(
@@ -122,6 +126,13 @@ def _opening(counts: tuple[int, ...]) -> list[OpenResult]:
             for engine in ENGINES
         ]
     return results
+
+
+def _frames(num_files: int, *, rounds: int) -> list[FrameResult]:
+    CONSOLE.print(f"Frames of one partition of {num_files:,} live files, {rounds} rounds ...")
+    table = ensure_big_log(BUILD / "bench-cache", num_files)
+    expected = num_files + COMMITS_AFTER_CHECKPOINT
+    return [measure_frames(table, num_files=expected, rounds=rounds)]
 
 
 def _scans(scratch: Path, rows: int, rounds: int) -> list[ScanResult]:

@@ -1,7 +1,7 @@
 """Seconds to query a table whose files have deletion vectors, beside the same table without.
 
-A vector costs the same per row whatever is read. So its cost is told beside the cheapest query that
-there is, of one column of integers, and beside one of every column.
+A vector costs the same per row whatever is read. So its cost is shown for the cheapest query that
+there is, of one column of integers, and for one of every column.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from optimist.spark import read
 __all__ = ["QUERIES", "ScanResult", "measure_scans"]
 
 FILES = 4
-EVERY = 100  # one row in so many is deleted
+EVERY = 100  # every 100th row is deleted
 QUERIES = {
     "one column": "sum(value), count(*) AS rows",
     "every column": "sum(value), max(city), sum(price), max(day), count(*) AS rows",
 }
-"""What is computed, over all rows; the column `rows` checks the answer."""
+"""What each query computes over all rows; its column `rows` checks the answer."""
 
 _CITIES = np.array([f"city of the plain {number}" for number in range(997)])
 _B85 = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
@@ -56,7 +56,7 @@ def measure_scans(directory: Path, *, rows: int, rounds: int) -> list[ScanResult
     """Query both tables `rounds` times with either engine, in turns, so that noise hits all alike.
 
     Raises:
-        RuntimeError: An engine counted another number of rows than there are.
+        RuntimeError: An engine counted the wrong number of rows.
     """
     tables = {"plain": _table(directory / "plain", rows), "vectors": directory / "vectors"}
     _table(tables["vectors"], rows)
@@ -99,7 +99,7 @@ def _table(path: Path, rows: int) -> Path:
 
 
 def _delete_by_vectors(path: Path) -> None:
-    """Commit a vector over one row in a hundred for every file, as no engine at hand writes any."""
+    """Commit vectors over every 100th row of each file by hand: no engine here writes any."""
     snapshot = DeltaLog.for_path(str(path)).update()
     features = ["deletionVectors"]
     lines: list[dict[str, object]] = [

@@ -35,7 +35,7 @@ class WritersResult:
         doubled: Appends whose rows are in the table more than once.
         unreported: Appends that ended in an error although their rows are in the table.
         seconds: From the first append's start to the last one's end.
-        p95_ms: What 95 % of the appends that were done took at most.
+        p95_ms: The time within which 95 % of the successful appends were done.
     """
 
     location: str
@@ -57,7 +57,7 @@ class WritersResult:
 
 @dataclass(frozen=True, slots=True)
 class _Report:
-    """What one writer says; of each append done, its number and the milliseconds it took."""
+    """What one writer reports; `done` has each successful append's number and milliseconds."""
 
     writer: int
     done: tuple[tuple[int, float], ...]
@@ -131,7 +131,7 @@ def _batch(*, writer: int, sequence: int) -> pa.Table:
 
 
 def _judge(engine: str, location: Location, reports: list[_Report]) -> WritersResult:
-    """Compare what the writers were told with what is in the table, as a third party reads it."""
+    """Compare what the writers were told with what deltalake reads from the table."""
     table = deltalake.DeltaTable(location.url, storage_options=dict(location.theirs))
     rows = pa.table(table.to_pyarrow_table(columns=["writer", "sequence"]))
     pairs = zip(rows["writer"].to_pylist(), rows["sequence"].to_pylist(), strict=True)

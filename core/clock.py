@@ -1,4 +1,4 @@
-"""Time and chance, as a parameter: the only module that may ask the machine for either."""
+"""Time and randomness as a parameter: the only module that may ask the machine for either."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Clock", "SystemClock"]
 
 
 class Clock(Protocol):
-    """What the engine needs to know of time and chance."""
+    """The engine's source of time and randomness."""
 
     def now_ms(self) -> int:
         """Milliseconds since the Unix epoch, by the wall clock."""
@@ -20,7 +20,7 @@ class Clock(Protocol):
         """Seconds on a clock that never runs backwards; only differences mean anything."""
 
     def sleep(self, duration_s: float) -> None:
-        """Wait for so many seconds."""
+        """Wait for `duration_s` seconds."""
 
     def uniform(self, low: float, high: float) -> float:
         """A number between the two, evenly spread: the jitter of a back-off."""
@@ -30,7 +30,14 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The machine's own time and chance."""
+    """The machine's own time and randomness.
+
+    Random numbers come from the operating system, not from the sequence that the functions of
+    `random` share: a retry must not change what a program that called `random.seed` draws next, and
+    processes forked from one parent must not wait equally long.
+    """
+
+    _chance = random.SystemRandom()
 
     def now_ms(self) -> int:
         """See `Clock.now_ms`."""
@@ -46,7 +53,7 @@ class SystemClock:
 
     def uniform(self, low: float, high: float) -> float:
         """See `Clock.uniform`."""
-        return random.uniform(low, high)
+        return self._chance.uniform(low, high)
 
     def new_uuid(self) -> str:
         """See `Clock.new_uuid`."""

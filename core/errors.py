@@ -1,4 +1,4 @@
-"""One tree of errors, cut by what the caller can do about it.
+"""The tree of errors: one class for each thing that the caller can do about an error.
 
 | class | what to do |
 |---|---|
@@ -7,12 +7,11 @@
 | `MaxCommitAttemptsExceededError` | run it again later, or with a larger budget |
 | `StorageError` | look at the store; `retryable` says whether trying again can help |
 | `ProtocolError` | use an engine that knows the feature |
-| `UsageError`, and under it `ConfigError` and `SchemaError` | mend the call, the conf, or the data
-|
+| `UsageError`, `ConfigError`, `SchemaError` | fix the call, the conf, or the data |
 | `TableError` | the table is missing or damaged: repair it, or name another version |
 
 The precise cause is `kind`, which is the name of Delta's error class where Delta has one. Kinds are
-only ever added. What a program may want to know stands in `fields`, not in the message.
+only ever added, never renamed. What a program may want to know is in `fields`, not in the message.
 """
 
 from __future__ import annotations
@@ -22,8 +21,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from optimist.core.foreign_text import bounded, bounded_value, on_one_line
+from optimist.core.secrets import without_secrets
+
 __all__ = [
     "NOTHING_COMMITTED",
+    "ArgumentTypeError",
     "CommitOutcomeUnknownError",
     "ConcurrentAppendException",
     "ConcurrentDeleteDeleteException",
@@ -50,24 +53,41 @@ __all__ = [
 ]
 
 
+_MAX_MESSAGE_LENGTH = 8_000
+
+
 class OptimistError(Exception):
     """The root of everything that Optimist raises on purpose.
 
     Attributes:
-        kind: The precise cause, by the name of Delta's error class where one exists.
-        fields: What the message says, as values.
+        kind: The precise cause; the name of Delta's error class where one exists.
+        fields: What the message says, as values. Passwords and signatures are removed from URLs in
+            both. Neither grows with what a table holds: long texts and tuples are cut, and the
+            message is one line without control characters (see `optimist.core.foreign_text`).
     """
 
     def __init__(self, message: str, *, kind: str, **fields: object) -> None:
-        super().__init__(message)
+        super().__init__(bounded(on_one_line(without_secrets(message)), _MAX_MESSAGE_LENGTH))
         self.kind = kind
-        self.fields: Mapping[str, object] = MappingProxyType(fields)
+        self.fields: Mapping[str, object] = MappingProxyType(
+            {name: bounded_value(_without_secrets(value)) for name, value in fields.items()}
+        )
 
     def __str__(self) -> str:
         return f"[{self.kind}] {self.args[0]}"
 
     def __reduce__(self) -> tuple[Any, ...]:
+        # Pickle would call the class with `args` alone, without the keywords that it requires.
         return _rebuild, (type(self), self.args[0], self.kind, dict(self.fields))
+
+
+def _without_secrets(value: object) -> object:
+    """Mask secrets in a field: a path may be a URL with a password or a signature in it."""
+    if isinstance(value, str):
+        return without_secrets(value)
+    if type(value) is tuple:
+        return tuple(map(_without_secrets, value))
+    return value
 
 
 def _rebuild(
@@ -80,20 +100,22 @@ def _rebuild(
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Why one winning commit stands in the way of ours.
+    """Why a commit that landed before ours conflicts with it.
 
     Attributes:
         check: The name of the row of the conflict table that was violated.
         winning_version: The version that landed first.
         winning_operation: Its operation as its commitInfo names it, or None without commitInfo.
         winning_engine: Its `engineInfo`, or None.
-        winning_timestamp_ms: When it was made, by its commitInfo; None without one.
+        winning_timestamp_ms: When it was made, according to its commitInfo; None without one.
         paths: The files both sides touch, as they stand in the log (at most a few, see
             `num_paths`).
-        num_paths: How many files there are altogether.
-        partition: `[col=value, ...]` of the first of them, or None for a table without partitions.
+        num_paths: How many files both sides touch altogether.
+        partition: `[col=value, ...]` of the first of the files, or None for a table without
+            partitions.
         predicate: Our read predicate that the winner's files may match, as text, or None.
-        subject: The application id or metadata domain both sides claim, where that is the conflict.
+        subject: The application id or metadata domain that both sides claim, if that is the
+            conflict.
         remedy: What to do, in plain words.
     """
 
@@ -113,7 +135,7 @@ class Conflict:
 
 
 class DeltaConcurrentModificationException(OptimistError):  # noqa: N818 - the field's own name
-    """Another commit landed first and ours does not go together with it; nothing was committed.
+    """Another commit landed first and conflicts with ours; nothing was committed.
 
     Remedy: read the table again and run the operation again.
     """
@@ -157,13 +179,13 @@ class ConcurrentTransactionException(DeltaConcurrentModificationException):
 class CommitOutcomeUnknownError(OptimistError):
     """The store gave no answer and could not be asked: the commit may or may not be in the table.
 
-    Fields: `txn_id`, `version`. Do not write again before `DeltaLog.resolve_commit(txn_id)` has
-        told.
+    Fields: `txn_id`, `version`. Do not write again before `DeltaLog.resolve_commit(txn_id,
+    version)` has told you which.
     """
 
     @property
     def txn_id(self) -> str:
-        """The transaction whose outcome is open."""
+        """The transaction whose outcome is unknown."""
         return str(self.fields["txn_id"])
 
     @property
@@ -207,11 +229,15 @@ class LeaseLapsedError(StorageError):
 
 
 class ProtocolError(OptimistError):
-    """The table needs a feature that this engine does not have, or an illegal protocol change."""
+    """The table needs a feature that this engine lacks, or a protocol change is not allowed."""
 
 
 class UsageError(OptimistError, ValueError):
     """The call cannot be carried out as it stands; nothing was written."""
+
+
+class ArgumentTypeError(UsageError, TypeError):
+    """An argument has the wrong type; nothing was written. Field `argument`."""
 
 
 class ConfigError(UsageError):
@@ -219,7 +245,7 @@ class ConfigError(UsageError):
 
 
 class SchemaError(UsageError):
-    """Schema, partitioning, metadata or data do not fit the table; nothing was written."""
+    """The schema, partitioning, metadata or data does not fit the table; nothing was written."""
 
 
 class TableError(OptimistError):
@@ -238,4 +264,4 @@ NOTHING_COMMITTED: tuple[type[OptimistError], ...] = (
     TableError,
     UsageError,
 )
-"""Out of a commit, these say for certain that it is not in the table: its files may be removed."""
+"""When a commit raises one of these, it is certainly not in the table: its files may be removed."""

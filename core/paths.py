@@ -1,24 +1,24 @@
 """Paths of tables and of files in them: URLs or plain local paths, always as text with `/`.
 
-A path is kept as the user wrote it, less trailing slashes; what it means is the store's business.
-Names of log files need no escaping. `add.path` is a URI reference relative to the table (spec
-10.2);
-`resolve_data_path` turns it into a path.
+A path is kept as it was written, without trailing slashes; what it means is up to the store. (The
+path of a local table is made absolute before that, see `table_path`.) Names of log files need no
+escaping. `add.path` is a URI reference relative to the table (spec 10.2);
+`optimist.core.data.data_paths` turns it into a path, and decides which paths may be opened.
 """
 
 from __future__ import annotations
 
 import re
-from urllib.parse import unquote
 
 __all__ = [
     "join",
     "name_of",
     "normalize",
     "parent_of",
-    "resolve_data_path",
     "scheme_of",
+    "split_url",
     "strip_file_scheme",
+    "without_dots",
 ]
 
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*):(?=/|[^/\\]*://)")
@@ -37,7 +37,7 @@ def normalize(path: str) -> str:
 
 
 def join(parent: str, *names: str) -> str:
-    """`parent/name/name...`, whatever slashes `parent` ends in."""
+    """`parent/name/name...`, however many slashes `parent` ends with."""
     return "/".join((parent.rstrip("/"), *names))
 
 
@@ -52,15 +52,42 @@ def parent_of(path: str) -> str:
 
 
 def strip_file_scheme(path: str) -> str:
-    """`file:/a`, `file:///a` and `/a` all mean `/a`; other paths come back as they are."""
+    """Return `/a` for `file:/a`, `file:///a` and `/a`; other paths come back unchanged."""
     if scheme_of(path) != "file":
         return path
     return "/" + path.split(":", 1)[1].lstrip("/")
 
 
-def resolve_data_path(table_path: str, reference: str) -> str:
-    """The path of a data file from `add.path`: percent-decoded once, absolute URIs as they are."""
-    decoded = unquote(reference)
-    if scheme_of(decoded) or decoded.startswith("/"):
-        return decoded
-    return join(table_path, decoded)
+def split_url(path: str) -> tuple[str, str, str]:
+    """Split into the scheme in lower case, the authority, and the rest.
+
+    The authority is what stands between `//` and the next slash. It is empty for `scheme:/path`;
+    for a plain path the scheme is empty, too.
+    """
+    scheme = scheme_of(path)
+    if not scheme:
+        return "", "", path
+    rest = path[len(scheme) + 1 :]
+    if not rest.startswith("//"):
+        return scheme, "", rest
+    authority, slash, key = rest[2:].partition("/")
+    return scheme, authority, slash + key
+
+
+def without_dots(path: str) -> str | None:
+    """The path with `.` and `..` resolved as text alone; None if it climbs above the root.
+
+    Every reader opens this path. Dots left in it would mean one thing to a disk, another to Hadoop,
+    and a third to an HTTP client.
+    """
+    scheme, _, rest = split_url(path)
+    parts: list[str] = []
+    for part in rest.split("/"):
+        if part == "..":
+            if not parts:
+                return None
+            parts.pop()
+        elif part not in ("", "."):
+            parts.append(part)
+    head = path[: len(path) - len(rest)] if scheme else ""
+    return head + "/" + "/".join(parts)

@@ -15,7 +15,7 @@ from typing import Any
 from botocore.exceptions import ClientError, EndpointConnectionError
 from redis.exceptions import AuthenticationError, NoPermissionError, RedisError, ResponseError
 
-from optimist.core.logstore import PutOutcome
+from optimist.core.plugins.logstore import PutOutcome
 from optimist.locks import dynamodb_table, redis_server
 from optimist.logstores.azure.errors import AZURE_ANSWERS
 from optimist.logstores.gcs.errors import GCS_ANSWERS
@@ -40,23 +40,25 @@ _INTRODUCTION = """\
 
 <!-- Made by `python docs/outcomes.py` from the tables in the code. Do not edit. -->
 
-Every answer that is no success is looked up in one table of its store, by code, never by text. It
-says two things: what became of a file that was to be **created** only if absent (a commit), and
-which **error** any other request raises. Creating ends in one of these:
+Each store looks up every answer that is no success in one table, by its code, never by its text.
+The table says two things: what became of a file that was to be **created** only if absent (a \
+commit), and which **error** any other request raises.
+Creating ends in one of these:
 
 | outcome | meaning | what the engine does |
 |---|---|---|
-| `CREATED` | the answer was a success: the file is there with our bytes | the commit has landed |
+| `CREATED` | the file is there with our bytes | the commit has landed |
 | `EXISTS` | another file was there first; nothing of ours was written | reads the winner, \
 checks for conflicts, tries the next version |
-| `UNKNOWN` | written or not, the answer does not tell | reads the file back: our `txnId`, or \
-another's, or put again; what can't be settled is `CommitOutcomeUnknownError` |
-| error | certainly nothing was written | raises the error; where it may be tried again, tries \
+| `UNKNOWN` | the answer does not tell whether it was written | reads the file back: our \
+`txnId`, or another's, or put again; what can't be settled is `CommitOutcomeUnknownError` |
+| error | nothing was written, for certain | raises the error; where it may be tried again, tries \
 again first |
 
-*Asked again* means that the store repeats the request after a pause, a bounded number of times; the
-last answer counts then. After an answer that may hide a write of our own (a busy server), a later
-`EXISTS` counts as `UNKNOWN`.
+*Asked again* means that the store repeats the request after a pause, a bounded number of times; \
+the last answer counts then.
+If an earlier try may have succeeded (the server was busy), `EXISTS` could be our own file, so \
+we read it: it counts as `UNKNOWN`.
 
 What the kinds mean and what to do: [errors.md](errors.md).
 """
@@ -89,23 +91,26 @@ def page() -> str:
         _section(
             "HDFS: `HDFSLogStore`",
             _hdfs_rows(),
-            "By the class of Java's exception. The second column holds from the rename on, which "
-            "creates\nthe file; before it every row is an error.",
+            "The answer is the class of Java's exception.\n"
+            "'Creating' applies once the rename was sent; earlier failures wrote nothing.",
         ),
         _section(
             "Local files: `LocalLogStore`, and `FsspecLogStore` on local paths",
             _local_rows(),
-            "By `errno`. The second column holds from the link on, which creates the file; before "
-            "it every\nrow is an error. A directory that can't be synced after the link is "
-            "`UNKNOWN`.",
+            "The answer is the `errno`.\n"
+            "'Creating' applies once the link was tried; earlier failures wrote nothing.\n"
+            "Where the directory can't be synced after the link, the outcome is `UNKNOWN`.",
         ),
         _section(
             "Arbiter in DynamoDB",
             _dynamodb_rows(),
-            "Here what is created is the entry of a version. From the moment that it is there, an "
-            "error of the\nstore is `UNKNOWN`: whoever comes next finishes the commit.",
+            "What is created here is the entry of a version.\n"
+            "Once it is there, an error of the store is `UNKNOWN`: the next reader or writer "
+            "finishes the commit.",
         ),
-        _section("Arbiter in Redis", _redis_rows(), "By the first word of the answer."),
+        _section(
+            "Arbiter in Redis", _redis_rows(), "The answer is the first word of Redis's error."
+        ),
     ]
     return "\n".join(parts)
 

@@ -1,28 +1,40 @@
-"""Carry a table from one store to another, commit by commit, going on where it stopped.
+"""Carry a table from one store to another, commit by commit; go on where the last run stopped.
+
+    python examples/carry.py s3a://bucket/flights gs://bucket/flights
+        --source-conf s3.conf --target-conf gcs.conf
+
+The conf files hold Spark conf keys, as `spark-defaults.conf` does; no Spark is needed.
 
 Each commit of the source becomes one commit of the target that also says how far it has got: an
 application id made of the source's table id, with the source's version as its count (`txn`). So a
 run that was killed anywhere, or is started twice, copies no commit twice and leaves none out:
 
 1. Ask the target how far this source has got.
-2. Of each commit after that, copy the data files that it adds. A file that is there already, of
+2. For each commit after that, copy the data files that it adds. A file that is there already, of
    the same size, was copied by a run that was cut short.
-3. Commit the same actions, with `txn` beside them. Another carrier that was quicker is a conflict.
+3. Commit the same actions, with `txn` beside them. If another carrier was quicker, that is a
+   conflict.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import argparse
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import unquote
 
 import pyarrow as pa
 from pyarrow import fs
 
+from conf_file import read_conf
 from optimist.core import DeltaLog, Operation
 from optimist.core.data.filesystem import filesystem_for, make_directories
+from optimist.core.data.new_file import new_file
 from optimist.core.log.commits import read_commit
 from optimist.core.log.names import commit_path
+from optimist.core.plugins.data_access import DataAccess
 from optimist.core.protocol.actions import (
     Action,
     AddFile,
@@ -32,7 +44,7 @@ from optimist.core.protocol.actions import (
     SetTransaction,
 )
 
-__all__ = ["Carried", "carry"]
+__all__ = ["Carried", "carry", "main"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +58,33 @@ class Carried:
     size_bytes: int
 
 
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Carry the table that the command line names, and print a line per commit."""
+    parser = argparse.ArgumentParser(description="Carry a table from one store to another.")
+    parser.add_argument("source", help="the table, for example s3a://bucket/flights")
+    parser.add_argument("target", help="where it goes: nothing yet, or an earlier run's copy")
+    parser.add_argument("--source-conf", type=Path, help="a file of Spark conf keys for the source")
+    parser.add_argument("--target-conf", type=Path, help="a file of Spark conf keys for the target")
+    options = parser.parse_args(arguments)
+    source = DeltaLog.for_path(options.source, _conf(options.source_conf))
+    target = DeltaLog.for_path(options.target, _conf(options.target_conf))
+    for item in carry(source, target):
+        print(
+            f"version {item.source_version} -> {item.target_version}  {item.operation}  "
+            f"{item.num_files} files, {item.size_bytes:,} bytes"
+        )
+    print(f"{options.target} is at version {target.update().version}, all of {options.source}.")
+    return 0
+
+
 def carry(source: DeltaLog, target: DeltaLog) -> Iterator[Carried]:
     """Bring the target up to the source's newest version; one item per commit, once it landed.
 
     The target must be empty, or a copy that an earlier run of this function made.
 
     Raises:
-        NotImplementedError: A commit has deletion vectors, whose files are not copied here.
+        NotImplementedError: A commit has deletion vectors, whose files are not copied here, or
+            files outside the source's directory, which would go outside the target's.
         ConcurrentTransactionException: Another carrier is at work; run it again.
         LogFileNotFoundError: The source's log no longer has the next commit.
     """
@@ -67,6 +99,9 @@ def carry(source: DeltaLog, target: DeltaLog) -> Iterator[Carried]:
         added = [action for action in actions if isinstance(action, AddFile)]
         if any(item.deletion_vector is not None for item in added):
             raise NotImplementedError(f"Version {version} of the source has deletion vectors.")
+        references = pa.array([item.path for item in added], pa.string())
+        if any(newest.data_paths.are_outside(references).to_pylist()):
+            raise NotImplementedError(f"Version {version} of the source has files outside of it.")
         _copy_files(source, target, [unquote(item.path) for item in added])
         info = next((item for item in actions if isinstance(item, CommitInfo)), None)
         for action in actions:
@@ -83,6 +118,10 @@ def carry(source: DeltaLog, target: DeltaLog) -> Iterator[Carried]:
         yield Carried(version, done.version, _name(info), len(added), size_bytes)
 
 
+def _conf(path: Path | None) -> Mapping[str, str]:
+    return {} if path is None else read_conf(path, {})
+
+
 def _same_actions(actions: Sequence[Action]) -> list[Action]:
     return [item for item in actions if not isinstance(item, CommitInfo | Metadata | Protocol)]
 
@@ -92,21 +131,36 @@ def _name(info: CommitInfo | None) -> str:
 
 
 def _copy_files(source: DeltaLog, target: DeltaLog, paths: Sequence[str]) -> None:
-    theirs, their_root = _filesystem(source)
-    ours, our_root = _filesystem(target)
+    theirs, their_root = filesystem_for(source.table_path, _access(source))
+    ours, our_root = filesystem_for(target.table_path, _access(target))
     for path in paths:
         found, there = theirs.get_file_info(f"{their_root}/{path}"), f"{our_root}/{path}"
         known = ours.get_file_info(there)
-        if known.type is fs.FileType.File and known.size == found.size:
-            continue
+        if known.type is fs.FileType.File:
+            if known.size == found.size:
+                continue
+            ours.delete_file(there)
         make_directories(ours, [there])
-        with (
-            theirs.open_input_stream(found.path) as reader,
-            ours.open_output_stream(there) as writer,
-        ):
-            while chunk := reader.read(8 * 1024 * 1024):
-                writer.write(pa.py_buffer(chunk))
+        file = new_file(
+            f"{target.table_path}/{path}",
+            ours,
+            there,
+            access=_access(target),
+            clock=target.clock,
+            policy=target.options.retry_policy,
+        )
+        try:
+            with theirs.open_input_stream(found.path) as reader:
+                while chunk := reader.read(8 * 1024 * 1024):
+                    file.sink.write(chunk)
+            file.publish()
+        finally:
+            file.discard()
 
 
-def _filesystem(log: DeltaLog) -> tuple[fs.FileSystem, str]:
-    return filesystem_for(log.table_path, log.store.data_access(log.table_path))
+def _access(log: DeltaLog) -> DataAccess | None:
+    return log.store.data_access(log.table_path)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,7 +1,7 @@
-"""Where the flights can live: one conf file a store, as a user's own would be.
+"""Where the flights can live: one conf file per store, as a user's own would be.
 
-`examples/clouds/NAME.conf` holds Spark conf keys, one a line, as `spark-defaults.conf` does;
-`${EMULATOR_...}` in it stands for the address of an emulator that `localstack/up.py` started.
+`examples/clouds/NAME.conf` holds Spark conf keys; `${EMULATOR_...}` in it stands for the address of
+an emulator that `localstack/up.py` started.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from string import Template
 
 import boto3
 from azure.storage.blob import ContainerClient
 from google.auth.credentials import AnonymousCredentials
 from google.cloud.storage import Client
 
-__all__ = ["EMULATED", "Cloud", "emulated_cloud", "read_conf"]
+from conf_file import read_conf
+
+__all__ = ["EMULATED", "Cloud", "emulated_cloud"]
 
 _FOLDER = Path(__file__).with_name("clouds")
 _STATE = Path(__file__).resolve().parent.parent / "build" / "localstack" / "state.json"
@@ -28,31 +29,17 @@ _STATE = Path(__file__).resolve().parent.parent / "build" / "localstack" / "stat
 
 @dataclass(frozen=True, slots=True)
 class Cloud:
-    """A store.
+    """A store for the flights.
 
     Attributes:
-        name: What it is called here.
-        url: Tables are made below it.
+        name: What the demonstration calls it.
+        url: The folder; tables are made below it.
         conf: The Spark conf entries that it needs; they are all that differs between stores.
     """
 
     name: str
     url: str
     conf: Mapping[str, str]
-
-
-def read_conf(path: Path, addresses: Mapping[str, str]) -> dict[str, str]:
-    """The entries of a conf file, the addresses filled in.
-
-    Raises:
-        KeyError: The file names an address that is not there.
-    """
-    conf = {}
-    for line in path.read_text().splitlines():
-        key, _, value = line.strip().partition(" ")
-        if key and not key.startswith("#"):
-            conf[key] = Template(value.strip()).substitute(addresses)
-    return conf
 
 
 def emulated_cloud(name: str) -> Cloud:
@@ -105,4 +92,4 @@ def _hdfs(bucket: str, known: Mapping[str, str]) -> str:
 
 
 EMULATED = {"s3": _s3, "s3-dynamodb": _s3, "azure": _azure, "gcs": _gcs, "hdfs": _hdfs}
-"""The stores that there is an emulator for."""
+"""The stores that have an emulator, each with the function that makes a fresh bucket there."""

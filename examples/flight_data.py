@@ -59,7 +59,7 @@ def of_months(flights: pa.Table, months: Sequence[int]) -> pa.Table:
 
 
 def late_flights(flights: pa.Table) -> pa.Table:
-    """The flights of the year's last day, handed in last; nothing forgotten among them."""
+    """The flights of the year's last day, which are appended last, without the forgotten ones."""
     late = flights.filter(_is_late(flights))
     return late.filter(pc.invert(_is_forgotten(late)))
 
@@ -72,7 +72,7 @@ def punctual_flights(flights: pa.Table) -> pa.Table:
 def expected_flights(
     flights: pa.Table, planes: pa.Table, *, forgotten: Sequence[int], enriched: Sequence[int]
 ) -> pa.Table:
-    """The flights after the two jobs ran in these months, worked out without any engine."""
+    """What the flights are once both jobs ran in these months, worked out without any engine."""
     gone = pc.and_(_in_months(flights, forgotten), _is_forgotten(flights))
     kept = flights.filter(pc.invert(gone))
     plane = pc.index_in(kept["tailnum"], planes["tailnum"].combine_chunks())
@@ -84,7 +84,7 @@ def expected_flights(
 
 
 def checksum(flights: pa.Table) -> str:
-    """The same for the same rows, in whatever order, from whatever engine they come."""
+    """A checksum that is the same for the same rows, in any order and from any engine."""
     columns = []
     for name in sorted(flights.column_names):
         values = flights[name]
@@ -109,5 +109,5 @@ def _is_late(flights: pa.Table) -> pa.ChunkedArray:
 
 
 def _file(name: str) -> str:
-    # Read as a file: importing the package takes pandas and a setuptools that is long gone.
+    # Read as a file: importing the package needs pandas, and a setuptools of long ago.
     return str(distribution(_PACKAGE).locate_file(f"{_PACKAGE}/data/{name}"))

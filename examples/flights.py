@@ -280,7 +280,7 @@ def _unpartitioned(path: str) -> str:
 
 
 def _fresh_path(given: str | None) -> str:
-    """Where the table goes: the default is made anew each time, a path of the user's never."""
+    """The table's path, with nothing there; only a table at the default path is removed for it."""
     path = str(Path(given).absolute() if given else DEFAULT_PATH)
     for table in map(Path, (path, _unpartitioned(path))):
         if given and table.exists():

@@ -32,7 +32,7 @@ class Jobs:
     planes: pa.Table
 
     def create(self, path: str, rows: pa.Table, *, partition_by: list[str]) -> None:
-        """A new table for such rows, with none of them in it."""
+        """Make an empty table for rows like these."""
         empty = self.spark.createDataFrame(rows.slice(0, 0))
         write(empty, path, mode="error", partitionBy=partition_by)
 
@@ -60,7 +60,7 @@ class Jobs:
 
 
 def race(jobs: Mapping[str, Job]) -> dict[str, Outcome]:
-    """Run jobs in threads, all based on one version; what each returns, or its conflict."""
+    """Run jobs in threads, all based on one version; return each one's result or conflict."""
 
     def run(job: Job) -> Outcome:
         try:

@@ -1,8 +1,8 @@
-"""A store of one's own: the local one, where two commits can be made to meet.
+"""A store of your own: the local one, in which commits can be made to meet.
 
-A race is a matter of luck, and a demonstration should not be. While a meeting is on, the first
-commit of each thread waits until all have come, each of them based on the same version; then they
-race as they would anywhere. The conf key `spark.delta.logStore.file.impl` names the class.
+A race is a matter of luck, and a demonstration should not be. During a meeting, the first commit of
+each thread waits until all threads have come, all based on the same version; then they race as they
+would anywhere. The conf key `spark.delta.logStore.file.impl` names the class.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import ClassVar
 
-from optimist.core.logstore import PutOutcome
+from optimist.core.plugins.logstore import PutOutcome
 from optimist.logstores import LocalLogStore
 
 __all__ = ["MeetingLogStore"]
@@ -38,14 +38,14 @@ class _Meeting:
 
 
 class MeetingLogStore(LocalLogStore):
-    """As `LocalLogStore` in all it promises; commits may be held up before they are put."""
+    """A `LocalLogStore` with all its promises, which may hold up commits before it puts them."""
 
     _meeting: ClassVar[_Meeting | None] = None
 
     @classmethod
     @contextmanager
     def meeting_of(cls, parties: int) -> Iterator[None]:
-        """Within this block the first commits of so many threads wait for each other."""
+        """Within this block, the first commits of `parties` threads wait for each other."""
         cls._meeting = _Meeting(parties)
         try:
             yield
@@ -54,7 +54,7 @@ class MeetingLogStore(LocalLogStore):
 
     @classmethod
     def call_off(cls) -> None:
-        """Let those who wait go on: somebody will not come."""
+        """Let the waiting threads go on, because one of them will not come."""
         if cls._meeting is not None:
             cls._meeting.call_off()
 

@@ -1,16 +1,17 @@
 """The pipeline of the flights on every store: `make clouds`, or on a store of your own.
 
     python examples/multi_cloud.py s3 azure          # emulators, by name; all without names
-    python examples/multi_cloud.py --url s3a://bucket/flights --conf my.conf
+    python examples/multi_cloud.py --store s3a://bucket/flights my.conf
+    python examples/multi_cloud.py --store s3a://bucket/x s3.conf --store gs://bucket/x gcs.conf
 
 On each store, with nothing changed but the URL and the conf keys:
 
 1. Four writers append different months at the same time.
-2. *Forget* (DELETE) and *enrich* (UPDATE) run at once in the same months; who loses runs again.
+2. *Forget* (DELETE) and *enrich* (UPDATE) run at once in the same months; the loser runs again.
 3. The rows are compared with what must have come out, worked out without any engine.
 
 Then the table is carried from each store to the next, commit by commit; in the middle the carrier
-is stopped, and goes on where it was.
+is stopped, and goes on where it was. To carry a table of your own, use `examples/carry.py`.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from pyspark.sql import SparkSession
 from rich.progress import Progress
 
 from carry import carry
-from clouds import EMULATED, Cloud, emulated_cloud, read_conf
+from clouds import EMULATED, Cloud, emulated_cloud
+from conf_file import read_conf
 from flight_data import (
     checksum,
     expected_flights,
@@ -69,6 +71,7 @@ def main() -> int:
             carry_along(origin, goal, narrator)
             _check_contents(narrator, sessions[goal.name], _copy_of(origin, goal), expected)
         spark.stop()
+        tell_what_is_left(clouds, narrator, are_emulated=not options.store)
     except (DemoError, OptimistError) as error:
         narrator.fail(error)
         return 1
@@ -113,7 +116,7 @@ def run_pipeline(cloud: Cloud, flights: pa.Table, jobs: Jobs, narrator: Narrator
 
 
 def carry_along(origin: Cloud, goal: Cloud, narrator: Narrator) -> None:
-    """The table of one store as a table of the next, in two runs."""
+    """Carry the table of one store to the next, in two runs."""
     narrator.chapter(f"From {origin.name} to {goal.name}, commit by commit")
     source = DeltaLog.for_path(f"{origin.url}/flights", origin.conf)
     target = DeltaLog.for_path(_copy_of(origin, goal), goal.conf)
@@ -147,6 +150,23 @@ def carry_along(origin: Cloud, goal: Cloud, narrator: Narrator) -> None:
     narrator.check(list(carry(source, target)) == [], "a third run finds nothing to do")
 
 
+def tell_what_is_left(clouds: Sequence[Cloud], narrator: Narrator, *, are_emulated: bool) -> None:
+    """Print where the tables are, and what still runs."""
+    narrator.chapter("What is left")
+    for cloud in clouds:
+        narrator.say(f"  {cloud.url}/flights")
+    for origin, goal in pairwise(clouds):
+        narrator.say(f"  {_copy_of(origin, goal)}")
+    if are_emulated:
+        narrator.say(
+            "The emulators are still up, with these tables in their memory, and take about 1.4 GB "
+            "when all run.\n"
+            "  python3 localstack/up.py --list   tells what is up\n"
+            "  python3 localstack/down.py        stops them; the tables are gone then\n"
+            "examples/clouds/ has the conf keys that lead to each."
+        )
+
+
 def _check_contents(narrator: Narrator, spark: SparkSession, path: str, expected: str) -> None:
     narrator.check(
         checksum(read(spark, path).toArrow()) == expected, "the rows are as they must be"
@@ -157,7 +177,7 @@ def _check_contents(narrator: Narrator, spark: SparkSession, path: str, expected
 
 
 def _session(spark: SparkSession, cloud: Cloud) -> SparkSession:
-    """A session of its own for each store: two of them may want one scheme."""
+    """A session for one store alone: two stores may want different confs for the same scheme."""
     session = spark.newSession()
     for key, value in cloud.conf.items():
         session.conf.set(key, value)
@@ -181,9 +201,8 @@ def _copy_of(origin: Cloud, goal: Cloud) -> str:
 
 
 def _clouds(options: argparse.Namespace) -> Sequence[Cloud]:
-    if options.url:
-        conf = read_conf(Path(options.conf), {}) if options.conf else {}
-        return [Cloud("your store", options.url.rstrip("/"), conf)]
+    if options.store:
+        return [_own_cloud(number, *given) for number, given in enumerate(options.store, start=1)]
     clouds = []
     for name in options.names or EMULATED:
         try:
@@ -195,11 +214,24 @@ def _clouds(options: argparse.Namespace) -> Sequence[Cloud]:
     return clouds
 
 
+def _own_cloud(number: int, url: str, conf: str | None = None, *more: str) -> Cloud:
+    if more:
+        raise DemoError(f"--store takes a URL and a conf file, and not {' '.join(more)}")
+    entries = read_conf(Path(conf), {}) if conf is not None else {}
+    return Cloud(f"your-store-{number}", url.rstrip("/"), entries)
+
+
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="The flights on every store.")
     parser.add_argument("names", nargs="*", choices=[*EMULATED, []], help="emulated stores")
-    parser.add_argument("--url", help="a store of your own, for example s3a://bucket/folder")
-    parser.add_argument("--conf", help="a file of Spark conf keys for it")
+    parser.add_argument(
+        "--store",
+        nargs="+",
+        action="append",
+        metavar=("URL", "CONF"),
+        help="a store of your own, for example s3a://bucket/folder, and a file of Spark conf keys "
+        "for it; may be given several times",
+    )
     return parser.parse_args()
 
 

@@ -17,7 +17,7 @@ __all__ = ["DemoError", "Narrator"]
 
 
 class DemoError(Exception):
-    """Something came out other than promised."""
+    """Something turned out differently from what was promised."""
 
 
 class Narrator:
@@ -28,27 +28,27 @@ class Narrator:
         self._started_s = time.perf_counter()
 
     def chapter(self, title: str) -> None:
-        """A heading, with the seconds gone by."""
+        """Print a heading, with the seconds gone by."""
         seconds = time.perf_counter() - self._started_s
         self.console.print()
         self.console.rule(Text(f"{title}   ({seconds:.0f} s)", style="bold"), align="left")
 
     def say(self, text: str) -> None:
-        """A plain line."""
+        """Print a plain line."""
         self.console.print(text, markup=False)
 
     def check(self, holds: bool, promise: str) -> None:
         """Print the promise as kept.
 
         Raises:
-            DemoError: It was not.
+            DemoError: The promise was not kept.
         """
         if not holds:
             raise DemoError(f"NOT TRUE: {promise}")
         self.console.print(Text(f"  ✓ {promise}", style="green"))
 
     def fail(self, error: Exception) -> None:
-        """The end, before its time, and what it came from."""
+        """Print the error that ended the demonstration early, and its causes."""
         causes = []
         while error.__cause__ is not None and isinstance(error.__cause__, Exception):
             causes.append(error)
@@ -57,7 +57,7 @@ class Narrator:
             self.console.print(Text(f"{type(item).__name__}: {item}", style="bold red"))
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-        """Rows under their headings; numbers to the right."""
+        """Print rows under their headings; numbers to the right."""
         cells = [list(row) for row in rows]
         table = Table(box=None, pad_edge=False, padding=(0, 2))
         for position, name in enumerate(columns):
@@ -68,7 +68,7 @@ class Narrator:
         self.console.print(table)
 
     def conflict(self, loser: str, error: DeltaConcurrentModificationException) -> None:
-        """What the losing job is told, and the same as values, for programs."""
+        """Print what the losing job is told, and the same as values, for programs."""
         conflict = error.conflict
         place = conflict.partition or "the root of the table"
         text = Text(str(error))

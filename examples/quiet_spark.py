@@ -1,4 +1,4 @@
-"""A local Spark session that keeps its start-up words to a file."""
+"""A local Spark session whose JVM prints to a file instead of the terminal."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ __all__ = ["start_spark"]
 
 
 def start_spark(log_file: Path, conf: Mapping[str, str] = MappingProxyType({})) -> SparkSession:
-    """A session on this machine.
+    """Start a session on this machine.
 
     Args:
         log_file: Receives what the JVM prints, from its start to its end.
         conf: Entries beside those that every demonstration has.
     """
-    # Spark's workers are to be this Python, with all that is installed in it.
+    # Spark's workers must run this Python, with all that is installed in it.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = (
         SparkSession.builder.master("local[2]")
@@ -43,7 +43,7 @@ def start_spark(log_file: Path, conf: Mapping[str, str] = MappingProxyType({})) 
 
 @contextmanager
 def _stderr_to(path: Path) -> Iterator[None]:
-    """Let file descriptor 2 be a file: the JVM, started within, keeps it for life."""
+    """Point file descriptor 2 to a file; a JVM that is started meanwhile keeps it for life."""
     sys.stderr.flush()
     kept = os.dup(2)
     with path.open("w") as file:

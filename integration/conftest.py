@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-import boto3
 import pytest
+
+pytest.register_assert_rewrite("hostile_entries")  # its assertions are the tests'
 
 ROOT = Path(__file__).resolve().parent.parent
 UP = ROOT / "localstack" / "up.py"
@@ -43,6 +44,8 @@ class AwsServer:
 
     def client(self, service: str) -> Any:
         """A plain client, for what goes past the store under test."""
+        import boto3  # not where s3fs is tried: it pins a botocore of its own
+
         return boto3.client(
             service,
             endpoint_url=self.endpoint,

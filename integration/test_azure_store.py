@@ -8,7 +8,7 @@ from azure.storage.blob import ContainerClient, generate_container_sas
 
 from fleet import race_of_processes
 from optimist.core.errors import StorageError
-from optimist.core.logstore import PutOutcome
+from optimist.core.plugins.logstore import PutOutcome
 from optimist.core.testing import LogStoreSuite
 from optimist.logstores.azure.store import AzureLogStore
 

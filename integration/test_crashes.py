@@ -174,7 +174,7 @@ def hdfs(hdfs_server, fresh_name):
         paths = [each.path for each in found if not each.isdir]
         return {path: client.read(path).read() for path in paths}
 
-    options = {"delta.logStore.class": "optimist.logstores.hdfs.native_store:HDFSNativeLogStore"}
+    options = {"delta.logStore.class": "optimist.logstores:HDFSNativeLogStore"}
     yield Place(f"{hdfs_server.endpoint}/{fresh_name}", options, "hdfs rename", files)
     client.delete(f"/{fresh_name}", True)
 
@@ -187,7 +187,7 @@ def place(request):
 def new_table(place, name):
     path = f"{place.root}/{name}"
     log = DeltaLog.for_path(path, place.options)
-    log.ensure_log_directory()
+    log.table.ensure_log_directory()
     create_table(log)
     return path
 

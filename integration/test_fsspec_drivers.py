@@ -1,10 +1,9 @@
 """The fsspec drivers that may carry commits, each raced on the emulator of its store.
 
-s3fs pins a botocore of its own, so the drivers are not among the test's requirements: a driver is
-tried where it is installed. `pip install s3fs adlfs gcsfs` in an environment without boto3.
+s3fs pins a botocore of its own, so the drivers are not among the other tests' requirements:
+`make test-fsspec`, which is part of `make test`, runs these in an environment without boto3.
 """
 
-import importlib.metadata
 import json
 from functools import partial
 
@@ -25,15 +24,10 @@ SCHEMA = '{"type":"struct","fields":[{"name":"a","type":"long","nullable":true,"
 @pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
 class DriverSuite(LogStoreSuite):
     has_directories = False
-    package = ""
     scheme = ""
 
     @pytest.fixture(autouse=True)
-    def installed(self, request, monkeypatch):
-        try:
-            importlib.metadata.version(self.package)
-        except importlib.metadata.PackageNotFoundError:
-            pytest.skip(f"{self.package} is not installed")
+    def served(self, request, monkeypatch):
         # Without it every client of gcsfs asks Google what kind of bucket it has, for a minute.
         monkeypatch.setenv("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")
         settings = self.settings(request.getfixturevalue)
@@ -81,7 +75,7 @@ class DriverSuite(LogStoreSuite):
 
 
 class TestS3fsOnLocalStack(DriverSuite):
-    package, scheme = "s3fs", "s3"
+    scheme = "s3"
 
     def settings(self, server):
         aws = server("s3_server")
@@ -93,14 +87,14 @@ class TestS3fsOnLocalStack(DriverSuite):
 
 
 class TestAdlfsOnAzurite(DriverSuite):
-    package, scheme = "adlfs", "abfs"
+    scheme = "abfs"
 
     def settings(self, server):
         return {"connection_string": server("azure_server").connection_string}
 
 
 class TestGcsfsOnFakeServer(DriverSuite):
-    package, scheme = "gcsfs", "gs"
+    scheme = "gs"
 
     def settings(self, server):
         return {"endpoint_url": server("gcs_server").endpoint, "token": "anon", "project": "test"}

@@ -10,7 +10,7 @@ from google.cloud.storage import Client
 from fleet import race_of_processes
 from lossy_proxy import LossyProxy
 from optimist.core.errors import StorageError
-from optimist.core.logstore import PutOutcome
+from optimist.core.plugins.logstore import PutOutcome
 from optimist.core.testing import LogStoreSuite
 from optimist.logstores.gcs.store import GCSLogStore
 

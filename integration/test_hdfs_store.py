@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import socket
+
 import hdfs_native
+import pyarrow as pa
 import pytest
 
 from fleet import append_to, create_table, files_in, race_of_processes
 from jvm_store import QUICK_CLOSE, jvm_store
 from optimist.core import DeltaLog
 from optimist.core.errors import ConfigError, StorageError
-from optimist.core.logstore import PutOutcome
+from optimist.core.plugins.logstore import PutOutcome
 from optimist.core.testing import LogStoreSuite
+from optimist.core.testing.forked_children import run_in_forked_children
 from optimist.core.testing.logstore_races import (
     append_commits,
     commit_path,
@@ -24,11 +28,11 @@ from optimist.logstores.hdfs.store import HDFSLogStore
 from optimist.spark import DeltaTable, read, write
 
 NATIVE = {
-    "delta.logStore.class": "optimist.logstores.hdfs.store:HDFSLogStore",
+    "delta.logStore.class": "optimist.logstores.hdfs:HDFSLogStore",
     "optimist.store.hdfs.client": "native",
 }
 JVM = {
-    "delta.logStore.class": "optimist.logstores.hdfs.store:HDFSLogStore",
+    "delta.logStore.class": "optimist.logstores.hdfs:HDFSLogStore",
     "optimist.store.hdfs.client": "jvm",
     **QUICK_CLOSE,
 }
@@ -53,6 +57,8 @@ def home(hdfs_server, raw, fresh_name):
 
 
 class OnMiniCluster(LogStoreSuite):
+    survives_forks = False  # neither a session's JVM nor the threads of hdfs-native do
+
     @pytest.fixture(autouse=True)
     def at_server(self, raw):
         self.raw = raw
@@ -141,6 +147,19 @@ def test_file_where_a_directory_should_be_is_told(store, home):
         assert caught.value.kind == "OPTIMIST_NOT_A_DIRECTORY"
 
 
+@pytest.mark.parametrize("options", [NATIVE, JVM])
+def test_directory_with_the_name_of_the_next_version_is_told(spark, home, raw, options):
+    log = DeltaLog.for_path(f"{home}/table", options)
+    log.store.ensure_directory(log.log_path)
+    create_table(log)
+    raw.mkdirs(inner(commit_path(log.log_path, 1)), 0o755, True)
+    with pytest.raises(StorageError) as caught:
+        append_to(log, "a.parquet")
+    assert caught.value.kind == "OPTIMIST_NOT_A_FILE"
+    assert commit_path(log.log_path, 1) in str(caught.value)
+    assert log.update().version == 0
+
+
 def test_name_that_hdfs_refuses_is_told(store, home):
     with pytest.raises(StorageError) as caught:
         store.put_if_absent(f"{home}/a:b", b"x")
@@ -214,10 +233,10 @@ def test_commits_of_sixteen_processes_are_dense_and_each_is_there_once(home):
     race_of_processes(f"{home}/table", NATIVE, commits=3)
 
 
-def test_table_is_written_read_and_changed_from_spark(spark, home, raw):
+def test_table_is_written_read_and_changed_from_spark(spark, conf, home, raw):
     path = f"{home}/table"
     for key, value in JVM.items():
-        spark.conf.set(f"spark.{key}" if key.startswith("optimist") else key, value)
+        conf(f"spark.{key}" if key.startswith("optimist") else key, value)
     frame = spark.range(100).selectExpr("id", "id % 3 AS part")
     write(frame, path, mode="append", partitionBy=["part"])
     write(frame, path, mode="append")
@@ -232,3 +251,21 @@ def test_table_is_written_read_and_changed_from_spark(spark, home, raw):
     assert sorted(row.id for row in found) == sorted(row[0] for row in rows)
     names = [each.path for each in raw.list_status(inner(f"{path}/_delta_log"))]
     assert [name for name in names if "/." in name.rpartition("_delta_log")[2]] == []
+
+
+def test_name_node_that_never_answers_is_given_up_when_the_budget_is_spent():
+    """hdfs-native by itself waits for ever."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"hdfs://127.0.0.1:{silent.getsockname()[1]}/t"
+        options = {"optimist.store.hdfs.client": "native", "optimist.storage.budgetSeconds": "1"}
+        with pytest.raises(StorageError) as caught:
+            DeltaLog.for_path(url, options).update()
+    assert caught.value.kind in ("OPTIMIST_STORE_BUDGET_SPENT", "OPTIMIST_STORE_NO_ANSWER")
+
+
+def test_children_forked_after_data_was_read_end(home):
+    """fsspec destroys its clients in a child, where hdfs-native waits for threads that are gone."""
+    log = DeltaLog.for_path(f"{home}/table", NATIVE)
+    log.append(pa.table({"id": [1]}))
+    assert log.to_arrow().num_rows == 1
+    run_in_forked_children(lambda _: None, children=1)

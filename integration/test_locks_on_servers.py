@@ -5,7 +5,9 @@ from functools import partial
 
 import pytest
 import redis
+from sqlalchemy import create_engine, text
 
+from hostile_entries import HostileEntriesSuite, InDynamoDB, InRedis
 from optimist.core.errors import StorageError
 from optimist.core.testing import ArbiterSuite, LeaseSuite, ManualClock
 from optimist.core.testing.arbiter_suite import entry_of
@@ -41,6 +43,15 @@ def redis_options(redis_server, fresh_name):
     }
 
 
+@pytest.fixture
+def postgresql_options(postgresql, fresh_name):
+    # A table of its own per test: whoever comes first makes it, also of many processes.
+    return {
+        "optimist.store.sql.url": postgresql,
+        "optimist.store.sql.table": fresh_name.replace("-", "_"),
+    }
+
+
 @pytest.fixture(scope="module")
 def postgresql(tmp_path_factory):
     """The URL of an empty database, as SQLAlchemy takes it."""
@@ -68,13 +79,9 @@ class TestRedisArbiter(ArbiterSuite):
 
 class TestSQLArbiterOnPostgreSQL(ArbiterSuite):
     @pytest.fixture(autouse=True)
-    def at_server(self, postgresql, fresh_name):
-        # A table of its own per test: whoever comes first makes it, also of many processes.
-        self.options = {
-            "optimist.store.sql.url": postgresql,
-            "optimist.store.sql.table": fresh_name.replace("-", "_"),
-        }
-        type(self).arbiter_factory = partial(SQLArbiter, self.options)
+    def at_server(self, postgresql_options):
+        self.options = postgresql_options
+        type(self).arbiter_factory = partial(SQLArbiter, postgresql_options)
 
     def test_wrong_database_is_told_without_the_password(self, table_path):
         address = self.options["optimist.store.sql.url"].replace("optimist@", "optimist:hunter2@")
@@ -83,6 +90,55 @@ class TestSQLArbiterOnPostgreSQL(ArbiterSuite):
         with pytest.raises(StorageError) as caught:
             arbiter.create(entry_of(table_path, 0))
         assert "hunter2" not in str(caught.value) + str(dict(caught.value.fields))
+
+
+class InPostgreSQL:
+    """An SQL arbiter on PostgreSQL, and what others write past it."""
+
+    keeper = "SQL"
+    keeps_nul = False
+
+    def __init__(self, options, engine):
+        self.arbiter = SQLArbiter(options)
+        self.arbiter.latest("makes the table")
+        self.engine = engine
+        self.table_name = options["optimist.store.sql.table"]
+
+    def poke(self, table_path, file_name, temp_path):
+        row = {"table": table_path, "file": file_name, "temp": temp_path}
+        with self.engine.begin() as connection:
+            connection.execute(
+                text(
+                    f"INSERT INTO {self.table_name} VALUES (:table, :file, :temp, false, NULL) "
+                    "ON CONFLICT (table_path, file_name) DO UPDATE SET temp_path = :temp"
+                ),
+                row,
+            )
+
+
+class TestHostileEntriesInDynamoDB(HostileEntriesSuite):
+    @pytest.fixture
+    def database(self, dynamodb_server, dynamodb_options):
+        with closing(dynamodb_server.client("dynamodb")) as client:
+            name = dynamodb_options["io.delta.storage.S3DynamoDBLogStore.ddb.tableName"]
+            yield InDynamoDB(DynamoDBArbiter(dynamodb_options), client, name)
+
+
+class TestHostileEntriesInRedis(HostileEntriesSuite):
+    @pytest.fixture
+    def database(self, redis_options):
+        url = redis_options["optimist.store.redis.url"]
+        with closing(redis.Redis.from_url(url, decode_responses=True)) as client:
+            prefix = redis_options["optimist.store.redis.prefix"]
+            yield InRedis(RedisArbiter(redis_options), client, prefix)
+
+
+class TestHostileEntriesInPostgreSQL(HostileEntriesSuite):
+    @pytest.fixture
+    def database(self, postgresql_options):
+        engine = create_engine(postgresql_options["optimist.store.sql.url"])
+        yield InPostgreSQL(postgresql_options, engine)
+        engine.dispose()
 
 
 class TestDynamoDBLease(LeaseSuite):

@@ -267,6 +267,26 @@ def test_table_of_the_protocol_is_refused_without_the_arbiter(place):
     assert_dense_and_each_once(place, ["theirs"])
 
 
+def test_dynamodb_is_left_in_the_steps_that_the_docs_name(place):
+    """docs/s3.md, "Leaving DynamoDB": the last writer of the protocol died half-way."""
+    by_entry, plain, theirs = place.log("s3-dynamodb"), place.log("s3"), place.foreign()
+    create_table(by_entry)
+    with pytest.raises(WriterDiedError):
+        theirs.write(1, commit_of("dead"), dies_before=Step.COPY)
+    assert plain.update().version == 0, "whoever asks no arbiter does not see its commit"
+    assert by_entry.update().version == 1
+    assert theirs.entry(1)["complete"]["S"] == "true"
+    with pytest.raises(ConfigError):
+        append_to(plain, "too early")
+    staged = place.s3.list_objects_v2(Bucket=place.name, Prefix="table/_delta_log/.tmp/")
+    for item in staged["Contents"]:
+        place.s3.delete_object(Bucket=place.name, Key=item["Key"])
+    assert append_to(plain, "plain") == 2
+    assert append_to(by_entry, "not told yet") == 3
+    assert append_to(plain, "goes on") == 4
+    assert_dense_and_each_once(place, ["dead", "plain", "not told yet", "goes on"])
+
+
 # Writers that ask nobody
 
 

@@ -11,7 +11,7 @@ import redis
 from fleet import append_to, create_table
 from optimist.core import DeltaLog
 from optimist.core.errors import ConfigError, StorageError
-from optimist.core.logstore import PutOutcome
+from optimist.core.plugins.logstore import PutOutcome
 from optimist.logstores.s3.store import S3LogStore
 from private_servers import private_redis, skip_or_fail
 

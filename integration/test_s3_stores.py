@@ -7,7 +7,10 @@ from botocore.exceptions import ClientError
 
 from fleet import race_of_processes
 from optimist.core.testing import LogStoreSuite
-from optimist.logstores import s3, s3_arbiter, s3_dynamodb, s3_redis
+from optimist.logstores.s3 import arbiter as s3_arbiter
+from optimist.logstores.s3 import dynamodb as s3_dynamodb
+from optimist.logstores.s3 import redis as s3_redis
+from optimist.logstores.s3 import store as s3
 
 DELTA_KEY = "io.delta.storage.S3DynamoDBLogStore"
 

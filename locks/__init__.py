@@ -1,7 +1,7 @@
-"""Who may go: arbiters say who owns a version of a table, leases let one holder work at a time.
+"""Arbiters say who owns a version of a table; leases let one holder work at a time.
 
-The classes that need an SDK are imported when they are first named here, so that nothing is needed
-for what is not used.
+A class that needs an SDK is imported only when it is first named here, so that you install only the
+SDKs of the classes you use.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from optimist.core.arbiter import Arbiter, CommitEntry
-from optimist.core.lease import Lease, LeaseGrant
+from optimist.core.plugins.arbiter import Arbiter, CommitEntry
+from optimist.core.plugins.lease import Lease, LeaseGrant
 from optimist.locks.file_lease import FileLease
 from optimist.locks.in_process_lease import InProcessLease
 

@@ -3,7 +3,7 @@
 *Assumes* one table in one region for all writers, and the same spelling of a table's path, to the
 byte, by all of them. DynamoDB's conditional puts and strongly consistent reads do what AWS says.
 
-*Provides* one owner per file, whatever clients crash; reads that see every write that returned;
+*Provides* one owner per file, whichever clients crash; reads that see every write that returned;
 entries that delta-spark and delta-rs read, complete and create, as we do theirs.
 
 *Does not provide* expiry: entries get `expireTime` once complete, and whoever runs the table may
@@ -23,19 +23,19 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from optimist.core.arbiter import Arbiter, CommitEntry
 from optimist.core.clock import Clock, SystemClock
-from optimist.core.errors import StorageError
-from optimist.core.logstore import PutOutcome
+from optimist.core.errors import OptimistError, StorageError
+from optimist.core.plugins.arbiter import Arbiter, CommitEntry, parse_commit_entry
+from optimist.core.plugins.logstore import PutOutcome
 from optimist.locks.dynamodb_options import DynamoDBOptions
 from optimist.locks.dynamodb_table import (
-    SDK_ERRORS,
+    CONDITION_FAILED,
     DynamoDBTable,
     TableShape,
     code_of,
     dynamodb_error,
     is_unanswered,
-    new_client,
+    plain_value,
 )
 
 if TYPE_CHECKING:
@@ -46,7 +46,6 @@ __all__ = ["DynamoDBArbiter"]
 _LOG = logging.getLogger(__name__)
 
 _IS_NEW = "attribute_not_exists(tablePath) AND attribute_not_exists(fileName)"
-_CONDITION_FAILED = "ConditionalCheckFailedException"
 
 
 class DynamoDBArbiter(Arbiter):
@@ -75,20 +74,17 @@ class DynamoDBArbiter(Arbiter):
             (self._parsed.read_capacity, self._parsed.write_capacity),
         )
         self._table = DynamoDBTable(
-            shape,
-            client or new_client(self._parsed),
-            clock=clock or SystemClock(),
-            creates=self._parsed.creates_tables,
+            shape, self._parsed, clock=clock or SystemClock(), client=client
         )
 
     def create(self, entry: CommitEntry) -> PutOutcome:
         """See `Arbiter.create`.
 
-        1. Put the item on the condition that there is none with its key. Once: the SDK does not
-           retry, because the second try would meet the first one's success.
-        2. The condition failed: the answer holds the item that stood in the way. With our
-           `tempPath` it is ours.
-        3. No answer: `UNKNOWN`.
+        1. Put the item once, on the condition that there is none with its key. The SDK does not
+           retry, because a second try would meet the first one's success.
+        2. If the condition fails, the answer holds the item that stood in the way. If that has our
+           `tempPath`, it is ours.
+        3. If no answer comes, the outcome is `UNKNOWN`.
         """
         item = _item_of(entry)
         try:
@@ -100,8 +96,10 @@ class DynamoDBArbiter(Arbiter):
                     ReturnValuesOnConditionCheckFailure="ALL_OLD",
                 )
             )
-        except SDK_ERRORS as error:
-            if code_of(error) == _CONDITION_FAILED:
+        except OptimistError:  # not sent
+            raise
+        except Exception as error:
+            if code_of(error) == CONDITION_FAILED:
                 return self._lost_to(entry, error)
             if is_unanswered(error):
                 _LOG.warning("No answer while creating the entry of %s.", entry.file_name)
@@ -121,7 +119,7 @@ class DynamoDBArbiter(Arbiter):
             doing=f"read the entry of {file_name}",
         )
         item = answer.get("Item")
-        return None if item is None else _entry_of(item)
+        return None if item is None else self._entry_of(item, table_path, file_name)
 
     def latest(self, table_path: str) -> CommitEntry | None:
         """See `Arbiter.latest`; strongly consistent, and one item is read."""
@@ -136,7 +134,9 @@ class DynamoDBArbiter(Arbiter):
             ),
             doing=f"read the newest entry of {table_path}",
         )
-        return next((_entry_of(item) for item in answer["Items"]), None)
+        for item in answer["Items"]:
+            return self._entry_of(item, table_path, str(plain_value(item.get("fileName"))))
+        return None
 
     def complete(self, entry: CommitEntry) -> None:
         """See `Arbiter.complete`: an update on the condition that `tempPath` is the same."""
@@ -146,7 +146,7 @@ class DynamoDBArbiter(Arbiter):
                 doing=f"mark the entry of {entry.file_name} as complete",
             )
         except StorageError as error:
-            if error.fields.get("code") != _CONDITION_FAILED:
+            if error.fields.get("code") != CONDITION_FAILED:
                 raise
             _LOG.warning(
                 "The entry of %s is gone or another's; it was left as it is.", entry.file_name
@@ -161,14 +161,30 @@ class DynamoDBArbiter(Arbiter):
             "excludes": "Optimist, delta-spark and deltalake writers set to the same table",
         }
 
+    def _entry_of(self, item: Mapping[str, Any], table_path: str, file_name: str) -> CommitEntry:
+        """Parse an item, whoever wrote it: it may lack `expireTime` or have more attributes."""
+        fields = {
+            name: plain_value(item[name])
+            for name in ("tempPath", "complete", "expireTime")
+            if name in item
+        }
+        return parse_commit_entry(
+            fields,
+            table_path=table_path,
+            file_name=file_name,
+            keeper=f"the DynamoDB table {self._parsed.table_name}",
+        )
+
     def _lost_to(self, entry: CommitEntry, error: Exception) -> PutOutcome:
         item: Any = error.response.get("Item") if isinstance(error, ClientError) else None
         if item is not None:
-            winner = _entry_of(item)
+            winner = self._entry_of(item, entry.table_path, entry.file_name)
         else:  # a server that does not hand out the item in the way
             try:
                 found = self.get(entry.table_path, entry.file_name)
-            except StorageError:
+            except StorageError as failure:
+                if failure.kind == "OPTIMIST_ARBITER_ENTRY_DAMAGED":
+                    raise  # a damaged one is another's: ours was not created
                 return PutOutcome.UNKNOWN
             if found is None:
                 return PutOutcome.UNKNOWN
@@ -206,29 +222,3 @@ def _item_of(entry: CommitEntry) -> dict[str, Any]:
     if entry.expire_time_s is not None:
         item["expireTime"] = {"N": str(entry.expire_time_s)}
     return item
-
-
-def _entry_of(item: Mapping[str, Any]) -> CommitEntry:
-    """An item, whoever wrote it: without `expireTime`, with more attributes, numbers of any width.
-
-    Raises:
-        StorageError: `tempPath` is missing; the entry can't be finished by anyone.
-    """
-    complete = item.get("complete", {})
-    temp_path = item.get("tempPath", {}).get("S")
-    if temp_path is None:
-        raise StorageError(
-            f"The entry of {item['fileName']['S']} has no tempPath, so its commit can't be "
-            "finished. Nothing was changed. Find out who wrote it, and mend or delete the item.",
-            kind="OPTIMIST_ARBITER_ENTRY_DAMAGED",
-            file_name=item["fileName"]["S"],
-            retryable=False,
-        )
-    expire = item.get("expireTime", {}).get("N")
-    return CommitEntry(
-        table_path=item["tablePath"]["S"],
-        file_name=item["fileName"]["S"],
-        temp_path=temp_path,
-        complete=str(complete.get("S", complete.get("BOOL", False))).lower() == "true",
-        expire_time_s=None if expire is None else int(float(expire)),
-    )

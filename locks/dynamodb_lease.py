@@ -1,4 +1,4 @@
-"""Leases in a DynamoDB table, by conditional writes (design section 4).
+"""Leases in a DynamoDB table, by conditional writes (docs/locks.md).
 
 *Assumes* one table in one region for all who compete, and that their clocks differ by no more than
 `optimist.store.dynamodb.maxClockSkewSeconds` (10 s): DynamoDB has no clock to go by.
@@ -7,8 +7,8 @@
 another takes over only when the deadline plus the allowed skew has passed by its clock. Fencing
 numbers grow for as long as the item lives; nothing here deletes it.
 
-*Does not provide* one holder where clocks differ by more than that. The fencing number and the
-store's own exclusion are what holds then.
+*Does not provide* one holder where clocks differ by more than that. Then the fencing number and the
+store's own exclusion must hold.
 
 *Excludes* other Optimist writers set to the same table.
 """
@@ -20,18 +20,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from optimist.core.clock import Clock, SystemClock
-from optimist.core.errors import StorageError
-from optimist.core.lease import Lease, LeaseGrant, lapsed
+from optimist.core.errors import OptimistError, StorageError
+from optimist.core.plugins.lease import Lease, LeaseGrant, lapsed
 from optimist.locks.dynamodb_options import DynamoDBOptions
 from optimist.locks.dynamodb_table import (
-    SDK_ERRORS,
+    CONDITION_FAILED,
     DynamoDBTable,
     TableShape,
     code_of,
     dynamodb_error,
     is_unanswered,
-    new_client,
+    plain_value,
 )
+from optimist.locks.lease_state import LeaseState, damaged_lease, parse_lease
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 __all__ = ["DynamoDBLease"]
 
 _NAMES = {"#owner": "owner", "#deadline": "deadlineMs"}
-_CONDITION_FAILED = "ConditionalCheckFailedException"
 
 
 class DynamoDBLease(Lease):
@@ -47,7 +47,7 @@ class DynamoDBLease(Lease):
 
     Args:
         options: See `DynamoDBOptions`; the table is `optimist.store.dynamodb.leaseTable`.
-        clock: By which leases lapse.
+        clock: The clock by which leases lapse.
         client: A client to use instead of one made from the options; its retries must be off.
     """
 
@@ -63,36 +63,39 @@ class DynamoDBLease(Lease):
         self._clock: Clock = clock or SystemClock()
         self._table = DynamoDBTable(
             TableShape(self._parsed.lease_table, "leaseName"),
-            client or new_client(self._parsed),
+            self._parsed,
             clock=self._clock,
-            creates=self._parsed.creates_tables,
+            client=client,
         )
 
     def try_acquire(self, name: str, *, ttl_s: float) -> LeaseGrant | None:
         """See `Lease.try_acquire`; one conditional update, sent once.
 
-        Without an answer the item is read back: the owner in it tells.
+        If no answer comes, the item is read back, and its owner tells whether we took it.
         """
         self._table.ensure_ready()  # before the time is taken: a table may take long to be made
         owner = self._clock.new_uuid()
         now_ms = self._clock.now_ms()
         deadline_ms = now_ms + round(ttl_s * 1000)
+        # The holder's clock may be behind ours by that much, so it may still go by its lease.
         limit_ms = now_ms - round(self._parsed.max_clock_skew_s * 1000)
         try:
-            number = self._table.send(
+            item = self._table.send(
                 lambda client: _take(client, self._item(name), owner, deadline_ms, limit_ms)
             )
-        except SDK_ERRORS as error:
-            if code_of(error) == _CONDITION_FAILED:
+        except OptimistError:  # not sent
+            raise
+        except Exception as error:
+            if code_of(error) == CONDITION_FAILED:
+                # Somebody holds it. A damaged item raises here: waiting for it would not help.
+                self._parsed_state(name, _item_in_the_way(error))
                 return None
             doing = f"take the lease on {name}"
             if not is_unanswered(error):
                 raise dynamodb_error(error, doing=doing) from error
             item = self._read(name, doing)
-            if _owner_of(item) != owner:
-                return None
-            number = int(item["fencingNumber"]["N"])
-        return LeaseGrant(name, owner, number, deadline_ms)
+        state = self._parsed_state(name, item)
+        return state.grant(name) if state.owner == owner else None
 
     def renew(self, grant: LeaseGrant, *, ttl_s: float) -> LeaseGrant:
         """See `Lease.renew`."""
@@ -118,8 +121,8 @@ class DynamoDBLease(Lease):
     def ensure_held(self, grant: LeaseGrant) -> None:
         """See `Lease.ensure_held`; reads the item, strongly consistent."""
         item = self._read(grant.name, f"look at the lease on {grant.name}")
-        is_ours = _owner_of(item) == grant.owner
-        if not is_ours or self._clock.now_ms() >= int(item["deadlineMs"]["N"]):
+        state = self._parsed_state(grant.name, item)
+        if not state.is_held_by(grant, self._clock.now_ms()):
             raise lapsed(grant)
 
     def describe(self) -> Mapping[str, str]:
@@ -140,6 +143,20 @@ class DynamoDBLease(Lease):
         )
         return answer.get("Item", {})
 
+    def _parsed_state(self, name: str, item: Mapping[str, Any]) -> LeaseState:
+        """Parse a record, whoever wrote it; where there is none, nobody holds the lease.
+
+        Raises:
+            StorageError: It is not a lease (kind `OPTIMIST_LEASE_DAMAGED`).
+        """
+        if not item:
+            return LeaseState()
+        try:
+            return parse_lease({key: plain_value(value) for key, value in item.items()})
+        except ValueError as error:
+            where = f"the DynamoDB table {self._table.shape.name}"
+            raise damaged_lease(name, where, str(error)) from None
+
     def _change(
         self, grant: LeaseGrant, update: str, condition: str, values: Mapping[str, Any]
     ) -> None:
@@ -155,14 +172,14 @@ class DynamoDBLease(Lease):
                 doing=f"change the lease on {grant.name}",
             )
         except StorageError as error:
-            if error.fields.get("code") == _CONDITION_FAILED:
+            if error.fields.get("code") == CONDITION_FAILED:
                 raise lapsed(grant) from error
             raise
 
 
 def _take(
     client: DynamoDBClient, item: Mapping[str, Any], owner: str, deadline_ms: int, limit_ms: int
-) -> int:
+) -> Mapping[str, Any]:
     answer = client.update_item(
         **item,
         UpdateExpression="SET #owner = :owner, #deadline = :deadline ADD fencingNumber :one",
@@ -175,10 +192,12 @@ def _take(
             ":one": {"N": "1"},
         },
         ReturnValues="UPDATED_NEW",
+        ReturnValuesOnConditionCheckFailure="ALL_OLD",
     )
-    return int(answer["Attributes"]["fencingNumber"]["N"])
+    return answer["Attributes"]
 
 
-def _owner_of(item: Mapping[str, Any]) -> str | None:
-    found: str | None = item.get("owner", {}).get("S")
-    return found
+def _item_in_the_way(error: Exception) -> Mapping[str, Any]:
+    """The item on which a condition failed, from servers that tell."""
+    item: Mapping[str, Any] = getattr(error, "response", {}).get("Item") or {}
+    return item

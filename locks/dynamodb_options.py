@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from optimist.core.errors import ConfigError
-from optimist.locks.lock_options import OwnOptions, invalid_option
+from optimist.core.option_fields import (
+    foreign_option,
+    keys_by_name,
+    option,
+    parse_foreign_options,
+    parse_options,
+)
+from optimist.core.option_values import at_least, blank_as, parse_bool, parse_seconds, parse_url
+from optimist.core.options import STORE_PREFIX
+from optimist.core.secrets import Options, Secret, masked_repr
 
 __all__ = ["DELTA_PREFIX", "DynamoDBOptions"]
 
 DELTA_PREFIX = "io.delta.storage.S3DynamoDBLogStore."
-"""Before Delta's keys; before it in turn may stand `spark.`, `spark.hadoop.` or `hadoop.`."""
+"""The prefix of Delta's keys; before it may stand `spark.`, `spark.hadoop.` or `hadoop.`."""
 
+_LEASE_TABLE = "optimist_leases"
+_PROVIDER = "credentials.provider"
 _DEFAULT_CHAINS = frozenset(
     {
         "com.amazonaws.auth.DefaultAWSCredentialsProviderChain",
@@ -47,23 +58,25 @@ class DynamoDBOptions:
             (`...maxClockSkewSeconds`).
         profile: A profile of the AWS config files (`...profile`).
         access_key_id: With the two below, credentials given in the conf; without, the SDK's chain.
-        secret_access_key: Never shown.
-        session_token: Never shown.
+        secret_access_key: See `access_key_id`.
+        session_token: See `access_key_id`.
     """
 
-    table_name: str = "delta_log"
-    region: str = "us-east-1"
-    read_capacity: int = 5
-    write_capacity: int = 5
-    ttl_s: int = 86_400
-    lease_table: str = "optimist_leases"
-    endpoint: str | None = None
-    creates_tables: bool = True
-    max_clock_skew_s: float = 10.0
-    profile: str | None = None
-    access_key_id: str | None = field(default=None, repr=False)
-    secret_access_key: str | None = field(default=None, repr=False)
-    session_token: str | None = field(default=None, repr=False)
+    table_name: str = foreign_option("delta_log", str, "ddb.tableName")
+    region: str = foreign_option("us-east-1", str, "ddb.region")
+    read_capacity: int = foreign_option(5, at_least(1), "provisionedThroughput.rcu")
+    write_capacity: int = foreign_option(5, at_least(1), "provisionedThroughput.wcu")
+    ttl_s: int = foreign_option(86_400, at_least(0), "ddb.ttl")
+    lease_table: str = option(_LEASE_TABLE, blank_as(_LEASE_TABLE, str))
+    endpoint: str | None = option(None, parse_url)
+    creates_tables: bool = option(True, parse_bool, "createTables")
+    max_clock_skew_s: float = option(10.0, parse_seconds)
+    profile: str | None = option(None)
+    access_key_id: Secret[str] | None = option(None, Secret)
+    secret_access_key: Secret[str] | None = option(None, Secret)
+    session_token: Secret[str] | None = option(None, Secret)
+
+    __repr__ = masked_repr
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> DynamoDBOptions:
@@ -73,67 +86,32 @@ class DynamoDBOptions:
             ConfigError: A value does not parse, two spellings of a key differ, a key of ours is
                 unknown, or the credentials provider has no counterpart here.
         """
-        own = OwnOptions(options, "dynamodb")
+        own = parse_options(cls, options, f"{STORE_PREFIX}dynamodb.")
         given = _delta_options(options)
-        _ensure_known_provider(given.get("credentials.provider"))
-        default = cls()  # a slotted class has no class attributes to read defaults from
-        parsed = cls(
-            table_name=given.get("ddb.tableName", default.table_name),
-            region=given.get("ddb.region", default.region),
-            read_capacity=_whole(given, "provisionedThroughput.rcu", default.read_capacity, 1),
-            write_capacity=_whole(given, "provisionedThroughput.wcu", default.write_capacity, 1),
-            ttl_s=_whole(given, "ddb.ttl", default.ttl_s, 0),
-            lease_table=own.text("leaseTable") or default.lease_table,
-            endpoint=own.text("endpoint"),
-            creates_tables=own.flag("createTables", default.creates_tables),
-            max_clock_skew_s=own.seconds("maxClockSkewSeconds", default.max_clock_skew_s),
-            profile=own.text("profile"),
-            access_key_id=own.text("accessKeyId"),
-            secret_access_key=own.text("secretAccessKey"),
-            session_token=own.text("sessionToken"),
-        )
-        own.ensure_all_taken()
+        _ensure_known_provider(given)
+        parsed = cls(**parse_foreign_options(cls, given, f"spark.{DELTA_PREFIX}"), **own)
         _ensure_whole_credentials(parsed)
         return parsed
 
 
-def _delta_options(options: Mapping[str, str]) -> dict[str, str]:
-    found: dict[str, tuple[str, str]] = {}
-    for key, value in options.items():
+def _delta_options(options: Mapping[str, str]) -> Options:
+    def name_of(key: str) -> str | None:
         bare = key.removeprefix("spark.").removeprefix("hadoop.").removeprefix("spark.")
-        if not bare.startswith(DELTA_PREFIX):
-            continue
-        name = bare.removeprefix(DELTA_PREFIX)
-        first, known = found.setdefault(name, (key, value.strip()))
-        if known != value.strip():
-            raise ConfigError(
-                f"{first} and {key} are two spellings of one option and differ. Keep one.",
-                kind="OPTIMIST_CONTRADICTING_OPTIONS",
-                keys=(first, key),
-            )
-    return {name: value for name, (_, value) in found.items()}
+        return bare.removeprefix(DELTA_PREFIX) if bare.startswith(DELTA_PREFIX) else None
+
+    keys = keys_by_name(options, name_of)
+    return Options({name: options[key] for name, key in keys.items()})
 
 
-def _whole(given: Mapping[str, str], name: str, default: int, at_least: int) -> int:
-    text = given.get(name)
-    if text is None:
-        return default
-    value = int(text) if text.removeprefix("-").isdecimal() else None
-    if value is None or value < at_least:
-        reason = f"must be a whole number, at least {at_least}"
-        raise invalid_option(f"spark.{DELTA_PREFIX}{name}", text, reason)
-    return value
-
-
-def _ensure_known_provider(provider: str | None) -> None:
-    if provider is None or provider in _DEFAULT_CHAINS:
+def _ensure_known_provider(given: Mapping[str, str]) -> None:
+    if _PROVIDER not in given or given[_PROVIDER].strip() in _DEFAULT_CHAINS:
         return
     raise ConfigError(
-        f"spark.{DELTA_PREFIX}credentials.provider={provider} is a Java class that has no "
+        f"The value of spark.{DELTA_PREFIX}{_PROVIDER} is no Java class that has a "
         "counterpart here. Remove the key, and credentials are looked for as every AWS tool does; "
         "or give optimist.store.dynamodb.profile, or accessKeyId and secretAccessKey beside it.",
         kind="OPTIMIST_INVALID_OPTION",
-        key=f"spark.{DELTA_PREFIX}credentials.provider",
+        key=f"spark.{DELTA_PREFIX}{_PROVIDER}",
     )
 
 

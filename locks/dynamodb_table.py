@@ -1,15 +1,16 @@
-"""One DynamoDB table: its client, its errors, and making sure that it is there as it should be.
+"""One DynamoDB table: its client, its errors, and the check that it exists with the right keys.
 
-The SDK's retries are off. What may be sent twice without harm is sent again here, by the Clock;
-what may not, a conditional put, is sent once, and a lost answer is told as one.
+The SDK's retries are off. A request that may be sent twice without harm is sent again here, by the
+Clock and within the operation's budget. A conditional put may not: it is sent once, and a lost
+answer is told as one.
 """
 
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import boto3
@@ -27,8 +28,13 @@ from botocore.exceptions import (
     ProxyConnectionError,
 )
 
+from optimist.core.budget import PerTimeout
 from optimist.core.clock import Clock
-from optimist.core.errors import ConfigError, OptimistError, StorageError
+from optimist.core.errors import ConfigError, StorageError
+from optimist.core.forking import ForkSafeLock
+from optimist.core.retry import Patience, call_once, call_patiently
+from optimist.core.secrets import revealed
+from optimist.core.whole_answer import is_whole
 from optimist.locks.dynamodb_options import DynamoDBOptions
 
 if TYPE_CHECKING:
@@ -36,27 +42,26 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CAUSES_BY_CODE",
-    "SDK_ERRORS",
+    "CONDITION_FAILED",
     "DynamoDBTable",
     "TableShape",
     "code_of",
     "dynamodb_error",
     "is_unanswered",
-    "new_client",
+    "plain_value",
 ]
 
-T = TypeVar("T")
+_Result = TypeVar("_Result")
 
 _LOG = logging.getLogger(__name__)
 
-SDK_ERRORS = (ClientError, BotoCoreError)
-"""Everything that the SDK raises once its arguments are right."""
-
-_TRIES = 4
-_FIRST_PAUSE_S = 0.1
+_REPEAT = Patience(max_tries=4)
 _MAX_POLLS = 20
 _POLL_S = 1.0
-_TIMEOUT_S = 10
+_TIMEOUT_S = 10.0
+
+CONDITION_FAILED = "ConditionalCheckFailedException"
+"""The code of a conditional write whose condition did not hold; nothing was written."""
 
 _RETRYABLE = ("OPTIMIST_STORE_BUSY", "OPTIMIST_STORE_UNREACHABLE", "OPTIMIST_STORE_NO_ANSWER")
 CAUSES_BY_CODE: dict[str, tuple[str, str]] = {
@@ -66,7 +71,7 @@ CAUSES_BY_CODE: dict[str, tuple[str, str]] = {
         "UpdateItem and Query on the table",
     ),
     "ResourceNotFoundException": (
-        "OPTIMIST_LOCK_TABLE_MISSING",
+        "OPTIMIST_LOCK_TABLE_GONE",
         "the table is gone; it was there before",
     ),
     **dict.fromkeys(
@@ -125,35 +130,46 @@ class TableShape:
 
 
 class DynamoDBTable:
-    """Sends requests to one table; at the first it is described, and made where it is missing.
+    """Sends requests to one table; before the first, looks at it, and makes it where it is missing.
 
     Threads may share it.
+
+    Args:
+        shape: What the table must be like.
+        options: How to reach it, and whether it is made.
+        clock: Paces retries, and the wait for a table that is being made.
+        client: A client to use instead of one made from the options; its retries must be off.
     """
 
     def __init__(
-        self, shape: TableShape, client: DynamoDBClient, *, clock: Clock, creates: bool
+        self,
+        shape: TableShape,
+        options: DynamoDBOptions,
+        *,
+        clock: Clock,
+        client: DynamoDBClient | None = None,
     ) -> None:
         self.shape = shape
-        self._client = client
-        self._clock = clock
-        self._creates = creates
-        self._lock = threading.Lock()
-        self._is_ready = False
-        client.meta.events.register(
-            "before-parse.dynamodb", _ensure_whole, unique_id="optimist-whole-answers"
+        self._clients = PerTimeout(
+            lambda limit_s: _taking_whole(client or _new_client(options, limit_s)), _TIMEOUT_S
         )
+        self._clock = clock
+        self._creates = options.creates_tables
+        self._lock = ForkSafeLock()
+        self._is_ready = False
 
-    def send(self, request: Callable[[DynamoDBClient], T]) -> T:
+    def send(self, request: Callable[[DynamoDBClient], _Result]) -> _Result:
         """Send a request once.
 
         Raises:
-            OptimistError: The table is not there as it should be; the request was not sent.
-            ClientError, BotoCoreError: What the SDK says, as it is.
+            OptimistError: The table is not there as it should be, or the operation's budget is
+                spent; the request was not sent.
+            Exception: What the SDK raises, as it is; over an answer that it can't read, anything.
         """
         self.ensure_ready()
-        return request(self._client)
+        return call_once(lambda: request(self._clients.get()), self._clock)
 
-    def ask(self, request: Callable[[DynamoDBClient], T], *, doing: str) -> T:
+    def ask(self, request: Callable[[DynamoDBClient], _Result], *, doing: str) -> _Result:
         """Send a request that may be sent more than once.
 
         Args:
@@ -179,19 +195,13 @@ class DynamoDBTable:
             self._ensure_keys(self._describe_or_create())
             self._is_ready = True
 
-    def _ask(self, request: Callable[[DynamoDBClient], T], doing: str) -> T:
-        pause_s = _FIRST_PAUSE_S
-        for number in range(_TRIES):
-            try:
-                return request(self._client)
-            except SDK_ERRORS as error:
-                translated = dynamodb_error(error, doing=doing)
-                is_last = number == _TRIES - 1
-                if is_last or not (is_unanswered(error) or _is_retryable(translated)):
-                    raise translated from error
-            self._clock.sleep(self._clock.uniform(0, pause_s))
-            pause_s *= 2
-        raise AssertionError("unreachable")
+    def _ask(self, request: Callable[[DynamoDBClient], _Result], doing: str) -> _Result:
+        return call_patiently(
+            lambda: request(self._clients.get()),
+            _REPEAT,
+            self._clock,
+            error_of=partial(dynamodb_error, doing=doing),
+        )
 
     def _describe_or_create(self) -> dict[str, Any]:
         for _ in range(_MAX_POLLS + 1):
@@ -270,22 +280,22 @@ class DynamoDBTable:
         )
 
 
-def new_client(options: DynamoDBOptions) -> DynamoDBClient:
+def _new_client(options: DynamoDBOptions, timeout_s: float) -> DynamoDBClient:
     """A client with the SDK's retries off and bounded waits. Nothing is sent yet.
 
     Raises:
-        ConfigError: There is no such profile, or the endpoint is no URL.
+        ConfigError: There is no such profile, or the endpoint is not a URL.
     """
     config = Config(
-        connect_timeout=_TIMEOUT_S,
-        read_timeout=_TIMEOUT_S,
+        connect_timeout=timeout_s,
+        read_timeout=timeout_s,
         retries={"total_max_attempts": 1, "mode": "standard"},
     )
     try:
         session = boto3.Session(
-            aws_access_key_id=options.access_key_id,
-            aws_secret_access_key=options.secret_access_key,
-            aws_session_token=options.session_token,
+            aws_access_key_id=revealed(options.access_key_id),
+            aws_secret_access_key=revealed(options.secret_access_key),
+            aws_session_token=revealed(options.session_token),
             profile_name=options.profile,
             region_name=options.region,
         )
@@ -296,11 +306,11 @@ def new_client(options: DynamoDBOptions) -> DynamoDBClient:
             "optimist.store.dynamodb.profile, optimist.store.dynamodb.endpoint and the region.",
             kind="OPTIMIST_INVALID_OPTION",
             key="optimist.store.dynamodb",
-        ) from error
+        ) from None  # the cause may quote the endpoint
 
 
-def dynamodb_error(error: Exception, *, doing: str) -> OptimistError:
-    """Ours for one of the SDK's, by its class and code, never by its text.
+def dynamodb_error(error: Exception, *, doing: str) -> StorageError:
+    """Translate an error of the SDK, by its class and code, never by its text.
 
     Args:
         error: What the SDK raised.
@@ -338,22 +348,32 @@ def code_of(error: Exception) -> str:
     return type(error).__name__
 
 
+def plain_value(attribute: object) -> object:
+    """The value of a text, number or boolean attribute; of any other, `()`."""
+    if not isinstance(attribute, Mapping) or len(attribute) != 1:
+        return ()
+    name, value = next(iter(attribute.items()))
+    return value if name in ("S", "N", "BOOL") else ()
+
+
+def _taking_whole(client: DynamoDBClient) -> DynamoDBClient:
+    client.meta.events.register(
+        "before-parse.dynamodb", _ensure_whole, unique_id="optimist-whole-answers"
+    )
+    return client
+
+
 def _ensure_whole(response_dict: Mapping[str, Any], **_: object) -> None:
     """Refuse an answer that was cut off: the SDK reads half a `GetItem` as "no such item".
 
     DynamoDB's own checksum would tell, but the SDK looks at it only where it may retry.
     """
-    expected = response_dict["headers"].get("Content-Length")
     received = len(response_dict["body"] or b"")
-    if expected is not None and int(expected) != received:
-        raise IncompleteReadError(actual_bytes=received, expected_bytes=int(expected))
+    if not is_whole(response_dict["headers"], received):
+        raise IncompleteReadError(actual_bytes=received, expected_bytes=-1)
 
 
 def _status_of(error: Exception) -> int:
     if not isinstance(error, ClientError):
         return 0
     return int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
-
-
-def _is_retryable(error: OptimistError) -> bool:
-    return isinstance(error, StorageError) and error.retryable

@@ -9,23 +9,29 @@ hangs is taken over; a fencing number, kept in the file, that grows over restart
 *Does not provide* anything between machines: on NFS `flock` may mean nothing, and the clocks
 differ. Use Redis or DynamoDB there.
 
-*Excludes* the Optimist processes of this machine that are set to the same directory.
+*Excludes* the Optimist processes of this machine and user that are set to the same directory.
 
 Each name has two files, called after the SHA-256 of the name:
 
 1. `<hash>.lock` is empty and locked by `flock`, for the few microseconds that it takes to read and
-   replace the other one. The kernel gives it back when its holder dies, so it can't be left locked.
+   replace the other one. The kernel frees it when its holder dies, so it can't be left locked.
 2. `<hash>.lease` says in JSON who holds the lease, until when, and with which number. It is
-   replaced as a whole, by a synced file renamed over it, so that a crash leaves the old state or
-   the new.
+   replaced as a whole, by a synced file of a random name renamed over it, so that a crash leaves
+   the old state or the new.
+
+The directory may be one that other users write in too, such as `/tmp`. So every file is made for
+its owner alone, none is opened through a link, and one that another user put there is refused: it
+could send our writes to a file of ours elsewhere, be locked for ever, or say what it likes. All who
+compete therefore run as one user. (Where others may rename and remove our files, in a directory
+without the sticky bit, they can take a lease from us: it never guards a commit alone.)
 
 The lease is not the kernel's lock itself, because that would be held for as long as its holder
-hangs; and it is not a file made with `O_EXCL`, because who takes over a stale one removes it first,
-and of two that do so together one removes the other's fresh lease.
+hangs; and it is not a file made with `O_EXCL`, because a process that takes over a stale one
+removes it first, and of two that do so together one removes the other's fresh lease.
 """
 
 # Paths are text, and each system call here is deliberate: no pathlib.
-# ruff: noqa: PTH103, PTH105, PTH118, PTH120, PTH123
+# ruff: noqa: PTH103, PTH105, PTH108, PTH118
 
 from __future__ import annotations
 
@@ -35,43 +41,70 @@ import fcntl
 import hashlib
 import json
 import os
+import stat
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 
 from optimist.core.clock import Clock, SystemClock
-from optimist.core.errors import ConfigError, StorageError
-from optimist.core.lease import Lease, LeaseGrant, lapsed
-from optimist.locks.lease_state import LeaseState
-from optimist.locks.lock_options import OwnOptions
+from optimist.core.errors import StorageError
+from optimist.core.foreign_text import shown
+from optimist.core.forking import closed_in_child
+from optimist.core.option_fields import option, parse_options
+from optimist.core.options import STORE_PREFIX
+from optimist.core.plugins.lease import Lease, LeaseGrant, lapsed
+from optimist.core.secrets import masked_repr
+from optimist.locks.lease_state import LeaseState, damaged_lease, parse_lease
 
 __all__ = ["FileLease"]
 
+_MODE = 0o600
+_CAREFULLY = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_NO_FILE = frozenset({errno.ELOOP, errno.EISDIR, errno.ENXIO})
+"""What opening says of a link, a directory, and a socket or pipe."""
+
+_MAX_BYTES = 65_536
 _DENIED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+
+
+@dataclass(frozen=True, slots=True)
+class FileLeaseOptions:
+    """Where the leases are.
+
+    Attributes:
+        directory: The directory of the lease files, on a local disk.
+    """
+
+    directory: str = option(
+        missing="name a directory on a local disk where all writers of this machine may write"
+    )
+
+    __repr__ = masked_repr
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, str]) -> FileLeaseOptions:
+        """Parse the keys `optimist.store.file-lease.<option>`.
+
+        Raises:
+            ConfigError: There is no directory, or a key is unknown.
+        """
+        return cls(**parse_options(cls, options, f"{STORE_PREFIX}file-lease."))
 
 
 class FileLease(Lease):
     """Leases in the directory that `optimist.store.file-lease.directory` names.
 
     Args:
-        options: The directory, which is made where it is missing. All who compete name the same,
-            and may write in it.
-        clock: By which leases lapse.
+        options: Name the directory, which is made for its owner alone where it is missing. All who
+            compete name the same one, may write in it, and run as one user.
+        clock: The clock by which leases lapse.
     """
 
     def __init__(
         self, options: Mapping[str, str] | None = None, *, clock: Clock | None = None
     ) -> None:
         super().__init__(options)
-        own = OwnOptions(self.options, "file-lease")
-        directory = own.text("directory")
-        own.ensure_all_taken()
-        if not directory:
-            raise ConfigError(
-                "optimist.store.file-lease.directory is missing: name a directory on a local disk "
-                "where all writers of this machine may write.",
-                kind="OPTIMIST_MISSING_OPTION",
-                key="optimist.store.file-lease.directory",
-            )
-        self._directory = directory
+        parsed = FileLeaseOptions.from_options(self.options)
+        self._directory = parsed.directory
         self._clock: Clock = clock or SystemClock()
 
     def try_acquire(self, name: str, *, ttl_s: float) -> LeaseGrant | None:
@@ -111,66 +144,116 @@ class FileLease(Lease):
         return {
             **super().describe(),
             "directory": self._directory,
-            "excludes": "Optimist processes of this machine set to the same directory",
+            "excludes": "Optimist processes of this machine and user set to the same directory",
         }
 
     def _change(self, name: str, step: Callable[[LeaseState], LeaseState]) -> LeaseState:
         path = os.path.join(self._directory, hashlib.sha256(name.encode()).hexdigest())
         try:
             with self._locked(f"{path}.lock"):
-                before = _read(f"{path}.lease")
+                before = _read(f"{path}.lease", name)
                 after = step(before)
                 if after != before:
-                    _replace(f"{path}.lease", after, name)
+                    self._replace(f"{path}.lease", after, name)
         except OSError as error:
             raise _file_error(error, self._directory) from error
         return after
 
+    def _replace(self, path: str, state: LeaseState, name: str) -> None:
+        fields = {
+            "name": name,
+            "owner": state.owner,
+            "fencingNumber": state.fencing_number,
+            "deadlineMs": state.deadline_ms,
+        }
+        temporary = f"{path}.{self._clock.new_uuid()}.tmp"  # nobody can have put a link there
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _CAREFULLY, _MODE)
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                json.dump(fields, file)
+                file.flush()
+                os.fsync(descriptor)
+            os.replace(temporary, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
+        _sync_directory(self._directory)
+
     @contextlib.contextmanager
     def _locked(self, path: str) -> Iterator[None]:
-        os.makedirs(self._directory, exist_ok=True)
-        # Opened anew each time: the lock is that of the open file, so threads exclude each other.
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        os.makedirs(self._directory, mode=0o700, exist_ok=True)
+        # Opened anew each time: the lock is on the open file, so that threads exclude each other.
+        descriptor = _opened(path, os.O_RDWR | os.O_CREAT)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            yield
+            with closed_in_child(descriptor):
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+                yield
         finally:
+            # Closing is not enough: a child forked just now may not have closed its copy yet.
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
             os.close(descriptor)
 
 
-def _read(path: str) -> LeaseState:
+def _opened(path: str, flags: int) -> int:
+    """Open a file of our own, that nobody else may read or write.
+
+    Raises:
+        StorageError: Another user has put something of that name there, or it is not a file (kind
+            `OPTIMIST_LEASE_FILE_FOREIGN`).
+        OSError: It can't be opened.
+    """
     try:
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
+        descriptor = os.open(path, flags | _CAREFULLY, _MODE)
+    except OSError as error:
+        if error.errno in _NO_FILE:
+            raise _foreign(path, "it is a link, or no file") from None
+        raise
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise _foreign(path, "it is no file")
+        if status.st_uid != os.geteuid():
+            raise _foreign(path, f"it belongs to the user {status.st_uid}, and we are another")
+        if stat.S_IMODE(status.st_mode) & ~_MODE:
+            os.fchmod(descriptor, _MODE)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _read(path: str, name: str) -> LeaseState:
+    try:
+        descriptor = _opened(path, os.O_RDONLY)
     except FileNotFoundError:
         return LeaseState()
+    with os.fdopen(descriptor, "rb") as file:
+        data = file.read(_MAX_BYTES + 1)
     try:
-        fields = json.loads(text)
-        return LeaseState(fields["fencingNumber"], fields["owner"], fields["deadlineMs"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise StorageError(
-            f"The lease file {path} can't be read. Nothing was written. Look who changed it; once "
-            "no writer is at work it can be deleted.",
-            kind="OPTIMIST_LEASE_DAMAGED",
-            path=path,
-            retryable=False,
-        ) from error
+        if len(data) > _MAX_BYTES:
+            raise ValueError(f"it is longer than {_MAX_BYTES} bytes")
+        return parse_lease(json.loads(data))
+    except RecursionError:
+        reason = "it is nested too deeply"
+    except ValueError as error:
+        reason = shown(error)
+    raise damaged_lease(name, f"the file {shown(path)}", reason)
 
 
-def _replace(path: str, state: LeaseState, name: str) -> None:
-    fields = {
-        "name": name,
-        "owner": state.owner,
-        "fencingNumber": state.fencing_number,
-        "deadlineMs": state.deadline_ms,
-    }
-    temporary = f"{path}.tmp"  # one at a time: the caller holds the lock
-    with open(temporary, "w", encoding="utf-8") as file:
-        json.dump(fields, file)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
-    descriptor = os.open(os.path.dirname(path), os.O_RDONLY | os.O_CLOEXEC)
+def _foreign(path: str, reason: str) -> StorageError:
+    return StorageError(
+        f"The lease file {shown(path)} is not ours: {reason}. Nothing was written, and it was left "
+        "as it is. Name a directory of your own in optimist.store.file-lease.directory; all who "
+        "compete for leases run as one user.",
+        kind="OPTIMIST_LEASE_FILE_FOREIGN",
+        path=path,
+        retryable=False,
+    )
+
+
+def _sync_directory(directory: str) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
     finally:

@@ -1,4 +1,4 @@
-"""Leases within one process, for tests and for programs that have but one.
+"""Leases within one process, for tests and for programs that run in one process.
 
 *Assumes* that all who compete are threads of this process.
 
@@ -12,17 +12,23 @@ fencing numbers that grow for as long as the process lives.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 
 from optimist.core.clock import Clock, SystemClock
-from optimist.core.lease import Lease, LeaseGrant, lapsed
+from optimist.core.forking import ForkSafeLock, renew_in_child
+from optimist.core.plugins.lease import Lease, LeaseGrant, lapsed
 from optimist.locks.lease_state import LeaseState
 
 __all__ = ["InProcessLease"]
 
 _STATES: dict[str, LeaseState] = {}
-_STATES_GUARD = threading.Lock()
+_STATES_GUARD = ForkSafeLock()
+
+
+def _free_all(_kind: object) -> None:
+    """In a forked child, free all leases: the parent's threads hold them; numbers keep growing."""
+    for name, state in _STATES.items():
+        _STATES[name] = LeaseState(state.fencing_number)
 
 
 class InProcessLease(Lease):
@@ -30,7 +36,7 @@ class InProcessLease(Lease):
 
     Args:
         options: None of its own.
-        clock: By which leases lapse.
+        clock: The clock by which leases lapse.
     """
 
     def __init__(
@@ -69,3 +75,6 @@ class InProcessLease(Lease):
             state = _STATES.get(grant.name, LeaseState())
         if not state.is_held_by(grant, self._clock.now_ms()):
             raise lapsed(grant)
+
+
+renew_in_child(InProcessLease, _free_all)

@@ -1,12 +1,22 @@
-"""What is known of one lease, and how it changes: shared by the keepers that have no server."""
+"""The state of one lease and how it changes, shared by several kinds of lease."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from optimist.core.lease import LeaseGrant, lapsed
+from optimist.core.errors import StorageError
+from optimist.core.foreign_text import shown
+from optimist.core.plugins.lease import LeaseGrant, lapsed
 
-__all__ = ["LeaseState"]
+__all__ = ["LARGEST_NUMBER", "LeaseState", "damaged_lease", "parse_lease"]
+
+LARGEST_NUMBER = (1 << 53) - 1
+"""The largest fencing number and time: so far every keeper and every JSON parser is exact."""
+
+_DIGITS = re.compile(r"[0-9]{1,16}")
+_MAX_OWNER = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,8 +24,8 @@ class LeaseState:
     """One lease at one moment.
 
     Attributes:
-        fencing_number: That of the newest grant; 0 before the first.
-        owner: The token of the grant that holds; None where nobody does.
+        fencing_number: The number of the newest grant; 0 before the first.
+        owner: The token of the grant that holds the lease; None if nobody does.
         deadline_ms: When that grant lapses, epoch milliseconds.
     """
 
@@ -24,7 +34,7 @@ class LeaseState:
     deadline_ms: int = 0
 
     def is_free(self, now_ms: int) -> bool:
-        """Whether it can be taken now."""
+        """Whether the lease can be taken now."""
         return self.owner is None or now_ms >= self.deadline_ms
 
     def taken(self, owner: str, deadline_ms: int) -> LeaseState:
@@ -46,12 +56,60 @@ class LeaseState:
         return replace(self, deadline_ms=deadline_ms)
 
     def released(self, grant: LeaseGrant) -> LeaseState:
-        """Free, if the grant was the holder; its number stays, so that the next is greater."""
+        """The lease freed, if the grant holds it; the number stays, so that the next is greater."""
         if self.owner != grant.owner:
             return self
         return LeaseState(self.fencing_number)
 
     def grant(self, name: str) -> LeaseGrant:
-        """The grant that holds."""
+        """The grant that holds the lease."""
         assert self.owner is not None
         return LeaseGrant(name, self.owner, self.fencing_number, self.deadline_ms)
+
+
+def parse_lease(fields: object) -> LeaseState:
+    """Read a lease from the fields that its keeper holds, whoever wrote them.
+
+    Args:
+        fields: By name: `fencingNumber` and `deadlineMs`, as numbers or their digits, and `owner`,
+            a text. Without an owner nobody holds it, and there need be no deadline.
+
+    Raises:
+        ValueError: It is not a lease; the text says why.
+    """
+    if not isinstance(fields, Mapping):
+        raise ValueError("it is no JSON object")  # noqa: TRY004 - content, not a call
+    owner = fields.get("owner")
+    number = _parse_number(fields, "fencingNumber")
+    if owner is None:
+        return LeaseState(number)
+    if not isinstance(owner, str) or not 0 < len(owner) <= _MAX_OWNER:
+        raise ValueError("its owner is no text, or too long")
+    return LeaseState(number, owner, _parse_number(fields, "deadlineMs"))
+
+
+def damaged_lease(name: str, where: str, reason: str) -> StorageError:
+    """The error for a record that is not a lease.
+
+    Args:
+        name: The name of the lease.
+        where: Where the record is, `the file ...`.
+        reason: What is wrong with it, `its owner ...`.
+    """
+    return StorageError(
+        f"The lease on {shown(name)} can't be read from {where}: {reason}. Nothing was written. "
+        "Find out who changed it; once no writer is at work it can be deleted.",
+        kind="OPTIMIST_LEASE_DAMAGED",
+        name=name,
+        where=where,
+        retryable=False,
+    )
+
+
+def _parse_number(fields: Mapping[object, object], name: str) -> int:
+    value = fields.get(name)
+    if isinstance(value, str) and _DIGITS.fullmatch(value):
+        value = int(value)
+    if type(value) is not int or not 0 <= value <= LARGEST_NUMBER:
+        raise ValueError(f"its {name} is no whole number from 0 to 2^53")
+    return value

@@ -1,20 +1,20 @@
-"""Entries in Redis, one key per entry, for teams without DynamoDB (design section 4).
+"""Entries in Redis, one key per entry, for teams without DynamoDB (spec 4).
 
 *Assumes* one Redis primary (or a cluster) for all writers, which loses nothing that it has
 acknowledged while it runs, and which does not evict keys without an expiry (a
 `maxmemory-policy` of `allkeys-*` is refused where the server tells it).
 
 *Provides* one owner per file: an entry is created by one script, which runs alone on the server. An
-entry has no expiry while it is incomplete; once complete it goes after its `expire_time_s`.
+entry has no expiry while it is incomplete; once complete it expires at its `expire_time_s`.
 
 *Does not provide* what Redis does not: replication is asynchronous, and with the default
 `appendfsync everysec` up to a second of writes is lost in a crash. After a failover or a restart an
 acknowledged entry may be gone, and another writer can then own the same version. That is why
 `S3RedisLogStore` has a second fence, the conditional PUT of the file itself: with it a lost entry
-costs at worst the commit that had an entry and no file yet, and that is reported, not
-swallowed. `appendfsync always` on one server closes the gap; replicas with automatic failover keep
-it open, `WAIT` or not. A loss is noticed, and refused, by every process that has used the table
-before it: see `RedisArbiter`.
+costs at worst a commit that had an entry but no file yet, and that is reported. `appendfsync
+always` on one server closes the gap; replicas with automatic failover keep it open, `WAIT` or not.
+A loss is noticed, and refused, by every process that has used the table before it: see
+`RedisArbiter`.
 
 *Excludes* other Optimist writers set to the same server and prefix. No other engine knows these
 entries.
@@ -25,23 +25,23 @@ Keys, with `T` the table's path, quoted:
 |---|---|
 | `<prefix>:arbiter:{T}:entry:<file name>` | the entry as JSON, with the names of spec 4.2 |
 | `<prefix>:arbiter:{T}:names` | sorted set of file names; the newest thousand |
-| `<prefix>:arbiter:{T}:state` | hash: `epoch`, drawn at first; `last`, the greatest name |
+| `<prefix>:arbiter:{T}:state` | hash: `epoch`, drawn once at random; `last`, the greatest name |
 """
 
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Mapping
 from typing import Any
 
 import redis
-from redis.exceptions import RedisError
 
-from optimist.core.arbiter import Arbiter, CommitEntry
 from optimist.core.clock import Clock, SystemClock
-from optimist.core.errors import StorageError
-from optimist.core.logstore import PutOutcome
+from optimist.core.errors import OptimistError, StorageError
+from optimist.core.foreign_text import quoted
+from optimist.core.forking import ForkSafeLock
+from optimist.core.plugins.arbiter import Arbiter, CommitEntry, damaged_entry, parse_commit_entry
+from optimist.core.plugins.logstore import PutOutcome
 from optimist.locks.redis_server import (
     RedisOptions,
     RedisServer,
@@ -69,7 +69,10 @@ if not last or last < ARGV[2] then
 end
 local found = redis.call('GET', KEYS[1])
 if found then
-  if cjson.decode(found)['tempPath'] == ARGV[3] then return {'CREATED', epoch, last} end
+  local is_json, entry = pcall(cjson.decode, found)
+  if is_json and type(entry) == 'table' and entry['tempPath'] == ARGV[3] then
+    return {'CREATED', epoch, last}
+  end
   return {'EXISTS', epoch, last}
 end
 redis.call('SET', KEYS[1], ARGV[1])
@@ -82,8 +85,8 @@ return {'CREATED', epoch, last}
 _COMPLETE = """
 local found = redis.call('GET', KEYS[1])
 if not found then return 'GONE' end
-local entry = cjson.decode(found)
-if entry['tempPath'] ~= ARGV[1] then return 'FOREIGN' end
+local is_json, entry = pcall(cjson.decode, found)
+if not is_json or type(entry) ~= 'table' or entry['tempPath'] ~= ARGV[1] then return 'FOREIGN' end
 entry['complete'] = 'true'
 if ARGV[2] ~= '' then entry['expireTime'] = ARGV[2] end
 redis.call('SET', KEYS[1], cjson.encode(entry))
@@ -144,7 +147,9 @@ class RedisArbiter(Arbiter):
         arguments = (_json_of(entry), entry.file_name, entry.temp_path, epoch, last)
         try:
             answer = self._server.send(_CREATE, keys, *arguments, self._clock.new_uuid())
-        except (RedisError, OSError) as error:
+        except OptimistError:  # not sent
+            raise
+        except Exception as error:
             if is_unanswered(error):
                 return PutOutcome.UNKNOWN
             doing = f"create the entry of {entry.file_name}, and did not"
@@ -158,7 +163,7 @@ class RedisArbiter(Arbiter):
         """See `Arbiter.get`."""
         key = self._entry_key(table_path, file_name)
         found = self._server.ask(_GET, [key], doing=f"read the entry of {file_name}")
-        return None if found is None else _entry_of(table_path, file_name, found)
+        return None if found is None else _entry_of(table_path, file_name, found, key)
 
     def latest(self, table_path: str) -> CommitEntry | None:
         """See `Arbiter.latest`; the greatest name whose entry has not expired.
@@ -198,7 +203,7 @@ class RedisArbiter(Arbiter):
 
     def _names(self, table_path: str, start: int) -> list[str]:
         keys = [self._key(table_path, "names"), self._key(table_path, "state")]
-        # Before the question: what another thread sees while it is on its way is no loss.
+        # Read before we ask: what another thread sees meanwhile must not look like a loss.
         seen_epoch, seen_last = self._seen.of(table_path)
         names, epoch, last = self._server.ask(
             _NAMES,
@@ -224,7 +229,7 @@ class _Seen:
     """What the server has shown this process of each table: its epoch and the greatest name."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
         self._by_table: dict[str, tuple[str, str]] = {}
 
     def of(self, table_path: str) -> tuple[str, str]:
@@ -260,13 +265,12 @@ def _json_of(entry: CommitEntry) -> str:
     return json.dumps(fields)
 
 
-def _entry_of(table_path: str, file_name: str, text: str) -> CommitEntry:
-    fields = json.loads(text)
-    expire = fields.get("expireTime")
-    return CommitEntry(
-        table_path=table_path,
-        file_name=file_name,
-        temp_path=fields["tempPath"],
-        complete=fields["complete"] == "true",
-        expire_time_s=None if expire is None else int(expire),
-    )
+def _entry_of(table_path: str, file_name: str, text: str, key: str) -> CommitEntry:
+    keeper = f"Redis under the key {quoted(key)}"
+    try:
+        fields = json.loads(text)
+    except (ValueError, RecursionError):
+        fields = None
+    if not isinstance(fields, dict):
+        raise damaged_entry(table_path, file_name, "it is no JSON object", keeper=keeper)
+    return parse_commit_entry(fields, table_path=table_path, file_name=file_name, keeper=keeper)

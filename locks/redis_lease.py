@@ -1,4 +1,4 @@
-"""Leases in Redis, by its own clock (design section 4).
+"""Leases in Redis, by its own clock (docs/locks.md).
 
 *Assumes* one Redis primary (or a cluster) for all who compete.
 
@@ -8,7 +8,7 @@ past a loss of all data as long as the server's clock does not go back: a number
 the last one plus one and the server's time in milliseconds.
 
 *Does not provide* one holder across a failover: a replica that lagged may not know of the lease and
-grant it again. The fencing number and the store's own exclusion are what holds then.
+grant it again. Then the fencing number and the store's own exclusion must hold.
 
 *Excludes* other Optimist writers set to the same server and prefix.
 """
@@ -21,11 +21,12 @@ from dataclasses import replace
 from typing import Any
 
 import redis
-from redis.exceptions import RedisError
 
 from optimist.core.clock import Clock, SystemClock
 from optimist.core.errors import OptimistError
-from optimist.core.lease import Lease, LeaseGrant, lapsed
+from optimist.core.foreign_text import quoted
+from optimist.core.plugins.lease import Lease, LeaseGrant, lapsed
+from optimist.locks.lease_state import damaged_lease
 from optimist.locks.redis_server import RedisOptions, RedisServer, key_of, redis_error
 
 __all__ = ["RedisLease"]
@@ -40,7 +41,9 @@ _ACQUIRE = (
     _NOW_MS
     + """
 if redis.call('EXISTS', KEYS[1]) == 1 then return false end
-local number = math.max(tonumber(redis.call('GET', KEYS[2]) or '0') + 1, now_ms)
+local last = tonumber(redis.call('GET', KEYS[2]) or '0')
+if not last or last < 0 or last >= 2^53 - 1 or last ~= math.floor(last) then return 'DAMAGED' end
+local number = math.max(last + 1, now_ms)
 redis.call('SET', KEYS[2], string.format('%.0f', number))
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return {string.format('%.0f', number), string.format('%.0f', now_ms + tonumber(ARGV[2]))}
@@ -88,19 +91,24 @@ class RedisLease(Lease):
     def try_acquire(self, name: str, *, ttl_s: float) -> LeaseGrant | None:
         """See `Lease.try_acquire`; one script, sent once.
 
-        Without an answer the lease may be ours: it is given back if that can be done, and else it
+        If no answer comes, the lease may be ours: it is given back if that is possible, and else it
         lapses.
         """
         owner = self._clock.new_uuid()
         keys = [self._key(name), self._key(name, "number")]
         try:
             answer: Any = self._server.send(_ACQUIRE, keys, owner, _milliseconds(ttl_s))
-        except (RedisError, OSError) as error:
+        except OptimistError:  # not sent
+            raise
+        except Exception as error:
             with contextlib.suppress(OptimistError):
                 self._release(name, owner)
             raise redis_error(error, doing=f"take the lease on {name}") from error
         if answer is None:
             return None
+        if answer == "DAMAGED":
+            where = f"Redis under the key {quoted(keys[1])}"
+            raise damaged_lease(name, where, "the number there is no fencing number")
         return LeaseGrant(name, owner, int(answer[0]), int(answer[1]))
 
     def renew(self, grant: LeaseGrant, *, ttl_s: float) -> LeaseGrant:

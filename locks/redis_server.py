@@ -1,14 +1,15 @@
 """One Redis server: its options, its client, its errors, and whether it keeps what it is given.
 
 The client's own retries are off; each script here is sent once or, where a second run does no
-harm, again by the Clock.
+harm, again by the Clock and within the operation's budget.
 """
 
 from __future__ import annotations
 
-import threading
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -18,14 +19,24 @@ from redis.exceptions import (
     AuthenticationError,
     BusyLoadingError,
     NoPermissionError,
-    RedisError,
     ResponseError,
 )
 from redis.retry import Retry
 
+from optimist.core.budget import PerTimeout
 from optimist.core.clock import Clock
 from optimist.core.errors import ConfigError, OptimistError, StorageError
-from optimist.locks.lock_options import OwnOptions, invalid_option
+from optimist.core.forking import ForkSafeLock
+from optimist.core.option_fields import option, parse_options
+from optimist.core.option_values import (
+    blank_as,
+    invalid_option,
+    parse_seconds,
+    parse_whole_seconds,
+)
+from optimist.core.options import STORE_PREFIX
+from optimist.core.retry import Patience, call_once, call_patiently
+from optimist.core.secrets import Secret, masked_repr
 
 __all__ = [
     "REFUSED_CODES",
@@ -36,8 +47,7 @@ __all__ = [
     "redis_error",
 ]
 
-_TRIES = 4
-_FIRST_PAUSE_S = 0.05
+_REPEAT = Patience(max_tries=4)
 REFUSED_CODES = frozenset({"READONLY", "MASTERDOWN", "CLUSTERDOWN", "OOM", "LOADING", "TRYAGAIN"})
 """First words of answers by which a server says that it did nothing, for now."""
 
@@ -47,19 +57,22 @@ class RedisOptions:
     """Where the server is, from the keys `optimist.store.redis.<option>`.
 
     Attributes:
-        url: `redis://`, `rediss://` (TLS) or `unix://`, as redis-py takes it; may hold a password,
-            so it is never shown.
-        password: Instead of one in the URL; never shown.
-        prefix: Before every key (`prefix`).
+        url: `redis://`, `rediss://` (TLS) or `unix://`, as redis-py takes it; may hold a password.
+        password: Instead of one in the URL.
+        prefix: What every key starts with (`prefix`).
         timeout_s: How long to wait for a connection and for an answer (`timeoutSeconds`).
         entry_ttl_s: Seconds a complete entry is kept (`entryTtlSeconds`).
     """
 
-    url: str = field(default="redis://127.0.0.1:6379/0", repr=False)
-    password: str | None = field(default=None, repr=False)
-    prefix: str = "optimist"
-    timeout_s: float = 10.0
-    entry_ttl_s: int = 86_400
+    url: Secret[str] = option(
+        parse=Secret, missing="say where Redis is, for example redis://host:6379/0"
+    )
+    password: Secret[str] | None = option(None, Secret)
+    prefix: str = option("optimist", blank_as("optimist", str))
+    timeout_s: float = option(10.0, parse_seconds)
+    entry_ttl_s: int = option(86_400, parse_whole_seconds)
+
+    __repr__ = masked_repr
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> RedisOptions:
@@ -68,28 +81,11 @@ class RedisOptions:
         Raises:
             ConfigError: There is no URL, a value does not parse, or a key is unknown.
         """
-        own = OwnOptions(options, "redis")
-        url = own.text("url")
-        if url is None:
-            raise ConfigError(
-                "optimist.store.redis.url is missing: say where Redis is, for example "
-                "redis://host:6379/0.",
-                kind="OPTIMIST_MISSING_OPTION",
-                key="optimist.store.redis.url",
-            )
-        parsed = cls(
-            url=url,
-            password=own.text("password"),
-            prefix=own.text("prefix") or "optimist",
-            timeout_s=own.seconds("timeoutSeconds", 10.0),
-            entry_ttl_s=int(own.seconds("entryTtlSeconds", 86_400)),
-        )
-        own.ensure_all_taken()
-        return parsed
+        return cls(**parse_options(cls, options, f"{STORE_PREFIX}redis."))
 
 
 class RedisServer:
-    """Runs scripts on the server; at the first it is asked how it treats keys when memory is short.
+    """Runs scripts on the server; before the first, asks which keys it evicts when memory is short.
 
     Threads may share it.
     """
@@ -97,9 +93,12 @@ class RedisServer:
     def __init__(
         self, options: RedisOptions, *, clock: Clock, client: redis.Redis | None = None
     ) -> None:
-        self._client: Any = client if client is not None else _new_client(options)
+        self._clients = PerTimeout[Any](
+            lambda timeout_s: client if client is not None else _new_client(options, timeout_s),
+            options.timeout_s,
+        )
         self._clock = clock
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
         self._is_trusted = False
 
     def send(self, script: str, keys: Sequence[str], *arguments: str) -> Any:
@@ -108,10 +107,12 @@ class RedisServer:
         Raises:
             ConfigError: The server would throw entries away; nothing was run.
             StorageError: The server could not be reached in the first place; nothing was run.
-            RedisError, OSError: What the client says of the script, as it is.
+            Exception: What the client says of the script, as it is.
         """
         self._ensure_keeps_keys()
-        return self._client.eval(script, len(keys), *keys, *arguments)
+        return call_once(
+            lambda: self._clients.get().eval(script, len(keys), *keys, *arguments), self._clock
+        )
 
     def ask(self, script: str, keys: Sequence[str], *arguments: str, doing: str) -> Any:
         """Run a script that may run more than once.
@@ -126,20 +127,15 @@ class RedisServer:
             StorageError: Every try failed; see `redis_error`.
             ConfigError: The server would throw entries away.
         """
-        return self._retried(lambda: self.send(script, keys, *arguments), doing)
+        self._ensure_keeps_keys()
+        return self._retried(
+            lambda: self._clients.get().eval(script, len(keys), *keys, *arguments), doing
+        )
 
     def _retried(self, request: Callable[[], Any], doing: str) -> Any:
-        pause_s = _FIRST_PAUSE_S
-        for number in range(_TRIES):
-            try:
-                return request()
-            except (RedisError, OSError) as error:
-                translated = redis_error(error, doing=doing)
-                if number == _TRIES - 1 or not translated.retryable:
-                    raise translated from error
-            self._clock.sleep(self._clock.uniform(0, pause_s))
-            pause_s *= 2
-        raise AssertionError("unreachable")
+        return call_patiently(
+            request, _REPEAT, self._clock, error_of=partial(redis_error, doing=doing)
+        )
 
     def _ensure_keeps_keys(self) -> None:
         with self._lock:
@@ -152,7 +148,7 @@ class RedisServer:
 
     def _eviction_policy(self) -> str:
         try:
-            return str(self._client.info("memory").get("maxmemory_policy", "unknown"))
+            return str(self._clients.get().info("memory").get("maxmemory_policy", "unknown"))
         except AuthenticationError:
             raise
         except ResponseError:  # the user may not ask, or the server has no such command
@@ -165,7 +161,7 @@ def key_of(prefix: str, kind: str, subject: str, *more: str) -> str:
 
 
 def redis_error(error: Exception, *, doing: str) -> StorageError:
-    """Ours for one of the client's, by its class and code, never by its text.
+    """Translate an error of the client, by its class and code, never by its text.
 
     Args:
         error: What redis-py or the socket raised.
@@ -178,6 +174,11 @@ def redis_error(error: Exception, *, doing: str) -> StorageError:
         kind, cause = "OPTIMIST_PERMISSION_DENIED", "the user may not run scripts on these keys"
     elif name in REFUSED_CODES:
         kind, cause = "OPTIMIST_STORE_BUSY", "the server takes no writes at the moment"
+    elif isinstance(error, UnicodeDecodeError):
+        kind, cause = (
+            "OPTIMIST_STORAGE_FAILED",
+            "what is kept there is no text; find out who wrote it",
+        )
     elif is_unanswered(error):
         kind, cause = "OPTIMIST_STORE_NO_ANSWER", "the server can't be reached, or gave no answer"
     else:
@@ -201,7 +202,7 @@ def is_unanswered(error: Exception) -> bool:
 
 
 def _code_of(error: Exception) -> str:
-    """The first word of an error answer is its code by the protocol; else the class."""
+    """The code of an error: by the protocol the first word of an error answer; else the class."""
     if isinstance(error, BusyLoadingError):
         return "LOADING"
     if isinstance(error, ResponseError) and error.args:
@@ -211,22 +212,19 @@ def _code_of(error: Exception) -> str:
     return type(error).__name__
 
 
-def _new_client(options: RedisOptions) -> Any:
+def _new_client(options: RedisOptions, timeout_s: float) -> Any:
     arguments: dict[str, Any] = {
         "decode_responses": True,
-        "socket_timeout": options.timeout_s,
-        "socket_connect_timeout": options.timeout_s,
+        "socket_timeout": timeout_s,
+        "socket_connect_timeout": timeout_s,
         "retry": Retry(NoBackoff(), 0),
         "retry_on_error": [],
     }
-    if options.password is not None:
-        arguments["password"] = options.password
-    try:
-        return redis.Redis.from_url(options.url, **arguments)
-    except ValueError:
-        # Not chained: the text of the cause may show the URL, and with it the password.
-        reason = "must be a redis://, rediss:// or unix:// URL"
-        raise invalid_option("optimist.store.redis.url", "(not shown)", reason) from None
+    own = {"password": options.password.reveal()} if options.password is not None else {}
+    with contextlib.suppress(ValueError):  # its text may show the URL, and with it the password
+        return redis.Redis.from_url(options.url.reveal(), **arguments, **own)
+    rule = "must be a redis://, rediss:// or unix:// URL"
+    raise invalid_option("optimist.store.redis.url", rule)
 
 
 def _evicting(policy: str) -> OptimistError:

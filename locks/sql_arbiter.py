@@ -16,11 +16,13 @@ received is lost, entries too. The conditional PUT of the store is the second fe
 
 from __future__ import annotations
 
-import threading
+import os
 import weakref
 from collections.abc import Callable, Mapping
-from dataclasses import astuple, dataclass, field
-from typing import Any, TypeVar
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import astuple, dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import (
     BigInteger,
@@ -39,33 +41,51 @@ from sqlalchemy import (
     inspect,
     select,
     text,
+    type_coerce,
     update,
 )
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import (
     ArgumentError,
+    DataError,
     DBAPIError,
+    DisconnectionError,
     IntegrityError,
     NoSuchModuleError,
-    OperationalError,
-    SQLAlchemyError,
+    NotSupportedError,
+    ProgrammingError,
 )
+from sqlalchemy.types import NullType
 
-from optimist.core.arbiter import Arbiter, CommitEntry
+from optimist.core.budget import try_limit_s
 from optimist.core.clock import Clock, SystemClock
-from optimist.core.errors import ConfigError, StorageError
-from optimist.core.logstore import PutOutcome
-from optimist.locks.lock_options import OwnOptions, invalid_option
+from optimist.core.errors import ConfigError, OptimistError, StorageError
+from optimist.core.forking import NO_FORK_MEANWHILE, ForkSafeLock, PerProcess, keep_inherited
+from optimist.core.option_fields import option, parse_options
+from optimist.core.option_values import (
+    blank_as,
+    invalid_option,
+    parse_seconds,
+    parse_whole_seconds,
+)
+from optimist.core.options import STORE_PREFIX
+from optimist.core.plugins.arbiter import Arbiter, CommitEntry, parse_commit_entry
+from optimist.core.plugins.logstore import PutOutcome
+from optimist.core.retry import Patience, call_once, call_patiently
+from optimist.core.secrets import Secret, masked_repr
+from optimist.locks.connection_limit import broken_off_after
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine.interfaces import DBAPIConnection
 
 __all__ = ["SQLArbiter", "SQLOptions"]
 
-T = TypeVar("T")
+_Result = TypeVar("_Result")
 
-_TRIES = 4
-_FIRST_PAUSE_S = 0.05
+_REPEAT = Patience(max_tries=4)
 _DIALECTS = ("sqlite", "postgresql")
 
-# SQLite's result codes by which it says that nothing was done; BUSY and LOCKED may be asked again.
+# SQLite's result codes by which it says that nothing was done; after BUSY and LOCKED we try again.
 _SQLITE_BUSY = frozenset({5, 6})
 _SQLITE_NOTHING_DONE = frozenset({1, 3, 8, 14, 23, 26})
 """ERROR, PERM, READONLY, CANTOPEN, AUTH, NOTADB."""
@@ -73,6 +93,11 @@ _SQLITE_NOTHING_DONE = frozenset({1, 3, 8, 14, 23, 26})
 # Classes of PostgreSQL's SQLSTATE by which the server says that the transaction did not take place.
 _SQLSTATE_RETRYABLE = ("40", "53", "55")
 _SQLSTATE_UNKNOWN = ("08", "57", "58", "XX")
+_NO_URL = (ArgumentError, NoSuchModuleError, ModuleNotFoundError, TypeError, ValueError)
+_PORTS = range(1, 1 << 16)
+_REFUSALS = (DataError, IntegrityError, NotSupportedError, ProgrammingError)
+"""Errors that say, without a code of their own, that nothing was done. Over an answer that was cut
+off a driver may raise anything else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,18 +106,24 @@ class SQLOptions:
 
     Attributes:
         url: As SQLAlchemy takes it: `sqlite:////var/lib/optimist/log.db`,
-            `postgresql+psycopg://user@host/db`. May hold a password, so it is never shown.
-        password: Instead of one in the URL; never shown.
-        table: The table's name; made where it is missing (`table`).
+            `postgresql+psycopg://user@host/db`. May hold a password.
+        password: Instead of one in the URL.
+        table: The table's name; the table is made where it is missing (`table`).
         timeout_s: How long to wait for a locked database or a connection (`timeoutSeconds`).
         entry_ttl_s: Seconds a complete entry is to be kept (`entryTtlSeconds`).
     """
 
-    url: str = field(repr=False)
-    password: str | None = field(default=None, repr=False)
-    table: str = "delta_log"
-    timeout_s: float = 30.0
-    entry_ttl_s: int = 86_400
+    url: Secret[str] = option(
+        parse=Secret,
+        missing="say where the database is, for example postgresql+psycopg://user@host/db or "
+        "sqlite:////var/lib/optimist/log.db",
+    )
+    password: Secret[str] | None = option(None, Secret)
+    table: str = option("delta_log", blank_as("delta_log", str))
+    timeout_s: float = option(30.0, parse_seconds)
+    entry_ttl_s: int = option(86_400, parse_whole_seconds)
+
+    __repr__ = masked_repr
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> SQLOptions:
@@ -101,24 +132,7 @@ class SQLOptions:
         Raises:
             ConfigError: There is no URL, a value does not parse, or a key is unknown.
         """
-        own = OwnOptions(options, "sql")
-        url = own.text("url")
-        if url is None:
-            raise ConfigError(
-                "optimist.store.sql.url is missing: say where the database is, for example "
-                "postgresql+psycopg://user@host/db or sqlite:////var/lib/optimist/log.db.",
-                kind="OPTIMIST_MISSING_OPTION",
-                key="optimist.store.sql.url",
-            )
-        parsed = cls(
-            url=url,
-            password=own.text("password"),
-            table=own.text("table") or "delta_log",
-            timeout_s=own.seconds("timeoutSeconds", 30.0),
-            entry_ttl_s=int(own.seconds("entryTtlSeconds", 86_400)),
-        )
-        own.ensure_all_taken()
-        return parsed
+        return cls(**parse_options(cls, options, f"{STORE_PREFIX}sql."))
 
 
 class SQLArbiter(Arbiter):
@@ -141,61 +155,62 @@ class SQLArbiter(Arbiter):
         self._parsed = SQLOptions.from_options(self.options)
         self.entry_ttl_s = self._parsed.entry_ttl_s
         self._clock: Clock = clock or SystemClock()
-        self._engine = engine if engine is not None else _new_engine(self._parsed)
+        self._engines = PerProcess(_engines_from(self._parsed, engine))
+        self._engines.get()  # what is wrong with the options is said at once
         if engine is None:  # connections that are kept open end with the arbiter
-            weakref.finalize(self, self._engine.dispose)
+            weakref.finalize(self, _dispose, self._engines)
         self._table = _table_of(self._parsed.table)
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
         self._is_ready = False
 
     def create(self, entry: CommitEntry) -> PutOutcome:
         """See `Arbiter.create`: one INSERT in a transaction of its own, sent once.
 
-        A key that is taken changes nothing; then the row that took it tells whether it is ours.
+        If the key is taken, nothing changes, and the row that has it tells whether it is ours.
         """
         self._ensure_ready()
         doing = f"create the entry of {entry.file_name}, and did not"
         try:
-            connection = self._engine.connect()
-        except SQLAlchemyError as error:  # without a connection nothing was sent
-            raise _sql_error(error, doing=doing) from error
-        try:
-            with connection, connection.begin():
-                connection.execute(insert(self._table).values(astuple(entry)))
+            call_once(partial(self._insert, entry), self._clock)
+        except OptimistError:  # not sent
+            raise
+        except _NotConnectedError as error:  # without a connection nothing was sent
+            raise _sql_error(error.reason, doing=doing) from error.reason
         except IntegrityError:
             winner = self.get(entry.table_path, entry.file_name)
             if winner is None:  # deleted in between; whose it was can't be told
                 return PutOutcome.UNKNOWN
             is_ours = winner.temp_path == entry.temp_path
             return PutOutcome.CREATED if is_ours else PutOutcome.EXISTS
-        except SQLAlchemyError as error:
+        except Exception as error:
             if _is_unanswered(error):
                 return PutOutcome.UNKNOWN
             raise _sql_error(error, doing=doing) from error
         return PutOutcome.CREATED
 
+    def _insert(self, entry: CommitEntry) -> None:
+        with self._undisturbed():
+            try:
+                connection = self._engines.get().connect()
+            except Exception as error:
+                raise _NotConnectedError(error) from error
+            with connection, self._limited(connection), connection.begin():
+                connection.execute(insert(self._table).values(astuple(entry)))
+
     def get(self, table_path: str, file_name: str) -> CommitEntry | None:
         """See `Arbiter.get`."""
         columns = self._table.c
-        query = select(self._table).where(
-            columns.table_path == table_path, columns.file_name == file_name
-        )
+        query = self._entries_of(table_path).where(columns.file_name == file_name)
         return self._ask(
-            lambda connection: _first_entry(connection, query),
+            lambda connection: _first_entry(connection, self._table, table_path, query),
             f"read the entry of {file_name}",
         )
 
     def latest(self, table_path: str) -> CommitEntry | None:
         """See `Arbiter.latest`; names are compared as bytes, whatever the database's locale."""
-        columns = self._table.c
-        query = (
-            select(self._table)
-            .where(columns.table_path == table_path)
-            .order_by(columns.file_name.desc())
-            .limit(1)
-        )
+        query = self._entries_of(table_path).order_by(self._table.c.file_name.desc()).limit(1)
         return self._ask(
-            lambda connection: _first_entry(connection, query),
+            lambda connection: _first_entry(connection, self._table, table_path, query),
             f"read the newest entry of {table_path}",
         )
 
@@ -220,29 +235,49 @@ class SQLArbiter(Arbiter):
         """See `Arbiter.describe`."""
         return {
             **super().describe(),
-            "database": self._engine.dialect.name,
+            "database": self._engines.get().dialect.name,
             "table": self._parsed.table,
             "excludes": "Optimist writers set to the same database and table",
         }
 
-    def _ask(self, request: Callable[[Connection], T], doing: str) -> T:
-        """Run what may run more than once, in a transaction of its own."""
+    def _entries_of(self, table_path: str) -> Select[Any]:
+        """The rows of a table, with values as the driver gives them: SQLite columns take any type.
+
+        SQLAlchemy would turn the text `false` into True.
+        """
+        columns = self._table.c
+        raw = type_coerce(columns.complete, NullType()).label("complete")
+        return select(columns.file_name, columns.temp_path, raw, columns.expire_time_s).where(
+            columns.table_path == table_path
+        )
+
+    def _ask(self, request: Callable[[Connection], _Result], doing: str) -> _Result:
+        """Run a request that may run more than once, in a transaction of its own."""
         self._ensure_ready()
         return self._retried(request, doing)
 
-    def _retried(self, request: Callable[[Connection], T], doing: str) -> T:
-        pause_s = _FIRST_PAUSE_S
-        for number in range(_TRIES):
-            try:
-                with self._engine.begin() as connection:
-                    return request(connection)
-            except SQLAlchemyError as error:
-                translated = _sql_error(error, doing=doing)
-                if number == _TRIES - 1 or not translated.retryable:
-                    raise translated from error
-            self._clock.sleep(self._clock.uniform(0, pause_s))
-            pause_s *= 2
-        raise AssertionError("unreachable")
+    def _retried(self, request: Callable[[Connection], _Result], doing: str) -> _Result:
+        def ask() -> _Result:
+            with (
+                self._undisturbed(),
+                self._engines.get().connect() as connection,
+                self._limited(connection),
+                connection.begin(),
+            ):
+                return request(connection)
+
+        return call_patiently(ask, _REPEAT, self._clock, error_of=partial(_sql_error, doing=doing))
+
+    def _limited(self, connection: Connection) -> AbstractContextManager[None]:
+        """Break the connection off where the server does not answer in time."""
+        return broken_off_after(
+            try_limit_s(self._parsed.timeout_s), connection.connection.dbapi_connection
+        )
+
+    def _undisturbed(self) -> AbstractContextManager[None]:
+        """Hold forks back while SQLite works: a child would find SQLite's own locks taken."""
+        is_sqlite = self._engines.get().dialect.name == "sqlite"
+        return NO_FORK_MEANWHILE if is_sqlite else nullcontext()
 
     def _ensure_ready(self) -> None:
         with self._lock:
@@ -264,28 +299,50 @@ class SQLArbiter(Arbiter):
             self._table.create(connection, checkfirst=False)
 
 
+def _engines_from(options: SQLOptions, given: Engine | None) -> Callable[[], Engine]:
+    """A maker of engines, one per process; in a child, a given engine opens new connections."""
+    process = os.getpid()
+
+    def adopt(engine: Engine) -> Engine:
+        if os.getpid() != process:
+            keep_inherited(engine.pool)
+            engine.dispose(close=False)
+        return engine
+
+    return (lambda: _new_engine(options)) if given is None else lambda: adopt(given)
+
+
+def _dispose(engines: PerProcess[Engine]) -> None:
+    engine = engines.made
+    if engine is not None:
+        engine.dispose()
+
+
 def _new_engine(options: SQLOptions) -> Engine:
-    arguments: dict[str, Any] = {}
-    if options.password is not None:
-        arguments["password"] = options.password
-    try:
-        engine = create_engine(
-            options.url, pool_pre_ping=True, hide_parameters=True, connect_args=arguments
-        )
-    except (ArgumentError, NoSuchModuleError, ModuleNotFoundError) as error:
-        # Not chained and not quoted: the text of the cause may show the URL.
-        reason = f"must be a URL of SQLAlchemy whose driver is installed ({type(error).__name__})"
-        raise invalid_option("optimist.store.sql.url", "(not shown)", reason) from None
+    engine = _built_engine(options)
     if engine.dialect.name not in _DIALECTS:
-        reason = f"{engine.dialect.name} is not supported; use one of {', '.join(_DIALECTS)}"
-        raise invalid_option("optimist.store.sql.url", "(not shown)", reason)
+        rule = f"must be of one of {', '.join(_DIALECTS)}"
+        raise invalid_option("optimist.store.sql.url", rule)
+    if engine.url.port is not None and engine.url.port not in _PORTS:
+        raise invalid_option("optimist.store.sql.url", "must name a port from 1 to 65535")
     event.listen(engine, "do_connect", _with_timeout(options.timeout_s))
     if engine.dialect.name == "postgresql":
+        event.listen(engine, "checkout", _ensure_alive(engine.dialect, options.timeout_s))
         event.listen(engine, "begin", _commit_synchronously)
     else:
-        event.listen(engine, "connect", _leave_transactions_to_us)
-        event.listen(engine, "begin", _lock_at_once)
+        event.listen(engine, "connect", _prepare_sqlite)
+        event.listen(engine, "begin", _lock_at_once(options.timeout_s))
     return engine
+
+
+def _built_engine(options: SQLOptions) -> Engine:
+    own = {"password": options.password.reveal()} if options.password is not None else {}
+    try:
+        return create_engine(options.url.reveal(), hide_parameters=True, connect_args=own)
+    # It raises the last two for invalid ports and settings; any of them may show the URL.
+    except _NO_URL as error:
+        rule = f"must be a URL of SQLAlchemy whose driver is installed ({type(error).__name__})"
+    raise invalid_option("optimist.store.sql.url", rule)
 
 
 def _with_timeout(timeout_s: float) -> Callable[..., None]:
@@ -294,7 +351,7 @@ def _with_timeout(timeout_s: float) -> Callable[..., None]:
         if dialect.name == "sqlite":
             named.setdefault("timeout", timeout_s)
         else:
-            named.setdefault("connect_timeout", max(1, round(timeout_s)))
+            named.setdefault("connect_timeout", max(1, round(try_limit_s(timeout_s))))
 
     return set_timeout
 
@@ -307,13 +364,33 @@ def _commit_synchronously(connection: Connection) -> None:
     )
 
 
-def _leave_transactions_to_us(connection: Any, _record: object) -> None:
-    connection.isolation_level = None
+def _prepare_sqlite(connection: Any, _record: object) -> None:
+    connection.isolation_level = None  # we begin and end transactions ourselves
+    # A column may hold any bytes; what they are is for `parse_commit_entry` to say.
+    connection.text_factory = lambda data: data.decode("utf-8", "replace")
 
 
-def _lock_at_once(connection: Connection) -> None:
-    # Two that read first and then want to write would refuse each other without waiting.
-    connection.exec_driver_sql("BEGIN IMMEDIATE")
+def _lock_at_once(timeout_s: float) -> Callable[[Connection], None]:
+    def begin(connection: Connection) -> None:
+        wait_ms = round(try_limit_s(timeout_s) * 1000)
+        connection.exec_driver_sql(f"PRAGMA busy_timeout = {wait_ms}")
+        # Two transactions that read first and then write would fail without waiting for each other.
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    return begin
+
+
+def _ensure_alive(dialect: Dialect, timeout_s: float) -> Callable[..., None]:
+    """Replace a pooled connection whose server is gone, as `pool_pre_ping` does, but in time."""
+
+    def ping(connection: DBAPIConnection, *_: object) -> None:
+        try:
+            with broken_off_after(try_limit_s(timeout_s), connection):
+                dialect.do_ping(connection)
+        except Exception as error:
+            raise DisconnectionError("The server does not answer any more.") from error
+
+    return ping
 
 
 def _table_of(name: str) -> Table:
@@ -331,13 +408,31 @@ def _table_of(name: str) -> Table:
     )
 
 
-def _first_entry(connection: Connection, query: Select[Any]) -> CommitEntry | None:
+class _NotConnectedError(Exception):
+    """No connection came about; `reason` says why."""
+
+    def __init__(self, reason: Exception) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
+
+
+def _first_entry(
+    connection: Connection, table: Table, table_path: str, query: Select[Any]
+) -> CommitEntry | None:
     row = connection.execute(query).first()
-    return None if row is None else CommitEntry(*row)
+    if row is None:
+        return None
+    file_name, temp_path, complete, expire_time_s = row
+    return parse_commit_entry(
+        {"tempPath": temp_path, "complete": complete, "expireTime": expire_time_s},
+        table_path=table_path,
+        file_name=file_name,
+        keeper=f"the SQL table {table.name}",
+    )
 
 
 def _sql_error(error: Exception, *, doing: str) -> StorageError:
-    """Ours for one of SQLAlchemy's, by class, SQLSTATE and SQLite's result code, never by text."""
+    """Translate SQLAlchemy's error, by class, SQLSTATE and SQLite's result code, never by text."""
     state, code = _sqlstate_of(error), _sqlite_code_of(error)
     if code in _SQLITE_BUSY or state[:2] in _SQLSTATE_RETRYABLE:
         kind, cause = "OPTIMIST_STORE_BUSY", "the database is busy"
@@ -367,7 +462,7 @@ def _is_unanswered(error: Exception) -> bool:
         return state.startswith(_SQLSTATE_UNKNOWN)
     if code:
         return code not in _SQLITE_NOTHING_DONE | _SQLITE_BUSY
-    return isinstance(error, OperationalError)
+    return not isinstance(error, _REFUSALS)
 
 
 def _sqlstate_of(error: Exception) -> str:

@@ -1,7 +1,7 @@
 """Where the bytes of a log go: local disk, memory, HDFS, S3, Azure, Google Cloud Storage, fsspec.
 
-The classes that need an SDK are imported when they are first named here, so that nothing is needed
-for what is not used.
+A class that needs an SDK is imported only when it is first named here, so that you install only the
+SDKs of the stores you use.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from optimist.core.logstore import LogStore
+from optimist.core.plugins.logstore import LogStore
 from optimist.logstores.fsspec.store import FsspecLogStore
 from optimist.logstores.local.store import LocalLogStore
 from optimist.logstores.memory import MemoryLogStore
@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from optimist.logstores.azure.store import AzureLogStore
     from optimist.logstores.fsspec.arbiter import FsspecArbiterLogStore
     from optimist.logstores.gcs.store import GCSLogStore
+    from optimist.logstores.hdfs.native_store import HDFSNativeLogStore
     from optimist.logstores.hdfs.store import HDFSLogStore
     from optimist.logstores.s3.arbiter import S3ArbiterLogStore
+    from optimist.logstores.s3.client import S3Credentials
     from optimist.logstores.s3.dynamodb import S3DynamoDBLogStore
     from optimist.logstores.s3.redis import S3RedisLogStore
     from optimist.logstores.s3.store import S3LogStore
@@ -30,10 +32,12 @@ __all__ = [
     "FsspecLogStore",
     "GCSLogStore",
     "HDFSLogStore",
+    "HDFSNativeLogStore",
     "LocalLogStore",
     "LogStore",
     "MemoryLogStore",
     "S3ArbiterLogStore",
+    "S3Credentials",
     "S3DynamoDBLogStore",
     "S3LogStore",
     "S3RedisLogStore",
@@ -44,7 +48,9 @@ _WITH_SDK = {
     "FsspecArbiterLogStore": "optimist.logstores.fsspec.arbiter",
     "GCSLogStore": "optimist.logstores.gcs.store",
     "HDFSLogStore": "optimist.logstores.hdfs.store",
+    "HDFSNativeLogStore": "optimist.logstores.hdfs.native_store",
     "S3ArbiterLogStore": "optimist.logstores.s3.arbiter",
+    "S3Credentials": "optimist.logstores.s3.client",
     "S3DynamoDBLogStore": "optimist.logstores.s3.dynamodb",
     "S3LogStore": "optimist.logstores.s3.store",
     "S3RedisLogStore": "optimist.logstores.s3.redis",

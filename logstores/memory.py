@@ -1,29 +1,28 @@
-"""Logs in the memory of this process, for tests and for trying things out (design section 4).
+"""Logs in the memory of this process, for tests and for trying things out (spec 3.4).
 
 *Assumes* that all writers live in this process.
 
 *Provides* mutual exclusion, atomic visibility and consistent listing between threads: every
-operation is one step under one lock. All instances share one tree, so that two handles of one path
-see one table.
+operation is one step under one lock. All instances of a namespace share one tree, so that two
+handles of one path see one table.
 
-*Does not provide* anything beyond the life of the process, nor directories: as on an object store
-a directory exists while there is a file in it.
+*Does not provide* anything beyond the life of the process, nor real directories: as on an object
+store, a directory exists only while there is a file in it.
 
 *Excludes* no other engine: no other engine can see the files.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 from optimist.core.clock import Clock, SystemClock
 from optimist.core.errors import ConfigError, LogFileNotFoundError
-from optimist.core.logstore import FileStatus, LogStore, PutOutcome
+from optimist.core.forking import ForkSafeLock
 from optimist.core.paths import scheme_of
-from optimist.logstores.store_options import ensure_no_options
+from optimist.core.plugins.logstore import FileStatus, LogStore, PutOutcome
+from optimist.logstores.shared.store_options import ensure_no_options
 
 __all__ = ["MemoryLogStore"]
 
@@ -34,39 +33,49 @@ class _Entry:
     modified_ms: int
 
 
+_LOCK = ForkSafeLock()
+_NAMESPACES: dict[str, dict[str, dict[str, _Entry]]] = {}
+"""The files by namespace, directory and name."""
+
+
 class MemoryLogStore(LogStore):
-    """Files under `memory://`, shared by the whole process.
+    """Files under `memory://`, shared by all stores of this process with the same namespace.
 
     `memory:///a`, `memory://a` and `memory:/a` are one place.
 
     Args:
         options: None of its own; keys `optimist.store.memory.*` are refused.
         clock: Gives the modification times.
+        namespace: The tree of files to use; stores of other namespaces do not see it. A store that
+            is named in a conf gets the unnamed one.
     """
 
-    _lock: ClassVar[threading.Lock] = threading.Lock()
-    _directories: ClassVar[dict[str, dict[str, _Entry]]] = {}
-
     def __init__(
-        self, options: Mapping[str, str] | None = None, *, clock: Clock | None = None
+        self,
+        options: Mapping[str, str] | None = None,
+        *,
+        clock: Clock | None = None,
+        namespace: str = "",
     ) -> None:
         super().__init__(options)
         ensure_no_options(self.options, "memory")
         self._clock: Clock = clock or SystemClock()
+        with _LOCK:
+            self._directories = _NAMESPACES.setdefault(namespace, {})
 
     @classmethod
-    def clear(cls) -> None:
-        """Forget all files of all instances."""
-        with cls._lock:
-            cls._directories.clear()
+    def clear(cls, namespace: str = "") -> None:
+        """Delete all files of a namespace, for every store that uses it."""
+        with _LOCK:
+            _NAMESPACES.setdefault(namespace, {}).clear()
 
     def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
         """See `LogStore.put_if_absent`. The parent need not exist."""
         directory, name = _key(path)
         entry = _Entry(bytes(data), self._clock.now_ms())
-        with self._lock:
+        with _LOCK:
             files = self._directories.setdefault(directory, {})
-            # One step under the lock: the entry that is in afterwards is the winner's.
+            # One step under the lock: the entry found there afterwards is the winner's.
             won = files.setdefault(name, entry) is entry
         return PutOutcome.CREATED if won else PutOutcome.EXISTS
 
@@ -74,13 +83,13 @@ class MemoryLogStore(LogStore):
         """See `LogStore.put_overwrite`."""
         directory, name = _key(path)
         entry = _Entry(bytes(data), self._clock.now_ms())
-        with self._lock:
+        with _LOCK:
             self._directories.setdefault(directory, {})[name] = entry
 
     def read_bytes(self, path: str) -> bytes:
         """See `LogStore.read_bytes`."""
         directory, name = _key(path)
-        with self._lock:
+        with _LOCK:
             entry = self._directories.get(directory, {}).get(name)
         if entry is None:
             raise _not_found(path)
@@ -90,7 +99,7 @@ class MemoryLogStore(LogStore):
         """See `LogStore.list_from`. The listing is of one instant."""
         directory, first = _key(path)
         prefix = path[: len(path) - len(first)]
-        with self._lock:
+        with _LOCK:
             if directory not in self._directories:
                 raise _not_found(prefix)
             found = [
@@ -106,9 +115,9 @@ class MemoryLogStore(LogStore):
         )
 
     def delete(self, path: str) -> None:
-        """See `LogStore.delete`. A directory goes with its last file."""
+        """See `LogStore.delete`. A directory disappears with its last file."""
         directory, name = _key(path)
-        with self._lock:
+        with _LOCK:
             files = self._directories.get(directory, {})
             files.pop(name, None)
             if not files:
@@ -132,7 +141,7 @@ class MemoryLogStore(LogStore):
 
 
 def _key(path: str) -> tuple[str, str]:
-    """Directory and name of a path; the directory of `memory:///f` is the empty text."""
+    """Split a path into directory and name; the directory of `memory:///f` is empty."""
     scheme = scheme_of(path)
     if scheme not in ("", "memory"):
         raise ConfigError(

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 
+from pyspark.errors import PySparkException
 from pyspark.sql import types as st
 
 from optimist.core.errors import SchemaError
-from optimist.core.protocol.schema_merge import without_internal_metadata
+from optimist.core.foreign_text import shown
 from optimist.core.schema.types import (
+    DECLARED_TYPE,
+    ArrayType,
     DataType,
+    DecimalType,
+    MapType,
     PrimitiveType,
     StructField,
     StructType,
@@ -17,9 +24,19 @@ from optimist.core.schema.types import (
     schema_to_json,
 )
 
-__all__ = ["VOID", "from_spark_schema", "to_spark_schema", "to_spark_type"]
+__all__ = [
+    "VOID",
+    "from_spark_schema",
+    "to_spark_schema",
+    "to_spark_type",
+    "type_of_values",
+]
 
 VOID = PrimitiveType("void")
+
+_OLD_ROWS = "EXISTS_DEFAULT"
+_TEXT = r"(?:string|char\(\d{1,5}\)|varchar\(\d{1,9}\))"  # a char is padded as it is read
+_SQL_NAMES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
 
 
 def from_spark_schema(schema: st.StructType) -> StructType:
@@ -34,20 +51,88 @@ def from_spark_schema(schema: st.StructType) -> StructType:
             fields.append(schema_from_json(st.StructType([field]).json()).fields[0])
         except SchemaError as error:
             raise SchemaError(
-                f"The column {field.name} of type {field.dataType.simpleString()} can't be stored "
-                "in a "
-                f"Delta table: {error.args[0]} Cast or drop it.",
+                f"The column {shown(field.name)} of type {shown(field.dataType.simpleString())} "
+                f"can't be stored in a Delta table: {error.args[0]} Cast or drop it.",
                 kind="OPTIMIST_UNKNOWN_TYPE",
                 column=field.name,
             ) from None
     return StructType(tuple(fields))
 
 
+def type_of_values(field: st.StructField) -> DataType | None:
+    """The type of a DataFrame's column; None if no table can hold it."""
+    try:
+        return from_spark_schema(st.StructType([field])).fields[0].data_type
+    except SchemaError:
+        return None
+
+
 def to_spark_schema(schema: StructType) -> st.StructType:
-    """The schema for Spark, less the field metadata that Delta keeps for itself."""
-    return st.StructType.fromJson(json.loads(schema_to_json(without_internal_metadata(schema))))
+    """The schema for Spark, without the field metadata that Delta keeps for itself.
+
+    Column defaults (`CURRENT_DEFAULT`) stay, as with Delta's jar; where Spark evaluates them
+    itself, it takes nothing but constants. Defaults of old rows (`EXISTS_DEFAULT`) are left out:
+    Spark's readers would fill them in for columns that a file lacks. So is metadata that Spark
+    can't hold, such as lists of several types.
+
+    Raises:
+        SchemaError: This Spark does not know a type or a collation (kind `OPTIMIST_UNKNOWN_TYPE`).
+    """
+    kept = schema.without_field_keys(lambda key: key.startswith("delta.") or key == _OLD_ROWS)
+    held = kept.map_fields(_with_metadata_of_spark).map_fields(_without_odd_declaration)
+    try:
+        return st.StructType.fromJson(json.loads(schema_to_json(held)))
+    except (AssertionError, AttributeError, TypeError, ValueError, PySparkException) as error:
+        # PySpark parses the metadata of collations without checking its form first.
+        raise SchemaError(
+            f"Spark can't take the table's schema: {shown(repr(error))}. A type or a collation in "
+            "it is none that this Spark knows. Nothing was read or written.",
+            kind="OPTIMIST_UNKNOWN_TYPE",
+        ) from None
+
+
+def _with_metadata_of_spark(item: StructField) -> StructField:
+    """The field without metadata on which Spark's JVM fails, such as lists of several types."""
+    held = {key: value for key, value in item.metadata.items() if _is_held(value)}
+    return item if len(held) == len(item.metadata) else replace(item, metadata=held)
+
+
+def _is_held(value: object) -> bool:
+    if isinstance(value, list):
+        kinds = {type(element) for element in value}
+        return len(kinds) <= 1 and not kinds & {list, type(None)} and all(map(_is_held, value))
+    if isinstance(value, dict):
+        return all(map(_is_held, value.values()))
+    return True
+
+
+def _without_odd_declaration(item: StructField) -> StructField:
+    """The field without a declared type that does not fit its own: Spark would fail on it."""
+    declared = item.metadata.get(DECLARED_TYPE)
+    if declared is None:
+        return item
+    if isinstance(declared, str) and re.fullmatch(_declaration_of(item.data_type), declared):
+        return item
+    rest = {key: value for key, value in item.metadata.items() if key != DECLARED_TYPE}
+    return replace(item, metadata=rest)
+
+
+def _declaration_of(data_type: DataType) -> str:
+    """A pattern of what Spark writes for a type whose texts have declared lengths."""
+    if isinstance(data_type, ArrayType):
+        return f"array<{_declaration_of(data_type.element_type)}>"
+    if isinstance(data_type, MapType):
+        key, value = _declaration_of(data_type.key_type), _declaration_of(data_type.value_type)
+        return f"map<{key}, ?{value}>"
+    if isinstance(data_type, StructType):
+        parts = (f"`?{re.escape(f.name)}`?: ?{_declaration_of(f.data_type)}" for f in data_type)
+        return f"struct<{', ?'.join(parts)}>"
+    if isinstance(data_type, DecimalType):
+        return rf"decimal\({data_type.precision}, ?{data_type.scale}\)"
+    name = str(data_type)
+    return _TEXT if name == "string" else re.escape(_SQL_NAMES.get(name, name))
 
 
 def to_spark_type(data_type: DataType) -> st.DataType:
-    """One type for Spark."""
+    """One of Delta's types as Spark's."""
     return to_spark_schema(StructType((StructField("value", data_type),))).fields[0].dataType

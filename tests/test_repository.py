@@ -14,14 +14,16 @@ from dataclasses import fields
 from pathlib import Path
 from types import ModuleType
 
+import mypy.api
 import pytest
 
 from optimist.core import errors
 from optimist.core.options import DELTA_PREFIX, OWN_PREFIX, EngineOptions
+from optimist.spark.commands.change_feed import CHANGE_OPTIONS
+from optimist.spark.commands.write_options import WRITE_OPTIONS
 
 ROOT = Path(__file__).resolve().parent.parent
 ROOMS = tuple(name for name in ("core", "locks", "logstores", "spark") if (ROOT / name).is_dir())
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 
 
 def read(name: str) -> str:
@@ -69,6 +71,7 @@ def test_the_page_of_options_has_no_row_for_an_option_that_is_not_there() -> Non
     known = {documented_name((key,)) for option in OPTIONS for key in option.metadata["keys"]}
     known |= {key for option in OPTIONS for key in option.metadata["keys"]}
     known |= {"properties.defaults.*"}
+    known |= {*WRITE_OPTIONS, "versionAsOf", "timestampAsOf", *CHANGE_OPTIONS}  # of single calls
     assert set(table_rows(read("docs/options.md"))) <= known
 
 
@@ -85,52 +88,6 @@ CLASSES = [name for name in errors.__all__ if isinstance(getattr(errors, name), 
 @pytest.mark.parametrize("name", CLASSES)
 def test_every_public_error_is_explained(name: str) -> None:
     assert f"`{name}`" in read("docs/errors.md")
-
-
-NOT_KINDS = {"OPTIMIST_ROW_CHECK"}  # a marker that Spark's message carries to us
-
-
-def texts(node: ast.AST) -> set[str]:
-    leaves = (leaf for leaf in ast.walk(node) if isinstance(leaf, ast.Constant))
-    return {leaf.value for leaf in leaves if isinstance(leaf.value, str)}
-
-
-def kinds_in_the_code() -> set[str]:
-    """Every `kind` of the product: what is passed as one, and what is named like one."""
-    found = set()
-    for path in (path for room in ROOMS for path in (ROOT / room).rglob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        if "testing" in path.parts:
-            continue
-        found |= {text for text in texts(tree) if re.match("(DELTA|OPTIMIST)_", text)}
-        for node in ast.walk(tree):
-            if isinstance(node, ast.keyword) and node.arg == "kind":
-                found |= texts(node.value)
-    shaped = {kind for kind in found if re.fullmatch(r"[A-Z][A-Z0-9_]{4,}(?<!_)(?<!_PREFIX)", kind)}
-    return shaped - NOT_KINDS
-
-
-def test_every_kind_of_error_is_explained() -> None:
-    page = read("docs/errors.md")
-    missing = sorted(kind for kind in kinds_in_the_code() if f"`{kind}`" not in page)
-    assert missing == [], "docs/errors.md lacks a row for these kinds"
-
-
-def test_no_kind_is_explained_that_no_code_raises() -> None:
-    explained = set(re.findall(r"`((?:DELTA|OPTIMIST)_[A-Z_]+)`", read("docs/errors.md")))
-    product = "".join(
-        p.read_text(encoding="utf-8") for r in ROOMS for p in (ROOT / r).rglob("*.py")
-    )
-    beginnings = tuple(re.findall(r"\b((?:DELTA|OPTIMIST)_[A-Z_]+_)(?=[^A-Z_])", product))
-    whole = {kind for kind in explained if kind in product}
-    assert sorted(kind for kind in explained - whole if not kind.startswith(beginnings)) == []
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_of_a_page_lead_somewhere(page: Path) -> None:
-    links = re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8"))
-    local = [link for link in links if not link.startswith("http")]
-    assert [link for link in local if not (page.parent / link).exists()] == []
 
 
 def test_the_readme_s_example_without_spark_runs_as_it_stands(
@@ -150,11 +107,73 @@ def test_readme_and_contributing_name_only_targets_that_the_makefile_has() -> No
     assert named - {"their"} <= targets
 
 
-def test_the_gate_is_the_readme_s_test_command() -> None:
+def test_the_gate_runs_all_that_is_tested_and_the_oldest_packages() -> None:
     gate = ROOT / ".ci" / "run"
     assert gate.stat().st_mode & stat.S_IXUSR
-    assert gate.read_text(encoding="utf-8").strip().endswith("\nmake test")
+    assert gate.read_text(encoding="utf-8").strip().endswith("\nmake test-all\nmake test-oldest")
     assert "\nmake test " in read("README.md")
+
+
+# The lanes: `make test` runs tests/ and integration/, `make exhaustive` runs tests/exhaustive
+
+
+def recipe_of(target: str) -> str:
+    found = re.search(rf"^{target}:.*\n((?:\t.*\n)+)", read("Makefile"), re.MULTILINE)
+    assert found is not None, target
+    return found.group(1)
+
+
+def test_no_test_belongs_to_no_lane() -> None:
+    left_to_others = re.search(r"^DRIVER_TESTS = (\S+)$", read("Makefile"), re.MULTILINE)
+    assert left_to_others is not None
+    assert "tests integration --ignore=$(DRIVER_TESTS)" in recipe_of("test")
+    assert "$(MAKE) --no-print-directory test-fsspec" in recipe_of("test")
+    assert "$(DRIVER_TESTS)" in recipe_of("test-fsspec")
+    assert "tests/exhaustive" in recipe_of("exhaustive")
+    assert re.search(r"^test-all: test exhaustive$", read("Makefile"), re.MULTILINE)
+    places = [path.relative_to(ROOT).parts for path in ROOT.glob("[!.]*/**/test_*.py")]
+    # Packages that emulators brought along have tests, too, in folders that begin with a dot.
+    lanes = {parts[0] for parts in places if not any(part.startswith(".") for part in parts)}
+    assert lanes - {"build"} == {"tests", "integration"}
+
+
+def test_pytest_leaves_out_one_folder_and_no_test() -> None:
+    settings = read("pyproject.toml").partition("[tool.pytest.ini_options]")[2]
+    assert re.search(r'^norecursedirs = \["\.\*", "build", "exhaustive"\]', settings, re.MULTILINE)
+    assert not re.search(r"^markers|\"-m\"|--ignore|--deselect|-k", settings, re.MULTILINE)
+    folders = [path for name in ("tests", "integration") for path in (ROOT / name).rglob("*/")]
+    left_out = [path for path in folders if path.name in ("build", "exhaustive")]
+    assert left_out == [ROOT / "tests" / "exhaustive"]
+
+
+def test_modules_with_a_spark_session_are_dealt_to_two_workers(request) -> None:
+    sharing_class = request.config.pluginmanager.get_plugin(str(ROOT / "conftest.py"))._Sharing
+    sharing = sharing_class.__new__(sharing_class)
+    of_spark = [
+        "tests/spark/test_spark_write.py::test_a[x]",
+        "tests/spark/test_spark_write.py::test_b",
+        "tests/spark/test_spark_scan.py::test_c",
+        "tests/odd/test_odd_on_spark.py::test_d",
+    ]
+    others = [
+        "tests/core/transaction/test_races.py::test_e",
+        "tests/locks/test_own_locks.py::TestX::test_f[y]",
+    ]
+    sharing.collection = [*others, *of_spark]
+    groups = [sharing._split_scope(test) for test in sharing.collection]
+    assert groups[:2] == [
+        "tests/core/transaction/test_races.py",
+        "tests/locks/test_own_locks.py::TestX",
+    ]
+    assert groups[2:] == ["session 0", "session 0", "session 1", "session 1"]
+
+
+def test_the_hooks_before_a_commit_are_those_of_make_check() -> None:
+    parts = re.search(r"^check: ([a-z ]+)$", read("Makefile"), re.MULTILINE)
+    assert parts is not None
+    hooks = re.findall(r"^ +entry: make ([a-z]+)$", read(".pre-commit-config.yaml"), re.MULTILINE)
+    assert hooks == parts.group(1).split()
+    assert read(".pre-commit-config.yaml").count("- id: ") == len(hooks)
 
 
 # The packages
@@ -188,16 +207,60 @@ def test_every_name_in_all_is_there(room: str) -> None:
     assert missing == []
 
 
-def test_the_core_imports_without_spark_and_without_any_store() -> None:
-    program = (
-        "import sys, optimist.core; "
-        "print(sorted(m for m in sys.modules if m.split('.')[0] in ('pyspark', 'py4j') "
-        "or m.startswith(('optimist.spark', 'optimist.logstores'))))"
-    )
+def modules_after(statement: str) -> set[str]:
+    """What a fresh Python has loaded once it has run the statement."""
+    program = f"{statement}; import sys; print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    assert done.stdout.strip() == "[]"
+    return set(done.stdout.split())
+
+
+def test_the_core_imports_without_spark_and_without_any_store() -> None:
+    loaded = modules_after("from optimist.core import DeltaLog")
+    assert "pyarrow" in loaded
+    assert not {name for name in loaded if name.split(".")[0] in ("pyspark", "py4j")}
+    assert not {
+        name for name in loaded if name.startswith(("optimist.spark", "optimist.logstores"))
+    }
+
+
+@pytest.mark.parametrize("contract", ["logstore", "arbiter", "lease"])
+def test_a_contract_of_plug_ins_imports_neither_arrow_nor_a_parser_of_sql(contract: str) -> None:
+    loaded = modules_after(f"import optimist.core.{contract}")
+    assert f"optimist.core.plugins.{contract}" in loaded
+    assert not loaded & {"pyarrow", "sqlglot", "fsspec"}
+
+
+ROUNDS = (
+    "-x",
+    "abs(x)",
+    "round(x, 1)",
+    "x + 1",
+    "2 * x",
+    "x ** 2",
+    "sum([x, x])",
+    "x.quantize(x)",
+    "x.normalize()",
+    "decimal.localcontext()",
+    "decimal.getcontext()",
+)
+"""What is rounded to the thread's context, or changes it; `x` is a decimal."""
+
+
+def test_the_type_check_finds_arithmetic_on_decimals(tmp_path: Path) -> None:
+    place = re.search(r'^mypy_path = "\$MYPY_CONFIG_FILE_DIR/(\w+)"', read("pyproject.toml"), re.M)
+    assert place is not None
+    config = tmp_path / "mypy.ini"
+    config.write_text(
+        f"[mypy]\nmypy_path = {ROOT / place.group(1)}\ncache_dir = {tmp_path / 'cache'}\n"
+    )
+    program = tmp_path / "program.py"
+    lines = ["import decimal", "x = decimal.Decimal(1)", "assert x < 2", *ROUNDS]
+    program.write_text("\n".join(lines))
+    told, _, _ = mypy.api.run(["--config-file", str(config), str(program)])
+    found = {int(line) for line in re.findall(r"program\.py:(\d+): error", told)}
+    assert found == set(range(4, len(lines) + 1)), told
 
 
 # The bootstrap script
@@ -341,6 +404,16 @@ def test_more_extras_are_added_to_those_that_are_there(
     bootstrap.ensure_environment(["demo"])
     bootstrap.ensure_environment(["bench"])
     assert installs == [["demo"], ["bench", "demo"]]
+
+
+def test_an_environment_beside_the_usual_one_leaves_that_alone(
+    bootstrap: ModuleType, installs: list[list[str]], tmp_path: Path
+) -> None:
+    usual = bootstrap.VENV
+    assert bootstrap.main(["--no-java", "--venv", str(tmp_path / "other"), "demo"]) == 0
+    assert installs == [["demo"]]
+    assert (tmp_path / "other" / "bootstrap-stamp.json").exists()
+    assert not usual.exists()
 
 
 def test_a_changed_pyproject_is_installed_again(

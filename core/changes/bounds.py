@@ -1,28 +1,25 @@
-"""The run of versions whose changes are asked for (spec 10.11)."""
+"""The range of versions whose changes are asked for, called a run (spec 10.11)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import TableError, UsageError
 from optimist.core.log.timestamps import format_timestamp
-from optimist.core.snapshot.snapshot import Snapshot
+from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.time_travel import version_at_timestamp
-
-if TYPE_CHECKING:
-    from optimist.core.table.delta_log import DeltaLog
 
 __all__ = ["ChangeBounds"]
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeBounds:
-    """Where to start and where to end, both included; each by version or by time.
+    """The start and the end of a run, both included, each given by version or by time.
 
-    A start in time means the first commit that is not older, an end in time the last one that is
-    not younger. Without an end the newest version is the end; an end version above it means it,
-    too.
+    A starting time means the first commit made then or later, an ending time the last one made then
+    or before. Without an end the run ends at the newest version, as it does where the ending
+    version is above that.
 
     Attributes:
         starting_version: The first version.
@@ -54,10 +51,10 @@ class ChangeBounds:
                 kind="DELTA_NO_START_FOR_CDC_READ",
             )
 
-    def resolve(self, log: DeltaLog, latest: Snapshot) -> tuple[int, int] | None:
-        """The first and the last version; None where no commit lies between two times.
+    def resolve(self, table: TableRef, latest: Snapshot) -> tuple[int, int] | None:
+        """The first and the last version; None if no commit lies between the two times.
 
-        None also where the start is after the newest commit and the option
+        None as well if the start is after the newest commit and the option
         `changeDataFeed.timestampOutOfRange.enabled` allows that.
 
         Raises:
@@ -67,13 +64,13 @@ class ChangeBounds:
                 the end is a time outside the log (kinds `DELTA_TIMESTAMP_GREATER_THAN_COMMIT`,
                 `DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION`).
         """
-        is_lenient = log.options.cdf_allow_out_of_range
-        start = self._start(log, latest)
+        is_lenient = table.options.cdf_allow_out_of_range
+        start = self._start(table, latest)
         if start > latest.version:
             if is_lenient:
                 return None
             raise self._starts_too_late(start, latest)
-        end = self._end(log, latest, is_lenient=is_lenient)
+        end = self._end(table, latest, is_lenient=is_lenient)
         by_times = self.starting_ms is not None and self.ending_ms is not None
         if by_times and self._times_are_ordered() and end == start - 1:
             return None  # both times lie between the same two commits
@@ -86,13 +83,13 @@ class ChangeBounds:
             return True
         return self.starting_ms <= self.ending_ms
 
-    def _start(self, log: DeltaLog, latest: Snapshot) -> int:
+    def _start(self, table: TableRef, latest: Snapshot) -> int:
         if self.starting_version is not None:
             return self.starting_version
         assert self.starting_ms is not None
         try:
             before = version_at_timestamp(
-                log.store, log.log_path, self.starting_ms - 1, latest=latest, accept_last=True
+                table.store, table.log_path, self.starting_ms - 1, latest=latest, accept_last=True
             )
         except TableError as error:
             earliest = error.fields.get("earliest_version")
@@ -102,13 +99,13 @@ class ChangeBounds:
             return earliest
         return before + 1
 
-    def _end(self, log: DeltaLog, latest: Snapshot, *, is_lenient: bool) -> int:
+    def _end(self, table: TableRef, latest: Snapshot, *, is_lenient: bool) -> int:
         if self.ending_version is not None:
             return self.ending_version
         if self.ending_ms is None:
             return latest.version
         return version_at_timestamp(
-            log.store, log.log_path, self.ending_ms, latest=latest, accept_last=is_lenient
+            table.store, table.log_path, self.ending_ms, latest=latest, accept_last=is_lenient
         )
 
     def _starts_too_late(self, start: int, latest: Snapshot) -> TableError:

@@ -1,4 +1,4 @@
-"""The commits of a run of versions, read one after the other with their times (spec 10.11, 5.7)."""
+"""Reading the commits of a run of versions in order, with their times (spec 10.11, 5.7)."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ from dataclasses import dataclass
 
 from optimist.core.errors import TableError
 from optimist.core.log.commits import read_commits_bytes
-from optimist.core.logstore import FileStatus, LogStore
+from optimist.core.plugins.logstore import FileStatus, LogStore
 from optimist.core.protocol.actions import Action, CommitInfo, Metadata, actions_from_bytes
-from optimist.core.protocol.properties import TableProperties
+from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.snapshot.time_travel import adjusted_timestamps, list_commit_files
 
 __all__ = ["ReadCommit", "commit_time_ms", "read_commits"]
 
 _VERSIONS_BEFORE = 100
-"""How far before the first version modification times are looked at, to adjust them alike."""
+"""How many versions before the first one have their modification times read as well.
+
+Each time is adjusted by those before it, and a commit should have the same time in every run.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +28,7 @@ class ReadCommit:
     Attributes:
         version: Its version.
         modified_ms: The modification time of its file, made strictly increasing.
-        actions: What it did.
+        actions: Everything it wrote.
     """
 
     version: int
@@ -39,7 +42,7 @@ class ReadCommit:
 
 
 def read_commits(store: LogStore, log_path: str, first: int, last: int) -> Iterator[ReadCommit]:
-    """The commits of the versions `first` to `last`, ascending; several are fetched at a time.
+    """The commits of the versions `first` to `last`, ascending; fetches several at a time.
 
     Raises:
         TableError: One of them is no longer in the log (kind `DELTA_VERSION_NOT_FOUND`) or is
@@ -61,7 +64,7 @@ def read_commits(store: LogStore, log_path: str, first: int, last: int) -> Itera
 def commit_time_ms(commit: ReadCommit, metadata: Metadata) -> int:
     """When a commit was made, in epoch milliseconds.
 
-    Its in-commit timestamp where the table has those, else the time of its file.
+    This is its in-commit timestamp where the table has those, else the time of its file.
 
     Args:
         commit: The commit.
@@ -71,7 +74,7 @@ def commit_time_ms(commit: ReadCommit, metadata: Metadata) -> int:
         TableError: In-commit timestamps are on and this commit has none (kind
             `DELTA_MISSING_COMMIT_TIMESTAMP`).
     """
-    properties = TableProperties.from_configuration(metadata.configuration)
+    properties = TableMetadata.of(metadata).properties
     if not properties.enable_in_commit_timestamps:
         return commit.modified_ms
     if commit.version < (properties.in_commit_timestamp_enablement_version or 0):

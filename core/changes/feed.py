@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,21 +15,21 @@ from optimist.core.changes.commits import ReadCommit, commit_time_ms, read_commi
 from optimist.core.changes.files import CHANGE_TYPE, FEED_COLUMNS, FileCollector
 from optimist.core.changes.schemas import ensure_reads_as
 from optimist.core.changes.vectors import row_differences
-from optimist.core.data.filesystem import filesystem_for
+from optimist.core.data.filesystem import filesystem_for, open_to_read
+from optimist.core.data.parquet_reader import UNREADABLE
+from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import SchemaError, TableError
+from optimist.core.foreign_text import listed, shown
 from optimist.core.log.file_table import add_files, canonical_path, canonical_paths
-from optimist.core.paths import resolve_data_path
 from optimist.core.predicates import Predicate
 from optimist.core.protocol.actions import AddFile, Metadata, Protocol, RemoveFile
 from optimist.core.protocol.gates import ensure_readable
-from optimist.core.protocol.properties import TableProperties
+from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.types import StructType, schema_to_json
+from optimist.core.snapshot import Snapshot
+from optimist.core.snapshot.files_view import FilesView
 from optimist.core.snapshot.local_scan import to_arrow
-from optimist.core.snapshot.snapshot import Snapshot
-from optimist.core.table_schema import table_schema
-
-if TYPE_CHECKING:
-    from optimist.core.table.delta_log import DeltaLog
+from optimist.core.snapshot.one_version import load_version
 
 __all__ = ["ChangeFeed", "change_feed", "change_rows"]
 
@@ -46,12 +45,13 @@ class ChangeFeed:
         versions: The versions; empty where nothing lies between the bounds.
         derived: Files of the table whose rows were inserted or deleted. All three columns of the
             feed are partition columns.
-        recorded: The files in which a writer recorded changes; `_change_type` is in the files.
+        recorded: The files in which a writer recorded changes; these hold `_change_type` as a
+            column.
     """
 
     versions: range
-    derived: Snapshot
-    recorded: Snapshot
+    derived: FilesView
+    recorded: FilesView
 
     @property
     def schema(self) -> StructType:
@@ -59,46 +59,49 @@ class ChangeFeed:
         return self.derived.schema
 
     @property
-    def views(self) -> tuple[Snapshot, ...]:
-        """Those of the two that have files; the derived one where neither has."""
+    def views(self) -> tuple[FilesView, ...]:
+        """The views that have files; the derived one if neither has any."""
         filled = tuple(view for view in (self.derived, self.recorded) if view.num_files)
         return filled or (self.derived,)
 
     @property
     def files(self) -> pa.Table:
-        """All files, one row for each and each kind of change, columns as in `Snapshot.files`.
+        """All files, one row per file and kind of change, columns as in `Snapshot.files`.
 
         Version, time and kind stand in `partitionValues`; recorded files have no kind there. A
-        file is listed more than once where several versions changed rows of it.
+        file is listed more than once if several versions changed rows of it.
         """
         return pa.concat_tables([self.derived.files, self.recorded.files])
 
 
-def change_feed(log: DeltaLog, bounds: ChangeBounds) -> ChangeFeed:
-    """Which files hold the changes between two versions or times; no data file's rows are read.
+def change_feed(table: TableRef, latest: Snapshot, bounds: ChangeBounds) -> ChangeFeed:
+    """The files that hold the changes of a run; no rows of data files are read.
 
-    Reads the commits of the run, the state of the table at its first version, and the deletion
+    This reads the commits of the run, the state of the table at its first version, and the deletion
     vectors that were replaced.
 
+    Args:
+        table: The table.
+        latest: Its newest version.
+        bounds: The run that is asked for.
+
     Raises:
-        UsageError: The bounds make no run; see `ChangeBounds`.
+        UsageError: The end is before the start; see `ChangeBounds.resolve`.
         TableError: The bounds lie outside the log, or the feed was off for a part of the run (kind
             `DELTA_MISSING_CHANGE_DATA`, field `version`).
-        SchemaError: The schema changed too much on the way (kind
+        SchemaError: The rows of one version can't be read with the schema of the last (kind
             `DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE`).
         ProtocolError: A version in the run needs features that this engine can't read.
     """
-    latest = log.update()
-    span = bounds.resolve(log, latest)
+    collector = FileCollector(partial(_count_rows, table), partial(_complete, table, latest))
+    span = bounds.resolve(table, latest)
     if span is None:
-        nothing = FileCollector(partial(_count_rows, log), partial(_complete, log))
-        return _feed(log, latest, latest.metadata, nothing, range(0))
+        return _feed(table, latest, latest.metadata, collector, range(0))
     first, last = span
-    base = log.snapshot(version=first)
-    run = _Run(log, base.metadata, base.protocol, first, last)
-    collector = FileCollector(partial(_count_rows, log), partial(_complete, log))
+    base = load_version(table, first, latest=latest)
+    run = _Run(table.table_path, base.metadata, base.protocol, first, last)
     history = [(first, base.metadata)]
-    for commit in read_commits(log.store, log.log_path, first, last):
+    for commit in read_commits(table.store, table.log_path, first, last):
         run = run.after(commit)
         if run.metadata is not history[-1][1]:
             history.append((commit.version, run.metadata))
@@ -108,11 +111,11 @@ def change_feed(log: DeltaLog, bounds: ChangeBounds) -> ChangeFeed:
         collector.collect(commit, time_ms, is_partitioned=is_partitioned)
     for version, metadata in history:
         ensure_reads_as(metadata, run.metadata, version=version, final_version=last)
-    return _feed(log, base, run.metadata, collector, range(first, last + 1))
+    return _feed(table, base, run.metadata, collector, range(first, last + 1))
 
 
 def change_rows(
-    log: DeltaLog,
+    table: TableRef,
     feed: ChangeFeed,
     predicate: str | Predicate | None = None,
     columns: Sequence[str] | None = None,
@@ -120,26 +123,25 @@ def change_rows(
     """The rows of a feed for which a predicate is true, read in this process.
 
     Raises:
-        TableError: A file is gone or damaged.
-        UsageError, SchemaError: As `DeltaLog.to_arrow`.
+        TableError: A file is gone or damaged. UsageError, SchemaError: As `DeltaLog.to_arrow`.
     """
-    access = log.store.data_access(log.table_path)
+    access = table.data_access()
     tables = [to_arrow(view, predicate, columns, access=access) for view in feed.views]
     return pa.concat_tables(tables)
 
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """Where the reading of the run stands: the table's metadata and protocol there."""
+    """The table's metadata and protocol at the version that the reading of the run has reached."""
 
-    log: DeltaLog
+    table_path: str
     metadata: Metadata
     protocol: Protocol
     first: int
     last: int
 
     def after(self, commit: ReadCommit) -> _Run:
-        """The state after a commit; the first one's is known from the snapshot."""
+        """The state after a commit; after the first commit it is that of the snapshot."""
         if commit.version == self.first:
             return self
         metadata, protocol = self.metadata, self.protocol
@@ -150,17 +152,15 @@ class _Run:
                 protocol = action
         if metadata is self.metadata and protocol is self.protocol:
             return self
-        path = self.log.table_path
-        ensure_readable(protocol, metadata, table_path=path, version=commit.version)
+        ensure_readable(protocol, metadata, table_path=self.table_path, version=commit.version)
         return replace(self, metadata=metadata, protocol=protocol)
 
     def ensure_recorded(self, version: int) -> None:
-        properties = TableProperties.from_configuration(self.metadata.configuration)
-        if properties.enable_change_data_feed:
+        if TableMetadata.of(self.metadata).properties.enable_change_data_feed:
             return
         raise TableError(
             f"The changes of the versions {self.first} to {self.last} can't be told: at version "
-            f"{version} the change data feed of {self.log.table_path} was off. Nothing was read. "
+            f"{version} the change data feed of {self.table_path} was off. Nothing was read. "
             "The history shows when delta.enableChangeDataFeed was set; start there or later, and "
             "end before it was unset.",
             kind="DELTA_MISSING_CHANGE_DATA",
@@ -171,17 +171,21 @@ class _Run:
 
 
 def _feed(
-    log: DeltaLog, base: Snapshot, metadata: Metadata, collector: FileCollector, versions: range
+    table: TableRef,
+    base: Snapshot,
+    metadata: Metadata,
+    collector: FileCollector,
+    versions: range,
 ) -> ChangeFeed:
-    access = log.store.data_access(log.table_path)
+    access = table.data_access()
     replaced = [vectors for vectors, _ in collector.replaced]
-    collector.add_differences(row_differences(replaced, log.table_path, access))
+    collector.add_differences(row_differences(replaced, base.data_paths, access))
     derived, recorded = collector.tables()
     names = tuple(item.name for item in FEED_COLUMNS)
     stored = tuple(name for name in names if name != CHANGE_TYPE)
     schema = _feed_schema(metadata)
 
-    def view(kind: str, files: pa.Table, partitions: tuple[str, ...]) -> Snapshot:
+    def view(kind: str, files: pa.Table, partitions: tuple[str, ...]) -> FilesView:
         described = replace(
             metadata,
             id=f"{metadata.id}/{kind}/{versions.start}-{versions.stop}",
@@ -194,36 +198,38 @@ def _feed(
 
 
 def _feed_schema(metadata: Metadata) -> StructType:
-    table = table_schema(metadata)
+    table = TableMetadata.of(metadata).schema
     taken = [item.name for item in FEED_COLUMNS if table.find(item.name) is not None]
     if taken:
         raise SchemaError(
             f"The table has columns with the names that the change data feed gives to its own: "
-            f"{', '.join(taken)}. Nothing was read. Rename them.",
+            f"{listed(taken)}. Nothing was read. Rename them.",
             kind="DELTA_TABLE_ALREADY_CONTAINS_CDC_COLUMNS",
             columns=tuple(taken),
         )
     return StructType((*table.as_nullable(), *FEED_COLUMNS))
 
 
-def _count_rows(log: DeltaLog, file: AddFile) -> int:
-    full_path = resolve_data_path(log.table_path, file.path)
-    filesystem, path = filesystem_for(full_path, log.store.data_access(log.table_path))
+def _count_rows(table: TableRef, file: AddFile) -> int:
+    full_path = table.data_paths.full_path(file.path)
+    filesystem, path = filesystem_for(full_path, table.data_access())
     try:
-        with filesystem.open_input_file(path) as source:
+        with open_to_read(filesystem, path) as source:
             return int(pq.read_metadata(source).num_rows)
-    except (OSError, pa.ArrowInvalid):
+    except UNREADABLE:
         raise TableError(
-            f"The log does not say how many rows the data file {full_path} has, and the file is "
-            "gone or can't be read: it was removed by vacuum, or damaged. Start after the version "
-            "that replaced its deletion vector.",
+            f"The log does not say how many rows the data file {shown(full_path)} has, and the "
+            "file is gone or can't be read: it was removed by vacuum, or damaged. Start after "
+            "the version that replaced its deletion vector.",
             kind="OPTIMIST_UNREADABLE_DATA_FILE",
             path=full_path,
         ) from None
 
 
-def _complete(log: DeltaLog, removes: Sequence[RemoveFile], version: int) -> Sequence[AddFile]:
-    """The files as the version before knew them; one that it did not have held no rows."""
-    before = log.snapshot(version - 1).files
+def _complete(
+    table: TableRef, latest: Snapshot, removes: Sequence[RemoveFile], version: int
+) -> Sequence[AddFile]:
+    """The removed files, as the version before has them; a file that it lacks had no rows there."""
+    before = load_version(table, version - 1, latest=latest).files
     keys = pa.array([canonical_path(item.path) for item in removes], pa.string())
     return add_files(before.filter(pc.is_in(canonical_paths(before["path"]), value_set=keys)))

@@ -1,16 +1,16 @@
 """The files that hold the changes of each version, as Arrow (spec 10.11).
 
-A version whose commit names files of changes (`cdc`) has exactly those. For every other one they
-are derived: rows of added files were inserted, rows of removed files were deleted, and where a file
-was only given another deletion vector the rows between the two vectors were deleted or came back.
+A version whose commit names files of changes (`cdc`) has exactly those changes. For every other
+version they are derived: rows of added files were inserted, rows of removed files were deleted, and
+where a file only got another deletion vector, the rows in which the two vectors differ were deleted
+or came back.
 
 A row stands for one file and one kind of change. The kind, the version and the time are values of
-partition columns, so whoever can read files of the table can read these.
+partition columns, so any reader of the table's files can read these.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
@@ -20,6 +20,9 @@ import pyarrow as pa
 from optimist.core.changes.commits import ReadCommit
 from optimist.core.changes.vectors import ReplacedVector, RowDifference, all_but
 from optimist.core.data.partition_values import serialize_partition_value
+from optimist.core.data.stats_text import num_rows
+from optimist.core.errors import TableError
+from optimist.core.foreign_text import shown
 from optimist.core.log.file_table import FILES_SCHEMA, canonical_path, files_table
 from optimist.core.protocol.actions import AddCDCFile, AddFile, CommitInfo, RemoveFile
 from optimist.core.schema.types import PrimitiveType, StructField
@@ -34,11 +37,12 @@ FEED_COLUMNS = (
     StructField(_VERSION, PrimitiveType("long")),
     StructField(_TIME, PrimitiveType("timestamp")),
 )
-"""What the feed has beside the table's own columns, in order, at the end."""
+"""The columns that the feed adds after the table's own, in order."""
 
 RowCounter = Callable[[AddFile], int]
-"""How many rows a file has whose statistics do not tell."""
+"""Counts the rows of a file whose statistics don't tell."""
 
+_MOST_ROWS = 1 << 36
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MERGED_ROWS = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
 
@@ -49,11 +53,12 @@ class FileCollector:
 
     Attributes:
         count_rows: See `RowCounter`.
-        complete: Gives the `add` behind each `remove` that does not repeat it: called with the
-            removes and their version.
+        complete: Called with `remove`s that do not repeat what their files' `add`s said, and their
+            version; returns these `add`s.
         recorded: The files of changes, without a value for `_change_type`, which is in them.
         derived: Files of the table.
-        replaced: Files whose deletion vector was replaced, with what to add once that is read.
+        replaced: Files whose deletion vector was replaced, each with the file to list once the
+            vectors are read.
     """
 
     count_rows: RowCounter
@@ -94,7 +99,7 @@ class FileCollector:
             self._replace(removed[key], added[key], stamp)
 
     def add_differences(self, differences: Iterable[RowDifference]) -> None:
-        """Take the rows between the vectors of `replaced`, in its order."""
+        """Take the rows in which the vectors of each item of `replaced` differ, in its order."""
         found = []
         for (vectors, file), rows in zip(self.replaced, differences, strict=True):
             for kind, changed in (("delete", rows.deleted), ("insert", rows.restored)):
@@ -123,16 +128,37 @@ class FileCollector:
         if before.deletion_vector == after.deletion_vector:
             return  # the same rows as before
         stamped = replace(after, partition_values={**after.partition_values, **stamp})
-        rows = _num_rows(after)
-        rows = _num_rows(before) if rows is None else rows
+        rows = num_rows(after.stats)
+        rows = num_rows(before.stats) if rows is None else rows
         count = self.count_rows(after) if rows is None else rows
+        _ensure_countable(after, count)
         vectors = ReplacedVector(before.deletion_vector, after.deletion_vector, count)
         self.replaced.append((vectors, stamped))
 
 
+def _ensure_countable(file: AddFile, rows: int) -> None:
+    # The rows that stay are kept as ranges, of which this many still fit into memory.
+    if rows > _MOST_ROWS:
+        raise TableError(
+            f"The data file {shown(file.path)} claims to have {rows} rows, more than any has: the "
+            "log is damaged or was written to deceive. Nothing was read.",
+            kind="OPTIMIST_IMPOSSIBLE_COUNT",
+            path=file.path,
+            claimed=rows,
+        )
+
+
 def _stamp(version: int, time_ms: int) -> dict[str, str]:
-    """The values of a commit's partition columns."""
-    time = _EPOCH + timedelta(milliseconds=time_ms)
+    """The partition values that all files of a commit have in common: its version and time."""
+    try:
+        time = _EPOCH + timedelta(milliseconds=time_ms)
+    except OverflowError:
+        raise TableError(
+            f"Version {version} says that it was made {time_ms} milliseconds after 1970, which is "
+            "no time that a column can hold. Start after that version.",
+            kind="OPTIMIST_MALFORMED_COMMIT",
+            version=version,
+        ) from None
     text = serialize_partition_value(time, PrimitiveType("timestamp"))
     assert text is not None
     return {_VERSION: str(version), _TIME: text}
@@ -169,14 +195,6 @@ def _as_add(item: RemoveFile) -> AddFile:
 
 def _is_complete(item: RemoveFile, is_partitioned: bool) -> bool:
     return item.size is not None and (item.partition_values is not None or not is_partitioned)
-
-
-def _num_rows(file: AddFile) -> int | None:
-    try:
-        value = json.loads(file.stats or "{}").get("numRecords")
-    except (ValueError, AttributeError):
-        return None
-    return value if isinstance(value, int) else None
 
 
 def _is_merge_of_nothing(info: CommitInfo | None) -> bool:

@@ -1,51 +1,45 @@
-"""Whether all commits of a run can be read as the schema at its end (spec 10.11)."""
+"""Whether the rows of all commits of a run can be read with the schema at its end (spec 10.11)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from optimist.core.errors import SchemaError
+from optimist.core.foreign_text import shown
 from optimist.core.protocol.actions import Metadata
-from optimist.core.protocol.properties import TableProperties
+from optimist.core.protocol.table_metadata import TableMetadata
+from optimist.core.schema.type_widening import is_widening
 from optimist.core.schema.types import (
     ArrayType,
     DataType,
-    DecimalType,
     MapType,
     PrimitiveType,
     StructType,
 )
-from optimist.core.table_schema import table_schema
 
 __all__ = ["ensure_reads_as"]
 
-_INTEGERS = ("byte", "short", "integer", "long")
-_DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
-_WIDENINGS = frozenset(
-    {(narrow, wide) for at, wide in enumerate(_INTEGERS) for narrow in _INTEGERS[:at]}
-    | {(narrow, "double") for narrow in ("byte", "short", "integer", "float")}
-    | {("date", "timestamp_ntz")}
-)
+_VOID = PrimitiveType("void")
 
 
 def ensure_reads_as(
     earlier: Metadata, final: Metadata, *, version: int, final_version: int
 ) -> None:
-    """Rows written under earlier metadata must mean the same under the final one.
+    """Make sure that rows written under earlier metadata mean the same under the final metadata.
 
     Columns may have been added and types widened. A column that was dropped, renamed or given
-    another type, and another partitioning, are refused.
+    another type is refused, and so are other partition columns.
 
     Raises:
-        SchemaError: They do not (kind `DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE`, fields
-            `version`, `final_version`, `column`).
+        SchemaError: The rows don't mean the same (kind
+            `DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE`, fields `version`, `final_version`,
+            `column`).
     """
     if earlier.schema_string == final.schema_string:
         problem = None
     else:
-        is_mapped = _is_mapped(final)
-        before, after = (table_schema(item) for item in (earlier, final))
-        problem = next(_problems(before, after, is_mapped, ""), None)
+        before, after = TableMetadata.of(earlier), TableMetadata.of(final)
+        problem = next(_problems(before.schema, after.schema, after.is_mapped, ""), None)
     if problem is None and earlier.partition_columns != final.partition_columns:
         problem = ("", "the partition columns changed")
     if problem is None:
@@ -62,23 +56,18 @@ def ensure_reads_as(
     )
 
 
-def _is_mapped(metadata: Metadata) -> bool:
-    properties = TableProperties.from_configuration(metadata.configuration)
-    return properties.column_mapping_mode != "none"
-
-
 def _problems(
     before: StructType, after: StructType, is_mapped: bool, path: str
 ) -> Iterator[tuple[str, str]]:
-    """What makes rows of one struct unreadable as the other: the column, and a text."""
+    """What keeps rows of one struct from being read as the other: the column, and the reason."""
     by_physical_name = {item.physical_name: item for item in after}
     for item in before:
         name = f"{path}{item.name}"
         same = by_physical_name.get(item.physical_name) if is_mapped else after.find(item.name)
         if same is None:
-            yield name, f"the column {name} was dropped"
+            yield name, f"the column {shown(name)} was dropped"
         elif is_mapped and same.name.lower() != item.name.lower():
-            yield name, f"the column {name} was renamed to {same.name}"
+            yield name, f"the column {shown(name)} was renamed to {shown(same.name)}"
         else:
             yield from _type_problems(item.data_type, same.data_type, is_mapped, name)
 
@@ -94,19 +83,5 @@ def _type_problems(
     elif isinstance(before, MapType) and isinstance(after, MapType):
         yield from _type_problems(before.key_type, after.key_type, is_mapped, f"{name}.key")
         yield from _type_problems(before.value_type, after.value_type, is_mapped, f"{name}.value")
-    elif before != after and not _is_widening(before, after):
-        yield name, f"the type of {name} changed from {before} to {after}"
-
-
-def _is_widening(before: DataType, after: DataType) -> bool:
-    """Whether the feature `typeWidening` allows the change (spec 6.3)."""
-    if before == PrimitiveType("void"):
-        return True
-    if isinstance(after, DecimalType):
-        whole = after.precision - after.scale
-        if isinstance(before, DecimalType):
-            return after.scale >= before.scale and whole >= before.precision - before.scale
-        return isinstance(before, PrimitiveType) and whole >= _DIGITS.get(before.name, 99)
-    if isinstance(before, PrimitiveType) and isinstance(after, PrimitiveType):
-        return (before.name, after.name) in _WIDENINGS
-    return False
+    elif before not in (after, _VOID) and not is_widening(before, after):
+        yield name, f"the type of {shown(name)} changed from {shown(before)} to {shown(after)}"

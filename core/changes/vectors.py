@@ -1,7 +1,7 @@
 """What a commit deleted or brought back by replacing a file's deletion vector (spec 10.10, 10.11).
 
-The rows between two vectors are a set of positions in a file. They are read like any other file:
-under a made-up vector that deletes every *other* row. So no reader knows of changes.
+The rows in which two vectors differ are a set of positions in a file. They are read as a file with
+a made-up vector that deletes every *other* row, so no reader needs to know about changes.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from pyroaring import BitMap64
 
-from optimist.core.data.access import DataAccess
+from optimist.core.data.data_paths import DataPaths
 from optimist.core.data.deletion_vectors import inline_vector, read_deletion_vectors
+from optimist.core.plugins.data_access import DataAccess
 from optimist.core.protocol.actions import DeletionVectorDescriptor
 
 __all__ = ["ReplacedVector", "RowDifference", "all_but", "row_differences"]
@@ -35,22 +36,22 @@ class ReplacedVector:
 
 @dataclass(frozen=True, slots=True)
 class RowDifference:
-    """Positions in one file, from 0: the rows that are gone now, and those that are back."""
+    """Positions in one file, from 0: the rows that were deleted, and those that came back."""
 
     deleted: BitMap64
     restored: BitMap64
 
 
 def row_differences(
-    replaced: Sequence[ReplacedVector], table_path: str, access: DataAccess | None
+    replaced: Sequence[ReplacedVector], paths: DataPaths, access: DataAccess | None
 ) -> tuple[RowDifference, ...]:
-    """What each replacement deleted and brought back, in order.
+    """The rows that each replacement deleted and brought back, in order.
 
     Raises:
         TableError: A vector is gone or damaged; see `read_deletion_vectors`.
     """
     given = [vector for item in replaced for vector in (item.before, item.after) if vector]
-    read = iter(read_deletion_vectors(given, table_path, access))
+    read = iter(read_deletion_vectors(given, paths, access))
     found = []
     for item in replaced:
         before = BitMap64() if item.before is None else next(read)
@@ -60,7 +61,12 @@ def row_differences(
 
 
 def all_but(kept: BitMap64, num_rows: int) -> DeletionVectorDescriptor | None:
-    """A vector that deletes the other rows of a file with so many; None where there are none."""
+    """A vector that deletes all rows of a file but those kept; None if there are no others.
+
+    Args:
+        kept: The positions to keep, from 0.
+        num_rows: How many rows the file has.
+    """
     others = BitMap64()
     others.add_range(0, num_rows)
     others -= kept

@@ -18,7 +18,7 @@ __all__ = ["partitions_predicate"]
 
 
 def partitions_predicate(adds: Sequence[AddFile], partition_fields: StructType) -> Predicate:
-    """True for rows of the partitions that the files are in.
+    """A predicate that is true for the rows of the partitions in which the files are.
 
     Values are compared by what they mean, so two spellings of one instant are one partition.
 

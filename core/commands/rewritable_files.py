@@ -1,28 +1,37 @@
-"""What must hold before rows are copied into new files, and how many rows files hold."""
+"""Checks before rows are copied into new files, and counts of the rows that files hold."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
+import pyarrow as pa
+
+from optimist.core.commands.clones import ensure_own_rows
+from optimist.core.data.stats_text import num_live_rows
+from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import ProtocolError
 from optimist.core.protocol.actions import AddFile
-from optimist.core.snapshot.snapshot import Snapshot
+from optimist.core.snapshot import Snapshot
 
-__all__ = ["ensure_rewritable", "num_records"]
+__all__ = ["ensure_rewritable", "num_records", "num_vectors"]
 
 
-def ensure_rewritable(snapshot: Snapshot, operation: str) -> None:
-    """Refuse tables whose files can't be rewritten without loss (spec 6.5, 10.11).
+def ensure_rewritable(table: TableRef, snapshot: Snapshot, files: pa.Table, operation: str) -> None:
+    """Refuse files that can't be rewritten without loss (spec 6.5, 10.11), or are not the table's.
 
     Args:
-        snapshot: The table.
-        operation: For the message, for example `UPDATE`.
+        table: The table.
+        snapshot: The version that the rewrite starts from.
+        files: The files whose rows are to be copied; rows of `snapshot.files`.
+        operation: The name for the message, for example `UPDATE`.
 
     Raises:
-        ProtocolError: The table records row changes, or keeps the identity of rows, and this engine
-            can't write either yet (kind `DELTA_UNSUPPORTED_FEATURES_FOR_WRITE`, field `features`).
+        ProtocolError: The table has the change data feed or row tracking on, and this engine can't
+            write yet what they ask for (kind `DELTA_UNSUPPORTED_FEATURES_FOR_WRITE`, field
+            `features`).
+        TableError: A file is outside the table (kind `OPTIMIST_REWRITE_OF_OUTSIDE_FILE`).
     """
+    ensure_own_rows(table, snapshot, files, operation)
     features = []
     if snapshot.properties.enable_change_data_feed:
         features.append("changeDataFeed")
@@ -31,10 +40,8 @@ def ensure_rewritable(snapshot: Snapshot, operation: str) -> None:
     if features:
         raise ProtocolError(
             f"{operation} on {snapshot.table_path} would have to write what "
-            f"{' and '.join(features)} asks for, "
-            "which is not supported yet. Nothing was written. Use another engine, or switch the "
-            "table's "
-            "property off.",
+            f"{' and '.join(features)} asks for, which is not supported yet. Nothing was written. "
+            "Use another engine, or switch the table's property off.",
             kind="DELTA_UNSUPPORTED_FEATURES_FOR_WRITE",
             features=tuple(features),
             operation=operation,
@@ -42,12 +49,16 @@ def ensure_rewritable(snapshot: Snapshot, operation: str) -> None:
 
 
 def num_records(adds: Sequence[AddFile]) -> int | None:
-    """Rows in all the files by their statistics; None where one has none."""
+    """The number of live rows in all the files, by their statistics; None if a file has none."""
     total = 0
     for add in adds:
-        stats = json.loads(add.stats) if add.stats else {}
-        count = stats.get("numRecords")
-        if not isinstance(count, int):
+        count = num_live_rows(add)
+        if count is None:
             return None
-        total += count - (add.deletion_vector.cardinality if add.deletion_vector else 0)
+        total += count
     return total
+
+
+def num_vectors(adds: Sequence[AddFile]) -> int:
+    """How many of the files have a deletion vector, which is removed with its file (spec 8.3)."""
+    return sum(add.deletion_vector is not None for add in adds)

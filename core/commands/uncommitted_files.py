@@ -1,4 +1,4 @@
-"""Data files that no version holds yet: removed when the commit has failed for certain."""
+"""Data files that no version holds yet, and their removal if the commit failed for certain."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from types import TracebackType
 
 from optimist.core.data.filesystem import remove_directory
+from optimist.core.data.parquet_writer import delete_files
+from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import NOTHING_COMMITTED, OptimistError
-from optimist.core.protocol.actions import Action
-from optimist.core.table.delta_log import DeltaLog
+from optimist.core.protocol.actions import Action, AddFile
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.result import CommitResult
@@ -20,27 +21,39 @@ _LOG = logging.getLogger(__name__)
 
 
 class UncommittedFiles:
-    """The directories of one transaction's writes, as a context that ends with the commit.
+    """The files that one transaction has written, as a context that ends with the commit.
 
-    1. Before the commit begins, any error removes them.
-    2. From then on only an error that says for certain that nothing was committed does. After any
-       other, an interrupt for example, the version may hold the files; what no version holds,
-       vacuum finds.
+    1. Before the commit begins, any error removes the files.
+    2. From then on only an error removes them that says for certain that nothing was committed.
+       After any other, an interrupt for example, a version may hold the files. If none does, VACUUM
+       finds them.
     """
 
-    def __init__(self, log: DeltaLog) -> None:
-        self._log = log
+    def __init__(self, table: TableRef) -> None:
+        self._table = table
         self._directories: list[str] = []
+        self._files: list[AddFile] = []
         self._is_committing = False
 
     def register(self, directory: str) -> None:
-        """Files are about to be written to this directory."""
+        """Note that files are about to be written to this directory, which holds no others."""
         self._directories.append(directory)
+
+    def register_files(self, files: Sequence[AddFile]) -> None:
+        """Note that these files were written, in directories that hold other files as well."""
+        self._files.extend(files)
 
     def commit(
         self, txn: OptimisticTransaction, actions: Sequence[Action], operation: Operation
+    ) -> CommitResult:
+        """Call `txn.commit`; from here on the files may be part of the table."""
+        self._is_committing = True
+        return txn.commit(actions, operation)
+
+    def commit_if_needed(
+        self, txn: OptimisticTransaction, actions: Sequence[Action], operation: Operation
     ) -> CommitResult | None:
-        """`txn.commit_if_needed`; from here on the files may be part of the table."""
+        """Call `txn.commit_if_needed`; from here on the files may be part of the table."""
         self._is_committing = True
         return txn.commit_if_needed(actions, operation)
 
@@ -58,12 +71,13 @@ class UncommittedFiles:
         if not self._is_committing or isinstance(error, NOTHING_COMMITTED):
             for directory in self._directories:
                 self._remove(directory)
+            if self._files:
+                delete_files(self._table.table_path, self._files, self._table.data_access())
 
     def _remove(self, directory: str) -> None:
-        """As far as that can be done: the error at hand is the one to tell."""
-        self._log.store.abort_uploads(directory)
+        """Remove a directory as far as that works, so as not to hide the error at hand."""
+        self._table.store.abort_uploads(directory)
         try:
-            access = self._log.store.data_access(self._log.table_path)
-            remove_directory(directory, access)
+            remove_directory(directory, self._table.data_access())
         except OptimistError as failure:
             _LOG.warning("Files below %s are left for vacuum to find: %s", directory, failure)

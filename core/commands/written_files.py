@@ -1,4 +1,4 @@
-"""What one write of data files has made, whichever plane made it."""
+"""The data files that one write has made, with Spark or without it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class WrittenFiles:
     """The files of one write.
 
     Attributes:
-        adds: The files' actions; files without rows are gone already.
+        adds: The actions that add the files; files without rows were removed already.
         num_rows: Rows in all of them.
     """
 

@@ -1,4 +1,4 @@
-"""Columns as a data file has them, in the shape of the table (spec 6.3, 10.1, 10.8).
+"""Bringing the columns of a data file or an Arrow table into the table's shape (spec 6.3, 10.1).
 
 A file may be older than the table's schema: columns and nested fields that came later are null in
 it, and columns that were widened are narrower in it. Fields are found by their physical names, or
@@ -8,12 +8,16 @@ by their ids where the table's columns are mapped by id.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from optimist.core.errors import TableError
-from optimist.core.schema.arrow_types import to_arrow_type
+from optimist.core.errors import SchemaError, TableError
+from optimist.core.foreign_text import shown
+from optimist.core.schema.arrow_types import to_arrow_schema, to_arrow_type
 from optimist.core.schema.types import (
+    COLUMN_ID,
     ArrayType,
     DataType,
     MapType,
@@ -22,7 +26,7 @@ from optimist.core.schema.types import (
     StructType,
 )
 
-__all__ = ["conform_column", "find_field", "find_name"]
+__all__ = ["arrow_rows", "conform_column", "find_field", "find_name"]
 
 _FIELD_ID = b"PARQUET:field_id"
 _VARIANT = PrimitiveType("variant")
@@ -37,48 +41,70 @@ def conform_column(
         values: One column of a data file, or of rows that become one.
         data_type: The column's type in the table.
         column: For the error's message.
-        by_id: Nested fields are found by their ids; else by their physical names.
+        by_id: Whether nested fields are found by their ids, not by their physical names.
 
     Raises:
         TableError: The values do not fit the type (kind `OPTIMIST_DATA_FILE_TYPE_MISMATCH`).
     """
-    target = to_arrow_type(data_type)
-    if isinstance(values, pa.ExtensionArray):
-        values = values.storage
-    if values.type == target:
-        return values
-    if isinstance(data_type, StructType) and pa.types.is_struct(values.type):
-        return _struct(values, data_type, column=column, by_id=by_id)
-    if isinstance(data_type, ArrayType) and _is_list(values.type):
-        return _list(values, data_type, column=column, by_id=by_id)
-    if isinstance(data_type, MapType) and pa.types.is_map(values.type):
-        return _map(values, data_type, column=column, by_id=by_id)
     try:
-        if data_type == _VARIANT:
-            return _variant(values, target)
-        # What is finer than microseconds is cut off, as Spark does; all else must fit.
-        return values.cast(target, safe=not _is_in_nanoseconds(values.type))
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        return _conform(values, data_type, _Place(column, by_id=by_id))
+    except _MisfitError as misfit:
         raise TableError(
-            f"The column {column or '?'} has the type {values.type} in a data file, and its values "
-            f"do not fit {data_type}, the column's type in the table: {error}. The file was "
-            "written by an engine that broke the schema; restore an older version of the table.",
+            f"The column {shown(misfit.column or '?')} has the type {shown(misfit.arrow_type)} in "
+            f"a data file, and its values do not fit {shown(misfit.data_type)}, the column's type "
+            f"in the table: {shown(misfit.reason)}. {_remedy(misfit)}",
             kind="OPTIMIST_DATA_FILE_TYPE_MISMATCH",
-            column=column,
-            type=str(data_type),
+            column=misfit.column,
+            type=str(misfit.data_type),
         ) from None
 
 
+def arrow_rows(rows: pa.Table, schema: StructType) -> pa.Table:
+    """The rows with exactly the table's columns: by name in any case, in its order, with its types.
+
+    Fields of structs are found in the same way. What the rows lack is null. Arrow's other layouts
+    of the same values (dictionaries, runs, views, slices) become plain ones.
+
+    Raises:
+        SchemaError: A value does not fit its column's type (kind `OPTIMIST_VALUE_DOES_NOT_FIT`).
+    """
+    wanted = to_arrow_schema(schema)
+    present = {name.lower(): name for name in rows.column_names}
+    columns = []
+    for item, field in zip(schema, wanted, strict=True):
+        name = present.get(item.name.lower())
+        if name is None:
+            columns.append(pa.nulls(rows.num_rows, field.type))
+            continue
+        place = _Place(item.name, must_be_exact=True)
+        try:
+            parts = [_conform(chunk, item.data_type, place) for chunk in rows[name].chunks]
+        except _MisfitError as misfit:
+            raise SchemaError(
+                f"The column {shown(misfit.column)} has the Arrow type "
+                f"{shown(misfit.arrow_type)}, and some of its values do not fit "
+                f"{shown(misfit.data_type)}, the column's type in the table: "
+                f"{shown(misfit.reason)}. Cast it yourself, which says what is to be lost. "
+                "Nothing was written.",
+                kind="OPTIMIST_VALUE_DOES_NOT_FIT",
+                column=misfit.column,
+                type=str(misfit.data_type),
+            ) from None
+        columns.append(pa.chunked_array(parts, type=field.type))
+    return pa.table(columns, schema=wanted)
+
+
 def find_field(fields: Iterable[pa.Field], item: StructField, *, by_id: bool) -> int | None:
-    """Where among a file's fields a field of the table stands; None if the file lacks it.
+    """The index of a table's field among the fields of a file; None if the file lacks it.
 
     Args:
         fields: The fields of one level of the file.
         item: The field of the table.
-        by_id: Look for its id. Its name is looked for if it has none, or no field of the level has.
+        by_id: Whether to look for its id. The name is used if it has no id, or no field of the
+            level has one.
     """
     listed = list(fields)
-    number = item.metadata.get("delta.columnMapping.id")
+    number = item.metadata.get(COLUMN_ID)
     if by_id and number is not None:
         ids = [(field.metadata or {}).get(_FIELD_ID) for field in listed]
         if any(found is not None for found in ids):
@@ -90,7 +116,7 @@ def find_field(fields: Iterable[pa.Field], item: StructField, *, by_id: bool) ->
 
 
 def find_name(names: Iterable[str], wanted: str) -> str | None:
-    """The name among some that means the wanted one: the same spelling first, else any case."""
+    """The name that means the wanted one: one of the same spelling, else the first in any case."""
     listed = list(names)
     if wanted in listed:
         return wanted
@@ -98,36 +124,130 @@ def find_name(names: Iterable[str], wanted: str) -> str | None:
     return next((name for name in listed if name.lower() == folded), None)
 
 
-def _struct(values: pa.Array, data_type: StructType, *, column: str, by_id: bool) -> pa.Array:
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where values stand, for errors, and the rules by which they become the table's.
+
+    Attributes:
+        column: The column, or the path of a field in it.
+        by_id: Whether nested fields are found by their ids.
+        must_be_exact: Whether nothing may be cut off; if not, what is finer than microseconds is.
+    """
+
+    column: str
+    by_id: bool = False
+    must_be_exact: bool = False
+
+    def inside(self, name: str) -> _Place:
+        return replace(self, column=f"{self.column}.{name}")
+
+
+class _MisfitError(Exception):
+    """Values that do not fit a type; a caller that knows their source makes it an error of ours."""
+
+    def __init__(
+        self, values: pa.Array, data_type: DataType, place: _Place, reason: object
+    ) -> None:
+        super().__init__(str(reason))
+        self.column = place.column
+        self.arrow_type = values.type
+        self.data_type = data_type
+        self.reason = reason
+
+
+def _remedy(misfit: _MisfitError) -> str:
+    if _is_shredded(misfit.arrow_type) and misfit.data_type == _VARIANT:
+        return (
+            "Only Spark's own reader puts such variants together again: read the table in a "
+            "classic Spark session on the native plane, or read other columns."
+        )
+    return (
+        "The file was written by an engine that broke the schema; restore an older version of the "
+        "table."
+    )
+
+
+def _conform(values: pa.Array, data_type: DataType, place: _Place) -> pa.Array:
+    target = to_arrow_type(data_type)
+    values = _plainly_laid_out(values)
+    if values.type == target:
+        return values
+    if isinstance(data_type, StructType) and pa.types.is_struct(values.type):
+        return _struct(values, data_type, place)
+    if isinstance(data_type, ArrayType) and _is_list(values.type):
+        return _list(values, data_type, place)
+    if isinstance(data_type, MapType) and pa.types.is_map(values.type):
+        return _map(values, data_type, place)
+    try:
+        if data_type == _VARIANT:
+            return _variant(values, target)
+        # What is finer than microseconds is cut off in files, as Spark does; all else must fit.
+        is_cut = _is_in_nanoseconds(values.type) and not place.must_be_exact
+        return values.cast(target, safe=not is_cut)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+        raise _MisfitError(values, data_type, place, error) from None
+
+
+def _plainly_laid_out(values: pa.Array) -> pa.Array:
+    """The same values in the plain layout: no extension type, runs, dictionary or views."""
+    if isinstance(values, pa.ExtensionArray):
+        return _plainly_laid_out(values.storage)
+    if pa.types.is_run_end_encoded(values.type):
+        return _plainly_laid_out(_without_runs(values))
+    if pa.types.is_dictionary(values.type):
+        return _plainly_laid_out(values.dictionary_decode())
+    if pa.types.is_list_view(values.type) or pa.types.is_large_list_view(values.type):
+        return _list_of_views(values)
+    return values
+
+
+def _without_runs(values: pa.RunEndEncodedArray) -> pa.Array:
+    """Repeat each value along its run; by its number, as Arrow can't decode runs of every type."""
+    numbers = pa.array(range(len(values.values)), pa.int32())
+    runs = pa.RunEndEncodedArray.from_arrays(values.run_ends, numbers)
+    places = pc.run_end_decode(runs).slice(values.offset, len(values))
+    return values.values.take(places)
+
+
+def _list_of_views(values: pa.Array) -> pa.ListArray:
+    """Lists whose elements stand one after the other; pyarrow's own cast mixes them up."""
+    lengths = pc.fill_null(pc.list_value_length(values), 0).cast(pa.int64())
+    ends = pa.array([0], pa.int64()), *pc.cumulative_sum(pa.chunked_array([lengths])).chunks
+    offsets = pa.concat_arrays(ends).cast(pa.int32())
+    elements = pc.list_flatten(values)
+    mask = values.is_null()
+    return pa.ListArray.from_arrays(
+        offsets, elements, type=pa.list_(values.type.value_field), mask=mask
+    )
+
+
+def _struct(values: pa.Array, data_type: StructType, place: _Place) -> pa.Array:
     target = to_arrow_type(data_type)
     children = values.flatten()
     parts = []
     for item, arrow_field in zip(data_type, target, strict=True):
-        index = find_field(values.type, item, by_id=by_id)
+        index = find_field(values.type, item, by_id=place.by_id)
         if index is None:
             parts.append(pa.nulls(len(values), arrow_field.type))
         else:
-            path = f"{column}.{item.name}"
-            child = conform_column(children[index], item.data_type, column=path, by_id=by_id)
-            parts.append(child)
+            parts.append(_conform(children[index], item.data_type, place.inside(item.name)))
     if not parts:
         return values.cast(target)
     return pa.StructArray.from_arrays(parts, fields=list(target), mask=values.is_null())
 
 
-def _list(values: pa.Array, data_type: ArrayType, *, column: str, by_id: bool) -> pa.Array:
+def _list(values: pa.Array, data_type: ArrayType, place: _Place) -> pa.Array:
     target = to_arrow_type(data_type)
     whole = _from_offset_zero(values.cast(pa.list_(values.type.value_field)))
-    path = f"{column}.element"
-    elements = conform_column(whole.values, data_type.element_type, column=path, by_id=by_id)
+    elements = _conform(whole.values, data_type.element_type, place.inside("element"))
     return pa.ListArray.from_arrays(whole.offsets, elements, type=target, mask=whole.is_null())
 
 
-def _map(values: pa.Array, data_type: MapType, *, column: str, by_id: bool) -> pa.Array:
+def _map(values: pa.Array, data_type: MapType, place: _Place) -> pa.Array:
     target = to_arrow_type(data_type)
     whole = _from_offset_zero(values)
-    keys = conform_column(whole.keys, data_type.key_type, column=f"{column}.key", by_id=by_id)
-    items = conform_column(whole.items, data_type.value_type, column=f"{column}.value", by_id=by_id)
+    keys = _conform(whole.keys, data_type.key_type, place.inside("key"))
+    items = _conform(whole.items, data_type.value_type, place.inside("value"))
     return pa.MapArray.from_arrays(whole.offsets, keys, items, target, mask=whole.is_null())
 
 
@@ -135,10 +255,16 @@ def _variant(values: pa.Array, target: pa.DataType) -> pa.Array:
     """A variant's two binaries, whatever order they have in the file; shredded ones do not fit."""
     present = values.type.names if pa.types.is_struct(values.type) else []
     if sorted(present) != ["metadata", "value"]:
-        raise pa.ArrowInvalid("it is shredded, or no variant at all")
+        shredded = "its variants are shredded into columns of their own"
+        reason = shredded if _is_shredded(values.type) else "it is no variant"
+        raise pa.ArrowInvalid(reason)
     children = dict(zip(present, values.flatten(), strict=True))
     parts = [children[item.name].cast(item.type).fill_null(b"") for item in target]
     return pa.StructArray.from_arrays(parts, fields=list(target), mask=values.is_null())
+
+
+def _is_shredded(arrow_type: pa.DataType) -> bool:
+    return bool(pa.types.is_struct(arrow_type) and "typed_value" in arrow_type.names)
 
 
 def _is_in_nanoseconds(arrow_type: pa.DataType) -> bool:
@@ -154,5 +280,5 @@ def _is_list(arrow_type: pa.DataType) -> bool:
 
 
 def _from_offset_zero(values: pa.Array) -> pa.Array:
-    """The same values in memory of their own where they are a slice: masks need that."""
+    """The same values, copied if they are a slice: Arrow takes a mask only at offset zero."""
     return pa.concat_arrays([values]) if values.offset else values

@@ -13,17 +13,19 @@ import uuid
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from urllib.parse import unquote
+from functools import reduce
 
 from pyarrow import fs
 from pyroaring import BitMap64
 
-from optimist.core.data.access import DataAccess
-from optimist.core.data.filesystem import filesystem_for
+from optimist.core.data.data_paths import DataPaths
+from optimist.core.data.filesystem import filesystem_for, open_to_read
 from optimist.core.data.roaring_format import bitmap_end
 from optimist.core.data.storage_errors import storage_errors
 from optimist.core.errors import TableError
+from optimist.core.foreign_text import quoted, shown
 from optimist.core.paths import join
+from optimist.core.plugins.data_access import DataAccess
 from optimist.core.protocol.actions import DeletionVectorDescriptor
 from optimist.core.read_ahead import read_ahead
 
@@ -48,29 +50,30 @@ _TO_Z85 = bytes.maketrans(_B85, _Z85)
 
 
 def read_deletion_vector(
-    descriptor: DeletionVectorDescriptor, table_path: str, access: DataAccess | None = None
+    descriptor: DeletionVectorDescriptor, paths: DataPaths, access: DataAccess | None = None
 ) -> BitMap64:
     """The positions of the deleted rows of one data file.
 
     Args:
         descriptor: The vector as the log describes it.
-        table_path: Where relative paths start.
+        paths: What paths in the log mean.
         access: How the table's files are reached.
 
     Raises:
-        TableError: The vector's file is gone (kind `DELTA_FILE_NOT_FOUND_DETAILED`), is not as
-            long as the log says (`DELTA_DELETION_VECTOR_SIZE_MISMATCH`), was changed
+        TableError: The vector's file is gone (kind `DELTA_FILE_NOT_FOUND_DETAILED`), is not as long
+            as the log says (`DELTA_DELETION_VECTOR_SIZE_MISMATCH`), was changed
             (`DELTA_DELETION_VECTOR_CHECKSUM_MISMATCH`), holds another number of rows
-            (`DELTA_DELETION_VECTOR_CARDINALITY_MISMATCH`), or it or its description is nothing
-            that can be read (`OPTIMIST_MALFORMED_DELETION_VECTOR`).
+            (`DELTA_DELETION_VECTOR_CARDINALITY_MISMATCH`), or it, or its description, can't be read
+            (`OPTIMIST_MALFORMED_DELETION_VECTOR`); or its file may not be opened, see
+            `DataPaths.full_paths`.
         StorageError: The file system failed (kind `OPTIMIST_STORAGE_FAILED`).
     """
-    return read_deletion_vectors([descriptor], table_path, access)[0]
+    return read_deletion_vectors([descriptor], paths, access)[0]
 
 
 def read_deletion_vectors(
     descriptors: Sequence[DeletionVectorDescriptor],
-    table_path: str,
+    paths: DataPaths,
     access: DataAccess | None = None,
 ) -> list[BitMap64]:
     """Several vectors in the order asked for; a file that holds many of them is opened once.
@@ -83,7 +86,7 @@ def read_deletion_vectors(
     bitmaps: dict[int, BitMap64] = {}
     by_path: dict[str, list[int]] = {}
     for number, descriptor in enumerate(descriptors):
-        path = deletion_vector_path(descriptor, table_path)
+        path = deletion_vector_path(descriptor, paths)
         if path is None:
             bitmaps[number] = _checked(_inline(descriptor), descriptor, "the log")
         else:
@@ -93,8 +96,8 @@ def read_deletion_vectors(
         found: dict[int, BitMap64] = {}
         with _opened(path, access) as source:
             for number in sorted(by_path[path], key=lambda item: descriptors[item].offset or 0):
-                data = _stored(source, descriptors[number], path)
-                found[number] = _checked(data, descriptors[number], path)
+                descriptor = descriptors[number]
+                found[number] = _checked(_stored(source, descriptor, path), descriptor, path)
         return found
 
     for found in read_ahead(read_file, by_path, threads=_READERS, ahead=2 * _READERS):
@@ -102,25 +105,28 @@ def read_deletion_vectors(
     return [bitmaps[number] for number in range(len(descriptors))]
 
 
-def deletion_vector_path(descriptor: DeletionVectorDescriptor, table_path: str) -> str | None:
+def deletion_vector_path(descriptor: DeletionVectorDescriptor, paths: DataPaths) -> str | None:
     """The file that holds a vector, not percent-encoded; None for one that the log itself holds.
 
     Raises:
-        TableError: The description is damaged (kind `OPTIMIST_MALFORMED_DELETION_VECTOR`).
+        TableError: The description is damaged (kind `OPTIMIST_MALFORMED_DELETION_VECTOR`), or the
+            file may not be opened; see `DataPaths.full_paths`.
     """
     text = descriptor.path_or_inline_dv
     if descriptor.storage_type == _INLINE:
         return None
     if descriptor.storage_type == _ABSOLUTE:
-        return unquote(text)
+        return paths.full_path(text)
     if descriptor.storage_type != _RELATIVE:
-        raise _malformed("the log", f"it is stored in an unknown way, {descriptor.storage_type!r}")
+        raise _malformed(
+            "the log", f"it is stored in an unknown way, {quoted(descriptor.storage_type)}"
+        )
     prefix, encoded = text[:-_UUID_CHARACTERS], text[-_UUID_CHARACTERS:]
     try:
         name = f"deletion_vector_{uuid.UUID(bytes=_z85_decode(encoded))}.bin"
     except ValueError:
-        raise _malformed("the log", f"{text!r} names no file") from None
-    return join(table_path, prefix, name) if prefix else join(table_path, name)
+        raise _malformed("the log", f"{quoted(text)} names no file") from None
+    return paths.full_path_of_text(join(prefix, name) if prefix else name)
 
 
 def inline_vector(rows: BitMap64) -> DeletionVectorDescriptor:
@@ -137,28 +143,28 @@ def inline_vector(rows: BitMap64) -> DeletionVectorDescriptor:
     )
 
 
-def parse_bitmap(data: bytes) -> BitMap64:
-    """The positions behind a vector's bytes, those of the magic number included.
+def parse_bitmap(data: bytes | memoryview) -> BitMap64:
+    """The positions in a vector, given its bytes from the magic number on.
 
     Both forms are read: the portable one, and the native one that early writers used.
 
     Raises:
-        ValueError: The bytes are no sound bitmap.
+        ValueError: The bytes are not a sound bitmap.
     """
     if len(data) < 4:
         raise ValueError("the bytes end before the magic number does")
     (magic,) = struct.unpack_from("<i", data)
+    body = memoryview(data)[4:]  # no copy: a vector may be as large as memory allows
     if magic == _MAGIC:
-        _ensure_portable(memoryview(data)[4:])
-        return BitMap64.deserialize(data[4:])
+        _ensure_portable(body)
+        return BitMap64.deserialize(body)  # type: ignore[arg-type]  # any buffer will do
     if magic == _NATIVE_MAGIC:
-        portable = _portable(memoryview(data)[4:])
-        return BitMap64.deserialize(portable)
+        return BitMap64.deserialize(_portable(body))
     raise ValueError(f"{magic} is no magic number of a deletion vector")
 
 
 def _ensure_portable(body: memoryview) -> None:
-    """The 64-bit format: a count, then for each bucket its key and a 32-bit bitmap."""
+    """Check the portable format: a count, then for each bucket its key and a 32-bit bitmap."""
     count = int.from_bytes(_exactly(body, 0, 8), "little")
     position, last_key = 8, -1
     for _ in range(count):
@@ -171,7 +177,7 @@ def _ensure_portable(body: memoryview) -> None:
 
 
 def _portable(body: memoryview) -> bytes:
-    """The native format, a count and then each bucket's size and bitmap, as the portable one."""
+    """The native format (a count, then each bucket's size and bitmap) as the portable one."""
     count = int.from_bytes(_exactly(body, 0, 4), "little")
     pieces, position = [], 4
     for key in range(count):
@@ -196,8 +202,8 @@ def _inline(descriptor: DeletionVectorDescriptor) -> bytes:
     return data[: descriptor.size_in_bytes]
 
 
-def _stored(source: fs.NativeFile, descriptor: DeletionVectorDescriptor, path: str) -> bytes:
-    """The bytes of one vector: its size, itself, and its checksum stand in the file."""
+def _stored(source: fs.NativeFile, descriptor: DeletionVectorDescriptor, path: str) -> memoryview:
+    """The bytes of one vector, not copied; the file has its size, the vector, and its checksum."""
     size, offset = descriptor.size_in_bytes, descriptor.offset or 0
     if source.size() and source.read_at(1, 0) != bytes([_FILE_FORMAT]):
         raise _malformed(path, f"the file is not of version {_FILE_FORMAT} of the format")
@@ -205,29 +211,32 @@ def _stored(source: fs.NativeFile, descriptor: DeletionVectorDescriptor, path: s
         raise _malformed("the log", f"size {size} and offset {offset} can't be")
     if source.size() < offset + size + 8:
         raise _size_mismatch(path, size, max(0, source.size() - offset - 8))
-    framed = source.read_at(size + 8, offset)
+    framed = memoryview(source.read_at(size + 8, offset))
     (found,) = struct.unpack_from(">i", framed)
     if found != size:
         raise _size_mismatch(path, size, found)
-    data = bytes(framed[4:-4])
+    data = framed[4:-4]
     (checksum,) = struct.unpack(">I", framed[-4:])
     if zlib.crc32(data) != checksum:
         raise TableError(
-            f"A deletion vector in {path} was damaged: its checksum does not fit it. {_REMEDY}",
+            f"A deletion vector in {shown(path)} was damaged: its checksum does not fit it. "
+            f"{_REMEDY}",
             kind="DELTA_DELETION_VECTOR_CHECKSUM_MISMATCH",
             path=path,
         )
     return data
 
 
-def _checked(data: bytes, descriptor: DeletionVectorDescriptor, place: str) -> BitMap64:
+def _checked(
+    data: bytes | memoryview, descriptor: DeletionVectorDescriptor, place: str
+) -> BitMap64:
     try:
         bitmap = parse_bitmap(data)
     except ValueError as error:
         raise _malformed(place, str(error)) from None
     if len(bitmap) != descriptor.cardinality:
         raise TableError(
-            f"A deletion vector in {place} marks {len(bitmap)} rows, and the log says "
+            f"A deletion vector in {shown(place)} marks {len(bitmap)} rows, and the log says "
             f"{descriptor.cardinality}. {_REMEDY}",
             kind="DELTA_DELETION_VECTOR_CARDINALITY_MISMATCH",
             path=place,
@@ -239,12 +248,12 @@ def _checked(data: bytes, descriptor: DeletionVectorDescriptor, place: str) -> B
 def _opened(path: str, access: DataAccess | None) -> Iterator[fs.NativeFile]:
     filesystem, inner = filesystem_for(path, access)
     try:
-        with filesystem.open_input_file(inner) as source:
+        with open_to_read(filesystem, inner) as source:
             yield source
     except FileNotFoundError:
         raise TableError(
-            f"The deletion vector file {path} is gone, though the table's log names it. Which rows "
-            f"of its data files are deleted can't be told. {_REMEDY}",
+            f"The deletion vector file {shown(path)} is gone, though the table's log names it. "
+            f"Which rows of its data files are deleted can't be told. {_REMEDY}",
             kind="DELTA_FILE_NOT_FOUND_DETAILED",
             path=path,
         ) from None
@@ -254,11 +263,24 @@ def _opened(path: str, access: DataAccess | None) -> Iterator[fs.NativeFile]:
 
 
 def _z85_decode(text: str) -> bytes:
-    """The bytes behind Z85 text: base85 of Python's own kind with another alphabet."""
+    """Decode Z85 text, which is the base85 of Python's decoder with another alphabet.
+
+    A group of five characters that stands for more than four bytes hold wraps around, as it does in
+    Delta's decoder: some writers pad the last group that way. Damage shows in the bitmap itself.
+    """
     data = text.encode("ascii", "replace")
     if len(data) % 5 or data.translate(None, _Z85):
         raise ValueError("it is not in the encoding Z85")
-    return base64.b85decode(data.translate(_TO_B85))
+    try:
+        return base64.b85decode(data.translate(_TO_B85))
+    except ValueError:
+        groups = (data[start : start + 5] for start in range(0, len(data), 5))
+        return b"".join(map(_wrapped, groups))
+
+
+def _wrapped(group: bytes) -> bytes:
+    number = reduce(lambda total, character: total * 85 + _Z85.index(character), group, 0)
+    return (number % (1 << 32)).to_bytes(4, "big")
 
 
 def _exactly(data: memoryview, position: int, size: int) -> memoryview:
@@ -273,7 +295,7 @@ _REMEDY = "Restore the file, or read an older version of the table."
 
 def _malformed(place: str, reason: str) -> TableError:
     return TableError(
-        f"A deletion vector in {place} can't be read: {reason}. {_REMEDY}",
+        f"A deletion vector in {shown(place)} can't be read: {reason}. {_REMEDY}",
         kind="OPTIMIST_MALFORMED_DELETION_VECTOR",
         path=place,
     )
@@ -281,7 +303,8 @@ def _malformed(place: str, reason: str) -> TableError:
 
 def _size_mismatch(place: str, wanted: int, found: int) -> TableError:
     return TableError(
-        f"A deletion vector in {place} has {found} bytes, and the log says {wanted}. {_REMEDY}",
+        f"A deletion vector in {shown(place)} has {found} bytes, and the log says {wanted}. "
+        f"{_REMEDY}",
         kind="DELTA_DELETION_VECTOR_SIZE_MISMATCH",
         path=place,
         expected_bytes=wanted,

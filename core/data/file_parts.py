@@ -5,18 +5,27 @@ Everything here is Arrow, a row per file or part; only the parts of one group be
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from optimist.core.log.file_table import canonical_paths, deletion_vector_of
+from optimist.core.data.data_paths import DataPaths
+from optimist.core.log.file_table import deletion_vector_of
 from optimist.core.protocol.actions import DeletionVectorDescriptor
+from optimist.core.values.exact_sums import exact_sum
 
-__all__ = ["FilePart", "balanced_groups", "file_parts", "parts_of"]
+__all__ = ["MAX_GROUPS", "MAX_PIECES", "FilePart", "balanced_groups", "file_parts", "parts_of"]
 
-_SCHEME = "^[A-Za-z][A-Za-z0-9+.-]*:/"
+MAX_GROUPS = 100_000
+"""How many groups one scan has at most: each is a task, and a table may claim any size."""
+MAX_PIECES = 1_000
+"""How many pieces one file is cut into at most: its size is a claim until somebody opens it."""
+
+_WINDOW = 256
+
 _MAP = pa.map_(pa.string(), pa.string())
 
 
@@ -28,9 +37,9 @@ class FilePart:
         path: Where it is, not percent-encoded.
         partition_values: The log's texts by physical name.
         start: The range's first byte.
-        end: The byte after its last; None for all from `start`.
+        end: The byte after the range's last; None for all from `start`.
         reference: `add.path`, by which the log knows the file.
-        deletion_vector: Which rows of the file are no longer there; None if all are.
+        deletion_vector: Which rows of the file are deleted; None if none is.
         base_row_id: The id of its first row, in a table that tracks rows.
         default_row_commit_version: The version that wrote it, in a table that tracks rows.
     """
@@ -45,19 +54,22 @@ class FilePart:
     default_row_commit_version: int | None = None
 
 
-def file_parts(table_path: str, files: pa.Table) -> pa.Table:
-    """Each file whole: the columns that `FilePart` has, and its `size`.
+def file_parts(data_paths: DataPaths, files: pa.Table) -> pa.Table:
+    """One row per file, as a whole: the columns are the fields of `FilePart`, and `size`.
 
     The end is null, not the size: a file that is longer than the log says is still read whole.
 
     Args:
-        table_path: Where relative paths start.
+        data_paths: What the paths in the log mean.
         files: A `FILES_SCHEMA` table.
+
+    Raises:
+        TableError: A path may not be opened; see `DataPaths.full_paths`.
     """
     references = _in_one_piece(files["path"])
     return pa.table(
         {
-            "path": _full_paths(table_path, references),
+            "path": data_paths.full_paths(references),
             "partitionValues": _in_one_piece(files["partitionValues"]).cast(_MAP),
             "start": pa.repeat(pa.scalar(0, pa.int64()), files.num_rows),
             "end": pa.nulls(files.num_rows, pa.int64()),
@@ -75,26 +87,28 @@ def balanced_groups(
 ) -> Iterator[pa.Table]:
     """The parts in groups of about equal work, large files cut in pieces.
 
-    A group is as large as one of `num_groups` equal shares, but not above `max_bytes` and not
-    below `open_cost`. A piece is read by whoever finds the beginning of a row group in it, so a
-    file of one row group is read by one reader however often it is cut.
+    A group is as large as one of `num_groups` equal shares, but not above `max_bytes` and not below
+    `open_cost`. A row group is read with the piece that it begins in, so that a file of one row
+    group has one reader however often it is cut. However much the log says that there is, there are
+    at most `MAX_GROUPS` groups, and `MAX_PIECES` pieces of one file.
 
     Args:
         parts: Whole files; see `file_parts`.
-        max_bytes: No group and no piece is meant to be larger.
+        max_bytes: How large a group or a piece is meant to be at most.
         num_groups: How many groups are wanted at least, if there are bytes enough.
         open_cost: What opening one more file costs, in bytes that could be read meanwhile.
     """
     if parts.num_rows == 0:
         return
-    work = pc.sum(pc.add(parts["size"], open_cost)).as_py()
-    share = max(open_cost, min(max_bytes, -(-work // max(1, num_groups))), 1)
-    pieces = _cut(parts, share).sort_by([("size", "descending")])
+    work = exact_sum(parts["size"]) + parts.num_rows * open_cost
+    wanted = min(max(1, num_groups), MAX_GROUPS)
+    share = max(open_cost, min(max_bytes, -(-work // wanted)), -(-work // MAX_GROUPS), 1)
+    pieces = _cut(parts["size"], share).sort_by([("size", "descending")])
     costs = pc.add(pieces["size"], open_cost)
     before = pc.subtract(pc.cumulative_sum(costs), costs)
-    numbers = _in_one_piece(pc.divide(before, share))
-    for number in pc.unique(numbers):
-        yield pieces.filter(pc.equal(numbers, number))
+    numbers = pc.run_end_encode(_in_one_piece(pc.divide(before, share)))
+    ends = numbers.run_ends.to_pylist()
+    yield from _described_groups(parts, pieces.combine_chunks(), ends)
 
 
 def parts_of(group: pa.Table) -> tuple[FilePart, ...]:
@@ -114,10 +128,11 @@ def parts_of(group: pa.Table) -> tuple[FilePart, ...]:
     )
 
 
-def _cut(parts: pa.Table, share: int) -> pa.Table:
-    """Files above the share in equal pieces, one row each with the piece's own size."""
-    sizes = _in_one_piece(parts["size"])
-    counts = pc.max_element_wise(pc.divide(pc.add(sizes, share - 1), share), 1)
+def _cut(sizes: pa.ChunkedArray, share: int) -> pa.Table:
+    """Files above the share in equal pieces: each piece's row among the files, range and size."""
+    sizes = _in_one_piece(sizes)
+    filled = pc.divide(pc.subtract(pc.max_element_wise(sizes, 1), 1), share)
+    counts = pc.min_element_wise(pc.add(filled, 1), MAX_PIECES)
     ends = pc.cumulative_sum(counts)
     offsets = pa.concat_arrays([pa.array([0], pa.int64()), ends]).cast(pa.int32())
     total = offsets[-1].as_py()
@@ -125,25 +140,40 @@ def _cut(parts: pa.Table, share: int) -> pa.Table:
     file_rows = pc.list_parent_indices(lists)
     place = pc.subtract(lists.values, pc.take(pc.subtract(ends, counts), file_rows))
     size, count = pc.take(sizes, file_rows), pc.take(counts, file_rows)
-    pieces = parts.take(file_rows)
-    start = pc.divide(pc.multiply(size, place), count)
-    end = pc.divide(pc.multiply(size, pc.add(place, 1)), count)
+    # Divided before it is multiplied: a claimed size times a number of pieces may exceed 64 bits.
+    step = pc.divide(size, count)
+    start = pc.multiply(step, place)
     is_last = pc.equal(pc.add(place, 1), count)
-    columns = {
-        "start": start,
-        "end": pc.if_else(is_last, pa.scalar(None, pa.int64()), end),
-        "size": pc.subtract(end, start),
-    }
-    for name, column in columns.items():
-        pieces = pieces.set_column(pieces.schema.get_field_index(name), name, column)
-    return pieces
+    end = pc.if_else(is_last, size, pc.add(start, step))
+    return pa.table(
+        {
+            "row": file_rows,
+            "start": start,
+            "end": pc.if_else(is_last, pa.scalar(None, pa.int64()), end),
+            "size": pc.subtract(end, start),
+        }
+    )
 
 
-def _full_paths(table_path: str, references: pa.Array) -> pa.Array:
-    decoded = canonical_paths(references)
-    is_full = pc.or_(pc.starts_with(decoded, "/"), pc.match_substring_regex(decoded, _SCHEME))
-    relative = pc.binary_join_element_wise(table_path.rstrip("/"), decoded, "/")
-    return pc.if_else(is_full, decoded, relative)
+def _described_groups(parts: pa.Table, pieces: pa.Table, ends: Sequence[int]) -> Iterator[pa.Table]:
+    """The groups that end at these pieces; only some are described at a time, to save memory."""
+    first = 0
+    window: list[int] = []
+    for end in ends:
+        window.append(end)
+        if end - first >= _WINDOW or end == ends[-1]:
+            described = _described(parts, pieces.slice(first, end - first))
+            for begin, stop in pairwise([first, *window]):
+                yield described.slice(begin - first, stop - begin)
+            first, window = end, []
+
+
+def _described(parts: pa.Table, pieces: pa.Table) -> pa.Table:
+    """Pieces with what is known of their files."""
+    found = parts.take(pieces["row"])
+    for name in ("start", "end", "size"):
+        found = found.set_column(found.schema.get_field_index(name), name, pieces[name])
+    return found
 
 
 def _in_one_piece(column: pa.ChunkedArray) -> pa.Array:

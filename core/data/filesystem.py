@@ -3,8 +3,12 @@
 | scheme | file system |
 |---|---|
 | none, `file` | the local one |
-| what a `DataAccess` says it serves (S3, Azure, Google Cloud Storage) | Arrow's own |
+| those of a `DataAccess` for S3, Azure or Google Cloud Storage | Arrow's own |
 | every other | the scheme's fsspec driver |
+
+The settings of a `DataAccess`, credentials among them, are for the store that it names: a file of
+another bucket or host is reached without them. A path from a log comes here only after `DataPaths`
+has let it pass.
 """
 
 from __future__ import annotations
@@ -12,23 +16,31 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import replace
 from functools import lru_cache
-from pathlib import PurePosixPath
-from typing import Any
+from pathlib import Path, PurePosixPath
 
 import fsspec
 from pyarrow import fs
 
-from optimist.core.data.access import DataAccess
 from optimist.core.data.storage_errors import storage_errors
 from optimist.core.errors import ConfigError
+from optimist.core.foreign_text import shown
+from optimist.core.forking import keep_for_good
 from optimist.core.paths import parent_of, scheme_of, strip_file_scheme
+from optimist.core.plugins.data_access import DataAccess
 
-__all__ = ["filesystem_for", "make_directories", "make_durable", "remove_directory"]
+__all__ = [
+    "filesystem_for",
+    "make_directories",
+    "make_durable",
+    "open_to_read",
+    "remove_directory",
+]
 
 _CLASSES = {"s3": "S3FileSystem", "azure": "AzureFileSystem", "gcs": "GcsFileSystem"}
 _WHERE_THEY_EXIST = {"s3": {"allow_delayed_open": True}}
-"""Settings that newer versions of pyarrow know: a small file is one request, no upload in parts."""
+"""Settings that only newer versions of pyarrow know; here: a small file in one request."""
 
 
 def filesystem_for(path: str, access: DataAccess | None = None) -> tuple[fs.FileSystem, str]:
@@ -40,21 +52,39 @@ def filesystem_for(path: str, access: DataAccess | None = None) -> tuple[fs.File
 
     Raises:
         ConfigError: There is no driver for the scheme, it is not installed, or the path is in
-            another account than the one whose credentials are known
+            another Azure account than the one whose credentials are known
             (`OPTIMIST_NO_DATA_FILESYSTEM`).
     """
     scheme = scheme_of(path)
     if scheme in ("", "file"):
         return fs.LocalFileSystem(), strip_file_scheme(path)
-    if access is None or scheme not in access.schemes:
-        return _driver(path, {})
+    if access is None or not access.origin.serves(path):
+        return _driver(path, None)
+    is_ours = access.origin.covers(path)
     if access.system == "fsspec":
-        return _driver(path, dict(access.settings))
-    return _built(access), _object_path(path, access)
+        return _driver(path, access if is_ours else None)
+    if not is_ours:
+        access = _without_settings(access, path)
+    return _built(access, os.getpid()), _object_path(path, access)
+
+
+def open_to_read(filesystem: fs.FileSystem, inner: str) -> fs.NativeFile:
+    """Open a file that a log names.
+
+    On a local disk it must be a plain file: a named pipe would keep its reader waiting for ever.
+
+    Raises:
+        OSError: The file system failed, or what is at the path is not a plain file.
+    """
+    if isinstance(filesystem, fs.LocalFileSystem):
+        place = Path(inner)
+        if place.exists() and not place.is_file():
+            raise OSError(f"{shown(inner)} is no plain file")
+    return filesystem.open_input_file(inner)
 
 
 def make_directories(filesystem: fs.FileSystem, paths: Iterable[str]) -> None:
-    """Make the directories that files will be in; object stores have none, and no need of them."""
+    """Make the directories that files will be in; object stores have none and need none."""
     if _is_object_store(filesystem):
         return
     for directory in dict.fromkeys(parent_of(path) for path in paths):
@@ -62,7 +92,7 @@ def make_directories(filesystem: fs.FileSystem, paths: Iterable[str]) -> None:
 
 
 def remove_directory(path: str, access: DataAccess | None = None) -> None:
-    """Remove a directory with all in it; one that is not there is fine.
+    """Remove a directory with all that is in it; do nothing if there is none.
 
     Raises:
         StorageError: The file system failed (kind `OPTIMIST_STORAGE_FAILED`).
@@ -73,7 +103,7 @@ def remove_directory(path: str, access: DataAccess | None = None) -> None:
 
 
 def make_durable(filesystem: fs.FileSystem, root: str, paths: Iterable[str]) -> None:
-    """See that files survive a power cut, before a commit that names them does.
+    """Make sure that files survive a power cut, before a commit that names them is made.
 
     A local file is on the disk only after an fsync of it and of the directories that lead to it;
     object stores have it there when the upload returns.
@@ -114,32 +144,35 @@ def _remove(filesystem: fs.FileSystem, inner: str) -> None:
                 filesystem.delete_file(info.path)
 
 
-def _driver(path: str, settings: dict[str, Any]) -> tuple[fs.FileSystem, str]:
+def _driver(path: str, access: DataAccess | None) -> tuple[fs.FileSystem, str]:
     scheme = scheme_of(path)
     try:
-        driver, inner = fsspec.core.url_to_fs(path, **settings)
+        driver, inner = fsspec.core.url_to_fs(path, **access.revealed_settings() if access else {})
     except (ValueError, ImportError) as error:
         # With settings at hand the driver's text may quote one of them, that is, a secret.
-        reason = str(error) if isinstance(error, ImportError) or not settings else "bad settings"
+        is_plain = isinstance(error, ImportError) or access is None or not access.settings
+        reason = str(error) if is_plain else "bad settings"
         raise ConfigError(
-            f"Data files of {path} can't be reached: there is no driver for {scheme}: paths "
-            f"({reason}). Install the scheme's fsspec driver, on the executors of Spark too.",
+            f"Data files of {shown(path)} can't be reached: there is no driver for "
+            f"{shown(scheme)}: paths ({shown(reason)}). Install the scheme's fsspec driver, on "
+            "the executors of Spark too.",
             kind="OPTIMIST_NO_DATA_FILESYSTEM",
             scheme=scheme,
         ) from None
+    keep_for_good(driver)  # as fsspec's own cache does, in forked children too
     return fs.PyFileSystem(fs.FSSpecHandler(driver)), inner
 
 
 @lru_cache(maxsize=16)  # connections are kept for the next file of the same table
-def _built(access: DataAccess) -> fs.FileSystem:
+def _built(access: DataAccess, process: int) -> fs.FileSystem:  # noqa: ARG001 - a part of the key
+    # A forked child must not send on its parent's connections, nor close them.
     name = _CLASSES[access.system]
-    settings = dict(access.settings)
     try:
         kind = getattr(fs, name)
         try:
-            return kind(**settings, **_WHERE_THEY_EXIST.get(access.system, {}))
+            return kind(**access.revealed_settings(), **_WHERE_THEY_EXIST.get(access.system, {}))
         except TypeError:
-            return kind(**settings)
+            return kind(**access.revealed_settings())
     except (AttributeError, ImportError, TypeError) as error:
         # The text of a TypeError names settings, never their values.
         raise ConfigError(
@@ -154,15 +187,20 @@ def _is_object_store(filesystem: fs.FileSystem) -> bool:
     return type(filesystem).__name__ in _CLASSES.values()
 
 
-def _object_path(path: str, access: DataAccess) -> str:
-    """`bucket/key` of a URL, runs of slashes taken as one."""
-    authority, _, key = path.partition(":")[2].lstrip("/").partition("/")
-    bucket, at, host = authority.partition("@")
-    if at and access.account and host.lower().partition(".")[0] != access.account:
+def _without_settings(access: DataAccess, path: str) -> DataAccess:
+    """Access to a file of another bucket: with the machine's own credentials, not the table's."""
+    if access.origin.is_account:
         raise ConfigError(
-            f"The data file {path} is in another account than the table's, and no credentials are "
-            "known for it. Copy the file into the table's account.",
+            f"The data file {shown(path)} is in another account than the table's, and no "
+            "credentials are known for it. Copy the file into the table's account.",
             kind="OPTIMIST_NO_DATA_FILESYSTEM",
             scheme=scheme_of(path),
         )
+    return replace(access, settings=())
+
+
+def _object_path(path: str, access: DataAccess) -> str:
+    """`bucket/key` of a URL, runs of slashes taken as one."""
+    authority, _, key = path.partition(":")[2].lstrip("/").partition("/")
+    bucket = authority.partition("@")[0] if access.origin.is_account else authority
     return "/".join((bucket, *(part for part in key.split("/") if part)))

@@ -56,7 +56,7 @@ def stats_from_footer(
         metadata: The file's footer.
         schema: The table's schema; columns of it that the file lacks are all null.
         stats_columns: Logical paths of the leaves that get statistics; see `stats_columns`.
-        string_prefix_length: Text longer than so many UTF-16 units is shortened.
+        string_prefix_length: Text with more UTF-16 units than this is shortened.
         tight_bounds: What to write as `tightBounds`; None leaves it out.
         nan_free: Logical paths of float columns known to hold no NaN. Arrow's writer passes over
             NaN, so its bounds of other float columns are not used; Spark's writer shows NaN as a
@@ -104,7 +104,7 @@ def _is_float(data_type: DataType) -> bool:
 
 
 def _parquet_leaves(schema: pa.Schema) -> Iterator[tuple[ColumnPath, int | None]]:
-    """Physical path and column index of each leaf outside lists and maps; those have no index."""
+    """Physical path and column index of each leaf; lists and maps are leaves without an index."""
     index = 0
     pending: list[tuple[ColumnPath, pa.Field]] = [((item.name,), item) for item in schema]
     while pending:
@@ -135,7 +135,7 @@ def _summarize(
 ) -> _Summary:
     path = column.physical_path
     if path not in leaves:
-        # A struct in the schema's place would be a file of another schema: say nothing about it.
+        # A struct in the leaf's place means a file of another schema: say nothing about it.
         is_other_shape = any(leaf[: len(path)] == path for leaf in leaves)
         return _Summary(null_count=None if is_other_shape else metadata.num_rows)
     index = leaves[path]
@@ -167,7 +167,7 @@ def _group_bounds(statistics: Any, data_type: DataType) -> tuple[Any, Any] | Non
     try:
         low, high = (read(statistics, end) for end in ("min", "max")) if read else (None, None)
     except (ValueError, OverflowError, TypeError, KeyError):
-        # A text that is no UTF-8, a date beyond year 9999, a column of another type: no bounds.
+        # A text that is not UTF-8, a date beyond year 9999, a column of another type: no bounds.
         return None
     return None if low is None or high is None else (low, high)
 

@@ -1,8 +1,8 @@
-"""Data files with dates of a calendar that is not in use any more.
+"""Data files with dates in a calendar that is no longer in use.
 
 Spark 2, and later versions on request, counted days before 15 October 1582 by the Julian calendar,
-and times before 1900 by the local clocks of then. The footer tells such files. Spark's own reader
-converts them; here they are refused as soon as such a value is met.
+and times before 1900 by the local clocks of that time. The footer identifies such files. Spark's
+own reader converts their values; here a file is refused as soon as such a value is met.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from optimist.core.errors import TableError
+from optimist.core.foreign_text import shown
 
 __all__ = ["LegacyCalendar"]
 
@@ -25,11 +26,12 @@ _VERSION = b"org.apache.spark.version"
 
 @dataclass(frozen=True, slots=True)
 class LegacyCalendar:
-    """What of a file may be of the old calendar.
+    """Which values of a file may be in the old calendar.
 
     Attributes:
         dates_and_times: Dates, and timestamps that are stored as such.
-        int96: Timestamps of the old physical type INT96, which Arrow reads as having no zone.
+        int96: Timestamps of the old physical type INT96, which Arrow reads as timestamps without a
+            zone.
     """
 
     dates_and_times: bool
@@ -37,9 +39,9 @@ class LegacyCalendar:
 
     @classmethod
     def of(cls, footer: Mapping[bytes, bytes] | None) -> LegacyCalendar | None:
-        """What a footer's key-value metadata says; None where all is of the calendar of today.
+        """What a footer's key-value metadata says; None if all values are in today's calendar.
 
-        A file that does not name Spark's version is of an engine that never did this.
+        A file that names no version of Spark was written by an engine that never did this.
         """
         entries = footer or {}
         version = entries.get(_VERSION, b"9")
@@ -57,14 +59,15 @@ class LegacyCalendar:
             path: The file, for the error.
 
         Raises:
-            TableError: There is one (kind `OPTIMIST_LEGACY_CALENDAR`, fields `path` and `column`).
+            TableError: There is such a value (kind `OPTIMIST_LEGACY_CALENDAR`, fields `path` and
+                `column`).
         """
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
             if self._is_met(column):
                 raise TableError(
-                    f"The column {name} of {path} has dates before 1582 or times before 1900 in "
-                    "the calendar of Spark 2. Read the table with Spark on the native plane, which "
-                    "converts them, or write the file anew there.",
+                    f"The column {shown(name)} of {shown(path)} has dates before 1582 or times "
+                    "before 1900 in the calendar of Spark 2. Read the table with Spark on the "
+                    "native plane, which converts them, or write the file anew there.",
                     kind="OPTIMIST_LEGACY_CALENDAR",
                     path=path,
                     column=name,

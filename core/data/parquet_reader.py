@@ -1,9 +1,10 @@
-"""Data files of a table as Arrow batches: the table's columns, order and types (design 5).
+"""Data files of a table as Arrow batches: the table's columns, order and types (spec 10.8, 10.10).
 
-A plain function of small picklable values, so that it runs alike in this process and on Spark's
-executors. Columns are found by their physical names; partition values come from the log, never
-from the file (spec 10.2). Rows that a deletion vector marks are left out by their positions in the
-file, which the row groups before a batch tell also where only a part of the file is read.
+`read_batches` is a plain function of small picklable values, so that it runs alike in this process
+and on Spark's executors. Columns are found by their physical names; partition values come from the
+log, never from the file (spec 10.2). Rows that a deletion vector marks are left out by their
+positions in the file. These are known even if only a part of the file is read, because the footer
+says how many rows each row group has.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,23 +20,34 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 from pyroaring import BitMap64
 
-from optimist.core.data.access import DataAccess
 from optimist.core.data.column_shape import conform_column, find_field
+from optimist.core.data.data_paths import DataPaths
 from optimist.core.data.deletion_vectors import read_deletion_vector
 from optimist.core.data.file_parts import FilePart
-from optimist.core.data.filesystem import filesystem_for
+from optimist.core.data.filesystem import filesystem_for, open_to_read
 from optimist.core.data.legacy_calendar import LegacyCalendar
 from optimist.core.data.partition_values import parse_partition_value
 from optimist.core.data.row_tracking import is_tracking_column, with_defaults
-from optimist.core.data.storage_errors import storage_errors, without_secrets
+from optimist.core.data.storage_errors import storage_errors
 from optimist.core.errors import TableError
+from optimist.core.foreign_text import shown
+from optimist.core.plugins.data_access import DataAccess
 from optimist.core.schema.arrow_types import to_arrow_schema, to_arrow_type
 from optimist.core.schema.types import StructField, StructType
 
-if TYPE_CHECKING:
-    from optimist.core.snapshot.snapshot import Snapshot
+__all__ = ["UNREADABLE", "RowLayout", "read_batches"]
 
-__all__ = ["RowLayout", "read_batches"]
+UNREADABLE = (
+    pa.ArrowInvalid,
+    pa.ArrowNotImplementedError,
+    pa.ArrowMemoryError,
+    OSError,
+    UnicodeDecodeError,
+)
+"""What pyarrow raises for a damaged file.
+
+Names that are not UTF-8 and sizes beyond all memory count as damage, too.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +57,11 @@ class RowLayout:
     Attributes:
         schema: The columns wanted, in order, as the table's schema has them.
         partition_columns: The table's partition columns, by logical name.
-        zone: Where partition values of timestamps without a zone were written.
-        batch_rows: The most rows of a batch.
+        zone: The time zone in which partition values of timestamps without one were written.
+        batch_rows: How many rows a batch has at most.
         access: How data files are reached.
-        table_path: Where the files of deletion vectors are.
-        by_id: Columns are found in files by their ids; else by their physical names.
+        data_paths: Where the files of deletion vectors are; None if no data file has a vector.
+        by_id: Whether columns are found in files by their ids, not by their physical names.
     """
 
     schema: StructType
@@ -57,29 +69,8 @@ class RowLayout:
     zone: str = "UTC"
     batch_rows: int = 32_768
     access: DataAccess | None = None
-    table_path: str = ""
+    data_paths: DataPaths | None = None
     by_id: bool = False
-
-    @classmethod
-    def of(
-        cls,
-        snapshot: Snapshot,
-        schema: StructType,
-        *,
-        zone: str = "UTC",
-        batch_rows: int = 32_768,
-        access: DataAccess | None = None,
-    ) -> RowLayout:
-        """Some columns of a table version; the attributes say what the arguments are."""
-        return cls(
-            schema,
-            snapshot.partition_columns,
-            zone,
-            batch_rows,
-            access,
-            table_path=snapshot.table_path,
-            by_id=snapshot.properties.column_mapping_mode == "id",
-        )
 
     @property
     def arrow_schema(self) -> pa.Schema:
@@ -91,11 +82,11 @@ def read_batches(part: FilePart, layout: RowLayout) -> Iterator[pa.RecordBatch]:
     """The rows of a file, or of a part of it, in the file's order; empty batches are left out.
 
     Raises:
-        TableError: The file is gone (kind `DELTA_FILE_NOT_FOUND_DETAILED`) or is no Parquet file
+        TableError: The file is gone (kind `DELTA_FILE_NOT_FOUND_DETAILED`) or is not a Parquet file
             (kind `OPTIMIST_UNREADABLE_DATA_FILE`), a value does not fit the table's type (kind
             `OPTIMIST_DATA_FILE_TYPE_MISMATCH`), a partition value in the log does not (kind
             `OPTIMIST_MALFORMED_PARTITION_VALUE`), the file's deletion vector can't be read (kinds
-            of `read_deletion_vector`), or it has dates of a calendar of old (kind
+            of `read_deletion_vector`), or it has dates in an old calendar (kind
             `OPTIMIST_LEGACY_CALENDAR`).
         StorageError: The file system failed (kind `OPTIMIST_STORAGE_FAILED`).
     """
@@ -103,6 +94,7 @@ def read_batches(part: FilePart, layout: RowLayout) -> Iterator[pa.RecordBatch]:
     deleted = _vector_of(part, layout)
     filesystem, path = filesystem_for(part.path, layout.access)
     with _translated(part.path), _opened(filesystem, path, part.path) as source:
+        # INT96 in nanoseconds would end in 2262. Buffering ahead makes few requests of many.
         file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us", pre_buffer=True)
         columns = _Columns.of(file.schema_arrow, part, layout, constants)
         legacy = LegacyCalendar.of(file.metadata.metadata)
@@ -118,7 +110,8 @@ def read_batches(part: FilePart, layout: RowLayout) -> Iterator[pa.RecordBatch]:
 def _vector_of(part: FilePart, layout: RowLayout) -> BitMap64 | None:
     if part.deletion_vector is None:
         return None
-    return read_deletion_vector(part.deletion_vector, layout.table_path, layout.access)
+    assert layout.data_paths is not None, part.path
+    return read_deletion_vector(part.deletion_vector, layout.data_paths, layout.access)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +123,7 @@ class _Columns:
     arrow_schema: pa.Schema
     constants: dict[str, pa.Scalar]
     places: dict[str, str]
-    """Names of the table's columns to those of the file."""
+    """From the names of the table's columns to those of the file's."""
 
     @classmethod
     def of(
@@ -261,8 +254,8 @@ def _without(deleted: BitMap64, start: int, rows: pa.RecordBatch) -> pa.RecordBa
 def _kept(deleted: BitMap64, start: int, end: int) -> pa.Array:
     """Which of the positions are not deleted, as truth values.
 
-    Runs of kept and of deleted rows take turns. Each ends where one set differs from itself moved
-    by one, so that none of the work is per row.
+    Runs of kept and of deleted rows alternate. A run ends where the set of deleted positions
+    differs from itself shifted by one, so that none of the work is done row by row.
     """
     ends = deleted ^ deleted.shift(1)
     ends.discard(start)
@@ -280,13 +273,13 @@ def _positions(num_rows: int) -> pa.Array:
     return pc.subtract(pc.cumulative_sum(ones), pa.scalar(1, pa.uint64()))
 
 
-def _opened(filesystem: fs.FileSystem, path: str, shown: str) -> Any:
+def _opened(filesystem: fs.FileSystem, path: str, name: str) -> Any:
     try:
-        return filesystem.open_input_file(path)
+        return open_to_read(filesystem, path)
     except FileNotFoundError:
         raise
     except OSError as error:
-        with storage_errors("read", shown):
+        with storage_errors("read", name):
             raise error from None
 
 
@@ -296,15 +289,15 @@ def _translated(path: str) -> Iterator[None]:
         yield
     except FileNotFoundError:
         raise TableError(
-            f"The data file {path} is gone, though the table's log names it. It was removed by "
-            "hand, or by a vacuum while an old version was read. Restore it, or read a newer "
-            "version.",
+            f"The data file {shown(path)} is gone, though the table's log names it. It was "
+            "removed by hand, or by a vacuum while an old version was read. Restore it, or read "
+            "a newer version.",
             kind="DELTA_FILE_NOT_FOUND_DETAILED",
             path=path,
         ) from None
-    except (pa.ArrowInvalid, OSError) as error:
+    except UNREADABLE as error:
         raise TableError(
-            f"The data file {path} can't be read as Parquet: {without_secrets(str(error))}. "
+            f"The data file {shown(path)} can't be read as Parquet: {shown(error)}. "
             "Restore it, or read an older version of the table.",
             kind="OPTIMIST_UNREADABLE_DATA_FILE",
             path=path,

@@ -1,8 +1,8 @@
-"""Rows in Arrow to data files: Parquet with statistics from the footers (spec 10.2).
+"""Writing Arrow rows to data files: Parquet, with statistics from the footers (spec 10.2).
 
-Rows come in batches of any size, and go to one file per partition, straight to its final path; no
-version of the table names a file before a commit does. Memory is bounded by a row group. Rows of
-one partition are best given one after the other: a file ends where another partition begins.
+Rows come in batches of any size and go to one file per partition. No version of the table names a
+file before a commit does. Memory is bounded by a row group. It is best to give the rows of one
+partition one after the other, because a file ends where another partition begins.
 """
 
 from __future__ import annotations
@@ -15,16 +15,15 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyarrow import fs
 
 from optimist.core.clock import Clock
-from optimist.core.data.access import DataAccess
 from optimist.core.data.filesystem import filesystem_for, make_directories
 from optimist.core.data.footer_statistics import (
     ColumnPath,
     nan_free_columns,
     stats_from_footer,
 )
+from optimist.core.data.new_file import NewFile, new_file
 from optimist.core.data.partition_values import (
     partition_directory,
     partition_schema,
@@ -33,16 +32,23 @@ from optimist.core.data.partition_values import (
 )
 from optimist.core.data.stats_columns import stats_columns
 from optimist.core.data.storage_errors import storage_errors
-from optimist.core.errors import UsageError
-from optimist.core.options import EngineOptions
+from optimist.core.errors import ConfigError, UsageError
+from optimist.core.foreign_text import quoted
+from optimist.core.options import EngineOptions, RetryPolicy
 from optimist.core.paths import join
+from optimist.core.plugins.data_access import DataAccess
 from optimist.core.protocol.actions import AddFile, Metadata
-from optimist.core.protocol.properties import TableProperties
-from optimist.core.schema.arrow_types import to_arrow_schema
-from optimist.core.schema.types import StructType
-from optimist.core.table_schema import table_schema
+from optimist.core.protocol.table_metadata import TableMetadata
+from optimist.core.schema.types import PrimitiveType, StructType
 
-__all__ = ["DEFAULT_CODEC", "FileSet", "FileSpec", "arrow_rows", "delete_files", "ensure_codec"]
+__all__ = [
+    "DEFAULT_CODEC",
+    "FileSet",
+    "FileSpec",
+    "delete_files",
+    "ensure_codec",
+    "without_empty_text",
+]
 
 DEFAULT_CODEC = "snappy"
 _CODECS = {
@@ -57,7 +63,6 @@ _CODECS = {
 """Spark's names of Parquet's codecs, to pyarrow's."""
 _ROW_GROUP_ROWS = 1_000_000
 _ROW_GROUP_BYTES = 128 << 20
-_GROUP_ROW = "__row"
 
 
 def ensure_codec(name: str) -> str:
@@ -69,8 +74,8 @@ def ensure_codec(name: str) -> str:
     folded = name.strip().lower()
     if folded not in _CODECS:
         raise UsageError(
-            f"Files can't be compressed by {name!r}. Known: {', '.join(sorted(_CODECS))}. Nothing "
-            "was written.",
+            f"Files can't be compressed by {quoted(name)}. Known: {', '.join(sorted(_CODECS))}. "
+            "Nothing was written.",
             kind="DELTA_ILLEGAL_OPTION",
             key="compression",
         )
@@ -86,13 +91,14 @@ class FileSpec:
         schema: The table's schema.
         partition_columns: Names of the partition columns, in order.
         stats_columns: The leaves that get statistics; None for files without any.
-        string_prefix_length: Text in statistics is shortened to so many UTF-16 units.
-        tight_bounds: What statistics say as `tightBounds`; None leaves it out.
-        directory: Where below the table the files go; empty for the table's own directory.
+        string_prefix_length: To how many UTF-16 units a text in statistics is shortened.
+        tight_bounds: The value of `tightBounds` in statistics; None leaves it out.
+        directory: The directory below the table that the files go to; empty for the table's own.
         compression: A codec by Spark's name; a `FileSet` takes those that `ensure_codec` knows.
-        max_rows_per_file: Files are split that would hold more.
-        data_change: What the `add` actions say.
+        max_rows_per_file: A file that would hold more rows is split; None for no limit.
+        data_change: The `dataChange` of the `add` actions.
         access: How data files are reached.
+        policy: How often a request without a clear answer is made again.
     """
 
     table_path: str
@@ -106,6 +112,7 @@ class FileSpec:
     max_rows_per_file: int | None = None
     data_change: bool = True
     access: DataAccess | None = None
+    policy: RetryPolicy = EngineOptions().retry_policy
 
     @classmethod
     def of(
@@ -115,21 +122,27 @@ class FileSpec:
         options: EngineOptions,
         *,
         codec: str = DEFAULT_CODEC,
+        clustering: Sequence[ColumnPath] = (),
     ) -> FileSpec:
-        """What a table and the engine's options say about new files.
+        """The spec of a table's new files, from its metadata and the engine's options.
 
         Args:
             table_path: The table's directory.
-            metadata: As it will be with the write.
-            options: The engine's.
-            codec: Used where the table's `delta.parquet.compression.codec` names none.
+            metadata: The table's metadata as it will be after the write.
+            options: The engine's options.
+            codec: The codec to use if the table's `delta.parquet.compression.codec` names none.
+            clustering: The paths of the clustering columns.
 
         Raises:
-            SchemaError: A property of the statistics names a column that can't have any.
+            SchemaError: A property on statistics names a column that can't have any.
+            ConfigError: An option asks for files of a kind that can't be written.
         """
-        schema = table_schema(metadata)
-        properties = TableProperties.from_configuration(metadata.configuration)
-        columns = stats_columns(schema, metadata.partition_columns, metadata.configuration)
+        table = TableMetadata.of(metadata)
+        schema, properties = table.schema, table.properties
+        columns = stats_columns(
+            schema, metadata.partition_columns, metadata.configuration, clustering
+        )
+        _ensure_partitions_in_utc(schema, metadata.partition_columns, options)
         wanted = properties.parquet_compression_codec
         return cls(
             table_path=table_path,
@@ -140,15 +153,32 @@ class FileSpec:
                 properties.data_skipping_string_prefix_length or options.string_prefix_length
             ),
             compression=(wanted or codec).strip().lower(),
+            policy=options.retry_policy,
+        )
+
+
+def _ensure_partitions_in_utc(
+    schema: StructType, partition_columns: Sequence[str], options: EngineOptions
+) -> None:
+    if options.utc_timestamp_partition_values:
+        return
+    fields = partition_schema(schema, partition_columns)
+    if any(field.data_type == PrimitiveType("timestamp") for field in fields):
+        raise ConfigError(
+            "spark.databricks.delta.write.utcTimestampPartitionValues=false is not supported: in "
+            "a zone with summer time two instants would become one partition. Nothing was "
+            "written.",
+            kind="OPTIMIST_UNSUPPORTED_OPTION",
+            key="spark.databricks.delta.write.utcTimestampPartitionValues",
         )
 
 
 class FileSet:
-    """The files that one task writes. End it with `close` or `abort`, in this thread.
+    """The files that one task writes. End it with `close` or `abort`, in the thread that began it.
 
     Args:
         spec: What the files have in common.
-        clock: Gives modification times, and names that no other attempt of the task has.
+        clock: Gives modification times, and file names that no other attempt of the task uses.
         task: The task's number, for the names.
 
     Raises:
@@ -181,7 +211,7 @@ class FileSet:
                 self._append(part)
 
     def close(self) -> tuple[AddFile, ...]:
-        """Finish the last file; the `add` actions of all of them.
+        """Finish the last file, and return the `add` actions of all files.
 
         Raises:
             StorageError: The file system failed (kind `OPTIMIST_STORAGE_FAILED`).
@@ -219,7 +249,15 @@ class FileSet:
         path = join(self._root, relative)
         self._paths.append(path)
         make_directories(self._filesystem, [path])
-        return _OpenFile(self._filesystem, path, relative, schema=schema, codec=codec)
+        file = new_file(
+            join(self._spec.table_path, relative),
+            self._filesystem,
+            path,
+            access=self._spec.access,
+            clock=self._clock,
+            policy=self._spec.policy,
+        )
+        return _OpenFile(file, relative, schema=schema, codec=codec)
 
     def _finish(self) -> None:
         if self._open is None:
@@ -255,36 +293,28 @@ class FileSet:
         if not names:
             yield {}, rows
             return
-        # Empty text is null in a partition (spec 10.2), so both must fall into one group.
-        for name in names:
-            rows = rows.set_column(
-                rows.schema.get_field_index(name), name, _without_empty_text(rows[name])
-            )
-        numbered = rows.append_column(_GROUP_ROW, pa.array(range(rows.num_rows), pa.int64()))
-        groups = numbered.group_by(names, use_threads=False).aggregate([(_GROUP_ROW, "list")])
+        # Empty text is null in a partition (spec 10.2), so both must fall into one group. Columns
+        # go by their places: Arrow takes names that begin with a dot for paths.
+        keys = [without_empty_text(rows[name]) for name in names]
+        places = [str(place) for place in range(len(keys))]
+        numbers = pa.array(range(rows.num_rows), pa.int64())
+        numbered = pa.table([*keys, numbers], names=[*places, "row"])
+        groups = numbered.group_by(places, use_threads=False).aggregate([("row", "list")])
         stored = rows.drop_columns(names)
-        keys = groups.select(names).to_pylist()
-        for position, key in enumerate(keys):
+        for position in range(groups.num_rows):
+            group = groups.slice(position, 1)
+            key = {name: group[place][0].as_py() for name, place in zip(names, places, strict=True)}
             values = serialize_partition_values(key, self._partitions)
-            if len(keys) == 1:
+            if groups.num_rows == 1:
                 yield values, stored
                 return
-            chosen = groups[f"{_GROUP_ROW}_list"].slice(position, 1).combine_chunks().flatten()
-            yield values, stored.take(chosen)
+            yield values, stored.take(group["row_list"].combine_chunks().flatten())
 
 
 class _OpenFile:
     """One file being written: rows are kept until they fill a row group."""
 
-    def __init__(
-        self,
-        filesystem: fs.FileSystem,
-        path: str,
-        relative: str,
-        *,
-        schema: pa.Schema,
-        codec: str,
-    ) -> None:
+    def __init__(self, file: NewFile, relative: str, *, schema: pa.Schema, codec: str) -> None:
         self.relative = relative
         self.num_rows = 0
         self.nan_free: frozenset[ColumnPath] | None = None
@@ -292,9 +322,9 @@ class _OpenFile:
         self._kept_rows = 0
         self._kept_bytes = 0
         self._footers: list[pq.FileMetaData] = []
-        self._stream = filesystem.open_output_stream(path)
+        self._file = file
         self._writer = pq.ParquetWriter(
-            self._stream,
+            file.sink,
             schema,
             compression=codec,
             store_schema=False,
@@ -316,16 +346,14 @@ class _OpenFile:
         """The file's size in bytes and its footer."""
         self._flush()
         self._writer.close()
-        size = self._stream.tell()
-        self._stream.close()
-        return size, self._footers[0]
+        return self._file.publish(), self._footers[0]
 
     def abandon(self) -> None:
-        """End the upload, since an open one could not be removed; the file is of no use."""
-        for part in (self._writer, self._stream):
-            # A writer that failed half-way has no footer to give, which is a RuntimeError.
-            with suppress(OSError, RuntimeError, pa.ArrowException):
-                part.close()
+        """Give the file up; it is of no use."""
+        # A writer that failed half-way has no footer to give, which is a RuntimeError.
+        with suppress(OSError, RuntimeError, ValueError, pa.ArrowException):
+            self._writer.close()
+        self._file.discard()
 
     def _flush(self) -> None:
         if not self._kept:
@@ -347,23 +375,8 @@ def delete_files(
             filesystem.delete_file(join(root, unquote(item.path)))
 
 
-def arrow_rows(rows: pa.Table, schema: StructType) -> pa.Table:
-    """The rows with exactly the table's columns: by name in any case, in its order, with its types.
-
-    Columns the rows lack are null.
-    """
-    wanted = to_arrow_schema(schema)
-    present = {name.lower(): name for name in rows.column_names}
-    columns = [
-        rows[present[field.name.lower()]].cast(field.type)
-        if field.name.lower() in present
-        else pa.nulls(rows.num_rows, field.type)
-        for field in wanted
-    ]
-    return pa.table(columns, schema=wanted)
-
-
-def _without_empty_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def without_empty_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The values of a partition column as the log holds them: an empty text is null."""
     if not pa.types.is_string(column.type):
         return column
     return pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal, InvalidOperation, localcontext
+from decimal import Decimal, InvalidOperation
 from typing import Any, TypeAlias
 from urllib.parse import quote
 
@@ -13,9 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from optimist.core.errors import SchemaError, TableError
-from optimist.core.predicates.constants import instant, parse_date, session_zone
+from optimist.core.foreign_text import quoted, shown
+from optimist.core.predicates.constants import date_of_text, round_to_float32
 from optimist.core.schema.arrow_types import to_arrow_type
 from optimist.core.schema.types import DataType, DecimalType, PrimitiveType, StructField, StructType
+from optimist.core.values.decimals import exactly_at_scale, is_in_range
+from optimist.core.values.time_zones import instant, parse_zone, session_zone
 
 __all__ = [
     "HIVE_NULL",
@@ -34,14 +37,14 @@ __all__ = [
 ]
 
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
-"""The directory of null and of the empty string."""
+"""What stands for null, and for the empty string, in a directory's name."""
 
 Value: TypeAlias = bool | int | float | Decimal | str | bytes | dt.date | dt.datetime
 
 _NOT_COMPARABLE = ("void", "variant")
 _INTEGER_BITS = {"byte": 7, "short": 15, "integer": 31, "long": 63}
 _INTEGER = re.compile(r"^[+-]?[0-9]+$")
-_HIVE_UNSAFE = re.compile("[\x01-\x1f\x7f\"#%'*/:=?\\\\{\\[\\]^]")
+_HIVE_UNSAFE = re.compile("[\x00-\x1f\x7f\"#%'*/:=?\\\\{\\[\\]^]")
 _HIVE_ESCAPE = re.compile("%([0-9A-Fa-f]{2})")
 _TIMESTAMP = re.compile(
     r"^(\d{4}-\d{2}-\d{2})(?:[ T](\d{1,2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?)?(Z|[+-]\d{2}:\d{2})?$"
@@ -67,7 +70,8 @@ def partition_schema(schema: StructType, partition_columns: Sequence[str]) -> St
         field = schema.find(name)
         if field is None:
             raise SchemaError(
-                f"The partition column {name} is not in the table's schema: {schema.names}.",
+                f"The partition column {shown(name)} is not in the table's schema: "
+                f"{shown(schema.names)}.",
                 kind="DELTA_PARTITION_COLUMN_NOT_FOUND",
                 column=name,
             )
@@ -81,9 +85,9 @@ def partition_columns_of(
     """The partition values of a files table as typed columns, by logical name, one row per file.
 
     Args:
-        files: With a column `partitionValues`, a map from physical name to text.
+        files: A table with a column `partitionValues`, a map from physical name to text.
         partition_fields: The fields of the partition columns; see `partition_schema`.
-        zone: Where timestamps without a zone were written.
+        zone: The time zone in which timestamps without one were written.
 
     Raises:
         TableError: A text does not fit its type (kind `OPTIMIST_MALFORMED_PARTITION_VALUE`).
@@ -139,18 +143,22 @@ def parse_partition_value(
         raise _malformed(column, text, data_type) from None
 
 
-def serialize_partition_value(value: Any, data_type: DataType) -> str | None:
+def serialize_partition_value(value: Any, data_type: DataType, *, column: str = "") -> str | None:
     """The text of one value for `add.partitionValues`; null and the empty string become null.
 
     A timestamp must be an aware datetime or a wall-clock time in UTC; it is written in ISO form
     with `Z`.
+
+    Raises:
+        SchemaError: The value is bytes that are not UTF-8, which no text can stand for (kind
+            `OPTIMIST_VALUE_DOES_NOT_FIT`).
     """
     if value is None or value in ("", b""):
         return None
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, bytes):
-        return value.decode("utf-8", errors="replace")
+        return _binary_text(value, column)
     if isinstance(value, dt.datetime):
         is_instant = data_type == PrimitiveType("timestamp")
         return _instant_text(value) if is_instant else _wall_clock_text(value)
@@ -169,9 +177,14 @@ def serialize_partition_values(
     Args:
         row: Python values by logical name.
         partition_fields: The partition columns' fields, in order.
+
+    Raises:
+        SchemaError: See `serialize_partition_value`.
     """
     return {
-        field.physical_name: serialize_partition_value(row.get(field.name), field.data_type)
+        field.physical_name: serialize_partition_value(
+            row.get(field.name), field.data_type, column=field.name
+        )
         for field in partition_fields
     }
 
@@ -216,8 +229,9 @@ def _lookup(maps: pa.ChunkedArray, key: str) -> pa.ChunkedArray:
 
 def _malformed(column: str, text: str, data_type: DataType) -> TableError:
     return TableError(
-        f"The log holds {text!r} as the value of the partition column {column or '?'}, which is of "
-        f"type {data_type}. The commit that wrote it is damaged; restore an older version.",
+        f"The log holds {quoted(text)} as the value of the partition column "
+        f"{shown(column or '?')}, which is of type {shown(data_type)}. The commit that wrote it is "
+        "damaged; restore an older version.",
         kind="OPTIMIST_MALFORMED_PARTITION_VALUE",
         column=column,
         value=text,
@@ -234,17 +248,14 @@ def _parse_integer(text: str, bits: int) -> int:
 
 
 def _parse_decimal(text: str, data_type: DecimalType) -> Decimal:
-    value = Decimal(text.strip())
-    with localcontext() as context:
-        context.prec = 76
-        fitted = value.quantize(Decimal(1).scaleb(-data_type.scale))
-    if fitted != value or abs(fitted) >= Decimal(10) ** (data_type.precision - data_type.scale):
+    value = exactly_at_scale(Decimal(text.strip()), data_type.scale)
+    if not is_in_range(value, data_type.precision, data_type.scale):
         raise InvalidOperation(text)
-    return fitted
+    return value
 
 
 def _parse_date(text: str) -> dt.date:
-    value = parse_date(text)
+    value = date_of_text(text)
     if value is None:
         raise ValueError(text)
     return value
@@ -262,7 +273,7 @@ def _parse_timestamp(text: str) -> dt.datetime:
     micros = int((fraction or "0").ljust(6, "0")[:6])
     time = dt.time(int(hour or 0), int(minute or 0), int(second or 0), micros)
     value = dt.datetime.combine(dt.date.fromisoformat(day), time)
-    return value if zone is None else instant(value, session_zone(zone))
+    return value if zone is None else instant(value, parse_zone(zone))
 
 
 def _parse_wall_clock(text: str) -> dt.datetime:
@@ -271,13 +282,29 @@ def _parse_wall_clock(text: str) -> dt.datetime:
 
 _PARSERS: dict[str, Callable[[str], Value]] = {
     "string": str,
-    "float": float,
+    # The text may have fewer digits than the number: 1.1 is the float nearest to it.
+    "float": lambda text: round_to_float32(float(text)),
     "double": float,
     "boolean": _parse_boolean,
     "binary": str.encode,
     "date": _parse_date,
     "timestamp_ntz": _parse_wall_clock,
 }
+
+
+def _binary_text(value: bytes, column: str) -> str:
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError:
+        raise SchemaError(
+            f"The partition column {shown(column or '?')} is binary, and the value "
+            f"X'{shown(value.hex())}' is no UTF-8 text. The log holds partition values as text, "
+            "so the value would be lost. Partition by hex() of the column instead. Nothing was "
+            "written.",
+            kind="OPTIMIST_VALUE_DOES_NOT_FIT",
+            column=column,
+            value=value.hex(),
+        ) from None
 
 
 def _instant_text(value: dt.datetime) -> str:

@@ -1,8 +1,8 @@
 """Checks that bytes are the roaring bitmaps they claim to be (spec 10.10).
 
 The roaring library trusts what it reads: a container whose header lies makes it answer wrongly or
-touch memory that is not its own. A vector inside the log has no checksum, so nothing is handed to
-the library that has not been walked through here. Everything is little-endian.
+touch memory that is not its own. A vector inside the log has no checksum, so every bitmap is walked
+through here before the library gets it. Everything is little-endian.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def bitmap_end(data: memoryview, start: int) -> int:
         start: Its first byte.
 
     Raises:
-        ValueError: It is no sound bitmap in the standard format, or the bytes end within it.
+        ValueError: It is not a sound bitmap in the standard format, or the bytes end within it.
     """
     kinds, keys_and_counts, position = _header(data, start)
     _ensure_ascending(keys_and_counts[::2])
@@ -47,7 +47,7 @@ def bitmap_end(data: memoryview, start: int) -> int:
 
 
 def _header(data: memoryview, start: int) -> tuple[list[bool], tuple[int, ...], int]:
-    """Which containers hold runs; key and cardinality less one of each; where the first begins."""
+    """Which containers hold runs; each one's key and its cardinality less one; where they begin."""
     cookie = _integer(data, start)
     position = start + 4
     if cookie & 0xFFFF == _COOKIE_WITH_RUNS:

@@ -1,7 +1,7 @@
 """The columns of tables that track rows: each row's id, and the version that last changed it.
 
-Both stand in the log for a whole file, as `baseRowId` and `defaultRowCommitVersion`; rows that were
-moved to another file carry their own in columns of the file that no schema names (spec 6.5).
+The log gives both for a whole file, as `baseRowId` and `defaultRowCommitVersion`. Rows that were
+moved to another file carry their own values there, in columns that no schema names (spec 6.5).
 """
 
 from __future__ import annotations
@@ -11,17 +11,20 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from optimist.core.schema.types import PrimitiveType, StructField, StructType
+from optimist.core.protocol.properties import (
+    MATERIALIZED_ROW_COMMIT_VERSION,
+    MATERIALIZED_ROW_ID,
+)
+from optimist.core.schema.types import PHYSICAL_NAME, PrimitiveType, StructField, StructType
 
 __all__ = ["is_tracking_column", "tracking_columns", "with_defaults"]
 
 _ROW_ID, _ROW_COMMIT_VERSION = "_metadata.row_id", "_metadata.row_commit_version"
 _PROPERTIES = {
-    _ROW_ID: "delta.rowTracking.materializedRowIdColumnName",
-    _ROW_COMMIT_VERSION: "delta.rowTracking.materializedRowCommitVersionColumnName",
+    _ROW_ID: MATERIALIZED_ROW_ID,
+    _ROW_COMMIT_VERSION: MATERIALIZED_ROW_COMMIT_VERSION,
 }
 _MARK = "optimist.rowTracking"
-_PHYSICAL_NAME = "delta.columnMapping.physicalName"
 
 
 def tracking_columns(configuration: Mapping[str, str]) -> StructType:
@@ -36,7 +39,7 @@ def tracking_columns(configuration: Mapping[str, str]) -> StructType:
                 name,
                 PrimitiveType("long"),
                 True,
-                {_MARK: name, _PHYSICAL_NAME: configuration.get(key, "")},
+                {_MARK: name, PHYSICAL_NAME: configuration.get(key, "")},
             )
             for name, key in _PROPERTIES.items()
         )
@@ -44,7 +47,7 @@ def tracking_columns(configuration: Mapping[str, str]) -> StructType:
 
 
 def is_tracking_column(item: StructField) -> bool:
-    """Whether a field is one of `tracking_columns`, rather than the table's own by that name."""
+    """Whether a field is one of `tracking_columns`, not a table's own column of the same name."""
     return _MARK in item.metadata
 
 

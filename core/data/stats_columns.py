@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from optimist.core.errors import SchemaError
+from optimist.core.foreign_text import quoted, shown
 from optimist.core.predicates.parsing import parse_column_path
 from optimist.core.predicates.resolution import resolve_column
 from optimist.core.predicates.text import quote_path
@@ -43,19 +44,23 @@ def has_bounds(data_type: DataType) -> bool:
 
 
 def stats_columns(
-    schema: StructType, partition_columns: Sequence[str], configuration: Mapping[str, str]
+    schema: StructType,
+    partition_columns: Sequence[str],
+    configuration: Mapping[str, str],
+    clustering: Collection[ColumnPath] = (),
 ) -> tuple[ColumnPath, ...]:
     """The logical paths of the leaf columns that get statistics, in the schema's order.
 
     Args:
-        schema: The table's schema; structs are gone into, lists and maps are leaves.
-        partition_columns: Never among them.
+        schema: The table's schema; structs are descended into, lists and maps are leaves.
+        partition_columns: The partition columns, which never get statistics.
         configuration: The table's properties.
+        clustering: The paths of the clustering columns, which always get statistics (spec 6.3).
 
     Raises:
         SchemaError: The property `delta.dataSkippingStatsColumns` names a column that can't have
-            statistics, or one twice (kinds of spec 9.2), or does not exist
-            (`DELTA_COLUMN_NOT_FOUND`); or `delta.dataSkippingNumIndexedCols` is no number
+            statistics, or one column twice (kinds of spec 9.2), or one that does not exist
+            (`DELTA_COLUMN_NOT_FOUND`); or `delta.dataSkippingNumIndexedCols` is not a number
             (`DELTA_INVALID_PROPERTY_VALUE`).
     """
     partitions = {name.lower() for name in partition_columns}
@@ -64,9 +69,11 @@ def stats_columns(
     named = configuration.get(STATS_COLUMNS_PROPERTY)
     if named is not None:
         chosen = _named_columns(named, schema, partitions)
-        return tuple(path for path in leaves if _is_below(path, chosen))
-    count = _num_indexed(configuration)
-    return leaves if count < 0 else leaves[:count]
+    else:
+        count = _num_indexed(configuration)
+        chosen = set(leaves if count < 0 else leaves[:count])
+    chosen |= set(clustering)
+    return tuple(path for path in leaves if _is_below(path, chosen))
 
 
 def leaf_columns(schema: StructType) -> Iterator[tuple[ColumnPath, StructField]]:
@@ -85,14 +92,15 @@ def _num_indexed(configuration: Mapping[str, str]) -> int:
         return int(text)
     except ValueError:
         raise SchemaError(
-            f"The property {NUM_INDEXED_PROPERTY} must be a number, -1 or more; it is {text!r}.",
+            f"The property {NUM_INDEXED_PROPERTY} must be a number, -1 or more; it is "
+            f"{quoted(text)}.",
             kind="DELTA_INVALID_PROPERTY_VALUE",
             property=NUM_INDEXED_PROPERTY,
         ) from None
 
 
 def _is_below(path: ColumnPath, chosen: set[ColumnPath]) -> bool:
-    return any(path[: len(item)] == item for item in chosen)
+    return any(path[:depth] in chosen for depth in range(1, len(path) + 1))
 
 
 def _named_columns(text: str, schema: StructType, partitions: set[str]) -> set[ColumnPath]:
@@ -114,7 +122,7 @@ def _named_column(name: str, schema: StructType, partitions: set[str]) -> Column
         raise _refused(name, "it is a partition column", kind)
     if not isinstance(resolved.data_type, StructType) and not has_bounds(resolved.data_type):
         kind = "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE"
-        raise _refused(name, f"its type {resolved.data_type} has no order", kind)
+        raise _refused(name, f"its type {shown(resolved.data_type)} has no order", kind)
     return resolved.path
 
 
@@ -133,7 +141,8 @@ def _split_names(text: str) -> list[str]:
 
 def _refused(name: str, reason: str, kind: str) -> SchemaError:
     return SchemaError(
-        f"{STATS_COLUMNS_PROPERTY} names {quote_path(tuple(name.split('.')))}, but {reason}.",
+        f"{STATS_COLUMNS_PROPERTY} names {shown(quote_path(tuple(name.split('.'))))}, but "
+        f"{reason}.",
         kind=kind,
         column=name,
     )

@@ -1,24 +1,23 @@
-"""What goes wrong between a data file and its store, as errors of ours without secrets.
+"""Failures of the stores that hold data files, as errors of our own without secrets.
 
-Arrow's file systems put whole URLs into their texts, and a URL may carry a signature.
+Arrow's file systems put whole URLs into their messages, and a URL may carry a signature. An
+`OptimistError` masks it; the original error, which would show it, is not kept as the cause.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from optimist.core.errors import StorageError
+from optimist.core.foreign_text import shown
 
-__all__ = ["storage_errors", "without_secrets"]
-
-_SIGNED = re.compile(r"\b(sig|signature|token|x-amz-[a-z-]+|x-goog-[a-z-]+)=[^&\s'\"]*", re.I)
+__all__ = ["storage_errors"]
 
 
 @contextmanager
 def storage_errors(doing: str, path: str) -> Iterator[None]:
-    """Wrap what reaches for a data file.
+    """Wrap an access to a data file, whose `OSError` becomes a `StorageError`.
 
     Args:
         doing: For the message, for example `written`.
@@ -31,13 +30,8 @@ def storage_errors(doing: str, path: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise StorageError(
-            f"Data of {path} could not be {doing}: {without_secrets(str(error))}",
+            f"Data of {shown(path)} could not be {doing}: {shown(error)}",
             kind="OPTIMIST_STORAGE_FAILED",
             path=path,
             retryable=False,
         ) from None
-
-
-def without_secrets(text: str) -> str:
-    """The text with the values of signatures and tokens in it masked."""
-    return _SIGNED.sub(r"\1=***", text)

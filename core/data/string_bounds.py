@@ -14,7 +14,7 @@ _SUPPLEMENTARY = 0x10000
 
 
 def lower_bound(text: str, prefix_length: int) -> str:
-    """The first `prefix_length` UTF-16 units of the text, one more rather than half a character."""
+    """The first `prefix_length` UTF-16 units of the text, or one more to keep a character whole."""
     units = 0
     for index, char in enumerate(text):
         if units >= prefix_length:
@@ -24,7 +24,7 @@ def lower_bound(text: str, prefix_length: int) -> str:
 
 
 def upper_bound(text: str, prefix_length: int) -> str | None:
-    """The text itself if it is short, else something short that no text with its prefix exceeds.
+    """The text itself if it is short, else a short text that no text with its prefix exceeds.
 
     None if that would take more than twice `prefix_length` units.
     """

@@ -1,1 +1,1 @@
-"""The log of a table: names, segments, replay, checkpoints, checksums, history, cleanup."""
+"""The log of a table: names, segments, commits, checkpoints, replay, checksums."""

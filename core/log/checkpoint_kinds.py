@@ -1,4 +1,4 @@
-"""Which checkpoints a listing shows to be complete, and which of them to take (spec 5.1, 5.3)."""
+"""Which checkpoints of a listing are complete, and which of them is preferred (spec 5.1, 5.3)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from optimist.core.log.checkpoint_reader import CheckpointReader
+from optimist.core.log.limits import DEFAULT_LIMITS, LogLimits
 from optimist.core.log.names import LogFileKind, LogFileName, parse_log_file_name
-from optimist.core.logstore import FileStatus, LogStore
+from optimist.core.plugins.logstore import FileStatus, LogStore
 
 __all__ = ["CHECKPOINT_KINDS", "Checkpoint", "CheckpointRank", "complete_checkpoints"]
 
@@ -19,7 +20,7 @@ CHECKPOINT_KINDS: Mapping[LogFileKind, int] = {
     LogFileKind.MULTI_PART_CHECKPOINT: 1,
     LogFileKind.V2_CHECKPOINT: 2,
 }
-"""Their ranks: of several checkpoints of one version the kind with the highest is taken."""
+"""The rank of each kind: of several checkpoints of one version, the highest is taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +33,12 @@ class Checkpoint:
 
     @property
     def rank(self) -> CheckpointRank:
-        """What orders checkpoints: the newest, and of one version the preferred, is greatest."""
+        """The sort key: the newest checkpoint is greatest, within a version the preferred one."""
         return self.version, CHECKPOINT_KINDS[self.kind], len(self.files), self.files[-1].name
 
-    def open(self, store: LogStore) -> CheckpointReader:
-        """A reader of its content."""
-        return CheckpointReader(store, self.version, [status.path for status in self.files])
+    def open(self, store: LogStore, limits: LogLimits = DEFAULT_LIMITS) -> CheckpointReader:
+        """A reader of its content, which reads no more of it than `limits` allows."""
+        return CheckpointReader(store, self.version, self.files, limits)
 
 
 def complete_checkpoints(files: Iterable[FileStatus]) -> tuple[Checkpoint, ...]:

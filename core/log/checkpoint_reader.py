@@ -1,8 +1,8 @@
 """Reading a checkpoint of any kind (spec 5.6, 5.8).
 
-All kinds are one: top-level files (one, or the parts of a multi-part checkpoint; Parquet or JSON),
-and the sidecars that they name, none or many. The non-file actions stand in top-level files, adds
-and removes in either.
+All kinds are read alike: top-level files (one, or the parts of a multi-part checkpoint; Parquet or
+JSON), and the sidecars that they name, none or many. The non-file actions stand in top-level files;
+adds and removes may stand in both.
 
 A reader is asked for three things separately, because they cost differently: the non-file actions,
 the live files, and the tombstones, which only the writer of the next checkpoint wants.
@@ -10,7 +10,7 @@ the live files, and the tombstones, which only the writer of the next checkpoint
 
 from __future__ import annotations
 
-import threading
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -21,8 +21,17 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from optimist.core.errors import LogFileNotFoundError, OptimistError, TableError
+from optimist.core.foreign_text import shown
+from optimist.core.forking import ForkSafeLock
 from optimist.core.log.commit_lines import parse_commit_lines
 from optimist.core.log.file_table import FILES_SCHEMA, TOMBSTONES_SCHEMA, file_actions_batch
+from optimist.core.log.limits import (
+    DEFAULT_LIMITS,
+    LogLimits,
+    distinct,
+    ensure_readable_size,
+    unpacked,
+)
 from optimist.core.log.parquet_actions import (
     action_rows,
     add_batches,
@@ -30,8 +39,8 @@ from optimist.core.log.parquet_actions import (
     remove_batches,
 )
 from optimist.core.log.sidecars import Sidecar, sidecar_directory
-from optimist.core.logstore import LogStore
 from optimist.core.paths import join
+from optimist.core.plugins.logstore import FileStatus, LogStore
 from optimist.core.protocol.actions import (
     Action,
     Metadata,
@@ -43,7 +52,7 @@ from optimist.core.read_ahead import read_ahead
 
 __all__ = ["CheckpointReader"]
 
-_BatchesOf: TypeAlias = Callable[[pq.ParquetFile], Iterator[pa.RecordBatch]]
+_BatchesOf: TypeAlias = Callable[[pq.ParquetFile, int], Iterator[pa.RecordBatch]]
 
 _PARALLEL_READS = 8
 _STATE_COLUMNS = ("protocol", "metaData", "txn", "domainMetadata")
@@ -60,14 +69,22 @@ class CheckpointReader:
     Args:
         store: Where the log is.
         version: The version that the checkpoint's name says.
-        paths: The top-level files.
+        files: The top-level files, as they were listed.
+        limits: How much of it is read at most.
     """
 
-    def __init__(self, store: LogStore, version: int, paths: Sequence[str]) -> None:
+    def __init__(
+        self,
+        store: LogStore,
+        version: int,
+        files: Sequence[FileStatus],
+        limits: LogLimits = DEFAULT_LIMITS,
+    ) -> None:
         self._store = store
         self._version = version
-        self._paths = tuple(paths)
-        self._mutex = threading.Lock()
+        self._files = {status.path: status for status in files}
+        self._limits = limits
+        self._lock = ForkSafeLock()
         self._content: _Content | None = None
 
     def sidecars(self) -> tuple[Sidecar, ...]:
@@ -82,11 +99,16 @@ class CheckpointReader:
         """The live files as batches of `FILES_SCHEMA`."""
         expected = self._top_level().num_adds
         found = 0
-        for batch in self._file_actions(add_batches, FILES_SCHEMA, is_add=True):
-            found += batch.num_rows
-            yield batch
+        with _explained(self._first_path):
+            batches = self._file_actions(add_batches, FILES_SCHEMA, is_add=True)
+            for batch in distinct(batches, self._limits):
+                found += batch.num_rows
+                if expected is not None and found > expected:
+                    break
+                yield batch
         if expected is not None and found != expected:
-            raise _malformed(self._paths[0], f"it has {found} files, but says it has {expected}")
+            there = f"more than {expected}" if found > expected else found
+            raise _malformed(self._first_path, f"it has {there} files, but says it has {expected}")
 
     def tombstones(self) -> Iterator[pa.RecordBatch]:
         """The removed files as batches of `TOMBSTONES_SCHEMA`."""
@@ -101,7 +123,7 @@ class CheckpointReader:
                 wanted = top.files.column("isAdd") if is_add else _not_adds(top.files)
                 yield top.files.filter(wanted).select(schema.names)
         footers = {top.path: top.footer for top in content.tops if top.files is None}
-        directory = sidecar_directory(self._paths[0].rpartition("/")[0])
+        directory = sidecar_directory(self._first_path.rpartition("/")[0])
         footers |= {join(directory, item.file_name): None for item in content.sidecars}
         if len(footers) == 1:
             ((path, footer),) = footers.items()
@@ -119,56 +141,63 @@ class CheckpointReader:
     def _batches(
         self, path: str, footer: pq.FileMetaData | None, read: _BatchesOf
     ) -> Iterator[pa.RecordBatch]:
-        with self._opened(path, footer) as file:
-            yield from read(file)
+        with self._opened(path, footer) as (file, size_bytes):
+            yield from unpacked(read(file, size_bytes), size_bytes, self._limits)
+
+    @property
+    def _first_path(self) -> str:
+        return next(iter(self._files))
 
     def _top_level(self) -> _Content:
-        with self._mutex:
+        with self._lock:
             if self._content is None:
                 self._content = self._read_top_level()
             return self._content
 
     def _read_top_level(self) -> _Content:
-        if len(self._paths) == 1:
-            tops = [self._read_top(self._paths[0])]
+        if len(self._files) == 1:
+            tops = [self._read_top(self._first_path)]
         else:
             tops = list(
                 read_ahead(
-                    self._read_top, self._paths, threads=_PARALLEL_READS, ahead=_PARALLEL_READS
+                    self._read_top, self._files, threads=_PARALLEL_READS, ahead=_PARALLEL_READS
                 )
             )
         try:
             return _content(self._version, tops)
-        except (LookupError, TypeError, ValueError) as error:
-            raise _malformed(self._paths[0], str(error)) from None
+        except ValueError as error:
+            raise _malformed(self._first_path, str(error)) from None
 
     def _read_top(self, path: str) -> _Top:
         if path.endswith(".json"):
             return self._read_json(path)
-        with self._opened(path, None) as file:
+        with self._opened(path, None) as (file, size_bytes):
             actions = tuple(
                 action_from_dict({column: row})
                 for column in (*_STATE_COLUMNS, *_V2_COLUMNS)
-                for row in action_rows(file, column)
+                for row in action_rows(file, size_bytes, column)
             )
             return _Top(path, actions, footer=file.metadata)
 
     def _read_json(self, path: str) -> _Top:
+        ensure_readable_size(self._files[path], self._limits)
         data = self._store.read_bytes(path)
         with _explained(path):
             lines = parse_commit_lines(data, path)
             return _Top(path, lines.actions, files=file_actions_batch(lines.file_actions))
 
     @contextmanager
-    def _opened(self, path: str, footer: pq.FileMetaData | None) -> Iterator[pq.ParquetFile]:
+    def _opened(
+        self, path: str, footer: pq.FileMetaData | None
+    ) -> Iterator[tuple[pq.ParquetFile, int]]:
         try:
             source = self._store.open_read(path)
         except LogFileNotFoundError as error:
-            if path in self._paths:
+            if path in self._files:
                 raise
             raise _missing_sidecar(path, self._version) from error
         with source, _explained(path), open_parquet(source, footer) as file:
-            yield file
+            yield file, source.seek(0, os.SEEK_END)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +212,7 @@ class _Top:
 
 @dataclass(frozen=True, slots=True)
 class _Content:
-    """The top level as a whole; `num_adds` is None unless the checkpoint says it."""
+    """The top level as a whole; `num_adds` is None unless the checkpoint states it."""
 
     tops: tuple[_Top, ...]
     sidecars: tuple[Sidecar, ...]
@@ -191,7 +220,7 @@ class _Content:
 
 
 def _content(version: int, tops: Sequence[_Top]) -> _Content:
-    """Raises LookupError, TypeError or ValueError for what is missing or contradicts the name."""
+    """Put the top level together; ValueError if it lacks something or contradicts the name."""
     actions = [action for top in tops for action in top.actions]
     for cls in (Protocol, Metadata):
         if not any(isinstance(action, cls) for action in actions):
@@ -200,7 +229,7 @@ def _content(version: int, tops: Sequence[_Top]) -> _Content:
     num_adds: int | None = None
     for action in actions:
         if isinstance(action, UnknownAction) and action.key == "sidecar":
-            sidecar = _sidecar(action.body)
+            sidecar = Sidecar.of(action.body)
             sidecars[sidecar.file_name] = sidecar
         elif isinstance(action, UnknownAction) and action.key == "checkpointMetadata":
             num_adds = _num_adds(version, action.body)
@@ -211,18 +240,14 @@ def _content(version: int, tops: Sequence[_Top]) -> _Content:
     return _Content(known, tuple(sidecars.values()), num_adds)
 
 
-def _sidecar(body: Any) -> Sidecar:
-    sidecar = Sidecar.of(body)
-    if not sidecar.file_name:
-        raise ValueError("a sidecar lacks its name")
-    return sidecar
-
-
 def _num_adds(version: int, body: Any) -> int | None:
     if not isinstance(body, Mapping) or body.get("version") != version:
         raise ValueError(f"it is not of version {version}, as its name says")
-    number = (body.get("tags") or {}).get("numOfAddFiles")
-    return None if number is None else int(number)
+    tags = body.get("tags") or {}
+    if not isinstance(tags, Mapping):
+        raise ValueError("its tags are no JSON object")  # noqa: TRY004 - content, not a call
+    number = tags.get("numOfAddFiles")
+    return None if number is None else int(str(number))
 
 
 def _not_adds(batch: pa.RecordBatch) -> pa.BooleanArray:
@@ -231,7 +256,7 @@ def _not_adds(batch: pa.RecordBatch) -> pa.BooleanArray:
 
 @contextmanager
 def _explained(path: str) -> Iterator[None]:
-    """Whatever comes of a damaged file, as one clear error."""
+    """Turn any error that a damaged file causes into one clear error."""
     try:
         yield
     except OptimistError as error:
@@ -253,7 +278,7 @@ def _explained(path: str) -> Iterator[None]:
 
 def _malformed(path: str, reason: str) -> TableError:
     return TableError(
-        f"The checkpoint {path} can't be read: {reason.rstrip('.')}.",
+        f"The checkpoint {shown(path)} can't be read: {shown(reason).rstrip('.')}.",
         kind="OPTIMIST_MALFORMED_CHECKPOINT",
         path=path,
     )
@@ -261,8 +286,9 @@ def _malformed(path: str, reason: str) -> TableError:
 
 def _missing_sidecar(path: str, version: int) -> TableError:
     return TableError(
-        f"The checkpoint of version {version} names the sidecar {path}, which is not there. It was "
-        "deleted; restore it from a backup, or restore the commits since an older checkpoint.",
+        f"The checkpoint of version {version} names the sidecar {shown(path)}, which is not "
+        "there. It was deleted; restore it from a backup, or restore the commits since an older "
+        "checkpoint.",
         kind="DELTA_MISSING_PART_FILES",
         path=path,
         version=version,

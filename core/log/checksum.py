@@ -1,7 +1,7 @@
 """`N.crc`, the version checksum: what a version's state sums up to (spec 5.9).
 
-Derived from that of the version before and the commit, so that it costs nothing per file of the
-table; readers work without it.
+It is derived from the checksum of the version before and the commit, so that it costs nothing per
+file of the table; readers work without it.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from optimist.core.errors import StorageError, TableError
-from optimist.core.log.file_sizes import FileSizeHistogram
+from optimist.core.foreign_text import quoted, shown
+from optimist.core.log.file_sizes import FileSizeHistogram, total_bytes
 from optimist.core.log.names import checksum_name
 from optimist.core.log.replay import TableState
-from optimist.core.logstore import LogStore, PutOutcome
 from optimist.core.options import EngineOptions
 from optimist.core.paths import join
+from optimist.core.plugins.logstore import LogStore, PutOutcome
 from optimist.core.protocol.actions import (
     Action,
     AddFile,
@@ -33,6 +34,11 @@ from optimist.core.protocol.actions import (
     action_from_dict,
     action_to_dict,
 )
+from optimist.core.protocol.operation_names import BACKFILLS
+from optimist.core.secrets import without_secrets
+from optimist.core.values.exact_sums import exact_sum
+from optimist.core.values.field_types import LARGEST_LONG, fitting
+from optimist.core.values.foreign_json import parse_json
 
 __all__ = [
     "VersionChecksum",
@@ -42,15 +48,10 @@ __all__ = [
     "write_checksum",
 ]
 
-_logger = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 _Item = TypeVar("_Item", Metadata, Protocol, SetTransaction, DomainMetadata)
-_READDING_OPERATIONS = (
-    "COMPUTE STATS",
-    "ROW TRACKING BACKFILL",
-    "ROW TRACKING UNBACKFILL",
-    "DROP FEATURE",
-)
-"""Their adds replace live files by themselves and change no sum."""
+_READDING_OPERATIONS = ("COMPUTE STATS", "DROP FEATURE", *BACKFILLS)
+"""Operations whose adds repeat files that are live already, and so change no sum."""
 _TOMBSTONE_OPERATION = "Deletion Vector Tombstones"
 _UNPREDICTABLE_OPERATION = "Manual Update"
 
@@ -78,7 +79,7 @@ class VersionChecksum:
     extra: Mapping[str, object] = field(default_factory=dict)
 
     def to_json(self) -> str:
-        """The one line of the file, without its end."""
+        """The one line of the file, without its newline."""
         entries: dict[str, object] = {
             "txnId": self.txn_id,
             "tableSizeBytes": self.table_size_bytes,
@@ -103,12 +104,12 @@ class VersionChecksum:
         """Parse the file.
 
         Raises:
-            ValueError: It is no version checksum.
+            ValueError: It is not a version checksum.
         """
         try:
-            return _from_parsed(json.loads(text))
-        except (TableError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise ValueError(f"it is no version checksum ({error!r})") from None
+            return _from_parsed(parse_json(text))
+        except (TableError, KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"it is no version checksum ({shown(error)})") from None
 
 
 def derive_checksum(
@@ -143,9 +144,9 @@ def checksum_of_files(
     vectors = files.column("deletionVector").combine_chunks()
     cardinality = pc.struct_field(vectors, "cardinality")
     sums = _Sums(
-        size_bytes=pc.sum(files.column("size"), min_count=0).as_py(),
+        size_bytes=total_bytes(files.column("size")),
         num_files=files.num_rows,
-        num_deleted_records=pc.sum(cardinality, min_count=0).as_py(),
+        num_deleted_records=exact_sum(cardinality),
         num_deletion_vectors=len(vectors) - vectors.null_count,
         file_sizes=FileSizeHistogram.of(files.column("size")),
     )
@@ -161,8 +162,8 @@ def read_checksum(
         store: Where the log is.
         log_path: The log directory.
         version: The version.
-        txn_id: That of the commit that is there, if known: the checksum of a commit whose place it
-            took is passed over.
+        txn_id: The txnId of the commit that is there now, if known: a checksum that an overwritten
+            commit left behind is passed over.
     """
     path = join(log_path, checksum_name(version))
     try:
@@ -171,12 +172,12 @@ def read_checksum(
         return None
     if txn_id is None or found.txn_id in (None, txn_id):
         return found
-    _logger.warning(
+    _LOG.warning(
         "%s is of another commit (txnId %s) than the one that is there (txnId %s), which took its "
         "place. The checksum is passed over.",
-        path,
-        found.txn_id,
-        txn_id,
+        without_secrets(path),
+        shown(found.txn_id),
+        shown(txn_id),
     )
     return None
 
@@ -196,6 +197,16 @@ class _Sums:
     num_deleted_records: int | None
     num_deletion_vectors: int | None
     file_sizes: FileSizeHistogram | None
+
+    @property
+    def are_possible(self) -> bool:
+        """Whether they can be counts: sums derived from a false log may be negative or huge."""
+        known = (self.num_deleted_records, self.num_deletion_vectors)
+        return all(
+            0 <= number <= LARGEST_LONG
+            for number in (self.size_bytes, self.num_files, *known)
+            if number is not None
+        )
 
     @classmethod
     def of(cls, checksum: VersionChecksum) -> _Sums:
@@ -227,7 +238,7 @@ _NOTHING = _Sums(0, 0, 0, 0, FileSizeHistogram.empty())
 
 
 def _with_state(sums: _Sums, state: TableState, options: EngineOptions) -> VersionChecksum | None:
-    if state.metadata is None or state.protocol is None:
+    if state.metadata is None or state.protocol is None or not sums.are_possible:
         return None
     info = state.commit_info
     return VersionChecksum(
@@ -282,14 +293,14 @@ def _from_parsed(parsed: dict[str, Any]) -> VersionChecksum:
     for constant in ("numMetadata", "numProtocol"):
         rest.pop(constant, None)
     return VersionChecksum(
-        table_size_bytes=_integer(rest.pop("tableSizeBytes")),
-        num_files=_integer(rest.pop("numFiles")),
+        table_size_bytes=_needed_count(rest.pop("tableSizeBytes")),
+        num_files=_needed_count(rest.pop("numFiles")),
         metadata=_decoded(Metadata, rest.pop("metadata")),
         protocol=_decoded(Protocol, rest.pop("protocol")),
-        txn_id=rest.pop("txnId", None),
-        num_deleted_records=rest.pop("numDeletedRecordsOpt", None),
-        num_deletion_vectors=rest.pop("numDeletionVectorsOpt", None),
-        in_commit_timestamp=rest.pop("inCommitTimestampOpt", None),
+        txn_id=_if_fitting("str", rest.pop("txnId", None)),
+        num_deleted_records=_if_fitting("Count", rest.pop("numDeletedRecordsOpt", None)),
+        num_deletion_vectors=_if_fitting("Count", rest.pop("numDeletionVectorsOpt", None)),
+        in_commit_timestamp=_if_fitting("Long", rest.pop("inCommitTimestampOpt", None)),
         set_transactions=_decoded_list(SetTransaction, rest.pop("setTransactions", None)),
         domain_metadata=_decoded_list(DomainMetadata, rest.pop("domainMetadata", None)),
         file_sizes=_histogram(rest),
@@ -298,15 +309,20 @@ def _from_parsed(parsed: dict[str, Any]) -> VersionChecksum:
 
 
 def _histogram(rest: dict[str, Any]) -> FileSizeHistogram | None:
-    """Taken out of the rest; the second key is what older writers call it."""
+    """Take the histogram out of the rest; older writers use the second key."""
     bodies = [rest.pop(key, None) for key in ("fileSizeHistogram", "histogramOpt")]
     return next(filter(None, map(FileSizeHistogram.from_json, bodies)), None)
 
 
-def _integer(value: object) -> int:
-    if not isinstance(value, int):
-        raise TypeError(f"{value!r} is no whole number")
+def _needed_count(value: object) -> int:
+    if not isinstance(value, int) or not fitting("Count")(value):
+        raise TypeError(f"{quoted(value)} counts nothing")
     return value
+
+
+def _if_fitting(kind: str, value: Any) -> Any:
+    """An optional entry; None also if its value is of another type."""
+    return value if fitting(kind)(value) else None
 
 
 def _decoded(cls: type[_Item], body: object) -> _Item:

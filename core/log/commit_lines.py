@@ -1,29 +1,31 @@
-"""The lines of a commit, or of a checkpoint in JSON, sorted into what costs differently (spec 5.6).
+"""The lines of a commit, or of a JSON checkpoint, sorted into file actions and others (spec 5.6).
 
-File actions stay parsed bodies, on their way to Arrow; everything else becomes an action. Unknown
-fields and unknown actions are passed over, blank lines too.
+There may be many file actions: they stay parsed bodies, on their way to Arrow. Everything else
+becomes an action. Unknown fields, unknown actions and blank lines are passed over.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from optimist.core.errors import TableError
+from optimist.core.foreign_text import quoted, shown
 from optimist.core.protocol.actions import (
     Action,
     AddFile,
     RemoveFile,
     action_from_dict,
+    ensure_types,
     malformed_commit,
 )
+from optimist.core.values.foreign_json import parse_json
 
 __all__ = ["CommitLines", "FileBody", "parse_commit_lines"]
 
 FileBody: TypeAlias = AddFile | RemoveFile | Mapping[str, Any]
-"""An add or remove: as a value, or as the parsed body with `isAdd` beside its own keys."""
+"""An add or remove: as a value, or as the parsed body with the key `isAdd` beside its own."""
 
 _INFO = b'{"commitInfo":'
 
@@ -47,9 +49,9 @@ def parse_commit_lines(data: bytes, path: str, *, with_info: bool = True) -> Com
     Args:
         data: The content of the file.
         path: Its path, for errors.
-        with_info: Whether the commitInfo is wanted. It is often the longest line, and of a table's
-            state only that of the newest commit says anything. A line with its end is not torn, and
-            may be passed over unread.
+        with_info: Whether the commitInfo is wanted. It is often the longest line, and a table's
+            state needs only that of the newest commit. It may be skipped unread where its line has
+            an end, because such a line is not torn.
 
     Raises:
         TableError: The file is empty or a line is damaged (kind `OPTIMIST_MALFORMED_COMMIT`, field
@@ -63,9 +65,9 @@ def parse_commit_lines(data: bytes, path: str, *, with_info: bool = True) -> Com
         if not line or line.isspace():
             continue
         try:
-            _sort(json.loads(line), actions, file_actions)
-        except (ValueError, TypeError, RecursionError) as error:
-            reason = f"the line {_shown(line)} does not parse ({error})"
+            _sort(parse_json(line), actions, file_actions)
+        except (ValueError, TypeError) as error:
+            reason = f"the line {quoted(_text(line))} does not parse ({shown(error)})"
             raise malformed_commit(path, reason) from None
         except TableError as error:
             raise malformed_commit(path, str(error.args[0])) from None
@@ -93,12 +95,12 @@ def _sort(parsed: Any, actions: list[Action], file_actions: list[FileBody]) -> N
 
 
 def _ensure_complete(key: str, body: Any) -> None:
-    if not isinstance(body, dict) or not isinstance(body.get("path"), str):
+    if not isinstance(body, dict) or body.get("path") is None:
         raise TypeError(f"{key!r} lacks 'path'")
-    if key == "add" and not isinstance(body.get("size"), int):
+    if key == "add" and body.get("size") is None:
         raise TypeError("'add' lacks 'size'")
+    ensure_types(key, body)
 
 
-def _shown(line: bytes) -> str:
-    text = line[:80].decode("utf-8", "replace")
-    return repr(text + "..." if len(line) > 80 else text)
+def _text(line: bytes) -> str:
+    return line.decode("utf-8", "replace")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from optimist.core.errors import TableError
-from optimist.core.logstore import FileStatus, LogStore
+from optimist.core.plugins.logstore import FileStatus, LogStore
 from optimist.core.protocol.actions import (
     Action,
     CommitInfo,
@@ -43,7 +43,7 @@ def read_commit_info(store: LogStore, path: str) -> CommitInfo | None:
     with store.open_read(path) as file:
         for line in file:
             is_empty = is_empty and not line.strip()
-            # The key can't stand later in its line than this: a line holds one action.
+            # A line holds one action, so that its key can only stand near the beginning.
             if b'"commitInfo"' in line[:64]:
                 return _commit_info(line, path)
     if is_empty:
@@ -54,7 +54,7 @@ def read_commit_info(store: LogStore, path: str) -> CommitInfo | None:
 def read_commits_bytes(store: LogStore, commits: Sequence[FileStatus]) -> Iterator[bytes]:
     """The content of each commit in order; several are fetched at a time, for stores far away.
 
-    No more is fetched ahead than a few runs of commits, so that memory stays flat.
+    Only a few runs of commits are fetched ahead, so that memory stays flat.
     """
     if len(commits) <= 2:
         yield from (store.read_bytes(status.path) for status in commits)

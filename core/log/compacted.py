@@ -1,16 +1,42 @@
 """Compacted commits: files that hold the net effect of several commits (spec 5.3 step 11).
 
-They only save requests. The commits they stand for remain in the log, and serve in their place.
+They only save requests: the commits they stand for remain in the log, and can be read instead. That
+is done, too, if a writer has merely strung together all that the commits said, so that a file
+occurs as added and as removed: nobody can tell in which order such a writer puts its lines.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
-from optimist.core.log.names import LogFileKind, LogFileName, parse_log_file_name
-from optimist.core.logstore import FileStatus
+import pyarrow as pa
+import pyarrow.compute as pc
 
-__all__ = ["choose_compacted", "compacted_range", "is_compacted"]
+from optimist.core.foreign_text import quoted
+from optimist.core.log.file_table import file_keys
+from optimist.core.log.names import LogFileKind, LogFileName, parse_log_file_name
+from optimist.core.plugins.logstore import FileStatus
+from optimist.core.protocol.actions import (
+    Action,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    SetTransaction,
+)
+
+__all__ = [
+    "NotReconciledError",
+    "choose_compacted",
+    "compacted_range",
+    "ensure_reconciled",
+    "is_compacted",
+    "state_key",
+]
+
+
+class NotReconciledError(Exception):
+    """A compacted file says something more than once: its commits must be read instead."""
 
 
 def is_compacted(status: FileStatus) -> bool:
@@ -28,7 +54,7 @@ def compacted_range(status: FileStatus) -> tuple[int, int]:
 def choose_compacted(files: Iterable[FileStatus], after: int, upto: int) -> tuple[FileStatus, ...]:
     """Which compacted files to read between two versions: ascending, without overlap.
 
-    Of those that start alike the longest is taken; empty files don't count.
+    Of files with the same start, the longest is taken; empty files don't count.
 
     Args:
         files: The compacted files of a listing.
@@ -47,6 +73,39 @@ def choose_compacted(files: Iterable[FileStatus], after: int, upto: int) -> tupl
             chosen.append(status)
             covered = end
     return tuple(chosen)
+
+
+def state_key(action: Action) -> tuple[str, ...] | None:
+    """The key for which only the last action counts (spec 5.6); None for an action without one."""
+    if isinstance(action, SetTransaction):
+        return (action.KEY, action.app_id)
+    if isinstance(action, DomainMetadata):
+        return (action.KEY, action.domain)
+    return (action.KEY,) if isinstance(action, Protocol | Metadata) else None
+
+
+def ensure_reconciled(actions: Iterable[Action], files: pa.RecordBatch, path: str) -> None:
+    """Make sure that a compacted file says each thing once, so that its order means nothing.
+
+    Args:
+        actions: What it holds beside files.
+        files: Its adds and removes, columns of `ACTIONS_SCHEMA`.
+        path: The file, for the error.
+
+    Raises:
+        NotReconciledError: A logical file, an application id of transactions, a domain, the
+            protocol or the metadata occurs more than once.
+    """
+    keys = file_keys(files)
+    if pc.count_distinct(keys).as_py() < len(keys):
+        repeated = Counter(keys.to_pylist())
+    else:
+        repeated = Counter(map(state_key, actions))
+        del repeated[None]
+    for key, count in repeated.most_common(1):
+        if count > 1:
+            what = key if isinstance(key, str) else " ".join(key)
+            raise NotReconciledError(f"{path} says more than once what became of {quoted(what)}")
 
 
 def _compacted_name(status: FileStatus) -> LogFileName | None:

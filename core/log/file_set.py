@@ -1,13 +1,12 @@
 """The live files of a version, or its tombstones, reconciled at first use (spec 5.6).
 
 Writers that only append never look at the files, and must not pay for them: a commit only puts its
-batch beside those that wait. Whoever looks first pays once; the result becomes the base of all
-later versions.
+batch of actions beside those that wait. The first reader pays, once; the result becomes the base of
+the versions that follow.
 """
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
@@ -15,6 +14,7 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from optimist.core.forking import ForkSafeLock
 from optimist.core.log.file_table import file_keys, last_per_key, without_keys
 
 __all__ = ["Change", "FileSet", "Load", "Stream"]
@@ -24,6 +24,7 @@ Load: TypeAlias = Callable[[Change], tuple[pa.RecordBatch, ...]]
 Stream: TypeAlias = Callable[[], Iterator[pa.RecordBatch]]
 
 _LARGE_BATCH_ROWS = 16_384
+_MAX_RECENT = 64
 _MAX_BATCH_BYTES = 1 << 30
 
 
@@ -34,9 +35,9 @@ class FileSet:
         schema: `FILES_SCHEMA` or `TOMBSTONES_SCHEMA`: the columns that are kept.
         of_adds: Whether adds put files into the set and removes take them out (the live files), or
             the other way round (the tombstones).
-        load: Reads the base when it is needed, passing each batch through what it is given, so
-            that no batch need stay in memory unchanged. None means an empty base.
-        stream: Reads the base without keeping it, and with nothing to stand in for it.
+        load: Reads the base when it is needed. It applies the change that it is given to each
+            batch, so that no batch need stay in memory as it was read. None means an empty base.
+        stream: Reads the base without keeping it, and without a fallback if it is damaged.
     """
 
     def __init__(
@@ -51,18 +52,15 @@ class FileSet:
         self._of_adds = of_adds
         # One attribute, so that a reader without the lock sees a base and the actions that belong
         # to it.
-        self._parts = (_Base(load, stream=stream).used_by(self), _NO_BATCHES)
-        self._mutex = threading.Lock()
+        self._parts = (_Base(load, stream=stream).used_by(self), _NOTHING_WAITS)
+        self._lock = ForkSafeLock()
 
     def with_actions(self, actions: pa.RecordBatch) -> FileSet:
         """The set after a batch of `ACTIONS_SCHEMA`; costs the same for a set of any size."""
         changed = FileSet(self._schema, of_adds=self._of_adds)
         base, waiting = self._parts
         needed = actions.select(["isAdd", *self._schema.names])
-        changed._parts = (
-            base.used_by(changed),
-            _merged_tail((*waiting, needed), _last_of_each_key),
-        )
+        changed._parts = (base.used_by(changed), waiting.with_batch(needed))
         return changed
 
     @property
@@ -73,25 +71,26 @@ class FileSet:
 
     def batches(self) -> tuple[pa.RecordBatch, ...]:
         """The files, reconciled; the order means nothing."""
-        with self._mutex:
+        with self._lock:
             base, waiting = self._parts
             if waiting:
                 base = _Base(None, self._reconciled(base, waiting)).used_by(self)
-                self._parts = (base, _NO_BATCHES)
+                self._parts = (base, _NOTHING_WAITS)
         return tuple(chunk.batch for chunk in base.chunks())
 
     def stream(self) -> Iterator[pa.RecordBatch]:
-        """The files, reconciled, for whoever looks once; what is not in memory yet is not kept.
+        """The files, reconciled, for a reader that needs them once: what it reads is not kept.
 
         Raises:
-            TableError, LogFileNotFoundError: The base is damaged. `batches` may still find another.
+            TableError, LogFileNotFoundError: The base is damaged. `batches` may still find a
+                replacement.
         """
         base, waiting = self._parts
         read = base.stream
         if read is None:
             yield from self.batches()
             return
-        merged = _merged_all(waiting) if waiting else []
+        merged = waiting.reconciled()
         touched = [file_keys(actions) for actions in merged]
         for batch in read():
             yield _without(batch, file_keys(batch), touched) if touched else batch
@@ -102,8 +101,8 @@ class FileSet:
         """The files, reconciled, as one table."""
         return pa.Table.from_batches(self.batches(), schema=self._schema)
 
-    def _reconciled(self, base: _Base, waiting: tuple[pa.RecordBatch, ...]) -> tuple[_Chunk, ...]:
-        merged = _merged_all(waiting)
+    def _reconciled(self, base: _Base, waiting: _Waiting) -> tuple[_Chunk, ...]:
+        merged = waiting.reconciled()
         touched = [file_keys(actions) for actions in merged]
         chunks = [*base.chunks_without(touched, self), *self._entering(merged, touched)]
         return _with_merged_tail([chunk for chunk in chunks if chunk.batch.num_rows])
@@ -120,7 +119,7 @@ class FileSet:
 
 
 class _Chunk:
-    """A batch of files and, once somebody has asked, its keys."""
+    """A batch of files, with its keys once they are needed."""
 
     __slots__ = ("_keys", "batch")
 
@@ -149,12 +148,12 @@ class _Base:
         self._load = load
         self._stream = stream
         self._chunks = chunks
-        self._mutex = threading.Lock()
+        self._lock = ForkSafeLock()
         self._users: weakref.WeakSet[FileSet] = weakref.WeakSet()
 
     def used_by(self, user: FileSet) -> _Base:
-        """Itself, for a set that will look at it; one that is gone need not be reckoned with."""
-        with self._mutex:
+        """Note that a set may look at this base as long as the set lives; return the base."""
+        with self._lock:
             self._users.add(user)
         return self
 
@@ -164,11 +163,11 @@ class _Base:
 
     @property
     def stream(self) -> Stream | None:
-        """How to read it without keeping it; None where it is in memory."""
+        """How to read the base without keeping it; None if it is in memory."""
         return None if self.is_loaded else self._stream
 
     def chunks(self) -> tuple[_Chunk, ...]:
-        with self._mutex:
+        with self._lock:
             if self._load is not None:
                 self._chunks = tuple(_Chunk(batch) for batch in self._load(lambda batch: batch))
                 self._load = None
@@ -177,10 +176,10 @@ class _Base:
     def chunks_without(self, touched: Sequence[pa.Array], user: FileSet) -> list[_Chunk]:
         """The chunks less the files with these keys.
 
-        Where nobody but `user` will ask again, what is read goes through the change at once and is
-        not kept as it was: a table of a million files is never in memory twice.
+        If no set but `user` will ask again, each batch is filtered as it is read and not kept as it
+        was: a table of a million files is never in memory twice.
         """
-        with self._mutex:
+        with self._lock:
             load, is_shared = self._load, any(other is not user for other in self._users)
         if load is not None and not is_shared:
             changed = load(lambda batch: _without(batch, file_keys(batch), touched))
@@ -188,7 +187,38 @@ class _Base:
         return [chunk.without(touched) for chunk in self.chunks()]
 
 
-_NO_BATCHES: tuple[pa.RecordBatch, ...] = ()
+class _Waiting:
+    """Actions on top of a base, oldest first: the latest as they came, the others merged.
+
+    In a chain of small commits each costs next to nothing: only every `_MAX_RECENT`-th one merges
+    those before it. Like the digits of a binary counter, larger batches change less often, so that
+    a row is copied few times. Memory stays flat.
+    """
+
+    __slots__ = ("_merged", "_recent")
+
+    def __init__(
+        self, merged: tuple[pa.RecordBatch, ...] = (), recent: tuple[pa.RecordBatch, ...] = ()
+    ) -> None:
+        self._merged = merged
+        self._recent = recent
+
+    def __len__(self) -> int:
+        return len(self._merged) + len(self._recent)
+
+    def with_batch(self, batch: pa.RecordBatch) -> _Waiting:
+        recent = (*self._recent, batch)
+        if len(recent) < _MAX_RECENT and batch.num_rows < _LARGE_BATCH_ROWS:
+            return _Waiting(self._merged, recent)
+        merged = _as_few_as_can_be(recent)
+        return _Waiting(_merged_tail((*self._merged, *merged), _last_of_each_key))
+
+    def reconciled(self) -> list[pa.RecordBatch]:
+        """As few batches as possible; within a batch only the last row of each key is left."""
+        return _as_few_as_can_be((*self._merged, *self._recent))
+
+
+_NOTHING_WAITS = _Waiting()
 
 
 def _merged_tail(
@@ -196,8 +226,7 @@ def _merged_tail(
 ) -> tuple[pa.RecordBatch, ...]:
     """Merge batches at the end until each is more than twice as long as the next.
 
-    So there are at most logarithmically many, and each row is copied as seldom as in a binary
-    counter: a chain of small commits costs next to nothing each, and memory stays flat.
+    At most logarithmically many batches remain, apart from those too large to be joined in one.
     """
     merged = list(batches)
     while (
@@ -210,15 +239,16 @@ def _merged_tail(
     return tuple(merged)
 
 
-def _merged_all(batches: tuple[pa.RecordBatch, ...]) -> list[pa.RecordBatch]:
-    """As few batches as can be, each row the last of its key in its batch."""
-    merged = [batches[0]]
-    for batch in batches[1:]:
-        if _fits_one_batch([merged[-1], batch]):
-            merged[-1] = _concat((merged[-1], batch))
-        else:
-            merged.append(batch)
-    return [last_per_key(batch) for batch in merged]
+def _as_few_as_can_be(batches: tuple[pa.RecordBatch, ...]) -> list[pa.RecordBatch]:
+    groups: list[list[pa.RecordBatch]] = []
+    size = 0
+    for batch in batches:
+        size += batch.nbytes
+        if not groups or size >= _MAX_BATCH_BYTES:
+            groups.append([])
+            size = batch.nbytes
+        groups[-1].append(batch)
+    return [_last_of_each_key(tuple(group)) for group in groups]
 
 
 def _fits_one_batch(batches: list[pa.RecordBatch]) -> bool:

@@ -1,4 +1,4 @@
-"""`fileSizeHistogram` of a version checksum: how many files there are of which size (spec 5.9)."""
+"""The sizes of a table's files: their sum, and their histogram (spec 5.9)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["FileSizeHistogram"]
+from optimist.core.errors import TableError
+from optimist.core.values.exact_sums import exact_sum
+
+__all__ = ["FileSizeHistogram", "ensure_possible", "total_bytes"]
 
 _KIB, _MIB, _GIB = 1 << 10, 1 << 20, 1 << 30
 _BOUNDARIES: tuple[int, ...] = (
@@ -26,12 +29,43 @@ _BOUNDARIES: tuple[int, ...] = (
     *range(2048 * _MIB, 4096 * _MIB, 256 * _MIB),
     *(_GIB << power for power in range(2, 9)),
 )
-"""Where bins begin, fine where files of tables mostly lie; other engines use the same ones."""
+"""Where the bins begin, in bytes; narrow around usual file sizes. Other engines use the same."""
+
+
+_MOST_BYTES = 1 << 62
+"""Half of the largest long, which leaves room for additions such as the cost of opening a file."""
+
+
+def total_bytes(sizes: pa.ChunkedArray) -> int:
+    """The sum of the sizes of a table's live files; no part of them sums up to more than 64 bits.
+
+    Raises:
+        TableError: The log claims more than any store holds (kind `OPTIMIST_IMPOSSIBLE_COUNT`).
+    """
+    total = exact_sum(sizes)
+    ensure_possible(total)
+    return total
+
+
+def ensure_possible(total: int) -> None:
+    """Refuse a sum of sizes that is larger than any store.
+
+    Raises:
+        TableError: It is that large (kind `OPTIMIST_IMPOSSIBLE_COUNT`).
+    """
+    if total > _MOST_BYTES:
+        raise TableError(
+            f"The log claims that the table's files have {total} bytes, more than any store "
+            "holds: it is damaged or was written to deceive. Nothing was read or written. Read an "
+            "older version, or remove the files with impossible sizes from the log.",
+            kind="OPTIMIST_IMPOSSIBLE_COUNT",
+            claimed=total,
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class FileSizeHistogram:
-    """Counts and bytes per bin; a bin reaches from its boundary to the next, exclusively.
+    """Counts and bytes per bin; a bin begins at its boundary and ends before the next one's.
 
     Attributes:
         boundaries: Where each bin begins, in bytes, ascending from 0.
@@ -45,22 +79,22 @@ class FileSizeHistogram:
 
     @classmethod
     def of(cls, sizes: pa.ChunkedArray) -> FileSizeHistogram:
-        """That of a column of sizes."""
+        """The histogram of a column of sizes."""
         ordered = pc.take(sizes, pc.sort_indices(sizes)) if len(sizes) else sizes
         places = [bisect_left(_Values(ordered), start) for start in _BOUNDARIES]
         ends = [*places[1:], len(ordered)]
         parts = [ordered.slice(start, end - start) for start, end in zip(places, ends, strict=True)]
-        sums = tuple(pc.sum(part, min_count=0).as_py() for part in parts)
+        sums = tuple(map(exact_sum, parts))
         return cls(_BOUNDARIES, tuple(len(part) for part in parts), sums)
 
     @classmethod
     def empty(cls) -> FileSizeHistogram:
-        """That of no files."""
+        """The histogram of no files."""
         return cls(_BOUNDARIES, (0,) * len(_BOUNDARIES), (0,) * len(_BOUNDARIES))
 
     @classmethod
     def from_json(cls, body: Any) -> FileSizeHistogram | None:
-        """Parse what stands in a checksum; None for what is no histogram, which is never needed."""
+        """Parse a checksum's entry; None if it is not a histogram, for nothing depends on one."""
         if not isinstance(body, Mapping):
             return None
         boundaries, counts, totals = (
@@ -83,7 +117,7 @@ class FileSizeHistogram:
         }
 
     def plus(self, added: Iterable[int], removed: Iterable[int]) -> FileSizeHistogram | None:
-        """After a commit; None where it removes what the histogram does not have."""
+        """The histogram after a commit; None if the commit removes files that it does not count."""
         counts, totals = list(self.file_counts), list(self.total_bytes)
         for sign, sizes in ((1, added), (-1, removed)):
             for size in sizes:
@@ -109,7 +143,7 @@ class _Values(Sequence[int]):
 
 
 def _whole_numbers(column: object) -> tuple[int, ...]:
-    """The numbers of a list; nothing for what is no such list."""
+    """The numbers of a list; empty if it is not a list of whole numbers."""
     if not isinstance(column, list) or not all(type(item) is int for item in column):
         return ()
     return tuple(column)

@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.acero  # group_by loads it when first called: a child forked meanwhile waits for ever
 import pyarrow.compute as pc
 
 from optimist.core.protocol.actions import AddFile, DeletionVectorDescriptor, RemoveFile
@@ -87,6 +88,7 @@ ACTIONS_SCHEMA = pa.schema(
 
 _ABSENT_IN_ADDS: Mapping[str, Any] = {"partitionValues": {}, "modificationTime": 0}
 _KEY_SEPARATOR = "\x00"
+_WORTH_THREADS = 100_000
 
 
 def files_table(adds: Iterable[AddFile]) -> pa.Table:
@@ -130,7 +132,7 @@ def conform(array: pa.StructArray, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def deletion_vector_of(row: Mapping[str, Any] | None) -> DeletionVectorDescriptor | None:
-    """The descriptor behind a row of `DELETION_VECTOR_TYPE` as Python has it."""
+    """The descriptor from a `DELETION_VECTOR_TYPE` row in Python form; None for None."""
     if row is None:
         return None
     return DeletionVectorDescriptor(
@@ -172,18 +174,20 @@ def canonical_path(path: str) -> str:
 
 
 def canonical_paths(paths: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """A column of `add.path` in the form of `canonical_path`; itself where nothing changes."""
+    """A column of `add.path` in the form of `canonical_path`; not copied if nothing changes."""
     if isinstance(paths, pa.ChunkedArray):
         return pa.chunked_array([_canonical_paths(chunk) for chunk in paths.chunks], pa.string())
     return _canonical_paths(paths)
 
 
 def last_per_key(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Of the rows with one key only the last, in the order they have (spec 5.6)."""
+    """The last row of each key, in the order of the batch (spec 5.6)."""
     if batch.num_rows < 2:
         return batch
     keyed = pa.table([file_keys(batch), pa.array(range(batch.num_rows))], names=["key", "row"])
-    last = keyed.group_by("key").aggregate([("row", "max")])["row_max"]
+    # For few rows, waking Arrow's threads costs more than grouping; and many writers would do it.
+    grouped = keyed.group_by("key", use_threads=batch.num_rows > _WORTH_THREADS)
+    last = grouped.aggregate([("row", "max")])["row_max"]
     if len(last) == batch.num_rows:
         return batch
     return batch.take(last.combine_chunks().sort())
@@ -222,7 +226,7 @@ def _decode_distinct(texts: pa.Array) -> pa.Array:
 
 
 def _nulls(length: int, kind: pa.DataType) -> pa.Array:
-    # Batches share one array of nulls: they are the larger part of what old writers left out.
+    # Batches share one array of nulls: much of a batch is nulls where old writers left columns out.
     return _shared_nulls(1 << length.bit_length(), kind).slice(0, length)
 
 

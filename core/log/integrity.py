@@ -1,6 +1,6 @@
 """Whether a version agrees with its checksum (spec 5.9).
 
-A commit that was cut at the end of a line still parses; that it was cut shows only here.
+A commit that was cut off at the end of a line still parses; only here is the loss noticed.
 """
 
 from __future__ import annotations
@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from optimist.core.errors import SchemaError, TableError
+from optimist.core.foreign_text import shown
 from optimist.core.log.checksum import VersionChecksum
 from optimist.core.log.names import checksum_name
 from optimist.core.log.replay import TableState
 from optimist.core.paths import join
 from optimist.core.protocol.actions import Metadata, Protocol
-from optimist.core.schema.types import schema_from_json
+from optimist.core.protocol.table_metadata import TableMetadata
 
 __all__ = ["disagreement"]
 
@@ -27,17 +28,17 @@ def disagreement(
     log_path: str,
     version: int,
 ) -> TableError | None:
-    """What a version's checksum says otherwise than its files and state, as the error to raise.
+    """Where a version's checksum contradicts its files and state, as the error to raise.
 
-    The checksum must be of the commit that is there: one that was overwritten leaves its own
-    behind. What another writer may spell differently (the text of a schema, absent fields of the
-    metadata) is compared by its meaning, or not at all.
+    The checksum must belong to the commit that is there now; a commit that was overwritten leaves
+    its own checksum behind. What writers may spell differently (the text of a schema, absent fields
+    of the metadata) is compared by its meaning, or not at all.
 
     Args:
         noted: The version's checksum.
-        state: The version without its files.
+        state: The state of the version, without its files.
         num_files: How many live files it has.
-        size_bytes: What they come to.
+        size_bytes: The sum of their sizes.
         log_path: The log directory.
         version: The version.
 
@@ -52,15 +53,19 @@ def disagreement(
         **dict(_of_transactions(state, noted)),
     }
     wrong = [
-        f"{name} is {found}, not {said}" for name, (found, said) in pairs.items() if found != said
+        f"{shown(name)} is {shown(found)}, not {shown(said)}"
+        for name, (found, said) in pairs.items()
+        if found != said
     ]
     if not wrong:
         return None
     path = join(log_path, checksum_name(version))
     return TableError(
         f"Version {version} of the table does not agree with its version checksum, {path}: "
-        f"{'; '.join(wrong)}. A commit or the .crc file was damaged or changed: restore it from a "
-        "backup, or delete the .crc file if it is the one that is wrong.",
+        f"{'; '.join(wrong)}. A commit or the .crc file was damaged or changed: "
+        "restore it from a backup, or delete the .crc file if it is the one that is wrong. Until "
+        "then the table is read as its commits have it, and writers that look at its files stop, "
+        "as checkpoints do.",
         kind="DELTA_TXN_LOG_FAILED_INTEGRITY",
         version=version,
         path=path,
@@ -75,16 +80,16 @@ def _of_metadata(found: Metadata | None, noted: Metadata) -> dict[str, tuple[obj
         "partitionColumns": (found.partition_columns, noted.partition_columns),
         "configuration": (dict(found.configuration), dict(noted.configuration)),
     }
-    if not _is_same_schema(found.schema_string, noted.schema_string):
+    if not _is_same_schema(found, noted):
         pairs["schemaString"] = (found.schema_string, noted.schema_string)
     return pairs
 
 
-def _is_same_schema(found: str, noted: str) -> bool:
-    if found == noted:
+def _is_same_schema(found: Metadata, noted: Metadata) -> bool:
+    if found.schema_string == noted.schema_string:
         return True
     try:
-        return schema_from_json(found) == schema_from_json(noted)
+        return TableMetadata.of(found).declared_schema == TableMetadata.of(noted).declared_schema
     except SchemaError:
         return False
 
@@ -101,7 +106,7 @@ def _of_protocol(found: Protocol | None, noted: Protocol) -> dict[str, tuple[obj
 def _of_transactions(
     state: TableState, checksum: VersionChecksum
 ) -> Iterator[tuple[str, tuple[object, object]]]:
-    # A writer may leave out those that have expired, so that only what it has must be here.
+    # A checksum may lack transactions that have expired; only those that it lists must be here.
     for noted in checksum.set_transactions or ():
         found = state.set_transactions.get(noted.app_id)
         yield f"txn {noted.app_id!r}", (found and found.version, noted.version)

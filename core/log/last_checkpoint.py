@@ -1,6 +1,6 @@
-"""`_last_checkpoint`: the hint where the newest checkpoint is (spec 5.2).
+"""`_last_checkpoint`: a hint as to which checkpoint is the newest (spec 5.2).
 
-It may lag, lead, or be missing; nothing depends on it but time.
+It may lag, lead, or be missing: that costs time, and nothing else.
 """
 
 from __future__ import annotations
@@ -13,12 +13,17 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
+from optimist.core.budget import is_budget_spent
 from optimist.core.clock import Clock
 from optimist.core.errors import LogFileNotFoundError, StorageError
+from optimist.core.foreign_text import shown
 from optimist.core.log.names import LAST_CHECKPOINT
-from optimist.core.logstore import LogStore
 from optimist.core.options import EngineOptions
 from optimist.core.paths import join
+from optimist.core.plugins.logstore import LogStore
+from optimist.core.secrets import without_secrets
+from optimist.core.values.field_types import LARGEST_LONG
+from optimist.core.values.foreign_json import parse_json
 
 __all__ = [
     "LastCheckpoint",
@@ -28,13 +33,14 @@ __all__ = [
     "write_last_checkpoint",
 ]
 
-_logger = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 _READ_RETRIES = 3
 _PAUSE_S = 1.0
+_MAX_BYTES = 128 * 1024
+"""More is no hint: Delta leaves out a schema of more than 20,000 characters."""
 _CHECKSUM = "checksum"
 _REQUIRED = ("version", "size")
 _COUNTS = (*_REQUIRED, "parts", "sizeInBytes", "numOfAddFiles")
-_LARGEST = (1 << 63) - 1
 _LEADING = ("version", "size", "parts")
 
 
@@ -86,20 +92,18 @@ class LastCheckpoint:
         """Parse and verify the text of the file.
 
         Raises:
-            ValueError: It is no such JSON, or its checksum does not fit: the file is corrupt.
+            ValueError: It is not the JSON of a hint, or its checksum does not fit: the file is
+                corrupt.
         """
-        try:
-            parsed = json.loads(text)
-            if not isinstance(parsed, dict):
-                raise ValueError("it is no JSON object")  # noqa: TRY004 - content, not a call
-            recorded = parsed.pop(_CHECKSUM, None)
-            if recorded is not None and recorded != checksum_of(text):
-                raise ValueError("its checksum does not fit its content")
-        except RecursionError:
-            raise ValueError("it is nested too deeply") from None
+        parsed = parse_json(text)
+        if not isinstance(parsed, dict):
+            raise ValueError("it is no JSON object")  # noqa: TRY004 - content, not a call
+        recorded = parsed.pop(_CHECKSUM, None)
+        if recorded is not None and recorded != checksum_of(text):
+            raise ValueError("its checksum does not fit its content")
         for key in _COUNTS:
             value = parsed.get(key, None if key in _REQUIRED else 0)
-            if type(value) is not int or not 0 <= value <= _LARGEST:
+            if type(value) is not int or not 0 <= value <= LARGEST_LONG:
                 raise ValueError(f"{key!r} is no whole number from 0 on")
         return cls(
             version=parsed.pop("version"),
@@ -112,26 +116,30 @@ class LastCheckpoint:
 
 
 def read_last_checkpoint(store: LogStore, log_path: str, *, clock: Clock) -> LastCheckpoint | None:
-    """The hint, or None where there is none or it stays unreadable; never raises for a bad hint.
+    """The hint, or None if there is none or it stays unreadable; a bad hint never raises.
 
-    On stores without atomic overwrite it may be seen half-written, hence three retries a second
-    apart.
+    On stores without atomic overwrite a reader may see it half-written, hence three retries, a
+    second apart.
     """
     path = join(log_path, LAST_CHECKPOINT)
     for attempt in range(_READ_RETRIES + 1):
         if attempt:
             clock.sleep(_PAUSE_S)
         try:
-            return LastCheckpoint.from_json(store.read_bytes(path).decode("utf-8"))
+            data = store.read_bytes(path)
+            if len(data) > _MAX_BYTES:
+                reason: Exception = ValueError(f"it has {len(data)} bytes")
+                break  # to read it again would only cost more
+            return LastCheckpoint.from_json(data.decode("utf-8"))
         except LogFileNotFoundError:
             return None
         except ValueError as error:
-            reason: Exception = error
+            reason = error
         except StorageError as error:
             reason = error
-            if not error.retryable:
+            if not error.retryable or is_budget_spent():
                 break
-    _logger.warning("%s can't be used and is passed over: %s", path, reason)
+    _LOG.warning("%s can't be used and is passed over: %s", without_secrets(path), shown(reason))
     return None
 
 
@@ -152,7 +160,7 @@ def canonical_text(text: str) -> str:
     """The canonical form of a JSON object: sorted `path=value` pairs, less the checksum.
 
     Raises:
-        ValueError: The text is no JSON object.
+        ValueError: The text is not a JSON object.
     """
     parsed = json.loads(text, parse_int=_Verbatim, parse_float=_Verbatim, parse_constant=_Verbatim)
     if not isinstance(parsed, dict):

@@ -1,6 +1,7 @@
 """Names of the files in a log directory: how they are built and how they are recognised (spec 5.1).
 
-Versions are written with twenty digits; any number of digits is understood when reading.
+Versions are written with twenty digits; any number of digits is understood when reading, as long as
+the version is a 64-bit number.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from optimist.core.paths import join
+from optimist.core.values.field_types import LARGEST_LONG
 
 __all__ = [
     "LAST_CHECKPOINT",
@@ -64,10 +66,10 @@ class LogFileName:
 
     Attributes:
         kind: What the file is.
-        version: Its table version; of compacted commits the first.
-        end_version: Of compacted commits the last version; else None.
-        part: Of a multi-part checkpoint which part, counted from 1; else None.
-        num_parts: Of a multi-part checkpoint how many parts there are; else None.
+        version: The table version; for compacted commits, the first one they cover.
+        end_version: The last version that compacted commits cover; None for other files.
+        part: Which part of a multi-part checkpoint it is, counted from 1; None for other files.
+        num_parts: How many parts the multi-part checkpoint has; None for other files.
     """
 
     kind: LogFileKind
@@ -83,10 +85,11 @@ def log_path_of(table_path: str) -> str:
 
 
 def listing_start(log_path: str, version: int) -> str:
-    """Where to list from, to see every log file of this version and later ones.
+    """The path to list from, to see every log file of this version and later ones.
 
-    Names with fewer digits sort after it, but for those of version 0, such as `0.json`: the start
-    of everything is therefore before the first digit's end.
+    A name with fewer than twenty digits sorts after a start with twenty, unless it is of version 0,
+    such as `0.json`. A listing from version 0 therefore starts at `0.`, which sorts before all of
+    them.
     """
     return join(log_path, f"{version:020d}." if version > 0 else "0.")
 
@@ -127,12 +130,22 @@ def compacted_name(start_version: int, end_version: int) -> str:
 
 
 def parse_log_file_name(name: str) -> LogFileName | None:
-    """What the name says, or None for a file that is none of the log's."""
+    """What the name says, or None if it is not the name of a log file.
+
+    A number beyond 64 bits is not a version, so a file with such a name is not a log file.
+    """
+    if len(name) > _MAX_LENGTH:
+        return None
     for pattern, build in _PATTERNS:
         match = pattern.fullmatch(name)
         if match:
-            return build(*match.groups())
+            parsed = build(*match.groups())
+            return parsed if max(parsed.version, parsed.end_version or 0) <= LARGEST_LONG else None
     return None
+
+
+# File systems have no longer names, and `int` raises for a text of thousands of digits.
+_MAX_LENGTH = 255
 
 
 # `[0-9]` and not `\d`, which also matches the digits of other scripts. The order matters:

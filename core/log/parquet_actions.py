@@ -14,13 +14,15 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from optimist.core.log.file_table import FILES_SCHEMA, STRING_MAP_TYPE, TOMBSTONES_SCHEMA, conform
+from optimist.core.log.limits import ensure_bounded, most_unpacked_bytes
+from optimist.core.log.parquet_batches import bounded_batches
 from optimist.core.log.parsed_columns import partition_value_maps, statistics_texts
 
 __all__ = ["action_rows", "add_batches", "open_parquet", "remove_batches"]
 
 _BATCH_ROWS = 32_768
 _RENDERED_BATCH_ROWS = 16_384
-"""Text made of structs is larger than they are, and an Arrow array of text ends at 2 GiB."""
+"""Structs grow when they become text, and an Arrow array of text ends at 2 GiB."""
 _KEY_LEAVES = {
     "protocol": "minReaderVersion",
     "metaData": "id",
@@ -38,45 +40,75 @@ _PARTITION_KEYS = "add.partitionValues.key_value.key"
 
 
 def open_parquet(source: BinaryIO, footer: pq.FileMetaData | None = None) -> pq.ParquetFile:
-    """The file, opened; its footer is not read again where it is known."""
+    """Open the file; a footer that is known already is not read again."""
     # Spark may write timestamps as INT96; in nanoseconds they would end in the year 2262.
     return pq.ParquetFile(source, metadata=footer, coerce_int96_timestamp_unit="us")
 
 
-def action_rows(file: pq.ParquetFile, column: str) -> Iterator[dict[str, Any]]:
-    """The bodies of one kind of action, without nulls; for the kinds that are few."""
-    for array in _struct_batches(file, column, None, _BATCH_ROWS):
+def action_rows(file: pq.ParquetFile, size_bytes: int, column: str) -> Iterator[dict[str, Any]]:
+    """The bodies of one kind of action, without nulls; for the kinds that are few.
+
+    Raises:
+        ValueError: They unpack to more than a sound file of this size does.
+    """
+    unpacked_bytes = 0
+    for array in _struct_batches(file, size_bytes, column, None):
+        unpacked_bytes += array.nbytes
+        ensure_bounded(unpacked_bytes, size_bytes)
         for row in array.to_pylist(maps_as_pydicts="strict"):
             yield _without_nulls(row)
 
 
-def add_batches(file: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
+def add_batches(file: pq.ParquetFile, size_bytes: int) -> Iterator[pa.RecordBatch]:
     """The adds as batches of `FILES_SCHEMA`.
 
-    Columns that an old writer left out are what their absence means. Where statistics or partition
-    values are there as structs only, they become what the log's JSON would say.
+    A column that an old writer left out gets the values that its absence means. Where statistics or
+    partition values are there as structs only, they become what the log's JSON would say.
 
     Raises:
-        ValueError: An add lacks its path or its size.
+        ValueError: An add lacks its path, its size or a part of its vector, or counts bytes or rows
+            below zero; or a row group unpacks to more than a sound file of this size does.
     """
     parsed = _needed_parsed_columns(file)
     rows = _RENDERED_BATCH_ROWS if parsed else _BATCH_ROWS
-    for array in _struct_batches(file, "add", [*FILES_SCHEMA.names, *parsed], rows):
+    names = [*FILES_SCHEMA.names, *parsed]
+    for array in _struct_batches(file, size_bytes, "add", names, max_rows=rows):
         batch = _in_state(conform(_rendered(array) if parsed else array, FILES_SCHEMA))
         for name in ("path", "size"):
             if batch.column(name).null_count:
                 raise ValueError(f"an add lacks its {name}")
+        _ensure_sound(batch)
         yield _with_defaults(batch)
 
 
-def remove_batches(file: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
+def _ensure_sound(batch: pa.RecordBatch) -> None:
+    vectors = batch.column("deletionVector").drop_null()
+    counts = [batch.column("size")]
+    if len(vectors):
+        for name in ("storageType", "pathOrInlineDv", "sizeInBytes", "cardinality"):
+            if pc.struct_field(vectors, name).null_count:
+                raise ValueError(f"a deletion vector lacks its {name}")
+        names = ("cardinality", "sizeInBytes", "offset")
+        counts += [pc.struct_field(vectors, name) for name in names]
+    for count in counts:
+        least = pc.min(count).as_py()
+        if least is not None and least < 0:
+            raise ValueError(f"an add counts {least} bytes or rows")
+
+
+def remove_batches(file: pq.ParquetFile, size_bytes: int) -> Iterator[pa.RecordBatch]:
     """The removes as batches of `TOMBSTONES_SCHEMA`."""
-    for array in _struct_batches(file, "remove", TOMBSTONES_SCHEMA.names, _BATCH_ROWS):
+    for array in _struct_batches(file, size_bytes, "remove", TOMBSTONES_SCHEMA.names):
         yield _in_state(conform(array, TOMBSTONES_SCHEMA))
 
 
 def _struct_batches(
-    file: pq.ParquetFile, column: str, fields: list[str] | None, batch_rows: int
+    file: pq.ParquetFile,
+    size_bytes: int,
+    column: str,
+    fields: list[str] | None,
+    *,
+    max_rows: int = _BATCH_ROWS,
 ) -> Iterator[pa.StructArray]:
     """The non-null rows of a struct column, with these of its fields (None: all of them)."""
     present = _fields_of(file, column)
@@ -84,7 +116,8 @@ def _struct_batches(
     wanted = [column] if fields is None else [f"{column}.{n}" for n in fields if n in present]
     if not groups or not wanted:
         return
-    for batch in file.iter_batches(batch_rows, row_groups=groups, columns=wanted):
+    most_bytes = most_unpacked_bytes(size_bytes)
+    for batch in bounded_batches(file, wanted, groups, max_rows=max_rows, max_bytes=most_bytes):
         array = batch.column(0)
         if array.null_count:
             array = array.drop_null()
@@ -161,7 +194,7 @@ def _in_state(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _with_defaults(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """What old writers left out of adds, as it is read from commits."""
+    """Fill in what old writers left out of adds, just as for the adds of commits."""
     times = batch.column("modificationTime")
     if times.null_count:
         batch = _replaced(batch, "modificationTime", pc.fill_null(times, 0))

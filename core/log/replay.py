@@ -1,14 +1,13 @@
 """Action reconciliation (spec 5.6): from a log segment to the state of the table at its version.
 
-Two halves that cost differently. The *table state* (protocol, metadata, transactions, domains) is
-small and read at once. The *files* are as many as the table has: they stay Arrow from the
-checkpoint on, are read at first use, and later commits wait beside them until somebody looks.
+The state has two halves that cost differently. The *table state* (protocol, metadata, transactions,
+domains) is small and read at once. The *files* may be millions: they stay Arrow from the checkpoint
+on and are read at first use; until then, later commits wait beside them.
 """
 
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -16,13 +15,16 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from optimist.core.errors import LogFileNotFoundError, OptimistError, TableError
+from optimist.core.foreign_text import shown
+from optimist.core.forking import ForkSafeLock
 from optimist.core.log.commit_lines import FileBody, parse_commit_lines
 from optimist.core.log.commits import read_commits_bytes
-from optimist.core.log.compacted import is_compacted
+from optimist.core.log.compacted import NotReconciledError, ensure_reconciled, is_compacted
 from optimist.core.log.file_set import Change, FileSet
 from optimist.core.log.file_table import FILES_SCHEMA, TOMBSTONES_SCHEMA, file_actions_batch
+from optimist.core.log.limits import DEFAULT_LIMITS, LogLimits, ensure_readable_size
 from optimist.core.log.segment import LogSegment, older_segment
-from optimist.core.logstore import FileStatus, LogStore
+from optimist.core.plugins.logstore import FileStatus, LogStore
 from optimist.core.protocol.actions import (
     Action,
     AddFile,
@@ -35,24 +37,34 @@ from optimist.core.protocol.actions import (
     malformed_commit,
 )
 
-__all__ = ["LogState", "TableState", "replay", "with_actions", "with_commits"]
+__all__ = [
+    "UNREADABLE_CHECKPOINT",
+    "LogState",
+    "TableState",
+    "replay",
+    "with_commits",
+    "with_files",
+]
 
 _Part = TypeVar("_Part")
-_logger = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 _BATCH_ACTIONS = 50_000
-_UNREADABLE_CHECKPOINT = frozenset({"OPTIMIST_MALFORMED_CHECKPOINT", "DELTA_MISSING_PART_FILES"})
+
+UNREADABLE_CHECKPOINT = frozenset({"OPTIMIST_MALFORMED_CHECKPOINT", "DELTA_MISSING_PART_FILES"})
+"""The kinds of error that mean that a checkpoint can't be used."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """What a version says beside its files.
+    """The state of a version apart from its files.
 
     Attributes:
         protocol: The last protocol, None if there is none.
         metadata: The last metadata, None if there is none.
         set_transactions: The last one per application id, expired ones included.
-        domain_metadata: The last one per domain; removed ones are gone.
-        commit_info: That of the last commit that was replayed, None if it had none or none was.
+        domain_metadata: The last one per domain, without those that were removed.
+        commit_info: The commitInfo of the last commit replayed; None if it has none, or if no
+            commit was replayed.
     """
 
     protocol: Protocol | None = None
@@ -106,19 +118,25 @@ class LogState:
 
 
 def replay(
-    store: LogStore, segment: LogSegment, *, max_retries: int, use_compacted: bool = True
+    store: LogStore,
+    segment: LogSegment,
+    *,
+    max_retries: int,
+    use_compacted: bool = True,
+    limits: LogLimits = DEFAULT_LIMITS,
 ) -> LogState:
     """The state of the segment's version.
 
-    A checkpoint that can't be read is passed over for the next best, up to `max_retries` times
-    (`snapshotLoading.maxRetries`), also when that comes out only as the files are looked at.
-    Compacted commits that can't be read are passed over for the commits themselves.
+    If a checkpoint can't be read, the next best takes its place, up to `max_retries` times
+    (`snapshotLoading.maxRetries`), even if the damage shows only when the files are looked at. If
+    compacted commits can't be read, or are not reconciled, the commits themselves are read.
 
     Args:
         store: Where the log is.
         segment: The files of the version.
         max_retries: How many more checkpoints may be tried.
         use_compacted: Whether compacted commits are read in place of commits.
+        limits: How much of the log is read.
 
     Raises:
         TableError: A commit is damaged (kind `OPTIMIST_MALFORMED_COMMIT`), or no checkpoint can be
@@ -128,62 +146,67 @@ def replay(
     if segment.checkpoint is None:
         base = LogState.empty()
     else:
-        base = _CheckpointState(store, segment, max_retries).state()
+        base = _CheckpointState(store, segment, max_retries, limits).state()
     if use_compacted and segment.compacted:
         try:
-            return with_commits(base, store, segment.deltas)
-        except (TableError, LogFileNotFoundError) as error:
-            # If it was a commit that is damaged, reading the commits says so.
-            _logger.warning("Commits are read one by one instead of compacted: %s", error)
-    return with_commits(base, store, segment.commits)
+            return with_commits(base, store, segment.deltas, limits)
+        except (NotReconciledError, TableError, LogFileNotFoundError) as error:
+            # If the damage is in a plain commit, reading it again below raises.
+            _LOG.warning("Commits are read one by one instead of compacted: %s", error)
+    return with_commits(base, store, segment.commits, limits)
 
 
-def with_commits(state: LogState, store: LogStore, commits: tuple[FileStatus, ...]) -> LogState:
+def with_commits(
+    state: LogState,
+    store: LogStore,
+    commits: tuple[FileStatus, ...],
+    limits: LogLimits = DEFAULT_LIMITS,
+) -> LogState:
     """The state after further commits of the log, in order; compacted ones may be among them.
 
     Raises:
         TableError: A commit is damaged (kind `OPTIMIST_MALFORMED_COMMIT`).
+        NotReconciledError: A compacted file says something more than once.
     """
+    for commit in commits:
+        ensure_readable_size(commit, limits)
     waiting: list[FileBody] = []
     first = 0
     newest = len(commits) - 1
     for index, data in enumerate(read_commits_bytes(store, commits)):
-        # The commitInfo of compacted commits is of one of them, maybe not of the last.
-        with_info = index == newest and not is_compacted(commits[index])
-        lines = parse_commit_lines(data, commits[index].path, with_info=with_info)
+        commit = commits[index]
+        # The commitInfo of a compacted file belongs to one of its commits, maybe not to the last.
+        with_info = index == newest and not is_compacted(commit)
+        lines = parse_commit_lines(data, commit.path, with_info=with_info)
+        if is_compacted(commit):
+            files = _parsed_batch(lines.file_actions, (commit,))
+            ensure_reconciled(lines.actions, files, commit.path)
         if lines.actions or index == newest:
             table = state.table.after(lines.actions)
             state = replace(state, table=table if with_info else replace(table, commit_info=None))
         waiting.extend(lines.file_actions)
         if len(waiting) >= _BATCH_ACTIONS or index == newest:
-            state = _with_parsed(state, waiting, commits[first : index + 1])
+            if waiting:
+                state = _with_batch(state, _parsed_batch(waiting, commits[first : index + 1]))
             waiting, first = [], index + 1
     return state
 
 
-def with_actions(state: LogState, actions: Iterable[Action]) -> LogState:
-    """The state after a commit of ours, whose actions are known without reading them back."""
-    actions = tuple(actions)
-    changed = replace(state, table=state.table.after(actions))
-    return _with_batch(
-        changed, [item for item in actions if isinstance(item, AddFile | RemoveFile)]
-    )
+def with_files(state: LogState, actions: Iterable[Action]) -> LogState:
+    """The state after commits whose actions are at hand; only their file actions are applied."""
+    files = [item for item in actions if isinstance(item, AddFile | RemoveFile)]
+    return _with_batch(state, file_actions_batch(files)) if files else state
 
 
-def _with_parsed(
-    state: LogState, bodies: list[FileBody], commits: tuple[FileStatus, ...]
-) -> LogState:
+def _parsed_batch(bodies: Sequence[FileBody], commits: tuple[FileStatus, ...]) -> pa.RecordBatch:
     try:
-        return _with_batch(state, bodies)
+        return file_actions_batch(bodies)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         where = commits[0].path if len(commits) == 1 else f"{commits[0].path} or one after it"
-        raise malformed_commit(where, f"a field is not of its type ({error})") from None
+        raise malformed_commit(where, f"a field is not of its type ({shown(error)})") from None
 
 
-def _with_batch(state: LogState, actions: Sequence[FileBody]) -> LogState:
-    if not actions:
-        return state
-    batch = file_actions_batch(actions)
+def _with_batch(state: LogState, batch: pa.RecordBatch) -> LogState:
     return replace(
         state,
         files=state.files.with_actions(batch),
@@ -192,13 +215,15 @@ def _with_batch(state: LogState, actions: Sequence[FileBody]) -> LogState:
 
 
 class _CheckpointState:
-    """What a checkpoint says, or an older one if it is damaged; read part by part, as asked for.
+    """The state at a checkpoint, read part by part when asked for; a damaged one is replaced.
 
-    The fallback is a whole state of the same version, built from an older checkpoint and the
+    The fallback is a whole state of the same version, built from the next best checkpoint and the
     commits between, so that it does not matter which part turned out to be unreadable, or when.
     """
 
-    def __init__(self, store: LogStore, segment: LogSegment, max_retries: int) -> None:
+    def __init__(
+        self, store: LogStore, segment: LogSegment, max_retries: int, limits: LogLimits
+    ) -> None:
         assert segment.checkpoint is not None
         self._store = store
         self._segment = replace(
@@ -209,9 +234,10 @@ class _CheckpointState:
             compacted=(),
         )
         self._checkpoint = segment.checkpoint
-        self._reader = segment.checkpoint.open(store)
+        self._reader = segment.checkpoint.open(store, limits)
+        self._limits = limits
         self._max_retries = max_retries
-        self._mutex = threading.Lock()
+        self._lock = ForkSafeLock()
         self._fallback: LogState | None = None
 
     def state(self) -> LogState:
@@ -249,14 +275,14 @@ class _CheckpointState:
         )
 
     def _read(self, read: Callable[[], _Part], from_older: Callable[[LogState], _Part]) -> _Part:
-        with self._mutex:
+        with self._lock:
             if self._fallback is None:
                 try:
                     return read()
                 except LogFileNotFoundError as error:
                     self._fallback = self._replayed_from_older(error)
                 except TableError as error:
-                    if error.kind not in _UNREADABLE_CHECKPOINT:
+                    if error.kind not in UNREADABLE_CHECKPOINT:
                         raise
                     self._fallback = self._replayed_from_older(error)
         return from_older(self._fallback)
@@ -265,7 +291,7 @@ class _CheckpointState:
         older = older_segment(self._store, self._segment) if self._max_retries > 0 else None
         if older is None:
             raise error
-        _logger.warning(
+        _LOG.warning(
             "The checkpoint of version %d can't be used; version %d is rebuilt from %s instead: %s",
             self._checkpoint.version,
             self._checkpoint.version,
@@ -274,4 +300,4 @@ class _CheckpointState:
             else "its commits",
             error,
         )
-        return replay(self._store, older, max_retries=self._max_retries - 1)
+        return replay(self._store, older, max_retries=self._max_retries - 1, limits=self._limits)

@@ -18,8 +18,9 @@ from optimist.core.log.checkpoint_kinds import (
     complete_checkpoints,
 )
 from optimist.core.log.compacted import choose_compacted, compacted_range
-from optimist.core.log.names import LogFileKind, listing_start, parse_log_file_name
-from optimist.core.logstore import FileStatus, LogStore
+from optimist.core.log.names import LogFileKind, commit_path, listing_start, parse_log_file_name
+from optimist.core.plugins.logstore import FileStatus, LogStore
+from optimist.core.values.field_types import LARGEST_LONG
 
 __all__ = [
     "LogSegment",
@@ -29,9 +30,11 @@ __all__ = [
     "older_segment",
 ]
 
-_logger = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 _WINDOW = 1000
 _FULL_DIGITS = 20
+_MAX_PROBES = 100
+"""How many versions are looked for by name at most; for more, the directory is listed once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +46,8 @@ class LogSegment:
         version: The table version.
         checkpoint: The checkpoint to start from, or None to start from nothing.
         commits: The commits after the checkpoint, one per version, ascending, up to `version`.
-        last_commit: The version's own commit file, which may be before `commits`; None for no
-            version at all.
+        last_commit: The newest commit file, which the checkpoint may cover, so that `commits` lacks
+            it; None where there is no version at all.
         checksum_file: The version checksum of exactly this version, if the listing showed one.
         compacted: Files that each hold several of the commits in one, ascending, without overlap.
     """
@@ -59,21 +62,24 @@ class LogSegment:
 
     @property
     def checkpoint_version(self) -> int:
-        """The checkpoint's version, -1 without one; what the next listing takes as its hint."""
+        """The checkpoint's version, -1 without one; the next listing takes it as its hint."""
         return self.checkpoint.version if self.checkpoint else -1
 
     @property
+    def newest_commit(self) -> int:
+        """The version of the newest commit file, -1 without one.
+
+        It is below `version` only where a checkpoint claims a version whose commit is not there.
+        """
+        return commit_version(self.last_commit) if self.last_commit else -1
+
+    @property
     def last_commit_timestamp_ms(self) -> int:
-        """Modification time of the version's commit file; 0 for no version at all."""
+        """The modification time of the newest commit file; 0 where there is no version at all."""
         return self.last_commit.modified_ms if self.last_commit else 0
 
-    def with_commit(self, version: int, status: FileStatus) -> LogSegment:
-        """The segment of the next version, after its commit was written (spec 1.15)."""
-        assert version == self.version + 1, f"{version} does not follow {self.version}"
-        return self.extended((status,))
-
     def extended(self, commits: Sequence[FileStatus]) -> LogSegment:
-        """The segment with the commits that follow its version, at least one, without a hole."""
+        """The segment with at least one further commit; the versions go on without a hole."""
         return replace(
             self,
             version=self.version + len(commits),
@@ -83,7 +89,7 @@ class LogSegment:
         )
 
     def commits_after(self, version: int) -> tuple[FileStatus, ...]:
-        """The commits above a version that is not below the checkpoint's."""
+        """The commits above `version`, which must not be below the checkpoint's."""
         return self.commits[max(0, version + 1 - self._first_commit) :]
 
     @property
@@ -120,7 +126,7 @@ class _Listing:
     is_empty: bool
 
     def below(self, rank: CheckpointRank) -> _Listing:
-        """The same without the checkpoint of this rank and those that are preferred to it."""
+        """The same listing, with only the checkpoints of a lower rank."""
         usable = tuple(item for item in self.checkpoints if item.rank < rank)
         return replace(self, checkpoints=usable)
 
@@ -135,21 +141,23 @@ def list_segment(
         log_path: The log directory.
         version: The version wanted; None for the newest.
         hint: Version of a checkpoint that probably exists, from `_last_checkpoint` or from a former
-            segment. It may be wrong: too old only costs time, too new is found out.
+            segment. It may be wrong: one that is too old only costs time, one that is too new is
+            noticed.
 
     Returns:
         The segment, or None when there is no table.
 
     Raises:
-        TableError: The log has a hole, lacks what the version needs, or is no directory. Kinds
+        TableError: The log has a hole, lacks what the version needs, or is not a directory. Kinds
             `DELTA_LOG_FILE_NOT_FOUND`, `DELTA_MISSING_PART_FILES`,
             `DELTA_TRUNCATED_TRANSACTION_LOG`, `DELTA_VERSIONS_NOT_CONTIGUOUS`,
             `DELTA_VERSION_NOT_FOUND`, `OPTIMIST_LOG_PATH_IS_A_FILE`.
     """
     start = _first_version_to_list(store, log_path, version, hint)
     listing = _list_log(store, log_path, start, version)
-    if listing is not None and start > 0 and not (listing.commits or listing.checkpoints):
-        # The hint leads, or the table was deleted and made anew: begin again without it.
+    if listing is not None and start > 0 and not listing.commits:
+        # The hint leads, or the table was deleted and made anew: begin again without it. A
+        # checkpoint that is there has no commit beside it, and may be as wrong as the hint.
         start = 0
         listing = _list_log(store, log_path, 0, version)
     if listing is None:
@@ -163,31 +171,41 @@ def list_segment(
 
 
 def older_segment(store: LogStore, segment: LogSegment) -> LogSegment | None:
-    """The same version, built from the next checkpoint in order of preference; None without a way.
+    """The same version, built without this segment's checkpoint; None if that can't be done.
 
-    For a checkpoint that turned out to be unreadable (spec 5.6): another of its version serves as
-    well as an older one.
+    Called when a checkpoint turns out to be unreadable (spec 5.6). The next best takes its place:
+    another one of the same version, or an older one, or else all commits since version 0.
     """
     if segment.checkpoint is None:
         return None
     try:
         return _from_older_checkpoint(
-            store, segment.log_path, segment.version, segment.checkpoint.rank
+            store,
+            segment.log_path,
+            segment.version,
+            segment.checkpoint.rank,
+            newest_commit=segment.newest_commit,
         )
     except TableError as error:
-        _logger.debug("No older checkpoint serves version %d: %s", segment.version, error)
+        _LOG.debug("No older checkpoint serves version %d: %s", segment.version, error)
         return None
 
 
 def list_commits_after(store: LogStore, log_path: str, version: int) -> tuple[FileStatus, ...]:
     """The commits above a version, ascending, for the conflict check (spec 1.13); may be empty.
 
-    They are dense: the i-th, from 0, is version `version + 1 + i` (see also `commit_version`).
+    They are dense: the i-th, from 0, is version `version + 1 + i` (see also `commit_version`). If a
+    store's listing reads the whole directory but a look at one name does not, the next versions are
+    looked for by name, so that a commit costs the same however many files the log has.
 
     Raises:
         TableError: They don't follow each other from `version + 1` on (kind
             `DELTA_VERSIONS_NOT_CONTIGUOUS`).
     """
+    if store.finds_cheaply:
+        found = _next_by_name(store, log_path, version + 1)
+        if len(found) < _MAX_PROBES:
+            return found
     listing = _list_log(store, log_path, version + 1, None)
     if listing is None:
         return ()
@@ -196,10 +214,26 @@ def list_commits_after(store: LogStore, log_path: str, version: int) -> tuple[Fi
     return tuple(status for _, status in listing.commits)
 
 
+def _next_by_name(store: LogStore, log_path: str, first: int) -> tuple[FileStatus, ...]:
+    """The commits from a version on, up to the first missing one; at most `_MAX_PROBES`."""
+    found: list[FileStatus] = []
+    while len(found) < _MAX_PROBES:
+        status = store.find(commit_path(log_path, first + len(found)))
+        if status is None:
+            break
+        found.append(status)
+    return tuple(found)
+
+
 def commit_version(status: FileStatus) -> int:
-    """The version of a commit file, by its name."""
+    """The version of a commit file, by its name.
+
+    Raises:
+        ValueError: The file is not a commit; no other file's version may pass for a commit's.
+    """
     name = parse_log_file_name(status.name)
-    assert name is not None and name.kind is LogFileKind.COMMIT
+    if name is None or name.kind is not LogFileKind.COMMIT:
+        raise ValueError(f"{status.name} is not the name of a commit")
     return name.version
 
 
@@ -214,12 +248,17 @@ def _first_version_to_list(
 
 
 def _newest_checkpoint_version(
-    store: LogStore, log_path: str, upto: int, below: CheckpointRank | None = None
+    store: LogStore,
+    log_path: str,
+    upto: int,
+    below: CheckpointRank | None = None,
+    *,
+    newest_commit: int = LARGEST_LONG,
 ) -> int:
     """The newest complete checkpoint at or below `upto`, searched backwards; else 0 (spec 5.4).
 
-    Each window is twice as long as the one before, so that a version far beyond the log costs few
-    listings, too.
+    Each window is twice as long as the one before, so that even a version far beyond the log costs
+    few listings. The search skips what lies between the first window and the newest commit.
     """
     end, window = upto, _WINDOW
     while end >= 0:
@@ -229,7 +268,7 @@ def _newest_checkpoint_version(
             listing = listing.below(below)
         if listing is not None and listing.checkpoints:
             return listing.checkpoints[-1].version
-        end = start - 1
+        end = min(start - 1, newest_commit)
     return 0
 
 
@@ -239,11 +278,16 @@ def _before(version: int) -> CheckpointRank:
 
 
 def _from_older_checkpoint(
-    store: LogStore, log_path: str, version: int | None, below: CheckpointRank
+    store: LogStore,
+    log_path: str,
+    version: int | None,
+    below: CheckpointRank,
+    *,
+    newest_commit: int = LARGEST_LONG,
 ) -> LogSegment:
     """A segment from a checkpoint of a lower rank, or from the first commit on."""
     wanted = below[0]
-    start = _newest_checkpoint_version(store, log_path, wanted, below)
+    start = _newest_checkpoint_version(store, log_path, wanted, below, newest_commit=newest_commit)
     listing = _list_log(store, log_path, start, version)
     if listing is None:
         raise _log_file_not_found(log_path, version)
@@ -287,7 +331,7 @@ def _build(log_path: str, listing: _Listing, version: int | None) -> LogSegment:
 
 
 def _ensure_no_gap(versions: Sequence[int], base: int, log_path: str, loading: int) -> None:
-    """Continuity (spec 5.5): from the checkpoint, or from 0, without a hole."""
+    """Make sure that versions go on from the checkpoint, or from 0, without a hole (spec 5.5)."""
     if versions and versions[0] != base + 1:
         since = f"the checkpoint of version {base}" if base >= 0 else "the beginning"
         raise TableError(
@@ -338,8 +382,9 @@ def _list_log(store: LogStore, log_path: str, start: int, end: int | None) -> _L
     except LogFileNotFoundError:
         _ensure_not_a_file(store, log_path)
         return None
-    except StorageError:
-        _ensure_not_a_file(store, log_path)
+    except StorageError as error:
+        if not error.retryable:  # a store in trouble can't tell what the path is, either
+            _ensure_not_a_file(store, log_path)
         raise
 
 

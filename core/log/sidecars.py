@@ -1,6 +1,6 @@
 """Sidecars: the files of `_delta_log/_sidecars` that hold a V2 checkpoint's file actions.
 
-Which of them a checkpoint needs stands in its top-level file, as JSON or as Parquet (spec 5.8.7).
+A checkpoint's top-level file, JSON or Parquet, names those that it needs (spec 5.8.7).
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from typing import Any
 from urllib.parse import unquote
 
 from optimist.core.paths import join
+from optimist.core.values.field_types import fitting
 
 __all__ = ["SIDECAR_DIRECTORY", "Sidecar", "sidecar_directory"]
 
 SIDECAR_DIRECTORY = "_sidecars"
+_is_count, _is_long = fitting("Count"), fitting("Long")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,7 @@ class Sidecar:
     modified_ms: int
 
     def to_dict(self) -> dict[str, Any]:
-        """The action of the checkpoint's top-level file."""
+        """The body of the action that names it in the checkpoint's top-level file."""
         return {
             "path": self.name,
             "sizeInBytes": self.size_bytes,
@@ -40,20 +42,28 @@ class Sidecar:
         }
 
     @classmethod
-    def of(cls, body: Mapping[str, Any]) -> Sidecar:
-        """From the body of the action; only the name must be there, as nothing else is needed.
+    def of(cls, body: object) -> Sidecar:
+        """Parse the body of the action; only the name is required, for nothing else is needed.
 
         Raises:
-            ValueError, TypeError, KeyError: It is no such action.
+            ValueError: It is not such an action, or its name can't be a file's.
         """
-        size, modified = body.get("sizeInBytes"), body.get("modificationTime")
-        return cls(str(body["path"]), int(size or 0), int(modified or 0))
+        if not isinstance(body, Mapping) or not isinstance(body.get("path"), str):
+            raise ValueError("a sidecar lacks its name")  # noqa: TRY004 - content, not a call
+        size, modified = body.get("sizeInBytes") or 0, body.get("modificationTime") or 0
+        if not (_is_count(size) and _is_long(modified)):
+            raise ValueError("the size or the time of a sidecar is no whole number of 64 bits")
+        sidecar = cls(body["path"], size, modified)
+        name = sidecar.file_name
+        if name in ("", ".", "..") or "::" in name:  # to fsspec, that chains drivers
+            raise ValueError("a sidecar lacks its name")
+        return sidecar
 
     @property
     def file_name(self) -> str:
-        """The last component of what it is called by, decoded.
+        """The last component of its name, percent-decoded.
 
-        Sidecars stand in the table's own directory, wherever that was moved.
+        A sidecar lies in the table's own directory, even if the name is a path from before a move.
         """
         return unquote(self.name).rpartition("/")[2]
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta, timezone, tzinfo
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from datetime import datetime, timedelta, timezone
 
 from optimist.core.errors import UsageError
+from optimist.core.foreign_text import quoted
+from optimist.core.values.time_zones import parse_zone
 
 __all__ = ["format_timestamp", "parse_path_syntax", "parse_timestamp"]
 
@@ -18,8 +19,7 @@ _TIMESTAMP = re.compile(
     r"(?::(?P<second>[0-9]{1,2})(?:\.(?P<fraction>[0-9]{1,9}))?)?"
     r"\s*(?P<zone>\S.*)?)?)?)?"
 )
-_OFFSET = re.compile(r"(?:UTC|GMT|UT)?(?P<sign>[+-])(?P<hours>\d{1,2})(?::?(?P<minutes>\d{2}))?")
-_VERSION_SUFFIX = re.compile(r"(?P<path>.+)@[vV](?P<version>[0-9]+)")
+_VERSION_SUFFIX = re.compile(r"(?P<path>.+)@[vV](?P<version>[0-9]{1,19})")
 _TIMESTAMP_SUFFIX = re.compile(r"(?P<path>.+)@(?P<time>[0-9]{17})")
 
 
@@ -28,10 +28,10 @@ def parse_timestamp(text: str) -> int:
 
     `2026`, `2026-11`, `2026-11-20`, `2026-11-20 10:00`, `2026-11-20T10:00:00.123456Z`,
     `2026-11-20 10:00:00 +01:00` and `2026-11-20 10:00:00 Europe/Berlin` are understood. What is
-    below a millisecond is cut off.
+    finer than a millisecond is cut off.
 
     Raises:
-        UsageError: The text is no timestamp (kind `DELTA_TIMESTAMP_INVALID`).
+        UsageError: The text is not a timestamp (kind `DELTA_TIMESTAMP_INVALID`).
     """
     match = _TIMESTAMP.fullmatch(text.strip())
     if match is None:
@@ -46,10 +46,10 @@ def parse_timestamp(text: str) -> int:
             int(parts["minute"] or 0),
             int(parts["second"] or 0),
             int((parts["fraction"] or "0").ljust(6, "0")[:6]),
-            tzinfo=_zone(parts["zone"]),
+            tzinfo=parse_zone((parts["zone"] or "Z").strip()),
         )
         return (moment - _EPOCH) // _MILLISECOND
-    except (ValueError, OverflowError, ZoneInfoNotFoundError, OSError):
+    except (ValueError, OverflowError):
         raise _invalid(text) from None
 
 
@@ -59,7 +59,8 @@ def parse_path_syntax(path: str) -> tuple[str, int | None, int | None]:
     At most one of the two is not None.
 
     Raises:
-        UsageError: Seventeen digits after an `@` are no timestamp (kind `DELTA_TIMESTAMP_INVALID`).
+        UsageError: Seventeen digits after an `@` are not a timestamp (kind
+            `DELTA_TIMESTAMP_INVALID`).
     """
     trimmed = path.rstrip("/")
     match = _VERSION_SUFFIX.fullmatch(trimmed)
@@ -75,7 +76,7 @@ def parse_path_syntax(path: str) -> tuple[str, int | None, int | None]:
 
 
 def format_timestamp(timestamp_ms: int) -> str:
-    """Epoch milliseconds as text in UTC, for messages; as a number where the calendar ends."""
+    """Epoch milliseconds as text in UTC, for messages; as a number beyond Python's calendar."""
     try:
         moment = _EPOCH + timedelta(milliseconds=timestamp_ms)
     except OverflowError:
@@ -83,20 +84,9 @@ def format_timestamp(timestamp_ms: int) -> str:
     return moment.isoformat(sep=" ", timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _zone(text: str | None) -> tzinfo:
-    if text is None or text.strip().upper() in ("Z", "UTC", "GMT"):
-        return timezone.utc
-    match = _OFFSET.fullmatch(text.strip())
-    if match is None:
-        return ZoneInfo(text.strip())
-    minutes = int(match["hours"]) * 60 + int(match["minutes"] or 0)
-    offset = timedelta(minutes=minutes)
-    return timezone(-offset if match["sign"] == "-" else offset)
-
-
 def _invalid(text: str) -> UsageError:
     return UsageError(
-        f"{text!r} is no timestamp. Write it as '2026-11-20', '2026-11-20 10:00:00' or "
+        f"{quoted(text)} is no timestamp. Write it as '2026-11-20', '2026-11-20 10:00:00' or "
         "'2026-11-20T10:00:00.000Z'; without a zone it is taken as UTC.",
         kind="DELTA_TIMESTAMP_INVALID",
         timestamp=text,

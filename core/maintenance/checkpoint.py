@@ -11,7 +11,7 @@ the store, so that memory holds a batch, whatever the table's size.
    checksum, where one is known.
 3. Create the checkpoint's file if it is absent: only now is there anything to be found. A
    checkpoint that is there already is as good as ours.
-4. Overwrite the hint, so that nobody is sent to a checkpoint that is not complete.
+4. Overwrite the hint last, so that nobody is sent to a checkpoint that is not complete.
 
 A crash before step 3 leaves at most sidecars that nothing names; cleanup removes them.
 """
@@ -44,15 +44,16 @@ from optimist.core.log.names import (
     v2_checkpoint_name,
 )
 from optimist.core.log.sidecars import Sidecar, sidecar_directory
-from optimist.core.logstore import LogStore, PutOutcome
 from optimist.core.maintenance.checkpoint_rows import CheckpointRows, state_actions
 from optimist.core.maintenance.spooled_parquet import SpooledParquet, ensure_created
 from optimist.core.options import EngineOptions
 from optimist.core.paths import join
+from optimist.core.plugins.logstore import LogStore, PutOutcome
 from optimist.core.protocol.gates import supports
 from optimist.core.schema.arrow_types import from_arrow_schema
 from optimist.core.schema.types import data_type_to_json
-from optimist.core.snapshot.snapshot import Snapshot
+from optimist.core.secrets import without_secrets
+from optimist.core.snapshot import Snapshot
 
 __all__ = [
     "CheckpointProgress",
@@ -62,7 +63,7 @@ __all__ = [
     "write_compatibility_checkpoint",
 ]
 
-_logger = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 _BATCH_ROWS = 65_536
 _SIDECAR_ACTIONS = 50_000
 _BAD_PARTITION_VALUE = "OPTIMIST_MALFORMED_PARTITION_VALUE"
@@ -78,7 +79,7 @@ class CheckpointProgress:
     Attributes:
         version: The version that is being written down.
         actions_written: Live files and tombstones that are encoded.
-        num_files: How many live files there are; None where nobody knows before they are read.
+        num_files: How many live files there are; None if that is unknown until all are read.
     """
 
     version: int
@@ -87,7 +88,7 @@ class CheckpointProgress:
 
 
 Progress = Callable[[CheckpointProgress], None]
-"""Told after each batch; what it raises ends the checkpoint, and nothing is published."""
+"""Called after each batch; if it raises, the checkpoint ends and nothing is published."""
 
 
 def write_checkpoint(
@@ -103,9 +104,10 @@ def write_checkpoint(
     The steps are in the head of this module.
 
     Raises:
-        TableNotFoundError: The snapshot is of no table.
-        TableError: The sums differ (kind `DELTA_TXN_LOG_FAILED_INTEGRITY`), or the file does not
-            hold what it should (kind `DELTA_CHECKPOINT_SNAPSHOT_MISMATCH`); nothing was published.
+        TableNotFoundError: The snapshot is not of a table.
+        TableError: The sums differ from the version checksum's (kind
+            `DELTA_TXN_LOG_FAILED_INTEGRITY`), or the file does not hold what it should (kind
+            `DELTA_CHECKPOINT_SNAPSHOT_MISMATCH`); nothing was published.
         StorageError: The store failed; the table is as it was.
     """
     if snapshot.version < 0:
@@ -120,10 +122,10 @@ def write_checkpoint(
     last = _in_layout(snapshot, write)
     write_last_checkpoint(store, snapshot.log_path, last, options=options)
     elapsed_ms = round(1000 * (clock.monotonic_s() - start_s))
-    _logger.info(
+    _LOG.info(
         "Wrote the checkpoint of version %d of %s in %d ms",
         snapshot.version,
-        snapshot.table_path,
+        without_secrets(snapshot.table_path),
         elapsed_ms,
     )
     return last
@@ -135,8 +137,8 @@ def write_compatibility_checkpoint(
     """Write a V2 checkpoint under a classic name, and leave the hint alone (spec 5.8).
 
     Engines that don't know V2 names then find one checkpoint that is not too old, and in it the
-    protocol by which they refuse the table, rather than a log that looks truncated. The sidecars of
-    a V2 checkpoint of the same version serve it, too.
+    protocol by which they refuse the table, rather than a log that looks truncated. If there is a
+    V2 checkpoint of the same version, its sidecars are used.
 
     Returns:
         Its path.
@@ -229,7 +231,7 @@ class _Job:
         return self._hint(rows, self._written + len(actions) + len(named), total_bytes, hint)
 
     def _write_sidecars(self, rows: CheckpointRows, sidecars: list[Sidecar]) -> int:
-        """Fill `sidecars` as they are created; returns the adds counted in them."""
+        """Append to `sidecars` as they are created; return the number of adds counted in them."""
         limit = self._options.checkpoint_part_size or _SIDECAR_ACTIONS
         batches = self._reported(rows.file_batches(rows.file_schema, min(limit, _BATCH_ROWS)))
         directory = sidecar_directory(self._snapshot.log_path)
@@ -255,6 +257,7 @@ class _Job:
         lines = (json.dumps(item, separators=(",", ":"), ensure_ascii=False) for item in actions)
         data = "".join(f"{line}\n" for line in lines).encode()
         outcome = self._store.put_if_absent(path, data)
+        # The same bytes again: if the lost request did arrive, the answer is EXISTS.
         if outcome is PutOutcome.UNKNOWN:
             outcome = self._store.put_if_absent(path, data)
         ensure_created(outcome, path)
@@ -331,7 +334,7 @@ class _Job:
 def _in_layout(
     snapshot: Snapshot, write: Callable[[CheckpointRows], LastCheckpoint]
 ) -> LastCheckpoint:
-    """Write; and once more where a second way may do what the first one could not."""
+    """Write the checkpoint; if that fails, write it again in a second way that may succeed."""
     try:
         return write(CheckpointRows(snapshot))
     except LogFileNotFoundError as error:
@@ -342,16 +345,16 @@ def _in_layout(
         reason = error
     if reason.kind == _BAD_PARTITION_VALUE:
         # The texts are always there, so nothing is lost but time.
-        _logger.warning("The checkpoint goes without partitionValues_parsed: %s", reason)
+        _LOG.warning("The checkpoint goes without partitionValues_parsed: %s", reason)
         return write(CheckpointRows(snapshot, typed_partitions=False))
-    # The base could not be read batch by batch; reading it whole finds what stands in for it.
-    _logger.debug("The files are read into memory after all: %s", reason)
+    # The base could not be read batch by batch; reading it as a whole can fall back on another.
+    _LOG.debug("The files are read into memory after all: %s", reason)
     _ = snapshot.files, snapshot.tombstones
     return write(CheckpointRows(snapshot))
 
 
 def _parts(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[Iterator[pa.RecordBatch]]:
-    """Runs of batches of `limit` rows together, the last one of fewer; consume each in turn."""
+    """Runs of batches with `limit` rows in all, or fewer in the last; consume them in order."""
     waiting: list[pa.RecordBatch] = []
 
     def part() -> Iterator[pa.RecordBatch]:

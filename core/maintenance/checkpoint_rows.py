@@ -1,6 +1,6 @@
 """A version's state as the rows of a checkpoint (spec 5.8), batch by batch.
 
-Of the table's files no Python object is made, and of a batch nothing is kept.
+No Python object is made per file of the table, and no batch is kept.
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from optimist.core.log.file_sizes import ensure_possible
 from optimist.core.log.file_table import FILES_SCHEMA, STRING_MAP_TYPE, TOMBSTONES_SCHEMA
 from optimist.core.maintenance.struct_columns import StructColumns
 from optimist.core.protocol.actions import Action, action_to_dict
-from optimist.core.snapshot.snapshot import Snapshot
+from optimist.core.snapshot import Snapshot
+from optimist.core.values.exact_sums import exact_sum
 
 __all__ = ["CheckpointRows", "state_actions"]
 
@@ -72,10 +73,10 @@ class CheckpointRows:
 
     Attributes:
         file_schema: The columns of a sidecar: `add` and `remove`.
-        classic_schema: Those of a classic checkpoint.
-        top_level_schema: Those of a V2 checkpoint's top-level file.
-        num_files: Of the batches given out so far, how many rows were live files.
-        size_bytes: And what their sizes sum up to.
+        classic_schema: The columns of a classic checkpoint.
+        top_level_schema: The columns of a V2 checkpoint's top-level file.
+        num_files: How many live files there were in the batches given out so far.
+        size_bytes: The sum of their sizes.
     """
 
     def __init__(self, snapshot: Snapshot, *, typed_partitions: bool = True) -> None:
@@ -105,7 +106,8 @@ class CheckpointRows:
         """
         for batch in self._snapshot.iter_files(max_rows):
             self.num_files += batch.num_rows
-            self.size_bytes += pc.sum(batch.column("size"), min_count=0).as_py()
+            self.size_bytes += exact_sum(batch.column("size"))
+            ensure_possible(self.size_bytes)
             columns = [*batch.select(self._add_schema.names).columns, *self._structs.columns(batch)]
             fields = list(schema.field("add").type)
             yield _with_column(schema, "add", pa.StructArray.from_arrays(columns, fields=fields))

@@ -1,20 +1,21 @@
-"""Removal of expired log files: whole stretches before a checkpoint, never one between (spec 5.10).
+"""Removal of expired log files: whole runs up to a checkpoint, none from between (spec 5.10).
 
 What is kept can always be read, because deletion stops right before a complete checkpoint, and
 because a sidecar goes only when no checkpoint that is left names it.
 
-1. Without `_last_checkpoint`, or with `delta.enableExpiredLogCleanup` off: nothing.
+1. Without `_last_checkpoint`, or with `delta.enableExpiredLogCleanup` off, do nothing.
 2. Choose commits, checkpoints and checksums; see `expired_log_files`.
 3. On a table with V2 checkpoints: write one under a classic name first, so that engines which
    don't know V2 names meet the protocol that they can't read, and not a log cut off.
 4. Delete them, oldest first; then what a catalog had staged for the commits.
-5. If a checkpoint went: delete expired sidecars that no remaining checkpoint names. One that
-   can't be read may name any of them, so then all stay.
+5. If a checkpoint went: delete expired sidecars that no remaining checkpoint names. A checkpoint
+   that can't be read may name any of them, so then all of them stay.
 """
 
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
@@ -25,32 +26,39 @@ from optimist.core.log.checkpoint_kinds import complete_checkpoints
 from optimist.core.log.last_checkpoint import read_last_checkpoint
 from optimist.core.log.names import LogFileKind, listing_start, parse_log_file_name
 from optimist.core.log.sidecars import sidecar_directory
-from optimist.core.logstore import FileStatus, LogStore
 from optimist.core.maintenance.checkpoint import write_compatibility_checkpoint
 from optimist.core.options import EngineOptions
 from optimist.core.paths import join
+from optimist.core.plugins.logstore import FileStatus, LogStore
 from optimist.core.protocol.gates import supports
-from optimist.core.snapshot.snapshot import Snapshot
+from optimist.core.secrets import without_secrets
+from optimist.core.snapshot import Snapshot
 
-__all__ = ["Expired", "clean_up_expired_logs", "expired_log_files"]
+__all__ = ["Expired", "LogCleaner", "expired_log_files"]
 
-_logger = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 _DAY_MS = 24 * 60 * 60 * 1000
 _STAGED_COMMITS = "_staged_commits"
+_VERSION = re.compile(r"[0-9]{1,20}")
 
 
 @dataclass(frozen=True, slots=True)
 class Expired:
-    """What of a log may go.
+    """The files of a log that may be deleted.
 
     Attributes:
         paths: Commits, checkpoints and checksums, oldest first; then compacted files that cover
             nothing but such commits.
-        boundary: The version of the checkpoint that what remains begins with; -1 if all remains.
+        boundary: The version of the checkpoint that the remaining log begins with; -1 if all
+            remains.
+        rest_since_ms: When the first file that holds back the rest was last changed, in epoch
+            milliseconds: nothing more can go before that file has expired. None if something else
+            holds back the rest.
     """
 
     paths: tuple[str, ...] = ()
     boundary: int = -1
+    rest_since_ms: int | None = None
 
     @property
     def last_commit(self) -> int:
@@ -67,62 +75,78 @@ class Expired:
         return max((name.version for name in names if name and is_wanted(name.kind)), default=-1)
 
 
-def clean_up_expired_logs(
-    store: LogStore, snapshot: Snapshot, *, options: EngineOptions, clock: Clock
-) -> tuple[str, ...]:
-    """Delete log files older than `delta.logRetentionDuration` that nothing kept depends on.
+class LogCleaner:
+    """Removes one table's expired log files; threads may share it.
 
-    The steps are in the head of this module.
-
-    A table with `delta.requireCheckpointProtectionBeforeVersion` needs no more care: that what
-    remains begins with a complete checkpoint, which was there before, is one of the conditions that
-    rule 9 accepts.
-
-    Returns:
-        The paths deleted, in that order.
-
-    Raises:
-        TableError: The checkpoint of step 3 could not be written; nothing was deleted.
-        StorageError: The store failed. Files are deleted oldest first, so what remains has no hole.
+    It remembers what held back the rest, so that a log of many files is not listed again before
+    more of it can have expired.
     """
-    properties, log_path = snapshot.properties, snapshot.log_path
-    if not properties.enable_expired_log_cleanup:
-        return ()
-    last = read_last_checkpoint(store, log_path, clock=clock)
-    if last is None:
-        return ()
-    cutoff_ms = (clock.now_ms() - properties.log_retention_ms) // _DAY_MS * _DAY_MS
-    files = store.list_from(listing_start(log_path, 0))
-    expired = expired_log_files(files, cutoff_ms=cutoff_ms, max_version=last.version - 1)
-    if not expired.paths:
-        return ()
-    if supports(snapshot.protocol, "v2Checkpoint"):
-        write_compatibility_checkpoint(store, snapshot, options=options, clock=clock)
-    deleted = _delete(store, expired.paths)
-    deleted += _delete(store, _staged_commits(store, log_path, expired.last_commit))
-    if expired.has_checkpoint:
-        deleted += _delete(store, _unused_sidecars(store, log_path, cutoff_ms))
-    _logger.info("Deleted %d expired log files of %s", len(deleted), log_path)
-    return tuple(deleted)
+
+    def __init__(self) -> None:
+        self._rest_since_ms = -1
+
+    def clean_up(
+        self, store: LogStore, snapshot: Snapshot, *, options: EngineOptions, clock: Clock
+    ) -> tuple[str, ...]:
+        """Delete log files older than `delta.logRetentionDuration` that nothing kept depends on.
+
+        The steps are in the head of this module.
+
+        A table with `delta.requireCheckpointProtectionBeforeVersion` needs no further care: rule 9
+        accepts a cleanup after which the log begins with a complete checkpoint that was there
+        before.
+
+        Returns:
+            The paths deleted, in that order.
+
+        Raises:
+            TableError: The checkpoint of step 3 could not be written; nothing was deleted.
+            StorageError: The store failed. Files are deleted oldest first, so what remains has no
+                hole.
+        """
+        properties, log_path = snapshot.properties, snapshot.log_path
+        cutoff_ms = (clock.now_ms() - properties.log_retention_ms) // _DAY_MS * _DAY_MS
+        if not properties.enable_expired_log_cleanup or cutoff_ms < self._rest_since_ms:
+            return ()
+        last = read_last_checkpoint(store, log_path, clock=clock)
+        if last is None:
+            return ()
+        files = store.list_from(listing_start(log_path, 0))
+        # Whatever the hint says, no checkpoint newer than the snapshot stands in for its commits.
+        max_version = min(last.version, snapshot.version) - 1
+        expired = expired_log_files(files, cutoff_ms=cutoff_ms, max_version=max_version)
+        deleted: list[str] = []
+        if expired.paths:
+            if supports(snapshot.protocol, "v2Checkpoint"):
+                write_compatibility_checkpoint(store, snapshot, options=options, clock=clock)
+            deleted += _delete(store, expired.paths)
+            deleted += _delete(store, _staged_commits(store, log_path, expired.last_commit))
+            if expired.has_checkpoint:
+                deleted += _delete(store, _unused_sidecars(store, log_path, cutoff_ms))
+            _LOG.info("Deleted %d expired log files of %s", len(deleted), without_secrets(log_path))
+        self._rest_since_ms = -1 if expired.rest_since_ms is None else expired.rest_since_ms
+        return tuple(deleted)
 
 
 def expired_log_files(files: Iterator[FileStatus], *, cutoff_ms: int, max_version: int) -> Expired:
-    """Which files of a listing may go: all before the newest checkpoint whose past has expired.
+    """The files of a listing that may go, up to a checkpoint.
+
+    They are all that come before the newest checkpoint that only expired files precede.
 
     Args:
         files: The log's listing, sorted by name.
-        cutoff_ms: What was last changed then or before has expired.
+        cutoff_ms: Files last changed at this time or before, in epoch milliseconds, have expired.
         max_version: No version above it goes.
     """
     expired: list[str] = []
     waiting: list[str] = []
     compacted: list[tuple[int, str]] = []
     boundary = last_ms = last_version = -1
+    rest_since_ms = None
     for version, group in groupby(_candidates(files, compacted), key=lambda entry: entry[0]):
         statuses = [status for _, status in group]
         if waiting and complete_checkpoints(statuses):
-            # Times only grow from here on, so the first stretch that is too young ends the search.
-            if last_ms > cutoff_ms or last_version > max_version:
+            if last_version > max_version:
                 break
             expired += waiting
             waiting, boundary = [], version
@@ -132,8 +156,12 @@ def expired_log_files(files: Iterator[FileStatus], *, cutoff_ms: int, max_versio
             last_ms = _monotone(status.modified_ms, last_ms, version > last_version)
             waiting.append(status.path)
         last_version = version
+        if last_ms > cutoff_ms:
+            # Times only grow from here on: what is too young holds back all that follows.
+            rest_since_ms = last_ms
+            break
     covered = (path for end_version, path in compacted if end_version < boundary)
-    return Expired((*expired, *covered), boundary)
+    return Expired((*expired, *covered), boundary, rest_since_ms)
 
 
 def _monotone(modified_ms: int, last_ms: int, is_newer_version: bool) -> int:
@@ -161,7 +189,7 @@ def _candidates(
 def _staged_commits(store: LogStore, log_path: str, upto: int) -> Iterator[str]:
     for status in _listed(store, join(log_path, _STAGED_COMMITS)):
         version, _, rest = status.name.partition(".")
-        if version.isdecimal() and rest.endswith(".json") and int(version) <= upto:
+        if _VERSION.fullmatch(version) and rest.endswith(".json") and int(version) <= upto:
             yield status.path
 
 
@@ -178,7 +206,7 @@ def _unused_sidecars(store: LogStore, log_path: str, cutoff_ms: int) -> tuple[st
         for checkpoint in complete_checkpoints(store.list_from(listing_start(log_path, 0))):
             used.update(item.file_name for item in checkpoint.open(store).sidecars())
     except (TableError, StorageError) as error:
-        _logger.warning("Sidecars of %s are kept, all of them: %s", log_path, error)
+        _LOG.warning("Sidecars of %s are kept, all of them: %s", without_secrets(log_path), error)
         return ()
     return tuple(status.path for status in old if status.name not in used)
 

@@ -1,6 +1,7 @@
 """`x.y.compacted.json`: several commits in one file, reconciled (spec 5.1, 5.3.11).
 
-Whoever opens the table between two checkpoints reads it instead of the commits that it covers.
+A reader that opens the table between two checkpoints reads it instead of the commits that it
+covers.
 """
 
 from __future__ import annotations
@@ -9,20 +10,18 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from optimist.core.foreign_text import shown
 from optimist.core.log.commit_lines import CommitLines, FileBody, parse_commit_lines
 from optimist.core.log.commits import read_commits_bytes
+from optimist.core.log.compacted import state_key
 from optimist.core.log.file_table import canonical_path
 from optimist.core.log.names import commit_path, compacted_name
-from optimist.core.logstore import FileStatus, LogStore, PutOutcome
 from optimist.core.paths import join
+from optimist.core.plugins.logstore import FileStatus, LogStore, PutOutcome
 from optimist.core.protocol.actions import (
     Action,
     AddFile,
-    DomainMetadata,
-    Metadata,
-    Protocol,
     RemoveFile,
-    SetTransaction,
     action_to_dict,
     malformed_commit,
 )
@@ -39,9 +38,9 @@ def is_compaction_due(version: int, interval: int) -> bool:
 
 
 def write_compaction(store: LogStore, log_path: str, first: int, last: int) -> PutOutcome:
-    """Write the commits `first` to `last` as one file; one that is there already is left alone.
+    """Write the commits `first` to `last` as one file; a file that is there already is left alone.
 
-    The removes of the run all stay, however old: they take back what earlier commits have added.
+    All removes of the run stay, however old: they take back what earlier commits have added.
 
     Raises:
         LogFileNotFoundError: A commit is gone.
@@ -59,7 +58,7 @@ def write_compaction(store: LogStore, log_path: str, first: int, last: int) -> P
     try:
         data = "".join(f"{line}\n" for line in compacted_lines(parsed)).encode()
     except (LookupError, TypeError, AttributeError) as error:
-        run = f"one of the commits {first} to {last} has a damaged deletion vector ({error!r})"
+        run = f"one of the commits {first} to {last} has a damaged deletion vector ({shown(error)})"
         raise malformed_commit(commits[0].path, run) from error
     return store.put_if_absent(join(log_path, compacted_name(first, last)), data)
 
@@ -67,32 +66,23 @@ def write_compaction(store: LogStore, log_path: str, first: int, last: int) -> P
 def compacted_lines(commits: Iterable[CommitLines]) -> Iterator[str]:
     """The reconciled actions (spec 5.6) of commits in order, as lines of JSON.
 
-    `commitInfo` and `cdc` belong to single commits, and unknown actions are nobody's state: they
-    are left out.
+    `commitInfo` and `cdc` belong to single commits, and unknown actions are not part of the state:
+    all of these are left out.
     """
     state: dict[tuple[str, ...], Action] = {}
     files: dict[tuple[str, ...], dict[str, object]] = {}
     for commit in commits:
         for action in commit.actions:
-            key = _state_key(action)
+            key = state_key(action)
             if key is not None:
                 state[key] = action
         for file_action in commit.file_actions:
             kind, body = _kind_and_body(file_action)
             file_key = _file_key(body)
-            files.pop(file_key, None)  # the last word stands where it was said
+            files.pop(file_key, None)  # a file's last action stands at its own place
             files[file_key] = {kind: {**body, "dataChange": False}}
     for wrapped in (*map(action_to_dict, state.values()), *files.values()):
         yield json.dumps(wrapped, separators=(",", ":"), ensure_ascii=False)
-
-
-def _state_key(action: Action) -> tuple[str, ...] | None:
-    """Of what only the last one counts; None for what is no part of a table's state."""
-    if isinstance(action, SetTransaction):
-        return (action.KEY, action.app_id)
-    if isinstance(action, DomainMetadata):
-        return (action.KEY, action.domain)
-    return (action.KEY,) if isinstance(action, Protocol | Metadata) else None
 
 
 def _kind_and_body(action: FileBody) -> tuple[str, dict[str, Any]]:

@@ -1,7 +1,7 @@
 """A Parquet file on its way into a store: written to a temporary file of this machine.
 
-So what is encoded is never in memory, however large it gets, and can be checked before anybody
-else sees it.
+What is encoded is therefore never in memory, however large it gets, and can be checked before
+anybody else sees it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from optimist.core.errors import StorageError
-from optimist.core.logstore import LogStore, PutOutcome
+from optimist.core.plugins.logstore import LogStore, PutOutcome
 
 __all__ = ["SpooledParquet", "ensure_created"]
 
@@ -23,7 +23,7 @@ _UNIQUE_LEAVES = frozenset({"add.path", "add.stats", "remove.path"})
 
 
 class SpooledParquet:
-    """Writes batches, then hands the file to a store; a context manager, which removes it.
+    """Writes batches, then hands the file to a store; as a context manager it removes the file.
 
     Attributes:
         num_rows: The rows written so far.
@@ -68,7 +68,7 @@ class SpooledParquet:
         )
 
     def publish(self, store: LogStore, path: str) -> None:
-        """Create the file at `path`; one that is there already is as good as ours.
+        """Create the file at `path`; a file that is there already is as good as ours.
 
         Raises:
             StorageError: The store failed, or gave no answer twice (kind
@@ -82,7 +82,7 @@ class SpooledParquet:
 
 
 def ensure_created(outcome: PutOutcome, path: str) -> None:
-    """Refuse to go on while it is open whether a part of a checkpoint is there.
+    """Refuse to go on if it is unknown whether a part of a checkpoint is there.
 
     Raises:
         StorageError: The outcome is unknown (kind `OPTIMIST_WRITE_OUTCOME_UNKNOWN`).

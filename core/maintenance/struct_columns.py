@@ -1,6 +1,6 @@
 """`stats_parsed` and `partitionValues_parsed` of a checkpoint's adds (spec 5.8.3, 5.8.4).
 
-Readers prune by them without parsing any text. Names are physical, types the table's own.
+Readers prune by them without parsing any text. The names are physical, the types the table's own.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from optimist.core.data.partition_values import arrow_type_of, partition_column_
 from optimist.core.data.stats_columns import has_bounds, stats_columns
 from optimist.core.errors import SchemaError
 from optimist.core.predicates.resolution import ResolvedColumn, resolve_column
+from optimist.core.protocol.clustering import clustering_columns
 from optimist.core.schema.types import StructField
 from optimist.core.skipping.statistics import stats_table
-from optimist.core.snapshot.snapshot import Snapshot
+from optimist.core.snapshot import Snapshot
 
 __all__ = ["StructColumns"]
 
@@ -30,7 +31,7 @@ class StructColumns:
     Attributes:
         statistics: The leaf columns that have statistics; empty for no `stats_parsed`.
         partitions: The partition columns' fields; empty for no `partitionValues_parsed`.
-        snapshot: Whose columns they are.
+        snapshot: The snapshot that the columns are made from.
     """
 
     statistics: tuple[ResolvedColumn, ...] = ()
@@ -39,13 +40,16 @@ class StructColumns:
 
     @classmethod
     def of(cls, snapshot: Snapshot, *, typed_partitions: bool = True) -> StructColumns:
-        """Those of a snapshot: the columns that its properties say have statistics (spec 9.2)."""
+        """A snapshot's struct columns; its properties name leaves with statistics (spec 9.2)."""
         try:
             paths = stats_columns(
-                snapshot.schema, snapshot.partition_columns, snapshot.metadata.configuration
+                snapshot.schema,
+                snapshot.partition_columns,
+                snapshot.metadata.configuration,
+                clustering_columns(snapshot.domain_metadata, snapshot.schema),
             )
         except SchemaError:
-            paths = ()  # a property that names what is not there is for whoever writes data files
+            paths = ()  # writers of data files report a property that names no column
         found = [resolve_column(path, snapshot.schema) for path in paths]
         typed = [
             field

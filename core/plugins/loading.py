@@ -1,8 +1,8 @@
-"""Classes that a conf names: by short name or Python path, imported on demand, built once checked.
+"""Finds, imports, checks and builds the classes that a conf names by short name or Python path.
 
-Stores, arbiters and leases are all found here, so that one set of rules and messages holds for
-them: a short name is an entry point, a class of the user's own is `package.module:Class`, and a
-missing SDK becomes the `pip install` line that mends it.
+Stores, arbiters and leases are all loaded here, so that the same rules and messages hold for all: a
+short name is an entry point, a user's own class is `package.module:Class`, and the error for a
+missing SDK gives the `pip install` line that fixes it.
 """
 
 from __future__ import annotations
@@ -10,12 +10,17 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import inspect
+import os
+import platform
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from optimist.core.errors import ConfigError, OptimistError
+from optimist.core.secrets import Options, Secret
 
 __all__ = [
     "STORE_OPTION_PREFIXES",
@@ -26,7 +31,6 @@ __all__ = [
     "entry_point",
     "from_entry_point",
     "known_names",
-    "options_under",
     "relevant_options",
 ]
 
@@ -39,20 +43,22 @@ STORE_OPTION_PREFIXES = (
     "io.delta.storage.",
     "optimist.store.",
 )
-"""Options that stores, arbiters and leases see, each with or without `spark.` before it; two paths
-whose options differ elsewhere share them."""
+"""The prefixes of the options that stores, arbiters and leases see, with or without `spark.`. Two
+paths whose other options differ share one store."""
 
+_OF_AN_EXTRA = re.compile(r"(?P<package>[^;\s]+)\s*;\s*extra == ['\"](?P<extra>[^'\"]+)['\"]")
+"""A requirement of an extra, in a package's metadata: `boto3>=1.36; extra == "s3"`."""
 _PYTHON_PATH = re.compile(r"(?P<module>\w+(?:\.\w+)*)[:.](?P<name>\w+(?:\.\w+)*)")
 
 
 @dataclass(frozen=True, slots=True)
 class ClassChoice:
-    """Which class serves, and why.
+    """The class that was chosen, and why.
 
     Attributes:
-        class_path: `package.module:Class`.
-        reason: Why this one: the conf key and its value, or the default that applied.
-        requirement: What pip installs for it (`optimist[s3]`), where its entry point says so.
+        class_path: The class, as `package.module:Class`.
+        reason: The conf key and its value, or the default that applied.
+        requirement: What pip must install for it (`'boto3>=1.36'`), if its entry point has extras.
     """
 
     class_path: str
@@ -65,14 +71,14 @@ class PluginKind:
     """One plug point: its contract, where its short names live, and the kinds of its errors.
 
     Attributes:
-        noun: What the contract is called in messages, `LogStore`.
+        noun: The contract's name in messages, for example `LogStore`.
         contract: The class that every plug-in subclasses.
         group: The entry-point group of its short names.
-        ambiguous: Kind: several packages claim one name.
-        unknown: Kind: a value names nothing.
-        not_a: Kind: the class is not of the contract, or leaves parts of it out.
-        not_built: Kind: the constructor raised.
-        not_imported: Kind: the class could not be imported.
+        ambiguous: The error kind when several packages claim one name.
+        unknown: The error kind when a value names nothing.
+        not_a: The error kind when the class does not implement the contract, or not all of it.
+        not_built: The error kind when the constructor raised.
+        not_imported: The error kind when the class could not be imported.
     """
 
     noun: str
@@ -85,56 +91,45 @@ class PluginKind:
     not_imported: str
 
 
-def relevant_options(options: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """The options that plug-ins see, sorted, so that equal ones are equal keys of a cache."""
-    return tuple(
-        sorted(
-            (key, value)
+def relevant_options(options: Mapping[str, str]) -> Options:
+    """The options that plug-ins see; hashable, so that they can be part of a cache key."""
+    return Options(
+        {
+            key: value
             for key, value in options.items()
             if key.removeprefix("spark.").startswith(STORE_OPTION_PREFIXES)
-        )
+        }
     )
 
 
-def options_under(options: Mapping[str, str], prefix: str) -> dict[str, str]:
-    """The options whose key starts with a prefix, with or without `spark.`; the prefix is cut off.
+def choose_by_name(kind: PluginKind, key: str, value: Secret[str]) -> ClassChoice:
+    """The class that a conf value names, as short name, `package.module:Class` or with a dot.
+
+    If the value has none of these forms, the error does not quote it: it may be a secret that was
+    meant for another key.
 
     Raises:
-        ConfigError: The two spellings of an option differ.
+        ConfigError: The value names nothing, or several packages claim the name.
     """
-    found: dict[str, str] = {}
-    for key, value in options.items():
-        bare = key.removeprefix("spark.")
-        if not bare.startswith(prefix):
-            continue
-        if found.setdefault(bare.removeprefix(prefix), value) != value:
-            raise ConfigError(
-                f"{bare} and spark.{bare} are two spellings of one option and differ. Keep one.",
-                kind="OPTIMIST_CONTRADICTING_OPTIONS",
-                keys=(bare, f"spark.{bare}"),
-            )
-    return found
+    choice = _named(kind, key, value.reveal())
+    if choice is None:
+        raise ConfigError(
+            f"The value of {key} names no {kind.noun}. Known short names: "
+            f"{known_names(kind.group)}. A class of your own is named package.module:Class.",
+            kind=kind.unknown,
+            key=key,
+        )
+    return choice
 
 
-def choose_by_name(kind: PluginKind, key: str, value: str) -> ClassChoice:
-    """The class that a conf value names: a short name, `package.module:Class`, or with a dot.
-
-    Raises:
-        ConfigError: It names nothing, or several packages claim the name.
-    """
+def _named(kind: PluginKind, key: str, value: str) -> ClassChoice | None:
     reason = f"conf key {key}={value}"
     short = None if ":" in value else entry_point(kind, kind.group, value)
     if short is not None:
         return from_entry_point(short, reason)
     python_path = _PYTHON_PATH.fullmatch(value)
     if python_path is None:
-        raise ConfigError(
-            f"{key}={value} names no {kind.noun}. Known short names: {known_names(kind.group)}. "
-            "A class of your own is named package.module:Class.",
-            kind=kind.unknown,
-            key=key,
-            value=value,
-        )
+        return None
     return ClassChoice(f"{python_path['module']}:{python_path['name']}", reason)
 
 
@@ -162,12 +157,23 @@ def entry_point(kind: PluginKind, group: str, name: str) -> importlib.metadata.E
 
 
 def from_entry_point(entry: importlib.metadata.EntryPoint, reason: str) -> ClassChoice:
-    """The choice that an entry point stands for; its extras say what it needs installed."""
-    requirement = None
-    if entry.extras:
-        package = entry.dist.name if entry.dist is not None else "optimist"
-        requirement = f"{package}[{','.join(entry.extras)}]"
+    """The choice of an entry point's class; its extras say which packages it needs."""
+    requirement = _requirement(entry) if entry.extras else None
     return ClassChoice(f"{entry.module}:{entry.attr}", reason, requirement)
+
+
+def _requirement(entry: importlib.metadata.EntryPoint) -> str:
+    """The packages that an entry point's extras stand for, as arguments of `pip install`.
+
+    They are named themselves, since pip may not be able to find the package that has the extras.
+    """
+    lines = (entry.dist.requires if entry.dist is not None else None) or []
+    matches = (_OF_AN_EXTRA.fullmatch(line) for line in lines)
+    packages = [match["package"] for match in matches if match and match["extra"] in entry.extras]
+    if packages:
+        return " ".join(f"'{package}'" for package in dict.fromkeys(packages))
+    name = entry.dist.name if entry.dist is not None else "optimist"
+    return f"'{name}[{','.join(entry.extras)}]'"
 
 
 def build(kind: PluginKind, choice: ClassChoice, options: Mapping[str, str]) -> Any:
@@ -177,13 +183,14 @@ def build(kind: PluginKind, choice: ClassChoice, options: Mapping[str, str]) -> 
         An instance of `kind.contract`.
 
     Raises:
-        ConfigError: It can't be imported, is not of the contract, or can't be built.
+        ConfigError: The class can't be imported, does not implement the contract, or can't be
+            built.
     """
     plugin_class = _import_class(kind, choice)
     try:
         return plugin_class(options)
     except OptimistError:
-        raise  # it says already what is wrong, and in its own words
+        raise  # it already says what is wrong
     except Exception as error:  # a class of the user's own may raise anything
         raise _cannot_use(
             kind,
@@ -206,14 +213,14 @@ def _import_class(kind: PluginKind, choice: ClassChoice) -> type[Any]:
         raise _cannot_use(
             kind,
             choice,
-            f"could not be imported: {type(error).__name__}: {error}",
+            f"could not be imported on {_here()}: {type(error).__name__}: {error}",
             error_kind=kind.not_imported,
         ) from error
     if found is None:
         raise _cannot_use(
             kind,
             choice,
-            f"could not be imported: module {module_name} has no {name}",
+            f"could not be imported on {_here()}: module {module_name} has no {name}",
             error_kind=kind.not_imported,
         )
     return _ensure_of_contract(kind, choice, found)
@@ -237,19 +244,24 @@ def _not_installed(
         return _cannot_use(
             kind,
             choice,
-            f"needs a package that is not installed ({error.name}). "
-            f"Run: pip install '{choice.requirement}'",
+            f"needs a package that is not installed on {_here()}: {error.name}. "
+            f"Run: pip install {choice.requirement}",
             error_kind="OPTIMIST_MISSING_PACKAGE",
         )
-    # Its own module is missing, or one that it imports.
+    # Either the class's own module is missing, or one that this imports.
     own = error.name is not None and f"{module_name}.".startswith(f"{error.name}.")
-    remedy = "Is it on the Python path of the driver?" if own else "Install it."
+    remedy = "Put it on that process's Python path." if own else "Install it there."
     return _cannot_use(
         kind,
         choice,
-        f"could not be imported: there is no module {error.name}. {remedy}",
+        f"could not be imported on {_here()}: there is no module {error.name}. {remedy}",
         error_kind=kind.not_imported,
     )
+
+
+def _here() -> str:
+    """This machine and process, for messages: Spark's Python workers import plug-ins, too."""
+    return f"machine {platform.node()}, in process {os.getpid()} ({Path(sys.argv[0]).name})"
 
 
 def _cannot_use(

@@ -1,25 +1,26 @@
-"""Which arbiter and which lease a conf names (design section 4): found here, kept elsewhere.
+"""Finds the arbiter and the lease that a conf names (docs/locks.md).
 
 `spark.optimist.store.arbiter` and `spark.optimist.store.lease`, each with or without `spark.`, hold
 a short name (entry-point groups `optimist.arbiters` and `optimist.leases`) or the Python path of a
-class of the user's own (`package.module:Class`). Without the key there is none.
+user's own class (`package.module:Class`). Without the key there is no arbiter or lease.
 
-An instance is built with the options that concern stores, and shared by all who come with the same
-ones.
+An instance is built with the options that concern stores, and shared by all callers with the same
+such options.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
-from optimist.core.arbiter import Arbiter
 from optimist.core.errors import ConfigError
-from optimist.core.lease import Lease
+from optimist.core.forking import ForkSafeRLock
+from optimist.core.option_fields import keys_by_name
 from optimist.core.options import STORE_PREFIX
+from optimist.core.plugins.arbiter import Arbiter
+from optimist.core.plugins.lease import Lease
 from optimist.core.plugins.loading import (
     ClassChoice,
     PluginKind,
@@ -27,8 +28,16 @@ from optimist.core.plugins.loading import (
     choose_by_name,
     relevant_options,
 )
+from optimist.core.secrets import Options, Secret
 
-__all__ = ["ARBITER_KEY", "LEASE_KEY", "choose_lock", "find_arbiter", "find_lease"]
+__all__ = [
+    "ARBITER_KEY",
+    "LEASE_KEY",
+    "choose_lock",
+    "find_arbiter",
+    "find_lease",
+    "needed_arbiter",
+]
 
 ARBITER_KEY = STORE_PREFIX + "arbiter"
 LEASE_KEY = STORE_PREFIX + "lease"
@@ -53,8 +62,8 @@ _KINDS: Mapping[str, PluginKind] = {
     ARBITER_KEY: _kind_of("Arbiter", Arbiter, "optimist.arbiters"),
     LEASE_KEY: _kind_of("Lease", Lease, "optimist.leases"),
 }
-# Reentrant: an arbiter may look for the one that it wraps.
-_BUILDING = threading.RLock()
+# Reentrant, because the constructor of an arbiter may look for another that it wraps.
+_BUILDING = ForkSafeRLock()
 
 
 def find_arbiter(
@@ -64,16 +73,43 @@ def find_arbiter(
 
     Args:
         options: A plain mapping; every option that concerns stores reaches the arbiter.
-        default: The short name or Python path that holds where the key is absent.
+        default: The short name or Python path that is used if the key is absent.
 
     Returns:
-        The one instance for these options, or None where neither key nor default is there.
+        The one instance for these options, or None if there is neither key nor default.
 
     Raises:
-        ConfigError: See `choose_lock`; or the class can't be imported, is no Arbiter, or can't be
-            built.
+        ConfigError: See `choose_lock`; or the class can't be imported, is not an Arbiter, or can't
+            be built.
     """
+    options = relevant_options(options)  # rebound, so that no crash report shows what was given
     found: Arbiter | None = _find(ARBITER_KEY, options, default)
+    return found
+
+
+def needed_arbiter(options: Mapping[str, str], *, only: str | None = None) -> Arbiter:
+    """The arbiter of a store that needs one.
+
+    Args:
+        options: See `find_arbiter`.
+        only: The short name of the arbiter, if the store's class stands for just one. The key is
+            then ignored: it may be set for stores of other schemes.
+
+    Raises:
+        ConfigError: See `find_arbiter`; or no arbiter is named (kind `OPTIMIST_NO_ARBITER`).
+    """
+    options = relevant_options(options)  # as in `find_arbiter`
+    if only is not None:
+        keys = (ARBITER_KEY, f"spark.{ARBITER_KEY}")
+        options = Options({key: options[key] for key in options if key not in keys})
+    found = find_arbiter(options, default=only)
+    if found is None:
+        raise ConfigError(
+            f"This store needs an arbiter: set spark.{ARBITER_KEY} to dynamodb, redis, sql, or a "
+            "class of your own as package.module:Class.",
+            kind="OPTIMIST_NO_ARBITER",
+            key=ARBITER_KEY,
+        )
     return found
 
 
@@ -81,9 +117,10 @@ def find_lease(options: Mapping[str, str] = MappingProxyType({})) -> Lease | Non
     """The lease that `optimist.store.lease` names, or None without the key.
 
     Raises:
-        ConfigError: See `choose_lock`; or the class can't be imported, is no Lease, or can't be
+        ConfigError: See `choose_lock`; or the class can't be imported, is not a Lease, or can't be
             built.
     """
+    options = relevant_options(options)  # as in `find_arbiter`
     found: Lease | None = _find(LEASE_KEY, options, None)
     return found
 
@@ -91,34 +128,28 @@ def find_lease(options: Mapping[str, str] = MappingProxyType({})) -> Lease | Non
 def choose_lock(
     key: str, options: Mapping[str, str], *, default: str | None = None
 ) -> ClassChoice | None:
-    """Which class `ARBITER_KEY` or `LEASE_KEY` stands for, without importing it.
+    """The class that `ARBITER_KEY` or `LEASE_KEY` names, without importing it; None if it is unset.
 
     Raises:
         ConfigError: Two spellings of the key differ (kind `OPTIMIST_CONTRADICTING_OPTIONS`), a
             value names nothing (`OPTIMIST_UNKNOWN_LOCK`), or several packages claim it
             (`OPTIMIST_AMBIGUOUS_LOCK`).
     """
-    spellings = ("spark." + key, key)
-    given = [(name, options[name].strip()) for name in spellings if name in options]
-    if len({value for _, value in given}) > 1:
-        raise ConfigError(
-            f"{key} and spark.{key} are two spellings of one option and differ. Keep one.",
-            kind="OPTIMIST_CONTRADICTING_OPTIONS",
-            keys=(key, f"spark.{key}"),
-        )
-    if given:
-        return choose_by_name(_KINDS[key], *given[0])
-    return choose_by_name(_KINDS[key], key, default) if default is not None else None
+    spellings = {key: key, f"spark.{key}": key}
+    given = keys_by_name(options, spellings.get).get(key)
+    if given is not None:
+        return choose_by_name(_KINDS[key], given, Secret(options[given].strip()))
+    return choose_by_name(_KINDS[key], key, Secret(default)) if default is not None else None
 
 
-def _find(key: str, options: Mapping[str, str], default: str | None) -> Any:
+def _find(key: str, options: Options, default: str | None) -> Any:
     choice = choose_lock(key, options, default=default)
     if choice is None:
         return None
     with _BUILDING:
-        return _instance(key, choice, relevant_options(options))
+        return _instance(key, choice, options)
 
 
 @lru_cache(maxsize=_MAX_INSTANCES)
-def _instance(key: str, choice: ClassChoice, relevant: tuple[tuple[str, str], ...]) -> Any:
-    return build(_KINDS[key], choice, MappingProxyType(dict(relevant)))
+def _instance(key: str, choice: ClassChoice, relevant: Options) -> Any:
+    return build(_KINDS[key], choice, relevant)

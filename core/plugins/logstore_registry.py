@@ -1,4 +1,4 @@
-"""Which LogStore serves a path: conf keys, entry points, one instance each (spec 3.2).
+"""Finds the LogStore that serves a path, by conf keys and entry points (spec 3.2).
 
 1. `spark.delta.logStore.class` names one store for every path,
    `spark.delta.logStore.<scheme>.impl` one for one URL scheme, each with or without `spark.`. Both
@@ -6,26 +6,27 @@
    checked first.
 2. Without a key that applies, the entry-point group `optimist.logstores.schemes` gives the
    scheme's default; a path without a scheme is a `file` path.
-3. A scheme without a default goes to the store named `fsspec`, which then says what it is missing.
+3. A scheme without a default goes to the store named `fsspec`, which reports what it lacks for it.
 
 A value is a short name (group `optimist.logstores`), a Python path (`package.module:Class` or
 `package.module.Class`), or the name of Delta's Java class (group `optimist.logstores.java`).
 
-A store is built with those options that concern stores, see `STORE_OPTION_PREFIXES`, and shared by
-all who come with the same ones.
+A store is built with the options that concern stores (`STORE_OPTION_PREFIXES`), and shared by all
+callers with the same such options.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import re
-import threading
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import TypeAlias
 
 from optimist.core.errors import ConfigError
-from optimist.core.logstore import LogStore
+from optimist.core.forking import ForkSafeRLock
 from optimist.core.paths import scheme_of
 from optimist.core.plugins.loading import (
     STORE_OPTION_PREFIXES,
@@ -38,6 +39,8 @@ from optimist.core.plugins.loading import (
     relevant_options,
 )
 from optimist.core.plugins.loading import ClassChoice as StoreChoice
+from optimist.core.plugins.logstore import LogStore
+from optimist.core.secrets import Options, Secret
 
 __all__ = ["STORE_OPTION_PREFIXES", "StoreChoice", "choose_store", "find_store"]
 
@@ -48,6 +51,8 @@ _JAVA_PACKAGE = "io.delta.storage."
 _OLD_JAVA_PACKAGE = "org.apache.spark.sql.delta.storage."
 _FALLBACK = "fsspec"
 
+_JAVA_CLASS = re.compile(r"\w+(?:\.\w+){2,}")
+"""A name of three parts or more, such as `io.delta.X`; a Python class may have such a name, too."""
 _CLASS_KEY = "delta.logStore.class"
 _SCHEME_KEY = re.compile(r"delta\.logStore\.(?P<scheme>.+)\.impl")
 
@@ -68,19 +73,19 @@ _KIND = PluginKind(
 def find_store(path: str, options: Mapping[str, str] = MappingProxyType({})) -> LogStore:
     """The store that serves a path under these options.
 
-    Threads may call this together; all who give the same path scheme and the same store options
-    get the same instance.
+    Threads may call this together; callers with the same path scheme and the same store options get
+    the same instance.
 
     Raises:
-        ConfigError: See `choose_store`; or the class cannot be imported, is no LogStore, or cannot
-            be built.
+        ConfigError: See `choose_store`; or the class cannot be imported, is not a LogStore, or
+            cannot be built.
     """
-    relevant = relevant_options(options)
-    return _STORES.get(scheme_of(path), path, relevant)
+    options = relevant_options(options)  # rebound, so that no crash report shows what was given
+    return _STORES.get(scheme_of(path), path, options)
 
 
 def choose_store(path: str, options: Mapping[str, str] = MappingProxyType({})) -> StoreChoice:
-    """Which store class serves a path, without importing it.
+    """The store class that serves a path, without importing it.
 
     Raises:
         ConfigError: A class key and a scheme key are both set (kind
@@ -108,28 +113,31 @@ def choose_store(path: str, options: Mapping[str, str] = MappingProxyType({})) -
     )
 
 
+_Named: TypeAlias = "tuple[str, Secret[str]]"
+
+
 @dataclass(frozen=True, slots=True)
 class _StoreKeys:
-    """The keys that choose a store, each as (key as given, value)."""
+    """The conf keys that choose a store, each as (key as given, value)."""
 
-    for_class: tuple[str, str] | None
-    by_scheme: Mapping[str, tuple[str, str]]
+    for_class: _Named | None
+    by_scheme: Mapping[str, _Named]
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> _StoreKeys:
         class_keys = [
-            (key, value.strip())
-            for key, value in options.items()
+            (key, Secret(options[key].strip()))
+            for key in options
             if key.removeprefix("spark.") == _CLASS_KEY
         ]
         scheme_keys = [
-            (match["scheme"].lower(), (key, value.strip()))
-            for key, value in options.items()
+            (match["scheme"].lower(), (key, Secret(options[key].strip())))
+            for key in options
             if (match := _SCHEME_KEY.fullmatch(key.removeprefix("spark.")))
         ]
         # The order of the two checks is Delta's.
         _refuse_conflict(class_keys, scheme_keys)
-        by_scheme: dict[str, tuple[str, str]] = {}
+        by_scheme: dict[str, _Named] = {}
         for scheme, entry in scheme_keys:
             _refuse_inconsistent(by_scheme.setdefault(scheme, entry), entry)
         for entry in class_keys:
@@ -137,9 +145,7 @@ class _StoreKeys:
         return cls(class_keys[0] if class_keys else None, by_scheme)
 
 
-def _refuse_conflict(
-    class_keys: list[tuple[str, str]], scheme_keys: list[tuple[str, tuple[str, str]]]
-) -> None:
+def _refuse_conflict(class_keys: list[_Named], scheme_keys: list[tuple[str, _Named]]) -> None:
     if not class_keys or not scheme_keys:
         return
     schemes = sorted(key for _, (key, _) in scheme_keys)
@@ -152,31 +158,46 @@ def _refuse_conflict(
     )
 
 
-def _refuse_inconsistent(first: tuple[str, str], second: tuple[str, str]) -> None:
+def _refuse_inconsistent(first: _Named, second: _Named) -> None:
     if first[1] == second[1]:
         return
     raise ConfigError(
-        f"{first[0]}={first[1]} and {second[0]}={second[1]} are two spellings of one key "
-        "and differ. Set one of them, or both to the same value.",
+        f"{first[0]} and {second[0]} are two spellings of one key and differ. Set one of them, or "
+        "both to the same value.",
         kind="DELTA_INCONSISTENT_LOGSTORE_CONFS",
         keys=(first[0], second[0]),
     )
 
 
-def _named_store(key: str, value: str) -> StoreChoice:
-    java_name = value.replace(_OLD_JAVA_PACKAGE, _JAVA_PACKAGE)
-    if java_name.startswith(_JAVA_PACKAGE) and ":" not in value:
-        java = entry_point(_KIND, _JAVA, java_name)
-        if java is None:
-            raise _no_counterpart(key, value)
+def _named_store(key: str, value: Secret[str]) -> StoreChoice:
+    return _java_store(key, value.reveal()) or choose_by_name(_KIND, key, value)
+
+
+def _java_store(key: str, value: str) -> StoreChoice | None:
+    if ":" in value:
+        return None
+    java = entry_point(_KIND, _JAVA, value.replace(_OLD_JAVA_PACKAGE, _JAVA_PACKAGE))
+    if java is not None:
         return from_entry_point(java, f"conf key {key}={value}")
-    return choose_by_name(_KIND, key, value)
+    if _JAVA_CLASS.fullmatch(value) and not _is_in_a_package(value):
+        raise _no_counterpart(key, value)
+    return None
+
+
+def _is_in_a_package(value: str) -> bool:
+    """Whether the first part is an importable Python package; `io`, a plain module, is not."""
+    try:
+        spec = importlib.util.find_spec(value.partition(".")[0])
+    except (ImportError, ValueError):
+        return False
+    return spec is not None and spec.submodule_search_locations is not None
 
 
 def _no_counterpart(key: str, value: str) -> ConfigError:
     return ConfigError(
-        f"{key}={value} is a Java class that has no counterpart here. Those that have one: "
-        f"{known_names(_JAVA)}. Short names: {known_names(_NAMES)}.",
+        f"{key}={value} is no class on the driver's Python path, and no Java class that has a "
+        f"counterpart here. Those that have one: {known_names(_JAVA)}. Short names: "
+        f"{known_names(_NAMES)}. A Python class of your own is named package.module:Class.",
         kind="OPTIMIST_UNSUPPORTED_LOGSTORE",
         key=key,
         value=value,
@@ -184,30 +205,30 @@ def _no_counterpart(key: str, value: str) -> ConfigError:
 
 
 class _StoreCache:
-    """Stores by scheme and by class, with their options; the longest unused is forgotten."""
+    """An LRU cache of stores, by options and by scheme or class; schemes of one class share it."""
 
     def __init__(self) -> None:
-        # Reentrant: a store may look for the store that it wraps.
-        self._lock = threading.RLock()
+        # Reentrant, because the constructor of a store may look for another that it wraps.
+        self._lock = ForkSafeRLock()
         self._stores: OrderedDict[tuple[object, ...], LogStore] = OrderedDict()
 
-    def get(self, scheme: str, path: str, relevant: tuple[tuple[str, str], ...]) -> LogStore:
+    def get(self, scheme: str, path: str, relevant: Options) -> LogStore:
         by_scheme = ("scheme", scheme, relevant)
         with self._lock:
             store = self._stores.get(by_scheme)
             if store is None:
-                store = self._of_class(choose_store(path, dict(relevant)), relevant)
+                store = self._of_class(choose_store(path, relevant), relevant)
                 self._stores[by_scheme] = store
             self._stores.move_to_end(by_scheme)
             while len(self._stores) > _MAX_STORES:
                 self._stores.popitem(last=False)
             return store
 
-    def _of_class(self, choice: StoreChoice, relevant: tuple[tuple[str, str], ...]) -> LogStore:
+    def _of_class(self, choice: StoreChoice, relevant: Options) -> LogStore:
         by_class = ("class", choice.class_path, relevant)
         store = self._stores.get(by_class)
         if store is None:
-            store = build(_KIND, choice, MappingProxyType(dict(relevant)))
+            store = build(_KIND, choice, relevant)
             self._stores[by_class] = store
         if choice.reason not in store.chosen_because:
             store.chosen_because += (choice.reason,)

@@ -1,4 +1,4 @@
-"""Predicates from Python expressions: `(col("month") == 1) & col("delay").is_null()`."""
+"""Builds predicates from Python expressions: `(col("month") == 1) & col("delay").is_null()`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from decimal import Decimal
 
 from optimist.core.errors import UsageError
-from optimist.core.predicates.constants import INT64_MAX, INT64_MIN, instant
 from optimist.core.predicates.parsing import parse_column_path
 from optimist.core.predicates.text import like_parts
 from optimist.core.predicates.tree import (
@@ -23,15 +22,17 @@ from optimist.core.predicates.tree import (
     Predicate,
     StartsWith,
 )
+from optimist.core.values.field_types import LARGEST_LONG, SMALLEST_LONG
+from optimist.core.values.time_zones import instant
 
 __all__ = ["ColumnBuilder", "col", "literal"]
 
 
 def col(name: str) -> ColumnBuilder:
-    """A column to compare, by its name; fields of structs are reached with dots.
+    """A column to compare, by its name; dots lead to the fields of structs.
 
     Raises:
-        UsageError: The text names no column (kind `OPTIMIST_INVALID_PREDICATE`).
+        UsageError: The text is not a column's name (kind `OPTIMIST_INVALID_PREDICATE`).
     """
     return ColumnBuilder(Column(parse_column_path(name)))
 
@@ -42,11 +43,10 @@ def literal(value: object) -> Literal:
     A datetime with a zone is an instant; one without is read in the session's zone.
 
     Raises:
-        UsageError: Values of that type can't stand in a predicate (kind
-            `OPTIMIST_INVALID_LITERAL`).
+        UsageError: A predicate can't hold such a value (kind `OPTIMIST_INVALID_LITERAL`).
     """
     if isinstance(value, int) and not isinstance(value, bool):
-        if INT64_MIN <= value <= INT64_MAX:
+        if SMALLEST_LONG <= value <= LARGEST_LONG:
             return Literal(value, "integer")
         return Literal(Decimal(value), "decimal")
     if isinstance(value, dt.datetime):
@@ -75,7 +75,7 @@ def literal(value: object) -> Literal:
 
 
 class ColumnBuilder:
-    """What `col` gives: compare it to get a predicate."""
+    """A column from `col`; comparing it gives a predicate."""
 
     __slots__ = ("_column",)
     __hash__ = None  # type: ignore[assignment]  # == builds a predicate, so there is nothing to hash by
@@ -106,7 +106,7 @@ class ColumnBuilder:
         return NullSafeEqual(self._column, _operand(other))
 
     def isin(self, values: Iterable[object]) -> Predicate:
-        """`column IN (values)`; nothing is in an empty list."""
+        """`column IN (values)`; FALSE if there are no values."""
         listed = tuple(literal(value) for value in values)
         return In(self._column, listed) if listed else Predicate.FALSE
 
@@ -115,18 +115,19 @@ class ColumnBuilder:
         return self._compare(">=", low) & self._compare("<=", high)
 
     def is_null(self) -> Predicate:
-        """`column IS NULL`; `~` it for the opposite."""
+        """`column IS NULL`; negate it with `~`."""
         return IsNull(self._column)
 
     def startswith(self, prefix: str) -> Predicate:
-        """Whether the text begins with exactly this."""
+        """Whether the column's text begins with exactly `prefix`."""
         return StartsWith(self._column, prefix)
 
     def like(self, pattern: str) -> Predicate:
-        r"""`column LIKE pattern`: `%` any run, `_` any one character, `\` escapes.
+        r"""`column LIKE pattern`: `%` matches any run of characters, `_` any one, `\` escapes.
 
         Raises:
-            UsageError: A backslash escapes something else (kind `OPTIMIST_INVALID_LITERAL`).
+            UsageError: A backslash is followed by something else, or by nothing (kind
+                `OPTIMIST_INVALID_LITERAL`).
         """
         parts = like_parts(pattern)
         if parts is None:

@@ -1,7 +1,7 @@
-"""`CAST(column AS type) op constant` as a comparison of the bare column, where that is the same.
+"""Rewrites `CAST(column AS type) op constant` as an equivalent comparison of the bare column.
 
-A cast that can change which values are equal, or their order, has no such form: the caller then
-knows nothing of the comparison, which is always safe (spec 9.5).
+If the cast can change which values are equal, or their order, there is no such comparison. The
+caller must then treat the condition as unknown, which is always safe (spec 9.5).
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import datetime as dt
 
 from optimist.core.predicates.coercion import INTEGER_DIGITS, Bound, bind
-from optimist.core.predicates.constants import instant
 from optimist.core.predicates.tree import (
     CastComparison,
     Column,
@@ -20,22 +19,24 @@ from optimist.core.predicates.tree import (
     Predicate,
 )
 from optimist.core.schema.types import DataType, DecimalType, PrimitiveType, data_type_from_json
+from optimist.core.values.time_zones import instant
 
 __all__ = ["without_cast"]
 
 _DATE = PrimitiveType("date")
 _TIMES = ("timestamp", "timestamp_ntz")
 _EXACT_IN = {"float": 16, "double": 64}
-"""Integers of fewer bits fit these types, or their comparisons are judged by `bind`."""
+"""Casts of integers with fewer bits than this keep the answer: either every value fits exactly, or
+`bind` refuses the constants at which rounding would matter."""
 
 
 def without_cast(leaf: CastComparison, data_type: DataType, zone: dt.tzinfo) -> Predicate | None:
-    """The same condition on the bare column, null where it is null; None where there is none.
+    """The same condition on the bare column, null for the same rows; None if there is none.
 
     Args:
         leaf: The comparison.
         data_type: The column's own type.
-        zone: The session's zone, by which times become dates.
+        zone: The session's time zone, in which times are cast to dates.
     """
     target = data_type_from_json(leaf.target)
     if leaf.right.value is None:
@@ -46,7 +47,7 @@ def without_cast(leaf: CastComparison, data_type: DataType, zone: dt.tzinfo) -> 
     if answer is None:
         return None
     if isinstance(answer, bool):
-        # True or false of every value, and null of null.
+        # The answer is the same for every value, but null for null: `column = column` says that.
         return Comparison("=" if answer else "<>", leaf.column, leaf.column)
     if target == _DATE and str(data_type) in _TIMES:
         return _on_days(answer, leaf.column, str(data_type), zone)
@@ -54,7 +55,7 @@ def without_cast(leaf: CastComparison, data_type: DataType, zone: dt.tzinfo) -> 
 
 
 def _keeps_order(source: DataType, target: DataType) -> bool:
-    """Whether the cast never fails, and values of the column compare as their casts do."""
+    """Whether the cast never fails, and the column's values compare just as their casts do."""
     if source == target:
         return True
     name, wanted = str(source), str(target)
@@ -102,7 +103,7 @@ def _kind(target: DataType) -> LiteralKind:
 
 
 def _on_days(bound: Bound, column: Column, name: str, zone: dt.tzinfo) -> Predicate | None:
-    """A comparison of a time's date, by the times at which that day begins and ends."""
+    """Compare a time's date with a day, by the times at which the day begins and ends."""
     day = bound.value
     assert isinstance(day, dt.date)
     try:
@@ -131,5 +132,5 @@ def _start(day: dt.date, name: str, zone: dt.tzinfo) -> Literal | None:
     if name == "timestamp_ntz":
         return Literal(midnight, "timestamp_ntz")
     first, second = (instant(midnight.replace(tzinfo=zone, fold=fold), zone) for fold in (0, 1))
-    # Where clocks change at midnight, days and times are not in one order.
+    # If the clocks go back or forward at midnight, the order of times is not that of their days.
     return Literal(first, "timestamp") if first == second else None

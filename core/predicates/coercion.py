@@ -1,8 +1,8 @@
-"""A comparison of a column with a constant, brought into the column's own type.
+"""Brings the constant of a comparison into the type of the column that it is compared with.
 
-Spark casts the two sides of a comparison to one type first. Here the constant moves instead:
-`int_col < 2.5` becomes `int_col <= 2`. That is done only where the answer is the same for every
-value, in ANSI mode and out of it; else there is no answer (None), and the caller stays coarse.
+Spark casts the two sides of a comparison to a common type. Here only the constant is converted:
+`int_col < 2.5` becomes `int_col <= 2`. This is done only if the answer is the same for every value,
+with and without ANSI mode; else the result is None, which means that the answer is unknown.
 """
 
 from __future__ import annotations
@@ -11,23 +11,24 @@ import datetime as dt
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import ROUND_FLOOR, Decimal, localcontext
+from decimal import Decimal
 from typing import TypeAlias
 
 from optimist.core.predicates.constants import (
     MAX_PRECISION,
     cast_literal,
-    instant,
     is_float32,
-    parse_timestamp,
+    timestamp_of_text,
 )
 from optimist.core.predicates.tree import ComparisonOp, Literal
 from optimist.core.schema.types import DataType, DecimalType, PrimitiveType
+from optimist.core.values.decimals import floor_to_scale, is_in_range
+from optimist.core.values.time_zones import instant
 
 __all__ = ["INTEGER_DIGITS", "Bound", "BoundValue", "bind", "bind_values"]
 
 INTEGER_DIGITS = {"byte": (7, 3), "short": (15, 5), "integer": (31, 10), "long": (63, 20)}
-"""Of each integer type: its bits without the sign, and the precision of its decimal form."""
+"""For each integer type: its bits without the sign, and the precision of its decimal form."""
 
 _EXACT_IN_DOUBLE, _EXACT_IN_FLOAT = 2**53, 2**24
 _SAFE_DIGITS = 15
@@ -37,9 +38,9 @@ BoundValue: TypeAlias = bool | int | float | Decimal | str | bytes | dt.date | d
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """`column op value`, with `value` of the column's type.
+    """A comparison `column op value`, with `value` of the column's type.
 
-    Floats stand for double, also beside a float column: Spark compares both as doubles. Timestamps
+    A float is a double even if the column is a float: Spark compares both as doubles. Timestamps
     are in UTC.
     """
 
@@ -48,11 +49,11 @@ class Bound:
 
 
 Answer: TypeAlias = Bound | bool | None
-"""A comparison; or what it is for every value that is not null; or None for unknown."""
+"""A comparison, or its answer if that is the same for all values but null, or None if unknown."""
 
 
 def bind(op: ComparisonOp, literal: Literal, data_type: DataType, zone: dt.tzinfo) -> Answer:
-    """The comparison in the column's own type, for a constant that is not null."""
+    """Bring a comparison with a constant, which is not null, into the column's own type."""
     if isinstance(data_type, DecimalType):
         return _bind_decimal(op, literal, data_type)
     if not isinstance(data_type, PrimitiveType) or literal.value is None:
@@ -75,9 +76,9 @@ def bind(op: ComparisonOp, literal: Literal, data_type: DataType, zone: dt.tzinf
 def bind_values(
     literals: tuple[Literal, ...], data_type: DataType, zone: dt.tzinfo
 ) -> tuple[BoundValue, ...] | None:
-    """The constants of an IN list that the column can be equal to at all; None if one is unknown.
+    """The constants of an IN list that the column can equal at all; None if one is in doubt.
 
-    Text beside a column of another type must be in its canonical form: out of ANSI mode Spark
+    Texts for a column of another type must be in canonical form, because without ANSI mode Spark
     compares such lists as text.
     """
     is_text = data_type == PrimitiveType("string")
@@ -106,14 +107,14 @@ def _canonical(value: BoundValue) -> str | None:
 
 
 def _constant(op: ComparisonOp, column_is: str) -> bool:
-    """The answer when every value of the column is `less` or `greater` than the constant."""
+    """The answer if every value of the column is less (or greater) than the constant."""
     if op in ("=", "<>"):
         return op == "<>"
     return op.startswith("<" if column_is == "less" else ">")
 
 
 def _on_grid(op: ComparisonOp, floor: BoundValue, is_exact: bool) -> Answer:
-    """The comparison with a constant that lies on, or just above, a value of the column's type."""
+    """The comparison with a constant that is `floor`, or lies between it and the next value."""
     if is_exact:
         return Bound(op, floor)
     if op in ("=", "<>"):
@@ -128,12 +129,12 @@ def _from_text(literal: Literal, name: str, zone: dt.tzinfo) -> Literal | None:
         is_same_in_both = converted is not None and is_float32(float(str(converted.value)))
         return converted if name == "double" or is_same_in_both else None
     if name == "timestamp_ntz":
-        # Out of ANSI mode a zone in the text is dropped; don't guess.
-        value = parse_timestamp(text)
+        # Without ANSI mode Spark drops a zone in the text; don't guess.
+        value = timestamp_of_text(text)
         is_plain = value is not None and value.tzinfo is None
         return Literal(value, "timestamp_ntz") if is_plain else None
     if name == "timestamp":
-        value = parse_timestamp(text)
+        value = timestamp_of_text(text)
         return None if value is None else Literal(instant(value, zone), "timestamp")
     return None if name == "binary" else cast_literal(literal, name)
 
@@ -145,11 +146,11 @@ def _bind_integer(op: ComparisonOp, literal: Literal, name: str) -> Answer:
         assert isinstance(value, float)
         if math.isnan(value) or math.isinf(value):
             return _constant(op, "greater" if value == -math.inf else "less")
-        # The column is cast to the floating type, which rounds beyond these.
+        # Spark casts the column to the literal's type, which rounds integers beyond this limit.
         limit = _EXACT_IN_FLOAT if literal.kind == "float" else _EXACT_IN_DOUBLE
         if abs(value) >= limit and (bits > 31 or literal.kind == "float"):
             return None
-        number = Decimal(value)
+        number = Decimal.from_float(value)
     elif literal.kind in ("integer", "decimal"):
         number = Decimal(str(value))
         if literal.kind == "decimal" and not _comparable(number, precision, 0):
@@ -168,6 +169,7 @@ def _bind_float(op: ComparisonOp, literal: Literal, name: str) -> Answer:
     if literal.kind not in ("integer", "decimal", "float", "double"):
         return None
     assert isinstance(value, (int, float, Decimal))
+    # Spark may compare an integer with a float column as floats, which round beyond this limit.
     if isinstance(value, int) and name == "float" and abs(value) > _EXACT_IN_FLOAT:
         return None
     return Bound(op, float(value))
@@ -176,8 +178,7 @@ def _bind_float(op: ComparisonOp, literal: Literal, name: str) -> Answer:
 def _bind_decimal(op: ComparisonOp, literal: Literal, data_type: DecimalType) -> Answer:
     if literal.kind == "string":
         converted = cast_literal(literal, "decimal")
-        # Spark compares these as doubles, which tell numbers of 15 digits apart, but no longer
-        # ones.
+        # Spark compares these as doubles, which tell numbers of up to 15 digits apart.
         if converted is None or max(data_type.precision, _digits(converted)) > _SAFE_DIGITS:
             return None
         literal = converted
@@ -199,13 +200,11 @@ def _bind_decimal(op: ComparisonOp, literal: Literal, data_type: DecimalType) ->
 
 
 def _bind_to_scale(op: ComparisonOp, number: Decimal, data_type: DecimalType) -> Answer:
-    limit = Decimal(10) ** (data_type.precision - data_type.scale)
-    if abs(number) >= limit:
+    precision, scale = data_type.precision, data_type.scale
+    if not is_in_range(number, precision, scale):
         return _constant(op, "less" if number > 0 else "greater")
-    with localcontext() as context:
-        context.prec = 2 * MAX_PRECISION
-        floor = number.quantize(Decimal(1).scaleb(-data_type.scale), rounding=ROUND_FLOOR)
-    if abs(floor) >= limit:
+    floor = floor_to_scale(number, scale)
+    if not is_in_range(floor, precision, scale):
         return _constant(op, "greater")
     return _on_grid(op, floor, floor == number)
 
@@ -265,7 +264,7 @@ def _bind_timestamp_ntz(op: ComparisonOp, literal: Literal, zone: dt.tzinfo) -> 
     if literal.kind == "timestamp_ntz":
         assert isinstance(value, dt.datetime)
         return Bound(op, value)
-    # The column is cast to instants of the session's zone: one to one only without clock changes.
+    # Spark reads the column in the session's zone; the order stays only if its clocks never change.
     if literal.kind == "timestamp" and isinstance(zone, dt.timezone):
         assert isinstance(value, dt.datetime)
         return Bound(op, instant(value, zone).astimezone(zone).replace(tzinfo=None))

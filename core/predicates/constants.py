@@ -1,7 +1,7 @@
-"""Reading constants as Spark does: typed literals, casts of literals, dates, timestamps, zones.
+"""Reads constants as Spark does: typed literals, casts of literals, dates, timestamps, zones.
 
-Every function answers None for a text whose meaning is not beyond doubt (forms that differ between
-Spark's ANSI mode and the old one, years that Python can't hold, special words such as `today`).
+Every function returns None for a text whose meaning is not beyond doubt: forms that Spark reads
+differently with and without ANSI mode, years that Python can't hold, words such as `today`.
 """
 
 from __future__ import annotations
@@ -11,29 +11,27 @@ import math
 import re
 import struct
 from decimal import Decimal, InvalidOperation
-from functools import lru_cache
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from typing import Literal as OneOf
 
-from optimist.core.errors import UsageError
 from optimist.core.predicates.tree import Literal, LiteralKind
+from optimist.core.values.field_types import LARGEST_LONG, SMALLEST_LONG
+from optimist.core.values.time_zones import instant, parse_zone
 
 __all__ = [
-    "INT64_MAX",
-    "INT64_MIN",
     "MAX_PRECISION",
     "cast_literal",
-    "instant",
+    "date_of_days",
+    "date_of_text",
     "is_float32",
     "number_literal",
-    "parse_date",
-    "parse_timestamp",
     "round_to_float32",
-    "session_zone",
+    "time_of_micros",
+    "timestamp_of_text",
 ]
 
-INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 MAX_PRECISION = 38
 
+_EPOCH = dt.datetime(1970, 1, 1)
 _INTEGER = re.compile(r"^[+-]?\d{1,38}$")
 _NUMBER = re.compile(r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?$")
 _SPECIAL_FLOATS = {"nan": math.nan, "infinity": math.inf, "-infinity": -math.inf}
@@ -43,12 +41,11 @@ _TIMESTAMP = re.compile(
     r"(?:[ T](\d{1,2}):(\d{1,2}):(\d{1,2})(?:\.(\d{1,9}))?)?"
     r"\s?(Z|UTC|[+-]\d{2}:\d{2})?$"
 )
-_OFFSET = re.compile(r"^(?:UTC|GMT)?([+-])(\d{1,2})(?::?(\d{2}))?$")
 _INTEGER_RANGES = {"byte": 7, "short": 15, "integer": 31, "long": 63}
 
 
-def parse_date(text: str) -> dt.date | None:
-    """`yyyy-[m]m-[d]d`, or the first of a year or month."""
+def date_of_text(text: str) -> dt.date | None:
+    """Parse `yyyy-[m]m-[d]d`; with the day, or day and month, left out it means the first."""
     match = _DATE.match(text.strip(" "))
     if match is None:
         return None
@@ -59,10 +56,10 @@ def parse_date(text: str) -> dt.date | None:
         return None
 
 
-def parse_timestamp(text: str) -> dt.datetime | None:
-    """A date with or without time; aware (UTC) if the text names a zone, naive if not.
+def timestamp_of_text(text: str) -> dt.datetime | None:
+    """Parse a date with or without time; the result is aware (UTC) if the text names a zone.
 
-    More than six digits of a second are cut off, as Spark does.
+    Digits of a second beyond the sixth are cut off, as Spark does.
     """
     match = _TIMESTAMP.match(text.strip(" "))
     if match is None:
@@ -72,40 +69,9 @@ def parse_timestamp(text: str) -> dt.datetime | None:
     micros = int((fraction or "0").ljust(6, "0")[:6])
     try:
         value = dt.datetime(year, month, day, hour, minute, second, micros)
-        return value if zone is None else instant(value, session_zone(zone))
+        return value if zone is None else instant(value, parse_zone(zone))
     except (ValueError, OverflowError):
         return None
-
-
-def instant(value: dt.datetime, zone: dt.tzinfo) -> dt.datetime:
-    """The instant of a wall-clock time in a zone, in UTC.
-
-    A time in a gap moves forward by the gap; of a time that comes twice, the first is meant.
-    """
-    aware = value.replace(tzinfo=zone) if value.tzinfo is None else value
-    return aware.astimezone(dt.timezone.utc)
-
-
-@lru_cache(maxsize=256)
-def session_zone(name: str) -> dt.tzinfo:
-    """The zone of a region name (`Europe/Berlin`), of `Z`, or of an offset (`+01:00`, `GMT+1`).
-
-    Raises:
-        UsageError: There is no such zone (kind `OPTIMIST_UNKNOWN_TIME_ZONE`).
-    """
-    if name in ("Z", "UTC", "Etc/UTC", "GMT"):
-        return dt.timezone.utc
-    match = _OFFSET.match(name)
-    if match:
-        sign, hours, minutes = match.groups()
-        delta = dt.timedelta(hours=int(hours), minutes=int(minutes or 0))
-        return dt.timezone(delta if sign == "+" else -delta)
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise UsageError(
-            f"There is no time zone {name!r}.", kind="OPTIMIST_UNKNOWN_TIME_ZONE", zone=name
-        ) from None
 
 
 def round_to_float32(value: float) -> float:
@@ -121,21 +87,42 @@ def is_float32(value: float) -> bool:
     return math.isnan(value) or round_to_float32(value) == value
 
 
+def date_of_days(days: int) -> Literal | None:
+    """The date of a day, counted from 1970-01-01; None for years that Python can't hold."""
+    try:
+        return Literal((_EPOCH + dt.timedelta(days=days)).date(), "date")
+    except OverflowError:
+        return None
+
+
+def time_of_micros(micros: int, kind: OneOf["timestamp", "timestamp_ntz"]) -> Literal | None:
+    """The time of a count of microseconds since 1970; None for years that Python can't hold."""
+    try:
+        value = _EPOCH + dt.timedelta(microseconds=micros)
+    except OverflowError:
+        return None
+    return Literal(value.replace(tzinfo=dt.timezone.utc) if kind == "timestamp" else value, kind)
+
+
 def number_literal(text: str) -> Literal | None:
-    """A number without suffix: integer, decimal (with a point), or double (with an exponent)."""
+    """Parse a number without suffix.
+
+    With an exponent it is a double; else with a point, or beyond 64 bits, a decimal; else an
+    integer.
+    """
     if not _NUMBER.match(text):
         return None
     if "e" in text.lower():
         return Literal(float(text), "double")
-    if _INTEGER.match(text) and INT64_MIN <= int(text) <= INT64_MAX:
+    if _INTEGER.match(text) and SMALLEST_LONG <= int(text) <= LARGEST_LONG:
         return Literal(int(text), "integer")
     return _decimal(text)
 
 
 def cast_literal(literal: Literal, target: str) -> Literal | None:
-    """The constant that `CAST(literal AS target)` is, if it loses nothing; else None.
+    """The constant that `CAST(literal AS target)` gives, or None if its value is in doubt.
 
-    `target` is one of Delta's type names, `decimal` without its parameters.
+    `target` is one of Delta's type names, for a decimal without its parameters.
     """
     if literal.value is None:
         return literal
@@ -171,11 +158,11 @@ def _cast_text(text: str, target: str) -> Literal | None:
 
 def _cast_text_to_time(text: str, target: str) -> Literal | None:
     if target == "date":
-        date = parse_date(text)
+        date = date_of_text(text)
         return None if date is None else Literal(date, "date")
     if target not in ("timestamp", "timestamp_ntz"):
         return None
-    value = parse_timestamp(text)
+    value = timestamp_of_text(text)
     if value is None or (target == "timestamp_ntz" and value.tzinfo is not None):
         return None
     return Literal(value, "timestamp" if target == "timestamp" else "timestamp_ntz")
@@ -219,5 +206,5 @@ def _decimal(text: str) -> Literal | None:
     scale = max(0, -exponent)
     if max(len(digits) + max(0, exponent), scale) > MAX_PRECISION:
         return None
-    # Without a positive exponent, so that the text of the value shows its scale.
+    # Avoid a positive exponent, so that the text of the value shows its scale.
     return Literal(Decimal(f"{value:f}"), "decimal")

@@ -1,6 +1,6 @@
-"""Predicates over Arrow columns, exactly: SQL's three-valued logic with Spark's order of values.
+"""Evaluates predicates over Arrow columns: SQL's three-valued logic with Spark's order of values.
 
-An answer is either what Spark would say, or None for "can't tell". Nothing here guesses.
+An answer is either exactly what Spark would say, or None for "can't tell". Nothing here guesses.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 
 from optimist.core.predicates.casts import without_cast
 from optimist.core.predicates.coercion import BoundValue, bind, bind_values
-from optimist.core.predicates.constants import session_zone
 from optimist.core.predicates.normal_form import Mask, combine_masks, full_mask, positive_form
 from optimist.core.predicates.tree import (
     FLIPPED,
@@ -39,6 +38,7 @@ from optimist.core.predicates.tree import (
     StartsWith,
 )
 from optimist.core.schema.types import DataType, DecimalType, PrimitiveType, StructType
+from optimist.core.values.time_zones import session_zone
 
 __all__ = ["TypedArray", "compare", "evaluate", "evaluate_leaf", "may_be_true"]
 
@@ -48,7 +48,7 @@ Array: TypeAlias = Any
 
 @dataclass(frozen=True, slots=True)
 class TypedArray:
-    """A column and what it is in Delta's terms; timestamps are microseconds, in UTC if instants."""
+    """A column and its Delta type; timestamps are microseconds, in UTC if they are instants."""
 
     values: Array
     data_type: DataType
@@ -60,16 +60,15 @@ Lookup: TypeAlias = Callable[[Column], TypedArray | None]
 def evaluate(
     predicate: Predicate, table: pa.Table | Mapping[str, Array], *, zone: str = "UTC"
 ) -> pa.BooleanArray | None:
-    """The predicate for each row: true, false or null, as Spark says it; None if it can't be told.
+    """The predicate's value for each row (true, false or null, as in Spark); None if it can't tell.
 
-    Columns are found by name in any case, fields of structs by their path. It is None for
-    predicates with opaque parts, unknown columns, and comparisons of types whose casts are in
-    doubt.
+    Columns are found by name in any case, fields of structs by their path. The answer is None for
+    predicates with opaque parts, unknown columns, or comparisons of types whose casts are in doubt.
 
     Args:
-        predicate: What to evaluate.
+        predicate: The predicate to evaluate.
         table: The columns, as a table or by name.
-        zone: The session's time zone, which texts and dates beside timestamps are read in.
+        zone: The session's time zone, in which texts and dates compared with timestamps are read.
     """
     rows = table if isinstance(table, pa.Table) else pa.table(dict(table))
     answer = _evaluate(predicate, _table_lookup(rows), session_zone(zone))
@@ -81,9 +80,10 @@ def evaluate(
 def may_be_true(
     predicate: Predicate, table: pa.Table | Mapping[str, Array], *, zone: str = "UTC"
 ) -> pa.BooleanArray:
-    """Whether the predicate may be true, for each row: never null, and true where it can't be told.
+    """Whether the predicate may be true for each row: never null, and true if it can't tell.
 
-    Null is not true. Opaque parts count as true where that can only widen the answer (spec 2.8).
+    A predicate that is null is not true. Opaque parts count as true where that can only widen the
+    answer (spec 2.8).
     """
     rows = table if isinstance(table, pa.Table) else pa.table(dict(table))
     lookup, tzinfo = _table_lookup(rows), session_zone(zone)
@@ -96,7 +96,7 @@ def may_be_true(
 
 
 def evaluate_leaf(leaf: Predicate, lookup: Lookup, zone: dt.tzinfo) -> Array | None:
-    """One leaf, or the negation of one, over the columns that `lookup` finds; None if unknown."""
+    """The value of a leaf, or of its negation, over the columns of `lookup`; None if unknown."""
     if isinstance(leaf, Not):
         answer = evaluate_leaf(leaf.child, lookup, zone)
         return None if answer is None else pc.invert(answer)
@@ -105,7 +105,7 @@ def evaluate_leaf(leaf: Predicate, lookup: Lookup, zone: dt.tzinfo) -> Array | N
 
 
 def compare(op: ComparisonOp, column: TypedArray, value: BoundValue) -> Array:
-    """`column op value` for a value of the column's own type (see `coercion.Bound`)."""
+    """The value of `column op value`, with a value of the column's type (see `coercion.Bound`)."""
     if column.data_type in _FLOATS:
         assert isinstance(value, float)
         return _compare_floats(op, column.values, value)
@@ -141,7 +141,7 @@ def _where_valid(values: Array, constant: bool) -> Array:
 
 
 def _evaluate(predicate: Predicate, lookup: Lookup, zone: dt.tzinfo) -> Array | None:
-    """An array, or a scalar that holds for all rows."""
+    """The value as an array, or as a scalar that holds for all rows; None if unknown."""
     if isinstance(predicate, BooleanLiteral):
         return pa.scalar(predicate.value, pa.bool_())
     if isinstance(predicate, (And, Or)):
@@ -197,6 +197,7 @@ def _compare_columns(op: ComparisonOp, left: TypedArray, right: TypedArray) -> A
     if op in ("=", "<>"):
         both = pc.and_kleene(left_nan, right_nan)
         return pc.or_kleene(answer, both) if op == "=" else pc.and_kleene(answer, pc.invert(both))
+    # In Arrow every order comparison with NaN is false; in Spark's order NaN is the greatest.
     below = right_nan if op == "<=" else pc.and_kleene(right_nan, pc.invert(left_nan))
     return pc.or_kleene(answer, below)
 
@@ -244,7 +245,8 @@ def _is_in(column: TypedArray, values: tuple[BoundValue, ...]) -> Array:
     if column.data_type not in _FLOATS:
         value_set = pa.array(values, type=column.values.type)
         return pc.is_in(column.values, value_set=value_set, skip_nulls=True)
-    # NaN and -0.0 need the comparison; adding 0.0 makes one zero of the two.
+    # `is_in` tells -0.0 from 0.0, so adding 0.0 makes both 0.0. NaN is tested apart, so that
+    # nothing depends on how `is_in` compares it.
     numbers = pc.add(column.values.cast(pa.float64()), 0.0)
     listed = [value + 0.0 for value in values if isinstance(value, float) and value == value]
     plain = pa.array(listed, pa.float64())
@@ -315,7 +317,7 @@ def _child(values: Array, name: str) -> Array | None:
 
 
 def _find(names: list[str], name: str) -> int | None:
-    """An exact match first, then one in another case; an ambiguous name is not found."""
+    """The index of a name: an exact match, else one in another case; None if there are several."""
     for candidates in (
         [i for i, item in enumerate(names) if item == name],
         [i for i, item in enumerate(names) if item.lower() == name.lower()],
@@ -342,7 +344,7 @@ _ARROW_NAMES = {
 
 
 def _typed(values: Array) -> TypedArray:
-    """The column with its Delta type; one unknown here passes for a struct: only IS NULL fits."""
+    """The column with its Delta type; an unknown type counts as a struct: only IS NULL works."""
     arrow_type = values.type
     if pa.types.is_dictionary(arrow_type):
         return _typed(values.cast(arrow_type.value_type))

@@ -1,6 +1,6 @@
-"""Negations pushed to the leaves, and masks combined over them (spec 2.8, 9.5).
+"""Pushes negations down to the leaves, and combines masks over them (spec 2.8, 9.5).
 
-For pruning one question counts: may the predicate be *true*? In the normal form every connective is
+Pruning asks one question: may the predicate be *true*? In the normal form every connective is
 monotone, so a leaf that can't be answered is simply "maybe", and that can only widen the result.
 """
 
@@ -45,14 +45,15 @@ Mask: TypeAlias = Any
 
 
 def conjunction(predicates: tuple[Predicate, ...]) -> Predicate:
-    """All of them; TRUE for none."""
+    """The predicates joined by AND; TRUE if there are none."""
     return reduce(and_, predicates) if predicates else Predicate.TRUE
 
 
 def positive_form(predicate: Predicate, *, negate: bool = False) -> Predicate:
     """A predicate that is *true* for the same rows, with `NOT` directly above leaves only.
 
-    Rows where the original is null may become false. `<=>` with a constant is spelled out.
+    It may be false for rows where the original is null. `<=>` with a constant is rewritten with
+    other operators.
     """
     if isinstance(predicate, Not):
         return positive_form(predicate.child, negate=not negate)
@@ -82,12 +83,12 @@ def _positive_null_safe(predicate: NullSafeEqual, right: Literal, negate: bool) 
 def _positive_is_true(predicate: IsTrue, negate: bool) -> Predicate:
     if not negate:
         return positive_form(predicate.child)
-    # True where the child is false or null, and "null" has no form of its own here.
+    # It is true where the child is false or null, and no node here says "is null" of a predicate.
     return Opaque(f"NOT ({predicate})", predicate.columns(), predicate.is_deterministic)
 
 
 def map_leaves(predicate: Predicate, change: Callable[[Predicate], Predicate]) -> Predicate:
-    """A predicate in positive form with its leaves, or the negations of leaves, changed."""
+    """Apply `change` to the leaves (or negated leaves) of a predicate in positive form."""
     if isinstance(predicate, (And, Or)):
         parts = [map_leaves(part, change) for part in predicate.parts]
         return reduce(and_ if isinstance(predicate, And) else or_, parts)
@@ -95,7 +96,7 @@ def map_leaves(predicate: Predicate, change: Callable[[Predicate], Predicate]) -
 
 
 def combine_masks(predicate: Predicate, answer_leaf: Callable[[Predicate], Mask]) -> Mask:
-    """Whether the predicate, in positive form, may be true, by what its leaves say."""
+    """Whether a predicate in positive form may be true, given the answers for its leaves."""
     if isinstance(predicate, BooleanLiteral):
         return predicate.value is True
     if isinstance(predicate, And):
@@ -106,7 +107,7 @@ def combine_masks(predicate: Predicate, answer_leaf: Callable[[Predicate], Mask]
 
 
 def full_mask(mask: Mask, num_rows: int) -> pa.BooleanArray:
-    """The mask as one array."""
+    """The mask as one array with `num_rows` values."""
     if isinstance(mask, bool):
         return pa.repeat(pa.scalar(mask), num_rows)
     if isinstance(mask, pa.ChunkedArray):

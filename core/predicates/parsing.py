@@ -1,49 +1,35 @@
-"""SQL text to a predicate tree: sqlglot parses, this module judges what is understood."""
+"""Turns SQL text into a predicate tree: sqlglot parses, this module decides what is understood."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
+from decimal import Decimal, InvalidOperation
 from functools import reduce
-from operator import and_, or_
+from operator import or_
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError, TokenError
 
 from optimist.core.errors import UsageError
+from optimist.core.foreign_text import quoted, shown
 from optimist.core.predicates.constants import MAX_PRECISION, cast_literal, number_literal
-from optimist.core.predicates.text import like_parts
+from optimist.core.predicates.translation import Operation, Operator, Translation
 from optimist.core.predicates.tree import (
-    FLIPPED,
-    BooleanLiteral,
     CastComparison,
     Column,
-    Comparison,
     ComparisonOp,
-    In,
-    IsNull,
-    IsTrue,
-    Like,
     Literal,
-    Not,
-    NullSafeEqual,
     Opaque,
-    Operand,
     Predicate,
-    StartsWith,
 )
+from optimist.core.schema.sql_functions import NON_DETERMINISTIC_FUNCTIONS, function_names
+from optimist.core.values.decimals import exactly_at_scale, is_in_range
+from optimist.core.values.unicode_text import ensure_unicode
 
 __all__ = ["parse_column_path", "parse_predicate"]
 
-_COMPARISONS: dict[type[exp.Expr], ComparisonOp] = {
-    exp.EQ: "=",
-    exp.NEQ: "<>",
-    exp.LT: "<",
-    exp.LTE: "<=",
-    exp.GT: ">",
-    exp.GTE: ">=",
-}
 _TYPE_NAMES = {
     "TINYINT": "byte",
     "SMALLINT": "short",
@@ -70,28 +56,31 @@ _NON_DETERMINISTIC = (
     exp.Parameter,
     exp.Placeholder,
 )
-_NON_DETERMINISTIC_NAMES = re.compile(r"^(Rand|Uuid|Current|Now|Localtime|UtcD|UtcT|Unix|Session)")
+_OF_THE_MOMENT = re.compile(r"^(Current|Now|Localtime|UtcD|UtcT|Unix|Session)")
 _TO_DATE = (exp.TsOrDsToDate, exp.Date)
+_DECIMAL_PARAMETER = re.compile(r"[0-9]{1,3}")
 _ANSI_CODES = re.compile(r"\x1b\[\d*m")
 
 
 def parse_predicate(sql: str) -> Predicate:
-    """A predicate from the text of a WHERE clause in Spark's dialect.
+    """Parse the text of a WHERE clause in Spark's dialect.
 
-    What the text says is understood where the tree has a node for it; every other part becomes an
-    `Opaque` leaf. Names are kept as written; `ensure_columns` checks them against a schema.
+    Every part of the text for which the tree has no node becomes an `Opaque` leaf. Names are kept
+    as written; `ensure_columns` checks them against a schema.
 
     Raises:
-        UsageError: The text is no predicate (kind `OPTIMIST_INVALID_PREDICATE`; fields
-            `predicate`, and `line` and `column` from 1 where the place is known).
+        UsageError: The text is not a predicate (kind `OPTIMIST_INVALID_PREDICATE`; fields
+            `predicate`, and, if the place is known, `line` and `column`, counted from 1), or holds
+            half a character (kind `OPTIMIST_INVALID_TEXT`).
     """
+    ensure_unicode(sql)
     try:
         parsed = sqlglot.parse_one(sql, read="spark")
         if isinstance(parsed, _NOT_PREDICATES):
             raise _invalid(sql, "it is not a condition on rows", None)
         if any(_is_empty_list(node) for node in parsed.find_all(exp.In)):
             raise _invalid(sql, "the list after IN is empty", None)
-        return _predicate(parsed)
+        return _SQL_TEXT.predicate(parsed)
     except ParseError as error:
         raise _invalid(sql, *_parse_error_place(error)) from None
     except TokenError:
@@ -103,18 +92,18 @@ def parse_predicate(sql: str) -> Predicate:
 
 
 def parse_column_path(text: str) -> tuple[str, ...]:
-    """The path of a column from its text: ``a.b`` and ``a.`b c` ``.
+    """Parse the name of a column or a struct field, such as ``a.b`` or ``a.`b c` ``, into its path.
 
     Raises:
-        UsageError: The text names no column (kind `OPTIMIST_INVALID_PREDICATE`).
+        UsageError: The text is not a column's name (kind `OPTIMIST_INVALID_PREDICATE`).
     """
     try:
         column = _column(sqlglot.parse_one(text, read="spark"))
-    except SqlglotError:
+    except (SqlglotError, RecursionError):
         column = None
     if column is None:
         raise UsageError(
-            f"{text!r} is no name of a column. Put unusual names in back-ticks.",
+            f"{quoted(text)} is no name of a column. Put unusual names in back-ticks.",
             kind="OPTIMIST_INVALID_PREDICATE",
             predicate=text,
         )
@@ -126,11 +115,10 @@ def _is_empty_list(node: exp.In) -> bool:
 
 
 def _invalid(sql: str, reason: str, place: tuple[int, int] | None) -> UsageError:
-    shown = sql if len(sql) <= 200 else sql[:200] + "..."
     where = f" (line {place[0]}, column {place[1]})" if place else ""
     fields = {"line": place[0], "column": place[1]} if place else {}
     return UsageError(
-        f"The predicate {shown!r} can't be parsed{where}: {reason}.",
+        f"The predicate {quoted(sql)} can't be parsed{where}: {shown(reason)}.",
         kind="OPTIMIST_INVALID_PREDICATE",
         predicate=sql,
         **fields,
@@ -146,239 +134,125 @@ def _parse_error_place(error: ParseError) -> tuple[str, tuple[int, int] | None]:
     return f"{what} at {near!r}", (int(first["line"]), int(first["col"]))
 
 
-def _predicate(node: exp.Expr) -> Predicate:
-    """The node as a condition; never fails, at worst it is opaque."""
-    rule = _RULES.get(type(node))
-    found = rule(node) if rule else None
-    if found is None:
-        return _opaque(node)
-    # Some versions of the parser say NOT LIKE with a flag instead of a node of its own.
-    return Not(found) if node.args.get("negate") else found
+class _SqlText(Translation[exp.Expr]):
+    """The translation of sqlglot's trees; parentheses are ignored."""
+
+    __slots__ = ()
+
+    def operation(self, term: exp.Expr) -> Operation[exp.Expr] | None:
+        term = term.unnest()
+        find = _OPERATIONS.get(type(term))
+        return None if find is None else find(term)
+
+    def column(self, term: exp.Expr) -> Column | None:
+        return _column(term)
+
+    def literal(self, term: exp.Expr) -> Literal | None:
+        return _literal(term)
+
+    def opaque(self, term: exp.Expr) -> Opaque:
+        return _opaque(term.unnest())
+
+    def converted(
+        self, op: ComparisonOp, term: exp.Expr, values: Sequence[Literal]
+    ) -> Predicate | None:
+        cast = _column_cast(term)
+        if cast is None:
+            return None
+        return reduce(or_, [CastComparison(op, *cast, value) for value in values])
+
+
+_SQL_TEXT = _SqlText()
 
 
 def _opaque(node: exp.Expr) -> Opaque:
     paths = {_column(item) for item in node.find_all(exp.Column, exp.Dot)}
     nested = {_column(item.this) for item in node.find_all(exp.Dot)}
-    deterministic = not any(
-        isinstance(item, _NON_DETERMINISTIC) or _NON_DETERMINISTIC_NAMES.match(type(item).__name__)
-        for item in node.walk()
-    )
+    deterministic = not any(map(_may_differ, node.walk()))
     columns = frozenset(column.path for column in paths - nested if column is not None)
     return Opaque(node.sql(dialect="spark", comments=False), columns, deterministic)
 
 
-def _connective(
-    combine: Callable[[Predicate, Predicate], Predicate],
-) -> Callable[[exp.Expr], Predicate]:
-    def rule(node: exp.Expr) -> Predicate:
-        # A chain of a thousand ORs leans to one side: walk it, don't recurse.
-        pending, parts = [node], []
-        while pending:
-            item = pending.pop()
-            if type(item) is type(node):
-                pending += [item.expression, item.this]
-            else:
-                parts.append(_predicate(item))
-        return reduce(combine, parts)
-
-    return rule
+def _may_differ(node: exp.Expr) -> bool:
+    """Whether a node may give different answers for equal rows, now or in a later statement."""
+    if isinstance(node, _NON_DETERMINISTIC) or _OF_THE_MOMENT.match(type(node).__name__):
+        return True
+    return isinstance(node, exp.Func) and bool(function_names(node) & NON_DETERMINISTIC_FUNCTIONS)
 
 
-def _comparison(node: exp.Expr) -> Predicate | None:
-    op = _COMPARISONS[type(node)]
-    left, right = _operand(node.this), _operand(node.expression)
-    if isinstance(left, Column) and right is not None:
-        return Comparison(op, left, right)
-    if isinstance(left, Literal) and isinstance(right, Column):
-        return Comparison(FLIPPED[op], right, left)
-    if isinstance(left, Literal) and isinstance(right, Literal):
-        return _fold(op, left, right)
-    return _compared_cast(op, node) or _compared_with_truth(op, node)
+def _sides(operator: Operator) -> Callable[[exp.Expr], Operation[exp.Expr]]:
+    return lambda node: (operator, (node.this, node.expression))
 
 
-def _compared_cast(op: ComparisonOp, node: exp.Expr) -> Predicate | None:
-    """`CAST(column AS type) < constant`, either way round."""
-    for side, other, direction in (
-        (node.this, node.expression, op),
-        (node.expression, node.this, FLIPPED[op]),
-    ):
-        cast, constant = _column_cast(side), _literal(other)
-        if cast is not None and constant is not None:
-            return CastComparison(direction, *cast, constant)
-    return None
-
-
-def _fold(op: ComparisonOp, left: Literal, right: Literal) -> Predicate | None:
-    """`1 = 1` and its like, which people write as a way of saying TRUE."""
-    if left.value is None or right.value is None:
-        return BooleanLiteral(None)
-    if left.kind != right.kind or op not in ("=", "<>"):
-        return None
-    if left.kind not in ("integer", "string", "boolean"):
-        return None
-    return BooleanLiteral((left.value == right.value) == (op == "="))
-
-
-def _compared_with_truth(op: ComparisonOp, node: exp.Expr) -> Predicate | None:
-    """`(condition) = true` and its like."""
-    for condition, other in ((node.this, node.expression), (node.expression, node.this)):
-        truth = _operand(other)
-        if not (isinstance(truth, Literal) and isinstance(truth.value, bool)):
-            continue
-        if op in ("=", "<>") and _is_condition(condition):
-            same = truth.value == (op == "=")
-            return _predicate(condition) if same else Not(_predicate(condition))
-    return None
-
-
-def _is_condition(node: exp.Expr) -> bool:
-    bare = node.unnest()
-    return isinstance(bare, (exp.Connector, exp.Predicate, exp.Not)) and type(bare) in _RULES
-
-
-def _null_safe_equal(node: exp.Expr) -> Predicate | None:
-    left, right = _operand(node.this), _operand(node.expression)
-    if isinstance(left, Column) and right is not None:
-        return NullSafeEqual(left, right)
-    if isinstance(left, Literal) and isinstance(right, Column):
-        return NullSafeEqual(right, left)
-    for condition, truth in ((node.this, right), (node.expression, left)):
-        is_truth = isinstance(truth, Literal) and isinstance(truth.value, bool)
-        if is_truth and _is_condition(condition):
-            assert isinstance(truth, Literal)
-            return _is_truth(_predicate(condition), truth.value is True)
-    return None
-
-
-def _is(node: exp.Expr) -> Predicate | None:
+def _is(node: exp.Expr) -> Operation[exp.Expr] | None:
     right = node.expression
     if isinstance(right, exp.Null):
-        column = _column(node.this)
-        return None if column is None else IsNull(column)
+        return "IS NULL", (node.this,)
     if isinstance(right, exp.Boolean):
-        return _is_truth(_predicate(node.this), bool(right.this))
+        return "IS TRUE" if right.this else "IS FALSE", (node.this,)
     return None
 
 
-def _is_truth(condition: Predicate, value: bool) -> Predicate:
-    return IsTrue(condition if value else Not(condition))
+def _differs_null_safe(node: exp.Expr) -> Operation[exp.Expr]:
+    return "NOT", (exp.NullSafeEQ(this=node.this.copy(), expression=node.expression.copy()),)
 
 
-def _in(node: exp.Expr) -> Predicate | None:
-    column = _column(node.this)
-    values = [_literal(item) for item in node.expressions]
-    known = tuple(value for value in values if value is not None)
-    is_plain_list = not (
-        node.args.get("query") or node.args.get("unnest") or node.args.get("field")
-    )
-    if not known or len(known) != len(values) or not is_plain_list:
+def _in(node: exp.Expr) -> Operation[exp.Expr] | None:
+    is_plain_list = not any(node.args.get(part) for part in ("query", "unnest", "field"))
+    return ("IN", (node.this, *node.expressions)) if is_plain_list else None
+
+
+def _between(node: exp.Expr) -> Operation[exp.Expr] | None:
+    if node.args.get("symmetric"):
         return None
-    if column is None:
-        cast = _column_cast(node.this)
-        return None if cast is None else _any_of(CastComparison("=", *cast, item) for item in known)
-    return In(column, known)
+    return "BETWEEN", (node.this, node.args["low"], node.args["high"])
 
 
-def _any_of(parts: Iterable[Predicate]) -> Predicate:
-    return reduce(or_, parts)
-
-
-def _between(node: exp.Expr) -> Predicate | None:
-    column, low, high = _column(node.this), _operand(node.args["low"]), _operand(node.args["high"])
-    if low is None or high is None or node.args.get("symmetric"):
+def _like(node: exp.Expr) -> Operation[exp.Expr] | None:
+    like = node.this if isinstance(node, exp.Escape) else node
+    if type(like) is not exp.Like:
         return None
-    if column is None:
-        return _cast_between(node, low, high)
-    return Comparison(">=", column, low) & Comparison("<=", column, high)
+    if like.args.get("negate"):
+        # Some versions of the parser express NOT LIKE by a flag instead of a Not node.
+        return "NOT", (_without_flag(node),)
+    escape = (node.expression,) if like is not node else ()
+    return "LIKE", (like.this, like.expression, *escape)
 
 
-def _cast_between(node: exp.Expr, low: Operand, high: Operand) -> Predicate | None:
-    cast = _column_cast(node.this)
-    if cast is None or not isinstance(low, Literal) or not isinstance(high, Literal):
-        return None
-    return CastComparison(">=", *cast, low) & CastComparison("<=", *cast, high)
+def _without_flag(node: exp.Expr) -> exp.Expr:
+    bare = node.copy()
+    (bare.this if isinstance(bare, exp.Escape) else bare).set("negate", None)
+    return bare
 
 
-def _like(node: exp.Expr) -> Predicate | None:
-    escape, negate = "\\", False
-    if isinstance(node, exp.Escape):
-        character = _literal(node.expression)
-        node = node.this
-        # Under ESCAPE the flag of NOT LIKE hangs on the inner node, which `_predicate` never sees.
-        negate = bool(node.args.get("negate"))
-        if character is None or not isinstance(character.value, str) or not character.value:
-            return None
-        escape = character.value
-    if type(node) is not exp.Like:
-        return None
-    column, pattern = _column(node.this), _literal(node.expression)
-    if column is None or pattern is None or not isinstance(pattern.value, str):
-        return None
-    parts = like_parts(pattern.value, escape)
-    if parts is None:
-        return None
-    return Not(Like(column, parts)) if negate else Like(column, parts)
+def _null_function(node: exp.Expr) -> Operation[exp.Expr] | None:
+    operators: dict[str, Operator] = {"isnull": "IS NULL", "isnotnull": "IS NOT NULL"}
+    operator = operators.get(str(node.this).lower())
+    return None if operator is None else (operator, node.expressions)
 
 
-def _text_test(
-    build: Callable[[Column, str], Predicate],
-) -> Callable[[exp.Expr], Predicate | None]:
-    def rule(node: exp.Expr) -> Predicate | None:
-        column, text = _column(node.this), _literal(node.expression)
-        if column is None or text is None or not isinstance(text.value, str):
-            return None
-        return build(column, text.value)
-
-    return rule
-
-
-def _ends_with(column: Column, text: str) -> Predicate:
-    return Like(column, ((True, "%"), *(((False, text),) if text else ())))
-
-
-def _contains(column: Column, text: str) -> Predicate:
-    return Like(column, ((True, "%"), *(((False, text), (True, "%")) if text else ())))
-
-
-def _null_function(node: exp.Expr) -> Predicate | None:
-    name = str(node.this).lower()
-    column = _column(node.expressions[0]) if len(node.expressions) == 1 else None
-    if column is None or name not in ("isnull", "isnotnull"):
-        return None
-    return IsNull(column) if name == "isnull" else Not(IsNull(column))
-
-
-def _flag(node: exp.Expr) -> Predicate | None:
-    column = _column(node)
-    return None if column is None else Comparison("=", column, Literal(True, "boolean"))
-
-
-_RULES: dict[type[exp.Expr], Callable[[exp.Expr], Predicate | None]] = {
-    exp.Paren: lambda node: _predicate(node.this),
-    exp.And: _connective(and_),
-    exp.Or: _connective(or_),
-    exp.Not: lambda node: Not(_predicate(node.this)),
-    exp.NullSafeEQ: _null_safe_equal,
-    exp.NullSafeNEQ: lambda node: None if (same := _null_safe_equal(node)) is None else Not(same),
+_OPERATIONS: dict[type[exp.Expr], Callable[[exp.Expr], Operation[exp.Expr] | None]] = {
+    exp.And: _sides("AND"),
+    exp.Or: _sides("OR"),
+    exp.Not: lambda node: ("NOT", (node.this,)),
+    exp.EQ: _sides("="),
+    exp.NEQ: _sides("<>"),
+    exp.LT: _sides("<"),
+    exp.LTE: _sides("<="),
+    exp.GT: _sides(">"),
+    exp.GTE: _sides(">="),
+    exp.NullSafeEQ: _sides("<=>"),
+    exp.NullSafeNEQ: _differs_null_safe,
     exp.Is: _is,
     exp.In: _in,
     exp.Between: _between,
     exp.Like: _like,
     exp.Escape: _like,
-    exp.StartsWith: _text_test(StartsWith),
-    exp.EndsWith: _text_test(_ends_with),
-    exp.Contains: _text_test(_contains),
+    exp.StartsWith: _sides("STARTS WITH"),
+    exp.EndsWith: _sides("ENDS WITH"),
+    exp.Contains: _sides("CONTAINS"),
     exp.Anonymous: _null_function,
-    exp.Boolean: lambda node: BooleanLiteral(bool(node.this)),
-    exp.Null: lambda _node: BooleanLiteral(None),
-    exp.Column: _flag,
-    exp.Dot: _flag,
-    **dict.fromkeys(_COMPARISONS, _comparison),
 }
-
-
-def _operand(node: exp.Expr) -> Operand | None:
-    return _column(node) or _literal(node)
 
 
 def _column(node: exp.Expr) -> Column | None:
@@ -420,7 +294,10 @@ def _negated(literal: Literal | None) -> Literal | None:
         return Literal(-(2**63), "integer")
     if literal.kind not in ("integer", "decimal", "float", "double"):
         return None
-    return Literal(-literal.value, literal.kind)  # type: ignore[operator]  # kinds of numbers
+    if isinstance(literal.value, Decimal):
+        return Literal(literal.value.copy_negate(), literal.kind)
+    assert isinstance(literal.value, (int, float))
+    return Literal(-literal.value, literal.kind)
 
 
 def _cast(node: exp.Expr) -> Literal | None:
@@ -429,13 +306,13 @@ def _cast(node: exp.Expr) -> Literal | None:
     if inner is None or name is None or node.args.get("format"):
         return None
     literal = cast_literal(inner, name)
-    if name == "decimal" and literal is not None and literal.value is not None:
-        return literal if _fits(literal, target) else None
+    if literal is not None and isinstance(literal.value, Decimal):
+        return _at_declared_scale(literal.value, target)
     return literal
 
 
 def _column_cast(node: exp.Expr) -> tuple[Column, str] | None:
-    """The column and the type of `CAST(column AS type)` and of `to_date(column)`."""
+    """The column and type of `CAST(column AS type)` or `to_date(column)`; None for other nodes."""
     node = node.unnest()
     if isinstance(node, _TO_DATE) and not node.args.get("format") and not node.expressions:
         column = _column(node.this)
@@ -455,18 +332,20 @@ def _column_cast(node: exp.Expr) -> tuple[Column, str] | None:
 
 
 def _decimal_parameters(target: exp.Expr) -> tuple[int, int]:
-    parameters = [int(str(item.this.this)) for item in target.expressions]
+    parameters = [_decimal_parameter(str(item.this.this)) for item in target.expressions]
     precision, scale = (*parameters, *(10, 0)[len(parameters) :])
     return precision, scale
 
 
-def _fits(literal: Literal, target: exp.Expr) -> bool:
-    """Whether `DECIMAL(precision, scale)` holds the number without rounding."""
+def _decimal_parameter(text: str) -> int:
+    return int(text) if _DECIMAL_PARAMETER.fullmatch(text) else MAX_PRECISION + 1
+
+
+def _at_declared_scale(number: Decimal, target: exp.Expr) -> Literal | None:
+    """The number as a `DECIMAL(precision, scale)`; None if that would round or overflow."""
     precision, scale = _decimal_parameters(target)
-    text = str(literal.value).lstrip("-")
-    whole, _, fraction = text.partition(".")
-    return len(fraction.rstrip("0")) <= scale and len(whole.lstrip("0")) <= precision - scale
-
-
-# The base class can't import its own parser.
-Predicate.parse = staticmethod(parse_predicate)
+    try:
+        fitted = exactly_at_scale(number, scale)
+    except InvalidOperation:
+        return None
+    return Literal(fitted, "decimal") if is_in_range(fitted, precision, scale) else None

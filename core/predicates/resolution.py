@@ -1,11 +1,12 @@
-"""From the names in a predicate to the columns of a schema (spec 10.1, 10.8)."""
+"""Resolves the names in a predicate to the columns of a schema (spec 10.1, 10.8)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from optimist.core.errors import UsageError
+from optimist.core.errors import SchemaError
+from optimist.core.foreign_text import listed, quoted, shown
 from optimist.core.predicates.text import quote_path
 from optimist.core.predicates.tree import (
     And,
@@ -23,18 +24,19 @@ from optimist.core.predicates.tree import (
     Predicate,
     StartsWith,
 )
-from optimist.core.schema.types import DataType, StructField, StructType
+from optimist.core.schema.types import DECLARED_TYPE, DataType, StructField, StructType
 
 __all__ = [
     "ResolvedColumn",
     "SplitPredicate",
     "ensure_columns",
+    "map_columns",
+    "map_leaves",
     "resolve_column",
     "split_conjuncts",
 ]
 
 _COLLATIONS = "__COLLATIONS"
-_CHAR_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +44,11 @@ class ResolvedColumn:
     """A column that a predicate names, as the schema has it.
 
     Attributes:
-        path: The logical names, in the schema's spelling. physical_path: The names in statistics,
-            partition values and data files. data_type: Its type. has_plain_order: Whether values
-            compare byte by byte: false for text with a collation, and for `char(n)`, where Spark
-            pads what it compares with.
+        path: The logical names, in the schema's spelling.
+        physical_path: The names in statistics, partition values and data files.
+        data_type: Its type.
+        has_plain_order: Whether values compare byte by byte: false for text with a collation, and
+            for `char(n)`, because Spark pads the values that it compares with.
     """
 
     path: tuple[str, ...]
@@ -56,11 +59,11 @@ class ResolvedColumn:
 
 @dataclass(frozen=True, slots=True)
 class SplitPredicate:
-    """A conjunction, cut in two (spec 1.3). Empty parts are TRUE.
+    """A conjunction split in two (spec 1.3). An empty part means TRUE.
 
     Attributes:
-        partition: The conjuncts that name partition columns only.
-        data: All others, also those that mix both kinds or name no column.
+        partition: The conjuncts that name only partition columns.
+        data: All others, including those that name both kinds of columns, or none.
     """
 
     partition: tuple[Predicate, ...] = ()
@@ -68,7 +71,7 @@ class SplitPredicate:
 
 
 def split_conjuncts(predicate: Predicate, partition_columns: Sequence[str]) -> SplitPredicate:
-    """Cut a predicate by the partition columns' logical names, in any case (spec 1.3, 9.4)."""
+    """Split a predicate by the partition columns' logical names, in any case (spec 1.3, 9.4)."""
     known = {name.lower() for name in partition_columns}
     partition: list[Predicate] = []
     data: list[Predicate] = []
@@ -82,10 +85,10 @@ def split_conjuncts(predicate: Predicate, partition_columns: Sequence[str]) -> S
 
 
 def resolve_column(path: tuple[str, ...], schema: StructType) -> ResolvedColumn | None:
-    """The column or struct field that a path means, or None.
+    """The column or struct field that a path means, or None if there is none.
 
-    A first name that is no column is taken for the alias of the table and passed over, so `t.id`
-    finds `id`.
+    If the first name is not a column, it is taken for the table's alias and skipped: `t.id` finds
+    `id`.
     """
     found = _descend(path, schema)
     if found is None and len(path) > 1 and schema.find(path[0]) is None:
@@ -97,19 +100,22 @@ def ensure_columns(predicate: Predicate, schema: StructType) -> Predicate:
     """The same predicate with its columns in the schema's spelling and without aliases.
 
     Raises:
-        UsageError: It names a column that the table does not have (kind `DELTA_COLUMN_NOT_FOUND`,
-            fields `column` and `candidates`).
+        SchemaError: The predicate names a column that the table does not have (kind
+            `DELTA_COLUMN_NOT_FOUND`, fields `column` and `candidates`).
     """
     for path in sorted(predicate.columns()):
         if resolve_column(path, schema) is None:
-            raise UsageError(
-                f"The predicate {str(predicate)!r} names the column {quote_path(path)}, which the "
-                f"table does not have. Its columns are: {', '.join(schema.names)}.",
+            raise SchemaError(
+                f"The predicate {quoted(predicate)} names the column {shown(quote_path(path))}, "
+                "which the table does not have. Its columns are: "
+                f"{listed(schema.names)}.",
                 kind="DELTA_COLUMN_NOT_FOUND",
                 column=quote_path(path),
                 candidates=schema.names,
             )
-    return _rewrite(predicate, lambda column: _respelled(column, schema))
+    return map_leaves(
+        predicate, lambda leaf: map_columns(leaf, lambda column: _respelled(column, schema))
+    )
 
 
 def _descend(path: tuple[str, ...], schema: StructType) -> ResolvedColumn | None:
@@ -130,7 +136,7 @@ def _descend(path: tuple[str, ...], schema: StructType) -> ResolvedColumn | None
 
 
 def _is_specially_ordered(field: StructField) -> bool:
-    char_type = str(field.metadata.get(_CHAR_TYPE, ""))
+    char_type = str(field.metadata.get(DECLARED_TYPE, ""))
     return bool(field.metadata.get(_COLLATIONS)) or char_type.startswith("char")
 
 
@@ -139,15 +145,21 @@ def _respelled(column: Column, schema: StructType) -> Column:
     return column if resolved is None else Column(resolved.path)
 
 
-def _rewrite(predicate: Predicate, respell: Callable[[Column], Column]) -> Predicate:
+def map_leaves(predicate: Predicate, change: Callable[[Predicate], Predicate]) -> Predicate:
+    """Apply `change` to the leaves of a predicate, and keep the connectives around them."""
     if isinstance(predicate, (And, Or)):
-        return replace(predicate, parts=tuple(_rewrite(part, respell) for part in predicate.parts))
+        return replace(predicate, parts=tuple(map_leaves(part, change) for part in predicate.parts))
     if isinstance(predicate, (Not, IsTrue)):
-        return replace(predicate, child=_rewrite(predicate.child, respell))
-    if isinstance(predicate, (Comparison, NullSafeEqual)):
-        right: Operand = predicate.right
-        right = respell(right) if isinstance(right, Column) else right
-        return replace(predicate, left=respell(predicate.left), right=right)
-    if isinstance(predicate, (CastComparison, IsNull, In, StartsWith, Like)):
-        return replace(predicate, column=respell(predicate.column))
-    return predicate
+        return replace(predicate, child=map_leaves(predicate.child, change))
+    return change(predicate)
+
+
+def map_columns(leaf: Predicate, change: Callable[[Column], Column]) -> Predicate:
+    """Apply `change` to the columns of a leaf; an opaque leaf is SQL text and stays as it is."""
+    if isinstance(leaf, (Comparison, NullSafeEqual)):
+        right: Operand = leaf.right
+        right = change(right) if isinstance(right, Column) else right
+        return replace(leaf, left=change(leaf.left), right=right)
+    if isinstance(leaf, (CastComparison, IsNull, In, StartsWith, Like)):
+        return replace(leaf, column=change(leaf.column))
+    return leaf

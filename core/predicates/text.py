@@ -1,4 +1,4 @@
-"""Names, constants and patterns as the SQL text that Spark reads."""
+"""Writes names, constants and patterns as the SQL text that Spark reads."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ _ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0
 
 
 def quote_path(path: tuple[str, ...]) -> str:
-    """A column's path, with back-ticks only where they are needed."""
+    """A column's path as SQL, with back-ticks only around names that need them."""
     return ".".join(quote_identifier(name) for name in path)
 
 
 @lru_cache(maxsize=4096)
 def quote_identifier(name: str) -> str:
-    """One name, in back-ticks unless the tokenizer takes it for a plain name as it stands."""
+    """One name as SQL, in back-ticks unless the tokenizer reads it as a plain name without them."""
     if name.isascii() and name.isidentifier() and _is_plain(name):
         return name
     return "`" + name.replace("`", "``") + "`"
 
 
 def quote_literal(value: object, kind: str) -> str:
-    """A constant as SQL."""
+    """A constant of a kind (see `tree.LiteralKind`) as SQL."""
     if value is None:
         return "NULL"
     if isinstance(value, bool):
@@ -60,12 +60,15 @@ def quote_literal(value: object, kind: str) -> str:
 
 
 def sql_type(name: str) -> str:
-    """The SQL of one of Delta's type names."""
+    """The SQL name of a Delta type, given by its Delta name."""
     return _SQL_TYPES.get(name, name.upper())
 
 
 def like_parts(pattern: str, escape: str = "\\") -> tuple[tuple[bool, str], ...] | None:
-    """A LIKE pattern cut into literal pieces and wildcards; None if its escapes are illegal."""
+    """Split a LIKE pattern into literal pieces and wildcards; None if an escape is illegal.
+
+    The form is that of `Like.parts`.
+    """
     parts: list[tuple[bool, str]] = []
     chars = iter(pattern)
     for char in chars:
@@ -80,7 +83,7 @@ def like_parts(pattern: str, escape: str = "\\") -> tuple[tuple[bool, str], ...]
 
 
 def like_pattern(parts: tuple[tuple[bool, str], ...]) -> str:
-    """The pattern whose parts these are, with a backslash as the escape."""
+    """The LIKE pattern with these parts, with a backslash as the escape."""
     return "".join(text if wild else _escape_like(text) for wild, text in parts)
 
 

@@ -1,22 +1,23 @@
 """Predicates as frozen trees: what a read depends on, and what prunes files (spec 1.3, 9.4, 9.5).
 
-The nodes cover the comparisons whose meaning this engine knows exactly. All else (functions,
+The nodes cover the comparisons whose meaning this engine knows exactly. Everything else (functions,
 arithmetic, subqueries) is an `Opaque` leaf: its columns are known, its value is not, and it never
-prunes. Comparisons follow SQL's three-valued logic with Spark's order of values: NaN equals NaN
-and is greater than every other number; -0.0 equals 0.0.
+prunes. Comparisons follow SQL's three-valued logic with Spark's order of values: NaN equals NaN and
+is greater than every other number; -0.0 equals 0.0.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import ClassVar, TypeAlias
 from typing import Literal as OneOf
 
 from optimist.core.predicates.text import like_pattern, quote_literal, quote_path, sql_type
+from optimist.core.values.unicode_text import ensure_unicode
 
 __all__ = [
     "FLIPPED",
@@ -82,9 +83,13 @@ _NAN = math.nan
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column or a field of a struct, by its path of names as they were written."""
+    """A column or a struct field, by its path of names as they were written."""
 
     path: ColumnPath
+
+    def __post_init__(self) -> None:
+        for name in self.path:
+            ensure_unicode(name)
 
     def __str__(self) -> str:
         return quote_path(self.path)
@@ -95,7 +100,8 @@ class Literal:
     """A constant.
 
     `value` is None, bool, int, Decimal, float, str, bytes, date or datetime, as `kind` says. A
-    `timestamp` without zone means the session's zone; with one it is an instant.
+    `timestamp` with a zone is an instant; one without is read in the session's zone. Text must hold
+    no half characters, which UTF-8 can't encode.
     """
 
     value: bool | int | Decimal | float | str | bytes | dt.date | dt.datetime | None
@@ -105,6 +111,8 @@ class Literal:
         # One NaN object, so that equal trees compare equal.
         if isinstance(self.value, float) and math.isnan(self.value):
             object.__setattr__(self, "value", _NAN)
+        if isinstance(self.value, str):
+            ensure_unicode(self.value)
 
     def __str__(self) -> str:
         return quote_literal(self.value, self.kind)
@@ -126,8 +134,20 @@ class Predicate:
     """Matches every row."""
     FALSE: ClassVar[Predicate]
     """Matches no row."""
-    parse: ClassVar[Callable[[str], Predicate]]
-    """Parse SQL text; see `optimist.core.predicates.parsing.parse_predicate`, which is put here."""
+
+    @staticmethod
+    def parse(sql: str) -> Predicate:
+        """Parse the text of a WHERE clause in Spark's dialect.
+
+        Raises:
+            UsageError: The text is not a predicate (kind `OPTIMIST_INVALID_PREDICATE`; fields
+                `predicate`, and, if the place is known, `line` and `column`, counted from 1), or
+                holds half a character (kind `OPTIMIST_INVALID_TEXT`).
+        """
+        # Imported only here, because the parser imports this module's nodes.
+        from optimist.core.predicates.parsing import parse_predicate
+
+        return parse_predicate(sql)
 
     def __and__(self, other: Predicate) -> Predicate:
         return And((*_parts(self, And), *_parts(other, And)))
@@ -143,15 +163,15 @@ class Predicate:
         return ()
 
     def own_columns(self) -> frozenset[ColumnPath]:
-        """The columns that this node itself names, not those of its children."""
+        """The columns that this node itself names, without those of its children."""
         return frozenset()
 
     def columns(self) -> frozenset[ColumnPath]:
-        """The paths of all columns the predicate names, as they were written."""
+        """The paths of all columns that the predicate names, as they were written."""
         return frozenset(path for node in self.walk() for path in node.own_columns())
 
     def walk(self) -> Iterator[Predicate]:
-        """This node and all below it."""
+        """Yield this node and all nodes below it."""
         pending: list[Predicate] = [self]
         while pending:
             node = pending.pop()
@@ -160,16 +180,16 @@ class Predicate:
 
     @property
     def is_exact(self) -> bool:
-        """Whether every part is understood."""
+        """Whether every part is understood, so that no leaf is opaque."""
         return not any(isinstance(node, Opaque) for node in self.walk())
 
     @property
     def is_deterministic(self) -> bool:
-        """Whether equal rows always get equal answers; unknown functions count as not."""
+        """Whether equal rows always get equal answers; with an unknown function, it is False."""
         return all(node.deterministic for node in self.walk() if isinstance(node, Opaque))
 
     def conjuncts(self) -> tuple[Predicate, ...]:
-        """The predicates whose conjunction this is; none for TRUE."""
+        """The predicates that this one joins by AND; itself if there is no AND, none for TRUE."""
         if self == Predicate.TRUE:
             return ()
         return self.children() if isinstance(self, And) else (self,)
@@ -199,7 +219,7 @@ Predicate.FALSE = BooleanLiteral(False)
 
 @dataclass(frozen=True, slots=True)
 class And(Predicate):
-    """All of them; make it with `&`, which keeps it flat."""
+    """All parts hold. Build it with `&`, which keeps nested ANDs flat."""
 
     parts: tuple[Predicate, ...]
 
@@ -213,7 +233,7 @@ class And(Predicate):
 
 @dataclass(frozen=True, slots=True)
 class Or(Predicate):
-    """At least one of them; make it with `|`, which keeps it flat."""
+    """At least one part holds. Build it with `|`, which keeps nested ORs flat."""
 
     parts: tuple[Predicate, ...]
 
@@ -227,7 +247,7 @@ class Or(Predicate):
 
 @dataclass(frozen=True, slots=True)
 class Not(Predicate):
-    """The opposite; null stays null."""
+    """The negation of the child; null stays null."""
 
     child: Predicate
 
@@ -255,7 +275,7 @@ class IsTrue(Predicate):
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Predicate):
-    """`left op right`; a literal stands on the right."""
+    """`left op right`; a literal is always on the right."""
 
     op: ComparisonOp
     left: Column
@@ -271,10 +291,10 @@ class Comparison(Predicate):
 
 @dataclass(frozen=True, slots=True)
 class CastComparison(Predicate):
-    """`CAST(column AS target) op right`; see `casts.without_cast` for what is known of it.
+    """`CAST(column AS target) op right`; `casts.without_cast` removes the cast if it can.
 
     Attributes:
-        target: One of Delta's type names, decimal with precision and scale.
+        target: One of Delta's type names, for a decimal with precision and scale.
     """
 
     op: ComparisonOp
@@ -321,7 +341,7 @@ class IsNull(Predicate):
 
 @dataclass(frozen=True, slots=True)
 class In(Predicate):
-    """`column IN (values)`; at least one value, nulls among them allowed."""
+    """`column IN (values)`; there is at least one value, and values may be null."""
 
     column: Column
     values: tuple[Literal, ...]
@@ -341,6 +361,9 @@ class StartsWith(Predicate):
     column: Column
     prefix: str
 
+    def __post_init__(self) -> None:
+        ensure_unicode(self.prefix)
+
     def own_columns(self) -> frozenset[ColumnPath]:
         """See `Predicate.own_columns`."""
         return _operand_columns(self.column)
@@ -351,7 +374,7 @@ class StartsWith(Predicate):
 
 @dataclass(frozen=True, slots=True)
 class Like(Predicate):
-    """`column LIKE pattern`, cut up: literal text, and wildcards (`%` any run, `_` any one).
+    """`column LIKE pattern`, where `%` matches any run of characters and `_` any one character.
 
     Attributes:
         parts: Literal pieces as `(False, text)` and wildcards as `(True, "%")` or `(True, "_")`.
@@ -359,6 +382,10 @@ class Like(Predicate):
 
     column: Column
     parts: tuple[tuple[bool, str], ...]
+
+    def __post_init__(self) -> None:
+        for _, text in self.parts:
+            ensure_unicode(text)
 
     def own_columns(self) -> frozenset[ColumnPath]:
         """See `Predicate.own_columns`."""
@@ -370,12 +397,12 @@ class Like(Predicate):
 
 @dataclass(frozen=True, slots=True)
 class Opaque(Predicate):
-    """A condition that is not understood: never prunes, and may hold for any row.
+    """A condition that is not understood: it never prunes, and may hold for any row.
 
     Attributes:
-        sql: Its text.
-        paths: The columns it names.
-        deterministic: Whether equal rows get equal answers.
+        sql: Its SQL text.
+        paths: The columns that it names.
+        deterministic: Whether equal rows always get equal answers.
     """
 
     sql: str

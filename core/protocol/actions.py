@@ -1,19 +1,23 @@
 """The actions of a Delta log as frozen values; JSON in, JSON out (protocol "Actions", spec 8.4).
 
-Field names are the protocol's in snake case. What this version does not know is kept: unknown
-fields of a
-known action in `extra`, unknown actions as `UnknownAction`; both come out again as they went in.
+Field names are the protocol's in snake case. Nothing unknown is lost: unknown fields of a known
+action are kept in `extra`, unknown actions as `UnknownAction`, and both are written out again as
+they were read.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias, cast
 
-from optimist.core.errors import TableError
+from optimist.core.errors import TableError, UsageError
+from optimist.core.foreign_text import quoted, shown
+from optimist.core.values.field_types import Count, Int, Long, SmallCount, TableFormat, fitting
+from optimist.core.values.foreign_json import parse_json
+from optimist.core.values.unicode_text import ensure_unicode, is_unicode
 
 __all__ = [
     "Action",
@@ -34,6 +38,7 @@ __all__ = [
     "action_to_json",
     "actions_from_bytes",
     "actions_to_bytes",
+    "ensure_types",
 ]
 
 
@@ -43,27 +48,27 @@ class DeletionVectorDescriptor:
 
     storage_type: str
     path_or_inline_dv: str
-    size_in_bytes: int
-    cardinality: int
-    offset: int | None = None
-    max_row_index: int | None = None
+    size_in_bytes: SmallCount
+    cardinality: Count
+    offset: SmallCount | None = None
+    max_row_index: Long | None = None
     extra: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def unique_id(self) -> str:
-        """Tells two vectors of one file apart; part of a logical file's key (spec 5.6)."""
+        """The id that tells two vectors of one file apart; part of a file's key (spec 5.6)."""
         base = self.storage_type + self.path_or_inline_dv
         return base if self.offset is None else f"{base}@{self.offset}"
 
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """Which reader and writer versions, and which features, the table demands (spec 6)."""
+    """The reader and writer versions, and the features, that the table demands (spec 6)."""
 
     KEY: ClassVar[str] = "protocol"
 
-    min_reader_version: int
-    min_writer_version: int
+    min_reader_version: Int
+    min_writer_version: Int
     reader_features: tuple[str, ...] | None = None
     writer_features: tuple[str, ...] | None = None
     extra: Mapping[str, object] = field(default_factory=dict)
@@ -71,7 +76,7 @@ class Protocol:
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """Schema, partitioning and properties of the table. `created_time` is in epoch milliseconds."""
+    """The table's schema, partitioning and properties; `created_time` is in epoch milliseconds."""
 
     KEY: ClassVar[str] = "metaData"
 
@@ -79,12 +84,10 @@ class Metadata:
     schema_string: str
     name: str | None = None
     description: str | None = None
-    format: Mapping[str, object] = field(
-        default_factory=lambda: {"provider": "parquet", "options": {}}
-    )
+    format: TableFormat = field(default_factory=lambda: {"provider": "parquet", "options": {}})
     partition_columns: tuple[str, ...] = ()
     configuration: Mapping[str, str] = field(default_factory=dict)
-    created_time: int | None = None
+    created_time: Long | None = None
     extra: Mapping[str, object] = field(default_factory=dict)
 
 
@@ -93,27 +96,26 @@ class AddFile:
     """A data file that is part of the table from this version on.
 
     `path` is a URI reference relative to the table; `partition_values` is keyed by physical names
-    and has
-    an entry (maybe None) for every partition column; `stats` is JSON text (spec 9.1).
+    and has an entry (maybe None) for every partition column; `stats` is JSON text (spec 9.1).
     """
 
     KEY: ClassVar[str] = "add"
 
     path: str
     partition_values: Mapping[str, str | None]
-    size: int
-    modification_time: int
+    size: Count
+    modification_time: Long
     data_change: bool
     stats: str | None = None
     tags: Mapping[str, str | None] | None = None
     deletion_vector: DeletionVectorDescriptor | None = None
-    base_row_id: int | None = None
-    default_row_commit_version: int | None = None
+    base_row_id: Long | None = None
+    default_row_commit_version: Long | None = None
     clustering_provider: str | None = None
     extra: Mapping[str, object] = field(default_factory=dict)
 
     def remove(self, deletion_timestamp_ms: int, *, data_change: bool = True) -> RemoveFile:
-        """The complete remove of this file (`extendedFileMetadata` true)."""
+        """The remove action for this file, with its full metadata (`extendedFileMetadata` true)."""
         return RemoveFile(
             path=self.path,
             deletion_timestamp=deletion_timestamp_ms,
@@ -136,16 +138,16 @@ class RemoveFile:
     KEY: ClassVar[str] = "remove"
 
     path: str
-    deletion_timestamp: int | None = None
+    deletion_timestamp: Long | None = None
     data_change: bool = True
     extended_file_metadata: bool | None = None
     partition_values: Mapping[str, str | None] | None = None
-    size: int | None = None
+    size: Count | None = None
     stats: str | None = None
     tags: Mapping[str, str | None] | None = None
     deletion_vector: DeletionVectorDescriptor | None = None
-    base_row_id: int | None = None
-    default_row_commit_version: int | None = None
+    base_row_id: Long | None = None
+    default_row_commit_version: Long | None = None
     extra: Mapping[str, object] = field(default_factory=dict)
 
 
@@ -157,7 +159,7 @@ class AddCDCFile:
 
     path: str
     partition_values: Mapping[str, str | None]
-    size: int
+    size: Count
     data_change: bool = False
     tags: Mapping[str, str | None] | None = None
     extra: Mapping[str, object] = field(default_factory=dict)
@@ -165,19 +167,19 @@ class AddCDCFile:
 
 @dataclass(frozen=True, slots=True)
 class SetTransaction:
-    """How far an application has got: makes its writes idempotent (spec 2.6)."""
+    """How far an application has got, which makes its writes idempotent (spec 2.6)."""
 
     KEY: ClassVar[str] = "txn"
 
     app_id: str
-    version: int
-    last_updated: int | None = None
+    version: Long
+    last_updated: Long | None = None
     extra: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class DomainMetadata:
-    """Named configuration beside the table's metadata (spec 2.5)."""
+    """A named piece of configuration, kept apart from the table's metadata (spec 2.5)."""
 
     KEY: ClassVar[str] = "domainMetadata"
 
@@ -191,19 +193,19 @@ class DomainMetadata:
 class CommitInfo:
     """Who committed what, and how (spec 1.10). Values of `operation_parameters` are any JSON.
 
-    Any writer may put anything here. A value that has not the type of its field stays in `extra`
+    Writers may put anything here. A value that does not have its field's type is kept in `extra`
     under its JSON key, as if the field were absent.
     """
 
     KEY: ClassVar[str] = "commitInfo"
 
-    in_commit_timestamp: int | None = None
-    timestamp: int | None = None
+    in_commit_timestamp: Long | None = None
+    timestamp: Long | None = None
     user_id: str | None = None
     user_name: str | None = None
     operation: str | None = None
     operation_parameters: Mapping[str, object] | None = None
-    read_version: int | None = None
+    read_version: Long | None = None
     isolation_level: str | None = None
     is_blind_append: bool | None = None
     data_change: bool | None = None
@@ -217,7 +219,7 @@ class CommitInfo:
 
 @dataclass(frozen=True, slots=True)
 class UnknownAction:
-    """An action this version does not know, kept as it is."""
+    """An action that this engine does not know, kept as it was read."""
 
     key: str
     body: object
@@ -248,56 +250,83 @@ _REQUIRED_ABSENT_AS: dict[tuple[str, str], object] = {
     ("add", "dataChange"): True,
     ("add", "modificationTime"): 0,
     ("domainMetadata", "configuration"): "",
+    # Databricks' pipelines create tables like this; a later commit names the columns.
+    ("metaData", "schemaString"): '{"type":"struct","fields":[]}',
 }
 
 
 def action_from_json(line: str) -> Action:
-    """One line of a commit file as an action.
+    """Parse one line of a commit file.
 
     Raises:
         TableError: The line is not a JSON object with one action, or the action lacks a needed
-            field
-            (kind `OPTIMIST_MALFORMED_ACTION`).
+            field (kind `OPTIMIST_MALFORMED_ACTION`).
     """
     try:
-        parsed = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise _malformed(line, f"it is no JSON ({error})") from None
+        parsed = parse_json(line)
+    except ValueError as error:
+        raise _malformed(line, f"it is no JSON ({shown(error)})") from None
     if not isinstance(parsed, dict):
         raise _malformed(line, "it is no JSON object")
     return action_from_dict(parsed)
 
 
 def action_from_dict(wrapped: Mapping[str, object]) -> Action:
-    """An action from its parsed JSON, `{"add": {...}}` and so on; see `action_from_json`."""
+    """Make an action from its parsed JSON (`{"add": {...}}` etc.); see `action_from_json`."""
     key, body = _single_entry(wrapped)
     cls = _TYPES.get(key)
     if cls is None:
         return UnknownAction(key, body)
     if not isinstance(body, dict):
-        raise _malformed(str(wrapped), f"the value of {key!r} is no JSON object")
+        raise _malformed(wrapped, f"the value of {quoted(key)} is no JSON object")
     return cast(Action, _decode(cls, key, body))
 
 
 def action_to_json(action: Action) -> str:
-    """The action as one line of a commit file, without the line's end."""
-    return json.dumps(action_to_dict(action), separators=(",", ":"), ensure_ascii=False)
+    """The action as one line of a commit file, without the line end.
+
+    Raises:
+        UsageError: A value does not fit its field, or can't be written as JSON (kind
+            `OPTIMIST_INVALID_ACTION`).
+    """
+    body = action_to_dict(action)
+    try:
+        return json.dumps(body, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    except (ValueError, TypeError, RecursionError) as error:
+        (kind,) = body
+        raise UsageError(
+            f"An action {kind!r} holds what no JSON can ({shown(error)}). Nothing was written. "
+            "Mend where the value comes from.",
+            kind="OPTIMIST_INVALID_ACTION",
+            action=kind,
+        ) from None
 
 
 def action_to_dict(action: Action) -> dict[str, object]:
-    """The action as the JSON object of its line."""
+    """The action as the JSON object of its line.
+
+    Raises:
+        UsageError: A value does not fit its field (kind `OPTIMIST_INVALID_ACTION`).
+    """
     if isinstance(action, UnknownAction):
         return {action.key: action.body}
     return {action.KEY: _encode(action)}
 
 
 def actions_to_bytes(actions: tuple[Action, ...] | list[Action]) -> bytes:
-    """The content of a commit file."""
-    return "".join(f"{action_to_json(action)}\n" for action in actions).encode()
+    """The content of a commit file with these actions.
+
+    Raises:
+        UsageError: A text holds half a character, which UTF-8 can't encode (kind
+            `OPTIMIST_INVALID_TEXT`), or a value does not fit its field (`OPTIMIST_INVALID_ACTION`).
+    """
+    text = "".join(f"{action_to_json(action)}\n" for action in actions)
+    ensure_unicode(text)
+    return text.encode()
 
 
 def actions_from_bytes(data: bytes, path: str) -> tuple[Action, ...]:
-    """The actions of a commit file, in the order of its lines; blank lines are passed over.
+    """The actions of a commit file, in the order of its lines; blank lines are skipped.
 
     Raises:
         TableError: The file is empty or a line is damaged (kind `OPTIMIST_MALFORMED_COMMIT`, field
@@ -317,30 +346,29 @@ def actions_from_bytes(data: bytes, path: str) -> tuple[Action, ...]:
 def malformed_commit(path: str, reason: str) -> TableError:
     """The error for a commit file that is torn, empty or otherwise unreadable."""
     return TableError(
-        f"The commit file {path} can't be read: {reason}. It was damaged after it was written, or "
-        "its writer does not write atomically; restore the file from a backup, or read an older "
-        "version.",
+        f"The commit file {shown(path)} can't be read: {reason}. It was damaged after it was "
+        "written, or its writer does not write atomically; restore the file from a backup, or "
+        "read an older version.",
         kind="OPTIMIST_MALFORMED_COMMIT",
         path=path,
     )
 
 
-def _malformed(line: str, reason: str) -> TableError:
-    shown = line if len(line) <= 80 else line[:80] + "..."
+def _malformed(line: object, reason: str) -> TableError:
     return TableError(
-        f"the line {shown!r} is no action: {reason}", kind="OPTIMIST_MALFORMED_ACTION"
+        f"the line {quoted(line)} is no action: {reason}", kind="OPTIMIST_MALFORMED_ACTION"
     )
 
 
 def _single_entry(wrapped: Mapping[str, object]) -> tuple[str, object]:
-    # A line holds one action; of several keys the known one counts (unknown ones must be ignored).
+    # A line holds one action; if it has several keys, readers must ignore those they do not know.
     present = [(key, body) for key, body in wrapped.items() if body is not None]
     known = [entry for entry in present if entry[0] in _TYPES]
     if len(present) == 1:
         return present[0]
     if len(known) == 1:
         return known[0]
-    raise _malformed(str(dict(wrapped)), f"it holds {len(present)} actions instead of one")
+    raise _malformed(wrapped, f"it holds {len(present)} actions instead of one")
 
 
 def _camel(name: str) -> str:
@@ -352,40 +380,18 @@ def _camel(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _JsonField:
-    """A field of an action, and what JSON must hold for it."""
+    """A field of an action, and the check of its values other than null."""
 
     attribute: str
     key: str
     is_required: bool
-    annotation: str
-
-    def accepts(self, value: object) -> bool:
-        """Whether a value that is not null is of the field's type."""
-        annotation = self.annotation.removesuffix(" | None")
-        expected = _JSON_TYPES[annotation.partition("[")[0]]
-        if type(value) is not expected:
-            return False
-        if isinstance(value, list):
-            return all(isinstance(item, str) for item in value)
-        if isinstance(value, dict) and annotation == "Mapping[str, str]":
-            return all(isinstance(item, str) for item in value.values())
-        return True
-
-
-_JSON_TYPES: Mapping[str, type[object]] = {
-    "str": str,
-    "int": int,
-    "bool": bool,
-    "Mapping": dict,
-    "tuple": list,
-    "DeletionVectorDescriptor": dict,
-}
+    accepts: Callable[[object], bool]
 
 
 def _json_fields(cls: type[Any]) -> tuple[_JsonField, ...]:
-    """The fields but `extra`."""
+    """All fields of an action except `extra`."""
     return tuple(
-        _JsonField(item.name, _camel(item.name), _is_required(item), str(item.type))
+        _JsonField(item.name, _camel(item.name), _is_required(item), fitting(str(item.type)))
         for item in dataclasses.fields(cls)
         if item.name != "extra"
     )
@@ -400,6 +406,39 @@ _JSON_FIELDS: Mapping[type[Any], tuple[_JsonField, ...]] = {
 }
 
 
+_CHECKS: Mapping[str, Mapping[str, Callable[[object], bool]]] = {
+    key: {item.key: item.accepts for item in _JSON_FIELDS[cls]} for key, cls in _TYPES.items()
+}
+_VECTOR_CHECKS = {item.key: item.accepts for item in _JSON_FIELDS[DeletionVectorDescriptor]}
+
+
+def ensure_types(key: str, body: Mapping[str, object]) -> None:
+    """Refuse the parsed body of an action if a field of the protocol has a value of another type.
+
+    It is for the many actions that never become an `AddFile` or a `RemoveFile`. Fields that are
+    null or absent pass, except those without which a deletion vector can't be found.
+
+    Raises:
+        TableError: A value has the wrong type, or a deletion vector lacks a part (kind
+            `OPTIMIST_MALFORMED_ACTION`).
+    """
+    _ensure_each(key, body, _CHECKS[key])
+    vector = body.get("deletionVector")
+    if isinstance(vector, dict):
+        _ensure_each("deletionVector", vector, _VECTOR_CHECKS)
+        for item in _JSON_FIELDS[DeletionVectorDescriptor]:
+            if item.is_required and vector.get(item.key) is None:
+                raise _malformed(vector, f"'deletionVector' lacks {item.key!r}")
+
+
+def _ensure_each(
+    key: str, body: Mapping[str, object], checks: Mapping[str, Callable[[object], bool]]
+) -> None:
+    for name, value in body.items():
+        if value is not None and name in checks and not checks[name](value):
+            raise _malformed(body, f"{name!r} of {key!r} is not of its type")
+
+
 def _decode(cls: type[Any], key: str, body: dict[str, object]) -> Any:
     values: dict[str, Any] = {}
     rest = dict(body)
@@ -409,17 +448,35 @@ def _decode(cls: type[Any], key: str, body: dict[str, object]) -> Any:
             value = _REQUIRED_ABSENT_AS.get((key, item.key))
         if value is None:
             if item.is_required:
-                raise _malformed(str(body), f"{key!r} lacks {item.key!r}")
+                raise _malformed(body, f"{key!r} lacks {item.key!r}")
             continue
         if not item.accepts(value):
             if cls is not CommitInfo:
-                raise _malformed(str(body), f"{item.key!r} of {key!r} is not of its type")
+                raise _malformed(body, f"{item.key!r} of {key!r} is not of its type")
             rest[item.key] = value
             continue
         if item.key == "deletionVector" and isinstance(value, dict):
             value = _decode(DeletionVectorDescriptor, item.key, value)
         values[item.attribute] = tuple(value) if isinstance(value, list) else value
+    if rest and cls is not CommitInfo and not is_unicode(_as_text(rest)):
+        raise _malformed(body, f"a field of {key!r} holds half a character")
     return cls(**values, extra=rest)
+
+
+def _as_text(value: object) -> str:
+    # An action from a Parquet checkpoint may hold values that JSON does not have.
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _unfit(action: object, field: str, value: object) -> UsageError:
+    kind = getattr(type(action), "KEY", "deletionVector")
+    return UsageError(
+        f"{shown(value)} can't be the {field!r} of an action {kind!r}: its type in a Delta log is "
+        "another, or has no such value. Nothing was written. Mend where the value comes from.",
+        kind="OPTIMIST_INVALID_ACTION",
+        action=kind,
+        field=field,
+    )
 
 
 def _encode(value: Any) -> dict[str, object]:
@@ -428,6 +485,10 @@ def _encode(value: Any) -> dict[str, object]:
         item = getattr(value, field_of.attribute)
         if item is None:
             continue
+        if not field_of.accepts(item):
+            if isinstance(item, str):
+                ensure_unicode(item)
+            raise _unfit(value, field_of.key, item)
         if isinstance(item, DeletionVectorDescriptor):
             item = _encode(item)
         elif isinstance(item, tuple):

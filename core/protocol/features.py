@@ -2,34 +2,33 @@
 
 A row says what the feature demands, what in a table's metadata makes it needed, and whether this
 engine can read and write tables that have it. To teach the engine a feature, build it and flip its
-row; the gates of `protocol.py` follow.
+row; the checks in `gates.py` follow.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from types import MappingProxyType
 
 from optimist.core.protocol.actions import Metadata
 from optimist.core.protocol.properties import TableProperties
+from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.types import (
     ArrayType,
     DataType,
     MapType,
     PrimitiveType,
-    StructField,
     StructType,
-    schema_from_json,
+    walk_fields,
 )
 
 __all__ = [
     "FEATURES",
     "Enablement",
     "Feature",
-    "MetadataView",
     "active_features",
     "covers",
     "feature_by_any_case",
@@ -41,19 +40,11 @@ class Enablement(enum.Enum):
     """How a feature that the metadata needs gets into a table's protocol."""
 
     AUTOMATIC = "automatic"
-    """It is added to new and to existing tables alike."""
+    """The engine adds it to new and existing tables alike."""
     NEW_TABLES = "new tables"
-    """It is added to new tables; on an existing one the user must ask for it."""
+    """The engine adds it to new tables; on an existing table the user must ask for it."""
     EXPLICIT = "explicit"
-    """Only `delta.feature.<name>`, a command, or another feature that requires it brings it in."""
-
-
-@dataclass(frozen=True, slots=True)
-class MetadataView:
-    """A table's metadata with schema and properties parsed once; what activation rules look at."""
-
-    schema: StructType
-    properties: TableProperties
+    """Only `delta.feature.<name>`, a command, or another feature that requires it adds it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,17 +52,17 @@ class Feature:
     """One table feature.
 
     Attributes:
-        name: As it stands in `readerFeatures` and `writerFeatures`; compared exactly.
-        reader_writer: Whether readers need to know it, too.
+        name: The name in `readerFeatures` and `writerFeatures`; compared exactly.
+        reader_writer: Whether readers must know it, not just writers.
         can_read: Whether this engine reads tables that have it; true for writer-only features.
         can_write: Whether this engine writes to tables that have it.
         legacy_reader: The reader version that implies it, or None.
         legacy_writer: The writer version that implies it, or None.
         requires: Features that must be there as well.
-        is_active: Whether the metadata makes use of it; None where metadata can't tell.
-        enablement: How it comes into the protocol when it is active.
-        harmless_when_inactive: Whether a table that lists it without using it demands nothing, so
-            that an engine without it may still read and write that table.
+        is_active: Tells whether the metadata uses it; None if the metadata can't tell.
+        enablement: How it gets into the protocol when it is active.
+        harmless_when_inactive: Whether an engine without it may still read and write a table that
+            lists it but does not use it.
     """
 
     name: str
@@ -81,27 +72,27 @@ class Feature:
     legacy_reader: int | None = None
     legacy_writer: int | None = None
     requires: tuple[str, ...] = ()
-    is_active: Callable[[MetadataView], bool] | None = None
+    is_active: Callable[[TableMetadata], bool] | None = None
     enablement: Enablement = Enablement.AUTOMATIC
     harmless_when_inactive: bool = False
 
 
 def active_features(metadata: Metadata) -> frozenset[str]:
-    """The features that the schema and the properties make use of, listed in a protocol or not.
+    """The features that the schema and the properties use, whether a protocol lists them or not.
 
     Raises:
-        SchemaError: `schemaString` is no schema.
+        SchemaError: `schemaString` is not a schema.
     """
-    return _active_features(metadata.schema_string, tuple(metadata.configuration.items()))
+    return _active_features(TableMetadata.of(metadata))
 
 
 def covers(listed: frozenset[str], name: str) -> bool:
-    """Whether a protocol that lists these features has the one named, be it by its preview name."""
+    """Whether these features include the named one, perhaps under its preview name."""
     return name in listed or f"{name}-preview" in listed
 
 
 def with_requirements(names: frozenset[str]) -> frozenset[str]:
-    """The features together with all that they require, directly or not."""
+    """The features together with all that they require, directly or indirectly."""
     result: set[str] = set()
     waiting = list(names)
     while waiting:
@@ -114,35 +105,17 @@ def with_requirements(names: frozenset[str]) -> frozenset[str]:
 
 
 def feature_by_any_case(name: str) -> Feature | None:
-    """The feature that a key such as `delta.feature.deletionvectors` means."""
+    """The feature of that name in any case, as in `delta.feature.deletionvectors`; else None."""
     return _BY_FOLDED_NAME.get(name.lower())
 
 
-@lru_cache(maxsize=256)  # the gates ask several times a commit, mostly about the same metadata
-def _active_features(
-    schema_string: str, configuration: tuple[tuple[str, str], ...]
-) -> frozenset[str]:
-    view = MetadataView(
-        schema_from_json(schema_string), TableProperties.from_configuration(dict(configuration))
-    )
+@lru_cache(maxsize=64)  # the gates ask several times a commit, mostly about the same metadata
+def _active_features(table: TableMetadata) -> frozenset[str]:
     return frozenset(
         feature.name
         for feature in FEATURES.values()
-        if feature.is_active is not None and feature.is_active(view)
+        if feature.is_active is not None and feature.is_active(table)
     )
-
-
-def _fields(data_type: DataType) -> Iterator[StructField]:
-    """Every field at any depth."""
-    if isinstance(data_type, StructType):
-        for item in data_type:
-            yield item
-            yield from _fields(item.data_type)
-    elif isinstance(data_type, ArrayType):
-        yield from _fields(data_type.element_type)
-    elif isinstance(data_type, MapType):
-        yield from _fields(data_type.key_type)
-        yield from _fields(data_type.value_type)
 
 
 def _contains_primitive(data_type: DataType, name: str) -> bool:
@@ -159,26 +132,28 @@ def _contains_primitive(data_type: DataType, name: str) -> bool:
     return False
 
 
-def _has_type(name: str) -> Callable[[MetadataView], bool]:
-    return lambda view: _contains_primitive(view.schema, name)
+def _has_type(name: str) -> Callable[[TableMetadata], bool]:
+    return lambda table: _contains_primitive(table.declared_schema, name)
 
 
-def _has_field_key(prefix: str) -> Callable[[MetadataView], bool]:
-    return lambda view: any(
-        key.startswith(prefix) for item in _fields(view.schema) for key in item.metadata
+def _has_field_key(prefix: str) -> Callable[[TableMetadata], bool]:
+    return lambda table: any(
+        key.startswith(prefix)
+        for _, item in walk_fields(table.declared_schema)
+        for key in item.metadata
     )
 
 
-def _has_property(test: Callable[[TableProperties], bool]) -> Callable[[MetadataView], bool]:
-    return lambda view: test(view.properties)
+def _has_property(test: Callable[[TableProperties], bool]) -> Callable[[TableMetadata], bool]:
+    return lambda table: test(table.properties)
 
 
-def _has_invariants(view: MetadataView) -> bool:
-    return _struct_has_invariants(view.schema)
+def _has_invariants(table: TableMetadata) -> bool:
+    return _struct_has_invariants(table.declared_schema)
 
 
 def _struct_has_invariants(struct: StructType) -> bool:
-    # Below arrays and maps nothing can be enforced, so nothing there makes the feature needed.
+    # Nothing can be enforced inside arrays and maps, so nothing there makes the feature needed.
     return any(
         not item.nullable
         or "delta.invariants" in item.metadata
@@ -266,6 +241,12 @@ _ROWS = (
         is_active=_has_property(lambda properties: properties.enable_iceberg_compat_v2),
     ),
     _writer(
+        "icebergCompatV3",
+        can_write=False,
+        requires=("columnMapping", "rowTracking"),
+        is_active=_has_property(lambda properties: properties.enable_iceberg_compat_v3),
+    ),
+    _writer(
         "inCommitTimestamp",
         can_write=True,
         is_active=_has_property(lambda properties: properties.enable_in_commit_timestamps),
@@ -300,9 +281,9 @@ _ROWS = (
     _reader_writer(
         "variantType-preview", can_read=True, can_write=False, enablement=Enablement.EXPLICIT
     ),
-    _reader_writer("variantShredding", can_read=False, can_write=False, is_active=_shredding),
+    _reader_writer("variantShredding", can_read=True, can_write=False, is_active=_shredding),
     _reader_writer(
-        "variantShredding-preview", can_read=False, can_write=False, enablement=Enablement.EXPLICIT
+        "variantShredding-preview", can_read=True, can_write=False, enablement=Enablement.EXPLICIT
     ),
     _reader_writer(
         "catalogManaged",

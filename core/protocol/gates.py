@@ -1,8 +1,8 @@
 """The gates before reading and writing, and the protocol that a table needs (spec 6.1, 6.4).
 
 A protocol stands for a set of features: those that its legacy versions imply and those that it
-lists (`implied_features`). Everything here reasons over that set; `normalize` turns a set back into
-the weakest versions that say the same.
+lists (`implied_features`). Everything here works on that set; `normalize` turns a set back into the
+weakest protocol that stands for it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from optimist.core.errors import ConfigError, ProtocolError
-from optimist.core.options import EngineOptions, parse_bool
+from optimist.core.foreign_text import quoted, shown
+from optimist.core.option_values import parse_bool
+from optimist.core.options import EngineOptions
 from optimist.core.protocol.actions import Metadata, Protocol
 from optimist.core.protocol.features import (
     FEATURES,
@@ -22,7 +24,7 @@ from optimist.core.protocol.features import (
     with_requirements,
 )
 from optimist.core.protocol.properties import FEATURE_PREFIX, PROPERTIES
-from optimist.core.schema.type_widening import unknown_type_changes
+from optimist.core.protocol.table_metadata import TableMetadata
 
 __all__ = [
     "DEFAULT_PROTOCOL",
@@ -46,21 +48,21 @@ __all__ = [
 SUPPORTED_READER_VERSIONS = (1, 2, 3)
 SUPPORTED_WRITER_VERSIONS = (1, 2, 3, 4, 5, 6, 7)
 DEFAULT_PROTOCOL = Protocol(1, 2)
-"""What a new table gets that needs no more and whose creator asks for no more."""
+"""The protocol of a new table whose metadata and creator ask for nothing more."""
 
 _CATALOG_FEATURES = ("catalogManaged", "catalogOwned")
 
-# Weakest first: the first pair that implies a set of features is its weakest spelling.
+# Weakest first, so that the first pair that implies a set of features is the weakest that does.
 _LEGACY_VERSIONS = ((1, 1), (1, 2), (1, 3), (1, 4), (2, 5), (1, 6), (2, 6))
 
 
 def supports(protocol: Protocol, name: str) -> bool:
-    """Whether the table has the feature: listed, or implied by a legacy version."""
+    """Whether the protocol has the feature, be it listed or implied by a legacy version."""
     return covers(implied_features(protocol), name)
 
 
 def implied_features(protocol: Protocol) -> frozenset[str]:
-    """All features of the table, those of the legacy versions and the listed ones."""
+    """All features of a protocol: those it lists, and those its legacy versions imply."""
     names = set(protocol.writer_features or ()) | set(protocol.reader_features or ())
     if protocol.min_writer_version < 7:
         names |= _legacy_features(protocol.min_reader_version, protocol.min_writer_version)
@@ -70,13 +72,12 @@ def implied_features(protocol: Protocol) -> frozenset[str]:
 
 
 def ensure_well_formed(protocol: Protocol, *, table_path: str, version: int) -> None:
-    """Versions and lists of features must go together (spec 6.1).
+    """Refuse a protocol whose versions and lists of features do not go together (spec 6.1).
 
     Raises:
-        ProtocolError: Reader version 3 without writer version 7 (kind
-            `DELTA_READ_FEATURE_PROTOCOL_REQUIRES_WRITE`), a version below 1, or a list that is
-            there when it may not be or absent when it must be (kind
-            `DELTA_INVALID_PROTOCOL_VERSION`).
+        ProtocolError: Reader version 3 comes without writer version 7 (kind
+            `DELTA_READ_FEATURE_PROTOCOL_REQUIRES_WRITE`), or a version is below 1, or a list is
+            present or absent against its version (kind `DELTA_INVALID_PROTOCOL_VERSION`).
     """
     reader, writer = protocol.min_reader_version, protocol.min_writer_version
     if reader >= 3 and writer < 7:
@@ -106,16 +107,16 @@ def ensure_well_formed(protocol: Protocol, *, table_path: str, version: int) -> 
 def ensure_readable(
     protocol: Protocol, metadata: Metadata | None, *, table_path: str, version: int
 ) -> None:
-    """The read gate (spec 6.4).
+    """The read gate: refuse a table that this engine can't read (spec 6.4).
 
-    Without metadata (None) features that a legacy version merely implies are taken as unused and
-    listed ones as used; call again once the metadata is known.
+    While the metadata is unknown (None), listed features count as used, and features that a legacy
+    version merely implies count as unused; call this again once the metadata is known.
 
     Raises:
         ProtocolError: The versions are unknown or malformed (`DELTA_INVALID_PROTOCOL_VERSION`,
             `DELTA_READ_FEATURE_PROTOCOL_REQUIRES_WRITE`), the table needs features that this
             engine can't read (`DELTA_UNSUPPORTED_FEATURES_FOR_READ`, field `unsupported`), or a
-            column's type was changed in a way that it does not know
+            column's type was changed in a way that the engine does not know
             (`DELTA_UNSUPPORTED_TYPE_CHANGE_IN_SCHEMA`, field `changes`).
     """
     if protocol.min_reader_version > SUPPORTED_READER_VERSIONS[-1]:
@@ -125,20 +126,20 @@ def ensure_readable(
     if names:
         raise _protocol_error(
             protocol,
-            f"needs reader features that this engine does not have: {', '.join(names)}. Nothing "
-            f"was read. {_way_out(names)}",
+            f"needs reader features that this engine does not have: {shown(', '.join(names))}. "
+            f"Nothing was read. {_way_out(names)}",
             kind="DELTA_UNSUPPORTED_FEATURES_FOR_READ",
             table_path=table_path,
             version=version,
             unsupported=names,
         )
-    changes = () if metadata is None else unknown_type_changes(metadata.schema_string)
+    changes = () if metadata is None else TableMetadata.of(metadata).unknown_type_changes
     if changes:
         raise _protocol_error(
             protocol,
-            f"had the types of columns changed in ways that this engine does not know: "
-            f"{'; '.join(changes)}. Nothing was read. Read the table with the engine that changed "
-            "them",
+            "had the types of columns changed in ways that this engine does not know: "
+            f"{shown('; '.join(changes))}. Nothing was read. Read the table with the engine that "
+            "changed them",
             kind="DELTA_UNSUPPORTED_TYPE_CHANGE_IN_SCHEMA",
             table_path=table_path,
             version=version,
@@ -149,12 +150,14 @@ def ensure_readable(
 def ensure_writable(
     protocol: Protocol, metadata: Metadata | None, *, table_path: str, version: int
 ) -> None:
-    """The write gate, the read gate included (spec 6.4); metadata None as in `ensure_readable`.
+    """The write gate: refuse a table that this engine can't read or can't write to (spec 6.4).
+
+    Metadata may be None, as in `ensure_readable`.
 
     Raises:
         ProtocolError: As `ensure_readable`, or the table needs features that this engine can't
-            write (`DELTA_UNSUPPORTED_FEATURES_FOR_WRITE`, field `unsupported`), or uses some that
-            it does not list (`DELTA_FEATURES_PROTOCOL_METADATA_MISMATCH`, field `missing`).
+            write (`DELTA_UNSUPPORTED_FEATURES_FOR_WRITE`, field `unsupported`), or uses features
+            that it does not list (`DELTA_FEATURES_PROTOCOL_METADATA_MISMATCH`, field `missing`).
     """
     ensure_readable(protocol, metadata, table_path=table_path, version=version)
     if protocol.min_writer_version > SUPPORTED_WRITER_VERSIONS[-1]:
@@ -163,9 +166,9 @@ def ensure_writable(
     if names:
         raise _protocol_error(
             protocol,
-            f"needs writer features that this engine does not have: {', '.join(names)}. Nothing "
-            "was written. Write to the table with an engine that has them, or drop the features "
-            "there",
+            f"needs writer features that this engine does not have: {shown(', '.join(names))}. "
+            "Nothing was written. Write to the table with an engine that has them, or drop the "
+            "features there",
             kind="DELTA_UNSUPPORTED_FEATURES_FOR_WRITE",
             table_path=table_path,
             version=version,
@@ -180,14 +183,14 @@ def ensure_writable(
 def ensure_features_listed(
     protocol: Protocol, metadata: Metadata, *, table_path: str, version: int, to_write: bool = False
 ) -> None:
-    """A protocol that lists features must list those that the metadata makes use of.
+    """Refuse a protocol that lists features, but not all that the metadata uses.
 
-    Some writers leave out features that concern writers alone, as delta-rs does where a column is
-    NOT NULL. Such a table can be read all the same; it may not be written to.
+    Some writers leave out features that concern writers alone, as delta-rs does if a column is NOT
+    NULL. Such a table can still be read, but not written to (`to_write`).
 
     Raises:
-        ProtocolError: It does not (kind `DELTA_FEATURES_PROTOCOL_METADATA_MISMATCH`, field
-            `missing`).
+        ProtocolError: Features are not listed (kind `DELTA_FEATURES_PROTOCOL_METADATA_MISMATCH`,
+            field `missing`).
     """
     if protocol.min_writer_version < 7:
         return
@@ -198,8 +201,8 @@ def ensure_features_listed(
         raise _protocol_error(
             protocol,
             "has metadata that make use of table features which the protocol does not list: "
-            f"{', '.join(missing)}. Nothing was {'written' if to_write else 'read'}. Add them "
-            "with the engine that left them out (with delta-rs by alter.add_feature)",
+            f"{shown(', '.join(missing))}. Nothing was {'written' if to_write else 'read'}. Add "
+            "them with the engine that left them out (with delta-rs by alter.add_feature)",
             kind="DELTA_FEATURES_PROTOCOL_METADATA_MISMATCH",
             table_path=table_path,
             version=version,
@@ -210,14 +213,14 @@ def ensure_features_listed(
 def protocol_for_new_table(
     metadata_configuration: Mapping[str, str], metadata: Metadata, options: EngineOptions
 ) -> Protocol:
-    """The weakest protocol for a new table: what is asked for and what its metadata needs.
+    """The weakest protocol for a new table that has all it asks for and all its metadata needs.
 
     Args:
-        metadata_configuration: The properties as given, requests such as `delta.minReaderVersion`
-            and `delta.feature.*` still among them.
+        metadata_configuration: The properties as given, including requests such as
+            `delta.minReaderVersion` and `delta.feature.*`.
         metadata: The metadata whose schema and properties decide which features are needed.
-        options: Its `property_defaults` ask for more, unless `delta.ignoreProtocolDefaults` is
-            true.
+        options: The engine's options; their `property_defaults` may ask for more, unless
+            `delta.ignoreProtocolDefaults` is true.
 
     Raises:
         ConfigError: See `requested_protocol`.
@@ -232,10 +235,10 @@ def protocol_for_new_table(
 def protocol_for_existing(current: Protocol, metadata: Metadata) -> Protocol:
     """The protocol after a change of metadata: automatic features are added as they become needed.
 
-    Equal to `current` if nothing is missing.
+    It equals `current` if no feature is missing.
 
     Raises:
-        ProtocolError: A feature is needed that only the user may add (kind
+        ProtocolError: The change needs a feature that only the user may add (kind
             `DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT`, field `features`).
     """
     present = implied_features(current)
@@ -254,14 +257,16 @@ def protocol_for_existing(current: Protocol, metadata: Metadata) -> Protocol:
 
 
 def requested_protocol(configuration: Mapping[str, str]) -> Protocol:
-    """What `delta.minReaderVersion`, `delta.minWriterVersion` and `delta.feature.*` ask for.
+    """The protocol that a configuration asks for.
 
-    Keys in any case. Versions that ask for lists of features (3 and 7) without any ask for nothing.
+    It asks by `delta.minReaderVersion`, `delta.minWriterVersion` and `delta.feature.*`, in any
+    case. Reader version 3 and writer version 7 only allow lists of features, so by themselves they
+    ask for nothing.
 
     Raises:
-        ConfigError: An unknown feature (`DELTA_UNSUPPORTED_FEATURES_IN_CONFIG`), a status that is
-            neither `supported` nor `enabled` (`DELTA_UNSUPPORTED_FEATURE_STATUS`), or a version out
-            of range (`DELTA_INVALID_PROTOCOL_VERSION`).
+        ConfigError: A feature is unknown (kind `DELTA_UNSUPPORTED_FEATURES_IN_CONFIG`), its status
+            is neither `supported` nor `enabled` (`DELTA_UNSUPPORTED_FEATURE_STATUS`), or a version
+            does not parse or is out of range (`OPTIMIST_INVALID_TABLE_PROPERTY`).
     """
     reader = _requested_version(configuration, "delta.minReaderVersion")
     writer = _requested_version(configuration, "delta.minWriterVersion")
@@ -276,7 +281,7 @@ def requested_protocol(configuration: Mapping[str, str]) -> Protocol:
 
 
 def merge(first: Protocol, *others: Protocol) -> Protocol:
-    """The weakest protocol that has the features of all; `first` itself if it has them already."""
+    """The weakest protocol with the features of all these; `first` itself if it has them all."""
     features = implied_features(first)
     union = features.union(*(implied_features(other) for other in others))
     return first if union == features else normalize(union)
@@ -285,8 +290,9 @@ def merge(first: Protocol, *others: Protocol) -> Protocol:
 def normalize(features: Iterable[str]) -> Protocol:
     """The weakest protocol that has exactly these features (spec 6.4).
 
-    Legacy versions where they say the same; else writer version 7, with the lowest reader version
-    that the reader-writer features among them allow. Unknown names count as reader-writer.
+    It has legacy versions if a pair of them implies just these features; else writer version 7,
+    with the lowest reader version that the reader-writer features among them allow. Unknown
+    features count as reader-writer.
     """
     wanted = frozenset(features)
     for reader, writer in _LEGACY_VERSIONS:
@@ -301,12 +307,12 @@ def normalize(features: Iterable[str]) -> Protocol:
 
 
 def is_upgrade(old: Protocol, new: Protocol) -> bool:
-    """Whether the new protocol has every feature of the old one; an equal one counts."""
+    """Whether the new protocol has every feature of the old one; an equal protocol counts."""
     return implied_features(new) >= implied_features(old)
 
 
 def ensure_upgrade_allowed(old: Protocol, new: Protocol) -> None:
-    """A commit may only add features to a table; DROP FEATURE and its kin do not ask here.
+    """Refuse a change of protocol that removes features; commands such as DROP FEATURE skip this.
 
     Raises:
         ProtocolError: Features would be lost, or a version is below 1 (kind
@@ -343,7 +349,7 @@ def _unsupported(
 ) -> tuple[str, ...]:
     unknown = {name for name in listed or () if name not in FEATURES}
     if unknown:
-        # The schema may hold what only those features explain: it is not looked at.
+        # Only those features may explain what is in the schema, so do not look into it.
         rows = [FEATURES[name] for name in set(listed or ()) - unknown]
         named = {row.name for row in rows if not can_do(row) and not row.harmless_when_inactive}
         return tuple(sorted(unknown | named))
@@ -352,10 +358,10 @@ def _unsupported(
 
 
 def _features_in_use(protocol: Protocol, metadata: Metadata | None) -> Iterator[Feature]:
-    """The known features that the table holds an engine to.
+    """The known features that an engine must honour for this table.
 
-    Those that the metadata makes use of count even if the protocol forgot them: an engine that did
-    not honour them would misread the table all the same.
+    Features that the metadata uses count even if the protocol lacks them: an engine that did not
+    honour them would misread the table all the same.
     """
     active = active_features(metadata) if metadata is not None else frozenset[str]()
     listed = set(protocol.reader_features or ()) | set(protocol.writer_features or ())
@@ -369,9 +375,10 @@ def _features_in_use(protocol: Protocol, metadata: Metadata | None) -> Iterator[
 
 
 def _needed(metadata: Metadata) -> frozenset[str]:
-    """The active features whose presence in the protocol the metadata calls for.
+    """The active features that the metadata requires the protocol to have.
 
-    Features that are only ever added explicitly have errors of their own (spec 1.7, step 13).
+    Features that are only ever added explicitly are left out: they have errors of their own (spec
+    1.7, step 13).
     """
     return frozenset(
         name
@@ -387,8 +394,8 @@ def _flag(configuration: Mapping[str, str], name: str) -> bool:
                 return parse_bool(value)
             except ValueError:
                 raise ConfigError(
-                    f"The value {value!r} of the table property {name} must be true or false. "
-                    "Nothing was written.",
+                    f"The value {quoted(value)} of the table property {name} must be true or "
+                    "false. Nothing was written.",
                     kind="OPTIMIST_INVALID_TABLE_PROPERTY",
                     property=name,
                     value=value,
@@ -403,8 +410,8 @@ def _requested_version(configuration: Mapping[str, str], name: str) -> int:
                 return int(PROPERTIES[name].parse(value))
             except ValueError as error:
                 raise ConfigError(
-                    f"The value {value!r} of {name} {error}. Nothing was written.",
-                    kind="DELTA_INVALID_PROTOCOL_VERSION",
+                    f"The value {quoted(value)} of {name} {shown(error)}. Nothing was written.",
+                    kind="OPTIMIST_INVALID_TABLE_PROPERTY",
                     property=name,
                     value=value,
                 ) from None
@@ -416,15 +423,15 @@ def _requested_feature(key: str, status: str) -> Feature:
     feature = feature_by_any_case(name)
     if feature is None:
         raise ConfigError(
-            f"{key} asks for a table feature that this engine does not know: {name}. Check its "
-            "spelling. Nothing was written.",
+            f"{shown(key)} asks for a table feature that this engine does not know: "
+            f"{shown(name)}. Check its spelling. Nothing was written.",
             kind="DELTA_UNSUPPORTED_FEATURES_IN_CONFIG",
             feature=name,
         )
     if status.strip().lower() not in ("supported", "enabled"):
         raise ConfigError(
-            f"{key} is {status!r}; it may only be 'supported'. To remove a feature drop it "
-            "instead. Nothing was written.",
+            f"{shown(key)} is {quoted(status)}; it may only be 'supported'. To remove a feature "
+            "drop it instead. Nothing was written.",
             kind="DELTA_UNSUPPORTED_FEATURE_STATUS",
             feature=feature.name,
             status=status,
@@ -443,7 +450,7 @@ def _way_out(names: tuple[str, ...]) -> str:
 
 def _versions(protocol: Protocol) -> str:
     listed = protocol.writer_features
-    names = f", features {', '.join(listed) or 'none'}" if listed is not None else ""
+    names = f", features {shown(', '.join(listed) or 'none')}" if listed is not None else ""
     return (
         f"reader version {protocol.min_reader_version}, writer version "
         f"{protocol.min_writer_version}{names}"

@@ -1,8 +1,8 @@
 """Table properties: the entries of `metaData.configuration` that start with `delta.` (spec 7.1).
 
-`TableProperties` is the table: one field per property, each with its full name, its default and its
-parser. What stands in a log is parsed leniently, because one odd value must not make a table
-unreadable; what a user sets goes through `normalize_configuration`, which is strict.
+`TableProperties` lists them: one field per property, each with its full name, its default and its
+parser. Properties in a log are parsed leniently, because one odd value must not make a table
+unreadable. Properties that a user sets go through `normalize_configuration`, which is strict.
 """
 
 from __future__ import annotations
@@ -11,16 +11,21 @@ import enum
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
-from decimal import Decimal
+from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
 from optimist.core.errors import ConfigError
-from optimist.core.options import parse_bool
+from optimist.core.foreign_text import quoted, shown
+from optimist.core.option_values import parse_bool
+from optimist.core.values.field_types import LARGEST_LONG
 
 __all__ = [
     "CONSTRAINT_PREFIX",
     "FEATURE_PREFIX",
+    "IN_COMMIT_TIMESTAMP_ENABLEMENT",
+    "MATERIALIZED_ROW_COMMIT_VERSION",
+    "MATERIALIZED_ROW_ID",
     "PROPERTIES",
     "UNKEPT_PROPERTIES",
     "IsolationLevel",
@@ -32,8 +37,16 @@ __all__ = [
     "parse_interval_ms",
 ]
 
+_PREFIX = "delta."
 CONSTRAINT_PREFIX = "delta.constraints."
 FEATURE_PREFIX = "delta.feature."
+IN_COMMIT_TIMESTAMP_ENABLEMENT = (
+    "delta.inCommitTimestampEnablementVersion",
+    "delta.inCommitTimestampEnablementTimestamp",
+)
+"""The version and the time from which on a table's commits carry timestamps (spec 1.11)."""
+MATERIALIZED_ROW_ID = "delta.rowTracking.materializedRowIdColumnName"
+MATERIALIZED_ROW_COMMIT_VERSION = "delta.rowTracking.materializedRowCommitVersionColumnName"
 _FREE_PREFIXES = (FEATURE_PREFIX, "delta.universalformat.config.")
 _DAY_MS = 24 * 60 * 60 * 1000
 _UNITS_US = {
@@ -45,12 +58,13 @@ _UNITS_US = {
     "day": 24 * 3600 * 1_000_000,
     "week": 7 * 24 * 3600 * 1_000_000,
 }
+_MAX_INTERVAL_LENGTH = 200
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+$")
 _INTERVAL_PART = re.compile(r"([+-]?\d+(?:\.\d+)?)\s+([a-z]+)(?:\s+|$)")
 
 
 class IsolationLevel(enum.Enum):
-    """How strictly concurrent commits are kept apart (spec 1.8). The values are the log's words."""
+    """How strictly concurrent commits are kept apart (spec 1.8). Values are spelled as in logs."""
 
     SERIALIZABLE = "Serializable"
     WRITE_SERIALIZABLE = "WriteSerializable"
@@ -58,7 +72,7 @@ class IsolationLevel(enum.Enum):
 
     @classmethod
     def parse(cls, text: str) -> IsolationLevel:
-        """The level of that name, whatever its case.
+        """The level of that name, in upper or lower case.
 
         Raises:
             ConfigError: There is no such level (kind `DELTA_INVALID_ISOLATION_LEVEL`).
@@ -68,24 +82,26 @@ class IsolationLevel(enum.Enum):
                 return level
         names = ", ".join(level.value for level in cls)
         raise ConfigError(
-            f"{text!r} is no isolation level; the table property delta.isolationLevel may be one "
-            f"of {names}. Nothing was written.",
+            f"{quoted(text)} is no isolation level; the table property delta.isolationLevel may "
+            f"be one of {names}. Nothing was written.",
             kind="DELTA_INVALID_ISOLATION_LEVEL",
             value=text,
         )
 
 
 def parse_interval_ms(text: str) -> int:
-    """A SQL interval such as `interval 30 days` or `1 week 12 hours`, in milliseconds.
+    """Parse an SQL interval such as `interval 30 days` or `1 week 12 hours` into milliseconds.
 
     Raises:
-        ValueError: The text is no interval, is negative, or counts months or years, whose length
-            varies.
+        ValueError: The text is not an interval, is negative, exceeds 64 bits in microseconds, or
+            counts months or years, whose length varies.
     """
+    if len(text) > _MAX_INTERVAL_LENGTH:
+        raise ValueError("must be an interval such as 'interval 30 days'")
     rest = text.strip().lower().removeprefix("interval ").replace("'", "").replace('"', "").strip()
     if not rest:
         raise ValueError("must be an interval such as 'interval 30 days'")
-    total_us = Decimal(0)
+    total_us = Fraction(0)
     while rest:
         match = _INTERVAL_PART.match(rest)
         if match is None:
@@ -94,18 +110,21 @@ def parse_interval_ms(text: str) -> int:
         if unit in ("month", "year"):
             raise ValueError("months and years have no fixed length; use weeks, days or hours")
         if unit not in _UNITS_US:
-            raise ValueError(f"{match.group(2)!r} is no unit of time")
-        total_us += Decimal(match.group(1)) * _UNITS_US[unit]
+            raise ValueError(f"{quoted(match.group(2))} is no unit of time")
+        total_us += Fraction(match.group(1)) * _UNITS_US[unit]
         rest = rest[match.end() :]
-    if total_us < 0:
-        raise ValueError("must not be negative")
+    if not 0 <= total_us <= LARGEST_LONG:
+        raise ValueError("must not be negative, and its microseconds must fit in 64 bits")
     return int(total_us // 1000)
 
 
 def _whole_number(text: str) -> int:
     if not _WHOLE_NUMBER.match(text.strip()):
         raise ValueError("must be a whole number")
-    return int(text)
+    number = int(text)
+    if abs(number) > LARGEST_LONG:
+        raise ValueError("must be a whole number that fits in 64 bits")
+    return number
 
 
 def _at_least(minimum: int) -> Callable[[str], int]:
@@ -139,7 +158,7 @@ def _one_of(*allowed: str) -> Callable[[str], str]:
 
 
 def _column_list(text: str) -> tuple[str, ...]:
-    """Names parted by commas; a comma between back-ticks belongs to the name."""
+    """Split names at commas; a comma between back-ticks belongs to the name."""
     parts = re.findall(r"(?:`(?:[^`]|``)*`|[^,`])+", text)
     return tuple(part.strip() for part in parts if part.strip())
 
@@ -156,9 +175,9 @@ class TableProperty:
 
     Attributes:
         name: The full name in its canonical spelling.
-        default: The value, parsed, when the property is absent or does not parse.
-        parse: Turns the text into the value; raises `ValueError` with what is wanted.
-        user_settable: Whether users may set it; the engine keeps the others itself.
+        default: The parsed value that holds when the property is absent or does not parse.
+        parse: Turns the text into the value; raises a `ValueError` that says what is wanted.
+        user_settable: Whether users may set it; the engine maintains the others itself.
         aliases: Older names, read when the property itself is absent.
     """
 
@@ -177,7 +196,7 @@ def _row(
     settable: bool = True,
     aliases: tuple[str, ...] = (),
 ) -> Any:
-    row = TableProperty("delta." + name, default, parse, settable, aliases)
+    row = TableProperty(_PREFIX + name.removeprefix(_PREFIX), default, parse, settable, aliases)
     return field(default=default, metadata={"row": row})
 
 
@@ -227,18 +246,16 @@ class TableProperties:
     enable_iceberg_compat_v3: bool = _row("enableIcebergCompatV3", False, parse_bool)
     enable_in_commit_timestamps: bool = _row("enableInCommitTimestamps", False, parse_bool)
     in_commit_timestamp_enablement_version: int | None = _row(
-        "inCommitTimestampEnablementVersion", None, _at_least(0), settable=False
+        IN_COMMIT_TIMESTAMP_ENABLEMENT[0], None, _at_least(0), settable=False
     )
     in_commit_timestamp_enablement_timestamp: int | None = _row(
-        "inCommitTimestampEnablementTimestamp", None, _whole_number, settable=False
+        IN_COMMIT_TIMESTAMP_ENABLEMENT[1], None, _whole_number, settable=False
     )
     enable_row_tracking: bool = _row("enableRowTracking", False, parse_bool)
     row_tracking_suspended: bool = _row("rowTrackingSuspended", False, parse_bool)
-    materialized_row_id_column: str | None = _row(
-        "rowTracking.materializedRowIdColumnName", None, str, settable=False
-    )
+    materialized_row_id_column: str | None = _row(MATERIALIZED_ROW_ID, None, str, settable=False)
     materialized_row_commit_version_column: str | None = _row(
-        "rowTracking.materializedRowCommitVersionColumnName", None, str, settable=False
+        MATERIALIZED_ROW_COMMIT_VERSION, None, str, settable=False
     )
     enable_type_widening: bool = _row("enableTypeWidening", False, parse_bool)
     enable_variant_shredding: bool = _row("enableVariantShredding", False, parse_bool)
@@ -266,42 +283,46 @@ class TableProperties:
     constraints: Mapping[str, str] = field(default_factory=dict)
     """CHECK constraints: name in lower case to SQL text (`delta.constraints.*`)."""
     unparsed: Mapping[str, str] = field(default_factory=dict)
-    """Properties in the log whose value does not parse: their default is in force instead."""
+    """Properties in the log whose value does not parse, as texts; their defaults hold instead."""
 
     @property
     def isolation_level(self) -> IsolationLevel:
-        """The table's isolation level; asked for by commits, not needed for reading.
+        """The table's isolation level, which commits need and readers do not.
 
         Raises:
-            ConfigError: The log holds a value that is no level (kind
+            ConfigError: The log holds a value that is not a level (kind
                 `DELTA_INVALID_ISOLATION_LEVEL`).
         """
         return IsolationLevel.parse(self.isolation_level_text)
 
     @classmethod
     def from_configuration(cls, configuration: Mapping[str, str]) -> TableProperties:
-        """Parse what stands in a log; never raises (see `unparsed` and `isolation_level`)."""
-        values: dict[str, Any] = {}
-        unparsed: dict[str, str] = {}
-        for item in _ROW_FIELDS:
-            row: TableProperty = item.metadata["row"]
-            name = next((key for key in (row.name, *row.aliases) if key in configuration), None)
-            if name is None:
-                continue
-            try:
-                values[item.name] = row.parse(configuration[name])
-            except (ValueError, TypeError, AttributeError):
-                unparsed[name] = configuration[name]
-        constraints = {
-            key[len(CONSTRAINT_PREFIX) :].lower(): text
-            for key, text in configuration.items()
-            if key.startswith(CONSTRAINT_PREFIX)
-        }
-        return cls(
-            **values,
-            constraints=constraints,
-            unparsed=unparsed,
-        )
+        """Parse the properties in a log; never raises (see `unparsed` and `isolation_level`).
+
+        `TableMetadata.of` does this once per metadata; use this for a configuration on its own.
+        """
+        # A log may hold values that are not texts.
+        return _parsed({key: str(text) for key, text in configuration.items()})
+
+
+def _parsed(configuration: Mapping[str, str]) -> TableProperties:
+    values: dict[str, Any] = {}
+    unparsed: dict[str, str] = {}
+    for item in _ROW_FIELDS:
+        row: TableProperty = item.metadata["row"]
+        name = next((key for key in (row.name, *row.aliases) if key in configuration), None)
+        if name is None:
+            continue
+        try:
+            values[item.name] = row.parse(configuration[name])
+        except ValueError:
+            unparsed[name] = configuration[name]
+    constraints = {
+        key[len(CONSTRAINT_PREFIX) :].lower(): text
+        for key, text in configuration.items()
+        if key.startswith(CONSTRAINT_PREFIX)
+    }
+    return TableProperties(**values, constraints=constraints, unparsed=unparsed)
 
 
 _ROW_FIELDS: tuple[Field[Any], ...] = tuple(
@@ -316,7 +337,7 @@ PROPERTIES: Mapping[str, TableProperty] = MappingProxyType(
 UNKEPT_PROPERTIES = frozenset(
     {"delta.minReaderVersion", "delta.minWriterVersion", "delta.ignoreProtocolDefaults"}
 )
-"""Requests about the protocol: they act when they are given and never reach the log (spec 1.4)."""
+"""Requests about the protocol: they act when given and are never kept in the log (spec 1.4)."""
 
 _CANONICAL: Mapping[str, str] = {
     **{name.lower(): name for name in PROPERTIES},
@@ -337,12 +358,11 @@ def normalize_configuration(
     current: Mapping[str, str] | None = None,
     enforce_retention: bool = True,
 ) -> dict[str, str]:
-    """What a user sets, in canonical spelling and with every value checked (spec 7.1, 10.9).
+    """Check the properties that a user sets, and spell them canonically (spec 7.1, 10.9).
 
-    Of the isolation levels users may set `Serializable` and `WriteSerializable`. Delta's own API
-    takes only the former; Databricks and delta-rs take both, and tables written there carry the
-    latter. `SnapshotIsolation` is refused: it would let two commits that contradict each other both
-    land.
+    Users may set the isolation levels `Serializable` and `WriteSerializable`. Delta's own API takes
+    only the former; Databricks and delta-rs take both, and tables written there carry the latter.
+    `SnapshotIsolation` is refused: it would let two commits that contradict each other both land.
 
     Args:
         user: The properties as given, keys in any case.
@@ -353,8 +373,9 @@ def normalize_configuration(
             `logRetentionDuration`.
 
     Raises:
-        ConfigError: An unknown property, a value that does not parse, or one that users may not
-            set.
+        ConfigError: A property is unknown, may not be set by users, is given twice with different
+            values, or has a value that does not parse; or `deletedFileRetentionDuration` is too
+            long.
     """
     result: dict[str, str] = {}
     for key, value in user.items():
@@ -362,8 +383,8 @@ def normalize_configuration(
         text = _checked_value(name, value)
         if result.get(name, text) != text:
             raise ConfigError(
-                f"The table property {name} is given twice, as {result[name]!r} and as {text!r}. "
-                "Keep one. Nothing was written.",
+                f"The table property {shown(name)} is given twice, as {quoted(result[name])} and "
+                f"as {quoted(text)}. Keep one. Nothing was written.",
                 kind="OPTIMIST_CONTRADICTING_OPTIONS",
                 property=name,
             )
@@ -374,12 +395,12 @@ def normalize_configuration(
 
 
 def ensure_retention_compatible(changed: Mapping[str, str], current: Mapping[str, str]) -> None:
-    """Deleted files may not be kept longer than the log that names them.
+    """Refuse to keep deleted files longer than the log that names them.
 
-    Judged only when `changed` sets one of the two durations.
+    This is checked only when `changed` sets one of the two durations.
 
     Raises:
-        ConfigError: They would be (kind `OPTIMIST_RETENTION_CONFLICT`).
+        ConfigError: They would be kept longer (kind `OPTIMIST_RETENTION_CONFLICT`).
     """
     if not {"delta.deletedFileRetentionDuration", "delta.logRetentionDuration"} & set(changed):
         return
@@ -402,8 +423,9 @@ def _checked_name(key: str, allow_arbitrary: bool) -> str:
         return key
     if folded.startswith(CONSTRAINT_PREFIX):
         raise ConfigError(
-            f"{key} can't be set as a table property: add CHECK constraints with ALTER TABLE ... "
-            "ADD CONSTRAINT, which also checks the rows that are there. Nothing was written.",
+            f"{shown(key)} can't be set as a table property: add CHECK constraints with ALTER "
+            "TABLE ... ADD CONSTRAINT, which also checks the rows that are there. Nothing was "
+            "written.",
             kind="DELTA_ADD_CONSTRAINTS",
             property=key,
         )
@@ -427,8 +449,8 @@ def _checked_name(key: str, allow_arbitrary: bool) -> str:
 
 def _unknown_property(key: str) -> ConfigError:
     return ConfigError(
-        f"Unknown table property {key}. Check its spelling, drop the prefix 'delta.' if it is "
-        "your own, or set spark.databricks.delta.allowArbitraryProperties.enabled to true. "
+        f"Unknown table property {shown(key)}. Check its spelling, drop the prefix 'delta.' if it "
+        "is your own, or set spark.databricks.delta.allowArbitraryProperties.enabled to true. "
         "Nothing was written.",
         kind="DELTA_UNKNOWN_CONFIGURATION",
         property=key,
@@ -445,8 +467,8 @@ def _checked_value(name: str, value: str) -> str:
         row.parse(value)
     except (ValueError, TypeError, AttributeError) as error:
         raise ConfigError(
-            f"The value {value!r} of the table property {name} does not fit: {error}. Nothing was "
-            "written.",
+            f"The value {quoted(value)} of the table property {name} does not fit: "
+            f"{shown(error)}. Nothing was written.",
             kind="OPTIMIST_INVALID_TABLE_PROPERTY",
             property=name,
             value=value,

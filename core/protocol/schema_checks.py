@@ -1,34 +1,32 @@
-"""What the metadata of a table must satisfy before it is committed (spec 1.4 steps 9 and 10, 10.2).
+"""Checks a table's metadata before it is committed (spec 1.4 steps 9 and 10, 10.2).
 
 Each check is a pure function that raises; `verify_new_metadata` runs them all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from optimist.core.errors import SchemaError
+from optimist.core.foreign_text import listed, shown
 from optimist.core.options import EngineOptions
 from optimist.core.protocol.actions import Metadata, Protocol
 from optimist.core.protocol.gates import supports
 from optimist.core.protocol.properties import TableProperties, ensure_retention_compatible
+from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.generated_columns import ensure_generated_columns_valid
 from optimist.core.schema.types import (
-    ArrayType,
     DataType,
     DecimalType,
-    MapType,
     PrimitiveType,
-    StructField,
     StructType,
-    schema_from_json,
+    walk_fields,
 )
 
 __all__ = [
     "CDC_RESERVED_NAMES",
     "ILLEGAL_NAME_CHARACTERS",
     "ensure_column_defaults_allowed",
-    "ensure_data_types_supported",
     "ensure_identity_columns_valid",
     "ensure_names_legal",
     "ensure_no_cdc_columns",
@@ -38,7 +36,6 @@ __all__ = [
     "ensure_properties_compatible",
     "ensure_stats_columns_valid",
     "verify_new_metadata",
-    "walk_fields",
 ]
 
 CDC_RESERVED_NAMES = ("_change_type", "_commit_version", "_commit_timestamp")
@@ -59,13 +56,13 @@ def verify_new_metadata(
 ) -> None:
     """Run every check on metadata that is about to be committed.
 
-    That partition columns exist and leave a data column is always checked; whether their names are
-    legal is checked if `options.partition_column_validity_enabled`, types if
-    `options.schema_type_check_enabled`.
+    Partition columns must always exist and leave a data column. Their names are checked only if
+    `options.partition_column_validity_enabled` is set, their types only if
+    `options.schema_type_check_enabled` is. The schema's parser has already refused unknown types.
 
     Args:
         metadata: The new metadata.
-        protocol: The protocol the table will have with it.
+        protocol: The protocol that the table will have then.
         options: The engine's options.
         previous: The table's metadata until now, or None for a new table.
 
@@ -74,15 +71,14 @@ def verify_new_metadata(
         ConfigError: Deleted files would be kept longer than the log (kind
             `OPTIMIST_RETENTION_CONFLICT`).
     """
-    schema = schema_from_json(metadata.schema_string)
-    properties = TableProperties.from_configuration(metadata.configuration)
-    partition_columns = metadata.partition_columns
+    table = TableMetadata.of(metadata)
+    schema, properties = table.declared_schema, table.properties
+    partition_columns = table.partition_columns
     ensure_no_duplicate_columns(schema)
     ensure_partition_columns_exist(schema, partition_columns)
-    if properties.column_mapping_mode == "none":
+    if not table.is_mapped:
         ensure_names_legal(schema, partition_columns, options=options)
     if options.schema_type_check_enabled:
-        ensure_data_types_supported(schema)
         ensure_partition_columns_usable(schema, partition_columns)
     ensure_generated_columns_valid(schema)
     ensure_identity_columns_valid(schema, partition_columns)
@@ -96,28 +92,14 @@ def verify_new_metadata(
     ensure_no_cdc_columns(metadata, previous=previous)
 
 
-def walk_fields(
-    data_type: DataType, path: tuple[str, ...] = ()
-) -> Iterator[tuple[tuple[str, ...], StructField]]:
-    """Every field at any depth with its path; arrays and maps add `element`, `key` and `value`."""
-    if isinstance(data_type, StructType):
-        for item in data_type:
-            yield (*path, item.name), item
-            yield from walk_fields(item.data_type, (*path, item.name))
-    elif isinstance(data_type, ArrayType):
-        yield from walk_fields(data_type.element_type, (*path, "element"))
-    elif isinstance(data_type, MapType):
-        yield from walk_fields(data_type.key_type, (*path, "key"))
-        yield from walk_fields(data_type.value_type, (*path, "value"))
-
-
 def ensure_no_duplicate_columns(
     schema: StructType, *, kind: str = "DELTA_DUPLICATE_COLUMNS_FOUND", where: str = "the schema"
 ) -> None:
-    """No two fields of one struct, at any depth, may differ only in case.
+    """Refuse two fields of one struct, at any depth, whose names are equal or differ only in case.
 
     Raises:
-        SchemaError: Some do (kind as given, field `columns`: their paths joined by dots).
+        SchemaError: There are such fields (kind as given, field `columns`: their paths joined by
+            dots).
     """
     seen: set[tuple[str, ...]] = set()
     duplicates: list[str] = []
@@ -129,14 +111,15 @@ def ensure_no_duplicate_columns(
     if duplicates:
         raise SchemaError(
             f"Column names occur more than once in {where} (upper and lower case are the same to "
-            f"Delta): {', '.join(duplicates)}. Rename or drop all but one. Nothing was written.",
+            f"Delta): {listed(duplicates)}. Rename or drop all but one. Nothing was "
+            "written.",
             kind=kind,
             columns=tuple(duplicates),
         )
 
 
 def ensure_partition_columns_exist(schema: StructType, partition_columns: Sequence[str]) -> None:
-    """Partition columns are top-level columns, each named once, and not all the columns there are.
+    """Refuse partition columns that do not exist, come twice, or leave no column for the files.
 
     Raises:
         SchemaError: `DELTA_PARTITION_COLUMN_NOT_FOUND` (fields `column`, `candidates`),
@@ -146,8 +129,8 @@ def ensure_partition_columns_exist(schema: StructType, partition_columns: Sequen
     for name in partition_columns:
         if name not in schema.names:
             raise SchemaError(
-                f"There is no column {name} to partition by; the columns are "
-                f"{', '.join(schema.names) or 'none'}. Nothing was written.",
+                f"There is no column {shown(name)} to partition by; the columns are "
+                f"{listed(schema.names) or 'none'}. Nothing was written.",
                 kind="DELTA_PARTITION_COLUMN_NOT_FOUND",
                 column=name,
                 candidates=schema.names,
@@ -155,15 +138,15 @@ def ensure_partition_columns_exist(schema: StructType, partition_columns: Sequen
     repeated = tuple(n for n in dict.fromkeys(partition_columns) if partition_columns.count(n) > 1)
     if repeated:
         raise SchemaError(
-            f"Partition columns are named more than once: {', '.join(repeated)}. Nothing was "
-            "written.",
+            f"Partition columns are named more than once: {listed(repeated)}. Nothing was written.",
             kind="DELTA_DUPLICATE_COLUMNS_FOUND",
             columns=repeated,
         )
     if partition_columns and len(partition_columns) == len(schema):
         raise SchemaError(
-            f"All columns are partition columns ({', '.join(partition_columns)}): there would be "
-            "nothing left to write into the files. Leave at least one out. Nothing was written.",
+            f"All columns are partition columns ({listed(partition_columns)}): there "
+            "would be nothing left to write into the files. Leave at least one out. Nothing was "
+            "written.",
             kind="DELTA_NON_PARTITION_COLUMN_ABSENT",
             partition_columns=tuple(partition_columns),
         )
@@ -172,7 +155,7 @@ def ensure_partition_columns_exist(schema: StructType, partition_columns: Sequen
 def ensure_names_legal(
     schema: StructType, partition_columns: Sequence[str], *, options: EngineOptions
 ) -> None:
-    """Without column mapping, names must be such that every Parquet reader takes them.
+    """Refuse names that not every Parquet reader takes; tables with column mapping may have them.
 
     Raises:
         SchemaError: `DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES`, or
@@ -186,43 +169,23 @@ def ensure_names_legal(
         raise _illegal_names(tuple(illegal), "DELTA_INVALID_PARTITION_COLUMN_NAME")
 
 
-def ensure_data_types_supported(schema: StructType) -> None:
-    """Every type must be one that Delta can store.
-
-    Raises:
-        SchemaError: One is not (kind `DELTA_UNSUPPORTED_DATA_TYPES`, field `columns`).
-    """
-    bad = [
-        f"{'.'.join(path)} ({part})"
-        for path, item in walk_fields(schema)
-        for part in _own_types(item.data_type)
-        if isinstance(part, DecimalType) and not _is_legal_decimal(part)
-    ]
-    if bad:
-        raise SchemaError(
-            f"Columns have types that Delta does not have: {', '.join(bad)}. A decimal's "
-            "precision goes from 1 to 38, its scale from 0 to the precision. Nothing was written.",
-            kind="DELTA_UNSUPPORTED_DATA_TYPES",
-            columns=tuple(bad),
-        )
-
-
 def ensure_partition_columns_usable(schema: StructType, partition_columns: Sequence[str]) -> None:
-    """A partition value is text in the log, so its type must have one spelling per value.
+    """Refuse partition columns that are structs, arrays, maps, variants or void.
 
-    Binary columns are let through, as Delta does; structs, arrays, maps, variants and void are not.
+    A partition value is text in the log, so its type must have one spelling per value. Binary
+    columns pass, because Delta lets them pass.
 
     Raises:
-        SchemaError: One is not (kind `DELTA_INVALID_PARTITION_COLUMN_TYPE`, fields `column`,
-            `type`).
+        SchemaError: A column has such a type (kind `DELTA_INVALID_PARTITION_COLUMN_TYPE`, fields
+            `column`, `type`).
     """
     for name in partition_columns:
         item = schema.find(name)
         if item is not None and not _is_partitionable(item.data_type):
             raise SchemaError(
-                f"The column {name} is a {item.data_type}, and a table can't be partitioned by "
-                "that. Partition by a number, a string, a boolean, a date or a timestamp. Nothing "
-                "was written.",
+                f"The column {shown(name)} is a {shown(item.data_type)}, and a table can't be "
+                "partitioned by that. Partition by a number, a string, a boolean, a date or a "
+                "timestamp. Nothing was written.",
                 kind="DELTA_INVALID_PARTITION_COLUMN_TYPE",
                 column=name,
                 type=str(item.data_type),
@@ -230,7 +193,7 @@ def ensure_partition_columns_usable(schema: StructType, partition_columns: Seque
 
 
 def ensure_identity_columns_valid(schema: StructType, partition_columns: Sequence[str]) -> None:
-    """Identity columns are top-level, of type long, count in steps other than 0 (spec 10.7).
+    """Refuse identity columns that are nested, not long, partitioned by, or of step 0 (spec 10.7).
 
     Raises:
         SchemaError: `DELTA_IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE`,
@@ -248,7 +211,7 @@ def ensure_identity_columns_valid(schema: StructType, partition_columns: Sequenc
         if item.data_type != PrimitiveType("long"):
             raise _bad_identity(
                 column,
-                f"must be of type long, not {item.data_type}",
+                f"must be of type long, not {shown(item.data_type)}",
                 "DELTA_IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE",
             )
         if item.metadata.get(_IDENTITY_PREFIX + "step") == 0:
@@ -264,19 +227,19 @@ def ensure_identity_columns_valid(schema: StructType, partition_columns: Sequenc
 
 
 def ensure_column_defaults_allowed(schema: StructType, protocol: Protocol) -> None:
-    """Column defaults need the table feature `allowColumnDefaults` (spec 1.7 step 13).
+    """Refuse column defaults without the table feature `allowColumnDefaults` (spec 1.7 step 13).
 
     Raises:
-        SchemaError: It is missing (kind `WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED`,
-            field `columns`).
+        SchemaError: The feature is missing (kind
+            `WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED`, field `columns`).
     """
     named = tuple(
         ".".join(path) for path, item in walk_fields(schema) if "CURRENT_DEFAULT" in item.metadata
     )
     if named and not supports(protocol, "allowColumnDefaults"):
         raise SchemaError(
-            f"Columns have default values ({', '.join(named)}), but the table does not have the "
-            "feature for it. Nothing was written. Set the table property "
+            f"Columns have default values ({listed(named)}), but the table does not "
+            "have the feature for it. Nothing was written. Set the table property "
             "delta.feature.allowColumnDefaults = 'supported'.",
             kind="WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED",
             columns=named,
@@ -286,7 +249,7 @@ def ensure_column_defaults_allowed(schema: StructType, protocol: Protocol) -> No
 def ensure_stats_columns_valid(
     schema: StructType, partition_columns: Sequence[str], properties: TableProperties
 ) -> None:
-    """`delta.dataSkippingStatsColumns` names data columns that can have statistics (spec 9.2).
+    """Refuse `delta.dataSkippingStatsColumns` unless all it names can have statistics (spec 9.2).
 
     Raises:
         SchemaError: `DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN`,
@@ -311,28 +274,28 @@ def ensure_stats_columns_valid(
         if not isinstance(data_type, StructType) and not _has_statistics(data_type):
             raise _bad_stats_column(
                 name,
-                f"is a {data_type}, which has no smallest and largest value",
+                f"is a {shown(data_type)}, which has no smallest and largest value",
                 "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE",
             )
         resolved.extend(_leaves(data_type, ".".join(parts).lower()))
     repeated = tuple(name for name in dict.fromkeys(resolved) if resolved.count(name) > 1)
     if repeated:
         raise SchemaError(
-            f"delta.dataSkippingStatsColumns names columns more than once: {', '.join(repeated)}. "
-            "Nothing was written.",
+            "delta.dataSkippingStatsColumns names columns more than once: "
+            f"{listed(repeated)}. Nothing was written.",
             kind="DELTA_DUPLICATE_DATA_SKIPPING_COLUMNS",
             columns=repeated,
         )
 
 
 def ensure_properties_compatible(metadata: Metadata, properties: TableProperties) -> None:
-    """Properties that exclude each other.
+    """Refuse properties that exclude each other.
 
     Raises:
-        SchemaError: Deletion vectors on files that are no Parquet or together with symlink
-            manifests (`DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED`), or row tracking both
-            enabled and suspended (`DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION`); field
-            `properties`.
+        SchemaError: Deletion vectors are enabled on files that are not Parquet, or together with
+            symlink manifests (kind `DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED`); or row
+            tracking is both enabled and suspended
+            (`DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION`); field `properties`.
     """
     if properties.enable_row_tracking and properties.row_tracking_suspended:
         raise _incompatible(
@@ -357,7 +320,7 @@ def ensure_properties_compatible(metadata: Metadata, properties: TableProperties
 
 
 def ensure_no_cdc_columns(metadata: Metadata, *, previous: Metadata | None = None) -> None:
-    """With the change data feed on, no column may have the name of one of the feed's own.
+    """Refuse columns with the names of the change data feed's own columns, if the feed is on.
 
     Raises:
         SchemaError: `RESERVED_CDC_COLUMNS_ON_WRITE` if the feed was on before, else
@@ -365,14 +328,14 @@ def ensure_no_cdc_columns(metadata: Metadata, *, previous: Metadata | None = Non
     """
     if not _has_change_data_feed(metadata):
         return
-    schema = schema_from_json(metadata.schema_string)
+    schema = TableMetadata.of(metadata).declared_schema
     used = tuple(name for name in schema.names if name.lower() in CDC_RESERVED_NAMES)
     if not used:
         return
     was_on = previous is not None and _has_change_data_feed(previous)
     advice = "Rename them" if was_on else "Rename them, or leave delta.enableChangeDataFeed off"
     raise SchemaError(
-        f"Columns have names that the change data feed keeps for itself: {', '.join(used)}. "
+        f"Columns have names that the change data feed keeps for itself: {listed(used)}. "
         f"{advice}. Nothing was written.",
         kind=(
             "RESERVED_CDC_COLUMNS_ON_WRITE"
@@ -384,7 +347,7 @@ def ensure_no_cdc_columns(metadata: Metadata, *, previous: Metadata | None = Non
 
 
 def _has_change_data_feed(metadata: Metadata) -> bool:
-    return TableProperties.from_configuration(metadata.configuration).enable_change_data_feed
+    return TableMetadata.of(metadata).properties.enable_change_data_feed
 
 
 def _is_illegal(name: str) -> bool:
@@ -393,26 +356,12 @@ def _is_illegal(name: str) -> bool:
 
 def _illegal_names(columns: tuple[str, ...], kind: str) -> SchemaError:
     return SchemaError(
-        f"Column names hold characters that Parquet readers do not take (one of "
-        f"{ILLEGAL_NAME_CHARACTERS!r}): {', '.join(columns)}. Rename the columns. Nothing was "
-        "written.",
+        "Column names hold characters that Parquet readers do not take (one of "
+        f"{ILLEGAL_NAME_CHARACTERS!r}): {listed(columns)}. Rename the columns. Nothing "
+        "was written.",
         kind=kind,
         columns=columns,
     )
-
-
-def _own_types(data_type: DataType) -> Iterator[DataType]:
-    """The type and the types of its elements, keys and values, down to the next struct."""
-    yield data_type
-    if isinstance(data_type, ArrayType):
-        yield from _own_types(data_type.element_type)
-    elif isinstance(data_type, MapType):
-        yield from _own_types(data_type.key_type)
-        yield from _own_types(data_type.value_type)
-
-
-def _is_legal_decimal(data_type: DecimalType) -> bool:
-    return 1 <= data_type.precision <= 38 and 0 <= data_type.scale <= data_type.precision
 
 
 def _is_partitionable(data_type: DataType) -> bool:
@@ -423,12 +372,14 @@ def _is_partitionable(data_type: DataType) -> bool:
 
 def _bad_identity(column: str, problem: str, kind: str) -> SchemaError:
     return SchemaError(
-        f"The identity column {column} {problem}. Nothing was written.", kind=kind, column=column
+        f"The identity column {shown(column)} {problem}. Nothing was written.",
+        kind=kind,
+        column=column,
     )
 
 
 def _name_parts(name: str) -> tuple[str, ...]:
-    """The parts of a dotted name; back-ticks keep dots together."""
+    """The parts of a dotted name; dots between back-ticks do not split it."""
     parts: list[str] = [""]
     quoted = False
     for character in name:
@@ -469,7 +420,8 @@ def _leaves(data_type: DataType, path: str) -> list[str]:
 
 def _bad_stats_column(name: str, problem: str, kind: str) -> SchemaError:
     return SchemaError(
-        f"The column {name} in delta.dataSkippingStatsColumns {problem}. Nothing was written.",
+        f"The column {shown(name)} in delta.dataSkippingStatsColumns {problem}. Nothing was "
+        "written.",
         kind=kind,
         column=name,
     )

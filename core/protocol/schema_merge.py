@@ -1,4 +1,4 @@
-"""Whether data fits a table, and what becomes of the table's schema (spec 10.1)."""
+"""Decides whether data fits a table, and how a write changes the table's schema (spec 10.1)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from optimist.core.errors import SchemaError
+from optimist.core.foreign_text import listed, shown
 from optimist.core.protocol.schema_checks import ensure_no_duplicate_columns
 from optimist.core.schema.generated_columns import generation_expression, referenced_columns
 from optimist.core.schema.types import (
@@ -34,16 +35,16 @@ _VOID = PrimitiveType("void")
 _DEFAULT_KEYS = ("CURRENT_DEFAULT", "EXISTS_DEFAULT")
 
 WideningRule = Callable[[DataType, DataType], bool]
-"""Whether the first type, of the table, may be widened to the second, of the data."""
+"""Tells whether the table's type (first) may be widened to the data's type (second)."""
 
 
 class SchemaAction(enum.Enum):
     """What a write does to the table's schema."""
 
     CREATE = "create"
-    """There is no table yet: make one with this schema and partitioning."""
+    """There is no table yet; one is created with this schema and partitioning."""
     KEEP = "keep"
-    """The data fits: the metadata stays as it is."""
+    """The data fits; the metadata stays as it is."""
     EVOLVE = "evolve"
     """The metadata gets the merged schema."""
     OVERWRITE = "overwrite"
@@ -57,7 +58,8 @@ class SchemaWrite:
     Attributes:
         schema: The data's schema.
         partition_columns: The partitioning asked for; None or empty if the caller says nothing
-            about it. is_overwrite: The write replaces the whole table.
+            about it.
+        is_overwrite: The write replaces the whole table.
         merge_schema: New columns may be added (option `mergeSchema`, or the conf for it).
         overwrite_schema: Schema and partitioning may be replaced (option `overwriteSchema`).
         data_change: False for a write that only rearranges rows.
@@ -73,7 +75,7 @@ class SchemaWrite:
 
 @dataclass(frozen=True, slots=True)
 class SchemaDecision:
-    """What is to be done: the action, and the schema and partitioning the table has after it."""
+    """What a write does, and the schema and partitioning that the table has after it."""
 
     action: SchemaAction
     schema: StructType
@@ -94,9 +96,9 @@ def decide_schema(
         table: The table's schema, or None if there is no table yet.
         table_partition_columns: The table's partitioning.
         write: What is to be written.
-        constraints: The table's CHECK constraints, name to SQL: the columns they read keep their
-            type.
-        may_widen: Which widenings the table allows (feature `typeWidening`); None for none.
+        constraints: The table's CHECK constraints, name to SQL; a column that one reads must keep
+            its type.
+        may_widen: The widenings that the table allows (feature `typeWidening`); None for none.
 
     Raises:
         SchemaError: The data does not fit and no option given allows the change
@@ -107,13 +109,25 @@ def decide_schema(
             generated column relies on (`DELTA_CONSTRAINT_DATA_TYPE_MISMATCH`,
             `DELTA_GENERATED_COLUMNS_DATA_TYPE_MISMATCH`); a write that only rearranges rows and
             would change the metadata (`DELTA_DATA_CHANGE_FALSE`); data without columns
-            (`DELTA_EMPTY_DATA`); a partition column that does not exist
+            (`DELTA_EMPTY_DATA`); a new column of structs, arrays or maps without any values
+            (`DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE`); a partition column that does not exist
             (`DELTA_PARTITION_COLUMN_NOT_FOUND`).
     """
     ensure_no_duplicate_columns(write.schema, kind=_DUPLICATES_IN_DATA, where=_DATA)
+    decision = _decide(table, tuple(table_partition_columns), write, constraints or {}, may_widen)
+    _ensure_values_possible(decision.schema, table)
+    return decision
+
+
+def _decide(
+    table: StructType | None,
+    partitioning: tuple[str, ...],
+    write: SchemaWrite,
+    constraints: Mapping[str, str],
+    may_widen: WideningRule | None,
+) -> SchemaDecision:
     if table is None:
         return _create(write)
-    partitioning = tuple(table_partition_columns)
     if write.is_overwrite and write.overwrite_schema:
         return _overwrite(table, partitioning, write)
     merge = _Merge(may_widen)
@@ -127,15 +141,15 @@ def decide_schema(
     if merged == table:
         return SchemaDecision(SchemaAction.KEEP, table, partitioning)
     _ensure_data_change(write, "change the schema of the table")
-    _ensure_types_free_to_change(table, merged, constraints or {})
+    _ensure_types_free_to_change(table, merged, constraints)
     return SchemaDecision(SchemaAction.EVOLVE, merged, partitioning)
 
 
 def ensure_writable_schema(table: StructType, data: StructType) -> None:
-    """The data must fit the table as it is, without any change of schema.
+    """Refuse data that does not fit the table without a change of the schema.
 
     Raises:
-        SchemaError: It does not; the kinds are those of `decide_schema`.
+        SchemaError: It does not fit; the kinds are those of `decide_schema`.
     """
     decide_schema(table, (), SchemaWrite(data))
 
@@ -145,16 +159,18 @@ def merge_schemas(
 ) -> StructType:
     """The table's schema with what the data adds.
 
-    New fields go to the end of their struct, integers and void become the wider type. Equal to
-    `table` exactly if the data can be written without a change of schema. The table's spelling,
-    nullability and field metadata win; the data's nullability is ignored; new fields are nullable
-    and come without the metadata that other tables keep in them for themselves.
+    New fields go to the end of their struct; integers and void become the wider type. The result
+    equals `table` exactly if the data can be written without a change of schema. The table's
+    spelling, nullability and field metadata win, and the data's nullability is ignored. New fields
+    are nullable, and come without the metadata that tables keep in fields for themselves (see
+    `without_internal_metadata`).
 
     Raises:
-        SchemaError: Types do not go together (kind `DELTA_FAILED_TO_MERGE_FIELDS`; field `columns`,
-            and of the first of them `column`, `table_type`, `data_type` and `cause`, which is
-            `DELTA_MERGE_INCOMPATIBLE_DATATYPE` or `DELTA_MERGE_INCOMPATIBLE_DECIMAL_TYPE`), or a
-            name occurs twice in the data (`DELTA_DUPLICATE_COLUMNS_FOUND.DATA`).
+        SchemaError: Types can't be merged (kind `DELTA_FAILED_TO_MERGE_FIELDS`; the field `columns`
+            names all such columns, and `column`, `table_type`, `data_type` and `cause` tell of the
+            first, where `cause` is `DELTA_MERGE_INCOMPATIBLE_DATATYPE` or
+            `DELTA_MERGE_INCOMPATIBLE_DECIMAL_TYPE`), or a name occurs twice in the data
+            (`DELTA_DUPLICATE_COLUMNS_FOUND.DATA`).
     """
     ensure_no_duplicate_columns(data, kind=_DUPLICATES_IN_DATA, where=_DATA)
     merge = _Merge(may_widen)
@@ -164,7 +180,7 @@ def merge_schemas(
 
 
 def without_internal_metadata(schema: StructType) -> StructType:
-    """The schema without what a table keeps in field metadata for itself: `delta.*` and defaults.
+    """The schema without the field metadata that a table keeps for itself: `delta.*` and defaults.
 
     Data read from another table brings such metadata along, but its column ids, constraints and
     generation expressions mean nothing here. Comments, declared char lengths and users' own keys
@@ -179,7 +195,7 @@ _DUPLICATES_IN_DATA = "DELTA_DUPLICATE_COLUMNS_FOUND.DATA"
 
 @dataclass(frozen=True, slots=True)
 class _Difference:
-    """A field that is not the same in table and data; `table` is None for one that is new."""
+    """A field that differs between table and data; `table` is None if the table lacks it."""
 
     column: str
     table: DataType | None
@@ -188,7 +204,7 @@ class _Difference:
 
 @dataclass(slots=True)
 class _Merge:
-    """One merge, with what it came across on its way."""
+    """One merge of two schemas, which collects the differences that it finds."""
 
     may_widen: WideningRule | None
     changes: list[_Difference] = field(default_factory=list)
@@ -245,10 +261,10 @@ class _Merge:
         first = self.conflicts[0]
         both_decimal = isinstance(first.table, DecimalType) and isinstance(first.data, DecimalType)
         raise SchemaError(
-            f"The types of the data do not go together with those of the table: "
-            f"{'; '.join(map(_describe, self.conflicts))}. Nothing was written. Cast the data to "
-            "the table's types, or replace the table's schema with mode overwrite and the option "
-            "overwriteSchema.",
+            "The types of the data do not go together with those of the table: "
+            f"{'; '.join(map(_describe, self.conflicts))}. Nothing was written. Cast the "
+            "data to the table's types, or replace the table's schema with mode overwrite and "
+            "the option overwriteSchema.",
             kind="DELTA_FAILED_TO_MERGE_FIELDS",
             cause=(
                 "DELTA_MERGE_INCOMPATIBLE_DECIMAL_TYPE"
@@ -265,8 +281,11 @@ class _Merge:
 
 def _describe(item: _Difference) -> str:
     if item.table is None:
-        return f"column {item.column} ({item.data}) is in the data but not in the table"
-    return f"column {item.column} is {item.table} in the table and {item.data} in the data"
+        return (
+            f"column {shown(item.column)} ({shown(item.data)}) is in the data but not in the table"
+        )
+    types = f"{shown(item.table)} in the table and {shown(item.data)} in the data"
+    return f"column {shown(item.column)} is {types}"
 
 
 def _as_new_columns(data: StructType) -> StructType:
@@ -306,8 +325,8 @@ def _resolved_partitioning(write: SchemaWrite, schema: StructType) -> tuple[str,
         item = schema.find(name)
         if item is None:
             raise SchemaError(
-                f"There is no column {name} to partition by; the columns are "
-                f"{', '.join(schema.names)}. Nothing was written.",
+                f"There is no column {shown(name)} to partition by; the columns are "
+                f"{listed(schema.names)}. Nothing was written.",
                 kind="DELTA_PARTITION_COLUMN_NOT_FOUND",
                 column=name,
                 candidates=schema.names,
@@ -325,8 +344,8 @@ def _mismatch(
         remedies["mergeSchema"] = "set the option mergeSchema to true to change the table's schema"
     if wanted:
         problems.append(
-            f"the table is partitioned by [{', '.join(partitioning)}] and the write asks for "
-            f"[{', '.join(wanted)}]"
+            f"the table is partitioned by [{listed(partitioning)}] and the write asks "
+            f"for [{listed(wanted)}]"
         )
         remedies = {}
     if wanted or write.is_overwrite:
@@ -335,14 +354,58 @@ def _mismatch(
             f"set the option overwriteSchema to true{mode} to replace schema and partitioning"
         )
     return SchemaError(
-        f"The data does not fit the table: {'; '.join(problems)}. Nothing was written. Change the "
-        f"data, or {', or '.join(remedies.values())}.",
+        f"The data does not fit the table: {'; '.join(problems)}. Nothing was written. "
+        f"Change the data, or {', or '.join(remedies.values())}.",
         kind="DELTA_METADATA_MISMATCH",
         columns=tuple(item.column for item in merge.changes),
         options=tuple(remedies),
         table_partition_columns=partitioning,
         partition_columns=wanted,
     )
+
+
+def _ensure_values_possible(schema: StructType, table: StructType | None) -> None:
+    """Refuse a new column of structs, arrays or maps that hold nothing but void.
+
+    Parquet has no group without columns, so such columns can't be read back everywhere, and Delta
+    can't append to them. A column of plain void is fine, and columns of the table are left alone.
+    """
+    for item in schema:
+        path = _void_path(item)
+        before = table.find(item.name) if table is not None else None
+        if path is not None and (before is None or _void_path(before) is None):
+            raise SchemaError(
+                f"The column {shown(item.name)} of type {shown(item.data_type)} has no place for "
+                f"values at {shown(path)}: the type there is void, that of a bare NULL. Nothing "
+                "was written. Cast the value to a type, or drop it.",
+                kind="DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE",
+                column=item.name,
+                path=path,
+            )
+
+
+def _void_path(item: StructField) -> str | None:
+    """The path of an array or map of void, or a struct of only void, in the type; else None."""
+    parts = _parts(item)
+    below = [found for part in parts if (found := _void_path(part)) is not None]
+    if below:
+        return below[0]
+    is_struct = isinstance(item.data_type, StructType)
+    voids = [part.data_type == _VOID for part in parts]
+    return item.name if parts and (all(voids) if is_struct else any(voids)) else None
+
+
+def _parts(item: StructField) -> tuple[StructField, ...]:
+    """The direct parts of a field's type, named by their paths."""
+    data_type, name = item.data_type, item.name
+    if isinstance(data_type, StructType):
+        return tuple(StructField(f"{name}.{part.name}", part.data_type) for part in data_type)
+    if isinstance(data_type, ArrayType):
+        return (StructField(f"{name}.element", data_type.element_type),)
+    if isinstance(data_type, MapType):
+        key = StructField(f"{name}.key", data_type.key_type)
+        return (key, StructField(f"{name}.value", data_type.value_type))
+    return ()
 
 
 def _ensure_data_change(write: SchemaWrite, what: str) -> None:
@@ -357,14 +420,14 @@ def _ensure_data_change(write: SchemaWrite, what: str) -> None:
 def _ensure_not_null_columns_present(
     table: StructType, data: StructType, path: tuple[str, ...]
 ) -> None:
-    """A NOT NULL column that the data lacks would be null, unless the engine computes it."""
+    """Refuse data without a NOT NULL column, which would be null, unless the engine computes it."""
     for item in table:
         other = data.find(item.name)
         own_path = (*path, item.name)
         if other is None and not item.nullable and not _is_computed(item):
             raise SchemaError(
-                f"The column {'.'.join(own_path)} is NOT NULL and the data does not have it. "
-                "Nothing was written. Add it to the data.",
+                f"The column {shown('.'.join(own_path))} is NOT NULL and the data does not have "
+                "it. Nothing was written. Add it to the data.",
                 kind="DELTA_NOT_NULL_COLUMN_NOT_FOUND_IN_STRUCT",
                 column=".".join(own_path),
             )
@@ -396,8 +459,9 @@ def _ensure_types_free_to_change(
         if touched:
             what = "constraint" if kind == _CONSTRAINT_KIND else "generated column"
             raise SchemaError(
-                f"The type of the column {touched[0]} can't change, because the {what} {name} "
-                f"({sql}) reads it. Nothing was written. Drop the {what} first, or cast the data.",
+                f"The type of the column {shown(touched[0])} can't change, because the {what} "
+                f"{shown(name)} ({shown(sql)}) reads it. Nothing was written. Drop the {what} "
+                "first, or cast the data.",
                 kind=kind,
                 column=touched[0],
                 reader=name,
@@ -424,11 +488,11 @@ def _columns_read(sql: str, table: StructType) -> tuple[str, ...]:
     try:
         return referenced_columns(sql)
     except SchemaError:
-        return table.names  # what can't be understood may read anything
+        return table.names  # an expression that can't be parsed may read any column
 
 
 def _has_changed(before: DataType, after: DataType) -> bool:
-    """Whether values that were there already have another type now; added fields do not count."""
+    """Whether existing values have another type now; added fields do not count."""
     if isinstance(before, StructType) and isinstance(after, StructType):
         return any(
             _has_changed(item.data_type, other.data_type)

@@ -8,8 +8,8 @@
 | decimal(p,s) | decimal128(p, s) |
 | variant | a struct of `value` and `metadata`, both binary, marked in the field's metadata |
 
-Field metadata goes both ways as JSON values under the same keys; a column mapping id is written as
-`PARQUET:field_id` as well, which is where Parquet readers and writers look for it.
+Field metadata is converted both ways, as JSON values under the same keys. A column mapping id is
+also written as `PARQUET:field_id`, where Parquet readers and writers look for it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from optimist.core.errors import SchemaError
+from optimist.core.foreign_text import shown
 from optimist.core.schema.types import (
+    COLUMN_ID,
     ArrayType,
     DataType,
     DecimalType,
@@ -29,6 +31,7 @@ from optimist.core.schema.types import (
     StructField,
     StructType,
 )
+from optimist.core.values.foreign_json import parse_json
 
 __all__ = ["from_arrow_schema", "from_arrow_type", "to_arrow_schema", "to_arrow_type"]
 
@@ -61,7 +64,6 @@ _FROM_ARROW: Mapping[pa.DataType, str] = {
     pa.binary_view(): "binary",
 }
 _VOID = PrimitiveType("void")  # Arrow's null type is always nullable
-_COLUMN_ID = "delta.columnMapping.id"
 _FIELD_ID = b"PARQUET:field_id"
 _KIND_MARK = b"optimist.type"
 _VARIANT = pa.struct(
@@ -77,9 +79,8 @@ def to_arrow_schema(schema: StructType) -> pa.Schema:
 def to_arrow_type(data_type: DataType) -> pa.DataType:
     """The Arrow type of a Delta type.
 
-    Variants nested in arrays and maps, and variants given here without a field, keep their shape,
-    and their name in the metadata of the element's field; a bare struct of the same shape stays a
-    struct.
+    A variant becomes a struct. Inside an array, a map or a struct, the metadata of its field marks
+    it as a variant; `variant` given alone has no field, so `from_arrow_type` reads it as a struct.
 
     Raises:
         SchemaError: A decimal out of range, or a map whose keys are void (kind
@@ -104,9 +105,9 @@ def to_arrow_type(data_type: DataType) -> pa.DataType:
 def from_arrow_schema(schema: pa.Schema) -> StructType:
     """The Delta schema that holds the rows of an Arrow table.
 
-    Types that Delta lacks become the Delta type that holds every value: unsigned integers the next
-    wider type, dictionaries their values, large and view types the plain ones, timestamps of any
-    unit microseconds.
+    A type that Delta lacks becomes the Delta type that holds all its values: an unsigned integer
+    the next wider signed one, a dictionary its values' type, a large or view type the plain one, a
+    timestamp of any unit one in microseconds.
 
     Raises:
         SchemaError: A column has a type that no Delta type holds without loss, such as uint64, time
@@ -116,7 +117,7 @@ def from_arrow_schema(schema: pa.Schema) -> StructType:
 
 
 def from_arrow_type(data_type: pa.DataType, column: str = "") -> DataType:
-    """The Delta type that holds an Arrow type's values; `column` is for the error's message.
+    """The Delta type that holds an Arrow type's values; error messages name `column`.
 
     Raises:
         SchemaError: See `from_arrow_schema`.
@@ -126,7 +127,7 @@ def from_arrow_type(data_type: pa.DataType, column: str = "") -> DataType:
 
 def _void_key(data_type: MapType) -> SchemaError:
     return SchemaError(
-        f"{data_type} can't be held in Arrow: its keys have no type. Give them one.",
+        f"{shown(data_type)} can't be held in Arrow: its keys have no type. Give them one.",
         kind="DELTA_UNSUPPORTED_DATA_TYPES",
         type=str(data_type),
     )
@@ -135,8 +136,8 @@ def _void_key(data_type: MapType) -> SchemaError:
 def _decimal(data_type: DecimalType) -> pa.DataType:
     if not (1 <= data_type.precision <= 38 and 0 <= data_type.scale <= data_type.precision):
         raise SchemaError(
-            f"{data_type} is no type of Delta: precision goes from 1 to 38 and scale from 0 to the "
-            "precision.",
+            f"{shown(data_type)} is no type of Delta: precision goes from 1 to 38 and scale from "
+            "0 to the precision.",
             kind="DELTA_UNSUPPORTED_DATA_TYPES",
             type=str(data_type),
         )
@@ -145,7 +146,7 @@ def _decimal(data_type: DecimalType) -> pa.DataType:
 
 def _to_arrow_field(item: StructField) -> pa.Field:
     metadata = {key: _to_text(value) for key, value in item.metadata.items()}
-    column_id = item.metadata.get(_COLUMN_ID)
+    column_id = item.metadata.get(COLUMN_ID)
     encoded = {key.encode(): text.encode() for key, text in metadata.items()}
     if isinstance(column_id, int):
         encoded[_FIELD_ID] = str(column_id).encode()
@@ -169,14 +170,14 @@ def _mark(data_type: DataType) -> dict[bytes, bytes]:
 
 
 def _to_text(value: object) -> str:
-    """JSON, also for strings: `1` and `"1"` must come back as what they were."""
+    """The value as JSON, strings too: `1` and `"1"` must come back as what they were."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 def _from_text(text: str) -> object:
     # Metadata of foreign origin (pandas, other writers) is plain text.
     try:
-        return json.loads(text)
+        return parse_json(text)
     except ValueError:
         return text
 
@@ -252,8 +253,9 @@ def _unsupported(data_type: pa.DataType, path: tuple[str, ...]) -> SchemaError:
     column = ".".join(path)
     subject = f"The column {column}" if column else "A column"
     return SchemaError(
-        f"{subject} has the Arrow type {data_type}, which no type of Delta holds without loss. "
-        "Cast it, for example to a string, a long or a decimal. Nothing was written.",
+        f"{shown(subject)} has the Arrow type {shown(data_type)}, which no type of Delta holds "
+        "without loss. Cast it, for example to a string, a long or a decimal. Nothing was "
+        "written.",
         kind="DELTA_UNSUPPORTED_DATA_TYPES",
         column=column,
         type=str(data_type),

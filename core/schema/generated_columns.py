@@ -1,8 +1,8 @@
-"""What a generation expression may be (spec 10.4).
+"""Checks generation expressions (spec 10.4).
 
-A generation expression is SQL in a field's metadata (`delta.generationExpression`). It is computed
-by every engine that writes to the table, so it must give the same value wherever and whenever it is
-computed within one statement, from the columns of its own row alone.
+A generation expression is SQL in a field's metadata (`delta.generationExpression`). Every engine
+that writes to the table computes it. So it may use only the columns of its own row, and must give
+the same value wherever and whenever it is computed within one statement.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
 from optimist.core.errors import SchemaError
+from optimist.core.foreign_text import quoted, shown
+from optimist.core.schema.sql_functions import NON_DETERMINISTIC_FUNCTIONS, function_names
 from optimist.core.schema.types import PrimitiveType, StructField, StructType
 
 __all__ = [
@@ -24,24 +26,6 @@ __all__ = [
 
 GENERATION_EXPRESSION = "delta.generationExpression"
 _DIALECT = "databricks"
-# The clock stands still within a statement, so `now()` and its kin are not among these: Delta
-# allows them.
-_NONDETERMINISTIC = frozenset(
-    {
-        "input_file_block_length",
-        "input_file_block_start",
-        "input_file_name",
-        "monotonically_increasing_id",
-        "rand",
-        "randn",
-        "random",
-        "randstr",
-        "shuffle",
-        "spark_partition_id",
-        "uniform",
-        "uuid",
-    }
-)
 _SUBQUERY_NODES = (exp.Subquery, exp.Select, exp.Exists)
 _AGGREGATE_NODES = (exp.AggFunc,)
 _ROWSET_NODES = (exp.Window, exp.UDTF, exp.Explode)
@@ -57,24 +41,26 @@ def referenced_columns(sql: str) -> tuple[str, ...]:
     """The top-level columns that an expression reads, in order, each once.
 
     Raises:
-        SchemaError: The text is no expression (kind `OPTIMIST_INVALID_EXPRESSION`).
+        SchemaError: The text is not an SQL expression (kind `OPTIMIST_INVALID_EXPRESSION`).
     """
     names = (column.parts[0].name for column in _parse(sql).find_all(exp.Column))
     return tuple(dict.fromkeys(names))
 
 
 def ensure_generated_columns_valid(schema: StructType) -> None:
-    """Every generation expression of the schema must be one that can be computed row by row.
+    """Refuse a schema with a generation expression that can't be computed row by row.
 
-    Functions by names that are not known here pass: which functions exist is for who computes them.
+    Functions with unknown names pass: only the engine that computes them knows which exist.
 
     Raises:
-        SchemaError: It can't be parsed, reads itself, another generated column or a column that
-            does not exist (`DELTA_INVALID_GENERATED_COLUMN_REFERENCES`), is not deterministic
+        SchemaError: An expression can't be parsed or holds a subquery or a window
+            (`DELTA_UNSUPPORTED_EXPRESSION_GENERATED_COLUMN`), reads its own column, another
+            generated column or a column that does not exist
+            (`DELTA_INVALID_GENERATED_COLUMN_REFERENCES`), is not deterministic
             (`DELTA_NON_DETERMINISTIC_EXPRESSION_IN_GENERATED_COLUMN`), holds an aggregate
-            (`DELTA_AGGREGATE_IN_GENERATED_COLUMN`), a subquery or a window
-            (`DELTA_UNSUPPORTED_EXPRESSION_GENERATED_COLUMN`), or the column can't be generated.
-            Field `column`.
+            (`DELTA_AGGREGATE_IN_GENERATED_COLUMN`), or the column can't be generated, being an
+            identity column (`DELTA_IDENTITY_COLUMNS_WITH_GENERATED_EXPRESSION`) or a variant
+            (`DELTA_UNSUPPORTED_DATA_TYPE_IN_GENERATED_COLUMN`). Field `column`.
     """
     generated = {item.name.lower() for item in schema if generation_expression(item) is not None}
     for item in schema:
@@ -95,9 +81,11 @@ def ensure_generated_columns_valid(schema: StructType) -> None:
 def _parse(sql: str) -> exp.Expression:
     try:
         return cast("exp.Expression", parse_one(sql, dialect=_DIALECT))
-    except SqlglotError as error:
+    except (SqlglotError, RecursionError) as error:
         raise SchemaError(
-            f"{sql!r} is no SQL expression: {error}.", kind="OPTIMIST_INVALID_EXPRESSION", sql=sql
+            f"{quoted(sql)} is no SQL expression: {shown(error)}.",
+            kind="OPTIMIST_INVALID_EXPRESSION",
+            sql=sql,
         ) from None
 
 
@@ -129,7 +117,7 @@ def _ensure_row_wise(item: StructField, sql: str, tree: exp.Expression) -> None:
         )
     if tree.find(*_AGGREGATE_NODES):
         raise _invalid(item, sql, "holds an aggregate", "DELTA_AGGREGATE_IN_GENERATED_COLUMN")
-    if any(_function_names(node) & _NONDETERMINISTIC for node in tree.find_all(exp.Func)):
+    if any(function_names(node) & NON_DETERMINISTIC_FUNCTIONS for node in tree.find_all(exp.Func)):
         raise _invalid(
             item,
             sql,
@@ -138,21 +126,16 @@ def _ensure_row_wise(item: StructField, sql: str, tree: exp.Expression) -> None:
         )
 
 
-def _function_names(node: exp.Func) -> frozenset[str]:
-    names = [node.name] if isinstance(node, exp.Anonymous) else node.sql_names()
-    return frozenset(name.lower() for name in names)
-
-
 def _ensure_references_valid(
     item: StructField, sql: str, schema: StructType, generated: set[str]
 ) -> None:
     for name in referenced_columns(sql):
         if schema.find(name) is None:
-            reason = f"reads the column {name}, which does not exist"
+            reason = f"reads the column {shown(name)}, which does not exist"
         elif name.lower() == item.name.lower():
             reason = "reads the column itself"
         elif name.lower() in generated:
-            reason = f"reads {name}, which is a generated column, too"
+            reason = f"reads {shown(name)}, which is a generated column, too"
         else:
             continue
         raise _invalid(
@@ -162,8 +145,8 @@ def _ensure_references_valid(
 
 def _invalid(item: StructField, sql: str, reason: str, kind: str, **fields: object) -> SchemaError:
     return SchemaError(
-        f"The generation expression of the column {item.name}, {sql!r}, {reason}. Use an "
-        "expression over ordinary columns of the same row. Nothing was written.",
+        f"The generation expression of the column {shown(item.name)}, {quoted(sql)}, {reason}. "
+        "Use an expression over ordinary columns of the same row. Nothing was written.",
         kind=kind,
         column=item.name,
         expression=sql,

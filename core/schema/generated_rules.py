@@ -1,7 +1,7 @@
-"""What is known of a generation expression: which function of which column it is (spec 9.4).
+"""Recognises which function of which column a generation expression is (spec 9.4).
 
-Only functions that keep the order of their column, or a part of it, are known. They let a filter on
-the column prune partitions by the generated one.
+Only functions that keep the order of their column, or a part of it, are recognised. Through them a
+filter on the column can prune partitions by the generated column.
 """
 
 from __future__ import annotations
@@ -30,8 +30,11 @@ _PARTS: dict[type[exp.Expr], RuleKind] = {
 _WRAPPERS = (exp.TsOrDsToDate, exp.TimeStrToTime, exp.TsOrDsToTimestamp, exp.Paren)
 _TO_DATE = (exp.TsOrDsToDate, exp.Date)
 _TRUNCATIONS = (exp.TimestampTrunc, exp.DateTrunc)
+# Only patterns from the year downwards, with no part left out, sort like the times.
 _ORDERED_FORMAT = re.compile(r"^yyyy(?:([-/_ ]?)MM(?:\1dd(?:[-/_ ]?HH)?)?)?$")
+_AMOUNT = re.compile(r"[0-9]{1,10}")
 _QUOTED = re.compile(r"'([^']*)'")
+# The most days that each unit can have; units shorter than a day count as one.
 _UNIT_DAYS = {
     **dict.fromkeys(("YEAR", "YYYY", "YY"), 366),
     "QUARTER": 92,
@@ -48,8 +51,9 @@ class GenerationRule:
     Attributes:
         kind: Which function; `prefix` is the beginning of a text.
         path: The column, as the expression names it.
-        pattern: Of `format`: a pattern of Java's whose texts sort like the times they stand for.
-        amount: Of `prefix`: its length in characters. Of `truncate`: the days of the longest unit.
+        pattern: For `format`: a Java pattern whose texts sort like the times they stand for.
+        amount: For `prefix`: its length in characters. For `truncate`: the most days that the unit
+            can have.
     """
 
     kind: RuleKind
@@ -60,10 +64,10 @@ class GenerationRule:
 
 @lru_cache(maxsize=256)
 def generation_rule(sql: str) -> GenerationRule | None:
-    """The function that a generation expression is, or None for one that is not known here."""
+    """The rule of a generation expression, or None for an expression that is not recognised."""
     try:
         node = parse_one(sql, dialect="databricks").unnest()
-    except SqlglotError:
+    except (SqlglotError, RecursionError):
         return None
     path = _path(node)
     if path is not None:
@@ -86,7 +90,7 @@ def _path(node: exp.Expr) -> tuple[str, ...] | None:
 
 
 def _bare_path(node: object) -> tuple[str, ...] | None:
-    """The column below what the parser wraps around arguments that must be times."""
+    """The column inside the wrappers that the parser puts around arguments that must be times."""
     while isinstance(node, _WRAPPERS):
         node = node.this
     return _path(node) if isinstance(node, exp.Expr) else None
@@ -114,7 +118,7 @@ def _part(node: exp.Expr) -> GenerationRule | None:
     kind = _PARTS.get(type(node))
     if kind is None:
         return None
-    # The hour of a date is no hour of the time behind it.
+    # `hour(CAST(column AS DATE))` is always 0, not the hour of the column.
     path = _bare_path(node.this) if kind == "hour" else _time_path(node.this)
     return None if path is None else GenerationRule(kind, path)
 
@@ -123,7 +127,7 @@ def _format(node: exp.Expr) -> GenerationRule | None:
     if not isinstance(node, exp.TimeToStr):
         return None
     path = _bare_path(node.this)
-    # The parser keeps patterns in a form of its own; its SQL has Java's again.
+    # The parser keeps patterns in its own form; turning the node back into SQL gives Java's.
     patterns = _QUOTED.findall(node.sql(dialect="databricks"))
     if path is None or len(patterns) != 1 or not _ORDERED_FORMAT.match(patterns[0]):
         return None
@@ -155,5 +159,6 @@ def _prefix(node: exp.Expr) -> GenerationRule | None:
 
 
 def _integer(node: object) -> int | None:
-    is_number = isinstance(node, exp.Literal) and not node.is_string and node.this.isdigit()
-    return int(node.this) if is_number and isinstance(node, exp.Literal) else None
+    if not isinstance(node, exp.Literal) or node.is_string or not _AMOUNT.fullmatch(node.this):
+        return None
+    return int(node.this)

@@ -1,13 +1,12 @@
-"""Which changes of a column's type old data files survive (spec 6.3, feature `typeWidening`).
+"""Changes of a column's type after which old files stay readable (spec 6.3, `typeWidening`).
 
-A table records each change beside the column, as `delta.typeChanges`. Readers cast the values of
-older files up; a change that they do not know they must not guess at.
+A table records each change in the column's metadata, as `delta.typeChanges`. Readers cast the
+values of older files up, and must refuse the table if it records a change that they do not know.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 
 from optimist.core.errors import SchemaError
 from optimist.core.schema.types import (
@@ -18,14 +17,15 @@ from optimist.core.schema.types import (
     PrimitiveType,
     StructType,
     data_type_from_json,
-    schema_from_json,
 )
 
-__all__ = ["is_widening", "unknown_type_changes"]
+__all__ = ["TYPE_CHANGES", "is_widening", "unknown_type_changes"]
 
-_KEY = "delta.typeChanges"
+TYPE_CHANGES = "delta.typeChanges"
+"""The key of a field's metadata that lists the changes of its type."""
+
 _INTEGERS = ("byte", "short", "integer", "long")
-_INTEGER_DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
+_INTEGER_DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 19}
 _TO_OTHERS = {
     ("byte", "double"),
     ("short", "double"),
@@ -36,7 +36,11 @@ _TO_OTHERS = {
 
 
 def is_widening(old: DataType, new: DataType) -> bool:
-    """Whether every value of the old type is one of the new, by the list of the protocol."""
+    """Whether every value of the old type can be cast to the new one without loss.
+
+    These are the changes that the protocol lists, and the narrower decimals that the preview of the
+    feature allowed for integers.
+    """
     if isinstance(new, DecimalType):
         return _fits_decimal(old, new)
     if not (isinstance(old, PrimitiveType) and isinstance(new, PrimitiveType)):
@@ -46,16 +50,9 @@ def is_widening(old: DataType, new: DataType) -> bool:
     return (old.name, new.name) in _TO_OTHERS
 
 
-@lru_cache(maxsize=256)  # the gates ask several times a commit, mostly about the same metadata
-def unknown_type_changes(schema_string: str) -> tuple[str, ...]:
-    """The recorded changes that are not on the list, as `column: old to new`.
-
-    Raises:
-        SchemaError: `schemaString` is no schema.
-    """
-    if _KEY not in schema_string:
-        return ()
-    return tuple(_unknown(schema_from_json(schema_string), ""))
+def unknown_type_changes(schema: StructType) -> tuple[str, ...]:
+    """The recorded changes that are not known to keep all values, as `column: old to new`."""
+    return tuple(_unknown(schema, ""))
 
 
 def _fits_decimal(old: DataType, new: DecimalType) -> bool:
@@ -76,7 +73,7 @@ def _unknown(data_type: DataType, path: str) -> Iterator[str]:
     elif isinstance(data_type, StructType):
         for item in data_type:
             name = f"{path}.{item.name}" if path else item.name
-            changes = item.metadata.get(_KEY, ())
+            changes = item.metadata.get(TYPE_CHANGES, ())
             for change in changes if isinstance(changes, list | tuple) else (changes,):
                 if not _is_known(change):
                     yield f"{name}: {_described(change)}"

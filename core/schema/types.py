@@ -1,6 +1,6 @@
 """Delta's schema types as frozen values, and their JSON form (protocol "Schema Serialization").
 
-`arrow_types.py` turns them into Arrow types and back; `schema_checks.py` judges a schema.
+`arrow_types.py` turns them into Arrow types and back; `schema_checks.py` validates a schema.
 """
 
 from __future__ import annotations
@@ -12,8 +12,15 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from optimist.core.errors import SchemaError
+from optimist.core.foreign_text import quoted, shown
+from optimist.core.values.foreign_json import NestedTooDeepError, parse_json
 
 __all__ = [
+    "COLUMN_ID",
+    "COLUMN_MAPPING_PREFIX",
+    "DECLARED_TYPE",
+    "MAX_TYPE_DEPTH",
+    "PHYSICAL_NAME",
     "PRIMITIVE_NAMES",
     "ArrayType",
     "DataType",
@@ -26,6 +33,7 @@ __all__ = [
     "data_type_to_json",
     "schema_from_json",
     "schema_to_json",
+    "walk_fields",
 ]
 
 PRIMITIVE_NAMES = (
@@ -44,7 +52,23 @@ PRIMITIVE_NAMES = (
     "variant",
     "void",
 )
-_DECIMAL = re.compile(r"^decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)$")
+MAX_TYPE_DEPTH = 30
+"""How deep structs, arrays and maps may be nested within a column.
+
+Deeper types fail elsewhere: Arrow can't send more than 64 levels, of which a map takes two; Parquet
+readers refuse 50 nested lists; and messages of Spark Connect end at 100 levels, of which a struct
+takes three.
+"""
+COLUMN_MAPPING_PREFIX = "delta.columnMapping."
+"""The prefix of column mapping's keys, in the metadata of fields and in properties (spec 10.8)."""
+COLUMN_ID = COLUMN_MAPPING_PREFIX + "id"
+PHYSICAL_NAME = COLUMN_MAPPING_PREFIX + "physicalName"
+DECLARED_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
+"""The key in a field's metadata that keeps the type a string column was declared with (spec 10.5).
+
+`char(n)` and `varchar(n)` are strings to Delta. For a nested column the value is the whole type.
+"""
+_DECIMAL = re.compile(r"^decimal\(\s*(\d{1,3})\s*,\s*(-?\d{1,3})\s*\)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +127,7 @@ class StructField:
     @property
     def physical_name(self) -> str:
         """The name in data files, statistics and partition values (spec 10.8)."""
-        return str(self.metadata.get("delta.columnMapping.physicalName", self.name))
+        return str(self.metadata.get(PHYSICAL_NAME, self.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,13 +151,13 @@ class StructType:
         return tuple(item.name for item in self.fields)
 
     def find(self, name: str) -> StructField | None:
-        """The top-level field of that name, whatever its case; an exact match is preferred."""
+        """The top-level field of that name in any case, or None; an exact match is preferred."""
         folded = name.lower()
         matches = [item for item in self.fields if item.name.lower() == folded]
         return next((item for item in matches if item.name == name), next(iter(matches), None))
 
     def map_fields(self, change: Callable[[StructField], StructField]) -> StructType:
-        """The schema with `change` done to every field at any depth, inner ones first."""
+        """The schema with `change` applied to every field at any depth, inner fields first."""
 
         def inside(data_type: DataType) -> DataType:
             if isinstance(data_type, StructType):
@@ -153,7 +177,7 @@ class StructType:
         )
 
     def without_field_keys(self, is_unwanted: Callable[[str], bool]) -> StructType:
-        """The schema without some keys in the metadata of its fields, at any depth."""
+        """The schema without the unwanted keys in the metadata of its fields, at any depth."""
 
         def strip(item: StructField) -> StructField:
             kept = {key: value for key, value in item.metadata.items() if not is_unwanted(key)}
@@ -162,7 +186,7 @@ class StructType:
         return self.map_fields(strip)
 
     def as_nullable(self) -> StructType:
-        """The same with every field, element and value nullable."""
+        """The schema with every field, array element and map value nullable."""
         nullable = _as_nullable(self)
         assert isinstance(nullable, StructType)
         return nullable
@@ -175,49 +199,99 @@ def schema_from_json(text: str) -> StructType:
     """A table's schema from `metaData.schemaString`.
 
     Raises:
-        SchemaError: The text is no schema (kind `OPTIMIST_MALFORMED_SCHEMA`).
+        SchemaError: The text is not a schema (kind `OPTIMIST_MALFORMED_SCHEMA`), names a type that
+            Delta does not have (`OPTIMIST_UNKNOWN_TYPE`), or nests its types deeper than
+            `MAX_TYPE_DEPTH` (`OPTIMIST_SCHEMA_TOO_DEEP`).
     """
     try:
-        parsed = data_type_from_json(json.loads(text))
+        parsed = data_type_from_json(parse_json(text))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         if isinstance(error, SchemaError):
             raise
+        if isinstance(error, NestedTooDeepError):
+            raise _too_deep() from None
         raise SchemaError(
-            f"The table's schema can't be read: {error!r} in {text[:200]!r}.",
+            f"The table's schema can't be read: {shown(repr(error))} in {quoted(text)}.",
             kind="OPTIMIST_MALFORMED_SCHEMA",
         ) from None
     if not isinstance(parsed, StructType):
         raise SchemaError(
-            f"The table's schema is a {parsed}, not a struct.", kind="OPTIMIST_MALFORMED_SCHEMA"
+            f"The table's schema is a {shown(parsed)}, not a struct.",
+            kind="OPTIMIST_MALFORMED_SCHEMA",
         )
     return parsed
 
 
 def schema_to_json(schema: StructType) -> str:
-    """The text for `metaData.schemaString`."""
+    """The text for `metaData.schemaString`.
+
+    Raises:
+        SchemaError: Its types are nested deeper than `MAX_TYPE_DEPTH` (kind
+            `OPTIMIST_SCHEMA_TOO_DEEP`).
+    """
+    # Level by level: recursion would break on the very schemas that this has to refuse.
+    level: list[DataType] = [schema]
+    depth = -1
+    while level:
+        level = [inner for outer in level for inner in _inside(outer)]
+        depth += 1
+        _ensure_shallow(depth)
     return json.dumps(data_type_to_json(schema), separators=(",", ":"), ensure_ascii=False)
 
 
+def walk_fields(
+    data_type: DataType, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], StructField]]:
+    """Yield every field at any depth with its path.
+
+    Arrays and maps add `element`, `key` and `value` to the paths of the fields inside them.
+    """
+    if isinstance(data_type, StructType):
+        for item in data_type:
+            yield (*path, item.name), item
+            yield from walk_fields(item.data_type, (*path, item.name))
+    elif isinstance(data_type, ArrayType):
+        yield from walk_fields(data_type.element_type, (*path, "element"))
+    elif isinstance(data_type, MapType):
+        yield from walk_fields(data_type.key_type, (*path, "key"))
+        yield from walk_fields(data_type.value_type, (*path, "value"))
+
+
 def data_type_from_json(value: object) -> DataType:
-    """A type from its parsed JSON (a name, or an object with `type`)."""
+    """A type from its parsed JSON (a name, or an object with `type`).
+
+    Raises:
+        SchemaError: The type is neither text nor an object, lacks a part, has a part of a wrong
+            form, is unknown, or is nested too deeply; kinds as for `schema_from_json`.
+    """
+    try:
+        return _type_from_json(value, 0)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise SchemaError(
+            f"{quoted(value)} is no type.", kind="OPTIMIST_MALFORMED_SCHEMA"
+        ) from error
+
+
+def _type_from_json(value: object, depth: int) -> DataType:
     if isinstance(value, str):
         return _named_type(value)
     if not isinstance(value, dict):
-        raise SchemaError(f"{value!r} is no type.", kind="OPTIMIST_MALFORMED_SCHEMA")
-    kind = value["type"]
+        raise SchemaError(f"{quoted(value)} is no type.", kind="OPTIMIST_MALFORMED_SCHEMA")
+    _ensure_shallow(depth)
+    kind, below = value["type"], depth + 1
     if kind == "struct":
-        return StructType(tuple(_field_from_json(item) for item in value["fields"]))
+        return StructType(tuple(_field_from_json(item, below) for item in value["fields"]))
     if kind == "array":
         return ArrayType(
-            data_type_from_json(value["elementType"]), bool(value.get("containsNull", True))
+            _type_from_json(value["elementType"], below), bool(value.get("containsNull", True))
         )
     if kind == "map":
         return MapType(
-            data_type_from_json(value["keyType"]),
-            data_type_from_json(value["valueType"]),
+            _type_from_json(value["keyType"], below),
+            _type_from_json(value["valueType"], below),
             bool(value.get("valueContainsNull", True)),
         )
-    raise SchemaError(f"Unknown type {kind!r} in the schema.", kind="OPTIMIST_UNKNOWN_TYPE")
+    raise SchemaError(f"Unknown type {quoted(kind)} in the schema.", kind="OPTIMIST_UNKNOWN_TYPE")
 
 
 def data_type_to_json(data_type: DataType) -> object:
@@ -240,26 +314,55 @@ def data_type_to_json(data_type: DataType) -> object:
     return str(data_type)
 
 
+def _inside(data_type: DataType) -> tuple[DataType, ...]:
+    """The structs, arrays and maps directly inside a type."""
+    if isinstance(data_type, StructType):
+        found: tuple[DataType, ...] = tuple(item.data_type for item in data_type.fields)
+    elif isinstance(data_type, ArrayType):
+        found = (data_type.element_type,)
+    elif isinstance(data_type, MapType):
+        found = (data_type.key_type, data_type.value_type)
+    else:
+        found = ()
+    return tuple(item for item in found if isinstance(item, StructType | ArrayType | MapType))
+
+
+def _ensure_shallow(depth: int) -> None:
+    # The table's own struct is the outermost and does not count.
+    if depth > MAX_TYPE_DEPTH:
+        raise _too_deep()
+
+
+def _too_deep() -> SchemaError:
+    return SchemaError(
+        f"The schema has structs, arrays and maps that stand more than {MAX_TYPE_DEPTH} deep in "
+        "each other, which not every reader survives. Nothing was read or written. Make the "
+        "schema flatter.",
+        kind="OPTIMIST_SCHEMA_TOO_DEEP",
+        max_depth=MAX_TYPE_DEPTH,
+    )
+
+
 def _named_type(name: str) -> DataType:
     if name == "decimal":
         return DecimalType(10, 0)
     match = _DECIMAL.match(name)
-    if match:
+    if match and 0 <= int(match.group(2)) <= int(match.group(1)) <= 38 and int(match.group(1)):
         return DecimalType(int(match.group(1)), int(match.group(2)))
     if name not in PRIMITIVE_NAMES:
         raise SchemaError(
-            f"Unknown type {name!r} in the schema.", kind="OPTIMIST_UNKNOWN_TYPE", type=name
+            f"Unknown type {quoted(name)} in the schema.", kind="OPTIMIST_UNKNOWN_TYPE", type=name
         )
     return PrimitiveType(name)
 
 
-def _field_from_json(value: Mapping[str, object]) -> StructField:
+def _field_from_json(value: Mapping[str, object], depth: int) -> StructField:
     metadata = value.get("metadata") or {}
     if not isinstance(metadata, dict):
-        raise TypeError(f"field metadata is {metadata!r}")
+        raise TypeError(f"field metadata is {quoted(metadata)}")
     return StructField(
         str(value["name"]),
-        data_type_from_json(value["type"]),
+        _type_from_json(value["type"], depth),
         bool(value.get("nullable", True)),
         metadata,
     )

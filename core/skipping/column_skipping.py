@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
+from decimal import Decimal
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from optimist.core.predicates.coercion import BoundValue, bind, bind_values
-from optimist.core.predicates.constants import session_zone
 from optimist.core.predicates.evaluation import TypedArray, compare
 from optimist.core.predicates.normal_form import Mask
 from optimist.core.predicates.resolution import ResolvedColumn
@@ -26,6 +25,8 @@ from optimist.core.predicates.tree import (
 )
 from optimist.core.schema.types import DecimalType, PrimitiveType
 from optimist.core.skipping.statistics import ColumnStatistics
+from optimist.core.values.decimals import ceil_to_scale, floor_to_scale, largest, spread
+from optimist.core.values.time_zones import session_zone
 
 __all__ = ["ColumnSkipper"]
 
@@ -43,11 +44,11 @@ class ColumnSkipper:
     """Answers leaves about one column from its statistics.
 
     Attributes:
-        statistics: The column's.
-        num_records: Rows of each file.
+        statistics: The statistics of the column.
+        num_records: How many rows each file has.
         zone: The zone in which times without one are read.
-        trust_float_maximum: Whether a file without NaN in its maximum holds no NaN. Some writers
-            pass over NaN, which is greater than all they say.
+        trust_float_maximum: Whether a file whose maximum is not NaN is taken to hold no NaN. Some
+            writers ignore NaN, which is greater than any bound that they write.
     """
 
     statistics: ColumnStatistics
@@ -56,7 +57,7 @@ class ColumnSkipper:
     trust_float_maximum: bool
 
     def answer(self, leaf: Predicate, *, is_negated: bool) -> Mask:
-        """For each file whether the leaf, or its negation, may be true for some row."""
+        """For each file, whether the leaf, or its negation, may be true for some row."""
         if isinstance(leaf, IsNull):
             return self._may_have_values() if is_negated else self._may_have_nulls()
         if self.statistics.low is None:
@@ -75,7 +76,7 @@ class ColumnSkipper:
         return values if mask is True else mask if mask is False else pc.and_(mask, values)
 
     def has_no_nulls(self) -> Array:
-        """For each file whether it is known that every row has a value."""
+        """For each file, whether it is known that every row has a value."""
         return pc.fill_null(pc.equal(self.statistics.null_count, 0), False)
 
     def _may_have_nulls(self) -> Array:
@@ -121,7 +122,7 @@ class ColumnSkipper:
         data_type = self.statistics.column.data_type
         values = self.statistics.high
         if data_type in _TIMES:
-            # Bounds are cut down to milliseconds.
+            # Bounds are cut down to milliseconds, so a value may lie above its upper bound.
             values = pc.add(values, _MILLISECOND)
         return pc.fill_null(compare(op, TypedArray(values, data_type), value), True)
 
@@ -138,6 +139,7 @@ class ColumnSkipper:
         return mask
 
     def _in_range(self, values: tuple[BoundValue, ...]) -> Mask:
+        # With a NaN in the list, or hidden in the file, a least and a greatest value prove nothing.
         if self.statistics.column.data_type in _FLOATS:
             return True
         low: Any = min(values)
@@ -183,7 +185,7 @@ class ColumnSkipper:
 
 
 def _slack(value: BoundValue, column: ResolvedColumn) -> tuple[BoundValue, BoundValue]:
-    """The constant moved a trifle down and up where bounds may have been rounded.
+    """The constant, moved slightly down and up if the bounds may have been rounded.
 
     Some writers put decimals into the statistics as doubles, which hold 15 digits.
     """
@@ -191,11 +193,10 @@ def _slack(value: BoundValue, column: ResolvedColumn) -> tuple[BoundValue, Bound
     if not isinstance(data_type, DecimalType) or data_type.precision <= _DOUBLE_DIGITS:
         return value, value
     assert isinstance(value, Decimal)
-    with localcontext() as context:
-        context.prec = 76
-        margin = abs(value) * Decimal(10) ** (1 - _DOUBLE_DIGITS)
-        step = Decimal(1).scaleb(-data_type.scale)
-        limit = Decimal(10) ** (data_type.precision - data_type.scale) - step
-        below = (value - margin).quantize(step, rounding=ROUND_FLOOR)
-        above = (value + margin).quantize(step, rounding=ROUND_CEILING)
-        return max(below, -limit), min(above, limit)
+    precision, scale = data_type.precision, data_type.scale
+    low, high = spread(value, _DOUBLE_DIGITS)
+    limit = largest(precision, scale)
+    return (
+        max(floor_to_scale(low, scale), limit.copy_negate()),
+        min(ceil_to_scale(high, scale), limit),
+    )

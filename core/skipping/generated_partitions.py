@@ -1,11 +1,11 @@
 """Conditions on generated partition columns that follow from conditions on their sources (9.4).
 
-A table partitioned by `date GENERATED ALWAYS AS (CAST(ts AS DATE))` is asked for `ts > ...`: files
-of older dates hold no such row, and their statistics need not be read to know it.
+Say a table partitioned by `date GENERATED ALWAYS AS (CAST(ts AS DATE))` is asked for `ts > ...`.
+Files of older dates hold no such row, and their statistics need not be read to know that.
 
-Which zone a writer computed dates in is not recorded. So a date that follows from an instant is
-known only up to the widest offset there is, to either side, and nothing is left out that one writer
-or another may have put elsewhere.
+The log does not record in which zone a writer computed dates. So an instant tells its date only up
+to the widest offset there is, to either side, and a partition is kept if any writer may have put a
+matching row there.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class _Generated:
 
 @dataclass(frozen=True, slots=True)
 class _Range:
-    """Values of a source from `low` to `high`, both included; None where it has no end."""
+    """Values of a source from `low` to `high`, both included; None for an open end."""
 
     low: Any = None
     high: Any = None
@@ -85,7 +85,7 @@ class GeneratedPartitions:
         self._columns = tuple(item for item in found if item is not None)
 
     def implied_by(self, leaf: Predicate, schema: StructType, zone: dt.tzinfo) -> Predicate:
-        """What holds of the partition of every row for which the leaf is true; TRUE if nothing.
+        """What is true of the partition of every row that the leaf is true for; TRUE if nothing is.
 
         Args:
             leaf: A leaf of a predicate in positive form, or the negation of one.
@@ -111,7 +111,7 @@ def _generated(field: StructField, schema: StructType) -> _Generated | None:
         return None
     source_name, result = str(source.data_type), str(field.data_type)
     if rule.kind == "identity":
-        # Times without a zone in the log are not told apart by it from what they were made from.
+        # The log may spell a timestamp without its zone, to be read as another instant elsewhere.
         fits = source.data_type == field.data_type and source_name != "timestamp"
     else:
         sources = frozenset({"string"}) if rule.kind == "prefix" else _TIMES
@@ -135,7 +135,7 @@ def _implied(
 
 
 def _renamed(leaf: Predicate, item: _Generated) -> Predicate:
-    """The condition itself, on a column with the same values."""
+    """The same condition on the generated column, which has the same values."""
     inner = leaf.child if isinstance(leaf, Not) else leaf
     if isinstance(inner, Comparison) and isinstance(inner.right, Literal):
         inner = replace(inner, left=item.column)
@@ -162,7 +162,7 @@ def _by_beginning(leaf: Predicate, item: _Generated) -> Predicate:
 
 
 def _ranges(leaf: Predicate, data_type: DataType, zone: dt.tzinfo) -> list[_Range] | None:
-    """Ranges of which one holds the row's value; None if there is no telling."""
+    """Ranges, one of which holds the row's value; None if that can't be told."""
     if isinstance(leaf, In):
         listed = tuple(value for value in leaf.values if value.value is not None)
         values = bind_values(listed, data_type, zone)
@@ -184,7 +184,7 @@ def _range(op: ComparisonOp, value: BoundValue) -> _Range:
 
 
 def _in_range(columns: tuple[_Generated, ...], values: _Range) -> Predicate:
-    """What holds of the partition of a row whose source is in the range."""
+    """What is true of the partition of a row whose source is in the range."""
     conditions = [
         _between(item, values.low, values.high) for item in columns if item.rule.kind == "prefix"
     ]
@@ -197,7 +197,7 @@ def _in_range(columns: tuple[_Generated, ...], values: _Range) -> Predicate:
 
 
 def _clock(value: Any, offset: dt.timedelta) -> dt.datetime | None:
-    """What clocks may show at most (or, with a negative offset, at least) at that time."""
+    """The latest that a clock may show at that time; with a negative offset, the earliest."""
     if not isinstance(value, dt.datetime):
         return None if value is None else dt.datetime.combine(value, dt.time())
     if value.tzinfo is None:
@@ -236,7 +236,7 @@ def _format(item: _Generated, value: dt.datetime, _is_low: bool) -> Literal | No
 
 
 def _truncate(item: _Generated, value: dt.datetime, is_low: bool) -> Literal | None:
-    # A unit begins at most its own length earlier; and a text without a zone is read in any.
+    # A unit begins at most its own length earlier, and a text without a zone may be of any zone.
     slack = dt.timedelta(days=item.rule.amount) + _WIDEST_OFFSET
     moved = _moved(value, -slack if is_low else _WIDEST_OFFSET)
     if moved is None:
@@ -263,7 +263,7 @@ _FUNCTIONS: dict[str, Callable[[_Generated, Any, bool], Literal | None]] = {
 def _between_parts(
     columns: Sequence[_Generated], low: dt.datetime | None, high: dt.datetime | None
 ) -> Predicate:
-    """By year, or year and month, and so on: in the order of the parts, as numbers are compared."""
+    """A condition on year, or year and month, and so on, compared like the digits of a number."""
     by_kind = {item.rule.kind: item for item in columns}
     parts: list[_Generated] = []
     for kind in _PARTS:

@@ -1,7 +1,7 @@
 """Which files a predicate needs: by partition values and statistics (spec 2.8, 9.4, 9.5).
 
-A file is left out only where it is certain that no row of it makes the predicate true. What is
-unknown (an opaque part, a missing statistic, a doubtful cast) keeps the file.
+A file is left out only if it is certain that no row of it makes the predicate true. What is unknown
+(an opaque part, a missing statistic, a doubtful cast) keeps the file.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 
 from optimist.core.data.partition_values import partition_column_of
 from optimist.core.predicates.casts import without_cast
-from optimist.core.predicates.constants import session_zone
 from optimist.core.predicates.evaluation import TypedArray, evaluate_leaf
 from optimist.core.predicates.normal_form import (
     Mask,
@@ -40,6 +39,9 @@ from optimist.core.schema.types import StructType
 from optimist.core.skipping.column_skipping import ColumnSkipper
 from optimist.core.skipping.generated_partitions import GeneratedPartitions
 from optimist.core.skipping.statistics import FileStatistics
+from optimist.core.values.exact_sums import exact_sum
+from optimist.core.values.field_types import LARGEST_LONG
+from optimist.core.values.time_zones import session_zone
 
 __all__ = ["FilePruner", "RowCount", "keep_mask", "may_match", "prune"]
 
@@ -47,7 +49,7 @@ __all__ = ["FilePruner", "RowCount", "keep_mask", "may_match", "prune"]
 def keep_mask(
     conjuncts: Sequence[Predicate], files: pa.Table, schema: StructType
 ) -> pa.BooleanArray:
-    """For each file whether its statistics allow all conjuncts at once to be true for some row."""
+    """For each file, whether its statistics allow a row for which all conjuncts are true."""
     return FilePruner(files, schema, ()).keep_mask(conjunction(tuple(conjuncts)))
 
 
@@ -77,7 +79,7 @@ def may_match(
     *,
     use_statistics: bool,
 ) -> pa.BooleanArray:
-    """For each file of another's commit whether a read with this predicate may have missed it.
+    """For each file of a concurrent commit, whether a read with this predicate may have missed it.
 
     Without statistics only the partition conjuncts count, as in Delta (spec 2.8).
     """
@@ -91,8 +93,8 @@ class RowCount:
     """An answer to `count(*)` from the log alone, as far as it goes.
 
     Attributes:
-        rows: Matching rows of the files of which the log tells all.
-        undecided: The files whose rows must be looked at; rows of the files table.
+        rows: How many rows match in the files that the log alone decides.
+        undecided: The files whose rows must be looked at, as rows of the files table.
     """
 
     rows: int
@@ -100,7 +102,7 @@ class RowCount:
 
     @property
     def total(self) -> int | None:
-        """The count, where no file needs to be read."""
+        """The count if no file needs to be read, else None."""
         return None if self.undecided.num_rows else self.rows
 
 
@@ -109,13 +111,13 @@ class FilePruner:
 
     Args:
         files: The files table, with `partitionValues` and `stats`.
-        schema: The table's schema, as the predicates mean it.
-        partition_columns: Logical names.
+        schema: The table's schema, which the predicates refer to.
+        partition_columns: The logical names of the partition columns.
         zone: The session's time zone.
-        statistics: Those of `files`, if the caller keeps them.
-        trust_float_maximum: Take upper bounds of float columns as proof. Some writers pass over
-            NaN, which is greater than all they say; where it is known that none of them wrote to
-            the table, this skips more.
+        statistics: The statistics of `files`, if the caller keeps them.
+        trust_float_maximum: Whether upper bounds of float columns count as proof. Some writers
+            ignore NaN, which is greater than any bound that they write; where none of them has
+            written to the table, this skips more.
     """
 
     def __init__(
@@ -144,7 +146,7 @@ class FilePruner:
         return self.files if pc.all(mask, min_count=0).as_py() else self.files.filter(mask)
 
     def keep_mask(self, predicate: Predicate, *, use_statistics: bool = True) -> pa.BooleanArray:
-        """For each file whether it may hold a row for which the predicate is true."""
+        """For each file, whether it may hold a row for which the predicate is true."""
         positive = self._prepared(predicate)
         mask = combine_masks(positive, self._answer_by_partition)
         keep = full_mask(mask, self.files.num_rows)
@@ -160,21 +162,24 @@ class FilePruner:
         """How many rows make the predicate true, as far as the log knows (spec 9.5)."""
         keep = self.keep_mask(predicate)
         certain = pc.and_(keep, self._certain_mask(predicate))
-        rows = pc.sum(self._live_rows().filter(certain), min_count=0).as_py()
+        rows = exact_sum(self._live_rows().filter(certain))
+        if rows > LARGEST_LONG:  # so large a claim must be counted
+            return RowCount(0, self.files.filter(keep))
         return RowCount(rows, self.files.filter(pc.and_not(keep, certain)))
 
     def enough(self, predicate: Predicate, limit: int) -> pa.Table:
-        """Of the files that `prune` keeps, some that hold `limit` matching rows; else all."""
+        """Some of the files that `prune` keeps, if these surely hold `limit` matches; else all."""
         kept = self.prune(predicate)
         certain = self._certain_mask(predicate)
         files, rows = self.files.filter(certain), self._live_rows().filter(certain)
-        before = pc.subtract(pc.cumulative_sum(rows), rows)
-        if pc.sum(rows, min_count=0).as_py() < limit:
+        if exact_sum(rows) < limit or limit > LARGEST_LONG // max(1, len(rows)):
             return kept
+        rows = pc.min_element_wise(rows, limit)  # so that their sums stay within 64 bits
+        before = pc.subtract(pc.cumulative_sum(rows), rows)
         return files.filter(pc.less(before, limit))
 
     def _certain_mask(self, predicate: Predicate) -> pa.BooleanArray:
-        """Where all rows match, and their number is known."""
+        """For each file, whether all of its rows match and their number is known."""
         plain = self._plain(predicate)
         self.statistics.load(self._data_paths(plain))
         sure = full_mask(combine_masks(plain, self._is_sure), self.files.num_rows)
@@ -184,11 +189,16 @@ class FilePruner:
         """Rows of each file without the deleted ones; null where unknown."""
         if self._rows is None:
             physical = self.statistics.num_records.combine_chunks()
-            self._rows = pc.subtract(physical, _deleted_rows(self.files))
+            deleted = _deleted_rows(self.files)
+            fits = pc.and_(pc.greater_equal(deleted, 0), pc.less_equal(deleted, physical))
+            # Where a vector claims to delete more rows than the file has, only the rows tell what
+            # is left.
+            known = pc.if_else(fits, physical, pa.scalar(None, pa.int64()))
+            self._rows = pc.subtract(known, deleted)
         return self._rows
 
     def _prepared(self, predicate: Predicate) -> Predicate:
-        """In positive form, without casts, and with what follows for generated partitions."""
+        """The positive form, without casts, with what follows from it for generated partitions."""
         return map_leaves(self._plain(predicate), self._with_implied)
 
     def _plain(self, predicate: Predicate) -> Predicate:
@@ -207,7 +217,7 @@ class FilePruner:
         return leaf if implied == Predicate.TRUE else leaf & implied
 
     def _is_worth_narrowing(self, keep: pa.BooleanArray, needed: list[tuple[str, ...]]) -> bool:
-        """Few files left and nothing parsed yet: parse theirs alone, without keeping it."""
+        """Whether so few files are left that only theirs should be parsed, without keeping it."""
         return keep.true_count < len(keep) // 4 and not self.statistics.is_loaded(needed)
 
     def _keep_among(self, keep: pa.BooleanArray, predicate: Predicate) -> pa.BooleanArray:
@@ -272,7 +282,7 @@ class FilePruner:
         return ColumnSkipper(found, self.statistics.num_records, self._zone, trust_float_maximum)
 
     def _is_sure(self, leaf: Predicate) -> Mask:
-        """Where the leaf is true for all rows."""
+        """For each file, whether the leaf is true for all of its rows."""
         columns = [self._resolve(path) for path in leaf.columns()]
         if any(column is not None and self._is_partition(column) for column in columns):
             answer = evaluate_leaf(leaf, self._partition_values, session_zone(self._zone))
@@ -281,7 +291,7 @@ class FilePruner:
         inner = opposite.child if isinstance(opposite, Not) else opposite
         skipper = self._skipper(inner, False)
         if skipper is None or (isinstance(inner, In) and _has_null(inner)):
-            # What is not in a list with a null may be equal to it: neither true nor false.
+            # A value that a list with a null lacks makes the leaf null: neither true nor false.
             return False
         may_fail = skipper.answer(inner, is_negated=inner is not opposite)
         if isinstance(may_fail, bool):

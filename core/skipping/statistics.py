@@ -1,15 +1,14 @@
 """The statistics of a files table as typed Arrow columns (spec 9.1).
 
-The texts of all files are read as one stream of JSON lines. Texts that this can't read are read
-again one by one; what is damaged there counts as absent. Absent statistics never skip a file.
+The texts of all files are read as one stream of JSON lines. Texts that can't be read that way are
+read again one by one; what is damaged there counts as absent. Absent statistics never skip a file.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -20,6 +19,9 @@ from optimist.core.data.partition_values import arrow_type_of
 from optimist.core.data.stats_columns import has_bounds
 from optimist.core.predicates.resolution import ResolvedColumn, resolve_column
 from optimist.core.schema.types import DataType, DecimalType, PrimitiveType, StructType
+from optimist.core.values.decimals import exactly_at_scale, is_in_range, largest
+from optimist.core.values.field_types import LARGEST_LONG, SMALLEST_LONG
+from optimist.core.values.foreign_json import parse_exact_json
 
 __all__ = ["ColumnStatistics", "FileStatistics", "stats_table"]
 
@@ -28,6 +30,8 @@ ColumnPath: TypeAlias = tuple[str, ...]
 _BATCH_ROWS = 65_536
 _SMALLEST_BATCH = 512
 _MIN_BLOCK_BYTES = 1 << 22
+_LONG_DIGITS = 19
+_DECIMAL_DIGITS = 38
 _INTEGERS = frozenset({"byte", "short", "integer", "long"})
 _TEXT_TYPES = frozenset({"date", "timestamp", "timestamp_ntz", "string"})
 _BREAKS = (b"\n", b"\r")
@@ -53,8 +57,8 @@ class ColumnStatistics:
 class FileStatistics:
     """The statistics of one files table, parsed when first asked for and kept.
 
-    Meant to be held by whoever holds the table, for example a snapshot, so that the second scan
-    parses nothing. May be shared by threads: at worst two parse the same column.
+    Keep it together with the table, for example in a snapshot, so that the second scan parses
+    nothing. Threads may share it: at worst two of them parse the same column.
     """
 
     def __init__(self, files: pa.Table, schema: StructType) -> None:
@@ -83,7 +87,7 @@ class FileStatistics:
             self._parse(missing)
 
     def column(self, path: ColumnPath) -> ColumnStatistics | None:
-        """The statistics of a leaf column, by its logical path in any case; else None."""
+        """A leaf column's statistics, by its logical path in any case; None if there is none."""
         resolved = _resolve_leaf(path, self.schema)
         if resolved is None:
             return None
@@ -147,13 +151,14 @@ class _Item:
     path: ColumnPath
     json_type: pa.DataType
     data_type: DataType
+    is_count: bool = False
 
     @property
     def arrow_type(self) -> pa.DataType:
         return arrow_type_of(self.data_type)
 
 
-_NUM_RECORDS = _Item("numRecords", ("numRecords",), pa.int64(), PrimitiveType("long"))
+_NUM_RECORDS = _Item("numRecords", ("numRecords",), pa.int64(), PrimitiveType("long"), True)
 _TIGHT_BOUNDS = _Item("tightBounds", ("tightBounds",), pa.bool_(), PrimitiveType("boolean"))
 
 
@@ -176,13 +181,13 @@ class _Reader:
         odd = self._needs_slow_read(texts)
         plain = self._read_or_split(texts.filter(pc.invert(odd)))
         slow = self._read_slowly(texts.filter(odd))
-        # Plain rows sort before odd ones, each in order: that sort, undone, is the place of each
-        # row.
+        # Sorting by `odd` lists plain rows before odd ones, as the two tables do. The inverse of
+        # that sort gives the place of each row.
         places = pc.sort_indices(pc.sort_indices(odd))
         return pa.concat_tables([plain, slow]).combine_chunks().take(places)
 
     def _may_need_slow_read(self, texts: pa.Array) -> bool:
-        """A look at all bytes at once, which is much faster than one at each text."""
+        """Look at all bytes at once, which is much faster than looking at each text."""
         data = _bytes_of(texts)
         marks = (*_BREAKS, *(_SPECIAL_FLOATS if self._has_floats else ()))
         return any(mark in data for mark in marks)
@@ -200,6 +205,7 @@ class _Reader:
             return table
         if len(texts) <= _SMALLEST_BATCH:
             return self._read_slowly(texts)
+        # One damaged text spoils its whole batch: halving leaves few texts to the slow reader.
         middle = len(texts) // 2
         halves = (texts.slice(0, middle), texts.slice(middle))
         return pa.concat_tables([self._read_or_split(half) for half in halves])
@@ -265,7 +271,7 @@ def _items(columns: Sequence[ResolvedColumn]) -> Iterable[_Item]:
             yield _Item(f"min.{position}", ("minValues", *path), json_type, data_type)
             yield _Item(f"max.{position}", ("maxValues", *path), json_type, data_type)
         count_path = ("nullCount", *path)
-        yield _Item(f"nullCount.{position}", count_path, pa.int64(), PrimitiveType("long"))
+        yield _Item(f"nullCount.{position}", count_path, pa.int64(), PrimitiveType("long"), True)
 
 
 def _json_type(data_type: DataType) -> pa.DataType:
@@ -291,17 +297,38 @@ def _nested_type(items: Sequence[tuple[ColumnPath, pa.DataType]]) -> pa.DataType
 
 
 def _typed(values: Any, item: _Item) -> Any:
-    """What was read, as the column's own type; what does not fit becomes null."""
+    """The values that were read, in the column's own type; those that do not fit become null."""
     name = str(item.data_type)
-    if values.type == item.arrow_type:
+    if item.is_count:
+        return pc.if_else(pc.greater_equal(values, 0), values, pa.scalar(None, values.type))
+    if values.type == item.arrow_type and not isinstance(item.data_type, DecimalType):
         return values
     if name in ("date", "timestamp", "timestamp_ntz"):
         return _parsed_times(values, name, item.arrow_type)
+    if isinstance(item.data_type, DecimalType):
+        values = _credible(values, item.data_type)
     try:
         return values.cast(item.arrow_type)
     except pa.ArrowInvalid:
         fitting = [_fit(value, item.arrow_type) for value in values.to_pylist()]
         return _chunked(pa.array(fitting, type=item.arrow_type))
+
+
+def _credible(values: Any, data_type: DecimalType) -> Any:
+    """Bounds of decimals, without those that can't be true or may have been cut off.
+
+    delta-rs writes them as doubles, which may round beyond the type's largest number. It writes
+    those of whole numbers as 64-bit integers, cut off at the ends of their range.
+    """
+    limit = largest(data_type.precision, data_type.scale)
+    is_credible = pc.and_(
+        pc.greater_equal(values, pa.scalar(limit.copy_negate(), values.type)),
+        pc.less_equal(values, pa.scalar(limit, values.type)),
+    )
+    if data_type.scale == 0 and data_type.precision >= _LONG_DIGITS:
+        ends = pa.array([Decimal(SMALLEST_LONG), Decimal(LARGEST_LONG)], values.type)
+        is_credible = pc.and_not(is_credible, pc.is_in(values, value_set=ends))
+    return pc.if_else(is_credible, values, pa.scalar(None, values.type))
 
 
 def _fit(value: object, arrow_type: pa.DataType) -> object:
@@ -342,9 +369,10 @@ def _chunked(values: Any) -> pa.ChunkedArray:
 
 
 def _highest(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Upper bounds that hold: some writers end shortened texts with less than the last character.
+    """Upper bounds that hold, though some writers end shortened texts with U+FFFD.
 
-    U+FFFD is the last of UTF-16 units that are no surrogates; in UTF-8 longer characters follow it.
+    Such writers take it for the last character. The characters that take two UTF-16 units follow
+    it.
     """
     if not pa.types.is_string(values.type):
         return values
@@ -353,17 +381,10 @@ def _highest(values: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def _parse_text(text: str | None) -> Mapping[str, Any]:
     try:
-        parsed = json.loads(text or "{}", parse_float=Decimal, object_pairs_hook=_without_repeats)
-    except (ValueError, RecursionError):
+        parsed = parse_exact_json(text or "{}")
+    except ValueError:
         return {}
     return parsed if isinstance(parsed, dict) else {}
-
-
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a key stands twice")
-    return found
 
 
 def _lenient(row: Mapping[str, Any], item: _Item) -> Any:
@@ -386,10 +407,10 @@ def _is_unicode(text: str) -> bool:
 
 
 def _number(value: Any, *, is_text_allowed: bool) -> Decimal | None:
-    if isinstance(value, (int, Decimal)):
-        return Decimal(value)
+    if isinstance(value, Decimal):
+        return value
     if isinstance(value, float):  # NaN and the infinities, written bare
-        return Decimal(value)
+        return Decimal.from_float(value)
     if is_text_allowed and value in ("NaN", "Infinity", "-Infinity"):
         return Decimal(value)
     return None
@@ -401,6 +422,19 @@ def _as_type(number: Decimal, json_type: pa.DataType) -> Any:
     if not number.is_finite():
         return None
     if pa.types.is_integer(json_type):
-        is_whole = number == number.to_integral_value()
+        # The size comes first: of 1e999999999, the digits alone would fill the memory.
+        is_whole = number.adjusted() < _LONG_DIGITS and number == int(number)
         return _fit(int(number), json_type) if is_whole else None
-    return _fit(number, json_type)
+    return _as_decimal(number, json_type.scale)
+
+
+def _as_decimal(number: Decimal, scale: int) -> Decimal | None:
+    # Arrow would write the digits out before it finds that there are too many.
+    try:
+        return exactly_at_scale(number, scale) if _has_room(number, scale) else None
+    except InvalidOperation:
+        return None
+
+
+def _has_room(number: Decimal, scale: int) -> bool:
+    return is_in_range(number, _DECIMAL_DIGITS, scale)

@@ -1,1 +1,7 @@
 """One version of a table: finding it, its files, and its rows in this process."""
+
+from optimist.core.snapshot.files_view import FilesView
+from optimist.core.snapshot.scan import Scan
+from optimist.core.snapshot.snapshot import KnownCommit, Snapshot
+
+__all__ = ["FilesView", "KnownCommit", "Scan", "Snapshot"]

@@ -1,4 +1,4 @@
-"""Rows of a table as Arrow, and their number, without Spark and without a JVM."""
+"""The rows of a table as Arrow, and how many there are, without Spark and without a JVM."""
 
 from __future__ import annotations
 
@@ -7,16 +7,19 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from optimist.core.data.access import DataAccess
 from optimist.core.data.file_parts import FilePart, file_parts, parts_of
 from optimist.core.data.parquet_reader import RowLayout, read_batches
 from optimist.core.data.row_tracking import tracking_columns
 from optimist.core.errors import SchemaError, UsageError
+from optimist.core.foreign_text import listed, quoted
+from optimist.core.plugins.data_access import DataAccess
 from optimist.core.predicates import Predicate, evaluate
 from optimist.core.predicates.resolution import resolve_column
 from optimist.core.read_ahead import read_ahead
 from optimist.core.schema.types import StructField, StructType
-from optimist.core.snapshot.snapshot import Scan, Snapshot
+from optimist.core.snapshot.files_view import FilesView
+from optimist.core.snapshot.row_layout import row_layout
+from optimist.core.snapshot.scan import Scan
 
 __all__ = ["count_rows", "to_arrow"]
 
@@ -25,7 +28,7 @@ _BATCH_ROWS = 131_072
 
 
 def to_arrow(
-    snapshot: Snapshot,
+    view: FilesView,
     predicate: str | Predicate | None = None,
     columns: Sequence[str] | None = None,
     *,
@@ -40,45 +43,45 @@ def to_arrow(
     3. Every row is judged by the predicate itself, so the answer is exact.
     """
     _ensure_count(limit)
-    scan = snapshot.scan(predicate, limit=limit)
-    wanted = _fields(snapshot, columns)
-    found = _matching_rows(snapshot, scan, wanted, access)
+    scan = view.scan(predicate, limit=limit)
+    wanted = _fields(view, columns)
+    found = _matching_rows(view, scan, wanted, access)
     batches = list(found if limit is None else _first(found, limit))
     return pa.Table.from_batches(batches, schema=RowLayout(wanted).arrow_schema)
 
 
 def count_rows(
-    snapshot: Snapshot,
+    view: FilesView,
     predicate: str | Predicate | None = None,
     *,
     access: DataAccess | None = None,
 ) -> int:
-    """How many rows of a version match; reads the files of which the log does not tell."""
-    counted = snapshot.count(predicate)
+    """How many rows of a version match; reads only the files that the log does not decide."""
+    counted = view.count(predicate)
     if counted.total is not None:
         return counted.total
-    scan = replace(snapshot.scan(predicate), files=counted.undecided)
+    scan = replace(view.scan(predicate), files=counted.undecided)
     # Without a predicate, too, something must be read to know how many rows there are.
-    named = _with_columns_of(scan.predicate, StructType(), snapshot.schema)
-    wanted = named or StructType(snapshot.schema.fields[:1])
-    found = _matching_rows(snapshot, scan, wanted, access)
+    named = _with_columns_of(scan.predicate, StructType(), view.schema)
+    wanted = named or StructType(view.schema.fields[:1])
+    found = _matching_rows(view, scan, wanted, access)
     return counted.rows + sum(int(batch.num_rows) for batch in found)
 
 
 def _matching_rows(
-    snapshot: Snapshot, scan: Scan, wanted: StructType, access: DataAccess | None
+    view: FilesView, scan: Scan, wanted: StructType, access: DataAccess | None
 ) -> Iterator[pa.RecordBatch]:
-    """The matching rows of a scan's files; reads a few files ahead of who takes them."""
-    _ensure_exact(scan.predicate, snapshot.schema)
-    read = _with_columns_of(scan.predicate, wanted, snapshot.schema)
-    layout = RowLayout.of(snapshot, read, batch_rows=_BATCH_ROWS, access=access)
+    """The matching rows of a scan's files; a few files are read ahead of the caller."""
+    _ensure_exact(scan.predicate, view.schema)
+    read = _with_columns_of(scan.predicate, wanted, view.schema)
+    layout = row_layout(view, read, batch_rows=_BATCH_ROWS, access=access)
     names = list(wanted.names)
 
     def rows_of(part: FilePart) -> list[pa.RecordBatch]:
         batches = (_matching(batch, scan.predicate) for batch in read_batches(part, layout))
         return [batch.select(names) for batch in batches if batch.num_rows]
 
-    parts = parts_of(file_parts(snapshot.table_path, scan.files))
+    parts = parts_of(file_parts(view.data_paths, scan.files))
     for batches in read_ahead(rows_of, parts, threads=_READERS, ahead=2 * _READERS):
         yield from batches
 
@@ -99,19 +102,19 @@ def _ensure_count(limit: int | None) -> None:
         )
 
 
-def _fields(snapshot: Snapshot, columns: Sequence[str] | None) -> StructType:
+def _fields(view: FilesView, columns: Sequence[str] | None) -> StructType:
     if columns is None:
-        return snapshot.schema
+        return view.schema
     found: dict[str, StructField] = {}
     tracked = StructType()
-    if snapshot.properties.enable_row_tracking:
-        tracked = tracking_columns(snapshot.metadata.configuration)
+    if view.properties.enable_row_tracking:
+        tracked = tracking_columns(view.metadata.configuration)
     for name in columns:
-        item = snapshot.schema.find(name) or tracked.find(name)
+        item = view.schema.find(name) or tracked.find(name)
         if item is None:
             raise SchemaError(
-                f"{snapshot.table_path} has no column {name!r}. Its columns are: "
-                f"{', '.join(snapshot.schema.names)}.",
+                f"{view.table_path} has no column {quoted(name)}. Its columns are: "
+                f"{listed(view.schema.names)}.",
                 kind="DELTA_COLUMN_NOT_FOUND",
                 column=name,
             )
@@ -131,7 +134,7 @@ def _with_columns_of(predicate: Predicate, wanted: StructType, schema: StructTyp
 
 
 def _ensure_exact(predicate: Predicate, schema: StructType) -> None:
-    """Every part must be one whose truth this engine knows for each row."""
+    """Refuse a predicate with a part that this engine can't judge row by row."""
     empty = RowLayout(schema).arrow_schema.empty_table()
     for part in predicate.conjuncts():
         columns = [resolve_column(path, schema) for path in part.columns()]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
-import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -12,117 +10,92 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from optimist.core.clock import Clock, SystemClock
-from optimist.core.errors import SchemaError, TableError
-from optimist.core.log.checksum import (
-    VersionChecksum,
-    checksum_of_files,
-    derive_checksum,
-    read_checksum,
-)
+from optimist.core.errors import TableError
+from optimist.core.forking import ForkSafeLock
+from optimist.core.log.checked_files import CheckedFiles
+from optimist.core.log.checksum import VersionChecksum, derive_checksum
 from optimist.core.log.commits import read_commit_info
-from optimist.core.log.integrity import disagreement
+from optimist.core.log.limits import LogLimits
 from optimist.core.log.names import commit_path, log_path_of
-from optimist.core.log.replay import LogState, replay, with_actions, with_commits
+from optimist.core.log.replay import LogState, TableState, replay, with_commits, with_files
 from optimist.core.log.segment import LogSegment
-from optimist.core.logstore import FileStatus, LogStore
 from optimist.core.options import EngineOptions
-from optimist.core.predicates import (
-    FilePruner,
-    Predicate,
-    RowCount,
-    SplitPredicate,
-    ensure_columns,
-    split_conjuncts,
-)
+from optimist.core.plugins.logstore import FileStatus, LogStore
 from optimist.core.protocol.actions import (
     Action,
     CommitInfo,
     DomainMetadata,
     Metadata,
-    Protocol,
     SetTransaction,
 )
-from optimist.core.protocol.gates import DEFAULT_PROTOCOL, ensure_features_listed, ensure_readable
-from optimist.core.protocol.properties import TableProperties
-from optimist.core.schema.types import StructField, StructType
-from optimist.core.table_schema import table_schema
+from optimist.core.protocol.gates import ensure_features_listed, ensure_readable
+from optimist.core.snapshot.files_view import FilesView
 
-__all__ = ["Scan", "Snapshot"]
-
-_LOG = logging.getLogger(__name__)
-_NO_METADATA = Metadata(id="", schema_string='{"type":"struct","fields":[]}')
+__all__ = ["KnownCommit", "Snapshot"]
 
 
 @dataclass(frozen=True, slots=True)
-class Scan:
-    """The files of a snapshot that may hold rows matching a predicate.
+class KnownCommit:
+    """A commit whose actions need not be read from the log.
 
     Attributes:
-        files: One row per file, columns as in `Snapshot.files`.
-        predicate: The predicate with its columns in the schema's spelling; `Predicate.TRUE` for all
-            rows.
-        split: Its conjuncts, cut in those on partition columns, which decide exactly, and the
-            others.
+        version: Its version.
+        actions: All of its actions.
+        status: Its file.
     """
 
-    files: pa.Table
-    predicate: Predicate
-    split: SplitPredicate
+    version: int
+    actions: tuple[Action, ...]
+    status: FileStatus
 
 
-class Snapshot:
-    """One version of a table. Threads may share it; nothing in it ever changes.
+class Snapshot(FilesView):
+    """One version of a table: its files, and all else that its log says of it.
 
     The small parts are there from the start; the files are read when they are first asked for. Get
-    one from `DeltaLog`, or from `load`, `absent`, `with_commit` and `updated_to`.
+    one from `DeltaLog`, or from `load`, `absent`, `with_commits` and `updated_to`.
 
     Attributes:
-        table_path: The table's directory.
-        log_path: Its `_delta_log`.
-        version: The version, -1 where there is no table.
+        log_path: The table's `_delta_log`.
         segment: The files of the log that the version is made of; None where there is no table.
-        protocol: The table's protocol.
-        metadata: The table's metadata.
-        schema: The columns, partition columns included.
-        partition_columns: The logical names of the partition columns, in order.
-        properties: The table properties, parsed.
+        set_transactions: The last unexpired transaction of each application id.
     """
 
     def __init__(
         self,
         table_path: str,
-        version: int,
         segment: LogSegment | None,
         *,
         state: LogState,
         context: _Context,
         checksum: VersionChecksum | None = None,
+        expects_checksum: bool = False,
     ) -> None:
-        self.table_path = table_path
+        checked = CheckedFiles(
+            state,
+            segment,
+            store=context.store,
+            options=context.options,
+            checksum=checksum,
+            expects_checksum=expects_checksum,
+        )
+        super().__init__(
+            table_path,
+            segment.version if segment else -1,
+            table=state.table,
+            read_files=checked.table,
+            store=context.store,
+            options=context.options,
+        )
         self.log_path = log_path_of(table_path)
-        self.version = version
         self.segment = segment
         self._state = state
         self._context = context
-        self._checksum = checksum
-        self._has_checksum_file = False
+        self._checked = checked
         self._timestamp_ms: int | None = None
         self._tombstones: pa.Table | None = None
-        self._files: pa.Table | None = None
-        self._mutex = threading.RLock()
-        # The pruner keeps what it has parsed for the next scan; apart, so that scans hold up nobody
-        # else.
-        self._pruner: FilePruner | None = None
-        self._pruner_mutex = threading.Lock()
-        self.protocol: Protocol = state.table.protocol or DEFAULT_PROTOCOL
-        self.metadata: Metadata = state.table.metadata or _NO_METADATA
-        self.schema: StructType = table_schema(self.metadata)
-        self.partition_columns: tuple[str, ...] = self.metadata.partition_columns
-        self.properties = TableProperties.from_configuration(self.metadata.configuration)
+        self._lock = ForkSafeLock()
         self.set_transactions: Mapping[str, SetTransaction] = self._unexpired_transactions()
-
-    def __repr__(self) -> str:
-        return f"Snapshot(table_path={self.table_path!r}, version={self.version})"
 
     @classmethod
     def load(
@@ -147,6 +120,7 @@ class Snapshot:
             segment,
             max_retries=options.snapshot_loading_max_retries,
             use_compacted=options.use_compacted_for_reads,
+            limits=LogLimits.of(options),
         )
         context = _Context(store, options, clock)
         return cls._gated(table_path, segment, state, context)
@@ -159,36 +133,47 @@ class Snapshot:
         options: EngineOptions | None = None,
         clock: Clock | None = None,
     ) -> Snapshot:
-        """What stands for a table that does not exist: version -1, no files, an empty schema."""
+        """A stand-in for a table that does not exist: version -1, no files, an empty schema."""
         context = _Context(None, options or EngineOptions(), clock or SystemClock())
-        return cls(table_path, -1, None, state=LogState.empty(), context=context)
+        return cls(table_path, None, state=LogState.empty(), context=context)
 
-    def with_commit(self, version: int, actions: Iterable[Action], status: FileStatus) -> Snapshot:
-        """The next version, after a commit whose actions are known: nothing is read (spec 1.15).
+    def with_commits(self, commits: Sequence[KnownCommit]) -> Snapshot:
+        """The version after commits whose actions are known: nothing is read (spec 1.15).
 
-        The commit is in the table, so no gate is asked. The cost does not depend on the number of
-        files.
+        They are in the table already, so no gate is asked whether this engine can read them. The
+        cost does not depend on the number of files.
+
+        Args:
+            commits: At least one; the first follows this version, each other the one before it.
         """
-        assert version == self.version + 1, f"{version} does not follow {self.version}"
-        actions = tuple(actions)
-        state = with_actions(self._state, actions)
-        checksum = None
+        table, checksum = self._state.table, None
         if self._context.options.write_checksum_enabled:
-            previous = self.checksum
-            if previous is not None or version == 0:
-                checksum = derive_checksum(
-                    previous, actions, state=state.table, options=self._context.options
-                )
+            checksum = self.checksum
+        for version, commit in enumerate(commits, self.version + 1):
+            if commit.version != version:  # the state would be that of no version
+                raise ValueError(f"{commit.version} does not follow {version - 1}")
+            table = table.after(commit.actions)
+            checksum = self._checksum_after(commit, checksum, table)
+        state = with_files(
+            replace(self._state, table=table),
+            (action for commit in commits for action in commit.actions),
+        )
         base = self.segment or LogSegment(self.log_path, -1, None, (), None)
-        segment = base.with_commit(version, status)
         return Snapshot(
             self.table_path,
-            version,
-            segment,
+            base.extended([commit.status for commit in commits]),
             state=state,
             context=self._context,
             checksum=checksum,
         )
+
+    def _checksum_after(
+        self, commit: KnownCommit, previous: VersionChecksum | None, table: TableState
+    ) -> VersionChecksum | None:
+        options = self._context.options
+        if not options.write_checksum_enabled or (previous is None and commit.version > 0):
+            return None
+        return derive_checksum(previous, commit.actions, state=table, options=options)
 
     def confirmed(self, status: FileStatus) -> Snapshot:
         """The same version once a listing has shown its commit, and with it the file's own time."""
@@ -197,11 +182,10 @@ class Snapshot:
         segment = replace(self.segment, commits=commits, last_commit=status)
         return Snapshot(
             self.table_path,
-            self.version,
             segment,
             state=self._state,
             context=self._context,
-            checksum=self._checksum,
+            checksum=self._checked.kept_checksum,
         )
 
     def updated_to(self, store: LogStore, segment: LogSegment) -> Snapshot:
@@ -220,86 +204,101 @@ class Snapshot:
             )
         if segment.version == self.version:
             return self
-        state = with_commits(self._state, store, segment.commits_after(self.version))
-        newer = Snapshot._gated(self.table_path, segment, state, context)
-        newer._has_checksum_file = self.checksum is not None
-        return newer
+        state = with_commits(
+            self._state,
+            store,
+            segment.commits_after(self.version),
+            LogLimits.of(self._context.options),
+        )
+        # Where this version has a checksum, the newer one likely has one, too.
+        had_checksum = self.checksum is not None
+        return Snapshot._gated(
+            self.table_path, segment, state, context, expects_checksum=had_checksum
+        )
 
-    def with_other_files(self, metadata: Metadata, files: pa.Table) -> Snapshot:
-        """Files that are not this version's, under metadata that describes their rows.
+    def with_other_files(self, metadata: Metadata, files: pa.Table) -> FilesView:
+        """A view of files that are not this version's, under metadata that describes their rows.
 
-        It can be scanned like a table version, and is none: it has no log segment, and nothing may
-        be committed on it. A change feed is read through two of these.
+        The view can be scanned like a table version, but is not one: nothing may be committed on
+        it. A change feed is read through two of these.
 
         Args:
-            metadata: Schema and partitioning of the files; its id must be told apart from the
-                table's, since scans of equal id and version count as equal.
+            metadata: Schema and partitioning of the files; its id must differ from the table's,
+                since scans of equal id and version count as equal.
             files: Columns of `FILES_SCHEMA`; a path may occur more than once.
         """
         table = replace(self._state.table, metadata=metadata)
-        view = Snapshot(
+        return FilesView(
             self.table_path,
             self.version,
-            None,
-            state=replace(LogState.empty(), table=table),
-            context=self._context,
+            table=table,
+            read_files=lambda: files,
+            store=self._context.store,
+            options=self._context.options,
         )
-        view._files = files
-        return view
 
     @property
     def files(self) -> pa.Table:
         """The live files, one row each, columns of `FILES_SCHEMA` (path as it stands in the log).
 
+        If the files disagree with the version checksum beside the commit, that is logged as a
+        warning, once. A caller that builds a write on them calls `ensure_intact`.
+
         Raises:
-            TableError: The checkpoint is damaged and no older one serves, or the files do not agree
-                with the version checksum that stands beside the commit (kind
-                `DELTA_TXN_LOG_FAILED_INTEGRITY`).
+            TableError: The checkpoint is damaged and no older one serves; or the files do not agree
+                with the checksum (kind `DELTA_TXN_LOG_FAILED_INTEGRITY`) and
+                `checksum.mismatchFatalForReads` is set.
         """
-        with self._mutex:
-            if self._files is None:
-                files = self._state.files.table()
-                self._ensure_agrees(files)
-                self._files = files
-            return self._files
+        return self._checked.table()
+
+    def ensure_intact(self) -> None:
+        """Refuse to build on files that were found to disagree with the version checksum.
+
+        Raises:
+            TableError: They do not (kind `DELTA_TXN_LOG_FAILED_INTEGRITY`), and
+                `checksum.mismatch.fatal` is not switched off.
+        """
+        self._checked.ensure_intact()
 
     def ensure_agrees(self, *, num_files: int, size_bytes: int) -> None:
-        """Compare what somebody counted while streaming the files with the checksum, if any.
+        """Compare the checksum, if any, with what a caller counted while streaming the files.
 
         Raises:
-            TableError: They differ (kind `DELTA_TXN_LOG_FAILED_INTEGRITY`).
+            TableError: They differ (kind `DELTA_TXN_LOG_FAILED_INTEGRITY`), and
+                `checksum.mismatch.fatal` is not switched off.
         """
-        noted = self.checksum
-        if noted is not None:
-            self._agrees(noted, num_files=num_files, size_bytes=size_bytes)
+        self._checked.ensure_agrees(num_files=num_files, size_bytes=size_bytes)
+
+    @property
+    def checksum(self) -> VersionChecksum | None:
+        """The checksum of exactly this version, where it is known without looking at all files."""
+        return self._checked.checksum
 
     @property
     def tombstones(self) -> pa.Table:
         """The removed files that are still kept (spec 5.6), columns of `TOMBSTONES_SCHEMA`.
 
-        Which are unexpired is decided by the clock at the first look.
+        Which of them have expired is decided by the clock, when they are first asked for.
         """
-        with self._mutex:
+        with self._lock:
             if self._tombstones is None:
                 self._tombstones = self._state.tombstones.table().filter(self._is_unexpired())
             return self._tombstones
 
     def iter_files(self, max_rows: int) -> Iterator[pa.RecordBatch]:
-        """The live files in batches of at most so many rows, for whoever looks at each once.
+        """The live files in batches of at most `max_rows`, for a caller that needs each only once.
 
         What is not in memory is read batch by batch and not kept, however large the table is.
 
         Raises:
-            TableError, LogFileNotFoundError: The checkpoint is damaged; `files` may find another.
+            TableError, LogFileNotFoundError: The checkpoint is damaged; `files` may find a
+                replacement.
         """
-        with self._mutex:
-            known = self._files
-        batches = self._state.files.stream() if known is None else known.to_batches()
-        return _in_slices(batches, max_rows)
+        return _in_slices(self._checked.batches(), max_rows)
 
     def iter_tombstones(self, max_rows: int) -> Iterator[pa.RecordBatch]:
         """The removed files that are still kept, as `iter_files`."""
-        with self._mutex:
+        with self._lock:
             known = self._tombstones
         if known is not None:
             return _in_slices(known.to_batches(), max_rows)
@@ -312,29 +311,9 @@ class Snapshot:
         return pc.greater(pc.coalesce(pc.field("deletionTimestamp"), pc.scalar(0)), oldest_ms)
 
     @property
-    def num_files(self) -> int:
-        """How many live files there are."""
-        return int(self.files.num_rows)
-
-    @property
-    def size_in_bytes(self) -> int:
-        """The sizes of the live files, summed."""
-        return int(pc.sum(self.files.column("size"), min_count=0).as_py())
-
-    @property
     def domain_metadata(self) -> Mapping[str, DomainMetadata]:
         """The live metadata domains, by name."""
         return MappingProxyType(dict(self._state.table.domain_metadata))
-
-    @property
-    def partition_schema(self) -> StructType:
-        """The partition columns as a schema.
-
-        Raises:
-            SchemaError: A partition column is not in the schema (kind
-                `DELTA_PARTITION_COLUMN_NOT_FOUND`).
-        """
-        return StructType(tuple(self._field(name) for name in self.partition_columns))
 
     @property
     def timestamp_ms(self) -> int:
@@ -350,96 +329,20 @@ class Snapshot:
             return 0
         if not self.properties.enable_in_commit_timestamps:
             return self.segment.last_commit_timestamp_ms
-        with self._mutex:
+        with self._lock:
             if self._timestamp_ms is None:
                 self._timestamp_ms = self._in_commit_timestamp()
             return self._timestamp_ms
 
-    @property
-    def checksum(self) -> VersionChecksum | None:
-        """The checksum of exactly this version, where it is known without looking at all files."""
-        with self._mutex:
-            if self._checksum is None:
-                self._checksum = self._known_checksum()
-            return self._checksum
-
-    def physical_name(self, column: str) -> str:
-        """The name of a column in data files, statistics and partition values (spec 10.8).
-
-        Raises:
-            SchemaError: There is no such column (kind `DELTA_COLUMN_NOT_FOUND`).
-        """
-        return self._field(column).physical_name
-
-    def scan(self, predicate: str | Predicate | None = None, *, limit: int | None = None) -> Scan:
-        """The files that may hold matching rows; all of them without a predicate.
-
-        Conjuncts on partition columns decide exactly; statistics only leave out files that can't
-        match.
-
-        Args:
-            predicate: SQL text or a tree.
-            limit: So many matching rows are enough: where statistics prove that some of the files
-                hold them, only those.
-
-        Raises:
-            UsageError: The predicate does not parse or names an unknown column.
-        """
-        if predicate is None and limit is None:
-            return Scan(self.files, Predicate.TRUE, SplitPredicate())
-        resolved = self._resolved(predicate)
-        split = split_conjuncts(resolved, self.partition_columns)
-        use_statistics = self._context.options.stats_skipping
-        with self._pruner_mutex:
-            if limit is not None and use_statistics:
-                files = self._shared_pruner().enough(resolved, limit)
-            else:
-                files = self._shared_pruner().prune(resolved, use_statistics=use_statistics)
-        return Scan(files, resolved, split)
-
-    def count(self, predicate: str | Predicate | None = None) -> RowCount:
-        """How many rows match, as far as the log tells without a look at them (spec 9.5).
-
-        Deleted rows are not counted. Files of which partition values and statistics do not prove
-        that all of their rows match, or none, are left undecided.
-
-        Raises:
-            UsageError: As `scan`.
-        """
-        resolved = self._resolved(predicate)
-        if not self._context.options.stats_skipping:
-            return RowCount(0, self.scan(resolved).files)
-        with self._pruner_mutex:
-            return self._shared_pruner().count(resolved)
-
-    def _resolved(self, predicate: str | Predicate | None) -> Predicate:
-        if predicate is None:
-            return Predicate.TRUE
-        parsed = Predicate.parse(predicate) if isinstance(predicate, str) else predicate
-        return ensure_columns(parsed, self.schema)
-
-    def pruner(self, *, zone: str = "UTC") -> FilePruner:
-        """A new pruner of all files, by the engine's options.
-
-        Args:
-            zone: The time zone of predicates that speak of days or of local times.
-        """
-        return FilePruner(
-            self.files,
-            self.schema,
-            self.partition_columns,
-            zone=zone,
-            trust_float_maximum=self._context.options.stats_trust_float_maximum,
-        )
-
-    def _shared_pruner(self) -> FilePruner:
-        if self._pruner is None:
-            self._pruner = self.pruner()
-        return self._pruner
-
     @classmethod
     def _gated(
-        cls, table_path: str, segment: LogSegment, state: LogState, context: _Context
+        cls,
+        table_path: str,
+        segment: LogSegment,
+        state: LogState,
+        context: _Context,
+        *,
+        expects_checksum: bool = False,
     ) -> Snapshot:
         protocol, metadata = state.table.protocol, state.table.metadata
         if protocol is None or metadata is None:
@@ -454,7 +357,9 @@ class Snapshot:
             )
         ensure_readable(protocol, metadata, table_path=table_path, version=segment.version)
         ensure_features_listed(protocol, metadata, table_path=table_path, version=segment.version)
-        return cls(table_path, segment.version, segment, state=state, context=context)
+        return cls(
+            table_path, segment, state=state, context=context, expects_checksum=expects_checksum
+        )
 
     def _is_continued_by(self, segment: LogSegment) -> bool:
         """Whether the segment is of the same table and needs nothing older than this version."""
@@ -470,17 +375,6 @@ class Snapshot:
             for one, other in zip(mine.commits_after(first), theirs, strict=False)
         )
 
-    def _field(self, name: str) -> StructField:
-        field = self.schema.find(name)
-        if field is None:
-            raise SchemaError(
-                f"{self.table_path} has no column {name!r}. Its columns are: "
-                f"{', '.join(self.schema.names)}.",
-                kind="DELTA_COLUMN_NOT_FOUND",
-                column=name,
-            )
-        return field
-
     def _unexpired_transactions(self) -> Mapping[str, SetTransaction]:
         known = self._state.table.set_transactions
         retention_ms = self.properties.set_transaction_retention_ms
@@ -494,48 +388,6 @@ class Snapshot:
                 if txn.last_updated is not None and txn.last_updated > oldest_ms
             }
         )
-
-    def _ensure_agrees(self, files: pa.Table) -> None:
-        """Compare what was read with the version checksum, where the listing showed one."""
-        if self.segment is None or self.segment.checksum_file is None or not self._context.store:
-            return
-        noted = self._checksum or self._read_checksum(self._context.store)
-        if noted is not None:
-            size_bytes = pc.sum(files.column("size"), min_count=0).as_py()
-            if self._agrees(noted, num_files=files.num_rows, size_bytes=size_bytes):
-                self._checksum = noted
-
-    def _agrees(self, noted: VersionChecksum, *, num_files: int, size_bytes: int) -> bool:
-        error = disagreement(
-            noted,
-            self._state.table,
-            num_files=num_files,
-            size_bytes=size_bytes,
-            log_path=self.log_path,
-            version=self.version,
-        )
-        if error is None:
-            return True
-        if self._context.options.checksum_mismatch_fatal:
-            raise error
-        _LOG.error("%s", error)
-        return False
-
-    def _known_checksum(self) -> VersionChecksum | None:
-        store, options = self._context.store, self._context.options
-        status = self.segment.checksum_file if self.segment else None
-        found = None
-        if store is not None and (status is not None or self._has_checksum_file):
-            found = self._read_checksum(store)
-        self._has_checksum_file = False
-        if found is None and self.version >= 0 and self._state.files.is_resolved:
-            found = checksum_of_files(self.files, state=self._state.table, options=options)
-        return found
-
-    def _read_checksum(self, store: LogStore) -> VersionChecksum | None:
-        info = self._state.table.commit_info
-        txn_id = info.txn_id if info else None
-        return read_checksum(store, self.log_path, self.version, txn_id=txn_id)
 
     def _in_commit_timestamp(self) -> int:
         info: CommitInfo | None = self._state.table.commit_info
@@ -557,7 +409,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """What a snapshot needs beside the log; no store where no table was ever read."""
+    """What a snapshot needs besides its state; the store is None if no table was ever read."""
 
     store: LogStore | None
     options: EngineOptions

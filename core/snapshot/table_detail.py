@@ -1,18 +1,15 @@
-"""`DeltaLog.detail`: what there is to know of a table beside its rows, as plain values."""
+"""`DeltaLog.detail`: what there is to know of a table apart from its rows, as plain values."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from optimist.core.protocol.clustering import clustering_columns
 from optimist.core.protocol.gates import implied_features
-from optimist.core.schema.types import StructType
-from optimist.core.snapshot.snapshot import Snapshot
+from optimist.core.snapshot import Snapshot
 
 __all__ = ["TableDetail", "table_detail"]
-
-_CLUSTERING = "delta.clustering"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +29,8 @@ class TableDetail:
         num_files: How many live files there are.
         size_in_bytes: Their sizes, summed.
         properties: The table properties as they stand in the log.
-        min_reader_version: Of the protocol.
-        min_writer_version: Of the protocol.
+        min_reader_version: The reader version of the protocol.
+        min_writer_version: The writer version of the protocol.
         table_features: The features that the protocol lists or implies, sorted.
     """
 
@@ -66,7 +63,9 @@ def table_detail(snapshot: Snapshot) -> TableDetail:
         created_at_ms=metadata.created_time,
         last_modified_ms=snapshot.timestamp_ms,
         partition_columns=metadata.partition_columns,
-        clustering_columns=_clustering_columns(snapshot),
+        clustering_columns=tuple(
+            ".".join(path) for path in clustering_columns(snapshot.domain_metadata, snapshot.schema)
+        ),
         num_files=snapshot.num_files,
         size_in_bytes=snapshot.size_in_bytes,
         properties=dict(metadata.configuration),
@@ -74,28 +73,3 @@ def table_detail(snapshot: Snapshot) -> TableDetail:
         min_writer_version=protocol.min_writer_version,
         table_features=tuple(sorted(implied_features(protocol))),
     )
-
-
-def _clustering_columns(snapshot: Snapshot) -> tuple[str, ...]:
-    domain = snapshot.domain_metadata.get(_CLUSTERING)
-    if domain is None:
-        return ()
-    try:
-        columns = json.loads(domain.configuration or "{}").get("clusteringColumns") or ()
-    except (ValueError, AttributeError):
-        return ()  # another engine's business, and no reason to tell nothing of the table
-    # Path arrays, or the flat names that the protocol's text shows (spec 6.3).
-    paths = (column if isinstance(column, list) else [column] for column in columns)
-    return tuple(_logical_path(snapshot.schema, [str(part) for part in path]) for path in paths)
-
-
-def _logical_path(schema: StructType, physical: list[str]) -> str:
-    """The user's names of a column that is known by its physical ones (spec 10.8)."""
-    names: list[str] = []
-    struct: object = schema
-    for part in physical:
-        fields = struct.fields if isinstance(struct, StructType) else ()
-        found = next((item for item in fields if item.physical_name == part), None)
-        names.append(part if found is None else found.name)
-        struct = None if found is None else found.data_type
-    return ".".join(names)

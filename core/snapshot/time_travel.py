@@ -1,4 +1,4 @@
-"""Versions by time, the versions that can still be made, and the history (spec 5.7)."""
+"""Versions by time, the versions that can still be recreated, and the history (spec 5.7)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from optimist.core.log.names import (
     parse_log_file_name,
 )
 from optimist.core.log.timestamps import format_timestamp, parse_path_syntax, parse_timestamp
-from optimist.core.logstore import FileStatus, LogStore
+from optimist.core.plugins.logstore import FileStatus, LogStore
 from optimist.core.protocol.actions import CommitInfo
 from optimist.core.read_ahead import read_ahead
-from optimist.core.snapshot.snapshot import Snapshot
+from optimist.core.snapshot import Snapshot
 
 __all__ = [
     "CommitRecord",
@@ -40,7 +40,7 @@ _HOUR_MS = 60 * 60 * 1000
 
 @dataclass(frozen=True, slots=True)
 class CommitRecord:
-    """One line of the history: the version, when it was made, and what it says of itself."""
+    """One line of the history: a version, its commitInfo if it has one, and when it was made."""
 
     version: int
     info: CommitInfo | None
@@ -48,11 +48,11 @@ class CommitRecord:
 
 
 def earliest_recreatable_version(store: LogStore, log_path: str) -> int:
-    """The oldest version whose state the log can still give.
+    """The oldest version that can still be recreated from the log.
 
     Raises:
-        TableError: There is no commit (kind `DELTA_NO_COMMITS_FOUND`), or no way to any version
-            (kind `DELTA_NO_RECREATABLE_HISTORY_FOUND`).
+        TableError: There is no commit (kind `DELTA_NO_COMMITS_FOUND`), or no version can be
+            recreated (kind `DELTA_NO_RECREATABLE_HISTORY_FOUND`).
     """
     return _History.listed(store, log_path).earliest_recreatable()
 
@@ -60,7 +60,7 @@ def earliest_recreatable_version(store: LogStore, log_path: str) -> int:
 def ensure_version_exists(
     store: LogStore, log_path: str, version: int, *, latest_version: int
 ) -> None:
-    """A version must lie between the earliest that can be made and the latest.
+    """Make sure that a version lies between the earliest that can be recreated and the latest.
 
     Raises:
         TableError: It does not (kind `DELTA_VERSION_NOT_FOUND`, fields `version`, `earliest`,
@@ -88,7 +88,7 @@ def version_at_timestamp(
     latest: Snapshot,
     accept_last: bool = False,
 ) -> int:
-    """The newest version that is not younger than a time.
+    """The newest version made at a given time or before.
 
     Args:
         store: Where the log is.
@@ -98,7 +98,7 @@ def version_at_timestamp(
         accept_last: Whether a time after the last commit means the last commit, as for RESTORE.
 
     Raises:
-        TableError: The time is before the first version that can be made (kind
+        TableError: The time is before the first version that can be recreated (kind
             `DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION`) or after the last (kind
             `DELTA_TIMESTAMP_GREATER_THAN_COMMIT`).
     """
@@ -225,7 +225,7 @@ class _History:
         if first_commit == 0:
             return 0
         for version in self.checkpoint_versions:
-            if version >= first_commit - 1:
+            if first_commit - 1 <= version <= self.commits[-1][0]:
                 return version
         raise TableError(
             f"The log {self.log_path} begins with version {first_commit}, without a checkpoint to "
@@ -260,9 +260,10 @@ def _times_around(
     enabled_at = properties.in_commit_timestamp_enablement_version or 0
     enabled_ms = properties.in_commit_timestamp_enablement_timestamp
     before = [entry for entry in commits if entry[0] < enabled_at]
-    if enabled_ms is not None and timestamp_ms < enabled_ms and before:
-        return _modification_times(before)
     since = [entry for entry in commits if entry[0] >= enabled_at]
+    is_before = enabled_ms is not None and timestamp_ms < enabled_ms
+    if before and (is_before or not since):  # the property may name a version yet to come
+        return _modification_times(before)
     return _Times(
         since[0][0],
         len(since),

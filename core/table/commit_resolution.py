@@ -1,39 +1,51 @@
-"""Did it land? A commit of unknown outcome is settled by looking for its `txnId` (design 3.6)."""
+"""Finding out whether a commit of unknown outcome landed, by its `txnId` (spec 1.14)."""
 
 from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
 
-from optimist.core.errors import LogFileNotFoundError
+from optimist.core.errors import CommitOutcomeUnknownError, LogFileNotFoundError
 from optimist.core.log.commits import read_commit_info
 from optimist.core.log.names import commit_path
-from optimist.core.logstore import LogStore
+from optimist.core.plugins.logstore import LogStore
 
 __all__ = ["CommitResolution", "CommitState", "resolve_commit"]
 
 
 class CommitState(enum.Enum):
-    """What is known of a commit."""
+    """Whether a commit is in the table."""
 
     LANDED = "landed"
     """It is in the table. Do not run the operation again."""
     NOT_LANDED = "not landed"
     """It is not in the table and can't get in any more. Run the operation again."""
     PENDING = "pending"
-    """Its version is still free: the lost request may yet arrive. Ask again later."""
+    """It is not in the table yet, but the lost request may still arrive: the version at which it
+    was tried is still free, or is not known. Ask again later, with the version."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommitResolution:
-    """The answer; `version` is where it landed, or else the version it was tried at, if known."""
+    """The answer of `resolve_commit`.
+
+    Attributes:
+        state: Whether the commit is in the table.
+        version: The version at which it landed, or else that at which it was last tried, if known.
+    """
 
     state: CommitState
     version: int | None
 
 
 def resolve_commit(
-    store: LogStore, log_path: str, txn_id: str, *, attempted: int | None, latest: int
+    store: LogStore,
+    log_path: str,
+    txn_id: str,
+    *,
+    attempted: int | None,
+    latest: int,
+    has_commit_info: bool = True,
 ) -> CommitResolution:
     """Look for a transaction in the log.
 
@@ -41,26 +53,50 @@ def resolve_commit(
         store: Where the log is.
         log_path: The log directory.
         txn_id: The transaction's id.
-        attempted: The version it was last tried at, if known; then only that file is read.
+        attempted: The version it was last tried at, if known; then only that file is read. Without
+            it a transaction that is found nowhere is `PENDING`, since nobody can tell whether its
+            version is taken.
         latest: The newest version of the table.
+        has_commit_info: Whether the transaction wrote commitInfo, which tells whose a commit is.
+
+    Raises:
+        CommitOutcomeUnknownError: The version is taken, and nothing tells by which transaction.
     """
-    if attempted is not None:
-        found = _txn_id_at(store, log_path, attempted)
-        if found is _ABSENT:
-            return CommitResolution(CommitState.PENDING, attempted)
-        landed = found == txn_id
-        state = CommitState.LANDED if landed else CommitState.NOT_LANDED
-        return CommitResolution(state, attempted)
+    if attempted is None:
+        return _found_in_log(store, log_path, txn_id, latest)
+    found = _txn_id_at(store, log_path, attempted)
+    state = CommitState.LANDED if found == txn_id else CommitState.NOT_LANDED
+    if found is _ABSENT:
+        if attempted <= latest:
+            raise _not_told(txn_id, attempted, "its file was cleaned up")
+        state = CommitState.PENDING
+    elif found is None and not has_commit_info:
+        reason = "without commitInfo (option commitInfo.enabled) a commit does not say whose it is"
+        raise _not_told(txn_id, attempted, reason)
+    return CommitResolution(state, attempted)
+
+
+_ABSENT = object()
+
+
+def _found_in_log(store: LogStore, log_path: str, txn_id: str, latest: int) -> CommitResolution:
     for version in range(latest, -1, -1):
         found = _txn_id_at(store, log_path, version)
         if found == txn_id:
             return CommitResolution(CommitState.LANDED, version)
         if found is _ABSENT:
             break
-    return CommitResolution(CommitState.NOT_LANDED, None)
+    return CommitResolution(CommitState.PENDING, None)
 
 
-_ABSENT = object()
+def _not_told(txn_id: str, version: int, reason: str) -> CommitOutcomeUnknownError:
+    return CommitOutcomeUnknownError(
+        f"Version {version} is taken, and nothing tells whether by the transaction {txn_id}: "
+        f"{reason}. Look in the table for what it was to write before you run it again.",
+        kind="OPTIMIST_COMMIT_OUTCOME_UNKNOWN",
+        txn_id=txn_id,
+        version=version,
+    )
 
 
 def _txn_id_at(store: LogStore, log_path: str, version: int) -> object:

@@ -3,72 +3,64 @@
 from __future__ import annotations
 
 import logging
-import threading
-from collections import OrderedDict
 from collections.abc import Hashable, Mapping, MutableMapping, Sequence
 from typing import overload
 
 import pyarrow as pa
 
+from optimist.core.budget import one_operation
 from optimist.core.changes.bounds import ChangeBounds
 from optimist.core.changes.feed import change_feed, change_rows
 from optimist.core.clock import Clock, SystemClock
+from optimist.core.commands.append import append
+from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import (
-    LogFileNotFoundError,
-    StorageError,
     TableError,
     TableNotFoundError,
     UsageError,
 )
-from optimist.core.lease import Lease
-from optimist.core.local_append import append
-from optimist.core.log.last_checkpoint import LastCheckpoint, read_last_checkpoint
-from optimist.core.log.names import commit_path, log_path_of
-from optimist.core.log.segment import list_commits_after, list_segment
-from optimist.core.logstore import FileStatus, LogStore
+from optimist.core.log.last_checkpoint import LastCheckpoint
 from optimist.core.maintenance.checkpoint import Progress, write_checkpoint
 from optimist.core.options import EngineOptions
-from optimist.core.paths import join, normalize
+from optimist.core.paths import scheme_of
+from optimist.core.plugins.lease import Lease
 from optimist.core.plugins.lock_registry import find_lease
+from optimist.core.plugins.logstore import LogStore
 from optimist.core.plugins.logstore_registry import find_store
+from optimist.core.plugins.table_path import TablePath, path_text, resolve_table_path
 from optimist.core.predicates import Predicate
-from optimist.core.protocol.actions import Action, Metadata, Protocol
+from optimist.core.protocol.actions import Metadata, Protocol
+from optimist.core.secrets import Options
+from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.local_scan import count_rows, to_arrow
-from optimist.core.snapshot.snapshot import Snapshot
+from optimist.core.snapshot.one_version import load_version, table_not_found
 from optimist.core.snapshot.table_detail import TableDetail, table_detail
 from optimist.core.snapshot.time_travel import (
     CommitRecord,
     commit_history,
     ensure_files_kept,
-    ensure_version_exists,
     parse_timestamp,
     version_at_timestamp,
 )
 from optimist.core.table.commit_resolution import CommitResolution, resolve_commit
-from optimist.core.transaction.conflicts.ours_and_theirs import Theirs
-from optimist.core.transaction.hooks.background import BackgroundWork
-from optimist.core.transaction.hooks.default_hooks import default_hooks
-from optimist.core.transaction.hooks.hooks import CommittedTransaction, PostCommitHook
+from optimist.core.table.handle_cache import HandleCache
+from optimist.core.table.newest_snapshot import NewestSnapshot
+from optimist.core.table.own_commits import LAST_COMMIT_VERSION, OwnCommits
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.result import CommitResult
 
 __all__ = ["DeltaLog"]
 
 _LOG = logging.getLogger(__name__)
-LAST_COMMIT_VERSION = "spark.databricks.delta.lastCommitVersionInSession"
 
 
 class DeltaLog:
     """One Delta table, by its path. Threads may share it.
 
     Attributes:
-        table_path: The table's directory, as given.
-        log_path: Its `_delta_log`.
-        store: The LogStore that serves the path.
-        options: The engine's options.
-        lease: What serialises commit loops across processes where the commit lock is taken; None
-            leaves the lock to this process.
-        clock: Where time comes from.
+        table: Where the table is, what serves it, and by which options; see `TableRef`. Its
+            attributes `table_path`, `log_path`, `store`, `options`, `clock` and `lease` are also
+            the handle's own.
     """
 
     def __init__(
@@ -81,23 +73,16 @@ class DeltaLog:
         clock: Clock | None = None,
         session: MutableMapping[str, str] | None = None,
     ) -> None:
-        self.table_path = normalize(table_path)
-        self.log_path = log_path_of(self.table_path)
-        self.store = store
-        self.options = options or EngineOptions()
-        self.lease = lease
-        self.clock: Clock = clock or SystemClock()
-        self._session = session
-        self._mutex = threading.RLock()
-        self._snapshot: Snapshot | None = None
-        self._last_status: FileStatus | None = None
-        self._attempts: OrderedDict[str, int] = OrderedDict()
-        self._background = BackgroundWork()
+        self.table = TableRef.of(
+            table_path, store, options or EngineOptions(), clock or SystemClock(), lease=lease
+        )
+        self._newest = NewestSnapshot(self.table)
+        self._commits = OwnCommits(self.table, self._newest, session)
 
     @classmethod
     def for_path(
         cls,
-        path: str,
+        path: TablePath,
         options: Mapping[str, str] | None = None,
         *,
         session: MutableMapping[str, str] | None = None,
@@ -113,33 +98,81 @@ class DeltaLog:
 
         Raises:
             ConfigError: An option, or the choice of the store or of the lease, is wrong.
+            UsageError: The path is empty.
+            ArgumentTypeError: The path is neither text nor a path object; it is a `TypeError`, too.
         """
-        given = {k: v for k, v in (options or {}).items() if k != LAST_COMMIT_VERSION}
-        engine_options = EngineOptions.from_options(given)
+        path = path_text(path)
+        options = Options(options)  # masks its values, so that no crash report shows a secret
+        given = Options({k: v for k, v in options.items() if k != LAST_COMMIT_VERSION})
         store = find_store(path, given)
-        key = (store.resolve_path(normalize(path)), id(session), tuple(sorted(given.items())))
+
+        def key(table_path: str) -> Hashable:
+            # The scheme is part of it: URLs that are one place to the store may differ for Spark.
+            place = (scheme_of(table_path), store.resolve_path(table_path))
+            return place, id(session), given
+
+        known = _CACHE.get(key(resolve_table_path(path, store)))
+        if known is not None:
+            return known
+        engine_options = EngineOptions.from_options(given)
         fresh = cls(path, store, engine_options, lease=find_lease(given), session=session)
-        return _CACHE.get_or_put(key, fresh, engine_options, fresh.clock)
+        return _CACHE.get_or_put(key(fresh.table_path), fresh)
+
+    @property
+    def table_path(self) -> str:
+        """The table's directory."""
+        return self.table.table_path
+
+    @property
+    def log_path(self) -> str:
+        """The path of the table's `_delta_log`."""
+        return self.table.log_path
+
+    @property
+    def store(self) -> LogStore:
+        """The LogStore that serves the path."""
+        return self.table.store
+
+    @property
+    def options(self) -> EngineOptions:
+        """The engine's options."""
+        return self.table.options
+
+    @property
+    def clock(self) -> Clock:
+        """The clock that this handle and its transactions go by."""
+        return self.table.clock
+
+    @property
+    def lease(self) -> Lease | None:
+        """The lease that makes commit loops of several processes take turns; None if there is none.
+
+        See `commit_lock`.
+        """
+        return self.table.lease
 
     # Versions
 
     def table_exists(self) -> bool:
-        """Whether there is a table at the path, now."""
-        return self._refresh() is not None
+        """Whether there is a table at the path now."""
+        return self._newest.refresh() is not None
 
     def update(self) -> Snapshot:
-        """The newest version. Costs one listing from the version known, and the commits since.
+        """The newest version.
+
+        Costs one listing from the known version on, and the reading of the commits since.
 
         Raises:
             TableNotFoundError: There is no table at the path.
             TableError: The log is damaged.
-            ProtocolError: The table demands a feature this engine can't read.
+            ProtocolError: The table needs a feature that this engine can't read.
         """
-        snapshot = self._refresh()
+        snapshot = self._newest.refresh()
         if snapshot is None:
-            raise self._not_found()
+            raise table_not_found(self.table)
         return snapshot
 
+    @one_operation
     def snapshot(
         self,
         version: int | None = None,
@@ -147,17 +180,17 @@ class DeltaLog:
         *,
         to_read: bool = False,
     ) -> Snapshot:
-        """The table as it was at a version, or at a time; the newest version without either.
+        """The table as it was at a version or at a time; the newest version if neither is given.
 
         Args:
             version: A version number.
             timestamp: Epoch milliseconds, or text such as `2026-11-20 10:00:00` (UTC unless it says
-                otherwise): the newest version that is not younger.
-            to_read: Its rows are wanted, so that a version is refused whose files VACUUM may have
-                removed (option `vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration`).
+                otherwise). It means the newest version committed at that time or before.
+            to_read: Whether the rows will be read. Then a version is refused whose files VACUUM may
+                have removed (option `vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration`).
 
         Raises:
-            UsageError: Both are given, or the text is no timestamp.
+            UsageError: Both are given, or the text is not a timestamp.
             TableError: The version or time is outside what the log still holds, or its files may be
                 gone.
         """
@@ -172,27 +205,28 @@ class DeltaLog:
         except TableError:
             if version is None:
                 raise
-            return self._load_version(version)  # the newest is damaged; this one may be whole
+            return load_version(self.table, version)  # the newest is damaged; this one may be whole
         if timestamp is not None:
             wanted = _epoch_ms(timestamp)
             version = version_at_timestamp(self.store, self.log_path, wanted, latest=latest)
         if version is None or version == latest.version:
             return latest
-        found = self._load_version(version, latest_version=latest.version)
+        found = load_version(self.table, version, latest=latest)
         if to_read and self.options.enforce_time_travel_within_retention:
             ensure_files_kept(found, latest=latest, now_ms=self.clock.now_ms())
         return found
 
     def start_transaction(self, snapshot: Snapshot | None = None) -> OptimisticTransaction:
-        """A new transaction on the newest version or the one given; also where no table is."""
+        """A new transaction on the given version, or else the newest; the table need not exist."""
         if snapshot is None:
-            snapshot = self._refresh() or Snapshot.absent(
+            snapshot = self._newest.refresh() or Snapshot.absent(
                 self.table_path, options=self.options, clock=self.clock
             )
-        return OptimisticTransaction(self, snapshot)
+        return OptimisticTransaction(self.table, snapshot, self._commits)
 
     # Without Spark
 
+    @one_operation
     def append(
         self,
         data: pa.Table,
@@ -205,10 +239,12 @@ class DeltaLog:
 
         Args:
             data: The rows. Columns are matched by name; missing nullable ones become null.
-            partition_by: The partition columns of a new table; on an existing one it must agree.
+            partition_by: The partition columns of a new table. On an existing table they must be
+                the table's own.
             user_metadata: Text for the history.
-            txn: (application id, version): a version not above the last one is a replay, and
-                skipped.
+            txn: Application id and version. A write whose version is not above the last one
+                recorded is a replay, and is skipped. None: as the options say (`write.txnAppId`,
+                `write.txnVersion`).
 
         Returns:
             The commit, or None for a replay.
@@ -216,8 +252,15 @@ class DeltaLog:
         Raises:
             SchemaError: The data does not fit the table; nothing was written.
         """
-        return append(self, data, partition_by=partition_by, user_metadata=user_metadata, txn=txn)
+        return append(
+            self.start_transaction(),
+            data,
+            partition_by=partition_by,
+            user_metadata=user_metadata,
+            identity=txn,
+        )
 
+    @one_operation
     def to_arrow(
         self,
         predicate: str | Predicate | None = None,
@@ -227,25 +270,27 @@ class DeltaLog:
     ) -> pa.Table:
         """The rows of the newest version for which a predicate is true, read in this process.
 
-        The log leaves out files that can't match; the rows of the others are judged one by one.
-        Times are read in UTC. The order of the rows is not defined.
+        Files that can't match, by what the log says, are not read; the rows of the others are
+        filtered one by one. Times are read in UTC. The order of the rows is not defined.
 
         Args:
-            predicate: SQL text or a tree; all rows without one.
-            columns: The columns wanted, in this order; all without it. Where rows are tracked
+            predicate: SQL text or a tree; None asks for all rows.
+            columns: The columns wanted, in this order; None asks for all. Where rows are tracked
                 (`delta.enableRowTracking`), `_metadata.row_id` and
                 `_metadata.row_commit_version` may be among them.
-            limit: At most so many rows, whichever come first; reads only files that it needs.
+            limit: The largest number of rows to return, whichever come first. No more files are
+                read than that takes.
 
         Raises:
-            UsageError: The predicate does not parse, or a part of it needs Spark to be judged
+            UsageError: The predicate does not parse, or a part of it can be evaluated only by Spark
                 (kind `OPTIMIST_NEEDS_SPARK`, field `part`).
             SchemaError: There is no such column.
             ProtocolError: The files need a feature that the reader does not have.
         """
-        access = self.store.data_access(self.table_path)
+        access = self.table.data_access()
         return to_arrow(self.update(), predicate, columns, limit=limit, access=access)
 
+    @one_operation
     def changes(
         self,
         predicate: str | Predicate | None = None,
@@ -258,18 +303,19 @@ class DeltaLog:
     ) -> pa.Table:
         """The rows that were inserted, updated or deleted in a run of versions (spec 10.11).
 
-        The table's columns as they are at the end of the run, and then `_change_type` (`insert`,
-        `update_preimage`, `update_postimage` or `delete`), `_commit_version` and
+        The rows have the table's columns as they are at the end of the run, and then `_change_type`
+        (`insert`, `update_preimage`, `update_postimage` or `delete`), `_commit_version` and
         `_commit_timestamp`. The order of the rows is not defined.
 
         Args:
             predicate: Only rows for which it is true; it may name the three columns, too.
-            columns: The columns wanted, in this order; all without it.
+            columns: The columns wanted, in this order; None asks for all.
             starting_version: The first version.
-            ending_version: The last version; the newest one without an end.
-            starting_timestamp: Epoch milliseconds or text as for `snapshot`, instead of a version:
-                the first commit that is not older.
-            ending_timestamp: As `starting_timestamp`: the last commit that is not younger.
+            ending_version: The last version; the newest one if no end is given.
+            starting_timestamp: Instead of `starting_version`: epoch milliseconds, or text as for
+                `snapshot`. It means the first commit made at that time or later.
+            ending_timestamp: Instead of `ending_version`: the last commit made at that time or
+                before.
 
         Raises:
             UsageError: No start, both kinds of start or end, or an end before the start.
@@ -284,29 +330,37 @@ class DeltaLog:
             _epoch_ms(starting_timestamp),
             _epoch_ms(ending_timestamp),
         )
-        return change_rows(self, change_feed(self, bounds), predicate, columns)
+        feed = change_feed(self.table, self.update(), bounds)
+        return change_rows(self.table, feed, predicate, columns)
 
+    @one_operation
     def count(self, predicate: str | Predicate | None = None) -> int:
-        """How many rows of the newest version match; reads only files of which the log can't tell.
+        """How many rows of the newest version match; reads files only where the log can't tell.
 
-        Without a predicate, and with one on partition columns, that is none where every file has
+        Without a predicate, and with one on partition columns, no file is read if all of them have
         statistics. Deleted rows are not counted.
 
         Raises:
             UsageError, ProtocolError: As `to_arrow`.
         """
-        access = self.store.data_access(self.table_path)
+        access = self.table.data_access()
         return count_rows(self.update(), predicate, access=access)
 
+    @one_operation
     def history(self, limit: int | None = None) -> list[CommitRecord]:
-        """The commits, newest first; reads no more of them than asked for."""
+        """The commits, newest first; no more of them are read than asked for."""
         latest = self.update().version
         return commit_history(self.store, self.log_path, limit=limit, latest_version=latest)
 
+    @one_operation
     def detail(self) -> TableDetail:
-        """What there is to know of the newest version beside its rows: size, properties, ..."""
+        """Facts about the newest version other than its rows: size, properties, protocol and so on.
+
+        See `TableDetail`.
+        """
         return table_detail(self.update())
 
+    @one_operation
     def files(self, predicate: str | Predicate | None = None) -> pa.Table:
         """The live files of the newest version, one row each, columns as in `Snapshot.files`.
 
@@ -320,22 +374,23 @@ class DeltaLog:
 
     @property
     def metadata(self) -> Metadata:
-        """Schema, partitioning and properties of the newest version; looks for one each time."""
+        """The newest version's schema, partitioning and properties; each access calls `update`."""
         return self.update().metadata
 
     @property
     def protocol(self) -> Protocol:
-        """The protocol of the newest version; looks for one each time."""
+        """The newest version's protocol; each access calls `update`."""
         return self.update().protocol
 
+    @one_operation
     def checkpoint(self, progress: Progress | None = None) -> LastCheckpoint:
-        """Write a checkpoint of the newest version: opening the table then reads fewer commits.
+        """Write a checkpoint of the newest version, so that opening the table reads fewer commits.
 
         Args:
             progress: Called after each batch of files with how far it has got.
 
         Returns:
-            What `_last_checkpoint` says now: version, number of actions, size.
+            The content of `_last_checkpoint` from now on: version, number of actions, size.
 
         Raises:
             TableNotFoundError: There is no table at the path.
@@ -347,202 +402,45 @@ class DeltaLog:
         )
 
     def wait_for_background_work(self, timeout_s: float | None = None) -> bool:
-        """Wait for the checksums, checkpoints and cleanups that commits here have left behind.
+        """Wait for the checksums, checkpoints and cleanups that commits left to the background.
 
-        Only with the option `postCommit.background`; the interpreter waits for them, too, when it
-        ends. How they went is in the log and in each commit's result (`wait_for_hooks`).
+        There are some only with the option `postCommit.background`. The interpreter waits for them,
+        too, when it ends. How each ended is logged, and told by `CommitResult.wait_for_hooks`.
 
         Returns:
-            False if they are not done after so many seconds.
+            False if they are not done after `timeout_s` seconds.
         """
-        return self._background.wait(timeout_s)
+        return self._commits.background.wait(timeout_s)
 
-    def resolve_commit(self, txn_id: str) -> CommitResolution:
-        """Whether a transaction landed whose outcome was unknown (`CommitOutcomeUnknownError`).
+    @one_operation
+    def resolve_commit(self, txn_id: str, version: int | None = None) -> CommitResolution:
+        """Find out whether a transaction landed that raised `CommitOutcomeUnknownError`.
 
-        In the process that made the attempt this reads one file. Elsewhere it reads commits from
-        the newest
-        backwards until the transaction is found.
+        With the version this reads one file. Without it, on another handle than the one that made
+        the attempt, it reads commits from the newest backwards until it finds the transaction; a
+        transaction that it does not find stays `PENDING`.
+
+        Args:
+            txn_id: The error's `txn_id`.
+            version: The error's `version`. A handle remembers those of its own attempts.
+
+        Raises:
+            CommitOutcomeUnknownError: The version is taken, and nothing tells by which transaction:
+                its file was cleaned up, or commits carry no commitInfo (option
+                `commitInfo.enabled`).
         """
-        snapshot = self._refresh()
+        snapshot = self._newest.refresh()
         return resolve_commit(
             self.store,
             self.log_path,
             txn_id,
-            attempted=self._attempts.get(txn_id),
+            attempted=self._commits.attempted_version(txn_id) if version is None else version,
             latest=snapshot.version if snapshot else -1,
-        )
-
-    # For the transaction
-
-    def note_attempt(self, txn_id: str, version: int) -> None:
-        """Remember which version a transaction tries, should its outcome stay unknown."""
-        with self._mutex:
-            self._attempts[txn_id] = version
-            self._attempts.move_to_end(txn_id)
-            while len(self._attempts) > _MAX_ATTEMPTS_KNOWN:
-                self._attempts.popitem(last=False)
-
-    def ensure_log_directory(self) -> None:
-        """Make `_delta_log` for a new table (spec 1.7.6)."""
-        self.store.ensure_directory(self.log_path)
-
-    @property
-    def background_work(self) -> BackgroundWork | None:
-        """Where hooks go that may run later; None where the options want them run at once."""
-        return self._background if self.options.post_commit_background else None
-
-    def default_hooks(self, committed: CommittedTransaction) -> tuple[PostCommitHook, ...]:
-        """What runs after every commit: checksum, checkpoint with cleanup, symlink manifest."""
-        return default_hooks(committed)
-
-    def update_after_commit(
-        self,
-        base: Snapshot,
-        winners: Sequence[Theirs],
-        version: int,
-        actions: tuple[Action, ...],
-    ) -> Snapshot | None:
-        """The snapshot of a version just committed, made without reading anything again.
-
-        The commit has landed, so nothing is raised: None means that the snapshot could not be made.
-        """
-        if self._session is not None:
-            self._session[LAST_COMMIT_VERSION] = str(version)
-        try:
-            snapshot = base
-            for winner in winners:
-                status = self._commit_status(winner.version, winner.modified_ms)
-                snapshot = snapshot.with_commit(winner.version, winner.actions, status)
-            status = self._commit_status(version, self.clock.now_ms())
-            snapshot = snapshot.with_commit(version, actions, status)
-        except Exception:  # noqa: BLE001 - the commit stands whatever happens here
-            _LOG.warning("Version %d landed, but its snapshot failed.", version, exc_info=True)
-            return None
-        with self._mutex:
-            if self._snapshot is None or self._snapshot.version < version:
-                self._snapshot, self._last_status = snapshot, None
-        return snapshot
-
-    def _commit_status(self, version: int, modified_ms: int) -> FileStatus:
-        return FileStatus(commit_path(self.log_path, version), 0, modified_ms)
-
-    # Loading
-
-    def _refresh(self) -> Snapshot | None:
-        with self._mutex:
-            known = self._snapshot
-            if known is not None:
-                extended = self._extend(known)
-                if extended is not None:
-                    self._snapshot = extended
-                    return extended
-            self._snapshot = self._load_patiently()
-            return self._snapshot
-
-    def _load_patiently(self) -> Snapshot | None:
-        # Another process may clean up the log between our listing and our reading: list once more.
-        try:
-            return self._load()
-        except LogFileNotFoundError:
-            return self._load()
-
-    def _load(self) -> Snapshot | None:
-        hint = read_last_checkpoint(self.store, self.log_path, clock=self.clock)
-        segment = list_segment(self.store, self.log_path, hint=hint.version if hint else None)
-        if segment is None:
-            return None
-        self._last_status = segment.last_commit
-        return Snapshot.load(
-            self.store, self.table_path, segment, options=self.options, clock=self.clock
-        )
-
-    def _load_version(self, version: int, latest_version: int | None = None) -> Snapshot:
-        try:
-            segment = list_segment(self.store, self.log_path, version=version)
-        except TableError:
-            if latest_version is not None:
-                # What is missing may just be out of reach: say what is not.
-                ensure_version_exists(
-                    self.store, self.log_path, version, latest_version=latest_version
-                )
-            raise
-        if segment is None:
-            raise self._not_found()
-        return Snapshot.load(
-            self.store, self.table_path, segment, options=self.options, clock=self.clock
-        )
-
-    def _extend(self, known: Snapshot) -> Snapshot | None:
-        """The known snapshot with the commits since; None when it must be loaded anew."""
-        try:
-            commits = list_commits_after(self.store, self.log_path, known.version - 1)
-        except (TableError, LogFileNotFoundError):
-            return None
-        except StorageError as error:
-            if error.kind == "OPTIMIST_COMMIT_REPLACED":
-                self._snapshot = None  # what it was made from is no longer in the log
-            raise
-        if not commits or not self._is_same_table(commits[0]):
-            return None
-        extended = known
-        if known.segment is not None and len(commits) > 1:
-            extended = known.updated_to(self.store, known.segment.extended(commits[1:]))
-        elif known.segment is not None and self._last_status is None:
-            extended = known.confirmed(commits[0])
-        # Only now: a read that failed above must find the table as it was known.
-        self._last_status = commits[-1]
-        return extended
-
-    def _is_same_table(self, status: FileStatus) -> bool:
-        # A table deleted and made anew has other files under the same names.
-        return self._last_status is None or self._last_status == status
-
-    def _not_found(self) -> TableNotFoundError:
-        try:
-            has_files = next(iter(self.store.list_from(join(self.table_path, ""))), None)
-        except LogFileNotFoundError:
-            return TableNotFoundError(
-                f"There is nothing at {self.table_path}. Check the path; to make a table there, "
-                "write to it.",
-                kind="DELTA_PATH_DOES_NOT_EXIST",
-                path=self.table_path,
-            )
-        found = "holds files but" if has_files else "is a directory but"
-        return TableNotFoundError(
-            f"{self.table_path} {found} is no Delta table: it has no _delta_log with commits. "
-            "Check the path.",
-            kind="DELTA_TABLE_NOT_FOUND",
-            path=self.table_path,
+            has_commit_info=self.options.commit_info_enabled,
         )
 
 
-_MAX_ATTEMPTS_KNOWN = 1000
-
-
-class _HandleCache:
-    """The handles of this process, least recently used first; bounded in number and age."""
-
-    def __init__(self) -> None:
-        self._mutex = threading.Lock()
-        self._handles: OrderedDict[Hashable, tuple[DeltaLog, float]] = OrderedDict()
-
-    def get_or_put(
-        self, key: Hashable, fresh: DeltaLog, options: EngineOptions, clock: Clock
-    ) -> DeltaLog:
-        """The cached handle of a key that is young enough, or the fresh one, cached from now on."""
-        now_s = clock.monotonic_s()
-        oldest_s = now_s - 60 * options.log_cache_retention_minutes
-        with self._mutex:
-            handle, used_s = self._handles.pop(key, (fresh, now_s))
-            chosen = handle if used_s >= oldest_s else fresh
-            self._handles[key] = (chosen, now_s)
-            while len(self._handles) > options.log_cache_size:
-                self._handles.popitem(last=False)
-            return chosen
-
-
-_CACHE = _HandleCache()
+_CACHE: HandleCache[DeltaLog] = HandleCache()
 
 
 @overload

@@ -1,4 +1,4 @@
-"""For those who write or test a plug-in: suites, faulty plug-ins, a manual clock, a scheduler."""
+"""Tools for testing plug-ins: suites, faulty plug-ins, a manual clock, a scheduler."""
 
 import pytest
 

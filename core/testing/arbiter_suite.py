@@ -21,12 +21,13 @@ from typing import Any, ClassVar
 
 import pytest
 
-from optimist.core.arbiter import Arbiter, CommitEntry
 from optimist.core.clock import SystemClock
 from optimist.core.errors import StorageError
-from optimist.core.logstore import PutOutcome
+from optimist.core.plugins.arbiter import Arbiter, CommitEntry
+from optimist.core.plugins.logstore import PutOutcome
 from optimist.core.testing.faulty_arbiter import ArbiterFault, FaultyArbiter
 from optimist.core.testing.faulty_store import When
+from optimist.core.testing.forked_children import run_in_forked_children
 from optimist.core.testing.logstore_races import each_round, run_in_processes, run_in_threads
 
 __all__ = ["ArbiterSuite"]
@@ -55,10 +56,12 @@ class ArbiterSuite:
         arbiter_factory: Builds an arbiter; a class or a module's function, so that other processes
             can build theirs.
         supports_processes: Whether arbiters in different processes see the same entries.
+        survives_forks: Whether it goes on working in a process forked from its own.
     """
 
     arbiter_factory: ClassVar[Callable[[], Arbiter]]
     supports_processes: ClassVar[bool] = True
+    survives_forks: ClassVar[bool] = True
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -157,7 +160,8 @@ class ArbiterSuite:
         self, arbiter: Arbiter, table_path: str
     ) -> None:
         commit = entry_of(table_path, 4)
-        checksum = replace(commit, file_name=f"{4:020d}.crc", temp_path=".tmp/checksum")
+        name = f"{4:020d}.crc"
+        checksum = replace(commit, file_name=name, temp_path=f".tmp/{name}.{0:012d}")
         assert arbiter.create(commit) is PutOutcome.CREATED
         assert arbiter.create(checksum) is PutOutcome.CREATED
         assert arbiter.latest(table_path) == commit
@@ -294,6 +298,28 @@ class ArbiterSuite:
     def test_entries_are_kept_for_a_while_once_complete(self, arbiter: Arbiter) -> None:
         assert arbiter.entry_ttl_s >= 0
 
+    # Forks
+
+    def test_children_forked_at_any_moment_go_on_and_disturb_nobody(
+        self, arbiter: Arbiter, table_path: str
+    ) -> None:
+        if not (self.supports_processes and self.survives_forks):
+            pytest.skip("the arbiter declares that it does not survive a fork")
+
+        def create_and_look(table: str, number: int) -> None:
+            entry = entry_of(table, number)
+            assert arbiter.create(entry) is PutOutcome.CREATED
+            assert arbiter.create(entry_of(table, number, worker=1)) is PutOutcome.EXISTS
+            arbiter.complete(entry.completed(_FAR_FUTURE_S))
+            assert arbiter.get(table, entry.file_name) == entry.completed(_FAR_FUTURE_S)
+            assert arbiter.latest(table) is not None
+
+        create_and_look(table_path, 0)  # connections are there before the first fork
+        run_in_forked_children(
+            lambda child: create_and_look(f"{table_path}-of-{child}", child),
+            meanwhile=lambda number: create_and_look(f"{table_path}-of-parent", number),
+        )
+
     def _check_one_owner_per_version(
         self, table_path: str, outcomes: Sequence[Sequence[PutOutcome]], rounds: int
     ) -> None:
@@ -326,7 +352,7 @@ def create_each_round(
     worker: int,
     barrier: threading.Barrier | None = None,
 ) -> list[PutOutcome]:
-    """Claim one version per round, all workers at once; the outcomes in order."""
+    """Claim one version per round, all workers at once; returns the outcomes in order."""
     return each_round(
         lambda version: arbiter.create(entry_of(table_path, version, worker=worker)),
         rounds,
@@ -335,7 +361,7 @@ def create_each_round(
 
 
 def claim_versions(arbiter: Arbiter, table_path: str, count: int, *, worker: int) -> list[int]:
-    """Claim so many versions, each the one after the latest; those that were won."""
+    """Claim versions, each the one after the latest, until `count` are won; returns those won."""
     won: list[int] = []
     while len(won) < count:
         newest = arbiter.latest(table_path)

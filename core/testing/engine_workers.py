@@ -1,7 +1,7 @@
 """The engine itself as workers of the scheduler: transactions, and readers of snapshots.
 
-A transaction starts from a snapshot that was loaded before the schedule begins, as one that a
-handle has kept: it may be older than the table by everything that the others do.
+A transaction starts from a snapshot that was loaded before the schedule begins, like one that a
+handle has kept. So the table may be ahead of it by everything that the others do.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from optimist.core.transaction.optimistic import OptimisticTransaction
 __all__ = ["added_file", "engine_writer", "first_commit", "snapshot_reader"]
 
 Work = Callable[[OptimisticTransaction, str], Sequence[Action]]
-"""What a transaction does before it commits: reads through it, and gives the actions."""
+"""What is done with a transaction before its commit: reads through it; returns the actions."""
 
 _SCHEMA = StructType((StructField("x", PrimitiveType("long")),))
 _SETTINGS = {"spark.databricks.delta.writeChecksumFile.enabled": "false"}
@@ -38,7 +38,7 @@ def first_commit(table: str, *files: str) -> tuple[str, bytes]:
 
 
 def added_file(name: str) -> AddFile:
-    """A data file; nobody looks into it."""
+    """The action that adds a data file, which is never read."""
     return AddFile(path=name, partition_values={}, size=1, modification_time=1, data_change=True)
 
 
@@ -54,11 +54,11 @@ def engine_writer(
     """A transaction of the engine, without the hooks that run after it.
 
     Args:
-        name: Of the worker; its transaction's id is `<name>-1`.
+        name: The worker's name; its transaction's id is `<name>-1`.
         table: The table's path.
-        open_store: Its store.
+        open_store: Opens the table's store.
         work: What the transaction does.
-        world: Where its snapshot is loaded, before anything happens.
+        world: The world from which its snapshot is loaded, before anything happens.
         may_fail: See `Worker`.
     """
     known = _handle(table, open_store, DirectLine(world, world.initial), name).update()
@@ -72,10 +72,10 @@ def engine_writer(
 
 
 def snapshot_reader(name: str, table: str, open_store: OpenStore, *, world: World) -> Worker:
-    """A reader with an open table that looks for what is new, twice: it never goes back.
+    """A reader with an open table, which it updates twice; its version never goes back.
 
-    It gives up where the store fails. Its outcome is the versions that it saw last; their files
-    are not read again.
+    It gives up when the store fails. Its outcome is the versions that it saw last; their files are
+    not read again.
     """
 
     def run(line: Line) -> Seen:
@@ -96,9 +96,10 @@ def snapshot_reader(name: str, table: str, open_store: OpenStore, *, world: Worl
 
 
 class _WarmLine(Line):
-    """Asks the initial world until the worker is warm; that is no step of a schedule.
+    """Asks the initial world until the worker is warm, which takes no step of a schedule.
 
-    A worker that is warm reads few commits at a time; for many the engine takes a thread pool.
+    A warm worker reads few commits at a time. To read many, the engine would use a thread pool, and
+    a worker may have one thread only.
     """
 
     def __init__(self, line: Line, initial: Line) -> None:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from optimist.core.arbiter import Arbiter, CommitEntry
-from optimist.core.logstore import PutOutcome
+from optimist.core.forking import ForkSafeLock
+from optimist.core.plugins.arbiter import Arbiter, CommitEntry
+from optimist.core.plugins.logstore import PutOutcome
 from optimist.core.testing.faulty_store import When, injected_error
 
 __all__ = ["ARBITER_OPERATIONS", "ArbiterFault", "FaultyArbiter"]
 
-T = TypeVar("T")
+_Result = TypeVar("_Result")
 
 ARBITER_OPERATIONS = ("complete", "create", "get", "latest")
 
@@ -26,9 +26,10 @@ class ArbiterFault:
         operation: One of `ARBITER_OPERATIONS`.
         when: Before the call, so that nothing was done, or after it, so that only the answer is
             lost.
-        error: What to raise, a `BaseException` to play the death of the process. None makes
-            `create` answer `UNKNOWN` and everything else raise `injected_error`.
-        on_call: The how-manieth call of the operation, from 1, since the fault was planned.
+        error: What to raise; a `BaseException` simulates the death of the process. None makes
+            `create` answer `UNKNOWN`, and every other operation raise `injected_error`.
+        on_call: The number of the call that fails first, counted from 1 since the fault was
+            planned.
         times: How many calls in a row fail.
     """
 
@@ -44,18 +45,18 @@ class ArbiterFault:
 
 
 class FaultyArbiter(Arbiter):
-    """Wraps any arbiter; without a plan it only counts.
+    """A wrapper around any arbiter; without a plan it only counts.
 
     Args:
         inner: The arbiter that does the work.
-        plan: Faults; `plan` adds more.
+        plan: Faults; the method `plan` adds more.
     """
 
     def __init__(self, inner: Arbiter, *plan: ArbiterFault) -> None:
         super().__init__(inner.options)
         self.inner = inner
         self.entry_ttl_s = inner.entry_ttl_s
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
         self._armed: list[tuple[ArbiterFault, int]] = []
         self._calls: list[str] = []
         self.plan(*plan)
@@ -96,7 +97,7 @@ class FaultyArbiter(Arbiter):
         inner = self.inner.describe()
         return {**inner, **super().describe(), "wraps": inner["arbiter"]}
 
-    def _run(self, operation: str, call: Callable[[], T]) -> T:
+    def _run(self, operation: str, call: Callable[[], _Result]) -> _Result:
         faults = self._begin(operation)
         if _strikes(faults, When.BEFORE):
             raise injected_error(operation)

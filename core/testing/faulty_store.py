@@ -1,32 +1,33 @@
 """A LogStore that fails where it is told to, stops where it is told to, and counts its calls.
 
-A plan is a list of `Fault` and `Pause`. Each waits for one call of one operation, if wanted for one
-file name, and strikes before the call, in the middle of it, or after it:
+A plan is a list of `Fault` and `Pause`. Each waits for a call of one operation, with one file name
+if it has one, and strikes before the call, in the middle of it, or after it:
 
 | operation | before | during | after |
 |---|---|---|---|
-| `put_if_absent`, `put_overwrite` | nothing written | the first half is | all is, no answer |
+| `put_if_absent`, `put_overwrite` | nothing is written | half is written | written, no answer |
 | `read_bytes`, `open_read` | nothing is read | the first half is given | no answer |
 | `list_from` | nothing is listed | the first half is given | all is given, then the error |
 | `delete`, `ensure_directory` | nothing is done | cannot be planned | done, no answer |
 
-A fault with an error raises it. One without makes `put_if_absent` answer `UNKNOWN`, makes the
-middle of a read pass for the whole, and has every other call raise `injected_error`.
+A fault with an error raises it. A fault without one makes `put_if_absent` answer `UNKNOWN`, makes
+the first half of a file pass for the whole, and makes every other call raise `injected_error`.
 """
 
 from __future__ import annotations
 
 import enum
 import io
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from optimist.core.data.access import DataAccess
 from optimist.core.errors import StorageError
-from optimist.core.logstore import FileStatus, LogStore, PutOutcome
+from optimist.core.forking import ForkSafeLock
+from optimist.core.plugins.data_access import DataAccess
+from optimist.core.plugins.data_origin import DataOrigin
+from optimist.core.plugins.logstore import FileStatus, LogStore, PutOutcome
 
 __all__ = ["OPERATIONS", "Fault", "FaultyLogStore", "Pause", "When", "injected_error"]
 
@@ -39,13 +40,16 @@ OPERATIONS = (
     "put_overwrite",
     "read_bytes",
 )
-"""What is counted and can be made to fail. `read` and `write` show up as what they call."""
+"""The operations that are counted and can be made to fail.
+
+`read` and `write` count as the operations that they call.
+"""
 
 _WITHOUT_MIDDLE = ("delete", "ensure_directory")
 
 
 class When(enum.Enum):
-    """Where in a call something happens."""
+    """The moment of a call at which a planned item strikes."""
 
     BEFORE = "before"
     DURING = "during"
@@ -59,10 +63,11 @@ class Fault:
     Attributes:
         operation: One of `OPERATIONS`.
         when: Before, during or after the call.
-        error: What to raise, a `BaseException` to play the death of the process; see the module
-            for None.
-        name: Only calls for this file name count; empty for all.
-        on_call: The how-manieth of the calls that count, from 1, since the fault was planned.
+        error: What to raise; a `BaseException` simulates the death of the process. For None see the
+            module.
+        name: Only calls with this file name count; empty for all calls.
+        on_call: The number of the call that fails first, counted from 1 since the fault was
+            planned.
         times: How many calls in a row fail.
     """
 
@@ -79,7 +84,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """One planned stop: the action is called with the path, in the calling thread.
+    """One planned stop, at which an action is called with the path, in the calling thread.
 
     An action that waits for an event holds the call there; one that writes through another store
     makes an interleaving happen. Attributes as in `Fault`; `when` is before or after.
@@ -97,17 +102,17 @@ class Pause:
 
 
 class FaultyLogStore(LogStore):
-    """Wraps any store; without a plan it only counts.
+    """A wrapper around any store; without a plan it only counts.
 
     Args:
         inner: The store that does the work.
-        plan: Faults and pauses; `plan` adds more.
+        plan: Faults and pauses; the method `plan` adds more.
     """
 
     def __init__(self, inner: LogStore, *plan: Fault | Pause) -> None:
         super().__init__(inner.options)
         self.inner = inner
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
         self._armed: list[_Armed] = []
         self._calls: list[tuple[str, str]] = []
         self.plan(*plan)
@@ -120,12 +125,12 @@ class FaultyLogStore(LogStore):
 
     @property
     def counts(self) -> Counter[str]:
-        """How often each operation was called: what would have been requests."""
+        """How often each operation was called, as a measure of the requests to a real store."""
         return Counter(operation for operation, _ in self.calls)
 
     @property
     def pending(self) -> tuple[Fault | Pause, ...]:
-        """What was planned and has not struck as often as planned; a test ends with none."""
+        """The planned items that have not struck as often as planned; a test ends with none."""
         with self._lock:
             return tuple(each.item for each in self._armed if each.is_pending)
 
@@ -171,7 +176,7 @@ class FaultyLogStore(LogStore):
         return io.BytesIO(self._read("open_read", path))
 
     def list_from(self, path: str) -> Iterator[FileStatus]:
-        """See `LogStore.list_from`; taken at once, so that *after* is a moment."""
+        """See `LogStore.list_from`; the listing is taken at once, so that it can fail after it."""
         call = self._begin("list_from", path)
         call.fail(When.BEFORE)
         found = list(self.inner.list_from(path))
@@ -203,6 +208,10 @@ class FaultyLogStore(LogStore):
     def resolve_path(self, path: str) -> str:
         """The inner store's answer."""
         return self.inner.resolve_path(path)
+
+    def data_origin(self, path: str) -> DataOrigin:
+        """See `LogStore.data_origin`."""
+        return self.inner.data_origin(path)
 
     def data_access(self, path: str) -> DataAccess | None:
         """See `LogStore.data_access`."""
@@ -236,7 +245,7 @@ class FaultyLogStore(LogStore):
 
 
 def injected_error(path: str = "") -> StorageError:
-    """The error of a planned failure; it can be told by its kind, `OPTIMIST_INJECTED_FAULT`."""
+    """The error of a planned failure, which has the kind `OPTIMIST_INJECTED_FAULT`."""
     return StorageError(
         f"A failure of {path} that the test planned.",
         kind="OPTIMIST_INJECTED_FAULT",
@@ -246,7 +255,7 @@ def injected_error(path: str = "") -> StorageError:
 
 
 class _Armed:
-    """A planned item and how many of its calls have come."""
+    """A planned item, and how many of the calls that it counts have come."""
 
     __slots__ = ("item", "seen")
 
@@ -276,7 +285,7 @@ class _Call:
         return any(isinstance(item, Fault) and item.when is when for item in self.active)
 
     def strikes(self, when: When) -> bool:
-        """Stop where a pause stands, raise where a fault has an error; else tell of a fault."""
+        """Run the pauses planned here and raise the errors; True if a fault without one is here."""
         here = [item for item in self.active if item.when is when]
         for item in here:
             if isinstance(item, Pause):

@@ -3,10 +3,10 @@
 `explore_all` visits every state that any schedule leads to, nearest first, so the schedule of a
 violation is a shortest one. Equal states are continued once: two schedules that bring the world
 and all workers to the same point have the same futures. `Exploration.schedules` is the number of
-schedules that this stands for, counted over the graph of the states.
+schedules that the states stand for, counted over their graph.
 
-`explore_randomly` draws whole schedules, for models with too many states. A violation of either
-names its schedule, which `replay` plays again.
+`explore_randomly` draws whole schedules, for models with too many states. A violation that either
+finds names its schedule, which `replay` plays again.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Exploration:
     """What a search covered.
 
     Attributes:
-        schedules: Complete schedules: those that the states stand for, or those drawn.
+        schedules: Complete schedules: all that the states stand for, or those drawn at random.
         states: Distinct states of the whole; 0 for a random search.
         steps: Steps between states.
         worlds: Distinct states of the world.
@@ -72,15 +72,15 @@ class TooManyStatesError(RuntimeError):
 
 
 def explore_all(model: Model, *, max_states: int = 20_000_000) -> Exploration:
-    """Every schedule of a model.
+    """Search every schedule of a model.
 
     Args:
-        model: What to search.
-        max_states: Where to give up: a state costs about 300 bytes.
+        model: The model to search.
+        max_states: How many states to keep before giving up; one costs about 300 bytes.
 
     Raises:
         InterleavingError: A shortest schedule that breaks the model.
-        TooManyStatesError: There are more.
+        TooManyStatesError: The model has more states than `max_states`.
     """
     search = _Search(Machine(model))
     with _no_garbage_collection():
@@ -92,7 +92,7 @@ def explore_all(model: Model, *, max_states: int = 20_000_000) -> Exploration:
 
 
 def explore_randomly(model: Model, *, schedules: int, seed: int) -> Exploration:
-    """Schedules drawn at random; the same ones for the same seed.
+    """Play schedules drawn at random, the same ones for the same seed.
 
     Raises:
         InterleavingError: The first schedule found that breaks the model.
@@ -113,13 +113,13 @@ def explore_randomly(model: Model, *, schedules: int, seed: int) -> Exploration:
 
 
 def replay(model: Model, schedule: str) -> dict[str, object]:
-    """Play one schedule, as the text of an `InterleavingError`; it may end early.
+    """Play one schedule, given as the text of an `InterleavingError`; it may end early.
 
     Returns:
-        The outcomes of the workers that are through.
+        The outcomes of the workers that have ended.
 
     Raises:
-        InterleavingError: It breaks the model, as it did before.
+        InterleavingError: The schedule breaks the model.
     """
     machine, choices = Machine(model), []
     state = machine.initial
@@ -136,7 +136,7 @@ def replay(model: Model, schedule: str) -> dict[str, object]:
 
 @contextmanager
 def _no_garbage_collection() -> Iterator[None]:
-    """Millions of states are kept, and none is garbage: looking through them takes most time."""
+    """Switch the garbage collector off: it would look through millions of states, all in use."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -147,7 +147,7 @@ def _no_garbage_collection() -> Iterator[None]:
 
 
 class _Search:
-    """Breadth first over the states; a state is known by its place in the order of discovery."""
+    """A breadth-first search; a state is known by its place in the order of discovery."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
@@ -226,7 +226,10 @@ class _Search:
         return _error(self._machine, str(error), choices, "a shortest schedule")
 
     def _count_schedules(self) -> int:
-        """Paths from the first state to one with no step left; the graph has no cycle."""
+        """The number of paths from the first state to one without a next step.
+
+        There are finitely many, for the graph has no cycle.
+        """
         first, edges = self._first_edge, self._edges
         first.append(len(edges))
         missing = array("l", bytes(8 * len(self.states)))
@@ -248,7 +251,10 @@ class _Search:
 
 
 _MISHAP_CHANCE = 0.08
-"""For each step, while some are left: two of them then fall anywhere in a schedule of 30 steps."""
+"""The chance of a mishap at each step, while any are left.
+
+By it two mishaps fall anywhere in a schedule of 30 steps.
+"""
 
 
 class _Chance:
@@ -267,7 +273,10 @@ class _Chance:
 
 
 def _walk(machine: Machine, chance: _Chance, choices: list[Choice]) -> None:
-    """Play a schedule to its end: a worker, evenly, or a late request; sometimes a mishap."""
+    """Play a schedule to its end, drawing at each step a worker or a late request, all alike.
+
+    Now and then a mishap strikes the worker.
+    """
     state = machine.initial
     machine.check(state)
     live = machine.live(state)

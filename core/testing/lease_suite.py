@@ -1,4 +1,4 @@
-"""What every Lease must do, as a test class to subclass (design section 4).
+"""What every Lease must do, as a test class to subclass (docs/locks.md).
 
     class TestMyLease(LeaseSuite):
         lease_factory = MyLease
@@ -24,7 +24,8 @@ import pytest
 
 from optimist.core.clock import SystemClock
 from optimist.core.errors import LeaseLapsedError
-from optimist.core.lease import Lease, LeaseGrant
+from optimist.core.plugins.lease import Lease, LeaseGrant
+from optimist.core.testing.forked_children import run_in_forked_children
 from optimist.core.testing.logstore_races import each_round, run_in_processes, run_in_threads
 
 __all__ = ["LeaseSuite"]
@@ -45,10 +46,12 @@ class LeaseSuite:
         lease_factory: Builds a lease; a class or a module's function, so that other processes can
             build theirs.
         supports_processes: Whether leases in different processes exclude each other.
+        survives_forks: Whether it goes on working in a process forked from its own.
     """
 
     lease_factory: ClassVar[Callable[[], Lease]]
     supports_processes: ClassVar[bool] = True
+    survives_forks: ClassVar[bool] = True
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -70,7 +73,7 @@ class LeaseSuite:
         return self.new_lease()
 
     def new_lease(self) -> Lease:
-        """Another instance of the lease under test; all of one test go by the same time."""
+        """Another instance of the lease under test; all instances in a test go by one clock."""
         return type(self).lease_factory()
 
     def let_lapse(self, grant: LeaseGrant) -> None:
@@ -235,6 +238,25 @@ class LeaseSuite:
         )
         _check_one_holder_per_round(granted, _PROCESS_ROUNDS)
 
+    # Forks
+
+    def test_children_forked_at_any_moment_go_on_and_disturb_nobody(
+        self, lease: Lease, name: str
+    ) -> None:
+        if not (self.supports_processes and self.survives_forks):
+            pytest.skip("the lease declares that it does not survive a fork")
+
+        def take_and_give_back(called: str, number: int) -> None:
+            grant = lease.try_acquire(f"{name}-{called}-{number}", ttl_s=_TTL_S)
+            assert grant is not None
+            lease.ensure_held(lease.renew(grant, ttl_s=_TTL_S))
+            lease.release(grant)
+
+        take_and_give_back("first", 0)  # connections are there before the first fork
+        run_in_forked_children(
+            partial(take_and_give_back, "child"), meanwhile=partial(take_and_give_back, "parent")
+        )
+
     # Description
 
     def test_description_names_the_lease(self, lease: Lease) -> None:
@@ -244,7 +266,7 @@ class LeaseSuite:
 
 
 def acquired(lease: Lease, name: str) -> LeaseGrant:
-    """A grant that must be given."""
+    """Take a lease that must be free."""
     grant = lease.try_acquire(name, ttl_s=_TTL_S)
     assert grant is not None
     return grant
@@ -253,7 +275,7 @@ def acquired(lease: Lease, name: str) -> LeaseGrant:
 def acquire_each_round(
     lease: Lease, name: str, rounds: int, barrier: threading.Barrier | None = None
 ) -> list[int]:
-    """Ask for one lease, all workers at once; in the next round its holder gives it back.
+    """Ask for one lease per round, all workers at once; between rounds its holder gives it back.
 
     Returns:
         For each round the fencing number, or 0 where it was not granted.
@@ -274,7 +296,7 @@ def acquire_each_round(
 
 
 def acquire_in_step(lease: Lease, name: str, *, barrier: threading.Barrier) -> int:
-    """Ask once, at the same time as the others; the fencing number, or 0."""
+    """Ask once, at the same time as the others; returns the fencing number, or 0."""
 
     def step(_number: int) -> int:
         grant = lease.try_acquire(name, ttl_s=_TTL_S)

@@ -6,12 +6,12 @@ The invariants, at every moment of every schedule:
 |---|---|
 | dense | the versions in the store are 0, 1, 2, ... |
 | one owner | a file of the log never changes once it is there; no transaction is in two versions |
-| acknowledged is in | who was told that version N is his finds his transaction there |
-| refused is out | who was told that nothing was committed is nowhere in the log |
-| unknown is at most once | of others (crashed, or told that it is not known) there is one at most |
-| prefix | what a reader saw is how the log begins |
-| complete means there | a complete entry has its file |
-| not blocked | at the end, a newcomer reads the log and commits to it |
+| acknowledged is in | a writer that was told version N has its transaction in that version |
+| refused is out | a writer that was told that nothing was committed is nowhere in the log |
+| unknown is at most once | any other (crashed, or told that it is unknown) is there once at most |
+| prefix | what a reader saw is the beginning of the log |
+| complete means there | the file of a complete entry is there |
+| not blocked | at the end, a newcomer can read the log and commit to it |
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from optimist.core.errors import (
 )
 from optimist.core.log.names import LOG_DIRECTORY, commit_path, parse_log_file_name
 from optimist.core.log.segment import commit_version, list_commits_after
-from optimist.core.logstore import LogStore, PutOutcome
 from optimist.core.options import EngineOptions
+from optimist.core.plugins.logstore import LogStore, PutOutcome
 from optimist.core.protocol.actions import CommitInfo, actions_to_bytes
 from optimist.core.testing.scheduler import Line, Moment, Worker, World, run_alone
 from optimist.core.testing.simulated_store import LogState, SimulatedClock
@@ -49,13 +49,13 @@ __all__ = [
 ]
 
 OpenStore = Callable[[Line, Clock], LogStore]
-"""Makes the store under test as one worker has it."""
+"""Makes one worker's instance of the store under test."""
 
 _POLICY = EngineOptions().retry_policy
 
 
 class Told(enum.Enum):
-    """What a writer was told of its commit."""
+    """What a writer was told about its commit."""
 
     COMMITTED = "committed"
     REFUSED = "nothing committed"
@@ -64,7 +64,7 @@ class Told(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Wrote:
-    """The outcome of a writer; `version` where it is committed."""
+    """The outcome of a writer; `version` is what it was told, None unless it committed."""
 
     txn_id: str
     told: Told
@@ -73,7 +73,7 @@ class Wrote:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The outcome of a reader: the versions it listed, and the newest of them as it read it."""
+    """The outcome of a reader: the versions it listed, and the bytes of the newest of them."""
 
     versions: tuple[int, ...] = ()
     newest: bytes = b""
@@ -81,12 +81,12 @@ class Seen:
 
 @lru_cache(maxsize=1000)
 def commit_bytes(txn_id: str) -> bytes:
-    """A commit of nothing, by a transaction of this id."""
+    """The bytes of a commit without actions, by the transaction of this id."""
     return actions_to_bytes((CommitInfo(txn_id=txn_id),))
 
 
 def telling(txn_id: str, commit: Callable[[], int | None]) -> Wrote:
-    """Run a commit that gives its version, or None where it lost; its errors become values."""
+    """Run a commit, which returns its version, or None if it lost; its errors become values."""
     try:
         version = commit()
     except CommitOutcomeUnknownError:
@@ -101,13 +101,13 @@ def telling(txn_id: str, commit: Callable[[], int | None]) -> Wrote:
 def appender(
     name: str, table: str, open_store: OpenStore, *, known: int = 0, may_fail: bool = True
 ) -> Worker:
-    """A writer in small: the engine's way to create a version, and a listing after a lost race.
+    """A minimal writer: it creates a version as the engine does, and lists after a lost race.
 
     Args:
-        name: Of the worker, and its transaction's id.
+        name: The worker's name, and its transaction's id.
         table: The table's path.
-        open_store: Its store.
-        known: The newest version that it knows of at the start; -2 makes it list first.
+        open_store: Opens the table's store.
+        known: The newest version that it knows at the start; -2 makes it list first.
         may_fail: See `Worker`.
     """
     log_path = f"{table}/{LOG_DIRECTORY}"
@@ -149,10 +149,11 @@ def numbered_writer(name: str, table: str, open_store: OpenStore, version: int) 
 def reader(
     name: str, table: str, open_store: OpenStore, *, passes: int = 1, may_fail: bool = True
 ) -> Worker:
-    """A reader, and through a store with an arbiter a recoverer: lists, and reads the newest.
+    """A reader, which lists the log and reads its newest file.
 
-    A pass that the store fails is left out; a later one never sees less than an earlier one. The
-    older files are not read: that they never change is checked of the world itself.
+    Through a store with an arbiter it also recovers commits. A pass in which the store fails is
+    skipped; a later pass never sees less than an earlier one. The older files are not read: that
+    they never change is checked on the world itself.
     """
     log_path = f"{table}/{LOG_DIRECTORY}"
 
@@ -175,13 +176,14 @@ def reader(
 
 
 class LogInvariants:
-    """What must hold of one table's log; call it with a moment.
+    """What must hold for one table's log; call it with a moment.
 
     Args:
         table: The table's path.
-        world: Where the newcomer of `not blocked` is tried.
-        newcomers: Workers that run one after the other on every final state, without mishaps:
-            writers must be told that they are committed. None asks for nothing.
+        world: The world on which the newcomers of `not blocked` are tried.
+        newcomers: Workers that run one after the other on every final state, without mishaps; the
+            writers among them must be told that they committed. Without any, `not blocked` is not
+            checked.
     """
 
     def __init__(self, table: str, world: World, *newcomers: Worker) -> None:
@@ -190,7 +192,7 @@ class LogInvariants:
         self._newcomers = newcomers
 
     def __call__(self, moment: Moment) -> None:
-        """Raise `AssertionError` for the first that does not hold."""
+        """Raise `AssertionError` for the first invariant that does not hold."""
         self._check(moment.state, tuple(moment.outcomes.values()))
         if moment.is_final and self._newcomers:
             state, outcomes = moment.state, list(moment.outcomes.values())

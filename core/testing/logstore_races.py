@@ -10,7 +10,7 @@ from functools import partial
 from multiprocessing import get_context
 from typing import Any, Protocol, TypeVar
 
-from optimist.core.logstore import LogStore, PutOutcome
+from optimist.core.plugins.logstore import LogStore, PutOutcome
 
 __all__ = [
     "append_commits",
@@ -22,8 +22,8 @@ __all__ = [
     "run_in_threads",
 ]
 
-S = TypeVar("S")
-T = TypeVar("T")
+_Subject = TypeVar("_Subject")
+_Result = TypeVar("_Result")
 
 _TIMEOUT_S = 240
 _PRELOADED = ("optimist.core", "optimist.locks", "optimist.logstores")
@@ -51,7 +51,7 @@ def payload_of(worker: int, number: int) -> bytes:
 def put_each_round(
     store: LogStore, directory: str, rounds: int, *, worker: int, barrier: _Barrier | None = None
 ) -> list[PutOutcome]:
-    """Put one file per round, all workers at once; the outcomes in order."""
+    """Put one file per round, all workers at once; returns the outcomes in order."""
 
     def put(number: int) -> PutOutcome:
         return store.put_if_absent(commit_path(directory, number), payload_of(worker, number))
@@ -60,11 +60,11 @@ def put_each_round(
 
 
 def each_round(
-    step: Callable[[int], T], rounds: int, *, barrier: _Barrier | None = None
-) -> list[T]:
-    """Take one step per round, all workers at once; what they gave, in order.
+    step: Callable[[int], _Result], rounds: int, *, barrier: _Barrier | None = None
+) -> list[_Result]:
+    """Take one step per round, all workers at once; returns the results in order.
 
-    Without a barrier the one of this process is taken, see `run_in_processes`.
+    Without `barrier` the barrier of this process is used; see `run_in_processes`.
     """
     meeting = barrier or _barrier_of_process
     assert meeting is not None
@@ -80,7 +80,7 @@ def each_round(
 
 
 def append_commits(store: LogStore, directory: str, count: int, *, worker: int) -> list[int]:
-    """Create so many commits, each at the next free version; the versions that were won."""
+    """Create `count` commits, each at the next free version; returns the versions won."""
     versions: list[int] = []
     version = 0
     while len(versions) < count:
@@ -93,20 +93,23 @@ def append_commits(store: LogStore, directory: str, count: int, *, worker: int) 
     return versions
 
 
-def run_in_threads(jobs: Sequence[Callable[[], T]]) -> list[T]:
-    """Run the jobs at the same time; their results in order, or the first error."""
+def run_in_threads(jobs: Sequence[Callable[[], _Result]]) -> list[_Result]:
+    """Run the jobs at the same time; returns their results in order, or raises the first error."""
     with ThreadPoolExecutor(max_workers=len(jobs)) as pool:
         futures = [pool.submit(job) for job in jobs]
         return [future.result(_TIMEOUT_S) for future in futures]
 
 
 def run_in_processes(
-    factory: Callable[[], S], job: Callable[..., T], arguments: Sequence[dict[str, Any]]
-) -> list[T]:
-    """Run `job(store, **arguments)` in a fresh process each, with a store built there.
+    factory: Callable[[], _Subject],
+    job: Callable[..., _Result],
+    arguments: Sequence[dict[str, Any]],
+) -> list[_Result]:
+    """Run `job(subject, **arguments)` for each of the arguments, each in a fresh process.
 
-    A store, an arbiter or a lease: whatever the factory builds. The processes have the environment
-    that this one has now; importing an SDK takes longer than most races, so it is done once.
+    The subject is built there by the factory: a store, an arbiter or a lease. The processes have
+    the environment that this one has now. They are forked from a server that has the modules
+    imported, since importing an SDK takes longer than most races.
     """
     context = get_context("forkserver")
     context.set_forkserver_preload([name for name in sys.modules if name.startswith(_PRELOADED)])
@@ -120,7 +123,9 @@ def run_in_processes(
         return [future.result(_TIMEOUT_S) for future in futures]
 
 
-def _run_one(factory: Callable[[], S], job: Callable[..., T], arguments: dict[str, Any]) -> T:
+def _run_one(
+    factory: Callable[[], _Subject], job: Callable[..., _Result], arguments: dict[str, Any]
+) -> _Result:
     assert _barrier_of_process is not None
     store = factory()
     _barrier_of_process.wait(_TIMEOUT_S)  # one job per process: none starts before all are up

@@ -30,7 +30,8 @@ from typing import Any, ClassVar
 import pytest
 
 from optimist.core.errors import LogFileExistsError, LogFileNotFoundError, StorageError
-from optimist.core.logstore import LogStore, PutOutcome
+from optimist.core.plugins.logstore import LogStore, PutOutcome
+from optimist.core.testing.forked_children import run_in_forked_children
 from optimist.core.testing.logstore_races import (
     append_commits,
     commit_path,
@@ -44,6 +45,7 @@ __all__ = ["LogStoreSuite"]
 
 _THREADS = 16
 _PROCESSES = 4
+_CHILDREN = 5
 _LARGE = 8 * 1024 * 1024
 
 _ODD_NAMES = (
@@ -73,10 +75,11 @@ class LogStoreSuite:
         has_directories: Whether a directory must exist before a file can be put there.
         writes_appear_whole: Whether no reader ever sees a part of a file that this store writes. A
             store that says no must say so to the engine too, by `is_partial_write_visible`.
-        forgets_deleted: Whether a deleted commit can be made anew. With an arbiter it can't: there
-            the entry stays.
-        rounds: How many files sixteen threads race for. Fewer only where a server of the tests is
-            so slow that the race would take minutes, with the reason beside it.
+        survives_forks: Whether a store goes on working in a process forked from its own.
+        forgets_deleted: Whether a deleted commit can be made anew. With an arbiter it can't,
+            because the commit's entry stays.
+        rounds: How many files sixteen threads race for. Take fewer only where a test server is so
+            slow that the race would take minutes, and say so beside it.
         process_rounds: The same for processes.
         commits: How many commits each worker makes, threads and processes alike.
     """
@@ -85,6 +88,7 @@ class LogStoreSuite:
     supports_processes: ClassVar[bool] = True
     has_directories: ClassVar[bool] = True
     writes_appear_whole: ClassVar[bool] = True
+    survives_forks: ClassVar[bool] = True
     forgets_deleted: ClassVar[bool] = True
     rounds: ClassVar[int] = 50
     process_rounds: ClassVar[int] = 25
@@ -451,6 +455,31 @@ class LogStoreSuite:
         )
         self._check_dense(directory, versions)
 
+    # Forks
+
+    def test_children_forked_at_any_moment_go_on_and_disturb_nobody(self, directory: str) -> None:
+        if not self.survives_forks:
+            pytest.skip("the store declares that it does not survive a fork")
+        store = self.new_store()
+
+        def put_and_look(name: str, number: int) -> None:
+            path, payload = f"{directory}/{name}-{number}", payload_of(number % 50, number)
+            assert store.put_if_absent(path, payload) is PutOutcome.CREATED
+            assert store.put_if_absent(path, b"other") is PutOutcome.EXISTS
+            assert store.read_bytes(path) == payload
+            assert path in self.paths(store, path)
+
+        put_and_look("first", 0)  # connections are there before the first fork
+        rounds = run_in_forked_children(
+            partial(put_and_look, "child"),
+            meanwhile=partial(put_and_look, "parent"),
+            children=_CHILDREN,
+        )
+        listed = self.paths(self.new_store(), f"{directory}/!")
+        of_children = [path for path in listed if "/child-" in path]
+        assert len(of_children) == _CHILDREN or not self.supports_processes
+        assert len([path for path in listed if "/parent-" in path]) == rounds
+
     # Helpers
 
     def paths(self, store: LogStore, path: str) -> list[str]:
@@ -470,7 +499,7 @@ class LogStoreSuite:
             pytest.skip("the store declares that it serves one process only")
 
     def _watch(self, paths: list[str], write: Callable[[], object]) -> set[bytes]:
-        """Write in one thread while another reads all the time; everything that was read."""
+        """Write in one thread while another reads all the time; returns everything it read."""
         reader = self.new_store()
         done = threading.Event()
         seen: set[bytes] = set()

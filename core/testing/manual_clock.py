@@ -1,8 +1,8 @@
-"""A clock that stands still until told, with chance that repeats."""
+"""A clock that stands still until a test moves it, and whose random numbers repeat."""
 
 from __future__ import annotations
 
-import threading
+from optimist.core.forking import ForkSafeLock
 
 __all__ = ["ManualClock"]
 
@@ -19,11 +19,11 @@ class ManualClock:
 
     Args:
         now_ms: Where the wall clock starts, in epoch milliseconds.
-        seed: Which sequence `uniform` gives.
+        seed: Decides which sequence of numbers `uniform` gives.
     """
 
     def __init__(self, *, now_ms: int = 1_700_000_000_000, seed: int = 0) -> None:
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
         self._now_ms: float = now_ms
         self._monotonic_s = 0.0
         self._sleeps: list[float] = []
@@ -42,7 +42,7 @@ class ManualClock:
             self._pass(duration_s)
 
     def set_now_ms(self, now_ms: int) -> None:
-        """Set the wall clock, backwards too, as an administrator might; the other clock goes on."""
+        """Set the wall clock, even backwards as an administrator might; the other clock goes on."""
         with self._lock:
             self._now_ms = now_ms
 

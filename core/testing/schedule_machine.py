@@ -3,11 +3,11 @@
 States of the world, operations, answers and positions of workers are each kept once and numbered,
 and every effect is computed once. A state of the whole is then one integer, made of fields of 24
 bits: the world, the mishaps left, the requests on their way, and the position of each worker.
-A step of a worker adds a difference to it, which is the same wherever the world and its position
-are.
+A step of a worker adds a difference to it, which is the same in all states that have the same world
+and the same position of that worker.
 
-Two simplifications lose no behaviour. A worker that is through is told apart by its
-outcome only, and one that crashed not at all: neither does anything any more.
+Two simplifications lose no behaviour. Of a worker that has ended only the outcome is kept, and of
+one that crashed nothing at all: neither does anything any more.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from optimist.core.testing.worker_positions import (
 __all__ = ["Machine", "Move", "State", "parse_schedule"]
 
 State = int
-"""See the module."""
+"""A state of the whole, as one integer; see the module."""
 
 _BITS = FIELD_BITS
 _MASK = (1 << _BITS) - 1
@@ -39,15 +39,15 @@ _NODES_SHIFT = 3 * _BITS
 
 
 class Move(NamedTuple):
-    """A choice of a worker, with what comes of it."""
+    """A choice of a worker, and what it does to a state."""
 
     choice: Choice
     difference: int
-    """What it adds to the state, but for a request that it leaves on its way."""
+    """What it adds to the state, apart from a request that it leaves on its way."""
     sent: int = -1
-    """The operation that is on its way since; -1 for none."""
+    """The operation that it leaves on its way; -1 for none."""
     is_silent: bool = False
-    """It changes neither the world nor who is at work: no invariant can tell."""
+    """Whether it changes neither the world nor who is at work, so that no invariant can tell."""
 
 
 class Machine:
@@ -76,14 +76,14 @@ class Machine:
     # Stepping
 
     def live(self, state: State) -> list[int]:
-        """The workers that can go on."""
+        """The numbers of the workers that are still at work."""
         return [i for i, mark in enumerate(self._marks(state)) if mark == 0]
 
     def moves(self, state: State) -> Iterator[tuple[Move, ...]]:
-        """Everything that may happen to each worker next; nothing to one that is not at work.
+        """For each worker the moves that may come next; none for a worker that is not at work.
 
         Raises:
-            ViolationFound: One of them must never be; its field `choice` says which.
+            ViolationFound: One of the moves must never happen; the field `choice` says which.
         """
         known = self._moves[self._may_fail(state)]
         for worker, mask in enumerate(self._keys):
@@ -101,7 +101,7 @@ class Machine:
         return self._with_flying(state + move.difference, (*flying, move.sent))
 
     def flying(self, state: State) -> tuple[int, ...]:
-        """The requests that are on their way, first sent first."""
+        """The requests that are on their way, in the order in which they were sent."""
         flying: tuple[int, ...] = self._flights.value(state >> _FLYING_SHIFT & _MASK)
         return flying
 
@@ -109,7 +109,7 @@ class Machine:
         """The state after a late request has arrived.
 
         Raises:
-            ViolationFound: It does what must never be done.
+            ViolationFound: The request does something that must never happen.
         """
         flying, world = self.flying(state), state & _MASK
         after, _ = self._effect(world, flying[request])
@@ -119,7 +119,7 @@ class Machine:
         """The state after a choice.
 
         Raises:
-            ViolationFound: The step must never be, or a worker broke.
+            ViolationFound: The step must never happen, or a worker broke.
             ValueError: The choice can't be made there.
         """
         if choice.worker == DELIVERY:
@@ -131,10 +131,10 @@ class Machine:
         raise ValueError(f"{self.text(choice)} can't happen there")
 
     def move(self, state: State, worker: int, mishap: Mishap | None = None) -> Move | None:
-        """One move of a worker that is at work; None for a stale answer where there is none.
+        """One move of a worker that is at work; None if it needs a stale answer and there is none.
 
         Raises:
-            ViolationFound: It must never be.
+            ViolationFound: The move must never happen.
         """
         known = self._singles.get(mishap)
         if known is None:
@@ -145,7 +145,7 @@ class Machine:
         return known[key]
 
     def mishaps(self, state: State, worker: int) -> tuple[Mishap, ...]:
-        """What may befall a worker that is at work; a stale answer only where there is one."""
+        """The mishaps that may strike a worker at work; a stale answer only where there is one."""
         if not self._may_fail(state) or not self.model.workers[worker].may_fail:
             return ()
         program = self._programs[worker]
@@ -156,10 +156,10 @@ class Machine:
         return kinds
 
     def check(self, state: State) -> None:
-        """Ask the invariant, once for each world with its outcomes.
+        """Check the invariant, once for each state of the world with its outcomes.
 
         Raises:
-            ViolationFound: It does not hold.
+            ViolationFound: The invariant does not hold.
         """
         marks = self._marks(state)
         key = (state & _MASK, marks)
@@ -175,7 +175,7 @@ class Machine:
     # Telling
 
     def outcomes(self, state: State) -> dict[str, Hashable]:
-        """Of the workers that are through, by name."""
+        """The outcomes of the workers that have ended, by name."""
         return {
             program.worker.name: program.outcome(mark - 2)
             for program, mark in zip(self._programs, self._marks(state), strict=True)
@@ -198,7 +198,7 @@ class Machine:
         return f"{name}:{choice.mishap.value}" if choice.mishap else name
 
     def line(self, state: State, choice: Choice) -> str:
-        """A choice in words, with what the worker was about to do and was told."""
+        """A choice in words, with what the worker asked for and what it was told."""
         if choice.worker == DELIVERY:
             request = self.flying(state)[choice.request]
             return f"a late request arrives: {self._operations.value(request)}"
@@ -264,7 +264,7 @@ class Machine:
         return Move(choice, difference, asked if mishap is Mishap.LATE else -1, is_silent)
 
     def _told(self, world: int, operation: Operation, mishap: Mishap) -> tuple[Hashable] | None:
-        """What a worker hears in a mishap; None where it can't happen."""
+        """The answer that a worker gets in a mishap, in a tuple; None if it can't happen here."""
         rules = self.model.world
         if mishap is Mishap.STALE:
             return rules.stale(self._worlds.value(world), operation)
@@ -290,8 +290,8 @@ class Machine:
         kinds = self.model.mishaps
         if not self.model.world.is_read(operation):
             return tuple(kind for kind in kinds if kind is not Mishap.STALE)
-        # A read that is not answered is one thing, however it came about; and to crash before a
-        # read comes to the same as to crash before the next write, or to finish.
+        # All mishaps that leave a read without an answer are alike, so one of them is enough. And
+        # crashing before a read is the same as crashing before the next write, or as finishing.
         unanswered = [k for k in kinds if k not in (Mishap.CRASH, Mishap.STALE)][:1]
         return tuple(k for k in kinds if k is Mishap.STALE or k in unanswered)
 

@@ -6,9 +6,9 @@ nothing of the others, so a *schedule*, who goes next and what fails, decides ev
 
 How a worker stops between two operations without a thread:
 
-1. It is a function of the answers it has had: its clock stands still, its names count up.
-2. So a position in it is the sequence of those answers. To go on from there it is run again from
-   its start with the answers known so far; the first question beyond them ends the run.
+1. The worker is a function of the answers it has had: its clock stands still, its names count up.
+2. So a position in it is the sequence of those answers. To go on from there, the worker is run
+   again from its start with the answers known so far; the first question beyond them ends the run.
 3. Each sequence of answers is run once, whatever schedule leads to it: `Machine` keeps a tree of
    them, and a step of a schedule is a few look-ups (`schedule_machine`).
 
@@ -49,17 +49,17 @@ class Mishap(enum.Enum):
     LOST = "lost"
     """The operation took effect, and the answer is lost."""
     LATE = "late"
-    """The answer is lost, and the request on its way: it takes effect at any later time, or
-    never."""
+    """The answer is lost, and the request is still on its way: it takes effect at any later time,
+    or never."""
     REFUSED = "refused"
     """A clear refusal: nothing was done, and trying again may help."""
     STALE = "stale"
-    """A read is answered with what was true earlier, where the world says that it may be."""
+    """A read is answered with what was true earlier, where the world allows that."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One request of a worker to the world: what is done in one step, or not at all."""
+    """One request of a worker to the world, which is done in one step or not at all."""
 
     kind: str
     target: str
@@ -71,7 +71,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Raised:
-    """An answer that is an error: it is built anew, and raised, in every run.
+    """An answer that is an error, which every run builds anew and raises.
 
     Attributes:
         error: Called with the message and the fields.
@@ -89,18 +89,18 @@ class Raised:
 
 
 class NotDeterministicError(AssertionError):
-    """A worker asked other questions after the same answers: it looks at something else too."""
+    """A worker asked other questions after the same answers: it depends on something else, too."""
 
 
 class _Parked(BaseException):
     """Ends a run at its first question without an answer.
 
-    No Exception: code that survives those lets it pass.
+    It is not an `Exception`, so that code which catches those lets it pass.
     """
 
 
 class Line:
-    """How the plug-ins of a worker ask the world; each run of a worker has its own."""
+    """The way by which a worker's plug-ins ask the world; each run of a worker has its own line."""
 
     def __init__(self, known: Sequence[tuple[Operation, Hashable]] = ()) -> None:
         self._known = known
@@ -109,7 +109,7 @@ class Line:
         self.question: Operation | None = None
 
     def ask(self, operation: Operation) -> Any:
-        """The world's answer; the run may end here, to be made again later.
+        """The world's answer; while it is not known yet, the run ends here, to be repeated later.
 
         Raises:
             NotDeterministicError: The worker has other threads, or depends on more than answers.
@@ -130,7 +130,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A worker is through: with an outcome, or with an error that it should not have raised."""
+    """The end of a worker: its outcome, or an error that it should not have raised."""
 
     outcome: Hashable
     problem: str | None = None
@@ -141,11 +141,11 @@ class Worker:
     """Code under test.
 
     Attributes:
-        name: How schedules call it.
+        name: Its name in schedules.
         run: The code, from its start to its outcome, a value. It makes its plug-ins anew from the
-            line, and turns the errors that it may meet into values; any other error is a
-            violation, an `AssertionError` of its own too.
-        may_fail: Whether mishaps strike it.
+            line, and turns the errors that it may meet into values. Any other error is a violation,
+            and so is an `AssertionError` of its own.
+        may_fail: Whether mishaps may strike it.
     """
 
     name: str
@@ -153,7 +153,7 @@ class Worker:
     may_fail: bool = True
 
     def advance(self, known: Sequence[tuple[Operation, Hashable]]) -> Operation | Ended:
-        """Its next question after the answers known, or its end."""
+        """The worker's next question after the known answers, or its end."""
         line = Line(known)
         try:
             outcome = self.run(line)
@@ -167,7 +167,7 @@ class Worker:
 
 
 class World(ABC):
-    """What the workers share, as a value: the effect and the answer of every operation."""
+    """What the workers share: states that are values, and what each operation does to them."""
 
     @property
     @abstractmethod
@@ -200,12 +200,12 @@ class World(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What an invariant is asked about.
+    """A moment of a schedule, as an invariant is shown it.
 
     Attributes:
-        state: Of the world.
-        outcomes: Of the workers that are through, by name.
-        is_final: Nobody is at work any more; who has no outcome has crashed.
+        state: The state of the world.
+        outcomes: The outcomes of the workers that have ended, by name.
+        is_final: Whether no worker is at work any more; one without an outcome has crashed then.
     """
 
     state: Any
@@ -218,12 +218,12 @@ class Model:
     """What to search: the world, who works in it, what may fail, and what must hold.
 
     Attributes:
-        world: What they share.
-        workers: In this order, by distinct names.
-        invariant: Raises `AssertionError` at a moment that must never be. Asked once for each
-            pair of a state and the outcomes so far.
-        mishaps: The kinds that may strike.
-        max_mishaps: How many of them, in one schedule.
+        world: What the workers share.
+        workers: The workers, in this order; their names are distinct.
+        invariant: Raises `AssertionError` at a moment that must never be. It is called once for
+            each pair of a state and the outcomes so far.
+        mishaps: The kinds of mishaps that may strike.
+        max_mishaps: How many mishaps may strike in one schedule.
     """
 
     world: World
@@ -234,7 +234,7 @@ class Model:
 
 
 def run_alone(world: World, state: Hashable, worker: Worker) -> tuple[Hashable, Hashable]:
-    """Run a worker to its end on a state of the world, with nobody beside it and no mishap.
+    """Run a worker to its end on a state of the world, alone and without mishaps.
 
     Returns:
         The state it leaves, and its outcome.
@@ -245,10 +245,10 @@ def run_alone(world: World, state: Hashable, worker: Worker) -> tuple[Hashable, 
 
 
 class DirectLine(Line):
-    """Answers at once, on a state of its own.
+    """A line that answers at once, from a state of its own.
 
     Attributes:
-        state: Of the world, after what was asked so far.
+        state: The state of the world after what was asked so far.
     """
 
     def __init__(self, world: World, state: Hashable) -> None:

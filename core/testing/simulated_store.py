@@ -1,8 +1,9 @@
-"""A log store and an arbiter of the scheduler: a few files and entries, every call one step.
+"""A log store and an arbiter for the scheduler: a few files and entries; each call is one step.
 
 *Assumes* nothing; *provides* what the contracts of `LogStore` and `Arbiter` ask, and the mishaps
-that they allow: a write whose answer is lost is `UNKNOWN`, or an error from which nothing follows;
-one that was refused is a retryable `StorageError`. A listing is of one instant.
+that they allow: a write whose answer is lost returns `UNKNOWN`, or raises an error that does not
+tell whether it took effect; a write that was refused raises a retryable `StorageError`. A listing
+shows one instant.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from optimist.core.arbiter import Arbiter, CommitEntry
 from optimist.core.errors import LogFileNotFoundError, StorageError
 from optimist.core.log.names import LOG_DIRECTORY
-from optimist.core.logstore import FileStatus, LogStore, PutOutcome
+from optimist.core.plugins.arbiter import Arbiter, CommitEntry
+from optimist.core.plugins.logstore import FileStatus, LogStore, PutOutcome
 from optimist.core.testing.scheduler import Line, Operation, Raised, World
 
 __all__ = [
@@ -31,26 +32,26 @@ _SILENT = frozenset({"put if absent", "create entry"})
 
 @dataclass(frozen=True, slots=True)
 class LogState:
-    """Files by path, and entries of an arbiter, both sorted by name."""
+    """The files by path, and the entries of an arbiter, both sorted by name."""
 
     files: tuple[tuple[str, bytes], ...] = ()
     entries: tuple[CommitEntry, ...] = ()
 
     def read(self, path: str) -> bytes | None:
-        """The bytes of a file."""
+        """The bytes of a file; None if it is not there."""
         return next((data for known, data in self.files if known == path), None)
 
     def entry(self, file_name: str) -> CommitEntry | None:
-        """The entry of a file."""
+        """The entry of a file; None if there is none."""
         return next((entry for entry in self.entries if entry.file_name == file_name), None)
 
     def with_file(self, path: str, data: bytes | None) -> LogState:
-        """The state with the file so; None removes it."""
+        """The state in which the file has these bytes; None removes the file."""
         rest = [item for item in self.files if item[0] != path]
         return replace(self, files=tuple(sorted(rest if data is None else [*rest, (path, data)])))
 
     def with_entry(self, entry: CommitEntry) -> LogState:
-        """The state with the entry so."""
+        """The state with this entry, in place of one of the same file."""
         rest = [known for known in self.entries if known.file_name != entry.file_name]
         return replace(
             self, entries=tuple(sorted([*rest, entry], key=lambda known: known.file_name))
@@ -61,10 +62,10 @@ class SimulatedWorld(World):
     """One table's log.
 
     Args:
-        files: What is there at the start.
-        entries: Of the arbiter, at the start.
+        files: The files at the start, as paths and bytes.
+        entries: The arbiter's entries at the start.
         has_late_listings: Whether a listing may lack the last file of a directory, as on stores
-            that do not list at once what was written.
+            that do not list a file as soon as it was written.
     """
 
     def __init__(
@@ -109,7 +110,7 @@ class SimulatedWorld(World):
         return Raised(StorageError, f"{operation} failed", fields)
 
     def stale(self, state: LogState, operation: Operation) -> tuple[Hashable] | None:
-        """See `World.stale`: the listing without its last file, if that was not there always."""
+        """See `World.stale`: a listing without its last file, unless it was there at the start."""
         if operation.kind != "list" or not self._has_late_listings:
             return None
         listed = _listing(state, operation.target)
@@ -117,7 +118,7 @@ class SimulatedWorld(World):
         return (listed[:-1],) if is_new else None
 
     def check_step(self, before: LogState, operation: Operation, after: LogState) -> None:
-        """A commit that readers may have seen is never changed."""
+        """Make sure that no file of a log changes once readers may have seen it."""
         for path, data in before.files:
             if path.rpartition("/")[0].endswith(LOG_DIRECTORY):
                 assert after.read(path) == data, f"{operation} changed a file that was there"
@@ -186,10 +187,10 @@ class SimulatedArbiter(Arbiter):
 
 
 class SimulatedClock:
-    """Time that stands still, and names that count up: a worker then depends on answers only.
+    """A clock that stands still and counts up names, so that a worker depends on answers only.
 
     Args:
-        owner: Part of its names, which differ from those of other workers.
+        owner: Part of its names, so that they differ from those of other workers.
     """
 
     def __init__(self, owner: str) -> None:
@@ -205,7 +206,7 @@ class SimulatedClock:
         return 0.0
 
     def sleep(self, duration_s: float) -> None:
-        """See `Clock.sleep`; the scheduler decides how long others go on meanwhile."""
+        """See `Clock.sleep`; returns at once, as the scheduler decides what others do meanwhile."""
 
     def uniform(self, low: float, high: float) -> float:  # noqa: ARG002 - the contract's
         """See `Clock.uniform`."""
@@ -242,7 +243,7 @@ def _listing(state: LogState, path: str) -> tuple[FileStatus, ...]:
 
 def _with_entry(state: LogState, kind: str, entry: CommitEntry) -> tuple[LogState, Hashable]:
     known = state.entry(entry.file_name)
-    if kind == "put entry":  # no operation of the contract: for arbiters that are wrong
+    if kind == "put entry":  # not an operation of the contract; for arbiters wrong on purpose
         return state.with_entry(entry), None
     if kind == "create entry":
         if known is None:

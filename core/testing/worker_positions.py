@@ -1,4 +1,4 @@
-"""Where workers are: each sequence of answers that one may have had is run once, and numbered."""
+"""The positions of workers: each sequence of answers one may have had, run once and numbered."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ __all__ = [
 ]
 
 FIELD_BITS = 24
-"""So many bits has every number in a state of the whole."""
+"""How many bits each number has in a state of the whole."""
 
 CRASHED = 0
 """The position of every worker that crashed."""
 
 DELIVERY = -1
-"""Stands for a worker in a `Choice`: a late request arrives."""
+"""The worker of a `Choice` that is nobody's step: a late request arrives."""
 
 
 class Choice(NamedTuple):
     """One step of a schedule: a worker goes on, or meets a mishap, or a late request arrives."""
 
     worker: int
-    """Its place among the workers, or `DELIVERY`."""
+    """The worker's place among the workers of the model, or `DELIVERY`."""
     mishap: Mishap | None = None
     request: int = 0
     """Which of the requests on their way, counted from the one sent first."""
 
 
 class ViolationFound(Exception):  # noqa: N818 - internal: the search adds the schedule
-    """What was broken, and by which choice, where it is not the state itself."""
+    """A violation: what was broken, and by which choice, unless the state itself is at fault."""
 
     def __init__(self, reason: str, choice: Choice | None = None) -> None:
         super().__init__(reason)
@@ -56,7 +56,7 @@ class Numbered:
         return len(self._values)
 
     def number(self, value: Hashable) -> int:
-        """The number of a value; the next free one where it is new."""
+        """The number of a value; a new value gets the next free number."""
         number = self._numbers.setdefault(value, len(self._values))
         if number == len(self._values):
             assert number < 1 << FIELD_BITS, "more values than a field of a state holds"
@@ -64,7 +64,7 @@ class Numbered:
         return number
 
     def value(self, number: int) -> Any:
-        """The value of a number."""
+        """The value that has this number."""
         return self._values[number]
 
 
@@ -72,8 +72,8 @@ class Positions:
     """The tree of a worker's positions: what it asks next, or its end.
 
     Attributes:
-        marks: For each position 0 where the worker is at work, 1 for the one of all that crashed,
-            and for an end its number and 2.
+        marks: For each position 0 if the worker is at work there, 1 if it has crashed, and the
+            position's own number plus 2 if it has ended.
     """
 
     def __init__(self, worker: Worker, operations: Numbered, answers: Numbered) -> None:
@@ -89,18 +89,18 @@ class Positions:
         self.start = self._grow(())
 
     def outcome(self, node: int) -> Hashable:
-        """What came of a worker that is through there."""
+        """The outcome of the worker at a position where it has ended."""
         return self._ends[node].outcome
 
     def operation(self, node: int) -> int:
-        """What it asks next there."""
+        """The number of the operation that the worker asks for at a position."""
         return self._asks[node]
 
     def after(self, node: int, answer: int) -> int:
-        """Where an answer takes it.
+        """The position to which an answer takes the worker.
 
         Raises:
-            ViolationFound: It breaks.
+            ViolationFound: The worker breaks by that answer.
         """
         known = self._after.get((node, answer))
         if known is None:

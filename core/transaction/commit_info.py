@@ -1,4 +1,4 @@
-"""What a commit says of itself, as the first line of its file (spec 1.10)."""
+"""commitInfo: what a commit says about itself, in the first line of its file (spec 1.10)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def build_commit_info(  # noqa: PLR0913 - one keyword per key of commitInfo
     tags: Mapping[str, str] | None,
     options: EngineOptions,
 ) -> CommitInfo:
-    """The commitInfo of a commit; `txn_id` and `is_blind_append` always stand in it."""
+    """The commitInfo of a commit; it always has `txn_id` and `is_blind_append`."""
     return CommitInfo(
         timestamp=timestamp_ms,
         operation=operation.name,

@@ -1,58 +1,68 @@
-"""The commit lock: one commit loop at a time per table (spec 1.12, design sections 3 and 4).
+"""The commit lock: one commit loop at a time per table (spec 1.12).
 
 Assumes: all handles of a table in this process resolve its log to one path; with a lease, so do all
 processes.
 Provides: writers of this process queue up instead of racing; a store with visible partial writes is
-not read by one of them while another writes. With a lease, the same between processes.
+not read by one of them while another writes. With a lease, the same between processes; without one,
+the processes of one machine take turns where the store can tell (`LogStore.take_turns`).
 Does not provide: exclusion. That is the store's `put_if_absent`, always; a lease can lapse while
 its holder sleeps.
 
 With a lease:
 
-1. Take the lock of this process, so that of all its threads one asks for the lease.
-2. Take the lease, waiting within the retry budget. Only from here on is anything given back.
-3. Renew it before every attempt but the first, which follows at once.
-4. Right before each put, make sure that it holds still: one that lapsed raises, and nothing is
+1. Take the lock of this process, so that only one of its threads asks for the lease.
+2. Take the lease, waiting no longer than the retry budget. Only from here on is there anything to
+   give back.
+3. Renew the lease before every attempt but the first, which follows at once.
+4. Right before each put, make sure that the lease still holds: a lapsed one raises, and nothing is
    written.
-5. Give it back. The keeper compares the owner, so a lease that another has by now is left alone.
-   The commit may have landed, so a failure here is logged and no more.
+5. Give the lease back. Its keeper compares the owner, so a lease that has gone to another writer
+   meanwhile is left alone. The commit may have landed, so a failure here is only logged.
 """
 
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from weakref import WeakValueDictionary
 
 from optimist.core.clock import Clock
+from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import StorageError
-from optimist.core.lease import Lease, LeaseGrant
-from optimist.core.logstore import LogStore
+from optimist.core.forking import ForkSafeLock, ForkSafeRLock, renew_in_child
 from optimist.core.options import EngineOptions
-from optimist.core.transaction.backoff import pause_s
+from optimist.core.plugins.lease import Lease, LeaseGrant
+from optimist.core.plugins.logstore import LogStore
+from optimist.core.retry import pause_s
+from optimist.core.secrets import without_secrets
 
-__all__ = ["NO_LOCK", "CommitGuard", "commit_lock", "is_commit_lock_enabled"]
+__all__ = [
+    "NO_LOCK",
+    "CommitGuard",
+    "commit_lock",
+    "is_commit_lock_enabled",
+    "lock_commit_if_enabled",
+]
 
 _LOG = logging.getLogger(__name__)
 
 
 class CommitGuard:
-    """What a commit loop asks while it holds the lock; without a lease every answer is yes."""
+    """The lock as its holder, a commit loop, sees it; without a lease it can't be lost."""
 
     def renew(self) -> None:
         """Hold the lock for another attempt.
 
         Raises:
-            LeaseLapsedError: It is lost.
+            LeaseLapsedError: The lease is lost.
         """
 
     def ensure_held(self) -> None:
-        """Call it right before a put.
+        """Make sure that the lock is still held; called right before each put.
 
         Raises:
-            LeaseLapsedError: It is lost; the put must not be made.
+            LeaseLapsedError: The lease is lost; the put must not be made.
         """
 
 
@@ -76,22 +86,47 @@ class _LeaseGuard(CommitGuard):
 
 
 class _TableLock:
-    __slots__ = ("__weakref__", "guard", "mutex")
+    __slots__ = ("__weakref__", "guard", "has_turn", "mutex")
 
     def __init__(self) -> None:
-        self.mutex = threading.RLock()
+        self.mutex = ForkSafeRLock()
         self.guard: CommitGuard | None = None
+        self.has_turn = False
+        renew_in_child(self, _TableLock._renew)
+
+    def _renew(self) -> None:
+        if not self.mutex.is_held_here:
+            # They belong to a thread of the parent, which does not exist in this process.
+            self.guard, self.has_turn = None, False
 
 
+_LONGEST_WAIT_S = 10.0
+"""How long to wait for a turn. Then writers race: the process that has it may be stopped."""
+
+# Weak, so that a table's lock goes when the last thread that uses it is done.
 _LOCKS: WeakValueDictionary[str, _TableLock] = WeakValueDictionary()
-_LOCKS_GUARD = threading.Lock()
+_LOCKS_GUARD = ForkSafeLock()
 
 
 def is_commit_lock_enabled(options: EngineOptions, store: LogStore, log_path: str) -> bool:
-    """The option if it is set, or else whether the store shows partial writes."""
+    """Whether commits take the lock: as the option says, else if partial writes are visible."""
     if options.commit_lock_enabled is not None:
         return options.commit_lock_enabled
     return store.is_partial_write_visible(log_path)
+
+
+@contextmanager
+def lock_commit_if_enabled(table: TableRef) -> Iterator[CommitGuard]:
+    """Hold the table's commit lock, or none where it is not enabled; see `commit_lock`."""
+    options, store = table.options, table.store
+    if not is_commit_lock_enabled(options, store, table.log_path):
+        yield NO_LOCK
+        return
+    name = store.resolve_path(table.log_path)
+    with commit_lock(
+        name, lease=table.lease, store=store, options=options, clock=table.clock
+    ) as guard:
+        yield guard
 
 
 @contextmanager
@@ -99,14 +134,16 @@ def commit_lock(
     resolved_log_path: str,
     *,
     lease: Lease | None = None,
+    store: LogStore | None = None,
     options: EngineOptions,
     clock: Clock,
 ) -> Iterator[CommitGuard]:
     """Hold the lock of one table; waiting can be interrupted.
 
     Args:
-        resolved_log_path: What the lock is called: one text for all spellings of the path.
-        lease: Held besides, if given.
+        resolved_log_path: The name of the lock: one text for all spellings of the log's path.
+        lease: Held as well, if given.
+        store: Without a lease, lets the processes of this machine take turns where it can.
         options: How long to wait for the lease, and how long to hold it.
         clock: For the waits.
 
@@ -117,8 +154,12 @@ def commit_lock(
     with _LOCKS_GUARD:
         lock = _LOCKS.setdefault(resolved_log_path, _TableLock())
     with lock.mutex:
-        if lease is None or lock.guard is not None:  # a thread that comes again has it already
+        if lock.guard is not None or lock.has_turn:  # this thread holds the lock already
             yield lock.guard or NO_LOCK
+            return
+        if lease is None:
+            with _turn(lock, store, resolved_log_path, options):
+                yield NO_LOCK
             return
         guard = _acquire(lease, resolved_log_path, options, clock)
         lock.guard = guard
@@ -127,6 +168,22 @@ def commit_lock(
         finally:
             lock.guard = None
             _release(lease, guard)
+
+
+@contextmanager
+def _turn(
+    lock: _TableLock, store: LogStore | None, log_path: str, options: EngineOptions
+) -> Iterator[None]:
+    if store is None:
+        yield
+        return
+    timeout_s = min(_LONGEST_WAIT_S, options.retry_policy.budget_s)
+    with store.take_turns(log_path, timeout_s=timeout_s):
+        lock.has_turn = True
+        try:
+            yield
+        finally:
+            lock.has_turn = False
 
 
 def _acquire(lease: Lease, name: str, options: EngineOptions, clock: Clock) -> _LeaseGuard:
@@ -150,7 +207,7 @@ def _release(lease: Lease, guard: _LeaseGuard) -> None:
     except Exception:  # noqa: BLE001 - the commit may have landed, and a lease lapses by itself
         _LOG.warning(
             "The lease on %s could not be given back; it lapses by itself.",
-            guard.grant.name,
+            without_secrets(guard.grant.name),
             exc_info=True,
         )
 

@@ -1,48 +1,67 @@
-"""The attempt loop: put; after a lost race check, rebase, wait, put again (spec 1.12, 1.13).
+"""The commit, in one place: put; after a lost race wait, read the winners, rebase, put again.
 
-1. The first attempt goes to the version after the one read, with no conflict check.
-2. `CREATED`: committed.
-3. `EXISTS`: wait a little, read the winners, check and rebase past each; the next attempt goes to
-   the version after the last winner. One of them may turn out to be ourselves; then it is done.
-4. After `max_attempts` retries, or when the time budget is used up, give up; nothing was committed.
+`CommitLoop.do_commit_retry_iteratively` is the loop, and the methods below it are its steps, in the
+order in which they are taken (spec 1.12, 1.13):
+
+1. Put. The first attempt goes to the version after the one read, with no conflict check. `CREATED`
+   means committed.
+2. `EXISTS` means that another writer has the version. After `max_attempts` retries, or when the
+   time budget is used up, give up; nothing was committed.
+3. Wait a little.
+4. Read the winners. If one of them turns out to be our own commit, we are done. If attempt after
+   attempt loses to a winner that can neither be listed nor read, there is no winner: an error.
+5. Rebase: check each winner in order, and move past it. A conflict ends the loop.
+6. Put again, at the version after the last winner.
+
+The methods are named after the same steps of Delta's `OptimisticTransactionImpl`.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from optimist.core.clock import Clock
-from optimist.core.errors import MaxCommitAttemptsExceededError
+from optimist.core.data.table_ref import TableRef
+from optimist.core.errors import (
+    LogFileNotFoundError,
+    MaxCommitAttemptsExceededError,
+    StorageError,
+)
+from optimist.core.foreign_text import shown
 from optimist.core.log.commits import read_commit
+from optimist.core.log.names import commit_path
 from optimist.core.log.segment import commit_version, list_commits_after
-from optimist.core.logstore import LogStore, PutOutcome
-from optimist.core.options import RetryPolicy
-from optimist.core.transaction.backoff import pause_s
+from optimist.core.plugins.logstore import LogStore, PutOutcome
+from optimist.core.protocol.actions import Action, CommitInfo, actions_to_bytes
+from optimist.core.retry import pause_s
+from optimist.core.transaction.commit_lock import NO_LOCK, CommitGuard, lock_commit_if_enabled
 from optimist.core.transaction.conflicts.ours_and_theirs import Ours, Theirs
 from optimist.core.transaction.conflicts.table import pass_winner
+from optimist.core.transaction.outcome import VersionFile, create_version_file
+from optimist.core.transaction.prepare import ensure_consistent_files
 
-__all__ = [
-    "Landed",
-    "Rebased",
-    "next_attempt_version",
-    "read_winners",
-    "rebase_past",
-    "run_attempts",
-]
+__all__ = ["CommitLoop", "Landed", "Rebased", "read_winners", "rebase_past"]
 
 _LOG = logging.getLogger(__name__)
+_LOOK_AFTER = 3
+"""How many attempts in a row may lose without a listed winner before we look at the file itself.
+
+A listing that merely lags behind shows the winner by then.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Rebased:
-    """Where a check of the winners left us.
+    """Our transaction after it was checked against the winners and moved past them.
 
     Attributes:
         ours: Our transaction past all winners; `attempt_version` is the version to try next.
-        winners: What was found, in order of version.
-        has_landed: One of them is our own commit, and `ours.attempt_version` is its version.
+        winners: The winners that were found, in order of version.
+        has_landed: Whether we found that our own commit is in the log already. Then `winners` ends
+            before it, and `ours.attempt_version` is its version.
     """
 
     ours: Ours
@@ -58,7 +77,7 @@ class Landed:
         ours: The transaction as it was written, at `ours.attempt_version`.
         winners: The commits that landed between the version read and ours.
         attempts: How many times a version was tried; 1 without contention.
-        elapsed_ms: From the first attempt to the last.
+        elapsed_ms: The time from the first attempt to the end of the last.
     """
 
     ours: Ours
@@ -66,56 +85,168 @@ class Landed:
     attempts: int
     elapsed_ms: int
 
+    @property
+    def lines(self) -> tuple[Action, ...]:
+        """The actions in the commit's file, commitInfo first where there is one."""
+        return _lines(self.ours)
 
-def run_attempts(
-    ours: Ours,
-    *,
-    do_commit: Callable[[Ours], PutOutcome],
-    check_and_retry: Callable[[Ours, int], Rebased],
-    policy: RetryPolicy,
-    clock: Clock,
-) -> Landed:
-    """Try until the commit lands, meets a conflict, or runs out of attempts or time.
 
-    Raises:
-        DeltaConcurrentModificationException: A winner stands in the way.
-        MaxCommitAttemptsExceededError: Other writers kept winning.
-        CommitOutcomeUnknownError: The store gave no answer and could not be asked.
+class CommitLoop:
+    """The attempts of one commit. Single use, and for one thread.
+
+    Args:
+        table: The table.
+        txn_id: The transaction's id.
+        note_attempt: Called before each put with the transaction's id and the version; see
+            `CommitListener`.
     """
-    start_s = clock.monotonic_s()
-    start_version = ours.attempt_version
-    winners: list[Theirs] = []
-    for attempt in range(policy.max_attempts + 1):
-        if attempt:
-            rebased = check_and_retry(ours, attempt)
-            ours = rebased.ours
-            winners += rebased.winners
-            if rebased.has_landed:
-                return Landed(ours, tuple(winners), attempt, _elapsed_ms(start_s, clock))
-        if do_commit(ours) is PutOutcome.CREATED:
-            return Landed(ours, tuple(winners), attempt + 1, _elapsed_ms(start_s, clock))
-        if clock.monotonic_s() - start_s > policy.budget_s:
-            break
-    raise _exceeded(ours, start_version, attempt + 1, _elapsed_ms(start_s, clock))
 
+    def __init__(
+        self, table: TableRef, txn_id: str, note_attempt: Callable[[str, int], None]
+    ) -> None:
+        self._table = table
+        self._txn_id = txn_id
+        self._note_attempt = note_attempt
+        self._guard: CommitGuard = NO_LOCK
 
-def wait_before_retry(attempt: int, policy: RetryPolicy, clock: Clock) -> None:
-    """Let the others finish; the first retry goes at once, for it usually wins."""
-    if attempt > 1:
-        clock.sleep(pause_s(attempt - 1, policy, clock))
+    def do_commit_retry_iteratively(self, ours: Ours) -> Landed:
+        """Try until the commit lands, meets a conflict, or runs out of attempts or time.
+
+        Raises:
+            DeltaConcurrentModificationException: A winner stands in the way.
+            MaxCommitAttemptsExceededError: Other writers kept winning.
+            CommitOutcomeUnknownError: The store gave no answer to a put, and reading back did not
+                settle whether it landed.
+            StorageError: Something that is not a file has the version's name, or other writers held
+                the commit lock for all of the retry budget. Nothing was committed.
+        """
+        with self.ready_for(ours):
+            return self._attempt_until_landed(ours)
+
+    @contextmanager
+    def ready_for(self, ours: Ours) -> Iterator[None]:
+        """Create the log directory of a new table, and hold the commit lock if it is enabled."""
+        if ours.read_version < 0:
+            self._table.ensure_log_directory()
+        with lock_commit_if_enabled(self._table) as self._guard:
+            yield
+
+    def _attempt_until_landed(self, ours: Ours) -> Landed:
+        policy, clock = self._table.options.retry_policy, self._table.clock
+        start_s, start_version = clock.monotonic_s(), ours.attempt_version
+        winners: tuple[Theirs, ...] = ()
+        attempt = lost_to_nobody = 0
+        while True:
+            attempt += 1
+            # Put. Whoever creates the file of the version has committed it.
+            if self.do_commit(ours) is PutOutcome.CREATED:
+                return Landed(ours, winners, attempt, _elapsed_ms(start_s, clock))
+            # Lost. Looking at the clock only now gives every commit at least one attempt.
+            is_late = clock.monotonic_s() - start_s > policy.budget_s
+            if attempt > policy.max_attempts or is_late:
+                raise _exceeded(ours, start_version, attempt, _elapsed_ms(start_s, clock))
+            # Wait, read the winners, rebase past them.
+            rebased = self.check_and_retry(ours, attempt)
+            ours, winners = rebased.ours, winners + rebased.winners
+            if rebased.has_landed:  # an earlier put arrived after all, and one winner is ourselves
+                return Landed(ours, winners, attempt, _elapsed_ms(start_s, clock))
+            # A listing may lag behind a put, so to lose without a listed winner is not an error at
+            # once. But a winner that can't be read either will never be rebased past: look at the
+            # file itself.
+            lost_to_nobody = 0 if rebased.winners else lost_to_nobody + 1
+            if lost_to_nobody == _LOOK_AFTER:
+                self.ensure_can_be_read(ours)
+                lost_to_nobody = 0
+            # Again, at the version after the last winner.
+
+    def do_commit(self, ours: Ours) -> PutOutcome:
+        """Put: make one attempt at one version and settle how it ended; see `outcome`.
+
+        Returns:
+            `CREATED` or `EXISTS`.
+        """
+        _LOG.debug(
+            "Attempting to commit version %d with %d actions with %s isolation level",
+            ours.attempt_version,
+            len(ours.actions),
+            ours.isolation_level.value,
+        )
+        file = VersionFile(
+            self._path(ours),
+            actions_to_bytes(_lines(ours)),
+            version=ours.attempt_version,
+            txn_id=self._txn_id,
+            has_commit_info=_has_commit_info(ours),
+        )
+        # The lease is renewed for this attempt, and checked once more right before the put: between
+        # the two the process may sleep for longer than the lease lasts.
+        self._guard.renew()
+        # Noted before the put, which an interrupt or an unknown outcome may end without an answer.
+        self._note_attempt(self._txn_id, ours.attempt_version)
+        return create_version_file(
+            self._table.store,
+            file,
+            self._table.options.retry_policy,
+            self._table.clock,
+            ensure_may_write=self._guard.ensure_held,
+        )
+
+    def check_and_retry(self, ours: Ours, attempt: int) -> Rebased:
+        """After a lost race: wait a little, then read the winners and rebase past them.
+
+        The wait comes before the reading, so that what was read is as fresh as possible when the
+        next put follows. The first retry does not wait, for it usually wins.
+        """
+        if attempt > 1:
+            policy, clock = self._table.options.retry_policy, self._table.clock
+            clock.sleep(pause_s(attempt - 1, policy, clock))
+        return self.check_for_conflicts(ours)
+
+    def check_for_conflicts(self, ours: Ours) -> Rebased:
+        """Read the commits that landed since the last check, and move past each of them.
+
+        Raises:
+            DeltaConcurrentModificationException: One of them stands in the way.
+        """
+        store, log_path = self._table.store, self._table.log_path
+        winners = read_winners(store, log_path, ours.attempt_version - 1)
+        rebased = rebase_past(ours, winners, self._table.clock)
+        if winners and not rebased.has_landed:
+            # A rebase rewrites actions, so what was checked before the first attempt may not hold.
+            ensure_consistent_files(rebased.ours.actions, self._table.options)
+        return rebased
+
+    def ensure_can_be_read(self, ours: Ours) -> None:
+        """Make sure that the commit file which the store says exists can be read.
+
+        Raises:
+            StorageError: There is no such file, or the name belongs to something that is not a file
+                (kind `OPTIMIST_NOT_A_FILE`, unless the store raises a more precise one).
+        """
+        path = self._path(ours)
+        try:
+            # Opening is not enough: some clients ask nothing before a read.
+            self._table.store.read_bytes(path)
+        except LogFileNotFoundError:
+            raise StorageError(
+                f"Nothing was committed: the store says that {shown(path)} exists, and there is no "
+                "such file to list or to read. A directory may have that name, or another thing "
+                "that no writer of tables makes. Find out who did, and remove it or move it away.",
+                kind="OPTIMIST_NOT_A_FILE",
+                path=path,
+                retryable=False,
+            ) from None
+
+    def _path(self, ours: Ours) -> str:
+        return commit_path(self._table.log_path, ours.attempt_version)
 
 
 def read_winners(store: LogStore, log_path: str, after_version: int) -> tuple[Theirs, ...]:
-    """The commits newer than a version, in order; none where the listing does not show them yet."""
+    """The commits after a version, in order; without any that the listing does not show yet."""
     return tuple(
         Theirs(commit_version(status), status.modified_ms, read_commit(store, status.path))
         for status in list_commits_after(store, log_path, after_version)
     )
-
-
-def next_attempt_version(ours: Ours, winners: tuple[Theirs, ...]) -> int:
-    """The attempted version moved up by the commits found; the same again where none was."""
-    return ours.attempt_version + len(winners)
 
 
 def rebase_past(ours: Ours, winners: tuple[Theirs, ...], clock: Clock) -> Rebased:
@@ -126,6 +257,8 @@ def rebase_past(ours: Ours, winners: tuple[Theirs, ...], clock: Clock) -> Rebase
     """
     first = ours.attempt_version
     for position, winner in enumerate(winners):
+        # Asked before any check: if we took our own commit for another's, we would find a conflict
+        # with ourselves, or commit twice.
         if winner.txn_id is not None and winner.txn_id == ours.commit_info.txn_id:
             return Rebased(
                 replace(ours, attempt_version=winner.version), winners[:position], has_landed=True
@@ -138,9 +271,30 @@ def rebase_past(ours: Ours, winners: tuple[Theirs, ...], clock: Clock) -> Rebase
             position + 1,
             _elapsed_ms(start_s, clock),
         )
-    end = first + len(winners)
+    end = get_next_attempt_version(ours, winners)
     _LOG.info("No logical conflicts with deltas [%d, %d), retrying.", first, end)
     return Rebased(replace(ours, attempt_version=end), winners)
+
+
+def get_next_attempt_version(ours: Ours, winners: tuple[Theirs, ...]) -> int:
+    """The version after the last winner; the same version again where no winner was found.
+
+    Counting the winners is enough, for `list_commits_after` refuses a listing with a gap.
+    """
+    return ours.attempt_version + len(winners)
+
+
+def _lines(ours: Ours) -> tuple[Action, ...]:
+    info: tuple[CommitInfo, ...] = (ours.commit_info,) if _has_commit_info(ours) else ()
+    return (*info, *ours.actions)
+
+
+def _has_commit_info(ours: Ours) -> bool:
+    """Whether to write commitInfo: where the option says so, and for an in-commit timestamp always.
+
+    The timestamp stands in commitInfo, so a table that has such timestamps can't do without it.
+    """
+    return ours.options.commit_info_enabled or ours.commit_info.in_commit_timestamp is not None
 
 
 def _elapsed_ms(start_s: float, clock: Clock) -> int:

@@ -2,44 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
+from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import ConcurrentWriteException, Conflict
-from optimist.core.logstore import PutOutcome
-from optimist.core.transaction.commit_loop import Landed, read_winners
+from optimist.core.foreign_text import shown
+from optimist.core.plugins.logstore import PutOutcome
+from optimist.core.protocol.properties import IsolationLevel
+from optimist.core.transaction.commit_loop import CommitLoop, Landed, read_winners
 from optimist.core.transaction.conflicts.ours_and_theirs import Ours
-
-if TYPE_CHECKING:
-    from optimist.core.table.delta_log import DeltaLog
 
 __all__ = ["commit_large"]
 
 
-def commit_large(ours: Ours, do_commit: Callable[[Ours], PutOutcome], log: DeltaLog) -> Landed:
+def commit_large(ours: Ours, loop: CommitLoop, table: TableRef) -> Landed:
     """Try the next version once.
+
+    Such a commit replaces one state of the table by another. It is therefore recorded at the
+    strictest level and never as a blind append, whatever its actions look like: writers that lose
+    to it must not take it for one.
 
     Raises:
         ConcurrentWriteException: Another commit took the version; nothing was committed.
     """
-    start_s = log.clock.monotonic_s()
-    if do_commit(ours) is PutOutcome.CREATED:
-        elapsed_ms = round((log.clock.monotonic_s() - start_s) * 1000)
-        return Landed(ours, (), 1, elapsed_ms)
-    winners = read_winners(log.store, log.log_path, ours.attempt_version - 1)
+    level = IsolationLevel.SERIALIZABLE
+    info = replace(ours.commit_info, isolation_level=level.value, is_blind_append=False)
+    ours = replace(ours, commit_info=info, isolation_level=level, is_blind_append=False)
+    with loop.ready_for(ours):
+        start_s = table.clock.monotonic_s()
+        if loop.do_commit(ours) is PutOutcome.CREATED:
+            elapsed_ms = round((table.clock.monotonic_s() - start_s) * 1000)
+            return Landed(ours, (), 1, elapsed_ms)
+    winners = read_winners(table.store, table.log_path, ours.attempt_version - 1)
     winner = winners[0] if winners else None
-    info = winner.commit_info if winner else None
+    theirs = winner.commit_info if winner else None
     conflict = Conflict(
         check="concurrent write",
         winning_version=ours.attempt_version,
-        winning_operation=info.operation if info else None,
-        winning_engine=info.engine_info if info else None,
-        winning_timestamp_ms=info.timestamp if info else None,
+        winning_operation=theirs.operation if theirs else None,
+        winning_engine=theirs.engine_info if theirs else None,
+        winning_timestamp_ms=theirs.timestamp if theirs else None,
     )
     raise ConcurrentWriteException(
-        f"A concurrent transaction ({conflict.winning_operation or 'without commitInfo'}) has "
-        f"written version {ours.attempt_version} of {ours.table_path}, and {ours.operation} can't "
-        f"be moved past it. {conflict.remedy}",
+        f"A concurrent transaction ({shown(conflict.winning_operation or 'without commitInfo')}) "
+        f"has written version {ours.attempt_version} of {ours.table_path}, and {ours.operation} "
+        f"can't be moved past it. {conflict.remedy}",
         kind="DELTA_CONCURRENT_WRITE",
         conflict=conflict,
     )

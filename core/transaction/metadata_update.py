@@ -1,10 +1,11 @@
-"""What a change of metadata turns into before it is committed (spec 1.4).
+"""Making new metadata ready for its commit, with the protocol that it needs (spec 1.4).
 
 Pure functions from values to values; `OptimisticTransaction` calls them in this order:
 
 1. `new_table_metadata` for a table that is created: an id, a time, the defaults of the session;
 2. `derive_metadata_and_protocol`: the metadata as it will stand in the log, and the protocol it
-needs; 3. `schema_checks.verify_new_metadata`: whether the result may be committed.
+   needs;
+3. `schema_checks.verify_new_metadata`: whether the result may be committed.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 
 from optimist.core.clock import Clock, SystemClock
 from optimist.core.errors import ProtocolError, SchemaError
+from optimist.core.foreign_text import shown
 from optimist.core.options import EngineOptions
 from optimist.core.protocol.actions import Metadata, Protocol
 from optimist.core.protocol.gates import (
@@ -28,40 +30,36 @@ from optimist.core.protocol.gates import (
 )
 from optimist.core.protocol.properties import (
     FEATURE_PREFIX,
+    IN_COMMIT_TIMESTAMP_ENABLEMENT,
+    MATERIALIZED_ROW_COMMIT_VERSION,
+    MATERIALIZED_ROW_ID,
     UNKEPT_PROPERTIES,
-    TableProperties,
     canonical_name,
     normalize_configuration,
 )
+from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.types import (
+    COLUMN_MAPPING_PREFIX,
+    DECLARED_TYPE,
     ArrayType,
     DataType,
     MapType,
     StructField,
     StructType,
-    schema_from_json,
     schema_to_json,
 )
+from optimist.core.values.foreign_json import parse_json
 
 __all__ = [
-    "CHAR_VARCHAR_KEY",
     "derive_metadata_and_protocol",
     "new_table_metadata",
     "replace_char_varchar",
     "with_global_config_defaults",
 ]
 
-CHAR_VARCHAR_KEY = "__CHAR_VARCHAR_TYPE_STRING"
-"""The key of a field's metadata that holds the declared `char(n)` or `varchar(n)` (spec 10.5)."""
-
-_MAPPING_PREFIX = "delta.columnMapping."
-_ICT_ENABLEMENT = (
-    "delta.inCommitTimestampEnablementVersion",
-    "delta.inCommitTimestampEnablementTimestamp",
-)
 _ROW_TRACKING_COLUMNS = (
-    ("delta.rowTracking.materializedRowIdColumnName", "_row-id-col-"),
-    ("delta.rowTracking.materializedRowCommitVersionColumnName", "_row-commit-version-col-"),
+    (MATERIALIZED_ROW_ID, "_row-id-col-"),
+    (MATERIALIZED_ROW_COMMIT_VERSION, "_row-commit-version-col-"),
 )
 _FIELD_KEYS_BY_FEATURE = (
     ("generatedColumns", "delta.generationExpression"),
@@ -75,7 +73,7 @@ def new_table_metadata(metadata: Metadata, options: EngineOptions, clock: Clock)
     An empty `id` becomes a random UUID, an absent `created_time` the time of the clock.
 
     Raises:
-        ConfigError: A default of the session is no valid table property.
+        ConfigError: A default of the session is not a valid table property.
     """
     return replace(
         with_global_config_defaults(metadata, options),
@@ -87,11 +85,11 @@ def new_table_metadata(metadata: Metadata, options: EngineOptions, clock: Clock)
 def with_global_config_defaults(metadata: Metadata, options: EngineOptions) -> Metadata:
     """The metadata with the session's defaults for the properties it does not set itself.
 
-    They come from `spark.databricks.delta.properties.defaults.*`. Those about the protocol are left
-    out: `protocol_for_new_table` sees to them.
+    The defaults come from `spark.databricks.delta.properties.defaults.*`. Those that request a
+    protocol are left out: `protocol_for_new_table` deals with them.
 
     Raises:
-        ConfigError: A default is no valid table property.
+        ConfigError: A default is not a valid table property.
     """
     defaults = normalize_configuration(
         options.property_defaults,
@@ -118,15 +116,15 @@ def derive_metadata_and_protocol(
         current: The table's metadata now, or None for a table that is created.
         protocol: The table's protocol now, or None for a table that is created.
         options: The engine's options.
-        clock: Where the names of row tracking's columns get their UUIDs from.
+        clock: Gives the UUIDs in the names of the row tracking columns.
 
     Returns:
         The metadata, and the new protocol, or None if the protocol stays as it is.
 
     Raises:
         ConfigError: A request about the protocol is wrong.
-        ProtocolError: The metadata needs features that are not added by themselves.
-        SchemaError: The schema can't be kept as it is asked for.
+        ProtocolError: The metadata needs features that are not added automatically.
+        SchemaError: The schema can't be stored as requested.
     """
     requests = new.configuration
     metadata = _with_storable_schema(new, current, options)
@@ -145,17 +143,20 @@ def derive_metadata_and_protocol(
 def replace_char_varchar(schema_string: str) -> str:
     """The schema with `char(n)` and `varchar(n)` as strings, their declarations in field metadata.
 
-    A declaration inside an array, map or struct is kept on the nearest field around it as the
-    field's whole type, `array<varchar(10)>` (spec 10.5). A schema without either comes back as it
-    is.
+    A declaration inside an array, map or struct is kept on the column around it as the column's
+    whole type, `array<varchar(10)>`, where Spark looks for it (spec 10.5). A schema without either
+    comes back as it is.
     """
     if "char(" not in schema_string:
         return schema_string
     try:
-        parsed = json.loads(schema_string)
+        parsed = parse_json(schema_string)
     except ValueError:
         return schema_string
-    return json.dumps(_plain_type(parsed), separators=(",", ":"), ensure_ascii=False)
+    plain = _plain_type(parsed)
+    if isinstance(parsed, dict) and isinstance(parsed.get("fields"), list):
+        plain["fields"] = [_plain_column(item) for item in parsed["fields"]]
+    return json.dumps(plain, separators=(",", ":"), ensure_ascii=False)
 
 
 def _with_storable_schema(
@@ -164,31 +165,33 @@ def _with_storable_schema(
     text = replace_char_varchar(new.schema_string)
     if current is not None and text == current.schema_string:
         return replace(new, schema_string=text)
-    schema = schema_from_json(text)
-    schema = _without_unenforceable_not_null(schema, allow=options.allow_unenforced_not_null)
-    properties = TableProperties.from_configuration(new.configuration)
-    if properties.column_mapping_mode == "none" and not _has_mapping(current):
-        # Such metadata came along with data read from another table; here it means nothing.
-        schema = schema.without_field_keys(lambda key: key.startswith(_MAPPING_PREFIX))
-    if schema == schema_from_json(text):
-        return replace(new, schema_string=text)
+    stored = replace(new, schema_string=text)
+    declared = TableMetadata.of(stored).declared_schema
+    schema = _without_unenforceable_not_null(declared, allow=options.allow_unenforced_not_null)
+    if not TableMetadata.of(stored).is_mapped and not _has_mapping(current):
+        # Keys of column mapping came along with data read from another table; on a table that is
+        # not mapped they mean nothing.
+        schema = schema.without_field_keys(lambda key: key.startswith(COLUMN_MAPPING_PREFIX))
+    if schema == declared:
+        return stored
     return replace(new, schema_string=schema_to_json(schema))
 
 
 def _has_mapping(metadata: Metadata | None) -> bool:
-    return metadata is not None and _MAPPING_PREFIX in metadata.schema_string
+    return metadata is not None and COLUMN_MAPPING_PREFIX in metadata.schema_string
 
 
 def _storable_configuration(metadata: Metadata, current: Metadata | None) -> dict[str, str]:
     kept = {
         key: value for key, value in metadata.configuration.items() if not _is_protocol_request(key)
     }
-    before = current.configuration if current is not None else {}
-    if not TableProperties.from_configuration(kept).enable_in_commit_timestamps:
-        return {key: value for key, value in kept.items() if key not in _ICT_ENABLEMENT}
-    if TableProperties.from_configuration(before).enable_in_commit_timestamps:
-        # Whoever rewrites the configuration need not know of these two (spec 1.11).
-        return {**{key: before[key] for key in _ICT_ENABLEMENT if key in before}, **kept}
+    since, before = IN_COMMIT_TIMESTAMP_ENABLEMENT, current.configuration if current else {}
+    stored = TableMetadata.of(replace(metadata, configuration=kept))
+    if not stored.properties.enable_in_commit_timestamps:
+        return {key: value for key, value in kept.items() if key not in since}
+    if current and TableMetadata.of(current).properties.enable_in_commit_timestamps:
+        # A caller that rewrites the configuration need not know these two keys (spec 1.11).
+        return {**{key: before[key] for key in since if key in before}, **kept}
     return kept
 
 
@@ -214,7 +217,7 @@ def _without_unsupported_field_keys(metadata: Metadata, protocol: Protocol) -> M
     )
     if not any(prefix in metadata.schema_string for prefix in prefixes):
         return metadata
-    schema = schema_from_json(metadata.schema_string)
+    schema = TableMetadata.of(metadata).declared_schema
     stripped = schema.without_field_keys(lambda key: key.startswith(prefixes))
     return replace(metadata, schema_string=schema_to_json(stripped))
 
@@ -222,7 +225,7 @@ def _without_unsupported_field_keys(metadata: Metadata, protocol: Protocol) -> M
 def _with_row_tracking_columns(
     metadata: Metadata, current: Metadata | None, clock: Clock
 ) -> Metadata:
-    if not TableProperties.from_configuration(metadata.configuration).enable_row_tracking:
+    if not TableMetadata.of(metadata).properties.enable_row_tracking:
         return metadata
     before = current.configuration if current is not None else {}
     configuration = dict(metadata.configuration)
@@ -233,15 +236,15 @@ def _with_row_tracking_columns(
 
 
 def _without_unenforceable_not_null(schema: StructType, *, allow: bool) -> StructType:
-    """NOT NULL inside an array or a map can't be enforced: refused, or dropped if allowed."""
+    """Refuse NOT NULL inside arrays and maps, where it can't be enforced; drop it if `allow`."""
 
     def part(data_type: DataType, name: str, column: str) -> DataType:
         nullable = _as_nullable(data_type)
         if nullable != data_type and not allow:
             raise SchemaError(
-                f"The {name} type of the column {column}, {data_type}, holds a NOT NULL "
-                "constraint; inside arrays and maps it can't be enforced. Nothing was written. "
-                "Make it nullable, or set "
+                f"The {shown(name)} type of the column {shown(column)}, {shown(data_type)}, holds "
+                "a NOT NULL constraint; inside arrays and maps it can't be enforced. Nothing was "
+                "written. Make it nullable, or set "
                 "spark.databricks.delta.constraints.allowUnenforcedNotNull.enabled to true to "
                 "have it dropped.",
                 kind="DELTA_NESTED_NOT_NULL_CONSTRAINT",
@@ -273,7 +276,7 @@ def _as_nullable(data_type: DataType) -> DataType:
 
 
 def _plain_type(value: Any) -> Any:
-    """A type's JSON with char and varchar replaced, and fields told what they were declared as."""
+    """A type's JSON with char and varchar replaced."""
     if isinstance(value, str):
         return "string" if _is_char(value) else value
     if not isinstance(value, dict):
@@ -283,18 +286,26 @@ def _plain_type(value: Any) -> Any:
         for key, part in value.items()
     }
     if isinstance(value.get("fields"), list):
-        changed["fields"] = [_plain_field(item) for item in value["fields"]]
+        changed["fields"] = [
+            {**item, "type": _plain_type(item["type"])} if _is_field(item) else item
+            for item in value["fields"]
+        ]
     return changed
 
 
-def _plain_field(item: Any) -> Any:
-    if not isinstance(item, dict) or "type" not in item:
+def _is_field(item: Any) -> bool:
+    return isinstance(item, dict) and "type" in item
+
+
+def _plain_column(item: Any) -> Any:
+    """A column's JSON with char and varchar replaced, and the declared type in its metadata."""
+    if not _is_field(item):
         return item
     changed = {**item, "type": _plain_type(item["type"])}
     if _declares_char(item["type"]):
         changed["metadata"] = {
             **(item.get("metadata") or {}),
-            CHAR_VARCHAR_KEY: _sql_type(item["type"]),
+            DECLARED_TYPE: _sql_type(item["type"]),
         }
     return changed
 
@@ -308,8 +319,11 @@ def _declares_char(value: Any) -> bool:
         return _is_char(value)
     if not isinstance(value, dict):
         return False
-    # The fields of a struct carry their own declarations.
-    return any(_declares_char(value.get(key)) for key in ("elementType", "keyType", "valueType"))
+    parts = [value.get(key) for key in ("elementType", "keyType", "valueType")]
+    fields = value.get("fields")
+    if isinstance(fields, list):
+        parts += [item.get("type") for item in fields if isinstance(item, dict)]
+    return any(map(_declares_char, parts))
 
 
 _SQL_NAMES: Mapping[str, str] = {

@@ -1,62 +1,67 @@
 """Creating the file of one version so that its outcome is always known, or said to be unknown.
 
-The store answers `CREATED`, `EXISTS` or `UNKNOWN`. An unknown outcome is settled by reading the
-file back:
-
-1. The file holds our `txnId` (or, without commitInfo, exactly our bytes): it is created.
-2. It holds another's: the race is lost, as with `EXISTS`.
-3. It is absent: the same bytes are put at the same version again.
-4. It can't be read: `CommitOutcomeUnknownError`. No other version may be tried before that is
-   settled.
-
-An `EXISTS` that follows an unknown outcome may be our own file and is settled in the same way. The
-timeline of the
-race this guards against: put (the file is created, the answer lost) -> put again (`EXISTS`) -> a
-naive engine takes its own commit for a winner, and commits twice.
+The steps are those of `core.plugins.creation`. We recognise a commit as ours by its `txnId`, or by
+its bytes where it has no commitInfo.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
 
 from optimist.core.clock import Clock
-from optimist.core.errors import (
-    CommitOutcomeUnknownError,
-    LogFileNotFoundError,
-    OptimistError,
-    StorageError,
-    TableError,
-)
-from optimist.core.logstore import LogStore, PutOutcome
+from optimist.core.errors import CommitOutcomeUnknownError
 from optimist.core.options import RetryPolicy
+from optimist.core.plugins.creation import FileToCreate, create_file
+from optimist.core.plugins.logstore import LogStore, PutOutcome
 from optimist.core.protocol.actions import CommitInfo, actions_from_bytes
-from optimist.core.transaction.backoff import pause_s
 
 __all__ = ["VersionFile", "create_version_file", "read_txn_id"]
 
-_LOG = logging.getLogger(__name__)
 
+@dataclass(frozen=True, slots=True)
+class VersionFile(FileToCreate):
+    """The file of a version that we want to create: where, what, and how we recognise it as ours.
 
-class VersionFile:
-    """One file that we want to create: where, what, and by which id we know it as ours."""
+    Attributes:
+        data: The bytes.
+        version: The version that they are the commit of.
+        txn_id: The transaction's id, which stands in commitInfo.
+        has_commit_info: Whether the bytes have a commitInfo; without one they are compared whole.
+    """
 
-    __slots__ = ("data", "has_commit_info", "path", "txn_id", "version")
+    data: bytes
+    version: int
+    txn_id: str
+    has_commit_info: bool
+    has_rivals: ClassVar[bool] = True
 
-    def __init__(
-        self, path: str, data: bytes, *, version: int, txn_id: str, has_commit_info: bool
-    ) -> None:
-        self.path = path
-        self.data = data
-        self.version = version
-        self.txn_id = txn_id
-        self.has_commit_info = has_commit_info
+    def put(self, store: LogStore) -> PutOutcome:
+        """See `FileToCreate.put`."""
+        return store.put_if_absent(self.path, self.data)
+
+    def is_there(self, store: LogStore) -> bool:
+        """See `FileToCreate.is_there`."""
+        return self.is_same(store.read_bytes(self.path))
 
     def is_same(self, found: bytes) -> bool:
-        """Whether a file read back is ours."""
+        """Whether these bytes, read back from the store, are our commit."""
         if not self.has_commit_info:
             return found == self.data
         return read_txn_id(found, self.path) == self.txn_id
+
+    def unknown(self, reason: str) -> CommitOutcomeUnknownError:
+        """See `FileToCreate.unknown`."""
+        return CommitOutcomeUnknownError(
+            f"It is not known whether version {self.version} was committed: {reason}. Do not run "
+            f"the operation again before DeltaLog.resolve_commit({self.txn_id!r}, {self.version}) "
+            "has told whether it landed; nothing was deleted.",
+            kind="OPTIMIST_COMMIT_OUTCOME_UNKNOWN",
+            txn_id=self.txn_id,
+            version=self.version,
+            path=self.path,
+        )
 
 
 def read_txn_id(data: bytes, path: str) -> str | None:
@@ -75,92 +80,11 @@ def create_version_file(
     *,
     ensure_may_write: Callable[[], None] = lambda: None,
 ) -> PutOutcome:
-    """Create the file, whatever it takes to know the outcome.
-
-    Args:
-        store: Where it goes.
-        file: What it is.
-        policy: How often to try again without a clear answer.
-        clock: For the pauses.
-        ensure_may_write: Called right before each put; raises where nothing may be written any
-            more.
-
-    Returns:
-        `CREATED` or `EXISTS`; never `UNKNOWN`.
+    """Create the file of a version; see `create_file`.
 
     Raises:
-        CommitOutcomeUnknownError: The store gave no answer and could not be asked.
+        CommitOutcomeUnknownError: The store gave no answer, and reading back did not settle whether
+            the commit landed.
         StorageError: The store refused; nothing was written.
     """
-    was_unknown = False
-    for retry in range(policy.max_non_conflict_attempts + 1):
-        if retry:
-            clock.sleep(pause_s(retry, policy, clock))
-        try:
-            ensure_may_write()
-            outcome = _try_put(store, file, may_retry=retry < policy.max_non_conflict_attempts)
-        except OptimistError as error:
-            if was_unknown:  # an earlier put may still arrive
-                raise _unknown(file, f"after an unanswered put came: {error}") from error
-            raise
-        if outcome is None:
-            continue
-        if outcome is PutOutcome.CREATED:
-            return outcome
-        if outcome is PutOutcome.EXISTS and not was_unknown:
-            return outcome
-        was_unknown = True
-        settled = _settle(store, file, policy, clock)
-        if settled is not None:
-            return settled
-    raise _unknown(file, "every attempt to create the file went unanswered")
-
-
-def _try_put(store: LogStore, file: VersionFile, *, may_retry: bool) -> PutOutcome | None:
-    """One put; None when certainly nothing was written and the store may be asked again."""
-    try:
-        return store.put_if_absent(file.path, file.data)
-    except StorageError as error:
-        if error.retryable and may_retry:
-            _LOG.warning("Creating %s failed, trying again: %s", file.path, error)
-            return None
-        raise
-    except OptimistError:
-        raise
-    except Exception:  # noqa: BLE001 - a store may raise anything; after the put, that is no answer
-        _LOG.warning(
-            "No clear answer while creating %s; reading it back.", file.path, exc_info=True
-        )
-        return PutOutcome.UNKNOWN
-
-
-def _settle(
-    store: LogStore, file: VersionFile, policy: RetryPolicy, clock: Clock
-) -> PutOutcome | None:
-    """Read the file back: ours, another's, or None when it is absent."""
-    problem: Exception | None = None
-    for retry in range(policy.max_non_conflict_attempts + 1):
-        if retry:
-            clock.sleep(pause_s(retry, policy, clock))
-        try:
-            found = store.read_bytes(file.path)
-            return PutOutcome.CREATED if file.is_same(found) else PutOutcome.EXISTS
-        except LogFileNotFoundError:
-            return None
-        except TableError as error:
-            problem = error
-        except Exception as error:  # noqa: BLE001 - whatever the store raises, it is no answer
-            problem = error
-    raise _unknown(file, "the file can't be read back") from problem
-
-
-def _unknown(file: VersionFile, reason: str) -> CommitOutcomeUnknownError:
-    return CommitOutcomeUnknownError(
-        f"It is not known whether version {file.version} was committed: {reason}. Do not run the "
-        f"operation again before DeltaLog.resolve_commit({file.txn_id!r}) has told whether it "
-        "landed; nothing was deleted.",
-        kind="OPTIMIST_COMMIT_OUTCOME_UNKNOWN",
-        txn_id=file.txn_id,
-        version=file.version,
-        path=file.path,
-    )
+    return create_file(store, file, policy, clock, ensure_may_write=ensure_may_write)

@@ -1,19 +1,20 @@
 """The checks a commit must pass before anything reaches the log (spec 1.6, 1.7).
 
-`prepare` puts the actions in order and runs the rows of `CHECKS`; each is a function of one `Draft`
-that
-raises or returns.
+`prepare_commit` runs the rows of `_CHECKS`, each a function of one `Draft` that raises or returns,
+and puts the actions in order.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from optimist.core.data.stats_text import num_rows, stats_of
+from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import SchemaError, TableError, UsageError
+from optimist.core.foreign_text import shown
 from optimist.core.options import EngineOptions
 from optimist.core.protocol.actions import (
     Action,
@@ -25,9 +26,10 @@ from optimist.core.protocol.actions import (
     SetTransaction,
 )
 from optimist.core.protocol.gates import ensure_upgrade_allowed, ensure_writable, supports
+from optimist.core.protocol.operation_names import BACKFILLS, ROW_TRACKING_BACKFILL
 from optimist.core.protocol.properties import TableProperties
-from optimist.core.snapshot.snapshot import Snapshot
-from optimist.core.table_schema import table_schema
+from optimist.core.protocol.table_metadata import TableMetadata
+from optimist.core.snapshot import Snapshot
 from optimist.core.transaction.conflicts.isolation import FILE_ACTIONS, ROW_TRACKING_DOMAIN
 from optimist.core.transaction.conflicts.operations import Operation
 
@@ -36,12 +38,12 @@ __all__ = [
     "dedupe_set_transactions",
     "ensure_consistent_files",
     "ensure_table_writable",
-    "prepare",
+    "prepare_commit",
 ]
 
 _LOG = logging.getLogger(__name__)
 
-MAY_REPARTITION = frozenset(
+_MAY_REPARTITION = frozenset(
     {
         "WRITE",
         "REPLACE TABLE",
@@ -55,16 +57,20 @@ MAY_REPARTITION = frozenset(
         "CREATE TABLE AS SELECT",
     }
 )
+"""Operations that may change the partition columns (spec 1.7.7)."""
 _MAY_KEEP_TIGHT_BOUNDS = frozenset(
     {
         "COMPUTE STATS",
         "RESTORE",
         "CLONE",
-        "ROW TRACKING BACKFILL",
+        ROW_TRACKING_BACKFILL,
         "Manual Update",
         "OPTIMIZE CHECKPOINT",
     }
 )
+"""Operations that may add a file with a deletion vector and tight bounds (spec 1.7.12)."""
+_UPDATES_FILES_IN_PLACE = frozenset({"COMPUTE STATS"}) | BACKFILLS
+"""Operations that add live files again unchanged, with the deletion vectors these have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,51 +78,81 @@ class Draft:
     """A commit in preparation.
 
     Attributes:
-        table_path: For messages.
-        read_version: The version the transaction started from; -1 for a new table.
+        table: The table.
+        snapshot: The table as the transaction found it; of version -1 for a new table.
         actions: What the caller passed, and the pending metadata and protocol.
-        operation: What it claims to do.
-        metadata: The table's metadata as this commit leaves it.
-        read_metadata: As it was; None for a new table.
+        operation: What the commit does, by its own account.
+        metadata: The table's metadata as this commit leaves it; None for a new table to which the
+            commit brings none.
         protocol: The table's protocol as this commit leaves it.
-        read_protocol: As it was; None for a new table.
-        options: The engine's options.
     """
 
-    table_path: str
-    read_version: int
+    table: TableRef
+    snapshot: Snapshot
     actions: tuple[Action, ...]
     operation: Operation
     metadata: Metadata | None
-    read_metadata: Metadata | None
     protocol: Protocol
-    read_protocol: Protocol | None
-    options: EngineOptions
+
+    @property
+    def table_path(self) -> str:
+        """The table's path, for messages."""
+        return self.table.table_path
+
+    @property
+    def options(self) -> EngineOptions:
+        """The engine's options."""
+        return self.table.options
+
+    @property
+    def read_version(self) -> int:
+        """The version the transaction started from; -1 for a new table."""
+        return self.snapshot.version
+
+    @property
+    def read_metadata(self) -> Metadata | None:
+        """The table's metadata as it was; None for a new table."""
+        return self.snapshot.metadata if self.read_version >= 0 else None
+
+    @property
+    def read_protocol(self) -> Protocol | None:
+        """The table's protocol as it was; None for a new table."""
+        return self.snapshot.protocol if self.read_version >= 0 else None
 
     @property
     def properties(self) -> TableProperties:
         """The table's properties as this commit leaves them."""
-        configuration = self.metadata.configuration if self.metadata else {}
-        return TableProperties.from_configuration(configuration)
+        return TableMetadata.of(self.metadata).properties if self.metadata else TableProperties()
 
 
-def prepare(draft: Draft) -> tuple[Action, ...]:
-    """Run every check, and return the actions as metadata, protocol, then the rest in order.
+def prepare_commit(draft: Draft) -> tuple[Action, ...]:
+    """The actions as they will be written, after every check: metadata, protocol, then the rest.
 
     Raises:
         UsageError, SchemaError, ProtocolError, TableError: The first check that failed; nothing is
         written.
     """
-    for check in CHECKS:
+    # First what the checks rely on: the files of the snapshot agree with the version's checksum,
+    # and no symbolic link leads the log out of the table.
+    draft.snapshot.ensure_intact()
+    draft.table.data_paths.ensure_not_led_out(draft.table.log_path)
+    for check in _CHECKS:
         check(draft)
+    # A reader that takes a commit line by line must know the schema before it meets files.
     first = [a for a in draft.actions if isinstance(a, Metadata)]
     second = [a for a in draft.actions if isinstance(a, Protocol)]
     rest = [a for a in draft.actions if not isinstance(a, Metadata | Protocol)]
-    return (*first, *second, *rest)
+    prepared = (*first, *second, *rest)
+    ensure_consistent_files(prepared, draft.options)
+    return prepared
 
 
 def dedupe_set_transactions(actions: Sequence[Action]) -> tuple[Action, ...]:
-    """One `txn` per application; two of one application must agree on the version (spec 1.6.3)."""
+    """The actions with one `txn` per application (spec 1.6.3).
+
+    Raises:
+        UsageError: Two `txn` of one application differ in the version.
+    """
     seen: dict[str, int] = {}
     out: list[Action] = []
     for action in actions:
@@ -124,7 +160,7 @@ def dedupe_set_transactions(actions: Sequence[Action]) -> tuple[Action, ...]:
             known = seen.setdefault(action.app_id, action.version)
             if known != action.version:
                 raise UsageError(
-                    f"The commit sets application {action.app_id} to version {known} and to "
+                    f"The commit sets application {shown(action.app_id)} to version {known} and to "
                     f"version {action.version}. Keep one; nothing was written.",
                     kind="DELTA_DUPLICATE_SET_TRANSACTION",
                     app_id=action.app_id,
@@ -136,7 +172,13 @@ def dedupe_set_transactions(actions: Sequence[Action]) -> tuple[Action, ...]:
 
 
 def ensure_consistent_files(actions: Sequence[Action], options: EngineOptions) -> None:
-    """No file twice, and one `dataChange` for all (spec 1.6.7, 1.6.8); run again after a rebase."""
+    """Refuse a file named twice, and a mix of `dataChange` true and false (spec 1.6.7, 1.6.8).
+
+    Each check obeys its option. Both run again after a rebase, since a rebase rewrites actions.
+
+    Raises:
+        UsageError: One of the checks failed. Nothing was written.
+    """
     if options.duplicate_action_check_enabled:
         _check_duplicates(actions)
     mode = options.consistent_data_change_mode
@@ -152,6 +194,17 @@ def ensure_consistent_files(actions: Sequence[Action], options: EngineOptions) -
     _LOG.warning(message)
 
 
+def ensure_table_writable(table_path: str, snapshot: Snapshot) -> None:
+    """Make sure that this engine may write to the table as the snapshot shows it.
+
+    Raises:
+        ProtocolError: The table needs a writer feature that this engine does not have.
+    """
+    ensure_writable(
+        snapshot.protocol, snapshot.metadata, table_path=table_path, version=snapshot.version
+    )
+
+
 def _check_duplicates(actions: Sequence[Action]) -> None:
     adds = [(a.path, _vector_id(a)) for a in actions if isinstance(a, AddFile)]
     removes = [(a.path, _vector_id(a)) for a in actions if isinstance(a, RemoveFile)]
@@ -164,7 +217,7 @@ def _check_duplicates(actions: Sequence[Action]) -> None:
     doubled += [path for path, _ in set(adds) & set(removes)]
     if doubled:
         raise UsageError(
-            f"The commit names the file {doubled[0]} more than once. Nothing was written.",
+            f"The commit names the file {shown(doubled[0])} more than once. Nothing was written.",
             kind="DELTA_DUPLICATE_ACTIONS_FOUND",
             paths=tuple(doubled[:10]),
         )
@@ -172,13 +225,6 @@ def _check_duplicates(actions: Sequence[Action]) -> None:
 
 def _vector_id(action: AddFile | RemoveFile) -> str | None:
     return action.deletion_vector.unique_id if action.deletion_vector else None
-
-
-def ensure_table_writable(table_path: str, snapshot: Snapshot) -> None:
-    """The write gate on the version that a transaction starts from."""
-    ensure_writable(
-        snapshot.protocol, snapshot.metadata, table_path=table_path, version=snapshot.version
-    )
 
 
 def _check_protocol(draft: Draft) -> None:
@@ -208,10 +254,11 @@ def _check_repartitioning(draft: Draft) -> None:
     if draft.read_metadata is None or draft.metadata is None:
         return
     before, after = draft.read_metadata.partition_columns, draft.metadata.partition_columns
-    if before != after and draft.operation.name not in MAY_REPARTITION:
+    if before != after and draft.operation.name not in _MAY_REPARTITION:
         raise SchemaError(
-            f"{draft.operation.name} can't change the partition columns from {list(before)} to "
-            f"{list(after)}. Overwrite the table with overwriteSchema; nothing was written.",
+            f"{draft.operation.name} can't change the partition columns from "
+            f"{shown(list(before))} to {shown(list(after))}. Overwrite the table with "
+            "overwriteSchema; nothing was written.",
             kind="DELTA_UNSUPPORTED_PARTITION_COLUMN_CHANGE",
             before=before,
             after=after,
@@ -222,15 +269,15 @@ def _check_partition_values(draft: Draft) -> None:
     adds = [a for a in draft.actions if isinstance(a, AddFile)]
     if not adds or draft.metadata is None:
         return
-    schema = table_schema(draft.metadata)
+    schema = TableMetadata.of(draft.metadata).schema
     fields = [schema.find(name) for name in draft.metadata.partition_columns]
     expected = {item.physical_name for item in fields if item is not None}
     for add in adds:
         if set(add.partition_values) != expected:
             raise SchemaError(
-                f"The file {add.path} has values for the partition columns "
-                f"{sorted(add.partition_values)}, but the table is partitioned by "
-                f"{sorted(expected)}. Nothing was written.",
+                f"The file {shown(add.path)} has values for the partition columns "
+                f"{shown(sorted(add.partition_values))}, but the table is partitioned by "
+                f"{shown(sorted(expected))}. Nothing was written.",
                 kind="DELTA_INVALID_PARTITIONING_SCHEMA",
                 path=add.path,
             )
@@ -253,69 +300,48 @@ def _check_deletion_vectors(draft: Draft) -> None:
     for add in draft.actions:
         if not isinstance(add, AddFile) or add.deletion_vector is None:
             continue
-        allowed = draft.properties.enable_deletion_vectors
+        keeps_vectors = draft.operation.name in _UPDATES_FILES_IN_PLACE
+        allowed = draft.properties.enable_deletion_vectors or keeps_vectors
         if not (allowed and supports(draft.protocol, "deletionVectors")):
-            raise _vector_error(add, "the table does not allow it", "DISALLOWED")
-        stats = json.loads(add.stats) if add.stats else {}
-        if stats.get("numRecords") is None:
+            raise _vector_error(
+                add, "the table does not allow it", "DELTA_ADDING_DELETION_VECTORS_DISALLOWED"
+            )
+        stats, rows = stats_of(add.stats), num_rows(add.stats)
+        if rows is None:
             raise UsageError(
-                f"The file {add.path} has a deletion vector but no row count (numRecords in its "
-                "statistics). Nothing was written.",
+                f"The file {shown(add.path)} has a deletion vector but no row count (numRecords "
+                "in its statistics). Nothing was written.",
                 kind="DELTA_DELETION_VECTOR_MISSING_NUM_RECORDS",
                 path=add.path,
             )
         tight = stats.get("tightBounds") is not False
         if tight and draft.operation.name not in _MAY_KEEP_TIGHT_BOUNDS:
             reason = "its statistics do not say tightBounds false"
-            raise _vector_error(add, reason, "WITH_TIGHT_BOUNDS_DISALLOWED")
+            raise _vector_error(
+                add, reason, "DELTA_ADDING_DELETION_VECTORS_WITH_TIGHT_BOUNDS_DISALLOWED"
+            )
 
 
-def _vector_error(add: AddFile, reason: str, suffix: str) -> UsageError:
+def _vector_error(add: AddFile, reason: str, kind: str) -> UsageError:
     return UsageError(
-        f"The file {add.path} can't be added with a deletion vector: {reason}. Nothing was "
+        f"The file {shown(add.path)} can't be added with a deletion vector: {reason}. Nothing was "
         "written.",
-        kind=f"DELTA_ADDING_DELETION_VECTORS_{suffix}",
+        kind=kind,
         path=add.path,
     )
-
-
-def _check_domains(draft: Draft) -> None:
-    domains = [a.domain for a in draft.actions if isinstance(a, DomainMetadata)]
-    if domains and not supports(draft.protocol, "domainMetadata"):
-        raise UsageError(
-            f"The commit sets the metadata domain {domains[0]}, but the table does not have the "
-            "feature domainMetadata. Nothing was written.",
-            kind="DELTA_DOMAIN_METADATA_NOT_SUPPORTED",
-            domain=domains[0],
-        )
-    doubled = [name for name, count in Counter(domains).items() if count > 1]
-    if doubled or ROW_TRACKING_DOMAIN in domains:
-        name = doubled[0] if doubled else ROW_TRACKING_DOMAIN
-        raise UsageError(
-            f"The commit sets the metadata domain {name} more than once, or one that the engine "
-            "keeps itself. Nothing was written.",
-            kind="DELTA_DUPLICATE_DOMAIN_METADATA_INTERNAL_ERROR",
-            domain=name,
-        )
 
 
 def _check_column_defaults(draft: Draft) -> None:
     if draft.metadata is None or supports(draft.protocol, "allowColumnDefaults"):
         return
-    for item in table_schema(draft.metadata):
+    for item in TableMetadata.of(draft.metadata).schema:
         if "CURRENT_DEFAULT" in item.metadata:
             raise SchemaError(
-                f"The column {item.name} has a default value, but the table does not have the "
-                "feature allowColumnDefaults. Nothing was written.",
+                f"The column {shown(item.name)} has a default value, but the table does not have "
+                "the feature allowColumnDefaults. Nothing was written.",
                 kind="WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED",
                 column=item.name,
             )
-
-
-def _check_soft(draft: Draft) -> None:
-    for add in draft.actions:
-        if isinstance(add, AddFile) and add.size == 0:
-            _LOG.warning("The added file %s says that it is 0 bytes long.", add.path)
 
 
 def _check_change_data_files(draft: Draft) -> None:
@@ -325,20 +351,52 @@ def _check_change_data_files(draft: Draft) -> None:
         return
     if draft.read_metadata is None or draft.metadata is None:
         return
-    before = table_schema(draft.read_metadata)
-    after = table_schema(draft.metadata)
+    before = TableMetadata.of(draft.read_metadata).schema
+    after = TableMetadata.of(draft.metadata).schema
     names = {item.physical_name: item.name for item in before}
     renamed = [f for f in after if names.get(f.physical_name, f.name) != f.name]
     if renamed:
         raise UsageError(
-            f"The column {renamed[0].name} can't be renamed in the same commit as a change of data "
-            "while the change data feed is on. Make two commits; nothing was written.",
+            f"The column {shown(renamed[0].name)} can't be renamed in the same commit as a change "
+            "of data while the change data feed is on. Make two commits; nothing was written.",
             kind="DELTA_BLOCK_COLUMN_MAPPING_AND_CDC_OPERATION",
             column=renamed[0].name,
         )
 
 
-CHECKS: tuple[Callable[[Draft], None], ...] = (
+def _check_domains(draft: Draft) -> None:
+    domains = [a.domain for a in draft.actions if isinstance(a, DomainMetadata)]
+    if domains and not supports(draft.protocol, "domainMetadata"):
+        raise UsageError(
+            f"The commit sets the metadata domain {shown(domains[0])}, but the table does not "
+            "have the feature domainMetadata. Nothing was written.",
+            kind="DELTA_DOMAIN_METADATA_NOT_SUPPORTED",
+            domain=domains[0],
+        )
+    if ROW_TRACKING_DOMAIN in domains:
+        raise UsageError(
+            f"The commit sets the metadata domain {shown(ROW_TRACKING_DOMAIN)}, which the engine "
+            "keeps itself. Leave it out; nothing was written.",
+            kind="OPTIMIST_RESERVED_METADATA_DOMAIN",
+            domain=ROW_TRACKING_DOMAIN,
+        )
+    doubled = [name for name, count in Counter(domains).items() if count > 1]
+    if doubled:
+        raise UsageError(
+            f"The commit sets the metadata domain {shown(doubled[0])} more than once. Keep one; "
+            "nothing was written.",
+            kind="DELTA_DUPLICATE_DOMAIN_METADATA_INTERNAL_ERROR",
+            domain=doubled[0],
+        )
+
+
+def _warn_of_empty_files(draft: Draft) -> None:
+    for add in draft.actions:
+        if isinstance(add, AddFile) and add.size == 0:
+            _LOG.warning("The added file %s says that it is 0 bytes long.", shown(add.path))
+
+
+_CHECKS: tuple[Callable[[Draft], None], ...] = (
     _check_protocol,
     _check_new_table,
     _check_repartitioning,
@@ -348,5 +406,5 @@ CHECKS: tuple[Callable[[Draft], None], ...] = (
     _check_column_defaults,
     _check_change_data_files,
     _check_domains,
-    _check_soft,
+    _warn_of_empty_files,
 )

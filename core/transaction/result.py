@@ -1,4 +1,4 @@
-"""What a commit comes back with."""
+"""`CommitResult`: what a commit returns."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class CommitResult:
         return tuple(hook for hook in self.hooks if hook.error is not None)
 
     def wait_for_hooks(self, timeout_s: float | None = None) -> CommitResult:
-        """The same result with the outcome of hooks that ran in the background.
+        """Wait for the hooks in the background, and return this result with their outcomes.
 
         Raises:
-            TimeoutError: One of them is not done after so many seconds.
+            TimeoutError: One of them is not done after `timeout_s` seconds.
         """
         return replace(self, hooks=tuple(hook.wait(timeout_s) for hook in self.hooks))

@@ -19,7 +19,7 @@ from google.cloud.storage import Client
 from lossy_proxy import LossyProxy, Request
 from lossy_redis import LossyRedis
 from optimist.core.clock import SystemClock
-from optimist.core.logstore import LogStore
+from optimist.core.plugins.logstore import LogStore
 from optimist.locks.dynamodb_arbiter import DynamoDBArbiter
 from optimist.locks.redis_arbiter import RedisArbiter
 from optimist.logstores.azure.store import AzureLogStore
@@ -33,7 +33,11 @@ __all__ = [
     "QuickClock",
     "azure_place",
     "gcs_place",
+    "new_bucket",
     "s3_dynamodb_place",
+    "s3_error",
+    "s3_files",
+    "s3_options",
     "s3_place",
     "s3_redis_place",
 ]
@@ -64,6 +68,7 @@ class Place:
         proxies: By the name of the server.
         steps: The requests of a commit of version 1: the server, and which of its requests.
         files: The files under a prefix, past every store.
+        past_proxies: The same place for who goes past the proxies, where a URL names the server.
     """
 
     url: str
@@ -72,6 +77,12 @@ class Place:
     proxies: Mapping[str, LossyProxy]
     steps: Mapping[str, tuple[str, Rule]]
     files: Callable[[str], dict[str, bytes]]
+    past_proxies: str = ""
+
+    @property
+    def direct_url(self) -> str:
+        """The place as the direct store names it: `past_proxies`, where the URL has a host."""
+        return self.past_proxies or self.url
 
     def proxy_of(self, step: str) -> tuple[LossyProxy, Rule]:
         """Where a step can be disturbed."""
@@ -89,12 +100,12 @@ class Place:
 
 @contextmanager
 def s3_place(endpoint: str) -> Iterator[Place]:
-    bucket, client = _new_bucket(endpoint)
-    with LossyProxy(endpoint, error_answer=_s3_error) as proxy:
+    bucket, client = new_bucket(endpoint)
+    with LossyProxy(endpoint, error_answer=s3_error) as proxy:
         yield Place(
             f"s3://{bucket}",
-            S3LogStore(_s3_options(proxy.endpoint), clock=QuickClock()),
-            S3LogStore(_s3_options(endpoint), clock=QuickClock()),
+            S3LogStore(s3_options(proxy.endpoint), clock=QuickClock()),
+            S3LogStore(s3_options(endpoint), clock=QuickClock()),
             {"s3": proxy},
             {
                 "probe": ("s3", _request("PUT", "probe-")),
@@ -102,16 +113,16 @@ def s3_place(endpoint: str) -> Iterator[Place]:
                 "read-back": ("s3", _request("GET", _COMMIT_1)),
                 "list": ("s3", _request("GET", "list-type=2")),
             },
-            partial(_s3_files, client, bucket),
+            partial(s3_files, client, bucket),
         )
 
 
 @contextmanager
 def s3_dynamodb_place(s3_endpoint: str, dynamodb_endpoint: str) -> Iterator[Place]:
-    bucket, client = _new_bucket(s3_endpoint)
+    bucket, client = new_bucket(s3_endpoint)
     table = f"log-{uuid.uuid4().hex}"
     with ExitStack() as stack:
-        s3 = stack.enter_context(LossyProxy(s3_endpoint, error_answer=_s3_error))
+        s3 = stack.enter_context(LossyProxy(s3_endpoint, error_answer=s3_error))
         dynamodb = stack.enter_context(LossyProxy(dynamodb_endpoint, error_answer=_dynamodb_error))
         yield Place(
             f"s3://{bucket}",
@@ -128,27 +139,27 @@ def s3_dynamodb_place(s3_endpoint: str, dynamodb_endpoint: str) -> Iterator[Plac
                 "arbiter-create": ("dynamodb", _operation("PutItem")),
                 "arbiter-complete": ("dynamodb", _operation("UpdateItem")),
             },
-            partial(_s3_files, client, bucket),
+            partial(s3_files, client, bucket),
         )
 
 
 @contextmanager
 def s3_redis_place(s3_endpoint: str, redis_url: str) -> Iterator[tuple[Place, LossyRedis]]:
-    bucket, client = _new_bucket(s3_endpoint)
+    bucket, client = new_bucket(s3_endpoint)
     prefix = uuid.uuid4().hex
 
     def store(url: str) -> S3RedisLogStore:
         own = {"url": url, "prefix": prefix, "timeoutSeconds": str(TIMEOUT_S)}
         options = {f"optimist.store.redis.{name}": value for name, value in own.items()}
         arbiter = RedisArbiter(options, clock=QuickClock())
-        return S3RedisLogStore(_s3_options(s3_endpoint), arbiter=arbiter, clock=QuickClock())
+        return S3RedisLogStore(s3_options(s3_endpoint), arbiter=arbiter, clock=QuickClock())
 
     with LossyRedis(redis_url) as proxy:
-        files = partial(_s3_files, client, bucket)
+        files = partial(s3_files, client, bucket)
         yield Place(f"s3://{bucket}", store(proxy.url), store(redis_url), {}, {}, files), proxy
 
 
-def _new_bucket(endpoint: str) -> tuple[str, Any]:
+def new_bucket(endpoint: str) -> tuple[str, Any]:
     bucket = f"lost-{uuid.uuid4().hex}"
     client = boto3.client("s3", endpoint_url=endpoint, **_KEYS)
     client.create_bucket(Bucket=bucket)
@@ -162,7 +173,7 @@ _KEYS: dict[str, str] = {
 }
 
 
-def _s3_options(endpoint: str) -> dict[str, str]:
+def s3_options(endpoint: str) -> dict[str, str]:
     return {
         "fs.s3a.endpoint": endpoint,
         "fs.s3a.endpoint.region": "us-east-1",
@@ -178,7 +189,7 @@ def _s3_dynamodb(s3_endpoint: str, dynamodb_endpoint: str, table: str) -> S3Dyna
     client = boto3.client("dynamodb", endpoint_url=dynamodb_endpoint, config=config, **_KEYS)
     options = {"spark.io.delta.storage.S3DynamoDBLogStore.ddb.tableName": table}
     arbiter = DynamoDBArbiter(options, client=client, clock=QuickClock())
-    return S3DynamoDBLogStore(_s3_options(s3_endpoint), arbiter=arbiter, clock=QuickClock())
+    return S3DynamoDBLogStore(s3_options(s3_endpoint), arbiter=arbiter, clock=QuickClock())
 
 
 def _request(method: str, part: str) -> Rule:
@@ -190,13 +201,13 @@ def _operation(name: str) -> Rule:
     return lambda request: target in {(key.lower(), value) for key, value in request.headers}
 
 
-def _s3_files(client: Any, bucket: str, prefix: str) -> dict[str, bytes]:
+def s3_files(client: Any, bucket: str, prefix: str) -> dict[str, bytes]:
     pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
     keys = [item["Key"] for page in pages for item in page.get("Contents", [])]
     return {key: client.get_object(Bucket=bucket, Key=key)["Body"].read() for key in keys}
 
 
-def _s3_error(status: int) -> tuple[dict[str, str], bytes]:
+def s3_error(status: int) -> tuple[dict[str, str], bytes]:
     body = f"<Error><Code>{_CODES[status]}</Code><Message>planned</Message></Error>"
     return {"Content-Type": "application/xml"}, body.encode()
 

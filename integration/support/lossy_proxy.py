@@ -12,23 +12,35 @@ rule takes; all others pass untouched.
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import socket
+import struct
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import unquote, urlsplit
 
+from optimist.core.clock import SystemClock
+from weather import Weather
+
 __all__ = [
     "CLOSE",
     "CUT_ANSWER",
+    "CUT_HEAD",
     "CUT_REQUEST",
     "DROP_ANSWER",
     "DUPLICATE",
     "HOLD_ANSWER",
     "HOLD_REQUEST",
+    "LATE_ANSWER",
+    "LATE_COPY",
+    "LATE_REQUEST",
+    "NO_ANSWER",
     "PASS",
+    "RESET",
+    "RESET_AFTER",
     "Fault",
     "LossyProxy",
     "Plan",
@@ -38,6 +50,7 @@ __all__ = [
 ]
 
 _PATIENCE_S = 30.0
+_CLOCK = SystemClock()
 
 
 @dataclass(frozen=True)
@@ -66,7 +79,12 @@ class Fault:
         sent: How often the server gets the request.
         is_request_cut: Whether it gets the first half only.
         status: Answered in place of the server; None hands on the server's own (last) answer.
-        answered: How much of the answer the client gets: 1 all, 0.5 half, 0 nothing.
+        answered: How much of the answer's body the client gets: 1 all, 0.5 half, 0 no answer.
+        is_head_cut: Whether it gets a part of the answer's headers, and nothing after it.
+        sent_after_s: The client is hung up on, and the server gets the request so much later.
+        copied_after_s: The server gets the request once more, so much later.
+        answered_after_s: The client waits so much longer for the answer.
+        is_reset: Whether the connection ends with a reset.
         held: Waits for `Plan.release`: `""` nothing, `"request"` before the server gets it,
             `"answer"` after.
     """
@@ -76,6 +94,11 @@ class Fault:
     is_request_cut: bool = False
     status: int | None = None
     answered: float = 1
+    is_head_cut: bool = False
+    sent_after_s: float = 0
+    copied_after_s: float = 0
+    answered_after_s: float = 0
+    is_reset: bool = False
     held: str = ""
 
     def __str__(self) -> str:
@@ -90,6 +113,13 @@ HOLD_ANSWER = Fault("hold-answer", answered=0, held="answer")
 DUPLICATE = Fault("duplicate", sent=2)
 CUT_REQUEST = Fault("cut-request", is_request_cut=True, answered=0)
 CUT_ANSWER = Fault("cut-answer", answered=0.5)
+CUT_HEAD = Fault("cut-head", is_head_cut=True)
+RESET = Fault("reset", sent=0, answered=0, is_reset=True)
+RESET_AFTER = Fault("reset-after", answered=0, is_reset=True)
+LATE_REQUEST = Fault("late-request", sent=0, answered=0, sent_after_s=1.5)
+LATE_COPY = Fault("late-copy", copied_after_s=0.7)
+LATE_ANSWER = Fault("late-answer", answered_after_s=0.5)
+NO_ANSWER = Fault("no-answer", answered=0, answered_after_s=3.0)
 
 
 def answer_instead(status: int) -> Fault:
@@ -181,6 +211,8 @@ class LossyProxy:
         self._lock = threading.Lock()
         self._plans: list[Plan] = []
         self._requests: list[Request] = []
+        self._weather: Weather[Fault] | None = None
+        self._late: list[threading.Thread] = []
         self._server = _Server(self)
 
     @property
@@ -224,10 +256,28 @@ class LossyProxy:
         for plan in plans:
             plan.release()
 
+    def disturb(self, weather: Weather[Fault] | None) -> None:
+        """Let it rain from now on upon what no plan takes; None for fair weather."""
+        with self._lock:
+            self._weather = weather
+
+    def settle(self) -> None:
+        """Fair weather, and wait until every request that is late has arrived."""
+        self.disturb(None)
+        with self._lock:
+            late, self._late = self._late, []
+        for thread in late:
+            thread.join(_PATIENCE_S)
+
     def forget_requests(self) -> None:
         """Count from here."""
         with self._lock:
             self._requests.clear()
+
+    def send_again(self, request: Request) -> None:
+        """Let the server have a request once more, as if it had been held up on the way."""
+        with contextlib.suppress(ConnectionError):  # a server may refuse before it has heard all
+            self._ask(request)
 
     def __enter__(self) -> LossyProxy:
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
@@ -240,15 +290,19 @@ class LossyProxy:
 
     # For the handler
 
-    def pass_on(self, request: Request) -> tuple[_Answer | None, float]:
-        """The answer to give, and how much of it."""
+    def pass_on(self, request: Request) -> tuple[_Answer | None, Fault]:
+        """The answer to give, and what is to happen to it."""
         with self._lock:
             self._requests.append(request)
             plan = next((plan for plan in self._plans if plan.takes(request)), None)
+            weather = self._weather
+        fault = weather.draw() if plan is None and weather is not None else None
+        if fault is not None:
+            plan = Plan(lambda _: True, fault, range(1, 2), None)
         if plan is None:
-            return self._ask(request), 1
+            return self._ask(request), PASS
         try:
-            return self._with_fault(request, plan), plan.fault.answered
+            return self._with_fault(request, plan), plan.fault
         finally:
             plan.end()
 
@@ -263,10 +317,24 @@ class LossyProxy:
             answer = self._ask(request, is_cut=fault.is_request_cut)
         if fault.held == "answer":
             plan.wait_for_release()
+        self._delay(request, fault)
         if fault.status is None:
             return answer
         headers, body = self._error_answer(fault.status)
         return _Answer(fault.status, http.client.responses[fault.status], (*headers.items(),), body)
+
+    def _delay(self, request: Request, fault: Fault) -> None:
+        for after_s in filter(None, (fault.sent_after_s, fault.copied_after_s)):
+            late = threading.Thread(target=self._ask_later, args=(request, after_s), daemon=True)
+            late.start()
+            with self._lock:
+                self._late.append(late)
+        if fault.answered_after_s:
+            _CLOCK.sleep(fault.answered_after_s)
+
+    def _ask_later(self, request: Request, after_s: float) -> None:
+        _CLOCK.sleep(after_s)
+        self._ask(request)
 
     def _ask(self, request: Request, *, is_cut: bool = False) -> _Answer | None:
         """The server's answer; None where it got half a request and so gives none."""
@@ -314,11 +382,11 @@ class _Handler(BaseHTTPRequestHandler):
             self._body(),
             self.requestline,
         )
-        answer, share = self.server.proxy.pass_on(request)
-        if answer is None or share == 0:
-            self._hang_up()
+        answer, fault = self.server.proxy.pass_on(request)
+        if answer is None or fault.answered == 0:
+            self._hang_up(is_reset=fault.is_reset)
             return
-        self._give(answer, share)
+        self._give(answer, fault)
 
     do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = do_PATCH = handle_any  # noqa: N815 - so named
 
@@ -326,25 +394,39 @@ class _Handler(BaseHTTPRequestHandler):
         assert "chunked" not in self.headers.get("Transfer-Encoding", ""), "send a length"
         return self.rfile.read(int(self.headers.get("Content-Length") or 0))
 
-    def _give(self, answer: _Answer, share: float) -> None:
-        self.send_response_only(answer.status, answer.reason)
+    def _give(self, answer: _Answer, fault: Fault) -> None:
+        head = self._head_of(answer)
+        if fault.is_head_cut:
+            # Right behind a line, where what is missing can't be seen.
+            lines = head.splitlines(keepends=True)
+            self.wfile.write(b"".join(lines[: 1 + len(lines) // 4]))
+            self._hang_up()
+            return
+        self.wfile.write(head)
+        if self.command != "HEAD":
+            self.wfile.write(answer.body[: int(len(answer.body) * fault.answered)])
+            if fault.answered < 1:
+                self._hang_up()
+
+    def _head_of(self, answer: _Answer) -> bytes:
+        lines = [f"HTTP/1.1 {answer.status} {answer.reason}"]
         length = str(len(answer.body))
         for name, value in answer.headers:
             if name.lower() == "content-length" and self.command == "HEAD":
                 length = value
             elif name.lower() not in ("content-length", "transfer-encoding", "connection"):
-                self.send_header(name, value)
+                lines.append(f"{name}: {value}")
         if answer.status not in (204, 304):
-            self.send_header("Content-Length", length)
-        self.end_headers()
-        if self.command == "HEAD":
-            return
-        self.wfile.write(answer.body[: int(len(answer.body) * share)])
-        if share < 1:
-            self._hang_up()
+            lines.append(f"Content-Length: {length}")
+        return "\r\n".join((*lines, "", "")).encode("latin-1")
 
-    def _hang_up(self) -> None:
+    def _hang_up(self, *, is_reset: bool = False) -> None:
         self.close_connection = True
         self.wfile.flush()
+        if is_reset:
+            linger = struct.pack("ii", 1, 0)
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            self.connection.close()
+            return
         # Closed with a reset if need be: what matters is that no answer comes.
         self.connection.shutdown(socket.SHUT_RDWR)

@@ -1,23 +1,48 @@
-"""How data files in Azure storage are reached by Arrow's own file system."""
+"""How data files in Azure storage are reached: read by Arrow, created by the store of the log."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from optimist.core.data.access import DataAccess
 from optimist.core.errors import ConfigError
+from optimist.core.plugins.data_access import DataAccess
+from optimist.core.plugins.data_origin import DataOrigin
+from optimist.core.secrets import Options, Secret, revealed
 from optimist.logstores.azure.identity import AzureCredential
 from optimist.logstores.azure.options import AzureOptions
-from optimist.logstores.azure.paths import SCHEMES, AzureLocation
+from optimist.logstores.azure.paths import SCHEMES, AzureLocation, parse_account
+from optimist.logstores.shared.store_options import options_from, options_of_store
 
-__all__ = ["azure_data_access"]
+__all__ = ["azure_data_access", "azure_origin"]
+
+_STORE = "optimist.logstores:AzureLogStore"
+_SENT_ALONG = ("key", "sas", "service-principal")
 
 
-def azure_data_access(options: AzureOptions, location: AzureLocation) -> DataAccess:
-    """The settings of `pyarrow.fs.AzureFileSystem`.
+def azure_origin(options: AzureOptions, location: AzureLocation) -> DataOrigin:
+    """Which URLs name blobs of an account, in any container."""
+    default = options.default_account
+    is_default = default is not None and parse_account(default) == (
+        location.account,
+        location.suffix,
+    )
+    host = f"{location.account}.dfs.{location.suffix}"
+    return DataOrigin(SCHEMES, host, is_account=True, is_default=is_default)
+
+
+def azure_data_access(
+    options: AzureOptions, location: AzureLocation, given: Mapping[str, str]
+) -> DataAccess:
+    """The settings of `pyarrow.fs.AzureFileSystem`, and the options of a store that creates files.
 
     Managed and workload identities and the default chain are found by each executor for itself.
+
+    Args:
+        options: The store's.
+        location: The table.
+        given: What the options were parsed from.
 
     Raises:
         ConfigError: There are no credentials, or Arrow has no way to use what was asked for (kind
@@ -25,16 +50,48 @@ def azure_data_access(options: AzureOptions, location: AzureLocation) -> DataAcc
     """
     settings: dict[str, Any] = {"account_name": location.account}
     settings |= _hosts(options, location)
-    settings |= _credential(options.credential_of(location))
-    return DataAccess.of("azure", SCHEMES, settings, account=location.account)
+    credential = options.credential_of(location)
+    settings |= _credential(credential)
+    return DataAccess.of(
+        "azure",
+        azure_origin(options, location),
+        settings,
+        store_options=_creating(options, location, credential, given),
+    )
+
+
+def _creating(
+    options: AzureOptions,
+    location: AzureLocation,
+    credential: AzureCredential,
+    given: Mapping[str, str],
+) -> Options:
+    """Options for creating files: keys and secrets are sent along, a machine's identity is not."""
+    if credential.kind not in _SENT_ALONG:
+        return options_of_store(_STORE, given)
+    own = {
+        "account": f"{location.account}.blob.{location.suffix}",
+        "endpoint": options.endpoint_of(location) if options.is_custom(location) else None,
+        "auth": credential.kind,
+        "accountKey": credential.account_key,
+        "sas": credential.sas,
+        "tenantId": credential.tenant_id,
+        "clientId": credential.client_id,
+        "clientSecret": credential.client_secret,
+        "authority": credential.authority,
+        "connectTimeoutSeconds": options.connect_timeout_s,
+        "readTimeoutSeconds": options.read_timeout_s,
+        "maxTries": options.max_tries,
+    }
+    return options_of_store(_STORE, options_from("azure", own))
 
 
 def _credential(credential: AzureCredential) -> dict[str, Any]:
     if credential.kind == "key":
         return {"account_key": credential.account_key}
     if credential.kind == "sas":
-        # Arrow puts it behind a URL as it stands, and the URL then needs the question mark.
-        return {"sas_token": "?" + str(credential.sas).lstrip("?")}
+        # Arrow appends it to a URL as it stands, so the question mark must be there.
+        return {"sas_token": Secret("?" + (revealed(credential.sas) or "").lstrip("?"))}
     if credential.kind == "service-principal":
         return {
             "tenant_id": credential.tenant_id,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from azure.core.exceptions import AzureError, ClientAuthenticationError, HttpResponseError
+from azure.core.exceptions import ClientAuthenticationError, HttpResponseError
 
 from optimist.logstores.shared.http_answers import (
     NO_TOKEN,
@@ -41,7 +41,7 @@ AZURE_ANSWERS: tuple[AnswerRow, ...] = (
     AnswerRow(
         _is(409), "BlobAlreadyExists", PutMeaning.EXISTS, "DELTA_FILE_ALREADY_EXISTS", "it exists"
     ),
-    # If-None-Match: * fails; or somebody holds a lease, which needs a blob.
+    # If-None-Match: * fails; or somebody holds a lease, which only a blob that is there can have.
     AnswerRow(_is(412), "", PutMeaning.EXISTS, "OPTIMIST_FILE_CHANGED", "it was changed meanwhile"),
     # A directory of a hierarchical account stands where the file should be.
     AnswerRow(
@@ -170,16 +170,17 @@ AZURE_ANSWERS: tuple[AnswerRow, ...] = (
 """The first row that matches an answer holds; the last takes everything."""
 
 
-def azure_answer(error: AzureError) -> tuple[ResponseCode, AnswerRow]:
+def azure_answer(error: Exception) -> tuple[ResponseCode, AnswerRow]:
     """What an error of the SDK says, by its code, never by its text.
 
-    The one translation of this SDK's errors.
+    The one translation of this SDK's errors. Anything else that the SDK raises, over an answer that
+    it could not read, counts as no answer.
     """
     answer = _code_of(error)
     return answer, find_row(AZURE_ANSWERS, answer)
 
 
-def _code_of(error: AzureError) -> ResponseCode:
+def _code_of(error: Exception) -> ResponseCode:
     if isinstance(error, HttpResponseError) and error.response is not None:
         response: Any = error.response  # its type knows no headers
         code = response.headers.get("x-ms-error-code") or ""

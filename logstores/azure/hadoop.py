@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from optimist.core.errors import ConfigError
+from optimist.core.secrets import Secret
 from optimist.logstores.azure.identity import AzureCredential
 from optimist.logstores.azure.paths import AzureLocation
 
@@ -21,6 +22,8 @@ _PROVIDER = "fs.azure.account.oauth.provider.type"
 _KEY = "fs.azure.account.key"
 _OAUTH2 = "fs.azure.account.oauth2."
 
+_AUTH_TYPES = {"sharedkey": "key", "sas": "sas", "oauth": ""}
+"""The kind that each means; for OAuth the provider tells."""
 _PROVIDERS = {
     "ClientCredsTokenProvider": "service-principal",
     "MsiTokenProvider": "managed-identity",
@@ -29,33 +32,26 @@ _PROVIDERS = {
 
 
 def hadoop_credential(keys: Mapping[str, str], location: AzureLocation) -> AzureCredential | None:
-    """What the keys give for a place, or None where they say nothing of it.
+    """The credentials that the keys give for a place, or None if they say nothing of it.
 
     Raises:
         ConfigError: They ask for something that does not exist here, or that is incomplete.
     """
-    auth_type = _find(keys, _AUTH_TYPE, location)
-    if auth_type is None:
+    if _find(keys, _AUTH_TYPE, location) is None:
         kind = _present_kind(keys, location)
-    elif auth_type.lower() == "sharedkey":
-        kind = "key"
-    elif auth_type.lower() == "sas":
-        kind = "sas"
-    elif auth_type.lower() == "oauth":
-        kind = _provider_kind(keys, location)
     else:
-        raise _unsupported(_AUTH_TYPE, auth_type, "SharedKey, SAS, OAuth")
+        kind = _asked_kind(keys, location)
     if kind is None:
         return None
     tenant_id, authority = _tenant(keys, location)
     return AzureCredential(
         kind=kind,
         account=location.account,
-        account_key=_find(keys, _KEY, location),
-        sas=_find_sas(keys, location),
+        account_key=_secret(_find(keys, _KEY, location)),
+        sas=_secret(_find_sas(keys, location)),
         tenant_id=tenant_id,
         client_id=_find(keys, f"{_OAUTH2}client.id", location),
-        client_secret=_find(keys, f"{_OAUTH2}client.secret", location),
+        client_secret=_secret(_find(keys, f"{_OAUTH2}client.secret", location)),
         authority=authority,
         token_file=_find(keys, f"{_OAUTH2}token.file", location),
     ).ensure_complete(source="fs.azure.*")
@@ -89,13 +85,19 @@ def _present_kind(keys: Mapping[str, str], location: AzureLocation) -> str | Non
     return None
 
 
-def _provider_kind(keys: Mapping[str, str], location: AzureLocation) -> str:
-    provider = _find(keys, _PROVIDER, location)
-    if provider is None:
-        return "service-principal"
-    kind = _PROVIDERS.get(provider.rpartition(".")[2])
+def _asked_kind(keys: Mapping[str, str], location: AzureLocation) -> str:
+    kind = _AUTH_TYPES.get((_find(keys, _AUTH_TYPE, location) or "").lower())
     if kind is None:
-        raise _unsupported(_PROVIDER, provider, ", ".join(_PROVIDERS))
+        raise _unsupported(_AUTH_TYPE, "SharedKey, SAS, OAuth")
+    return kind or _provider_kind(keys, location)
+
+
+def _provider_kind(keys: Mapping[str, str], location: AzureLocation) -> str:
+    if _find(keys, _PROVIDER, location) is None:
+        return "service-principal"
+    kind = _PROVIDERS.get((_find(keys, _PROVIDER, location) or "").rpartition(".")[2])
+    if kind is None:
+        raise _unsupported(_PROVIDER, ", ".join(_PROVIDERS))
     return kind
 
 
@@ -108,11 +110,14 @@ def _tenant(keys: Mapping[str, str], location: AzureLocation) -> tuple[str | Non
     return parts.path.strip("/").partition("/")[0] or None, parts.netloc or None
 
 
-def _unsupported(key: str, value: str, known: str) -> ConfigError:
+def _secret(text: str | None) -> Secret[str] | None:
+    return None if text is None else Secret(text)
+
+
+def _unsupported(key: str, known: str) -> ConfigError:
     return ConfigError(
-        f"{key}={value} has no counterpart here. Those that have one: {known}. Or give "
+        f"The value of {key} has no counterpart here. Those that have one: {known}. Or give "
         "credentials with optimist.store.azure.*.",
         kind="OPTIMIST_UNSUPPORTED_OPTION",
         key=key,
-        value=value,
     )

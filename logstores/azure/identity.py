@@ -8,12 +8,13 @@ looked for when such credentials are used, and not before.
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential, TokenCredential
 
 from optimist.core.errors import ConfigError
+from optimist.core.secrets import Secret, masked_repr, revealed
 
 __all__ = ["AUTH_KINDS", "AzureCredential", "sdk_credential"]
 
@@ -36,20 +37,22 @@ _NEEDED = {
 
 @dataclass(frozen=True, slots=True)
 class AzureCredential:
-    """Credentials of one kind; secrets do not show in `repr`."""
+    """Credentials of one kind."""
 
     kind: str
     account: str
-    account_key: str | None = field(default=None, repr=False)
-    sas: str | None = field(default=None, repr=False)
+    account_key: Secret[str] | None = None
+    sas: Secret[str] | None = None
     tenant_id: str | None = None
     client_id: str | None = None
-    client_secret: str | None = field(default=None, repr=False)
+    client_secret: Secret[str] | None = None
     authority: str | None = None
     token_file: str | None = None
 
+    __repr__ = masked_repr
+
     def ensure_complete(self, *, source: str) -> AzureCredential:
-        """The credentials, if nothing is missing of them.
+        """Return these credentials, if nothing is missing.
 
         Args:
             source: Where they come from, for the message.
@@ -78,9 +81,9 @@ def sdk_credential(
         ConfigError: azure-identity is needed and not installed.
     """
     if credential.kind == "key":
-        return AzureNamedKeyCredential(credential.account, str(credential.account_key))
+        return AzureNamedKeyCredential(credential.account, revealed(credential.account_key) or "")
     if credential.kind == "sas":
-        return AzureSasCredential(str(credential.sas).lstrip("?"))
+        return AzureSasCredential((revealed(credential.sas) or "").lstrip("?"))
     if credential.kind == "anonymous":
         return None
     return _token_credential(credential)
@@ -95,7 +98,7 @@ def _token_credential(credential: AzureCredential) -> TokenCredential:
         found = identity.ClientSecretCredential(
             tenant_id=credential.tenant_id,
             client_id=credential.client_id,
-            client_secret=credential.client_secret,
+            client_secret=revealed(credential.client_secret),
             **authority,
         )
     elif credential.kind == "managed-identity":

@@ -1,7 +1,7 @@
 """The options of AzureLogStore, and which credentials they give for a place.
 
-Own keys, `optimist.store.azure.<option>`, with or without `spark.`: see `AzureOptions`. Asked in
-this order, the first that gives credentials for the account and the container at hand wins:
+Own keys, `optimist.store.azure.<option>`, with or without `spark.`: see `AzureOptions`. Credentials
+are looked for in this order; the first that has some for the account and container wins:
 
 1. our own keys;
 2. Hadoop's keys, `fs.azure.*` with or without `spark.hadoop.`, each for the account
@@ -14,64 +14,57 @@ this order, the first that gives credentials for the account and the container a
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from optimist.core.errors import ConfigError
-from optimist.core.options import STORE_PREFIX, parse_bool
+from optimist.core.option_fields import (
+    contradicting_options,
+    key_of_field,
+    option,
+    parse_options,
+)
+from optimist.core.option_values import (
+    at_least,
+    one_of,
+    parse_bool,
+    parse_option,
+    parse_positive,
+    parse_url,
+)
+from optimist.core.options import STORE_PREFIX
+from optimist.core.secrets import Options, Secret, masked_repr
 from optimist.logstores.azure.hadoop import hadoop_credential
 from optimist.logstores.azure.identity import AUTH_KINDS, AzureCredential
 from optimist.logstores.azure.paths import AzureLocation, parse_account
 from optimist.logstores.shared.hadoop_options import hadoop_options
-from optimist.logstores.store_options import own_options
 
 __all__ = ["AzureOptions"]
 
 _PREFIX = f"{STORE_PREFIX}azure."
 _CONNECTION = "AZURE_STORAGE_CONNECTION_STRING"
+_BLOB_ENDPOINT = "blobendpoint"
 _DEVELOPMENT = {
     "endpoint": "http://127.0.0.1:10000/devstoreaccount1",
     "account": "devstoreaccount1",
     # The key of every emulator in the world, published by its maker.
-    "account_key": "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr"
-    "/KBHBeksoGMGw==",
+    "account_key": Secret(
+        "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+    ),
 }
-
-
-def _text(default: str | None = None, *, secret: bool = False) -> Any:
-    return field(default=default, repr=not secret, metadata={"parse": str})
-
-
-def _number(default: float, parse: Callable[[str], float]) -> Any:
-    return field(default=default, metadata={"parse": parse})
-
-
-def _positive(text: str) -> float:
-    value = float(text)
-    if not 0 < value < float("inf"):
-        raise ValueError("must be greater than zero")
-    return value
-
-
-def _tries(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise ValueError("must be at least 1")
-    return value
 
 
 @dataclass(frozen=True, slots=True)
 class AzureOptions:
-    """What AzureLogStore goes by. Build it with `from_options`.
+    """The options of AzureLogStore, parsed. Build it with `from_options`.
 
     Attributes:
         account: The account of URLs that name none; a name, or a host name in another cloud.
         endpoint: Where the Blob service is, if not at the account's usual host: an emulator's
             `http://127.0.0.1:10000/devstoreaccount1`, or a proxy. It is probed before the first
             write.
-        auth: Which kind of credentials to use, one of `AUTH_KINDS`; without it, those that are
-            there.
+        auth: Which kind of credentials to use, one of `AUTH_KINDS`; else whichever are given.
         account_key: The account's key.
         sas: A shared access signature, with or without a question mark before it.
         connection_string: As the portal gives it; it may hold key, signature, endpoint.
@@ -79,8 +72,8 @@ class AzureOptions:
         client_id: The service principal, or the user-assigned managed identity.
         client_secret: The secret of the service principal.
         authority: The login host, for other clouds.
-        connect_timeout_seconds: How long to wait for a connection.
-        read_timeout_seconds: How long to wait for an answer.
+        connect_timeout_s: How long to wait for a connection.
+        read_timeout_s: How long to wait for an answer.
         max_tries: How often a request is made when the store says that it is busy.
         allow_unsafe_writes: Write although a custom endpoint does not refuse to overwrite a commit;
             for tables that one writer writes. Every commit is logged.
@@ -88,28 +81,30 @@ class AzureOptions:
         environment: The `AZURE_*` variables.
     """
 
-    account: str | None = _text()
-    endpoint: str | None = _text()
-    auth: str | None = _text()
-    account_key: str | None = _text(secret=True)
-    sas: str | None = _text(secret=True)
-    connection_string: str | None = _text(secret=True)
-    tenant_id: str | None = _text()
-    client_id: str | None = _text()
-    client_secret: str | None = _text(secret=True)
-    authority: str | None = _text()
-    connect_timeout_seconds: float = _number(10.0, _positive)
-    read_timeout_seconds: float = _number(60.0, _positive)
-    max_tries: int = _number(5, _tries)
-    allow_unsafe_writes: bool = field(default=False, metadata={"parse": parse_bool})
-    hadoop: Mapping[str, str] = field(default_factory=dict, repr=False)
-    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    account: str | None = option(None)
+    endpoint: str | None = option(None, parse_url)
+    auth: str | None = option(None, one_of(*AUTH_KINDS))
+    account_key: Secret[str] | None = option(None, Secret)
+    sas: Secret[str] | None = option(None, Secret)
+    connection_string: Secret[str] | None = option(None, Secret)
+    tenant_id: str | None = option(None)
+    client_id: str | None = option(None)
+    client_secret: Secret[str] | None = option(None, Secret)
+    authority: str | None = option(None)
+    connect_timeout_s: float = option(10.0, parse_positive)
+    read_timeout_s: float = option(60.0, parse_positive)
+    max_tries: int = option(5, at_least(1))
+    allow_unsafe_writes: bool = option(False, parse_bool)
+    hadoop: Options = field(default_factory=Options)
+    environment: Options = field(default_factory=Options)
+
+    __repr__ = masked_repr
 
     @classmethod
     def from_options(
         cls, options: Mapping[str, str], environment: Mapping[str, str] | None = None
     ) -> AzureOptions:
-        """Parse the store's keys; all others are none of its business.
+        """Parse the store's keys; all others are ignored.
 
         Args:
             options: A plain mapping, for example the entries of a Spark conf.
@@ -120,17 +115,16 @@ class AzureOptions:
         """
         given = {
             "hadoop": hadoop_options(options, "fs.azure."),
-            "environment": {
-                key: value
-                for key, value in (os.environ if environment is None else environment).items()
-                if key.startswith("AZURE_") and value
-            },
-            **_parse_own(own_options(options, "azure")),
+            "environment": Options(
+                {
+                    key: value
+                    for key, value in (os.environ if environment is None else environment).items()
+                    if key.startswith("AZURE_") and value
+                }
+            ),
+            **parse_options(cls, options, _PREFIX),
         }
-        parsed = cls(**given)
-        if parsed.auth is not None and parsed.auth not in AUTH_KINDS:
-            raise _invalid("auth", f"must be one of {', '.join(AUTH_KINDS)}")
-        return _with_connection_string(parsed, given)
+        return _with_connection_string(cls(**given), given)
 
     @property
     def default_account(self) -> str | None:
@@ -145,7 +139,7 @@ class AzureOptions:
         return there.get("endpoint") or location.blob_endpoint
 
     def is_custom(self, location: AzureLocation) -> bool:
-        """Whether the place is served by something else than Azure's own host for the account."""
+        """Whether the place is served by anything but Azure's own host for the account."""
         return self.endpoint_of(location) != location.blob_endpoint
 
     def credential_of(self, location: AzureLocation) -> AzureCredential:
@@ -204,66 +198,32 @@ def _kind_of(options: AzureOptions) -> str | None:
     return None
 
 
-def _parse_own(given: Mapping[str, str]) -> dict[str, Any]:
-    known = {_spelling(each.name): each for each in fields(AzureOptions) if each.metadata}
-    parsed: dict[str, Any] = {}
-    for option, value in given.items():
-        if option not in known:
-            raise ConfigError(
-                f"Unknown option {_PREFIX}{option}. Known: {', '.join(sorted(known))}.",
-                kind="OPTIMIST_UNKNOWN_OPTION",
-                key=f"{_PREFIX}{option}",
-            )
-        try:
-            parsed[known[option].name] = known[option].metadata["parse"](value.strip())
-        except ValueError as error:
-            raise _invalid(option, f"does not serve: {error}") from None
-    return parsed
-
-
-def _spelling(name: str) -> str:
-    first, *others = name.split("_")
-    return first + "".join(each.capitalize() for each in others)
-
-
-def _invalid(option: str, rule: str) -> ConfigError:
-    return ConfigError(
-        f"The value of {_PREFIX}{option} {rule}.",
-        kind="OPTIMIST_INVALID_OPTION",
-        key=f"{_PREFIX}{option}",
-    )
-
-
 def _with_connection_string(options: AzureOptions, given: dict[str, Any]) -> AzureOptions:
     if options.connection_string is None:
         return options
-    parts = _parse_connection_string(options.connection_string, f"{_PREFIX}connectionString")
+    key = f"{_PREFIX}connectionString"
+    parts = _parse_connection_string(options.connection_string, key)
     for name, value in parts.items():
         if _compared(name, given.setdefault(name, value)) != _compared(name, value):
-            raise ConfigError(
-                f"{_PREFIX}{_spelling(name)} and {_PREFIX}connectionString differ. Keep one.",
-                kind="OPTIMIST_CONTRADICTING_OPTIONS",
-                keys=(f"{_PREFIX}{_spelling(name)}", f"{_PREFIX}connectionString"),
-            )
+            raise contradicting_options(_PREFIX + key_of_field(name), key, "they differ")
     return AzureOptions(**given)
 
 
-def _compared(name: str, value: str) -> str:
+def _compared(name: str, value: Any) -> Any:
     return parse_account(value)[0] if name == "account" else value
 
 
-def _parse_connection_string(text: str, key: str) -> dict[str, str]:
-    pairs = {
-        key.strip().lower(): value
-        for key, _, value in (part.partition("=") for part in text.split(";") if part.strip())
-    }
+def _parse_connection_string(connection: Secret[str], key: str) -> dict[str, Any]:
+    pairs = _pairs(connection.reveal())
     if pairs.get("usedevelopmentstorage", "").lower() == "true":
         return dict(_DEVELOPMENT)
-    found = {
+    found: dict[str, Any] = {
         "account": pairs.get("accountname"),
-        "account_key": pairs.get("accountkey"),
-        "sas": pairs.get("sharedaccesssignature"),
-        "endpoint": pairs.get("blobendpoint", "").rstrip("/") or None,
+        "account_key": _secret(pairs.get("accountkey")),
+        "sas": _secret(pairs.get("sharedaccesssignature")),
+        "endpoint": parse_option(pairs, _BLOB_ENDPOINT, parse_url, key=key)
+        if pairs.get(_BLOB_ENDPOINT)
+        else None,
     }
     if found["account"] is None and found["endpoint"] is None:
         raise ConfigError(
@@ -279,19 +239,28 @@ def _parse_connection_string(text: str, key: str) -> dict[str, str]:
     return {name: value for name, value in found.items() if value is not None}
 
 
+def _pairs(text: str) -> Options:
+    parts = (part.partition("=") for part in text.split(";") if part.strip())
+    return Options({name.strip().lower(): value for name, _, value in parts})
+
+
+def _secret(text: str | None) -> Secret[str] | None:
+    return Secret(text) if text else None
+
+
 def _environment_account(environment: Mapping[str, str]) -> str | None:
-    text = environment.get(_CONNECTION)
-    if text is not None:
-        return _parse_connection_string(text, _CONNECTION).get("account")
+    connection = _secret(environment.get(_CONNECTION))
+    if connection is not None:
+        return _parse_connection_string(connection, _CONNECTION).get("account")
     return environment.get("AZURE_STORAGE_ACCOUNT", environment.get("AZURE_STORAGE_ACCOUNT_NAME"))
 
 
 def _environment_connection(
     environment: Mapping[str, str], location: AzureLocation
-) -> dict[str, str]:
-    """The connection string of the environment, if it is of the account at hand."""
-    text = environment.get(_CONNECTION)
-    parts = _parse_connection_string(text, _CONNECTION) if text is not None else {}
+) -> dict[str, Any]:
+    """The parts of the environment's connection string, if it is for the account at hand."""
+    connection = _secret(environment.get(_CONNECTION))
+    parts = {} if connection is None else _parse_connection_string(connection, _CONNECTION)
     if not parts or parse_account(parts["account"])[0] != location.account:
         return {}
     return parts
@@ -304,8 +273,11 @@ def _environment_credential(
     named = _environment_account(environment)
     if named is None or parse_account(named)[0] == location.account:
         key = environment.get("AZURE_STORAGE_KEY", environment.get("AZURE_STORAGE_ACCOUNT_KEY"))
-        sas = environment.get("AZURE_STORAGE_SAS_TOKEN")
-        parts = {**({"account_key": key} if key else {}), **({"sas": sas} if sas else {}), **parts}
+        given = {
+            "account_key": _secret(key),
+            "sas": _secret(environment.get("AZURE_STORAGE_SAS_TOKEN")),
+        }
+        parts = {**{name: value for name, value in given.items() if value is not None}, **parts}
     account = location.account
     if "account_key" in parts:
         return AzureCredential(kind="key", account=account, account_key=parts["account_key"])
@@ -322,6 +294,6 @@ def _environment_credential(
         account=account,
         tenant_id=tenant_id,
         client_id=client_id,
-        client_secret=client_secret,
+        client_secret=_secret(client_secret),
         authority=environment.get("AZURE_AUTHORITY_HOST"),
     )

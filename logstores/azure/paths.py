@@ -32,8 +32,8 @@ class AzureLocation:
     Attributes:
         account: The name of the account, without host.
         suffix: What stands after `blob.` or `dfs.` in the account's host names.
-        container: The container, which the dfs world calls a file system.
-        key: The blob's name, without a slash before it; of a directory without one after it.
+        container: The container, which Data Lake Storage calls a file system.
+        key: The blob's name, without a leading slash; a trailing slash of the path stays.
     """
 
     account: str
@@ -64,7 +64,7 @@ class AzureLocation:
 
 
 def parse_location(path: str, default_account: str | None) -> AzureLocation:
-    """What a URL names; a trailing slash of the path counts (`name` is empty then).
+    """Parse a URL; a trailing slash of the path counts (`name` is empty then).
 
     Args:
         path: A URL of one of the forms above.
@@ -89,7 +89,7 @@ def parse_location(path: str, default_account: str | None) -> AzureLocation:
             f"{path} names no container and account. Write "
             "abfss://container@account.dfs.core.windows.net/path, or "
             f"az://container/path with optimist.store.azure.account ({missing} is missing).",
-            kind="OPTIMIST_INVALID_PATH",
+            kind="OPTIMIST_INCOMPLETE_PATH",
             path=path,
         )
     name, suffix = parse_account(account)

@@ -1,4 +1,4 @@
-"""Logs in Azure Blob Storage and Azure Data Lake Storage (design section 4; spec 3.4).
+"""Logs in Azure Blob Storage and Azure Data Lake Storage (spec 3.4).
 
 *Assumes* the Blob service of an ordinary account, flat or hierarchical: Put Blob is one step, its
 condition `If-None-Match: *` is honoured, reads and listings see every write that has returned. Any
@@ -17,48 +17,55 @@ delta-spark (`wasb`) checks and then renames: do not write one table with it and
 
 How a commit is created:
 
-1. One Put Blob with all the bytes, `If-None-Match: *`, and no retry by the SDK. Never blocks, never
-   an append blob: those appear in pieces, or in more than one request.
+1. One Put Blob with all the bytes, `If-None-Match: *`, and no retry by the SDK. Never blocks, which
+   need more than one request; never an append blob, which appears in pieces.
 2. Created: done. `BlobAlreadyExists`, or a failed condition: somebody else was first.
 3. The service is busy: wait by the clock, go to 1. From now on step 2 answers `UNKNOWN` in place of
    `EXISTS`, since the file may be ours.
 4. No answer, or an error of the server: `UNKNOWN`, and the engine reads the file back.
 
-Checkpoints too large for memory go in blocks, which nobody sees; the request that makes a blob of
-them has the condition, and is treated as above.
+Checkpoints and data files too large for one request go in blocks, which nobody sees; the request
+that makes a blob of them has the condition, and is treated as above. Data files are created in the
+same way, so a request that comes late or twice finds them there and changes nothing. Everything is
+sent with its MD5, and the service refuses what arrives changed.
 """
 
 from __future__ import annotations
 
-import threading
+import io
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, BinaryIO, TypeVar
 
+import requests
 from azure.core import MatchConditions
 from azure.core.exceptions import AzureError, HttpResponseError
 from azure.core.paging import ItemPaged
-from azure.core.pipeline.transport import HttpTransport
+from azure.core.pipeline.transport import HttpTransport, RequestsTransport
 from azure.storage.blob import BlobBlock, BlobClient, BlobPrefix, BlobProperties, ContainerClient
 
 from optimist.core.clock import Clock, SystemClock
-from optimist.core.data.access import DataAccess
 from optimist.core.errors import LogFileNotFoundError, StorageError
-from optimist.core.logstore import FileStatus, LogStore, PutOutcome
-from optimist.logstores.azure.data import azure_data_access
+from optimist.core.forking import ForkSafeLock, keep_inherited, renew_in_child
+from optimist.core.plugins.data_access import DataAccess
+from optimist.core.plugins.data_origin import DataOrigin
+from optimist.core.plugins.logstore import FileStatus, LogStore, PutOutcome
+from optimist.core.retry import Patience, call_patiently
+from optimist.logstores.azure.data import azure_data_access, azure_origin
 from optimist.logstores.azure.errors import azure_answer
 from optimist.logstores.azure.identity import sdk_credential
 from optimist.logstores.azure.options import AzureOptions
 from optimist.logstores.azure.paths import AzureLocation, parse_location
-from optimist.logstores.file_pieces import PIECE_BYTES, pieces, size_of
-from optimist.logstores.patience import Patience, call_patiently
+from optimist.logstores.shared.create_once import create_once
 from optimist.logstores.shared.create_probe import describe_verdicts, ensure_exclusive, probe_once
-from optimist.logstores.shared.http_answers import PutMeaning, error_of_row
-from optimist.logstores.shared.ranged_file import open_ranged
+from optimist.logstores.shared.file_pieces import PIECE_BYTES, send_pieces, size_of
+from optimist.logstores.shared.http_answers import error_of_row
+from optimist.logstores.shared.ranged_file import READ_AHEAD_BYTES, open_ranged
+from optimist.logstores.shared.whole_answers import whole_session
 
 __all__ = ["AzureLogStore"]
 
-T = TypeVar("T")
+_Result = TypeVar("_Result")
 
 _MAX_PUT_BYTES = 5000 * 1024 * 1024
 """What one Put Blob may carry; beyond it the SDK would stage blocks, so beyond it we refuse."""
@@ -70,7 +77,7 @@ class AzureLogStore(LogStore):
     Args:
         options: Keys `optimist.store.azure.*` and `fs.azure.*`, see `AzureOptions`.
         clock: Waits where the service is busy.
-        transport: What sends the requests, in place of the SDK's own.
+        transport: What sends the requests, in place of the store's own.
     """
 
     def __init__(
@@ -85,8 +92,9 @@ class AzureLogStore(LogStore):
         self._clock: Clock = clock or SystemClock()
         self._patience = Patience(max_tries=self._parsed.max_tries)
         self._transport = transport
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
         self._containers: dict[tuple[str, str, str], ContainerClient] = {}
+        renew_in_child(self, AzureLogStore._forget_connections)
 
     def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
         """See `LogStore.put_if_absent`. The parent need not exist.
@@ -102,21 +110,29 @@ class AzureLogStore(LogStore):
     def put_file_if_absent(self, path: str, file: BinaryIO) -> PutOutcome:
         """See `LogStore.put_file_if_absent`; a large file is sent in blocks.
 
-        Blocks are seen by nobody before the request that makes a blob of them, and that one has the
-        condition. Those of two writers are told apart by their names.
+        Nobody sees the blocks before the request that makes a blob of them, and that request has
+        the condition. The blocks of two writers have different names.
         """
-        if size_of(file) <= PIECE_BYTES:
-            return super().put_file_if_absent(path, file)
         self._ensure_exclusive(path)
+        return self.put_data_file(path, file)
+
+    def put_data_file(self, path: str, file: BinaryIO) -> PutOutcome:
+        """See `LogStore.put_data_file`; the endpoint is not probed for it."""
+        if size_of(file) <= PIECE_BYTES:
+            file.seek(0)
+            return self._put_if_absent(path, file.read())
         blob = self._blob(self._locate(path))
         writer = self._clock.new_uuid()
-        blocks = []
-        for number, piece in enumerate(pieces(file)):
+
+        def stage(number: int, piece: bytes) -> BlobBlock:
             block = BlobBlock(f"{writer}-{number:06d}")
-            self._patiently("write", path, partial(blob.stage_block, block.id, piece))
-            blocks.append(block)
+            send = partial(blob.stage_block, block.id, piece, validate_content=True)
+            self._patiently("write", path, send)
+            return block
+
+        blocks = send_pieces(file, stage)
         commit = partial(blob.commit_block_list, blocks, match_condition=MatchConditions.IfMissing)
-        return self._created_by(path, commit)
+        return self._created_by(path, commit, size_bytes=size_of(file))
 
     def put_overwrite(self, path: str, data: bytes) -> None:
         """See `LogStore.put_overwrite`."""
@@ -131,20 +147,22 @@ class AzureLogStore(LogStore):
     def open_read(self, path: str) -> BinaryIO:
         """See `LogStore.open_read`; ranges are fetched as they are read, all of one version."""
         blob = self._blob(self._locate(path))
-        properties = self._patiently("read", path, blob.get_blob_properties)
+        head, size_bytes, etag = self._patiently("read", path, partial(_begin, blob))
+        if len(head) == size_bytes:
+            return io.BytesIO(head)
 
         def fetch(offset: int, length: int) -> bytes:
             def ask() -> bytes:
                 return blob.download_blob(
                     offset=offset,
                     length=length,
-                    etag=properties.etag,
+                    etag=etag,
                     match_condition=MatchConditions.IfNotModified,
                 ).readall()
 
             return self._patiently("read", path, ask)
 
-        return open_ranged(properties.size, fetch)
+        return open_ranged(size_bytes, fetch, head=head)
 
     def list_from(self, path: str) -> Iterator[FileStatus]:
         """See `LogStore.list_from`; pages are fetched as they are read.
@@ -186,9 +204,13 @@ class AzureLogStore(LogStore):
         """The path as `abfss://container@account.dfs...`, whichever spelling it came in."""
         return self._locate(path.rstrip("/")).url
 
+    def data_origin(self, path: str) -> DataOrigin:
+        """See `LogStore.data_origin`."""
+        return azure_origin(self._parsed, self._locate(path))
+
     def data_access(self, path: str) -> DataAccess:
         """See `LogStore.data_access`."""
-        return azure_data_access(self._parsed, self._locate(path))
+        return azure_data_access(self._parsed, self._locate(path), self.options)
 
     def describe(self) -> Mapping[str, str]:
         """See `LogStore.describe`; tells what was probed, and no secrets."""
@@ -203,7 +225,7 @@ class AzureLogStore(LogStore):
         }
 
     def _ensure_exclusive(self, path: str) -> None:
-        """Try out an endpoint that is not the cloud's own, before the first write to it."""
+        """Probe an endpoint that is not the cloud's own, before the first write to it."""
         location = self._locate(path)
         if self._parsed.is_custom(location):
             place = (self._parsed.endpoint_of(location), location.container)
@@ -216,33 +238,27 @@ class AzureLogStore(LogStore):
     def _put_if_absent(self, path: str, data: bytes) -> PutOutcome:
         blob = self._blob(self._locate(path))
         _ensure_one_request(path, data)
-        put = partial(blob.upload_blob, data, overwrite=False, length=len(data))
-        return self._created_by(path, put)
+        put = partial(
+            blob.upload_blob, data, overwrite=False, length=len(data), validate_content=True
+        )
+        return self._created_by(path, put, size_bytes=len(data))
 
-    def _created_by(self, path: str, send: Callable[[], object]) -> PutOutcome:
+    def _created_by(self, path: str, send: Callable[[], object], *, size_bytes: int) -> PutOutcome:
         """Steps 1 to 4 of the module's protocol; the request has the condition."""
-        was_busy = False
-        for _ in self._patience.tries(self._clock):
-            try:
-                send()
-            except AzureError as error:
-                _, row = azure_answer(error)
-                if row.put is PutMeaning.SLOW_DOWN:
-                    was_busy = True
-                    continue
-                if row.put is PutMeaning.NOTHING_WRITTEN and not was_busy:
-                    raise _translated(  # noqa: B904
-                        error, doing="write", path=path, location=self._locate(path)
-                    )
-                is_lost = row.put is PutMeaning.EXISTS and not was_busy
-                return PutOutcome.EXISTS if is_lost else PutOutcome.UNKNOWN
-            return PutOutcome.CREATED
-        return PutOutcome.UNKNOWN
+        outcome, _ = create_once(
+            send,
+            lambda error: azure_answer(error)[1].put,
+            partial(_translated, doing="write", path=path, location=self._locate(path)),
+            self._patience,
+            self._clock,
+            size_bytes=size_bytes,
+        )
+        return outcome
 
     def _walk(
         self, path: str, directory: str, *, start_from: str | None = None, flat: bool = False
     ) -> Iterator[Any]:
-        """The blobs right below a directory; `flat`: at most one, however deep."""
+        """The blobs right below a directory; with `flat`, at most one, at any depth."""
         container = self._container(self._locate(path))
         listing: ItemPaged[Any]
         if flat:
@@ -259,11 +275,11 @@ class AzureLogStore(LogStore):
             if flat:
                 return
 
-    def _patiently(self, doing: str, path: str, call: Callable[[], T]) -> T:
-        def translated() -> T:
+    def _patiently(self, doing: str, path: str, call: Callable[[], _Result]) -> _Result:
+        def translated() -> _Result:
             try:
                 return call()
-            except AzureError as error:
+            except Exception as error:  # noqa: BLE001 - an SDK raises anything on a cut answer
                 location = self._locate(path)
                 raise _translated(error, doing=doing, path=path, location=location)  # noqa: B904
 
@@ -283,11 +299,12 @@ class AzureLogStore(LogStore):
                 client = self._containers[key] = self._new_container(location)
         return client
 
+    def _forget_connections(self) -> None:
+        keep_inherited(self._containers)
+        self._containers = {}
+
     def _new_container(self, location: AzureLocation) -> ContainerClient:
         options = self._parsed
-        extra: dict[str, Any] = (
-            {"transport": self._transport} if self._transport is not None else {}
-        )
         return ContainerClient(
             options.endpoint_of(location),
             location.container,
@@ -295,10 +312,17 @@ class AzureLogStore(LogStore):
             max_single_put_size=_MAX_PUT_BYTES,
             retry_total=0,  # a retry that we don't see turns our own commit into a lost race
             permit_redirects=False,
-            connection_timeout=options.connect_timeout_seconds,
-            read_timeout=options.read_timeout_seconds,
-            **extra,
+            transport=self._transport or self._new_transport(),
         )
+
+    def _new_transport(self) -> HttpTransport[Any, Any]:
+        session = whole_session(
+            requests.Session(),
+            connect_timeout_s=self._parsed.connect_timeout_s,
+            read_timeout_s=self._parsed.read_timeout_s,
+        )
+        transport: HttpTransport[Any, Any] = RequestsTransport(session=session, session_owner=False)
+        return transport
 
     def _places(self) -> list[tuple[str, str]]:
         """The endpoints and containers in use."""
@@ -308,6 +332,18 @@ class AzureLogStore(LogStore):
             (self._parsed.endpoint_of(AzureLocation(account, suffix, name, "")), name)
             for account, suffix, name in containers
         ]
+
+
+def _begin(blob: BlobClient) -> tuple[bytes, int, str]:
+    """The first bytes of a blob, its size and its tag; by a GET, for a HEAD may be cut unseen."""
+    try:
+        found = blob.download_blob(offset=0, length=READ_AHEAD_BYTES)
+    except HttpResponseError as error:
+        if error.status_code != 416:
+            raise
+        return b"", 0, ""  # an empty blob has no first byte
+    total = str(found.properties.content_range).rpartition("/")[2]
+    return found.readall(), int(total), str(found.properties.etag)
 
 
 def _ensure_one_request(path: str, data: bytes) -> None:
@@ -331,12 +367,14 @@ def _is_file(item: BlobProperties | BlobPrefix) -> bool:
 
 
 def _translated(
-    error: AzureError, *, doing: str, path: str, location: AzureLocation
+    error: Exception, *, doing: str, path: str, location: AzureLocation
 ) -> StorageError:
     answer, row = azure_answer(error)
     translated = error_of_row(row, answer, doing=doing, path=path, place=_place(location))
-    # The SDK's own text may quote a signature, where there was no answer the whole URL with it.
-    is_quotable = isinstance(error, HttpResponseError) and answer.status not in (0, 401, 403)
+    # The SDK's own text may quote a signature, and the whole URL where there was no answer. An
+    # error of any other class comes from an answer that the SDK could not read.
+    is_answer = isinstance(error, HttpResponseError) and answer.status not in (0, 401, 403)
+    is_quotable = is_answer or not isinstance(error, AzureError | requests.RequestException)
     translated.__cause__ = error if is_quotable else None
     translated.__suppress_context__ = True
     return translated

@@ -1,1 +1,5 @@
 """Anything that fsspec has a driver for."""
+
+from optimist.logstores.fsspec.store import FsspecLogStore
+
+__all__ = ["FsspecLogStore"]

@@ -1,7 +1,8 @@
-"""`FsspecLogStore` with an arbiter before it, for drivers that do not create exclusively.
+"""`FsspecLogStore` with an arbiter, for drivers that do not create exclusively.
 
-*Assumes* what `external_arbiter` assumes, and a driver of `fsspec_drivers.EXCLUSIVE_DRIVERS`: what
-it writes appears whole. Its version may be older than the one that excludes by itself.
+*Assumes* what `external_arbiter` assumes, and a driver of `EXCLUSIVE_DRIVERS`
+(`fsspec/drivers.py`): what it writes appears whole. Its version may be older than the one that
+excludes by itself.
 
 *Provides* the arbiter's entry as the fence; with a driver that creates exclusively both fences.
 
@@ -16,10 +17,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from optimist.core.arbiter import Arbiter
 from optimist.core.clock import Clock
-from optimist.core.errors import ConfigError
-from optimist.core.plugins.lock_registry import ARBITER_KEY, find_arbiter
+from optimist.core.plugins.arbiter import Arbiter
+from optimist.core.plugins.lock_registry import needed_arbiter
 from optimist.logstores.fsspec.store import FsspecLogStore
 from optimist.logstores.shared.external_arbiter import ExternalArbiterLogStore
 
@@ -49,18 +49,6 @@ class FsspecArbiterLogStore(ExternalArbiterLogStore):
         super().__init__(
             given,
             store=FsspecLogStore(given, clock=clock, has_arbiter=True),
-            arbiter=arbiter or _named_arbiter(given),
+            arbiter=arbiter or needed_arbiter(given),
             clock=clock,
         )
-
-
-def _named_arbiter(options: Mapping[str, str]) -> Arbiter:
-    found = find_arbiter(options)
-    if found is None:
-        raise ConfigError(
-            f"This store needs an arbiter: set spark.{ARBITER_KEY} to dynamodb, redis, sql, or a "
-            "class of your own as package.module:Class.",
-            kind="OPTIMIST_NO_ARBITER",
-            key=ARBITER_KEY,
-        )
-    return found

@@ -1,8 +1,8 @@
-"""The fsspec drivers that may carry commits: read in their source, and raced.
+"""The fsspec drivers that may write commits, because we have read their source and raced them.
 
 fsspec's `mode="create"` promises nothing by itself. The base class asks whether the file exists and
-then writes, and so do many drivers: two writers pass that question together. A driver stands in
-this table only if its source hands the condition to the store in the request that makes the file
+then writes, and so do many drivers: two writers can both be told that it does not. A driver stands
+in this table only if its source hands the condition to the store in the request that makes the file
 visible, and if 16 writers that raced on it had one winner each round (see
 `integration/test_fsspec_drivers.py`).
 
@@ -22,17 +22,17 @@ __all__ = ["EXCLUSIVE_DRIVERS", "ExclusiveDriver", "find_driver"]
 
 @dataclass(frozen=True, slots=True)
 class ExclusiveDriver:
-    """One row.
+    """One row of `EXCLUSIVE_DRIVERS`.
 
     Attributes:
-        driver: Its class, `module:Class`; no subclass is meant.
+        driver: Its class, `module:Class`; a subclass does not count.
         protocols: The URL schemes by which fsspec knows it.
         package: What to install; empty where fsspec brings it.
         version: The oldest version that was read and raced; None where it does not create
             exclusively at any.
         condition: How it excludes.
         raced_on: The server that it was raced on.
-        excludes: Which other engines' writers exclude each other with it.
+        excludes: The other stores and engines whose writers and this driver's exclude each other.
     """
 
     driver: str
@@ -76,8 +76,8 @@ EXCLUSIVE_DRIVERS: tuple[ExclusiveDriver, ...] = (
         "AzureLogStore, deltalake, delta-spark on hierarchical accounts",
     ),
     ExclusiveDriver(
-        # Not its subclass for zonal buckets, which leaves files unfinished: that one is what gcsfs
-        # uses unless GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT=false is in the environment.
+        # Not its subclass for zonal buckets, which leaves files unfinished. gcsfs uses that
+        # subclass unless GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT=false is in the environment.
         "gcsfs.core:GCSFileSystem",
         ("gs", "gcs"),
         "gcsfs",

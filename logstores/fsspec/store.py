@@ -4,22 +4,22 @@
 there.
 
 *Provides* reading and listing on every driver. Writing on local paths, by `LocalLogStore`, and on
-the drivers of `fsspec_drivers.EXCLUSIVE_DRIVERS`, where one writer wins by the store's own
+the drivers of `EXCLUSIVE_DRIVERS` (`fsspec/drivers.py`), where one writer wins by the store's own
 condition; server and bucket are probed before the first write, since not every server honours it.
 
 *Does not provide* writing on any other driver: there `put_if_absent` and `put_overwrite` raise a
 `ConfigError` and nothing is written. fsspec's `mode="create"` promises nothing by itself; many
-drivers ask whether the file exists and then write, and two writers pass that question together.
-`FsspecArbiterLogStore` writes with an arbiter where files appear whole and are not exclusive.
+drivers ask whether the file exists and then write, and two writers can both be told that it does
+not. `FsspecArbiterLogStore` writes with an arbiter where files appear whole and are not exclusive.
 
-*Excludes*, where it writes, what the store excludes that it writes through.
+*Excludes*, where it writes, the writers that the store behind the driver excludes.
 
 How a commit is created on a driver of the table:
 
-1. `pipe_file(mode="create")`.
-2. It is there already. Drivers repeat requests by themselves, so it may be our own: its bytes are
-   read. Others than ours: `EXISTS`. The same, or not to be read: `UNKNOWN`.
-3. Any other error: `UNKNOWN`, and the engine reads the file back.
+1. Call `pipe_file(mode="create")`.
+2. If the file is there already, read it: drivers repeat requests by themselves, so it may be our
+   own. Other bytes than ours mean `EXISTS`; our bytes, or none that can be read, mean `UNKNOWN`.
+3. Any other error means `UNKNOWN`, and the engine reads the file back.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ import io
 import json
 import logging
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO, cast
 
 import fsspec
@@ -40,7 +40,6 @@ from fsspec.implementations.memory import MemoryFileSystem
 from fsspec.registry import known_implementations
 
 from optimist.core.clock import Clock, SystemClock
-from optimist.core.data.access import DataAccess
 from optimist.core.errors import (
     ConfigError,
     LogFileExistsError,
@@ -48,18 +47,27 @@ from optimist.core.errors import (
     OptimistError,
     StorageError,
 )
-from optimist.core.logstore import FileStatus, LogStore, PutOutcome
+from optimist.core.forking import keep_for_good
+from optimist.core.option_fields import options_under
+from optimist.core.option_values import invalid_option
+from optimist.core.options import STORE_PREFIX
 from optimist.core.paths import scheme_of
+from optimist.core.plugins.data_access import DataAccess
+from optimist.core.plugins.data_origin import DataOrigin
+from optimist.core.plugins.logstore import NO_ATOMIC_CREATE, FileStatus, LogStore, PutOutcome
+from optimist.core.secrets import Options, Secret
 from optimist.logstores.fsspec.drivers import EXCLUSIVE_DRIVERS, ExclusiveDriver, find_driver
 from optimist.logstores.local.store import LocalLogStore
 from optimist.logstores.shared.create_probe import describe_verdicts, ensure_exclusive, probe_once
+from optimist.logstores.shared.file_pieces import PIECE_BYTES, pieces, size_of
 from optimist.logstores.shared.os_errors import storage_error
-from optimist.logstores.store_options import own_options
+from optimist.logstores.shared.store_options import options_of_store
 
 __all__ = ["FsspecLogStore", "FsspecOptions"]
 
 _LOG = logging.getLogger(__name__)
 
+_CLASS_PATH = "optimist.logstores:FsspecLogStore"
 _TIME_KEYS = ("mtime", "LastModified", "last_modified", "modified", "updated", "created")
 """What drivers call the modification time in a listing, the surest first."""
 
@@ -72,20 +80,25 @@ class FsspecOptions:
     everything else stays text, numbers too, because account names and keys may be all digits.
 
     Attributes:
-        storage_options: Passed to the driver as they are; their values never show in `repr`.
+        storage_options: Passed to the driver as they are. Which of them are secret is the driver's
+            business, so all are kept as secrets.
     """
 
-    storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    storage_options: Mapping[str, Secret[Any]] = field(default_factory=dict)
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> FsspecOptions:
-        """Parse the store's own keys; all others are none of its business.
+        """Parse the store's own keys; all others are ignored.
 
         Raises:
             ConfigError: Two spellings of an option differ, or a value starts like JSON and is not.
         """
-        given = own_options(options, "fsspec")
-        return cls({name: _parse(name, value) for name, value in given.items()})
+        given = options_under(options, f"{STORE_PREFIX}fsspec.")
+        return cls({name: _parse(given, name) for name in given})
+
+    def revealed(self) -> dict[str, Any]:
+        """The storage options with their values, for the call that builds the driver."""
+        return {name: value.reveal() for name, value in self.storage_options.items()}
 
 
 class FsspecLogStore(LogStore):
@@ -134,11 +147,35 @@ class FsspecLogStore(LogStore):
         return self._create(path, data)
 
     def put_file_if_absent(self, path: str, file: BinaryIO) -> PutOutcome:
-        """See `LogStore.put_file_if_absent`; piece by piece on this machine's own files."""
+        """See `LogStore.put_file_if_absent`; piece by piece on local paths."""
         driver, inner = self._driver(path)
         if _is_local(driver):
             return self._local.put_file_if_absent(inner, file)
         return super().put_file_if_absent(path, file)
+
+    def put_data_file(self, path: str, file: BinaryIO) -> PutOutcome:
+        """See `LogStore.put_data_file`; the place is not probed for it.
+
+        What the drivers of the table write appears whole. Where they can't exclude other writers,
+        an arbiter does so for commits; the name of a data file can only get our own bytes.
+        """
+        driver, inner = self._driver(path)
+        if _is_local(driver):
+            return self._local.put_file_if_absent(inner, file)
+        row = find_driver(driver)
+        if row is None:
+            raise _refused(driver, path)
+        if size_of(file) <= PIECE_BYTES:
+            file.seek(0)
+            return self._create(path, file.read(), is_exclusive=row.is_exclusive)
+        mode = "xb" if row.is_exclusive else "wb"
+        try:
+            with driver.open(inner, mode) as target:
+                for piece in pieces(file):
+                    target.write(piece)
+        except Exception as error:  # noqa: BLE001 - drivers let their SDK's errors through
+            return _unclear(error, path)
+        return PutOutcome.CREATED
 
     def put_overwrite(self, path: str, data: bytes) -> None:
         """See `LogStore.put_overwrite`; refused wherever `put_if_absent` is."""
@@ -151,7 +188,7 @@ class FsspecLogStore(LogStore):
             driver.pipe_file(inner, data)
 
     def ensure_directory(self, path: str) -> None:
-        """See `LogStore.ensure_directory`; the drivers that are written have no directories."""
+        """See `LogStore.ensure_directory`; other than local paths, none has directories."""
         driver, inner = self._driver(path)
         if _is_local(driver):
             self._local.ensure_directory(inner)
@@ -171,12 +208,16 @@ class FsspecLogStore(LogStore):
     def read_bytes(self, path: str) -> bytes:
         """See `LogStore.read_bytes`."""
         driver, inner = self._driver(path)
+        if _is_local(driver):
+            return self._local.read_bytes(inner)
         with _translated("read", path):
             return cast(bytes, driver.cat_file(inner))
 
     def open_read(self, path: str) -> BinaryIO:
         """See `LogStore.open_read`; ranged reads where the driver has them."""
         driver, inner = self._driver(path)
+        if _is_local(driver):
+            return self._local.open_read(inner)
         if isinstance(driver, MemoryFileSystem):
             # This driver hands the same file object, with one position, to all readers.
             return io.BytesIO(self.read_bytes(path))
@@ -191,6 +232,9 @@ class FsspecLogStore(LogStore):
         """
         parent, slash, first = path.rpartition("/")
         driver, directory = self._driver(parent + slash)
+        if _is_local(driver):
+            found = self._local.list_from(f"{directory.rstrip('/')}/{first}")
+            return (replace(status, path=parent + slash + status.name) for status in found)
         with _translated("list", parent or "."):
             # Drivers may remember listings; ours must show what was written a moment ago. All are
             # forgotten, for drivers differ in how they spell a directory in their cache.
@@ -200,7 +244,7 @@ class FsspecLogStore(LogStore):
         return iter(_statuses(entries, prefix=parent + slash, first=first))
 
     def is_partial_write_visible(self, path: str) -> bool:
-        """False on the drivers of the table; else the cautious answer, since fsspec is silent."""
+        """False on the drivers of the table; else True, to be safe, since fsspec does not tell."""
         return find_driver(self._driver(path)[0]) is None
 
     def resolve_path(self, path: str) -> str:
@@ -212,7 +256,18 @@ class FsspecLogStore(LogStore):
 
     def data_access(self, path: str) -> DataAccess | None:
         """See `LogStore.data_access`; the driver gets the same options for data."""
-        return DataAccess.of("fsspec", (scheme_of(path),), self._parsed.storage_options)
+        creating = options_of_store(_CLASS_PATH, self.options)
+        return DataAccess.of(
+            "fsspec", self.data_origin(path), self._parsed.storage_options, store_options=creating
+        )
+
+    def data_origin(self, path: str) -> DataOrigin:
+        """See `LogStore.data_origin`; some drivers serve several schemes."""
+        origin = DataOrigin.of(path)
+        for row in EXCLUSIVE_DRIVERS:
+            if not origin.is_local and origin.schemes[0] in row.protocols:
+                return replace(origin, schemes=row.protocols)
+        return origin
 
     def describe(self) -> Mapping[str, str]:
         """See `LogStore.describe`; names the driver's options, not their values."""
@@ -228,7 +283,7 @@ class FsspecLogStore(LogStore):
     def _driver(self, path: str) -> tuple[fsspec.AbstractFileSystem, str]:
         scheme = scheme_of(path) or "file"
         try:
-            driver, inner = url_to_fs(path, **self._parsed.storage_options)
+            driver, inner = url_to_fs(path, **self._parsed.revealed())
         except ImportError as error:
             raise ConfigError(
                 f"There is no driver for {scheme}: paths: {_install_hint(scheme, error)}. "
@@ -237,7 +292,7 @@ class FsspecLogStore(LogStore):
                 scheme=scheme,
             ) from error
         except (ValueError, TypeError) as error:
-            # Of the driver's own text only the type is told: it may quote an option, that is, a
+            # Only the type of the driver's error is told: its text may quote an option, that is, a
             # secret.
             raise ConfigError(
                 f"fsspec cannot serve {scheme}: paths with the options given "
@@ -246,25 +301,25 @@ class FsspecLogStore(LogStore):
                 kind="OPTIMIST_UNKNOWN_SCHEME",
                 scheme=scheme,
             ) from None
+        keep_for_good(driver)  # as fsspec's own cache does, in forked children too
         return driver, inner
 
     def _writable(self, driver: fsspec.AbstractFileSystem, path: str) -> ExclusiveDriver:
-        """The row of a driver that may be written, one way or the other."""
+        """The row of a driver that we may write with, by itself or behind an arbiter."""
         row = find_driver(driver)
         if row is None or not (row.is_exclusive or self._has_arbiter):
             raise _refused(driver, path)
         return row
 
-    def _create(self, path: str, data: bytes) -> PutOutcome:
-        """Steps 1 to 3 of the module."""
+    def _create(self, path: str, data: bytes, *, is_exclusive: bool = True) -> PutOutcome:
+        """Steps 1 to 3 of the module's protocol."""
         driver, inner = self._driver(path)
         try:
-            driver.pipe_file(inner, data, mode="create")
+            driver.pipe_file(inner, data, **({"mode": "create"} if is_exclusive else {}))
         except FileExistsError:
             return self._settled(path, data)
         except Exception as error:  # noqa: BLE001 - drivers let their SDK's errors through
-            _LOG.warning("No clear answer while creating %s: %s", path, type(error).__name__)
-            return PutOutcome.UNKNOWN
+            return _unclear(error, path)
         return PutOutcome.CREATED
 
     def _settled(self, path: str, data: bytes) -> PutOutcome:
@@ -275,7 +330,7 @@ class FsspecLogStore(LogStore):
         return PutOutcome.UNKNOWN if found == data else PutOutcome.EXISTS
 
     def _create_probe(self, path: str, data: bytes) -> PutOutcome:
-        """The same, with errors told: nothing hangs on a probe."""
+        """Create a probe; its errors are raised, since no commit depends on it."""
         driver, inner = self._driver(path)
         try:
             with _translated("write", path):
@@ -296,9 +351,8 @@ def _refused(driver: fsspec.AbstractFileSystem, path: str) -> ConfigError:
         f"other's commits. Known are: {known}, and local paths. Ways out: {newer}name a store "
         f"that can with spark.delta.logStore.{scheme}.impl (a short name, or your own class as "
         "package.module:Class); for object stores an arbiter (the store fsspec-arbiter, with "
-        "optimist.store.arbiter); or "
-        "keep the table on a local path. Reading works as it is.",
-        kind="OPTIMIST_NO_ATOMIC_CREATE",
+        "optimist.store.arbiter); or keep the table on a local path. Reading works as it is.",
+        kind=NO_ATOMIC_CREATE,
         path=path,
         driver=f"{kind.__module__}:{kind.__qualname__}",
     )
@@ -306,7 +360,7 @@ def _refused(driver: fsspec.AbstractFileSystem, path: str) -> ConfigError:
 
 @contextlib.contextmanager
 def _translated(doing: str, path: str) -> Iterator[None]:
-    """Errors of a driver as the store's: by class and code; SDKs' own count as no answer."""
+    """Translate a driver's errors, by class and code; errors of an SDK count as no answer."""
     try:
         yield
     except FileExistsError as error:
@@ -316,13 +370,18 @@ def _translated(doing: str, path: str) -> Iterator[None]:
     except OSError as error:
         raise storage_error(error, doing=doing, path=path) from error
     except Exception as error:  # noqa: BLE001 - drivers let their SDK's errors through
-        # Of the SDK's own text nothing is told: it may quote a request, and with it a secret.
+        # The SDK's text is not repeated: it may quote a request, and with it a secret.
         raise StorageError(
             f"Cannot {doing} {path}: the driver failed ({type(error).__name__}).",
             kind="OPTIMIST_STORAGE_FAILED",
             path=path,
             retryable=True,
         ) from None
+
+
+def _unclear(error: Exception, path: str) -> PutOutcome:
+    _LOG.warning("No clear answer while creating %s: %s", path, type(error).__name__)
+    return PutOutcome.UNKNOWN
 
 
 def _place_of(
@@ -338,20 +397,17 @@ def _is_local(driver: fsspec.AbstractFileSystem) -> bool:
     return type(driver) is LocalFileSystem
 
 
-def _parse(name: str, value: str) -> Any:
-    text = value.strip()
-    if text.lower() in ("true", "false"):
-        return text.lower() == "true"
-    if not text.startswith(("{", "[")):
-        return value
-    try:
-        return json.loads(text)
-    except ValueError:
-        raise ConfigError(
-            f"The value of optimist.store.fsspec.{name} starts like JSON and does not parse.",
-            kind="OPTIMIST_INVALID_OPTION",
-            key=f"optimist.store.fsspec.{name}",
-        ) from None
+def _parse(given: Options, name: str) -> Secret[Any]:
+    with contextlib.suppress(ValueError):
+        return Secret(_value(given[name]))
+    raise invalid_option(f"optimist.store.fsspec.{name}", "must be JSON, as it starts like it")
+
+
+def _value(text: str) -> Any:
+    bare = text.strip()
+    if bare.lower() in ("true", "false"):
+        return bare.lower() == "true"
+    return json.loads(bare) if bare.startswith(("{", "[")) else text
 
 
 def _install_hint(scheme: str, error: ImportError) -> str:
@@ -360,7 +416,7 @@ def _install_hint(scheme: str, error: ImportError) -> str:
 
 
 def _ensure_directory_listing(entries: list[dict[str, Any]], directory: str, *, path: str) -> None:
-    """Drivers list a file as itself; for a log that is no directory."""
+    """Refuse to list a file: drivers list it as its own only entry."""
     bare = directory.rstrip("/")
     if len(entries) == 1 and entries[0]["name"].rstrip("/") == bare and _is_file(entries[0]):
         raise StorageError(

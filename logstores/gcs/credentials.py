@@ -10,6 +10,7 @@ from google.auth import impersonated_credentials
 from google.auth.credentials import AnonymousCredentials
 from google.auth.exceptions import DefaultCredentialsError, GoogleAuthError
 from google.oauth2 import service_account
+from google.oauth2.credentials import Credentials
 
 from optimist.core.errors import ConfigError
 from optimist.logstores.gcs.options import GCSOptions
@@ -28,7 +29,7 @@ def gcs_credentials(options: GCSOptions) -> Any:
     """
     if options.auth_kind == "anonymous":
         return AnonymousCredentials()  # type: ignore[no-untyped-call]
-    found = _service_account(options) if options.auth_kind == "service-account" else _default()
+    found = _found(options)
     if options.impersonate is None:
         return found
     return impersonated_credentials.Credentials(  # type: ignore[no-untyped-call]
@@ -38,29 +39,43 @@ def gcs_credentials(options: GCSOptions) -> Any:
     )
 
 
+def _found(options: GCSOptions) -> Any:
+    if options.auth_kind == "service-account":
+        return _service_account(options)
+    if options.auth_kind == "access-token" and options.access_token:
+        return Credentials(token=options.access_token.reveal())  # type: ignore[no-untyped-call]
+    return _default()
+
+
 def _service_account(options: GCSOptions) -> Any:
     build = service_account.Credentials
-    source = options.key_file or "the key given"
     try:
         if options.key_json is not None:
             return build.from_service_account_info(  # type: ignore[no-untyped-call]
-                json.loads(options.key_json), scopes=_SCOPES
+                json.loads(options.key_json.reveal()), scopes=_SCOPES
             )
         if options.key_file is not None:
             return build.from_service_account_file(  # type: ignore[no-untyped-call]
                 options.key_file, scopes=_SCOPES
             )
-    except (OSError, ValueError, GoogleAuthError) as error:
-        raise ConfigError(
-            f"The service account key of Google Cloud Storage can't be used: {source} "
-            f"({type(error).__name__}). It must be the JSON key of a service account.",
-            kind="OPTIMIST_NO_CREDENTIALS",
-            source=source,
-        ) from None
+    except OSError as error:
+        # The path is not told: a user may have put the key itself where its file's name belongs.
+        raise _unusable(f"the file that {_OWN}.keyFile names", error) from None
+    except (ValueError, GoogleAuthError) as error:
+        raise _unusable(options.key_file or f"{_OWN}.keyJson", error) from None
     raise ConfigError(
         f"A service account was asked for, and no key. Set {_OWN}.keyFile or "
         "fs.gs.auth.service.account.json.keyfile.",
         kind="OPTIMIST_NO_CREDENTIALS",
+    )
+
+
+def _unusable(source: str, error: Exception) -> ConfigError:
+    return ConfigError(
+        f"The service account key of Google Cloud Storage can't be used: {source} "
+        f"({type(error).__name__}). It must be the JSON key of a service account.",
+        kind="OPTIMIST_NO_CREDENTIALS",
+        source=source,
     )
 
 

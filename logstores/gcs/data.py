@@ -1,35 +1,52 @@
-"""How data files in Google Cloud Storage are reached by Arrow's own file system.
+"""How data files in Google Cloud Storage are reached: read by Arrow, created by the log's store.
 
-Arrow takes a token, not a key: a service account's key, and whoever is acted for, become an access
-token here, which lasts an hour. Default credentials are found by each executor for itself.
+Arrow takes a token, not a key: a service account's key, or an account to act as, becomes an access
+token here, which lasts an hour. Each executor finds default credentials for itself.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
 from google.auth.exceptions import GoogleAuthError
 from google.auth.transport.requests import Request
 
-from optimist.core.data.access import DataAccess
 from optimist.core.errors import ConfigError
+from optimist.core.plugins.data_access import DataAccess
+from optimist.core.plugins.data_origin import DataOrigin
+from optimist.core.secrets import Options, Secret
 from optimist.logstores.gcs.credentials import gcs_credentials
 from optimist.logstores.gcs.options import GCSOptions
+from optimist.logstores.shared.store_options import options_from, options_of_store
 
-__all__ = ["gcs_data_access"]
+__all__ = ["gcs_data_access", "gcs_origin"]
 
 _SCHEMES = ("gs",)
+_STORE = "optimist.logstores:GCSLogStore"
 _RETRIES_LAST = dt.timedelta(minutes=2)
+_NOT_KNOWN = dt.datetime(2200, 1, 1, tzinfo=dt.timezone.utc)
+"""The expiry of a token that was given without one; Arrow wants a time."""
 
 
-def gcs_data_access(options: GCSOptions, bucket: str) -> DataAccess:
-    """The settings of `pyarrow.fs.GcsFileSystem`.
+def gcs_origin(bucket: str) -> DataOrigin:
+    """Which URLs name objects of a bucket."""
+    return DataOrigin(_SCHEMES, bucket)
+
+
+def gcs_data_access(options: GCSOptions, bucket: str, given: Mapping[str, str]) -> DataAccess:
+    """The settings of `pyarrow.fs.GcsFileSystem`, and the options of a store that creates files.
+
+    Args:
+        options: The store's.
+        bucket: The table's.
+        given: What the options were parsed from.
 
     Raises:
-        ConfigError: There are no credentials, or the caller pays for requests, which Arrow's can't
-            say (kind `OPTIMIST_UNSUPPORTED_OPTION`).
+        ConfigError: There are no credentials, or the caller pays for requests, which those of Arrow
+            can't say (kind `OPTIMIST_UNSUPPORTED_OPTION`).
     """
     if options.user_project_of(bucket) is not None:
         raise ConfigError(
@@ -39,15 +56,35 @@ def gcs_data_access(options: GCSOptions, bucket: str) -> DataAccess:
             kind="OPTIMIST_UNSUPPORTED_OPTION",
             key="optimist.store.gcs.userProject",
         )
+    credentials = _credentials(options)
     settings: dict[str, Any] = {
         "project_id": options.project,
         "retry_time_limit": _RETRIES_LAST,
-        **_credentials(options),
+        **credentials,
     }
     if options.is_custom:
         endpoint = urlsplit(options.endpoint)
         settings |= {"endpoint_override": endpoint.netloc, "scheme": endpoint.scheme}
-    return DataAccess.of("gcs", _SCHEMES, settings)
+    creating = _creating(options, credentials.get("access_token"), given)
+    return DataAccess.of("gcs", gcs_origin(bucket), settings, store_options=creating)
+
+
+def _creating(
+    options: GCSOptions, access_token: Secret[str] | None, given: Mapping[str, str]
+) -> Options:
+    """Options for creating files: a key is sent as a token, default credentials are not sent."""
+    if access_token is None and options.auth_kind != "anonymous":
+        return options_of_store(_STORE, given)
+    own = {
+        "endpoint": options.endpoint if options.is_custom else None,
+        "auth": "anonymous" if access_token is None else "access-token",
+        "accessToken": access_token,
+        "project": options.project,
+        "connectTimeoutSeconds": options.connect_timeout_s,
+        "readTimeoutSeconds": options.read_timeout_s,
+        "maxTries": options.max_tries,
+    }
+    return options_of_store(_STORE, options_from("gcs", own))
 
 
 def _credentials(options: GCSOptions) -> dict[str, Any]:
@@ -55,6 +92,8 @@ def _credentials(options: GCSOptions) -> dict[str, Any]:
         return {"anonymous": True}
     if options.auth_kind == "default" and options.impersonate is None:
         return {}
+    if options.access_token is not None and options.impersonate is None:
+        return {"access_token": options.access_token, "credential_token_expiration": _NOT_KNOWN}
     credentials = gcs_credentials(options)
     try:
         credentials.refresh(Request())
@@ -65,6 +104,6 @@ def _credentials(options: GCSOptions) -> dict[str, Any]:
             kind="OPTIMIST_NO_CREDENTIALS",
         ) from None
     return {
-        "access_token": credentials.token,
+        "access_token": Secret(credentials.token),
         "credential_token_expiration": credentials.expiry.replace(tzinfo=dt.timezone.utc),
     }

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import requests
-import urllib3.exceptions
 from google.api_core.exceptions import GoogleAPICallError
 from google.auth.exceptions import GoogleAuthError
-from google.cloud.storage.exceptions import DataCorruption, InvalidResponse
+from google.cloud.storage.exceptions import InvalidResponse
 
 from optimist.logstores.shared.http_answers import (
     NO_TOKEN,
@@ -21,19 +19,11 @@ from optimist.logstores.shared.http_answers import (
     transport_code,
 )
 
-__all__ = ["GCS_ANSWERS", "GCS_ERRORS", "gcs_answer"]
-
-GCS_ERRORS = (
-    GoogleAPICallError,
-    GoogleAuthError,
-    InvalidResponse,
-    DataCorruption,
-    requests.RequestException,
-    urllib3.exceptions.HTTPError,
-)
-"""What the SDK and its transport raise."""
+__all__ = ["GCS_ANSWERS", "gcs_answer"]
 
 _NO_BUCKET = "no-bucket"
+_UPLOAD_OVER = "upload-over"
+_GONE = (404, 410)
 _NO_ANSWER = range(1)
 _ANY = range(1000)
 _SERVER = range(500, 600)
@@ -56,12 +46,22 @@ def _is(status: int) -> range:
 GCS_ANSWERS: tuple[AnswerRow, ...] = (
     # ifGenerationMatch=0 fails: the file is there.
     AnswerRow(_is(412), "", PutMeaning.EXISTS, "OPTIMIST_FILE_CHANGED", "it was changed meanwhile"),
-    # One object takes about one write a second. On the file of a version this is how a crowd of
-    # writers looks, and the race is probably lost; only the file itself tells.
+    # One object takes about one write a second, so this is what a crowd of writers gets on the file
+    # of a version. The race is probably lost; only the file itself tells.
     AnswerRow(_is(429), "", _UNKNOWN, _THROTTLED, _SLOW_DOWN, retryable=True),
     AnswerRow(_is(403), "rateLimitExceeded", _UNKNOWN, _THROTTLED, _SLOW_DOWN, retryable=True),
     AnswerRow(_is(403), "userRateLimitExceeded", _UNKNOWN, _THROTTLED, _SLOW_DOWN, retryable=True),
     AnswerRow(_is(503), "", _UNKNOWN, _THROTTLED, _SLOW_DOWN, retryable=True),
+    # Said when a piece is sent twice: by then the upload is done, or was given up.
+    AnswerRow(
+        _is(404),
+        _UPLOAD_OVER,
+        _UNKNOWN,
+        "OPTIMIST_STORE_NO_ANSWER",
+        "the upload to {place} is over: its file was made by an earlier request, or it was given "
+        "up",
+        retryable=True,
+    ),
     AnswerRow(
         _is(404),
         _NO_BUCKET,
@@ -135,13 +135,22 @@ def gcs_answer(error: Exception, *, of_bucket: bool) -> tuple[ResponseCode, Answ
     The one translation of this SDK's errors.
 
     Args:
-        error: One of `GCS_ERRORS`.
+        error: What the SDK raised: an error of its own, of its transport, or anything at all over
+            an answer that it could not read, which counts as no answer.
         of_bucket: Whether the request named the bucket only, so that a 404 speaks of the bucket.
     """
     answer = _code_of(error)
-    if answer.status == 404 and of_bucket:
+    if answer.status in _GONE and _is_piece(error):
+        answer = ResponseCode(404, _UPLOAD_OVER)
+    elif answer.status == 404 and of_bucket:
         answer = ResponseCode(404, _NO_BUCKET)
     return answer, find_row(GCS_ANSWERS, answer)
+
+
+def _is_piece(error: Exception) -> bool:
+    """Whether an error answers a piece of a resumable upload: nothing else is sent by PUT."""
+    response = getattr(error, "response", None)
+    return getattr(getattr(response, "request", None), "method", "") == "PUT"
 
 
 def _code_of(error: Exception) -> ResponseCode:

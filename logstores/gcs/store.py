@@ -1,4 +1,4 @@
-"""Logs in Google Cloud Storage (design section 4; spec 3.4).
+"""Logs in Google Cloud Storage (spec 3.4).
 
 *Assumes* the JSON API of Google Cloud Storage: an upload becomes visible in one step when it is
 complete, `ifGenerationMatch=0` is honoured, reads and listings see every write that has returned.
@@ -17,51 +17,63 @@ with the same condition.
 How a commit is created:
 
 1. One multipart upload request with all the bytes and `ifGenerationMatch=0`, and no retry. Never a
-   resumable upload: that is several requests. (Checkpoints too large for memory go by one; they
-   race with nobody who writes something else, and have the condition, too.)
-2. Created: done. 412: somebody else was first.
-3. 429 and 503: the object is under pressure, so another writer has probably won; but that is for
-   the file to say. `UNKNOWN`, and the engine reads it back. The same where no answer came.
+   resumable upload: that is several requests. (Checkpoints and data files too large for one request
+   go by one; they have the condition, too, and nobody races them with other bytes.)
+2. Created, and the answer's length and MD5 are those of the bytes: done. On 412 somebody else was
+   first.
+3. On 429 and 503 the object is under pressure, so another writer has probably won; but only the
+   file can tell. The outcome is `UNKNOWN`, and the engine reads the file back. The same holds where
+   no answer came.
 """
 
 from __future__ import annotations
 
-import base64
 import datetime
-import hashlib
 import json
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, BinaryIO, TypeVar
 from urllib.parse import quote
 
+import requests
 from google.api_core.client_options import ClientOptions
-from google.api_core.exceptions import from_http_response
-from google.auth.transport.requests import AuthorizedSession
+from google.api_core.exceptions import GoogleAPICallError, from_http_response
+from google.auth.exceptions import GoogleAuthError
+from google.auth.transport.requests import AuthorizedSession, Request
 from google.cloud.storage import Bucket, Client
+from google.cloud.storage.exceptions import DataCorruption
+from urllib3.exceptions import HTTPError
 
 from optimist.core.clock import Clock, SystemClock
-from optimist.core.data.access import DataAccess
 from optimist.core.errors import ConfigError, LogFileNotFoundError, StorageError
-from optimist.core.logstore import FileStatus, LogStore, PutOutcome
+from optimist.core.forking import ForkSafeLock, keep_inherited, renew_in_child
 from optimist.core.paths import scheme_of
-from optimist.logstores.file_pieces import PIECE_BYTES, size_of
+from optimist.core.plugins.data_access import DataAccess
+from optimist.core.plugins.data_origin import DataOrigin
+from optimist.core.plugins.logstore import FileStatus, LogStore, PutOutcome
+from optimist.core.retry import Patience, call_patiently
 from optimist.logstores.gcs.credentials import gcs_credentials
-from optimist.logstores.gcs.data import gcs_data_access
-from optimist.logstores.gcs.errors import GCS_ERRORS, gcs_answer
+from optimist.logstores.gcs.data import gcs_data_access, gcs_origin
+from optimist.logstores.gcs.errors import gcs_answer
 from optimist.logstores.gcs.options import GCSOptions
-from optimist.logstores.patience import Patience, call_patiently
+from optimist.logstores.shared.create_once import create_once
 from optimist.logstores.shared.create_probe import describe_verdicts, ensure_exclusive, probe_once
-from optimist.logstores.shared.http_answers import PutMeaning, error_of_row
+from optimist.logstores.shared.file_pieces import PIECE_BYTES, md5_of, size_of
+from optimist.logstores.shared.http_answers import error_of_row
 from optimist.logstores.shared.object_keys import object_key, split_key
 from optimist.logstores.shared.ranged_file import open_ranged
+from optimist.logstores.shared.whole_answers import whole_session
 
 __all__ = ["GCSLogStore"]
 
-T = TypeVar("T")
+_Result = TypeVar("_Result")
+_Session = TypeVar("_Session", bound=requests.Session)
 
+_WITH_URLS = (GoogleAPICallError, GoogleAuthError, requests.RequestException, HTTPError)
+"""Errors whose text may quote a request."""
+_ONCE = Patience(max_tries=1)
+"""An object takes about one write a second: a writer asked to slow down has mostly lost."""
 _LIST_FIELDS = "items(name,size,updated),nextPageToken"
 
 
@@ -92,9 +104,10 @@ class GCSLogStore(LogStore):
         self._parsed = GCSOptions.from_options(self.options)
         self._clock: Clock = clock or SystemClock()
         self._patience = Patience(max_tries=self._parsed.max_tries)
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
         self._connected: tuple[Client, AuthorizedSession] | None = None
         self._written: set[str] = set()
+        renew_in_child(self, GCSLogStore._forget_connections)
 
     def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
         """See `LogStore.put_if_absent`. The parent need not exist.
@@ -109,10 +122,15 @@ class GCSLogStore(LogStore):
 
     def put_file_if_absent(self, path: str, file: BinaryIO) -> PutOutcome:
         """See `LogStore.put_file_if_absent`; a large file goes by a resumable upload."""
+        self._ensure_exclusive(path)
+        return self.put_data_file(path, file)
+
+    def put_data_file(self, path: str, file: BinaryIO) -> PutOutcome:
+        """See `LogStore.put_data_file`; the endpoint is not probed for it."""
         size_bytes = size_of(file)
         if size_bytes <= PIECE_BYTES:
-            return super().put_file_if_absent(path, file)
-        self._ensure_exclusive(path)
+            file.seek(0)
+            return self._put_if_absent(path, file.read())
         place = _locate(path)
         blob = self._bucket(place).blob(place.key, chunk_size=PIECE_BYTES)
         upload = partial(
@@ -122,9 +140,10 @@ class GCSLogStore(LogStore):
             size=size_bytes,
             if_generation_match=0,
             timeout=self._parsed.timeout_s,
+            checksum="crc32c",  # the SDK compares it with the answer's
             retry=None,
         )
-        return self._created_by(path, upload)
+        return self._created_by(path, upload, size_bytes=size_bytes)
 
     def put_overwrite(self, path: str, data: bytes) -> None:
         """See `LogStore.put_overwrite`."""
@@ -150,7 +169,7 @@ class GCSLogStore(LogStore):
         generation, size_bytes = blob.generation, int(blob.size)
 
         def fetch(offset: int, length: int) -> bytes:
-            # A fresh one: what was reloaded has a link that leads past the endpoint given.
+            # A fresh blob: one that was reloaded has a link that leads past the endpoint given.
             fresh = self._bucket(place).blob(place.key)
             return self._patiently(
                 "read",
@@ -215,9 +234,13 @@ class GCSLogStore(LogStore):
         place = _locate(path.rstrip("/"))
         return f"gs://{place.bucket}/{place.key}".rstrip("/")
 
+    def data_origin(self, path: str) -> DataOrigin:
+        """See `LogStore.data_origin`."""
+        return gcs_origin(_locate(path).bucket)
+
     def data_access(self, path: str) -> DataAccess:
         """See `LogStore.data_access`."""
-        return gcs_data_access(self._parsed, _locate(path).bucket)
+        return gcs_data_access(self._parsed, _locate(path).bucket, self.options)
 
     def describe(self) -> Mapping[str, str]:
         """See `LogStore.describe`; tells what was probed, and no secrets."""
@@ -234,7 +257,7 @@ class GCSLogStore(LogStore):
         }
 
     def _ensure_exclusive(self, path: str) -> None:
-        """Try out an endpoint that is not the cloud's own, before the first write to it."""
+        """Probe an endpoint that is not the cloud's own, before the first write to it."""
         if not self._parsed.is_custom:
             return
         place = _locate(path)
@@ -248,21 +271,24 @@ class GCSLogStore(LogStore):
 
     def _put_if_absent(self, path: str, data: bytes) -> PutOutcome:
         upload = partial(self._upload, _locate(path), data, only_if_absent=True)
-        return self._created_by(path, upload)
+        return self._created_by(path, upload, size_bytes=len(data))
 
-    def _created_by(self, path: str, upload: Callable[[], object]) -> PutOutcome:
+    def _created_by(
+        self, path: str, upload: Callable[[], object], *, size_bytes: int
+    ) -> PutOutcome:
         """Steps 1 to 3 of the module's protocol; the upload has the condition."""
-        try:
-            upload()
-        except GCS_ERRORS as error:
-            _, row = gcs_answer(error, of_bucket=True)
-            if row.put is PutMeaning.NOTHING_WRITTEN:
-                raise _translated(error, "write", path, of_bucket=True)  # noqa: B904
-            return PutOutcome.EXISTS if row.put is PutMeaning.EXISTS else PutOutcome.UNKNOWN
-        return PutOutcome.CREATED
+        outcome, _ = create_once(
+            upload,
+            lambda error: gcs_answer(error, of_bucket=True)[1].put,
+            partial(_translated, doing="write", path=path, of_bucket=True),
+            _ONCE,
+            self._clock,
+            size_bytes=size_bytes,
+        )
+        return outcome
 
     def _upload(self, place: _Object, data: bytes, *, only_if_absent: bool = False) -> None:
-        """One request; anything but a success is raised."""
+        """Send all the bytes in one request; raises unless it succeeds."""
         parameters = {"uploadType": "multipart"}
         if only_if_absent:
             parameters["ifGenerationMatch"] = "0"
@@ -270,16 +296,19 @@ class GCSLogStore(LogStore):
         if payer is not None:
             parameters["userProject"] = payer
         boundary = f"optimist-{self._clock.new_uuid()}"
+        about = {"name": place.key, "md5Hash": md5_of(data)}
         response = self._connect()[1].post(
             f"{self._parsed.endpoint}/upload/storage/v1/b/{quote(place.bucket, safe='')}/o",
             params=parameters,
-            data=_multipart(place.key, data, boundary),
+            data=_multipart(about, data, boundary),
             headers={"Content-Type": f"multipart/related; boundary={boundary}"},
             timeout=self._parsed.timeout_s,
+            # Following a redirect, requests may send a GET instead, whose 200 would say nothing.
             allow_redirects=False,
         )
         if response.status_code != 200:
             raise from_http_response(response)  # type: ignore[no-untyped-call]
+        _ensure_whole(response, {"size": str(len(data)), "md5Hash": about["md5Hash"]})
 
     def _walk(self, path: str, place: _Object, directory: str) -> Iterator[Any]:
         """The objects right below a directory, from the place's own name on."""
@@ -307,12 +336,12 @@ class GCSLogStore(LogStore):
         return self._patiently("list", path, ask, of_bucket=True)
 
     def _patiently(
-        self, doing: str, path: str, call: Callable[[], T], *, of_bucket: bool = False
-    ) -> T:
-        def translated() -> T:
+        self, doing: str, path: str, call: Callable[[], _Result], *, of_bucket: bool = False
+    ) -> _Result:
+        def translated() -> _Result:
             try:
                 return call()
-            except GCS_ERRORS as error:
+            except Exception as error:  # noqa: BLE001 - an SDK raises anything on a cut answer
                 raise _translated(error, doing, path, of_bucket=of_bucket)  # noqa: B904
 
         return call_patiently(translated, self._patience, self._clock)
@@ -321,17 +350,33 @@ class GCSLogStore(LogStore):
         payer = self._parsed.user_project_of(place.bucket)
         return self._connect()[0].bucket(place.bucket, user_project=payer)
 
+    def _forget_connections(self) -> None:
+        keep_inherited(self._connected)
+        self._connected = None
+
     def _connect(self) -> tuple[Client, AuthorizedSession]:
         with self._lock:
             if self._connected is None:
                 credentials = gcs_credentials(self._parsed)
-                options = ClientOptions(api_endpoint=self._parsed.endpoint)
-                client = Client(
-                    project=self._parsed.project, credentials=credentials, client_options=options
+                session = self._whole(
+                    AuthorizedSession(  # type: ignore[no-untyped-call]
+                        credentials, auth_request=Request(self._whole(requests.Session()))
+                    )
                 )
-                session = AuthorizedSession(credentials)  # type: ignore[no-untyped-call]
+                client = Client(
+                    project=self._parsed.project,
+                    credentials=credentials,
+                    client_options=ClientOptions(api_endpoint=self._parsed.endpoint),
+                    _http=session,
+                )
                 self._connected = (client, session)
             return self._connected
+
+    def _whole(self, session: _Session) -> _Session:
+        connect_timeout_s, read_timeout_s = self._parsed.timeout_s
+        return whole_session(
+            session, connect_timeout_s=connect_timeout_s, read_timeout_s=read_timeout_s
+        )
 
 
 def _locate(path: str) -> _Object:
@@ -346,22 +391,35 @@ def _locate(path: str) -> _Object:
     if not bucket:
         raise ConfigError(
             f"{path} names no bucket. Write gs://bucket/path.",
-            kind="OPTIMIST_INVALID_PATH",
+            kind="OPTIMIST_INCOMPLETE_PATH",
             path=path,
         )
     return _Object(bucket, object_key(slash + rest))
 
 
-def _multipart(key: str, data: bytes, boundary: str) -> bytes:
+def _multipart(about: Mapping[str, str], data: bytes, boundary: str) -> bytes:
     """Name and checksum, then the bytes: the service refuses what it did not receive whole."""
-    digest = hashlib.md5(data, usedforsecurity=False).digest()
-    about = {"name": key, "md5Hash": base64.b64encode(digest).decode("ascii")}
     first = f"--{boundary}\r\nContent-Type: application/json; charset=UTF-8\r\n\r\n"
     second = f"\r\n--{boundary}\r\nContent-Type: application/octet-stream\r\n\r\n"
     last = f"\r\n--{boundary}--\r\n"
     return b"".join(
         (first.encode(), json.dumps(about).encode(), second.encode(), data, last.encode())
     )
+
+
+def _ensure_whole(response: requests.Response, sent: Mapping[str, str]) -> None:
+    """Compare what the service says it has with what was sent.
+
+    Raises:
+        DataCorruption: It differs, or the answer can't be read.
+    """
+    try:
+        found = response.json()
+        is_same = all(found.get(name, value) == value for name, value in sent.items())
+    except (AttributeError, requests.JSONDecodeError):
+        is_same = False
+    if not is_same:
+        raise DataCorruption(response, "the answer speaks of other bytes than were sent")
 
 
 def _milliseconds(moment: datetime.datetime | None) -> int:
@@ -373,6 +431,8 @@ def _translated(error: Exception, doing: str, path: str, *, of_bucket: bool) -> 
     translated = error_of_row(
         row, answer, doing=doing, path=path, place=f"bucket {_locate(path).bucket}"
     )
-    translated.__cause__ = error if answer.status not in (0, 401) else None
+    # An error of any other class comes from an answer that the SDK could not read.
+    is_foreign = not isinstance(error, _WITH_URLS)
+    translated.__cause__ = error if is_foreign or answer.status not in (0, 401) else None
     translated.__suppress_context__ = True
     return translated

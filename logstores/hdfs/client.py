@@ -1,6 +1,6 @@
 """What HDFSLogStore asks of a client of HDFS; there are two, and one algorithm above them.
 
-`hdfs_jvm` goes through the Hadoop client in the JVM of a Spark session, `hdfs_native` through the
+`jvm` goes through the Hadoop client in the JVM of a Spark session, `native_client` through the
 package of that name. Both take their settings from Hadoop's keys.
 """
 
@@ -41,7 +41,7 @@ class HdfsPlace:
 
     @property
     def url(self) -> str:
-        """The whole."""
+        """The whole URL."""
         return f"{self.root}{self.path}"
 
 
@@ -72,13 +72,13 @@ class HdfsClientError(Exception):
 class HdfsClient(ABC):
     """One file system. Paths are absolute, from its root. Threads may share it.
 
-    Every method may raise `HdfsClientError`. Clients repeat a request whose answer got lost; after
-    a rename that means: "the source does not exist" may speak of a rename that has worked.
+    Every method may raise `HdfsClientError`. Clients repeat a request whose answer got lost; so
+    after a rename, "the source does not exist" may mean that the rename has worked.
     """
 
     @abstractmethod
     def is_usable(self) -> bool:
-        """Whether it still serves; if not, the store makes another.
+        """Whether the client still serves; if not, the store makes another.
 
         Raises:
             ConfigError: It belongs to another process.
@@ -123,7 +123,7 @@ class HdfsClient(ABC):
 
     @abstractmethod
     def list_from(self, directory: str, first: str) -> Iterator[HdfsEntry]:
-        """What is in a directory, in order of names, from a name on."""
+        """List a directory in order of names, from a name on."""
 
     @abstractmethod
     def make_directories(self, path: str) -> None:
@@ -142,7 +142,7 @@ def locate(path: str) -> HdfsPlace:
     """Take a path apart.
 
     Raises:
-        ConfigError: It is no `hdfs:` or `viewfs:` URL (kind
+        ConfigError: It is not an `hdfs:` or `viewfs:` URL (kind
             `DELTA_INCORRECT_LOG_STORE_IMPLEMENTATION`). A local path is refused too: there a rename
             replaces the winner's file.
     """

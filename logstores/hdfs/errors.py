@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from optimist.core.errors import LogFileNotFoundError, StorageError
-from optimist.core.logstore import PutOutcome
+from optimist.core.plugins.logstore import PutOutcome
 from optimist.logstores.hdfs.client import HdfsClientError
 
 __all__ = ["HDFS_ANSWERS", "HdfsAnswer", "hdfs_error", "outcome_of_rename", "tells_existence"]
@@ -22,7 +22,7 @@ _EXISTS = "org.apache.hadoop.fs.FileAlreadyExistsException"
 
 @dataclass(frozen=True, slots=True)
 class HdfsAnswer:
-    """One row: which classes, what it means before the rename, or for anything but a commit.
+    """One row: what some Java classes mean, but not as the answer to a commit's rename.
 
     Attributes:
         java_classes: The classes it holds for; empty means all others.
@@ -135,7 +135,7 @@ HDFS_ANSWERS: tuple[HdfsAnswer, ...] = (
 
 
 def hdfs_error(error: HdfsClientError, *, doing: str, path: str) -> StorageError:
-    """The store's error for a client's failure.
+    """Translate a client's error into the store's.
 
     Args:
         error: What the client raised.
@@ -160,12 +160,12 @@ def hdfs_error(error: HdfsClientError, *, doing: str, path: str) -> StorageError
 
 
 def outcome_of_rename(error: HdfsClientError) -> PutOutcome:
-    """What became of a commit whose rename ended so."""
+    """What became of a commit whose rename ended in this error."""
     return PutOutcome.EXISTS if tells_existence(error) else PutOutcome.UNKNOWN
 
 
 def tells_existence(error: HdfsClientError) -> bool:
-    """Whether something is there already under the name."""
+    """Whether the error says that the name is taken already."""
     return error.java_class == _EXISTS
 
 

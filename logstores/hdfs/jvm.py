@@ -1,8 +1,8 @@
 """HDFS through the Hadoop client in the JVM of a classic Spark session.
 
-*Assumes* the session's own Hadoop configuration, with the store's options on top. A session is not
-an argument here, for a store is built from options: the active one of this process is used, as
-Spark's own readers would.
+*Assumes* the session's own Hadoop configuration, with the store's options on top. The session is
+not an argument here, because a store is built from options: the active session of this process is
+used, as Spark's own readers do.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
-from optimist.core.errors import ConfigError
+from optimist.core.errors import ConfigError, UsageError
 from optimist.core.paths import name_of, parent_of
 from optimist.logstores.hdfs.client import HdfsClient, HdfsClientError, HdfsEntry, HdfsPlace
 from optimist.logstores.hdfs.options import HDFSOptions
@@ -72,7 +72,7 @@ class JvmHdfsClient(HdfsClient):
     def is_usable(self) -> bool:
         """See `HdfsClient.is_usable`."""
         if os.getpid() != self._process:
-            raise ConfigError(
+            raise UsageError(
                 "This process was forked from the one that made the Spark session; two processes "
                 "can't share one connection to the JVM. Use threads, start a session in the child, "
                 "or set optimist.store.hdfs.client=native.",
@@ -192,7 +192,7 @@ class JvmHdfsClient(HdfsClient):
             self._listings.msync()
 
     def _pages(self, client: Any, directory: str, first: str) -> Iterator[HdfsEntry]:
-        """Page by page, each after the last name of the one before."""
+        """List page by page, each from after the last name of the page before."""
         after: bytes | None = _just_before(first.encode())
         while True:
             with _failures():
@@ -206,7 +206,7 @@ class JvmHdfsClient(HdfsClient):
                 return
 
     def _scan(self, system: Any, where: Any, first: str) -> list[HdfsEntry]:
-        """For file systems that stand behind a mount and list in no order."""
+        """List a file system that stands behind a mount and gives no order."""
         found = [_entry(each, each.getPath().getName()) for each in system.listStatus(where)]
         return sorted((e for e in found if e.name >= first), key=lambda entry: entry.name)
 
@@ -219,7 +219,7 @@ class JvmHdfsClient(HdfsClient):
             raise ConfigError(
                 f"A path {scheme}:/// names no name node, and fs.defaultFS is {default}. Write "
                 f"{scheme}://namenode:port/path, or set spark.hadoop.fs.defaultFS.",
-                kind="OPTIMIST_INVALID_PATH",
+                kind="OPTIMIST_INCOMPLETE_PATH",
                 scheme=scheme,
             )
         return f"{scheme}://{default.getAuthority()}"
@@ -230,7 +230,7 @@ def _entry(status: Any, name: str) -> HdfsEntry:
 
 
 def _just_before(name: bytes) -> bytes:
-    """A name smaller than this one, and greater than nearly all that are: listings start after."""
+    """A name just smaller than this one: a listing starts after the name that it is given."""
     if not name or name[-1] == 0:
         return name[:-1]
     return name[:-1] + bytes([name[-1] - 1, 0x7F])

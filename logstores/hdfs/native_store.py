@@ -1,4 +1,4 @@
-"""HDFSLogStore that never asks for a JVM, for those who want to say so by name."""
+"""The HDFSLogStore that never uses a JVM, under a name of its own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["HDFSNativeLogStore"]
 class HDFSNativeLogStore(HDFSLogStore):
     """`HDFSLogStore` over hdfs-native: the same algorithm, promises and options.
 
-    The same as `optimist.store.hdfs.client=native`, whatever that option says.
+    It works as with `optimist.store.hdfs.client=native`, whatever that option says.
     """
 
     def _connect(self, path: str, place: HdfsPlace) -> HdfsClient:  # noqa: ARG002

@@ -1,4 +1,4 @@
-"""Logs on HDFS (design section 4; spec 3.4).
+"""Logs on HDFS (spec 3.4).
 
 *Assumes* a name node, active or behind a fail-over proxy, whose `rename2` refuses in one step if
 the target exists: HDFS of Hadoop 2 and later. `viewfs:` is served where its mount leads to HDFS.
@@ -13,29 +13,33 @@ anything for local paths, where the same rename replaces the winner's file: they
 
 *Excludes* delta-spark's HDFSLogStore, which renames in the same way, and other Optimist processes.
 
-Two clients do the work, see `hdfs_client`; the algorithm is here, and there is one.
+Two clients do the work, see `hdfs/client.py`; the algorithm is here, the same for both.
 """
 
 from __future__ import annotations
 
 import contextlib
 import importlib
-import threading
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, BinaryIO, cast
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, BinaryIO, TypeVar, cast
 
 from optimist.core.clock import Clock, SystemClock
 from optimist.core.errors import ConfigError, StorageError
-from optimist.core.logstore import FileStatus, LogStore, PutOutcome
+from optimist.core.forking import ForkSafeLock, keep_inherited, renew_in_child
 from optimist.core.paths import join, name_of, parent_of
-from optimist.logstores.file_pieces import pieces
+from optimist.core.plugins.logstore import FileStatus, LogStore, PutOutcome
+from optimist.core.retry import Patience, call_once, call_patiently
 from optimist.logstores.hdfs.client import HdfsClient, HdfsClientError, HdfsPlace, locate
 from optimist.logstores.hdfs.errors import hdfs_error, outcome_of_rename, tells_existence
 from optimist.logstores.hdfs.options import HDFSOptions
+from optimist.logstores.shared.file_pieces import PIECE_BYTES, pieces
 
 __all__ = ["HDFSLogStore"]
 
-_INSTALL = "pip install 'optimist[hdfs]'"
+_Result = TypeVar("_Result")
+
+_REPEAT = Patience(max_tries=4)
+_INSTALL = "pip install 'hdfs-native>=0.14'"
 
 
 class HDFSLogStore(LogStore):
@@ -53,8 +57,11 @@ class HDFSLogStore(LogStore):
         super().__init__(options)
         self._parsed = HDFSOptions.from_options(self.options)
         self._clock: Clock = clock or SystemClock()
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
         self._clients: dict[str, HdfsClient] = {}
+        # Clients stay in the table in a forked child: each tells by itself that it is of no use
+        # there.
+        renew_in_child(self, lambda store: keep_inherited(dict(store._clients)))
 
     def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
         """See `LogStore.put_if_absent`.
@@ -84,24 +91,23 @@ class HDFSLogStore(LogStore):
     def put_overwrite(self, path: str, data: bytes) -> None:
         """See `LogStore.put_overwrite`. Readers see the old file or the new one, whole."""
         place = locate(path)
-        client = self._client(path, place)
-        with self._written(client, place, (data,), path) as temporary, _errors("overwrite", path):
-            client.rename(temporary, place.path, overwrite=True)
-            client.let_observers_catch_up()
+
+        def overwrite(client: HdfsClient) -> None:
+            with self._written(client, place, (data,), path) as temporary:
+                client.rename(temporary, place.path, overwrite=True)
+                client.let_observers_catch_up()
+
+        self._ask("overwrite", path, place, overwrite)
 
     def read_bytes(self, path: str) -> bytes:
         """See `LogStore.read_bytes`."""
         place = locate(path)
-        client = self._client(path, place)
-        with _errors("read", path):
-            return client.read(place.path)
+        return self._ask("read", path, place, lambda client: client.read(place.path))
 
     def open_read(self, path: str) -> BinaryIO:
         """See `LogStore.open_read`; ranges are fetched as they are read."""
         place = locate(path)
-        client = self._client(path, place)
-        with _errors("read", path):
-            return client.open(place.path)
+        return self._ask("read", path, place, lambda client: client.open(place.path))
 
     def list_from(self, path: str) -> Iterator[FileStatus]:
         """See `LogStore.list_from`.
@@ -110,9 +116,11 @@ class HDFSLogStore(LogStore):
         """
         parent, slash, first = path.rpartition("/")
         place = locate(parent + slash)
-        client = self._client(path, place)
+        entries = self._ask(
+            "list", parent, place, lambda client: client.list_from(place.path, first)
+        )
         with _errors("list", parent):
-            for entry in client.list_from(place.path, first):
+            for entry in entries:
                 if not entry.is_directory:
                     yield FileStatus(
                         parent + slash + entry.name, entry.size_bytes, entry.modified_ms
@@ -121,9 +129,7 @@ class HDFSLogStore(LogStore):
     def delete(self, path: str) -> None:
         """See `LogStore.delete`."""
         place = locate(path)
-        client = self._client(path, place)
-        with _errors("delete", path):
-            client.delete(place.path)
+        self._ask("delete", path, place, lambda client: client.delete(place.path))
 
     def is_partial_write_visible(self, path: str) -> bool:  # noqa: ARG002 - the contract's
         """True (spec 3.4): HDFS shows files while they are being written."""
@@ -163,29 +169,46 @@ class HDFSLogStore(LogStore):
     def _create(self, path: str, content: Iterable[bytes]) -> PutOutcome:
         """The steps of `put_if_absent`."""
         place = locate(path)
-        client = self._client(path, place)
-        with _errors("write", path):
+
+        def is_taken(client: HdfsClient) -> bool:
             client.ensure_exclusive(parent_of(place.path))
-            if client.exists(place.path):
-                return PutOutcome.EXISTS
-        with self._written(client, place, content, path) as temporary:
+            return client.exists(place.path)
+
+        if self._ask("write", path, place, is_taken):
+            return PutOutcome.EXISTS
+        client = self._client(path, place)
+        with _errors("write", path), self._written(client, place, content, path) as temporary:
             try:
-                client.rename(temporary, place.path, overwrite=False)
+                call_once(
+                    lambda: client.rename(temporary, place.path, overwrite=False), self._clock
+                )
             except HdfsClientError as error:
                 return outcome_of_rename(error)
             client.let_observers_catch_up()
             return PutOutcome.CREATED
 
+    def _ask(
+        self, doing: str, path: str, place: HdfsPlace, request: Callable[[HdfsClient], _Result]
+    ) -> _Result:
+        """Make a request that may be made more than once."""
+
+        def ask() -> _Result:
+            client = self._client(path, place)
+            with _errors(doing, path):
+                return request(client)
+
+        return call_patiently(ask, _REPEAT, self._clock)
+
     def _connect(self, path: str, place: HdfsPlace) -> HdfsClient:
-        """A client by the option, or the one that can be had; the JVM is asked first."""
+        """Make the client that the option names; `auto` takes the JVM's where there is one."""
         wanted = self._parsed.client
-        jvm = _module("hdfs_jvm") if wanted in ("auto", "jvm") else None
+        jvm = _module("jvm") if wanted in ("auto", "jvm") else None
         context = jvm.active_context() if jvm is not None else None
         if jvm is not None and context is not None:
             return cast(HdfsClient, jvm.JvmHdfsClient(place, self._parsed, context))
         if wanted == "jvm":
             raise _no_session(path, jvm is not None)
-        native = _module("hdfs_native_client")
+        native = _module("native_client")
         if native is None:
             raise _no_client(path, wanted)
         return cast(HdfsClient, native.NativeHdfsClient(place, self._parsed))
@@ -212,7 +235,9 @@ class HDFSLogStore(LogStore):
         temporary = join(parent_of(place.path), name)
         try:
             with _errors("write", path):
-                client.create(temporary, content)
+                call_once(
+                    lambda: client.create(temporary, content), self._clock, size_bytes=PIECE_BYTES
+                )
             yield temporary
         finally:
             client.discard(temporary)
@@ -224,8 +249,10 @@ _CLIENT_NAMES = {"JvmHdfsClient": "the Spark session's JVM", "NativeHdfsClient":
 def _module(name: str) -> Any | None:
     """One of the clients' modules, or None where the package that it needs is not installed."""
     try:
-        return importlib.import_module(f"optimist.logstores.{name}")
-    except ModuleNotFoundError:
+        return importlib.import_module(f"optimist.logstores.hdfs.{name}")
+    except ModuleNotFoundError as error:
+        if error.name is not None and error.name.startswith("optimist."):
+            raise
         return None
 
 

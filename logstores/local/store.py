@@ -1,4 +1,4 @@
-"""Logs on a file system of this machine (design section 4; spec 3.3, 3.4).
+"""Logs on a file system of this machine (spec 3.3, 3.4).
 
 *Assumes* a POSIX file system on which either `link` or the kernel's rename-without-replace is
 atomic and fails if the target exists: all disk file systems, and NFS. `fsync` means what it says.
@@ -9,8 +9,8 @@ was reported survives a power cut.
 
 *Does not provide* atomic visibility of what others write beside it with other means, which is why
 `is_partial_write_visible` is true; nor, between machines on NFS, a listing younger than the
-client's attribute cache. It never replaces its promise by a plain rename: on a file system that
-has neither primitive it refuses to write.
+client's attribute cache. It never falls back to a plain rename: on a file system that has neither
+primitive it refuses to write.
 
 *Excludes* the writers of `deltalake` (delta-rs), which create commits by hard link too, and other
 Optimist processes. It does not exclude delta-spark, which checks and then renames: do not write one
@@ -18,7 +18,7 @@ local table with delta-spark and with anything else at the same time.
 """
 
 # Paths are text by contract, and each system call here is deliberate: no pathlib.
-# ruff: noqa: PTH100, PTH103, PTH105, PTH108, PTH116, PTH118, PTH120, PTH123
+# ruff: noqa: PTH100, PTH103, PTH105, PTH108, PTH114, PTH116, PTH118, PTH120
 
 from __future__ import annotations
 
@@ -26,16 +26,20 @@ import contextlib
 import errno
 import os
 import shutil
+import stat
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from typing import BinaryIO
 
 from optimist.core.clock import Clock, SystemClock
 from optimist.core.errors import ConfigError, StorageError
-from optimist.core.logstore import FileStatus, LogStore, PutOutcome
+from optimist.core.foreign_text import shown
 from optimist.core.paths import scheme_of, strip_file_scheme
+from optimist.core.plugins.logstore import NO_ATOMIC_CREATE, FileStatus, LogStore, PutOutcome
 from optimist.logstores.local.exclusive_rename import is_exclusive, rename_exclusively
+from optimist.logstores.local.queue import turn_at
 from optimist.logstores.shared.os_errors import storage_error
-from optimist.logstores.store_options import ensure_no_options
+from optimist.logstores.shared.store_options import ensure_no_options
 
 __all__ = ["NOTHING_DONE", "LocalLogStore"]
 
@@ -61,6 +65,10 @@ NOTHING_DONE = frozenset(
 )
 """Refusals by which the system says that no name was made. Any other leaves the outcome open."""
 
+_LEADS_NOWHERE = frozenset({errno.ENOENT, errno.ELOOP})
+"""What `stat` says of a name that has vanished, or that is a link to nothing or to itself."""
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _COPY_BYTES = 1 << 20
 _NO_DIRECTORY_SYNC = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
 
@@ -88,7 +96,9 @@ class LocalLogStore(LogStore):
         """See `LogStore.put_if_absent`.
 
         1. If the name is taken already, the race is lost: say so before paying for a write. (This
-           saves time and decides nothing; step 3 is what excludes.)
+           saves time and decides nothing; step 3 is what excludes.) A name that is taken by
+           something other than a file, such as a directory, is an error: no listing would ever show
+           a winner.
         2. Write the bytes to `.<name>.<uuid>.tmp` in the same directory, and sync them.
         3. Link the file to its name, which fails if the name is taken.
         4. Sync the directory. From step 3 on others see the commit, so nothing may turn the answer
@@ -130,9 +140,13 @@ class LocalLogStore(LogStore):
                 raise storage_error(error, doing="read", path=path) from error
 
     def open_read(self, path: str) -> BinaryIO:
-        """See `LogStore.open_read`; the file itself."""
+        """See `LogStore.open_read`; the file itself.
+
+        A pipe or a device under the name is an error at once: opening a pipe waits for a writer,
+        and some devices never end.
+        """
         try:
-            return open(_local_path(path), "rb")
+            return open(_local_path(path), "rb", opener=_open_regular_file)
         except OSError as error:
             raise storage_error(error, doing="read", path=path) from error
 
@@ -140,18 +154,34 @@ class LocalLogStore(LogStore):
         """See `LogStore.list_from`.
 
         The names are taken at once, sizes and times one by one as the caller comes to them; files
-        that have vanished by then are left out.
+        that have vanished by then are left out, as is what is not a file: pipes, links to nothing.
         """
         parent, slash, first = path.rpartition("/")
         directory = _local_path(parent + slash) if slash else "."
         try:
             with os.scandir(directory) as entries:
                 # The name is compared before anything that may cost a system call.
-                found = [each for each in entries if each.name >= first and not each.is_dir()]
+                found = [each for each in entries if each.name >= first and _may_be_file(each)]
         except OSError as error:
             raise storage_error(error, doing="list", path=parent or directory) from error
         found.sort(key=lambda entry: entry.name)
         return _statuses(found, parent + slash)
+
+    finds_cheaply = True
+
+    def find(self, path: str) -> FileStatus | None:
+        """See `LogStore.find`."""
+        try:
+            status = os.stat(_local_path(path))
+        except OSError as error:
+            if error.errno in _LEADS_NOWHERE:
+                return None
+            raise _stat_error(error, path) from error
+        return _status_of(path, status) if stat.S_ISREG(status.st_mode) else None
+
+    def take_turns(self, log_path: str, *, timeout_s: float) -> AbstractContextManager[None]:
+        """See `LogStore.take_turns`; by `flock` on the directory, see `local/queue.py`."""
+        return turn_at(_local_path(log_path), timeout_s=timeout_s)
 
     def delete(self, path: str) -> None:
         """See `LogStore.delete`."""
@@ -167,7 +197,7 @@ class LocalLogStore(LogStore):
         return True
 
     def ensure_directory(self, path: str) -> None:
-        """See `LogStore.ensure_directory`; what was made survives a power cut as the commits do."""
+        """See `LogStore.ensure_directory`; new directories survive a power cut, as commits do."""
         directory = os.path.abspath(_local_path(path))
         missing = []
         while not os.path.lexists(directory):
@@ -197,12 +227,14 @@ class LocalLogStore(LogStore):
     def _put_if_absent(self, path: str, content: bytes | BinaryIO) -> PutOutcome:
         target = _local_path(path)
         if os.path.lexists(target):
-            return PutOutcome.EXISTS
+            return _taken(target, path)
         with self._written(target, content, path) as temporary:
             try:
                 outcome = self._publish(temporary, target)
             except OSError as error:
                 raise storage_error(error, doing="create", path=path) from error
+        if outcome is PutOutcome.EXISTS:
+            return _taken(target, path)
         is_settled = outcome is not PutOutcome.CREATED or _is_hint(target)
         if is_settled or _sync_directory(target):
             return outcome
@@ -220,7 +252,7 @@ class LocalLogStore(LogStore):
                 raise storage_error(error, doing="write", path=path) from error
             yield temporary
         finally:
-            # Left behind it does no harm; an error here would hide the outcome.
+            # A file left behind does no harm; an error here would hide the outcome.
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
 
@@ -228,8 +260,8 @@ class LocalLogStore(LogStore):
         try:
             os.link(temporary, target)
         except OSError as error:
-            # NFS repeats a request whose answer got lost and then reports its own link as an error.
-            # Whether the name is ours is told by the file behind it, not by the answer.
+            # NFS repeats a request whose answer was lost, and then reports our own link as an
+            # error. The file behind the name tells whether it is ours; the answer does not.
             if _is_same_file(temporary, target):
                 return PutOutcome.CREATED
             if isinstance(error, FileExistsError):
@@ -254,7 +286,7 @@ class LocalLogStore(LogStore):
         return PutOutcome.CREATED
 
     def _ensure_renames_exclusively(self, directory: str) -> None:
-        """Try the rename on two files of our own, once per device."""
+        """Refuse a device whose rename may replace a file; tried once, on two files of our own."""
         device = os.stat(directory or ".").st_dev
         known = self._renames_exclusively.get(device)
         if known is None:
@@ -265,7 +297,7 @@ class LocalLogStore(LogStore):
                 f"Nothing was written. The file system of {directory} has neither hard links nor a "
                 "rename that refuses to replace, so two writers could both believe that they won. "
                 "Put the table on another file system, or on an object store.",
-                kind="OPTIMIST_NO_ATOMIC_CREATE",
+                kind=NO_ATOMIC_CREATE,
                 path=directory,
             )
 
@@ -282,7 +314,25 @@ class LocalLogStore(LogStore):
                     os.unlink(name)
 
 
+def _open_regular_file(path: str, flags: int) -> int:
+    # Without O_NONBLOCK, opening a pipe would wait for a writer. Regular files ignore it.
+    descriptor = os.open(path, flags | os.O_NONBLOCK)
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return descriptor
+    os.close(descriptor)
+    code = errno.EISDIR if stat.S_ISDIR(mode) else errno.ENXIO
+    raise OSError(code, os.strerror(code))
+
+
 def _local_path(path: str) -> str:
+    if "\0" in path:
+        raise StorageError(
+            f"{shown(path)} is no path: it holds the character NUL.",
+            kind="OPTIMIST_INVALID_PATH",
+            path=path,
+            retryable=False,
+        )
     if scheme_of(path) not in ("", "file"):
         raise ConfigError(
             f"LocalLogStore cannot serve {path}: it is not a path of this machine. "
@@ -311,10 +361,37 @@ def _write(path: str, content: bytes | BinaryIO, *, synced: bool) -> None:
             os.fsync(descriptor)
 
 
+def _taken(target: str, path: str) -> PutOutcome:
+    """`EXISTS`, where a file has the name.
+
+    Raises:
+        StorageError: Something else has it (kind `OPTIMIST_NOT_A_FILE`).
+    """
+    try:
+        is_file = stat.S_ISREG(os.stat(target).st_mode)
+    except OSError:
+        is_file = not os.path.islink(target)  # gone by now; the caller will see
+    if is_file:
+        return PutOutcome.EXISTS
+    raise StorageError(
+        f"Nothing was written: the name {shown(path)} is taken by something that is no file, such "
+        "as a directory, a pipe or a link to nothing. No writer of tables makes such a thing. Find "
+        "out who did, and remove it or move it away.",
+        kind="OPTIMIST_NOT_A_FILE",
+        path=path,
+        retryable=False,
+    )
+
+
+def _may_be_file(entry: os.DirEntry[str]) -> bool:
+    """Whether it may be a file, by what the directory says of it; links are looked at later."""
+    return entry.is_symlink() or entry.is_file()
+
+
 def _sync_directory(child: str) -> bool:
     """Make the name of `child` durable; False if the system says that it could not."""
     try:
-        descriptor = os.open(os.path.dirname(child) or ".", os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(os.path.dirname(child) or ".", _DIRECTORY)
         try:
             os.fsync(descriptor)
         finally:
@@ -336,11 +413,16 @@ def _statuses(entries: list[os.DirEntry[str]], prefix: str) -> Iterator[FileStat
     for entry in entries:
         try:
             status = entry.stat()
-        except FileNotFoundError:
-            continue
         except OSError as error:
+            if error.errno in _LEADS_NOWHERE:
+                continue
             raise _stat_error(error, prefix + entry.name) from error
-        yield FileStatus(prefix + entry.name, status.st_size, status.st_mtime_ns // 1_000_000)
+        if stat.S_ISREG(status.st_mode):
+            yield _status_of(prefix + entry.name, status)
+
+
+def _status_of(path: str, status: os.stat_result) -> FileStatus:
+    return FileStatus(path, status.st_size, status.st_mtime_ns // 1_000_000)
 
 
 def _stat_error(error: OSError, path: str) -> StorageError:

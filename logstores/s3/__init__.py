@@ -1,1 +1,5 @@
 """S3: conditional writes, alone or beside an arbiter."""
+
+from optimist.logstores.s3.store import S3LogStore
+
+__all__ = ["S3LogStore"]

@@ -1,6 +1,6 @@
-"""`S3LogStore` with an arbiter before it: whichever `optimist.store.arbiter` names.
+"""`S3LogStore` with an arbiter: the one that `optimist.store.arbiter` names.
 
-*Assumes* what `external_arbiter` and `s3` assume.
+*Assumes* what `external_arbiter` and `s3/store.py` assume.
 
 *Provides* both fences: the arbiter's entry, and the conditional PUT.
 
@@ -9,32 +9,64 @@
 *Excludes* the writers that ask the same arbiter, and those that `S3LogStore` excludes.
 
 The entries spell a table as the caller does (`s3a://bucket/table`), because all writers of it, of
-all engines, must spell it alike. `optimist.store.s3arbiter.scheme` sets the scheme for all;
-where entries are found under another scheme than ours, nothing is written.
+all engines, must spell it alike. `optimist.store.s3arbiter.scheme` sets the scheme for all; where
+the arbiter knows the table only under the other of `s3a` and `s3`, nothing is written.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import ClassVar
 
-from optimist.core.arbiter import Arbiter
 from optimist.core.clock import Clock
 from optimist.core.errors import ConfigError
-from optimist.core.logstore import PutOutcome
+from optimist.core.forking import ForkSafeLock
+from optimist.core.option_fields import (
+    foreign_option,
+    option,
+    parse_foreign_options,
+    parse_options,
+)
+from optimist.core.option_values import at_least, blank_as, one_of
+from optimist.core.options import STORE_PREFIX
 from optimist.core.paths import parent_of, scheme_of
-from optimist.core.plugins.lock_registry import ARBITER_KEY, find_arbiter
+from optimist.core.plugins.arbiter import Arbiter
+from optimist.core.plugins.lock_registry import needed_arbiter
+from optimist.core.plugins.logstore import PutOutcome
 from optimist.logstores.s3.path import SCHEMES, S3Location
 from optimist.logstores.s3.reader import READ_RETRIES
 from optimist.logstores.s3.store import S3LogStore
 from optimist.logstores.shared.external_arbiter import ExternalArbiterLogStore
 from optimist.logstores.shared.hadoop_options import hadoop_options
-from optimist.logstores.store_options import own_options
 
 __all__ = ["S3ArbiterLogStore"]
 
 _READ_RETRIES = "io.delta.storage.S3DynamoDBLogStore.read.retries"
+
+
+@dataclass(frozen=True, slots=True)
+class S3ArbiterOptions:
+    """The options of S3ArbiterLogStore, beside those of S3LogStore and of the arbiter.
+
+    Attributes:
+        scheme: The scheme by which all writers name a table to the arbiter; None takes the path's.
+        read_retries: How often in a row a reader goes on with a commit that is replaced while it is
+            read (spec 3.5).
+    """
+
+    scheme: str | None = option(None, blank_as(None, one_of(*SCHEMES)))
+    read_retries: int = foreign_option(READ_RETRIES, at_least(0), _READ_RETRIES)
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, str]) -> S3ArbiterOptions:
+        """Parse the store's key, and the one of Delta's own store.
+
+        Raises:
+            ConfigError: An own key is unknown, a value does not parse, or two spellings differ.
+        """
+        deltas = parse_foreign_options(cls, hadoop_options(options, _READ_RETRIES))
+        return cls(**deltas, **parse_options(cls, options, f"{STORE_PREFIX}s3arbiter."))
 
 
 class S3ArbiterLogStore(ExternalArbiterLogStore):
@@ -47,7 +79,7 @@ class S3ArbiterLogStore(ExternalArbiterLogStore):
     """
 
     arbiter_name: ClassVar[str | None] = None
-    """The short name of the arbiter, where the class stands for one."""
+    """The short name of the arbiter, for a class that takes one arbiter only."""
 
     def __init__(
         self,
@@ -57,16 +89,17 @@ class S3ArbiterLogStore(ExternalArbiterLogStore):
         clock: Clock | None = None,
     ) -> None:
         given = options or {}
+        parsed = S3ArbiterOptions.from_options(given)
         super().__init__(
             given,
             store=S3LogStore(
-                given, clock=clock, has_arbiter=True, read_retries=_parse_read_retries(given)
+                given, clock=clock, has_arbiter=True, read_retries=parsed.read_retries
             ),
-            arbiter=arbiter or self._find_arbiter(given),
+            arbiter=arbiter or needed_arbiter(given, only=self.arbiter_name),
             clock=clock,
         )
-        self._scheme = _parse_scheme(given)
-        self._checking = threading.Lock()
+        self._scheme = parsed.scheme
+        self._checking = ForkSafeLock()
         self._checked: set[str] = set()
 
     def table_path(self, path: str) -> str:
@@ -74,7 +107,7 @@ class S3ArbiterLogStore(ExternalArbiterLogStore):
         return self.resolve_path(parent_of(parent_of(path)))
 
     def resolve_path(self, path: str) -> str:
-        """`<scheme>://bucket/key`; the scheme is kept, since to the arbiter it tells tables apart.
+        """`<scheme>://bucket/key`; the scheme counts, because the arbiter tells tables apart by it.
 
         Raises:
             ConfigError: See `S3Location.of`.
@@ -113,54 +146,3 @@ class S3ArbiterLogStore(ExternalArbiterLogStore):
             table_path=table_path,
             other_path=other,
         )
-
-    @classmethod
-    def _find_arbiter(cls, options: Mapping[str, str]) -> Arbiter:
-        if cls.arbiter_name is not None:
-            # The class says which one; the key may be there for the stores of other schemes.
-            keys = (ARBITER_KEY, f"spark.{ARBITER_KEY}")
-            rest = {key: value for key, value in options.items() if key not in keys}
-            found = find_arbiter(rest, default=cls.arbiter_name)
-        else:
-            found = find_arbiter(options)
-        if found is None:
-            raise ConfigError(
-                f"This store needs an arbiter: set spark.{ARBITER_KEY} to dynamodb, redis, or a "
-                "class of your own as package.module:Class.",
-                kind="OPTIMIST_NO_ARBITER",
-                key=ARBITER_KEY,
-            )
-        return found
-
-
-def _parse_scheme(options: Mapping[str, str]) -> str | None:
-    own = own_options(options, "s3arbiter")
-    unknown = sorted(set(own) - {"scheme"})
-    if unknown:
-        raise ConfigError(
-            f"Unknown option optimist.store.s3arbiter.{unknown[0]}. Known: scheme.",
-            kind="OPTIMIST_UNKNOWN_OPTION",
-            key=f"optimist.store.s3arbiter.{unknown[0]}",
-        )
-    scheme = own.get("scheme", "").strip().lower() or None
-    if scheme is not None and scheme not in SCHEMES:
-        raise ConfigError(
-            f"optimist.store.s3arbiter.scheme must be one of {', '.join(SCHEMES)}.",
-            kind="OPTIMIST_INVALID_OPTION",
-            key="optimist.store.s3arbiter.scheme",
-        )
-    return scheme
-
-
-def _parse_read_retries(options: Mapping[str, str]) -> int:
-    text = hadoop_options(options, _READ_RETRIES).get(_READ_RETRIES)
-    if text is None:
-        return READ_RETRIES
-    if not text.strip().isdecimal():
-        raise ConfigError(
-            f"The value {text!r} of spark.{_READ_RETRIES} does not parse: it must be a whole "
-            "number, at least 0.",
-            kind="OPTIMIST_INVALID_OPTION",
-            key=_READ_RETRIES,
-        )
-    return int(text.strip())

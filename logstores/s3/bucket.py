@@ -1,51 +1,53 @@
-"""The requests that a log needs of one bucket, each with its errors translated.
+"""The requests that a log makes to one bucket, each with its errors translated.
 
-Creating an object is one conditional PUT, sent again only where the answer says that it was turned
-away; see `s3_errors` for what each error says about it.
+An object is created by one conditional PUT, or, if it is large, by the last request of an upload in
+parts. That request is sent again only where the answer says that it was turned away; see
+`s3/errors.py` for what each error says.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, BinaryIO
-
-from botocore.exceptions import BotoCoreError, ClientError
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from optimist.core.clock import Clock
-from optimist.core.data.access import DataAccess
 from optimist.core.errors import LogFileNotFoundError, StorageError
-from optimist.core.logstore import PutOutcome
-from optimist.logstores.patience import Patience
+from optimist.core.plugins.data_access import DataAccess
+from optimist.core.plugins.logstore import PutOutcome
+from optimist.core.retry import Patience, call_patiently
 from optimist.logstores.s3.client import S3Clients
 from optimist.logstores.s3.data import abort_uploads, s3_data_access
 from optimist.logstores.s3.errors import rule_for, storage_error
 from optimist.logstores.s3.options import S3Options
+from optimist.logstores.s3.parts import MAX_PUT_BYTES, PartsUpload
 from optimist.logstores.s3.path import S3Location
 from optimist.logstores.s3.reader import Fetched
-from optimist.logstores.shared.http_answers import PutMeaning
+from optimist.logstores.shared.create_once import create_once
+from optimist.logstores.shared.file_pieces import md5_of, size_of
 
 if TYPE_CHECKING:
+    from mypy_boto3_s3.client import S3Client
     from mypy_boto3_s3.type_defs import ListObjectsV2OutputTypeDef, ObjectTypeDef
 
 __all__ = ["S3Bucket"]
 
-_LOG = logging.getLogger(__name__)
+_Result = TypeVar("_Result")
 
 _CREATE = Patience(max_tries=8, cap_s=2.0)
-_READ = Patience(max_tries=3)
+_REPEAT = Patience()
 
 
 class S3Bucket:
     """One bucket. Threads may share it.
 
-    Paths are given for messages, next to the location that they mean.
+    The `path` of a method is for messages; a key or location says what it means.
 
     Args:
         name: The bucket.
         options: How to reach it.
-        clients: The clients that do.
-        clock: Paces what is sent again.
+        clients: The clients that send the requests.
+        clock: Paces requests that are sent again.
     """
 
     def __init__(self, name: str, options: S3Options, clients: S3Clients, clock: Clock) -> None:
@@ -57,90 +59,107 @@ class S3Bucket:
 
     def data_access(self) -> DataAccess:
         """How data files in the bucket are reached; see `s3_data_access`."""
-        region = self._clients.patient.meta.region_name
-        return s3_data_access(self.options, self._clients.session, region)
+        return s3_data_access(self.options, self._clients.session, self._clients.region, self.name)
 
     def abort_uploads(self, directory: S3Location) -> None:
-        """Give up what was begun below a directory; see `LogStore.abort_uploads`."""
-        abort_uploads(self._clients.patient, directory)
+        """Abort unfinished uploads below a directory; see `LogStore.abort_uploads`."""
+        abort_uploads(self._clients.client(), directory)
 
-    def create(self, key: str, data: bytes | BinaryIO, *, path: str) -> tuple[PutOutcome, str]:
-        """The conditional PUT, until it is answered; with the entity tag if created.
+    def create(
+        self, key: str, data: bytes | BinaryIO, *, path: str, is_conditional: bool = True
+    ) -> tuple[PutOutcome, str]:
+        """Create an object by a conditional request; returns its entity tag if it was created.
 
-        `EXISTS` after the store asked to slow down may be our own file, if the request had been
-        passed on before it was turned away: that is `UNKNOWN`.
+        Args:
+            key: The object.
+            data: Its bytes, or a file that holds them.
+            path: For messages.
+            is_conditional: False where an object of this key may be replaced.
 
         Raises:
             StorageError: Nothing was created.
         """
-        is_doubtful = False
-        failure: BotoCoreError | ClientError | None = None
-        for _ in _CREATE.tries(self._clock):
-            sent = self._send_create(key, data)
-            if isinstance(sent, str):
-                return PutOutcome.CREATED, sent
-            failure, answer = sent, rule_for(sent).on_create
-            if answer is PutMeaning.EXISTS and not is_doubtful:
-                return PutOutcome.EXISTS, ""
-            if answer in (PutMeaning.UNKNOWN, PutMeaning.EXISTS):
-                _LOG.warning("No clear answer while creating %s: %s", path, type(sent).__name__)
-                return PutOutcome.UNKNOWN, ""
-            if answer is PutMeaning.NOTHING_WRITTEN:
-                break
-            is_doubtful = is_doubtful or answer is PutMeaning.SLOW_DOWN
-        assert failure is not None
-        if is_doubtful:
-            return PutOutcome.UNKNOWN, ""
-        raise self._failed(failure, "create", path) from failure
+        condition = {"IfNoneMatch": "*"} if is_conditional else {}
+        size_bytes = len(data) if isinstance(data, bytes) else size_of(data)
+        if isinstance(data, bytes) or size_bytes <= MAX_PUT_BYTES:
+            return self._created_by(
+                lambda client: self._put(client, key, data, condition), path, size_bytes=size_bytes
+            )
+        ask = partial(self._ask, doing="create", path=path)
+        with PartsUpload(ask, self.name, key, self.options) as upload:
+            upload.send(data)
+            created = self._created_by(
+                lambda client: upload.complete(client, condition), path, size_bytes=size_bytes
+            )
+            upload.is_done = created[0] is PutOutcome.CREATED
+        return created
+
+    def _created_by(
+        self, send: Callable[[S3Client], Mapping[str, Any]], path: str, *, size_bytes: int
+    ) -> tuple[PutOutcome, str]:
+        """How a request with the condition ended, and the entity tag if it created the object."""
+
+        def failed(error: Exception) -> StorageError:
+            failure = self._failed(error, "create", path)
+            failure.__cause__ = error
+            return failure
+
+        outcome, answer = create_once(
+            lambda: send(self._clients.client()),
+            lambda error: rule_for(error).on_create,
+            failed,
+            _CREATE,
+            self._clock,
+            size_bytes=size_bytes,
+        )
+        return outcome, "" if answer is None else answer.get("ETag", "")
 
     def put(self, key: str, data: bytes, *, path: str) -> None:
-        """The PUT without a condition."""
-        try:
-            self._clients.patient.put_object(
+        """Write an object, without a condition."""
+        self._ask(
+            lambda client: client.put_object(
                 Bucket=self.name, Key=key, Body=data, **self.options.put_parameters
-            )
-        except (BotoCoreError, ClientError) as error:
-            raise self._failed(error, "write", path) from error
+            ),
+            "write",
+            path,
+        )
 
     def delete(self, key: str, *, path: str) -> None:
-        """The DELETE; an object that is absent is fine."""
-        try:
-            self._clients.patient.delete_object(
+        """Delete an object; one that is absent is fine."""
+        self._ask(
+            lambda client: client.delete_object(
                 Bucket=self.name, Key=key, **self.options.request_parameters
-            )
-        except (BotoCoreError, ClientError) as error:
-            raise self._failed(error, "delete", path) from error
+            ),
+            "delete",
+            path,
+        )
 
     def fetch(
         self, key: str, *, path: str, byte_range: str | None = None, etag: str | None = None
     ) -> Fetched:
-        """Bytes of one object, of the state with this tag; a body cut off is asked for again."""
+        """Read bytes of one object, in the state with this tag; asks again if a body is cut off."""
         request = dict(self.options.read_parameters)
         if byte_range is not None:
             request["Range"] = byte_range
         if etag:
             request["IfMatch"] = etag
-        for attempt in _READ.tries(self._clock):
-            try:
-                response = self._clients.patient.get_object(Bucket=self.name, Key=key, **request)
-                return _fetched(response["Body"].read(), response)
-            except ClientError as error:
-                raise self._failed(error, "read", path) from error
-            except BotoCoreError as error:
-                if attempt + 1 == _READ.max_tries or not rule_for(error).retryable:
-                    raise self._failed(error, "read", path) from error
-        raise AssertionError("the last attempt returns or raises")
+
+        def get(client: S3Client) -> Fetched:
+            response = client.get_object(Bucket=self.name, Key=key, **request)
+            return _fetched(response["Body"].read(), response)
+
+        return self._ask(get, "read", path)
 
     def first_under(self, prefix: str, *, path: str) -> ObjectTypeDef | None:
-        """Any one object whose key starts so; the first where the store lists in order."""
+        """One object whose key starts so: the first, where the store lists in order."""
         found = self._page(path, Prefix=prefix, MaxKeys=1).get("Contents", [])
         return found[0] if found else None
 
     def objects_from(self, location: S3Location, *, path: str) -> Iterator[ObjectTypeDef]:
-        """The objects beside a key from about there on, sorted; page by page.
+        """The objects in a key's directory from about that key on, sorted; page by page.
 
         Raises:
-            LogFileNotFoundError: There is nothing beside it.
+            LogFileNotFoundError: There is nothing in the directory.
             StorageError: Also when the store lists in no order (kind `OPTIMIST_UNSORTED_LISTING`).
         """
         if self.options.lists_in_order:
@@ -152,25 +171,23 @@ class S3Bucket:
         ]
         return iter(sorted(found, key=lambda item: item["Key"]))
 
-    def _send_create(self, key: str, data: bytes | BinaryIO) -> str | BotoCoreError | ClientError:
-        if not isinstance(data, bytes):
-            data.seek(0)  # an attempt before this one may have sent a part of it
-        try:
-            response = self._clients.once.put_object(
-                Bucket=self.name,
-                Key=key,
-                Body=data,
-                IfNoneMatch="*",
-                **self.options.put_parameters,
-            )
-        except (BotoCoreError, ClientError) as error:
-            return error
-        return response.get("ETag", "")
+    def _put(
+        self, client: S3Client, key: str, data: bytes | BinaryIO, condition: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        return client.put_object(
+            Bucket=self.name,
+            Key=key,
+            ContentMD5=md5_of(data),  # rewinds: an earlier attempt may have sent a part
+            Body=data,
+            **condition,
+            **self.options.put_parameters,
+        )
 
     def _in_order(self, location: S3Location, path: str) -> Iterator[ObjectTypeDef]:
         request = {"Prefix": location.prefix, "Delimiter": "/"}
         if location.name:
-            # Listing starts after a key. All keys from ours on come after ours less its end.
+            # S3 starts after the key that is given. Our key without its last character comes before
+            # it, so that our key itself is listed, too.
             request["StartAfter"] = location.key[:-1]
         last = ""
         for page in self._pages(path, **request):
@@ -199,21 +216,33 @@ class S3Bucket:
             )
 
     def _is_directory(self, path: str, request: Mapping[str, Any]) -> bool:
-        """Asked where a listing showed nothing: the files may all come before its start."""
+        """Whether a listing without files is of a directory: they may all come before its start."""
         prefix = request["Prefix"]
         if not prefix:
             return True  # the bucket itself
         return "StartAfter" in request and self.first_under(prefix, path=path) is not None
 
     def _page(self, path: str, **request: Any) -> ListObjectsV2OutputTypeDef:
-        try:
-            return self._clients.patient.list_objects_v2(
+        return self._ask(
+            lambda client: client.list_objects_v2(
                 Bucket=self.name, **request, **self.options.request_parameters
-            )
-        except (BotoCoreError, ClientError) as error:
-            raise self._failed(error, "list", path) from error
+            ),
+            "list",
+            path,
+        )
 
-    def _failed(self, error: BotoCoreError | ClientError, doing: str, path: str) -> StorageError:
+    def _ask(self, request: Callable[[S3Client], _Result], doing: str, path: str) -> _Result:
+        """Make a request that may be made more than once."""
+
+        def ask() -> _Result:
+            try:
+                return request(self._clients.client())
+            except Exception as error:
+                raise self._failed(error, doing, path) from error
+
+        return call_patiently(ask, _REPEAT, self._clock)
+
+    def _failed(self, error: Exception, doing: str, path: str) -> StorageError:
         return storage_error(error, doing=doing, path=path, endpoint=self.endpoint)
 
     def _unsorted(self, path: str) -> StorageError:

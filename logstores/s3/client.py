@@ -1,8 +1,11 @@
-"""boto3 clients for one bucket: one that never sends a request twice, and one that does.
+"""boto3 clients for one bucket. None of them sends a request twice, or trusts half an answer.
 
 A conditional PUT must not be repeated behind our back: when the answer to the first is lost and the
-SDK sends it again, the second finds our own file and the answer is a lost race. So the client that
-creates files has the SDK's retries off; all others may retry.
+SDK sends it again, the second finds our own file and the answer is a lost race. What may be
+repeated is repeated by the store, by its Clock and within the operation's budget.
+
+An answer that was cut off in its headers looks whole to the SDK: a listing of nothing, a file of no
+bytes. So an answer to a GET that does not say how long it is counts as no answer.
 """
 
 from __future__ import annotations
@@ -18,10 +21,13 @@ import botocore.session
 from botocore import UNSIGNED
 from botocore.config import Config
 from botocore.credentials import CredentialResolver, DeferredRefreshableCredentials
-from botocore.exceptions import BotoCoreError, CredentialRetrievalError
+from botocore.exceptions import BotoCoreError, CredentialRetrievalError, IncompleteReadError
 
+from optimist.core.budget import PerTimeout
 from optimist.core.clock import Clock
 from optimist.core.errors import ConfigError
+from optimist.core.secrets import Secret, revealed
+from optimist.core.whole_answer import is_whole
 from optimist.logstores.s3.options import S3Options
 
 if TYPE_CHECKING:
@@ -29,9 +35,8 @@ if TYPE_CHECKING:
 
 __all__ = ["S3Clients", "S3Credentials", "credentials_callable", "make_clients"]
 
-_ATTEMPTS = 5
 _DEFAULT_LIFE_S = 1800
-"""boto3 fetches anew a quarter of an hour before the end."""
+"""The life of credentials that name no end; boto3 asks again a quarter of an hour before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,45 +57,54 @@ class S3Credentials:
     expires_ms: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
 class S3Clients:
-    """The two clients of a bucket, and where they go.
+    """The clients of a bucket, one for each time-out. Threads may share it.
+
+    Args:
+        options: How to reach the bucket.
+        session: Whose credentials the requests carry.
 
     Attributes:
-        once: Sends each request once, for creating files.
-        patient: Sends again what failed, for everything that may be repeated.
         endpoint: Where the requests go.
-        session: Whose credentials they carry.
+        region: The region that they are signed for.
+        session: See above.
     """
 
-    once: S3Client
-    patient: S3Client
-    endpoint: str
-    session: boto3.Session
+    def __init__(self, options: S3Options, session: boto3.Session) -> None:
+        self.session = session
+        self._options = options
+        self._clients = PerTimeout(self._new_client, options.read_timeout_s)
+        self.endpoint: str = self.client().meta.endpoint_url
+        self.region: str = self.client().meta.region_name
+
+    def client(self) -> S3Client:
+        """The client for the request that is to be made now."""
+        return self._clients.get()
+
+    def _new_client(self, read_timeout_s: float) -> S3Client:
+        client: S3Client = self.session.client(
+            "s3",
+            region_name=self._options.region,
+            endpoint_url=self._options.endpoint,
+            config=_config(self._options, read_timeout_s),
+        )
+        client.meta.events.register("before-parse.s3", _ensure_whole, unique_id="optimist-whole")
+        return client
 
 
 def make_clients(
     options: S3Options, clock: Clock, credentials: Callable[[], S3Credentials] | None = None
 ) -> S3Clients:
-    """Build both clients; asks no server.
+    """Make the clients for a bucket; nothing is sent yet.
 
     Raises:
-        ConfigError: Profile, region or endpoint make no sense to boto3, or the credentials callable
-            can't be found.
+        ConfigError: boto3 refuses profile, region or endpoint, or the credentials callable can't be
+            found.
     """
     if credentials is None and options.credentials_provider:
         credentials = credentials_callable(options.credentials_provider)
     try:
-        session = _session(options, clock, credentials)
-        once, patient = (
-            session.client(
-                "s3",
-                region_name=options.region,
-                endpoint_url=options.endpoint,
-                config=_config(options, attempts),
-            )
-            for attempts in (1, _ATTEMPTS)
-        )
+        return S3Clients(options, _session(options, clock, credentials))
     except (BotoCoreError, ValueError) as error:
         raise ConfigError(
             f"boto3 can't make a client with these options ({type(error).__name__}). Check "
@@ -98,29 +112,31 @@ def make_clients(
             kind="OPTIMIST_INVALID_OPTION",
             cause=type(error).__name__,
         ) from None
-    return S3Clients(once, patient, once.meta.endpoint_url, session)
 
 
-def credentials_callable(path: str) -> Callable[[], S3Credentials]:
+def credentials_callable(path: Secret[str]) -> Callable[[], S3Credentials]:
     """The function that `package.module:function` names.
 
     Raises:
         ConfigError: There is no such function.
     """
-    module, _, name = path.partition(":")
-    try:
-        found = getattr(importlib.import_module(module), name, None)
-    except (ImportError, ValueError):
-        found = None
-    if not callable(found):
+    provider = _named_function(*path.reveal().partition(":")[::2])
+    if provider is None:
         raise ConfigError(
-            f"optimist.store.s3.credentialsProvider={path} names no function. Write it as "
+            "The value of optimist.store.s3.credentialsProvider names no function. Write it as "
             "package.module:function, of a module on the driver's Python path.",
             kind="OPTIMIST_INVALID_OPTION",
             key="optimist.store.s3.credentialsProvider",
         )
-    provider: Callable[[], S3Credentials] = found
     return provider
+
+
+def _named_function(module: str, name: str) -> Callable[[], S3Credentials] | None:
+    try:
+        found = getattr(importlib.import_module(module), name, None)
+    except (ImportError, ValueError):
+        return None
+    return found if callable(found) else None
 
 
 def _session(
@@ -128,9 +144,9 @@ def _session(
 ) -> boto3.Session:
     if credentials is None:
         return boto3.Session(
-            aws_access_key_id=options.access_key,
-            aws_secret_access_key=options.secret_key,
-            aws_session_token=options.session_token,
+            aws_access_key_id=revealed(options.access_key),
+            aws_secret_access_key=revealed(options.secret_key),
+            aws_session_token=revealed(options.session_token),
             profile_name=options.profile,
         )
     refreshing = DeferredRefreshableCredentials(
@@ -142,7 +158,7 @@ def _session(
 
 
 class _Fixed(CredentialResolver):
-    """A resolver that knows one answer."""
+    """A resolver that always gives the same credentials."""
 
     def __init__(self, credentials: Any) -> None:
         super().__init__(providers=[])
@@ -178,11 +194,23 @@ def _metadata(
     return fetch
 
 
-def _config(options: S3Options, attempts: int) -> Config:
+def _ensure_whole(operation_model: Any, response_dict: Mapping[str, Any], **_: object) -> None:
+    """Refuse an answer to a GET that was cut off; boto3 checks only the body of a file."""
+    if operation_model.http.get("method") != "GET":
+        return
+    body = response_dict["body"]
+    received = len(body) if isinstance(body, bytes) else None
+    if not is_whole(response_dict["headers"], received):
+        if received is None:
+            body.close()
+        raise IncompleteReadError(actual_bytes=received or 0, expected_bytes=-1)
+
+
+def _config(options: S3Options, read_timeout_s: float) -> Config:
     settings: dict[str, Any] = {
-        "retries": {"mode": "standard", "total_max_attempts": attempts},
-        "connect_timeout": options.connect_timeout_s,
-        "read_timeout": options.read_timeout_s,
+        "retries": {"mode": "standard", "total_max_attempts": 1},
+        "connect_timeout": min(options.connect_timeout_s, read_timeout_s),
+        "read_timeout": read_timeout_s,
         "max_pool_connections": options.max_connections,
     }
     if options.path_style is not None:

@@ -1,35 +1,48 @@
-"""How data files on S3 are reached by Arrow's own file system, with the options of the log's store.
+"""How data files on S3 are reached: read by Arrow, created by a store with the log's options.
 
-Credentials that this process was given, or found in its environment or its files, go along. Those
-of the machine's role do not: every executor has that role and renews it by itself.
+Credentials that this process was given, or found in its environment or its files, are sent to the
+executors. Those of the machine's role are not: every executor has that role and renews it by
+itself.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
-from optimist.core.data.access import DataAccess
 from optimist.core.errors import ConfigError
+from optimist.core.option_fields import own_values
+from optimist.core.plugins.data_access import DataAccess
+from optimist.core.plugins.data_origin import DataOrigin
+from optimist.core.secrets import Secret
 from optimist.logstores.s3.options import S3Options
 from optimist.logstores.s3.path import SCHEMES, S3Location
+from optimist.logstores.shared.store_options import options_from, options_of_store
 
 if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
 
-__all__ = ["abort_uploads", "s3_data_access"]
+__all__ = ["abort_uploads", "s3_data_access", "s3_origin"]
 
 _LOG = logging.getLogger(__name__)
+_STORE = "optimist.logstores:S3LogStore"
 _OF_THE_MACHINE = ("iam-role", "container-role", "assume-role-with-web-identity")
-_AMAZONS_OWN = "AES256"
 
 
-def s3_data_access(options: S3Options, session: boto3.Session, region: str | None) -> DataAccess:
-    """The settings of `pyarrow.fs.S3FileSystem`.
+def s3_origin(bucket: str) -> DataOrigin:
+    """Which URLs name objects of a bucket."""
+    return DataOrigin(SCHEMES, bucket)
+
+
+def s3_data_access(
+    options: S3Options, session: boto3.Session, region: str | None, bucket: str
+) -> DataAccess:
+    """The settings of `pyarrow.fs.S3FileSystem`, and the options of a store that creates files.
 
     Raises:
         ConfigError: The caller pays for requests, or files are encrypted with the caller's key:
@@ -47,13 +60,16 @@ def s3_data_access(options: S3Options, session: boto3.Session, region: str | Non
         "request_timeout": options.read_timeout_s,
         "background_writes": True,
     }
-    if not options.is_anonymous:
-        settings |= _keys(session)
-    return DataAccess.of("s3", SCHEMES, settings, refuses_writes=_refusal(options))
+    keys = {} if options.is_anonymous else _keys(session)
+    settings |= keys
+    region = options.region or region
+    found = replace(options, region=region, profile=None, credentials_provider=None, **keys)
+    creating = options_of_store(_STORE, options_from("s3", own_values(found)))
+    return DataAccess.of("s3", s3_origin(bucket), settings, store_options=creating)
 
 
 def abort_uploads(client: S3Client, location: S3Location) -> None:
-    """Give up what was begun below a directory; failures are told in the log alone."""
+    """Abort unfinished uploads below a directory; failures are only logged."""
     prefix = location.key.rstrip("/") + "/"
     try:
         pages = client.get_paginator("list_multipart_uploads").paginate(
@@ -87,9 +103,9 @@ def _keys(session: boto3.Session) -> dict[str, Any]:
             kind="OPTIMIST_NO_CREDENTIALS",
         ) from None
     return {
-        "access_key": frozen.access_key,
-        "secret_key": frozen.secret_key,
-        "session_token": frozen.token or None,
+        "access_key": Secret(frozen.access_key),
+        "secret_key": Secret(frozen.secret_key),
+        "session_token": Secret(frozen.token) if frozen.token else None,
     }
 
 
@@ -107,15 +123,3 @@ def _ensure_readable(options: S3Options) -> None:
             kind="OPTIMIST_UNSUPPORTED_OPTION",
             key=asked,
         )
-
-
-def _refusal(options: S3Options) -> str:
-    """Amazon encrypts by AES256 unless the bucket says more; anything else has to be asked for."""
-    is_default = options.encryption == _AMAZONS_OWN and options.endpoint is None
-    if not options.encryption or is_default:
-        return ""
-    return (
-        f"The encryption {options.encryption} can't be asked for: Arrow's S3 file system sends no "
-        "such header. Make it the bucket's default encryption and leave the option out, or set "
-        "optimist.spark.plane=native with Hadoop's S3A connector on Spark's class path."
-    )

@@ -6,8 +6,8 @@
 conditional PUT of N.json. Clusters with delta-spark's jar, `deltalake` (older releases can
 ask DynamoDB too, 1.6 only sends the condition), and Optimist can write one table.
 
-*Does not provide* what those writers owe each other: delta-spark copies a staged commit without a
-condition, and can overwrite that of a writer which does not ask DynamoDB.
+*Does not provide* what delta-spark lacks: it copies a staged commit without a condition, and can
+overwrite the commit of a writer that does not ask DynamoDB.
 
 *Excludes* delta-spark with `S3DynamoDBLogStore`, deltalake, and Optimist.
 

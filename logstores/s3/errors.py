@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import ClientError
 
 from optimist.core.errors import LogFileNotFoundError, StorageError
 from optimist.logstores.shared.http_answers import PutMeaning
@@ -145,11 +145,12 @@ S3_ERRORS: tuple[S3ErrorRule, ...] = (
             "RefreshWithMFAUnsupportedError",
         ),
         PutMeaning.NOTHING_WRITTEN,
-        "OPTIMIST_NO_CREDENTIALS",
+        "OPTIMIST_CREDENTIALS_UNAVAILABLE",
         False,
         "no credentials were found, or they could not be fetched",
         "Set fs.s3a.access.key and fs.s3a.secret.key, the AWS_* environment, a profile, or "
-        "optimist.store.s3.credentialsProvider.",
+        "optimist.store.s3.credentialsProvider. Spark Connect hides those two keys of a session's "
+        "conf: there pass them as options of the call.",
     ),
     S3ErrorRule(
         ("AccessDenied", "AllAccessDisabled", "AccountProblem", "InvalidObjectState", "403"),
@@ -219,6 +220,15 @@ S3_ERRORS: tuple[S3ErrorRule, ...] = (
         False,
         "the store refuses the request as it stands",
         "Check the path and the options; the store may speak only a part of S3.",
+    ),
+    S3ErrorRule(
+        # Said when an upload in parts is completed twice: by then it is done, or was aborted.
+        ("NoSuchUpload",),
+        PutMeaning.UNKNOWN,
+        "OPTIMIST_STORE_NO_ANSWER",
+        True,
+        "the upload is over: its file was made by an earlier request, or it was given up",
+        "Run the operation again.",
     ),
     S3ErrorRule(
         ("InvalidRange", "416"),
@@ -291,8 +301,8 @@ OTHER_REFUSALS = S3ErrorRule(
     "the store refuses the request",
     "Look the code up in the documentation of the store.",
 )
-"""The row of a 3xx or 4xx that has none of its own; any other answer without one is the last of
-`S3_ERRORS`."""
+"""The row for a 3xx or 4xx that has none of its own; any other answer without a row gets the last
+of `S3_ERRORS`."""
 
 _NO_FILE = next(rule for rule in S3_ERRORS if "NoSuchKey" in rule.codes)
 
@@ -301,11 +311,11 @@ _BY_CODE: Mapping[str, S3ErrorRule] = {
 }
 
 
-def rule_for(error: BotoCoreError | ClientError) -> S3ErrorRule:
+def rule_for(error: Exception) -> S3ErrorRule:
     """The row for an error.
 
-    A code without a row goes by its status; a 5xx without one, and an exception of botocore without
-    one, count as no answer, all other statuses as a refusal.
+    A code without a row is looked up by its status. If that has no row either, a 3xx or 4xx counts
+    as a refusal; any other status or exception counts as no answer.
     """
     if not isinstance(error, ClientError):
         for ancestor in type(error).__mro__:
@@ -329,13 +339,12 @@ def code_of(error: ClientError) -> tuple[str, int]:
     return code, int(status) or (int(code) if code.isdigit() else 0)
 
 
-def storage_error(
-    error: BotoCoreError | ClientError, *, doing: str, path: str, endpoint: str = ""
-) -> StorageError:
-    """The store's error for one of the SDK's.
+def storage_error(error: Exception, *, doing: str, path: str, endpoint: str = "") -> StorageError:
+    """Translate an error of the SDK into the store's.
 
     Args:
-        error: What the SDK raised. Of its text nothing is told: it may quote a request.
+        error: What the SDK raised: an error of its own, or anything at all over an answer that it
+            could not read. Its text is never repeated: it may quote a request.
         doing: What was tried, for the message: `read`, `list`, `create`.
         path: The path as the caller gave it.
         endpoint: Where the request went.

@@ -33,7 +33,7 @@ class S3Location:
         """Parse a URL; a slash at its end is kept.
 
         Raises:
-            ConfigError: It is no S3 URL, has no bucket, or carries credentials.
+            ConfigError: It is not an S3 URL, has no bucket, or carries credentials.
         """
         scheme = scheme_of(path)
         if scheme not in SCHEMES:
@@ -56,7 +56,7 @@ class S3Location:
         if not bucket:
             raise ConfigError(
                 f"{path} names no bucket. Write it as s3://bucket/path.",
-                kind="OPTIMIST_INVALID_PATH",
+                kind="OPTIMIST_INCOMPLETE_PATH",
                 path=path,
             )
         end = "/" if key.endswith("/") else ""
@@ -65,7 +65,7 @@ class S3Location:
 
     @property
     def url(self) -> str:
-        """The URL that is the same for all spellings; no slash at the end."""
+        """The one URL that stands for all spellings; no slash at the end."""
         return f"s3://{self.bucket}/{self.key}".rstrip("/")
 
     @property

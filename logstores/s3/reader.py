@@ -48,7 +48,7 @@ class RangeSource(Protocol):
     """Fetches parts of one object."""
 
     def __call__(self, byte_range: str, etag: str | None) -> Fetched:
-        """A range, in the words of HTTP, if the object still has the tag.
+        """Fetch a range, written as in HTTP, if the object still has the tag.
 
         Raises:
             StorageError: As the store's reads do; the cause is the SDK's error.
@@ -65,7 +65,7 @@ def open_ranged(
         path: For messages.
         read_ahead_bytes: How much a read fetches at least.
         replacements: How many times in a row the reader goes on with another object of the same
-            size under the name, because it has the same bytes.
+            size under the name, taken to have the same bytes.
 
     Raises:
         LogFileNotFoundError: There is no such object.

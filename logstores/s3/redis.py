@@ -4,7 +4,7 @@
 `appendfsync always`, `maxmemory-policy noeviction`).
 
 *Provides* both fences: an entry per version, created in one step and without expiry while it is not
-complete, and a conditional PUT of N.json. Never a lock that lapses.
+complete, and a conditional PUT of N.json. There is no lock that could lapse.
 
 *Does not provide* more than Redis does in a failover: replication is asynchronous, so a replica
 that takes over may not know the newest entries, and two writers may then both create the entry of

@@ -1,12 +1,12 @@
-"""Logs on S3 and on stores that speak S3 (design section 4).
+"""Logs on S3 and on stores that speak S3 (spec 3.4).
 
 *Assumes* a store that honours `If-None-Match: *` on PutObject, and shows what was written at once
-in reads and listings: Amazon's, since 2024, for all buckets; of others each is asked (see
-`create_probe`).
+in reads and listings: Amazon's, since 2024, for all buckets. Each bucket is probed before the first
+write (see `create_probe`).
 
 *Provides* for the files of a log: mutual exclusion between threads, processes and machines by one
 conditional PUT; atomic visibility; consistent listing. An answer that was lost is reported as such,
-never as a lost race. A commit that somebody overwrote is noticed (see `neighbours`).
+never as a lost race. A commit that somebody overwrote is noticed (see `overwritten_commits`).
 
 *Does not provide* exclusion of writers that do not send the condition, nor of those that ask an
 arbiter in DynamoDB first: on a table whose log has staged commits (`_delta_log/.tmp/`) it refuses
@@ -19,18 +19,20 @@ delta-spark, neither with its default store, which overwrites, nor with `S3Dynam
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, BinaryIO
 
 from optimist.core.clock import Clock, SystemClock
-from optimist.core.data.access import DataAccess
 from optimist.core.errors import ConfigError, StorageError
+from optimist.core.forking import ForkSafeLock, keep_inherited, renew_in_child
 from optimist.core.log.names import LOG_DIRECTORY, commit_name
-from optimist.core.logstore import FileStatus, LogStore, PutOutcome
 from optimist.core.paths import join
+from optimist.core.plugins.data_access import DataAccess
+from optimist.core.plugins.data_origin import DataOrigin
+from optimist.core.plugins.logstore import FileStatus, LogStore, PutOutcome
 from optimist.logstores.s3.bucket import S3Bucket
 from optimist.logstores.s3.client import S3Credentials, make_clients
+from optimist.logstores.s3.data import s3_origin
 from optimist.logstores.s3.options import S3Options
 from optimist.logstores.s3.path import S3Location
 from optimist.logstores.s3.reader import READ_RETRIES, open_ranged
@@ -56,7 +58,7 @@ class S3LogStore(LogStore):
 
     Args:
         options: See `S3Options`; a plain mapping, for example the entries of a Spark conf.
-        clock: Paces what is sent again, and names probes.
+        clock: Paces requests that are sent again, and names probes.
         credentials: Called for credentials, and again before they expire; instead of the option
             `optimist.store.s3.credentialsProvider`.
         has_arbiter: Whether an arbiter decides before this store is asked: then staged commits are
@@ -80,17 +82,18 @@ class S3LogStore(LogStore):
         self._credentials = credentials
         self._has_arbiter = has_arbiter
         self._read_retries = read_retries
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
         self._buckets: dict[str, S3Bucket] = {}
         self._without_arbiter: set[str] = set()
         self._known = KnownCommits()
+        renew_in_child(self, S3LogStore._forget_connections)
 
     def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
         """See `LogStore.put_if_absent`.
 
         1. Before the first write to a log directory: look for commits staged by an arbiter's
            writers. Before the first to a bucket: probe whether the store refuses to overwrite.
-        2. PUT with `If-None-Match: *`. 409 and throttling: wait, and again.
+        2. PUT with `If-None-Match: *`. On a 409 or throttling, wait and send it again.
         3. `EXISTS` after throttling may be our own file: the answer is `UNKNOWN`, and the engine
            reads the file back.
 
@@ -111,16 +114,32 @@ class S3LogStore(LogStore):
         return outcome
 
     def put_file_if_absent(self, path: str, file: BinaryIO) -> PutOutcome:
-        """See `LogStore.put_file_if_absent`; sent piece by piece, in one request as other files."""
+        """See `LogStore.put_file_if_absent`; a large file goes in parts, see `s3/parts.py`."""
         bucket, location = self._at(path)
         self._ensure_no_arbiter(path, location)
         if not self._ensure_exclusive(path, bucket):
             return super().put_file_if_absent(path, file)
         return bucket.create(location.key, file, path=path)[0]
 
+    def put_data_file(self, path: str, file: BinaryIO) -> PutOutcome:
+        """See `LogStore.put_data_file`; the store is not probed for it.
+
+        Where the store does not know the condition, the file is written without it: an object
+        appears whole, and this name can only get our own bytes, whichever of our requests is the
+        last.
+        """
+        bucket, location = self._at(path)
+        try:
+            return bucket.create(location.key, file, path=path)[0]
+        except StorageError as error:
+            if error.kind != "OPTIMIST_STORE_UNSUPPORTED":
+                raise
+        return bucket.create(location.key, file, path=path, is_conditional=False)[0]
+
     def put_overwrite(self, path: str, data: bytes) -> None:
         """See `LogStore.put_overwrite`."""
         bucket, location = self._at(path)
+        # Else the next listing would report our own write as somebody else's.
         self._known.forget(location.url)
         bucket.put(location.key, data, path=path)
 
@@ -135,7 +154,7 @@ class S3LogStore(LogStore):
         return found.data
 
     def open_read(self, path: str) -> BinaryIO:
-        """See `LogStore.open_read`; ranged reads with read-ahead, see `s3_reader`."""
+        """See `LogStore.open_read`; ranged reads with read-ahead, see `s3/reader.py`."""
         bucket, location = self._at(path)
         return open_ranged(
             lambda byte_range, etag: bucket.fetch(
@@ -180,12 +199,16 @@ class S3LogStore(LogStore):
         """The path as `s3://bucket/key`, whichever of the three schemes it was given by."""
         return S3Location.of(path).url
 
+    def data_origin(self, path: str) -> DataOrigin:
+        """See `LogStore.data_origin`."""
+        return s3_origin(S3Location.of(path).bucket)
+
     def data_access(self, path: str) -> DataAccess:
         """See `LogStore.data_access`."""
         return self._at(path)[0].data_access()
 
     def abort_uploads(self, directory: str) -> None:
-        """See `LogStore.abort_uploads`; S3 keeps them, and their price, until somebody does."""
+        """See `LogStore.abort_uploads`; S3 keeps uploads, and bills them, until then."""
         bucket, location = self._at(directory)
         bucket.abort_uploads(location)
 
@@ -213,7 +236,7 @@ class S3LogStore(LogStore):
             verdict,
             place,
             path,
-            override=("optimist.store.s3.allowUnsafeWrites", bucket.options.allows_unsafe_writes),
+            override=("optimist.store.s3.allowUnsafeWrites", bucket.options.allow_unsafe_writes),
             instead="an arbiter that records who owns a version "
             f"(spark.delta.logStore.{_scheme(path)}.impl=s3-dynamodb, s3-redis or s3-arbiter)",
         )
@@ -238,7 +261,7 @@ class S3LogStore(LogStore):
         staged = bucket.first_under(staging.key, path=path)
         if staged is None:
             return
-        if bucket.options.allows_foreign_arbiter:
+        if bucket.options.allow_foreign_arbiter:
             _LOG.warning("%s holds staged commits; written all the same, as configured.", log)
             return
         raise ConfigError(
@@ -287,14 +310,15 @@ class S3LogStore(LogStore):
     def _is_copy(self, known: CommitIdentity, found: CommitIdentity) -> bool:
         if known.txn_id is not None:
             return known.txn_id == found.txn_id
-        # Recovery copies the staged bytes, at times twice.
+        # No txnId to compare. Recovery may copy the same staged bytes twice, under another tag.
         return self._has_arbiter and known.size_bytes == found.size_bytes
 
     def _is_new_table(self, bucket: S3Bucket, known: CommitIdentity, found: CommitIdentity) -> bool:
-        """Whether version 0 is younger than the known commit: it can't be in one table."""
+        """Whether version 0 is younger than the known commit: one table can't have both."""
         first = join(found.path.rpartition("/")[0], commit_name(0))
         if found.path == first:
-            # With nothing else to go by, ours is not given up in silence.
+            # Nothing else tells. A commit of ours is not given up in silence, so then it counts as
+            # lost.
             return not known.is_ours
         item = bucket.first_under(S3Location.of(first).key, path=first)
         if item is None:
@@ -317,6 +341,10 @@ class S3LogStore(LogStore):
             if bucket is None:
                 bucket = self._buckets[location.bucket] = self._open(location.bucket)
         return bucket, location
+
+    def _forget_connections(self) -> None:
+        keep_inherited(self._buckets)
+        self._buckets = {}
 
     def _open(self, name: str) -> S3Bucket:
         options = S3Options.from_options(self.options, bucket=name)

@@ -1,16 +1,16 @@
 """Whether a store really refuses to create a file twice: asked of the store, not of its brochure.
 
-Servers that speak a cloud's protocol differ: some take the condition of a put and ignore it, and
+Servers that speak a cloud's protocol differ: some accept the condition of a put and ignore it, and
 then the last of two writers wins in silence. So before the first write to a bucket or container:
 
 1. Create an object of a fresh name beside the file that is to be written. It must be created.
 2. Create it again. It must be refused: a second `CREATED` is how commits get lost.
-3. Remove it; one that stays behind does no harm, readers of a log pass over such names.
+3. Remove it. If it stays behind, it does no harm: readers of a log ignore such names.
 
 The verdict holds for the endpoint and the container, for all stores of this process.
 
-That one request after the other is refused is necessary, not sufficient: a server that looks and
-then writes passes, and can still break under a race. No client can tell.
+Passing is necessary, not sufficient: a server that first looks and then writes passes too, and can
+still let two racing writers win. No client can tell.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from __future__ import annotations
 import contextlib
 import datetime
 import logging
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from optimist.core.clock import Clock
 from optimist.core.errors import ConfigError, StorageError
-from optimist.core.logstore import PutOutcome
+from optimist.core.forking import ForkSafeLock
 from optimist.core.paths import join, parent_of
+from optimist.core.plugins.logstore import NO_ATOMIC_CREATE, PutOutcome
 
 __all__ = [
     "ProbeVerdict",
@@ -56,15 +56,15 @@ class ProbeVerdict:
     probed_ms: int
 
 
-_lock = threading.Lock()
-_verdicts: dict[tuple[str, str], ProbeVerdict] = {}
-_probing: dict[tuple[str, str], threading.Lock] = {}
+_LOCK = ForkSafeLock()
+_VERDICTS: dict[tuple[str, str], ProbeVerdict] = {}
+_PROBING: dict[tuple[str, str], ForkSafeLock] = {}
 
 
 def known_verdict(endpoint: str, container: str) -> ProbeVerdict | None:
     """The verdict on a place, or None where it was not probed yet."""
-    with _lock:
-        return _verdicts.get((endpoint, container))
+    with _LOCK:
+        return _VERDICTS.get((endpoint, container))
 
 
 def describe_verdicts(places: Iterable[tuple[str, str]]) -> str:
@@ -80,29 +80,29 @@ def probe_once(
     delete: Callable[[str], None],
     clock: Clock,
 ) -> ProbeVerdict:
-    """The verdict on a place, found out beside the file that is about to be written.
+    """Probe a place, if that was not done yet, and return the verdict.
 
     Args:
         place: Endpoint, and container or bucket.
-        path: The file that is about to be created.
+        path: The file that is about to be created; the probe is made beside it.
         create: The conditional put of the store.
         delete: The store's delete.
         clock: Gives the fresh name and the time of the verdict.
 
     Raises:
-        StorageError: The probe got no clear answer (kind `OPTIMIST_STORE_NO_ANSWER`), or none was
-            allowed; nothing but the probe was written.
+        StorageError: The probe got no clear answer (kind `OPTIMIST_STORE_NO_ANSWER`), or was not
+            permitted; nothing but the probe was written.
     """
-    with _lock:
-        is_probing = _probing.setdefault(place, threading.Lock())
+    with _LOCK:
+        is_probing = _PROBING.setdefault(place, ForkSafeLock())
     with is_probing:  # one probe per place, however many threads come together
         verdict = known_verdict(*place)
         if verdict is None:
             probe = join(parent_of(path), f".optimist-probe-{clock.new_uuid()}")
             is_exclusive, reason = _probe(probe, create, delete)
             verdict = ProbeVerdict(is_exclusive, reason, clock.now_ms())
-            with _lock:
-                _verdicts[place] = verdict
+            with _LOCK:
+                _VERDICTS[place] = verdict
     return verdict
 
 
@@ -145,7 +145,7 @@ def ensure_exclusive(
         f"failed the test, it {verdict.reason}. Two writers could overwrite each other's commits "
         f"there. Ways out: a server that honours the condition; {instead}; or, for a table that "
         f"has one writer only, {option}=true. Reading works as it is.",
-        kind="OPTIMIST_NO_ATOMIC_CREATE",
+        kind=NO_ATOMIC_CREATE,
         path=path,
         endpoint=endpoint,
         container=container,
@@ -166,7 +166,7 @@ def _probe(
     path: str, create: Callable[[str, bytes], PutOutcome], delete: Callable[[str], None]
 ) -> tuple[bool, str]:
     try:
-        # An EXISTS here follows an answer that was lost: then the file is there, as wanted.
+        # EXISTS means that an earlier answer was lost: the file is there, as wanted.
         _insist(create, path, b"first")
     except StorageError as error:
         if error.kind != _UNSUPPORTED:

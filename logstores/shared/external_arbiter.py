@@ -19,7 +19,7 @@ The state of a commit is three things: the staged bytes T(N), the arbiter's entr
 |---|---|---|
 | before the entry | T(N), without owner | a lifecycle rule on `_delta_log/.tmp/` |
 | after it, before the copy | E(N) incomplete, no N.json | the next listing, or the writer of N+1 |
-| after the copy | N.json, E(N) incomplete | likewise; it is only marked |
+| after the copy | N.json, E(N) incomplete | likewise; only the mark is missing |
 
 No lock is held in this process: what is right between processes is right between threads.
 """
@@ -27,25 +27,26 @@ No lock is held in this process: what is right between processes is right betwee
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import BinaryIO, TypeVar
 
-from optimist.core.arbiter import Arbiter, CommitEntry
 from optimist.core.clock import Clock, SystemClock
-from optimist.core.data.access import DataAccess
 from optimist.core.errors import (
     ConfigError,
     LogFileNotFoundError,
     OptimistError,
     StorageError,
 )
+from optimist.core.forking import ForkSafeLock
 from optimist.core.log.commits import read_commit_info
 from optimist.core.log.names import LOG_DIRECTORY, commit_name, parse_log_file_name
-from optimist.core.logstore import FileStatus, LogStore, PutOutcome
 from optimist.core.paths import join, name_of, normalize, parent_of
-from optimist.logstores.patience import Patience
+from optimist.core.plugins.arbiter import Arbiter, CommitEntry, damaged_entry
+from optimist.core.plugins.data_access import DataAccess
+from optimist.core.plugins.data_origin import DataOrigin
+from optimist.core.plugins.logstore import NO_ATOMIC_CREATE, FileStatus, LogStore, PutOutcome
+from optimist.core.retry import Patience
 from optimist.logstores.shared.arbiter_errors import (
     given_back,
     no_answer,
@@ -57,7 +58,7 @@ from optimist.logstores.shared.overwritten_commits import is_commit
 
 __all__ = ["ExternalArbiterLogStore"]
 
-T = TypeVar("T")
+_Result = TypeVar("_Result")
 
 _LOG = logging.getLogger(__name__)
 
@@ -92,10 +93,10 @@ class _Place:
 
 
 class ExternalArbiterLogStore(LogStore):
-    """Any store, with an arbiter before it.
+    """Any store, with an arbiter that decides who owns a version.
 
     Args:
-        options: Passed on to whoever asks for them; this class has none of its own.
+        options: Kept as `options`; this class has none of its own.
         store: Keeps the files.
         arbiter: Keeps the entries.
         clock: Paces retries, names staged files, and tells when entries may expire.
@@ -113,29 +114,30 @@ class ExternalArbiterLogStore(LogStore):
         self._store = store
         self._arbiter = arbiter
         self._clock: Clock = clock or SystemClock()
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
         self._reported: set[str] = set()
 
     def table_path(self, path: str) -> str:
-        """How the arbiter's entries spell the table that a file of its log belongs to."""
+        """The path of the table that a log file belongs to, as the arbiter's entries spell it."""
         return normalize(parent_of(parent_of(path)))
 
     def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
         """See `LogStore.put_if_absent`; for commits the algorithm of spec 4.4.
 
-        0. N.json is there: `EXISTS`.
-        1. N-1 is finished: its entry is complete, or is completed now, and its file is there. For
-           N = 0, no complete entry is left of a table that was deleted.
-        2. Stage the bytes as T(N), then create E(N): who creates it owns the version. **The commit
-           can no longer be taken back**, so from here on nothing is raised: an error is `UNKNOWN`.
+        0. If N.json is there, the answer is `EXISTS`.
+        1. See that N-1 is finished: its entry is complete, or is completed now, and its file is
+           there. For N = 0, see that no complete entry is left from a table that was deleted.
+        2. Stage the bytes as T(N), then create E(N): whoever creates it owns the version. **The
+           commit can no longer be taken back**, so from here on nothing is raised: an error is
+           `UNKNOWN`.
         3. Create N.json, exclusively, with the staged bytes. If it is there already and is not
            ours, a writer that does not ask the arbiter won: `EXISTS`.
-        4. Mark E(N) complete. If that fails whoever comes next does it.
+        4. Mark E(N) complete. If that fails, the next listing or the writer of N+1 does it.
 
         Other files (checksums, checkpoints) go to the store directly where it creates exclusively.
 
         Raises:
-            ConfigError: See the store's.
+            ConfigError: As the store's own `put_if_absent`.
             StorageError: Nothing was committed. Kinds of its own:
                 `OPTIMIST_PREDECESSOR_MISSING`, `OPTIMIST_STALE_ARBITER_ENTRY`,
                 `OPTIMIST_STAGED_COMMIT_LOST`.
@@ -156,7 +158,7 @@ class ExternalArbiterLogStore(LogStore):
         return claimed
 
     def put_file_if_absent(self, path: str, file: BinaryIO) -> PutOutcome:
-        """See `LogStore.put_file_if_absent`; a file that is no commit goes to the store directly.
+        """See `LogStore.put_file_if_absent`; only commits go by the arbiter.
 
         Raises:
             ConfigError, StorageError: As `put_if_absent`.
@@ -165,19 +167,19 @@ class ExternalArbiterLogStore(LogStore):
             try:
                 return self._store.put_file_if_absent(path, file)
             except ConfigError as error:
-                if error.kind != "OPTIMIST_NO_ATOMIC_CREATE":
+                if error.kind != NO_ATOMIC_CREATE:
                     raise
         return super().put_file_if_absent(path, file)
 
     def fix_delta_log(self, entry: CommitEntry, log_path: str) -> None:
-        """Finish a commit whose writer has not (spec 4.5); any number may do so at once.
+        """Finish a commit that its writer left unfinished (spec 4.5); many may do so at once.
 
-        1. If N.json is absent, create it exclusively with the staged bytes. Staged bytes that are
-           gone are fine if N.json is there by now: others move them.
+        1. If N.json is absent, create it exclusively with the staged bytes. If the staged bytes are
+           gone but N.json is there by now, all is well: others move them.
         2. Mark the entry complete.
 
         Raises:
-            StorageError: It could not be finished, in four tries; the staged bytes are gone (kind
+            StorageError: Four tries did not finish it, or the staged bytes are gone (kind
                 `OPTIMIST_STAGED_COMMIT_LOST`).
         """
         if entry.complete:
@@ -198,11 +200,11 @@ class ExternalArbiterLogStore(LogStore):
         assert failure is not None
         if not is_copied:
             raise failure
-        # The file is there, so nothing is missing but the mark; the next to come tries again.
+        # The file is there and only the mark is missing; the next listing or writer tries again.
         _LOG.warning("The entry of %s could not be marked: %s", entry.file_name, failure)
 
     def put_overwrite(self, path: str, data: bytes) -> None:
-        """See `LogStore.put_overwrite`; the arbiter has no part in it."""
+        """See `LogStore.put_overwrite`; the arbiter is not asked."""
         self._store.put_overwrite(path, data)
 
     def read_bytes(self, path: str) -> bytes:
@@ -214,19 +216,20 @@ class ExternalArbiterLogStore(LogStore):
         return self._finding(path, self._store.open_read)
 
     def list_from(self, path: str) -> Iterator[FileStatus]:
-        """See `LogStore.list_from`; of a log, its newest commit is finished first (spec 4.6).
+        """See `LogStore.list_from`; the newest commit of a log is finished first (spec 4.6).
 
-        Only the newest entry is looked at: step 1 saw to those before it.
+        Only the newest entry is looked at: step 1 of `put_if_absent` finished those before it.
 
         Raises:
-            StorageError: Also when the arbiter can't be asked, or the newest commit not be
+            StorageError: Also when the arbiter can't be asked, or the newest commit can't be
                 finished.
         """
         log_path = path.rpartition("/")[0]
         if name_of(log_path) != LOG_DIRECTORY:
             return self._store.list_from(path)
         latest = self._arbiter.latest(self.table_path(path))
-        if latest is not None:
+        if latest is not None and not latest.complete:
+            _ensure_of_log(latest)
             self.fix_delta_log(latest, log_path)
         return self._reporting(self._store.list_from(path), latest)
 
@@ -245,6 +248,10 @@ class ExternalArbiterLogStore(LogStore):
     def resolve_path(self, path: str) -> str:
         """The store's answer."""
         return self._store.resolve_path(path)
+
+    def data_origin(self, path: str) -> DataOrigin:
+        """See `LogStore.data_origin`."""
+        return self._store.data_origin(path)
 
     def data_access(self, path: str) -> DataAccess | None:
         """See `LogStore.data_access`."""
@@ -272,13 +279,14 @@ class ExternalArbiterLogStore(LogStore):
     # Steps 0 and 1
 
     def _is_taken(self, place: _Place) -> bool:
-        """Whether N.json is there; the log before it is made whole and checked.
+        """Whether N.json is there, once the log before it has been completed and checked.
 
-        Entries are read before files: what an entry calls complete was there by then.
+        Entries are read before files: if an entry is complete, its file was there before.
         """
         version = place.version
         if version:
             return self._is_taken_after(place, commit_name(version - 1))
+        # Version 0, or a file that is not a commit: nothing comes before it.
         entry = self._arbiter.get(place.table_path, place.file_name)
         if self._exists(place.path):
             return True
@@ -300,13 +308,14 @@ class ExternalArbiterLogStore(LogStore):
     # Step 2
 
     def _stage(self, place: _Place, data: bytes) -> CommitEntry:
+        # The name is fresh, so the staged bytes of two writers never mix.
         staged = f"{_STAGING}/{place.file_name}.{self._clock.new_uuid()}"
         self._store.ensure_directory(join(place.log_path, _STAGING))
         self._store.put_overwrite(join(place.log_path, staged), data)
         return CommitEntry(place.table_path, place.file_name, staged, complete=False)
 
     def _claim(self, entry: CommitEntry) -> PutOutcome:
-        """Create the entry. Without an answer, again: for its own `temp_path` that is no loss."""
+        """Create the entry; without an answer, again: one with our `temp_path` is `CREATED`."""
         outcome = PutOutcome.EXISTS
         is_open = False
         for _ in _CLAIM.tries(self._clock):
@@ -323,7 +332,7 @@ class ExternalArbiterLogStore(LogStore):
         return outcome
 
     def _ensure_winner_is_there(self, place: _Place) -> None:
-        """Have the file of whoever won, so that the engine can read it."""
+        """Make sure that the winner's file is there, so that the engine can read it."""
         winner = self._arbiter.get(place.table_path, place.file_name)
         if winner is not None and not winner.complete:
             self.fix_delta_log(winner, place.log_path)
@@ -340,12 +349,14 @@ class ExternalArbiterLogStore(LogStore):
         try:
             is_ours = self._create_ours(place.path, data)
         except OptimistError as error:
-            # The entry is ours, so whoever comes next finishes the commit: it is not "not written".
+            # The entry is ours, so the next listing or writer finishes the commit: we must not say
+            # that nothing was written.
             _LOG.warning("%s is claimed and not yet there: %s", place.path, error)
             return PutOutcome.UNKNOWN
         try:
             if not is_ours:
-                # Nobody shall copy our bytes any more; that is safe, since N.json is there.
+                # No recovery may copy our staged bytes over the other writer's file. Deleting them
+                # is safe, since N.json is there.
                 self._store.delete(join(place.log_path, entry.temp_path))
             self._arbiter.complete(self._completed(entry))
         except OptimistError as error:
@@ -361,7 +372,7 @@ class ExternalArbiterLogStore(LogStore):
         return PutOutcome.EXISTS
 
     def _create_ours(self, path: str, data: bytes) -> bool:
-        """Create the file; whether it holds our bytes, whoever put them there."""
+        """Create the file; True if it then holds our bytes, whoever wrote them."""
         for _ in _PUBLISH.tries(self._clock):
             if self._create(path, data) is PutOutcome.CREATED:
                 return True
@@ -383,13 +394,14 @@ class ExternalArbiterLogStore(LogStore):
         try:
             data = self._store.read_bytes(join(log_path, entry.temp_path))
         except LogFileNotFoundError:
+            # Since we looked, somebody else may have finished the commit and moved its bytes.
             if self._exists(target):
                 return
             raise staged_commit_lost(entry, target) from None
         if self._create(target, data) is PutOutcome.UNKNOWN and not self._exists(target):
             raise no_answer(target)
 
-    def _finding(self, path: str, read: Callable[[str], T]) -> T:
+    def _finding(self, path: str, read: Callable[[str], _Result]) -> _Result:
         try:
             return read(path)
         except LogFileNotFoundError:
@@ -403,19 +415,21 @@ class ExternalArbiterLogStore(LogStore):
     # Files
 
     def _put_directly(self, path: str, data: bytes) -> PutOutcome | None:
-        """Create a file that is no commit; None where only the arbiter can exclude others."""
+        """Create a file by the store alone; None where only the arbiter can exclude others."""
         try:
             return self._store.put_if_absent(path, data)
         except ConfigError as error:
-            if error.kind != "OPTIMIST_NO_ATOMIC_CREATE":
+            if error.kind != NO_ATOMIC_CREATE:
                 raise
             return None
 
     def _create(self, path: str, data: bytes) -> PutOutcome:
-        """The second fence, where the store has one."""
+        """Create N.json, through the second fence where the store has one."""
         outcome = self._put_directly(path, data)
         if outcome is not None:
             return outcome
+        # Look, then write. Of those that ask the arbiter, only the owner of the version and those
+        # who finish its commit come here, all with the same bytes.
         _LOG.warning("%s: the store can't create exclusively; the arbiter alone excludes.", path)
         if self._exists(path):
             return PutOutcome.EXISTS
@@ -426,7 +440,7 @@ class ExternalArbiterLogStore(LogStore):
         return name_of(path) in self._names(path, until=name_of(path))
 
     def _names(self, path: str, *, until: str) -> set[str]:
-        """The names beside a path from its own up to another, both included."""
+        """The names in a path's directory, from its own up to `until`, both included."""
         found: set[str] = set()
         try:
             for status in self._store.list_from(path):
@@ -437,7 +451,7 @@ class ExternalArbiterLogStore(LogStore):
             return set()
         return found
 
-    # Commits that passed the arbiter by
+    # Commits made without asking the arbiter
 
     def _reporting(
         self, listing: Iterator[FileStatus], latest: CommitEntry | None
@@ -451,12 +465,12 @@ class ExternalArbiterLogStore(LogStore):
             self._report(newest, latest.table_path)
 
     def _report(self, commit: FileStatus, table_path: str) -> None:
-        """Tell, once, of a commit younger than the newest entry that has no entry itself."""
+        """Warn once of a commit that is newer than the newest entry and has no entry itself."""
         with self._lock:
             if commit.path in self._reported or len(self._reported) >= _MAX_REPORTED:
                 return
         if self._arbiter.get(table_path, commit.name) is not None:
-            return  # it came while we listed
+            return  # its entry came while we listed
         with self._lock:
             self._reported.add(commit.path)
         try:
@@ -469,3 +483,9 @@ class ExternalArbiterLogStore(LogStore):
             commit.path,
             (info.engine_info if info is not None else None) or "an engine that gives no name",
         )
+
+
+def _ensure_of_log(entry: CommitEntry) -> None:
+    if parse_log_file_name(entry.file_name) is None:
+        fault = "no file of a log has that name"
+        raise damaged_entry(entry.table_path, entry.file_name, fault)

@@ -1,15 +1,16 @@
-"""Options that Spark's users have for Hadoop's connectors, with every prefix that Spark allows."""
+"""The options of Hadoop's connectors, under every prefix that Spark allows."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from optimist.core.errors import ConfigError
+from optimist.core.option_fields import keys_by_name
+from optimist.core.secrets import Options
 
 __all__ = ["hadoop_options"]
 
 
-def hadoop_options(options: Mapping[str, str], *prefixes: str) -> dict[str, str]:
+def hadoop_options(options: Mapping[str, str], *prefixes: str) -> Options:
     """The options whose Hadoop key starts with one of the prefixes, under that key.
 
     `fs.gs.project.id`, `hadoop.fs.gs.project.id` and `spark.hadoop.fs.gs.project.id` are one.
@@ -17,16 +18,9 @@ def hadoop_options(options: Mapping[str, str], *prefixes: str) -> dict[str, str]
     Raises:
         ConfigError: Two spellings of a key differ.
     """
-    found: dict[str, str] = {}
-    for key, value in options.items():
+
+    def name_of(key: str) -> str | None:
         bare = key.removeprefix("spark.").removeprefix("hadoop.")
-        if not bare.startswith(prefixes):
-            continue
-        if found.setdefault(bare, value) != value:
-            raise ConfigError(
-                f"{bare} is given with and without a prefix (spark.hadoop.), and the values "
-                "differ. Keep one.",
-                kind="OPTIMIST_CONTRADICTING_OPTIONS",
-                keys=(bare, f"spark.hadoop.{bare}"),
-            )
-    return found
+        return bare if bare.startswith(prefixes) else None
+
+    return Options({bare: options[key] for bare, key in keys_by_name(options, name_of).items()})

@@ -1,8 +1,9 @@
 """What an answer of an object store means: rows of data, one table per SDK, searched by code.
 
-A store asks two things of an answer that is no success. After a conditional put: is the file there,
-is it certain that nothing was written, or is neither known? After anything else: which error is it,
-and can trying again help? A row answers both, so that the tables of the docs are the code's own.
+A store asks two things of an answer that is not a success. After a conditional put: is the file
+there, is it certain that nothing was written, or is neither known? After anything else: which error
+is it, and can trying again help? A row answers both, so that the tables of the docs are the code's
+own.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ class AnswerRow:
 
 
 def find_row(table: tuple[AnswerRow, ...], answer: ResponseCode) -> AnswerRow:
-    """The row for an answer; a table ends in a row that takes everything."""
+    """The first row that matches an answer; every table ends in one that matches all."""
     return next(row for row in table if row.matches(answer))
 
 
@@ -116,7 +117,7 @@ def error_of_row(
 
 
 def transport_code(error: BaseException) -> ResponseCode:
-    """Whether a request that ended without an answer can have reached the store.
+    """The code for a request that ended without an answer: can it have reached the store?
 
     Only what is known to happen before the first byte of a request counts as not sent; whatever
     else a transport raises, the request may have arrived.

@@ -1,4 +1,4 @@
-"""Names of objects: the key that a path's text after the bucket stands for."""
+"""Keys of objects, from the part of a path that follows the bucket."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["object_key", "split_key"]
 
 
 def object_key(path: str) -> str:
-    """The key without doubled slashes and without one before it, as Hadoop's paths are.
+    """The key without doubled or leading slashes, as Hadoop writes paths.
 
     A trailing slash stays, nothing is percent-decoded.
     """
@@ -16,6 +16,6 @@ def object_key(path: str) -> str:
 
 
 def split_key(key: str) -> tuple[str, str]:
-    """Directory and name: the directory is empty or ends in a slash."""
+    """Split a key into directory and name; the directory is empty or ends in a slash."""
     name = key.rpartition("/")[2]
     return key[: len(key) - len(name)], name

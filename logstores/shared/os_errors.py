@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 
 from optimist.core.errors import LogFileNotFoundError, StorageError
+from optimist.core.foreign_text import shown
 
 __all__ = ["storage_error"]
 
@@ -14,6 +15,8 @@ _NOT_A_FILE = "OPTIMIST_NOT_A_FILE"
 _CAUSES: dict[int, tuple[str, str]] = {
     errno.ENOTDIR: (_NOT_A_DIRECTORY, "a file stands where a directory of its path should be"),
     errno.EISDIR: (_NOT_A_FILE, "there is a directory where a file should be"),
+    errno.ENXIO: (_NOT_A_FILE, "there is a pipe, a device or the like where a file should be"),
+    errno.ELOOP: (_NOT_A_FILE, "its symbolic links lead in a circle"),
     errno.EACCES: ("OPTIMIST_PERMISSION_DENIED", "permission denied"),
     errno.EPERM: ("OPTIMIST_PERMISSION_DENIED", "operation not permitted"),
     errno.EROFS: ("OPTIMIST_PERMISSION_DENIED", "the file system is read-only"),
@@ -26,7 +29,7 @@ _RETRYABLE = frozenset({errno.EAGAIN, errno.EBUSY, errno.EINTR, errno.ENFILE, er
 
 
 def storage_error(error: OSError, *, doing: str, path: str) -> StorageError:
-    """The store's error for one of the system's.
+    """Translate an error of the operating system into the store's.
 
     Args:
         error: What the system said.
@@ -39,14 +42,14 @@ def storage_error(error: OSError, *, doing: str, path: str) -> StorageError:
     """
     if isinstance(error, FileNotFoundError):
         return LogFileNotFoundError(
-            f"Cannot {doing} {path}: it does not exist.",
+            f"Cannot {doing} {shown(path)}: it does not exist.",
             kind="OPTIMIST_FILE_NOT_FOUND",
             path=path,
             retryable=False,
         )
     kind, cause = _CAUSES.get(error.errno or 0, ("OPTIMIST_STORAGE_FAILED", ""))
     return StorageError(
-        f"Cannot {doing} {path}: {cause or error.strerror or type(error).__name__}.",
+        f"Cannot {doing} {shown(path)}: {cause or error.strerror or type(error).__name__}.",
         kind=kind,
         path=path,
         errno=error.errno,

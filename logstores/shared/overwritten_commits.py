@@ -1,21 +1,22 @@
-"""Writers beside us that break the rules, as far as they can be seen.
+"""Notices commits that another writer overwrote, as far as that can be seen.
 
 A commit file never changes. When one that we know, because we wrote it, read it or listed it, turns
 up with another entity tag or length, somebody overwrote it, as Spark's default S3 store can: what
 it held is lost. The next listing says so, once, naming both commits.
 
-Two things look alike and are not: a table that was deleted and made anew has another file for each
-name, and recovery through an arbiter may copy the same bytes again.
+Two harmless things look the same: a table that was deleted and made anew has other files under the
+same names, and recovery through an arbiter may copy the same bytes again.
 """
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 
 from optimist.core.errors import OptimistError, StorageError
+from optimist.core.forking import ForkSafeLock
 from optimist.core.log.names import LogFileKind, parse_log_file_name
+from optimist.core.plugins.logstore import COMMIT_REPLACED
 from optimist.core.protocol.actions import CommitInfo, action_from_json
 
 __all__ = ["CommitIdentity", "KnownCommits", "commit_replaced", "is_commit"]
@@ -27,7 +28,7 @@ _COMMIT_INFO = b'{"commitInfo"'
 
 @dataclass(frozen=True, slots=True)
 class CommitIdentity:
-    """By what one commit file is known.
+    """What is known of one commit file; tag and length tell it from another.
 
     Attributes:
         path: Its path.
@@ -50,14 +51,14 @@ class CommitIdentity:
     engine: str | None = None
 
     def with_content(self, data: bytes) -> CommitIdentity:
-        """The same with what its commitInfo says."""
+        """The same file, with what its commitInfo says."""
         info = _commit_info(data)
         if info is None:
             return self
         return replace(self, txn_id=info.txn_id, operation=info.operation, engine=info.engine_info)
 
     def is_same_file(self, other: CommitIdentity) -> bool:
-        """Whether both have the tag and the length."""
+        """Whether both have the same tag and length."""
         return (self.etag, self.size_bytes) == (other.etag, other.size_bytes)
 
     def __str__(self) -> str:
@@ -71,11 +72,11 @@ class KnownCommits:
     """The commit files that a store has seen lately. Threads may share it; its size is bounded."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
         self._tables: OrderedDict[str, OrderedDict[str, CommitIdentity]] = OrderedDict()
 
     def remember(self, seen: CommitIdentity) -> None:
-        """Know the file by this from now on; what is known of the same file besides is kept."""
+        """Record what was seen of a file; what is already known of the same file is kept."""
         with self._lock:
             files = self._files(seen.path)
             known = files.pop(seen.path, None)
@@ -91,7 +92,7 @@ class KnownCommits:
             return self._tables.get(_directory(path), OrderedDict()).get(path)
 
     def changed(self, seen: CommitIdentity) -> CommitIdentity | None:
-        """What the file was known by, if it is another file now; else it is remembered."""
+        """What was known of the path, if another file has it now; else the file is remembered."""
         known = self.get(seen.path)
         if known is not None and not known.is_same_file(seen):
             return known
@@ -100,18 +101,18 @@ class KnownCommits:
         return None
 
     def learn(self, seen: CommitIdentity, data: bytes) -> None:
-        """Know what a file that was read says of itself; a change is left to the next listing."""
+        """Record what a file says of itself; if it has changed, the next listing reports that."""
         known = self.get(seen.path)
         if known is None or (known.is_same_file(seen) and known.txn_id is None):
             self.remember(seen.with_content(data))
 
     def forget(self, path: str) -> None:
-        """Know a file no more: it was deleted."""
+        """Forget a file, because this store deletes or overwrites it."""
         with self._lock:
             self._tables.get(_directory(path), OrderedDict()).pop(path, None)
 
     def forget_table(self, path: str) -> None:
-        """Know nothing of the directory that the file is in: the table was made anew."""
+        """Forget all files of the directory that the file is in: the table was made anew."""
         with self._lock:
             self._tables.pop(_directory(path), None)
 
@@ -131,7 +132,7 @@ def is_commit(name: str) -> bool:
 
 
 def commit_replaced(known: CommitIdentity, found: CommitIdentity) -> StorageError:
-    """Somebody overwrote a commit."""
+    """The error for a commit that somebody overwrote."""
     lost = "A commit that this process made is lost" if known.is_ours else "A commit is lost"
     return StorageError(
         f"{lost}: {known.path} was {known} and is now {found}. Another writer overwrote it without "
@@ -139,7 +140,7 @@ def commit_replaced(known: CommitIdentity, found: CommitIdentity) -> StorageErro
         "data files are without owner. Stop the writer that overwrites (Spark's default S3 store "
         "does, across drivers), look at both commits, and run the lost operation again if it is "
         "still wanted. This is said once; after it the table is read as it is now.",
-        kind="OPTIMIST_COMMIT_REPLACED",
+        kind=COMMIT_REPLACED,
         path=known.path,
         lost_txn_id=known.txn_id,
         lost_operation=known.operation,

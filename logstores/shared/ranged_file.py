@@ -1,4 +1,4 @@
-"""A seekable file over a store's ranged reads: of a large checkpoint only parts are moved."""
+"""A seekable file over a store's ranged reads: only parts of a large checkpoint are fetched."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import io
 from collections.abc import Callable
 from typing import BinaryIO, cast
 
-__all__ = ["open_ranged"]
+__all__ = ["READ_AHEAD_BYTES", "open_ranged"]
 
-_READ_AHEAD_BYTES = 256 * 1024
+READ_AHEAD_BYTES = 256 * 1024
 _BUFFER_BYTES = 64 * 1024
 
 
@@ -16,32 +16,38 @@ def open_ranged(
     size_bytes: int,
     fetch: Callable[[int, int], bytes],
     *,
+    head: bytes = b"",
     tail: bytes = b"",
-    read_ahead_bytes: int = _READ_AHEAD_BYTES,
+    read_ahead_bytes: int = READ_AHEAD_BYTES,
 ) -> BinaryIO:
-    """A read-only file of so many bytes.
+    """Open a read-only file whose size is known.
 
     Args:
         size_bytes: The length of the whole.
-        fetch: Gives the bytes from an offset on, of a length greater than zero; called with ranges
-            that lie within the file. It must serve one version of the file, or raise.
-        tail: The end of the file, where it was fetched already.
-        read_ahead_bytes: How much is fetched at least.
+        fetch: Returns the bytes at an offset, of a length greater than zero; every range lies
+            within the file. It must serve one version of the file, or raise.
+        head: The beginning of the file, where it was fetched already.
+        tail: The end of the file, likewise.
+        read_ahead_bytes: The least that is fetched at once, except at the end.
     """
-    raw = _RangedFile(size_bytes, fetch, tail, read_ahead_bytes)
+    raw = _RangedFile(size_bytes, fetch, (head, tail), read_ahead_bytes)
     return cast(BinaryIO, io.BufferedReader(raw, _BUFFER_BYTES))
 
 
 class _RangedFile(io.RawIOBase):
     def __init__(
-        self, size_bytes: int, fetch: Callable[[int, int], bytes], tail: bytes, ahead: int
+        self,
+        size_bytes: int,
+        fetch: Callable[[int, int], bytes],
+        ends: tuple[bytes, bytes],
+        ahead: int,
     ) -> None:
         self._size = size_bytes
         self._fetch = fetch
-        self._tail = tail
-        self._tail_start = size_bytes - len(tail)
+        head, self._tail = ends
+        self._tail_start = size_bytes - len(self._tail)
         self._ahead = ahead
-        self._block = b""
+        self._block = head
         self._block_start = 0
         self._position = 0
 
@@ -73,7 +79,7 @@ class _RangedFile(io.RawIOBase):
         return len(data)
 
     def _block_at(self, position: int, wanted: int) -> tuple[bytes, int]:
-        """Bytes among which the position is, and where they start."""
+        """A block of bytes that holds the position, and where the block starts."""
         if position >= self._tail_start:
             return self._tail, self._tail_start
         if not self._block_start <= position < self._block_start + len(self._block):

@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Iterable
+from decimal import Decimal
 from functools import reduce
 from operator import and_
 from typing import Any
 
+from optimist.core.predicates import builder
 from optimist.core.predicates.resolution import resolve_column
-from optimist.core.predicates.tree import (
-    Column,
-    Comparison,
-    In,
-    IsNull,
-    Literal,
-    NullSafeEqual,
-    Predicate,
-    StartsWith,
-)
+from optimist.core.predicates.translation import Operation, Operator, Translation
+from optimist.core.predicates.tree import Column, Literal, Opaque, Predicate
 from optimist.core.schema.types import StructType
-from optimist.spark.pushed_filters import COMPARISONS, plain_literal
 
 __all__ = ["pushed_predicate"]
 
 
 def pushed_predicate(filters: Iterable[Any], schema: StructType) -> Predicate:
-    """Those filters that are understood, conjoined; TRUE of none.
+    """The conjunction of the filters that are understood; TRUE if there are none.
 
     Spark evaluates all of them again, so leaving one out costs time and never rows.
 
@@ -34,8 +28,8 @@ def pushed_predicate(filters: Iterable[Any], schema: StructType) -> Predicate:
         filters: Values of `pyspark.sql.datasource.Filter`.
         schema: The table's; a filter on a column that it lacks is left out.
     """
-    translated = (_predicate(item) for item in filters)
-    known = [item for item in translated if item is not None and _is_known(item, schema)]
+    translated = map(_FILTERS.predicate, filters)
+    known = [item for item in translated if item.is_exact and _is_known(item, schema)]
     return reduce(and_, known) if known else Predicate.TRUE
 
 
@@ -43,48 +37,54 @@ def _is_known(predicate: Predicate, schema: StructType) -> bool:
     return all(resolve_column(path, schema) is not None for path in predicate.columns())
 
 
-def _predicate(source: Any) -> Predicate | None:
-    name = type(source).__name__
-    if name == "Not":
-        child = _predicate(source.child)
-        return None if child is None else ~child
-    if name in COMPARISONS:
-        value = _literal(source.value)
-        return None if value is None else Comparison(COMPARISONS[name], _column(source), value)
-    translate = _TRANSLATIONS.get(name)
-    return None if translate is None else translate(source)
+class _Filters(Translation[Any]):
+    """Terms are filters, columns, and Python values."""
+
+    __slots__ = ()
+
+    def operation(self, term: Any) -> Operation[Any] | None:
+        name = type(term).__name__
+        if name == "Not":
+            return "NOT", (term.child,)
+        operator = _OPERATORS.get(name)
+        if operator is None:
+            return None
+        column = Column(tuple(term.attribute))
+        if operator in ("IS NULL", "IS NOT NULL"):
+            return operator, (column,)
+        return operator, (column, *(term.value if operator == "IN" else (term.value,)))
+
+    def column(self, term: Any) -> Column | None:
+        return term if isinstance(term, Column) else None
+
+    def literal(self, term: Any) -> Literal | None:
+        if isinstance(term, dt.datetime) and term.tzinfo is None:
+            return Literal(term, "timestamp_ntz")
+        if not isinstance(term, (bool, int, float, Decimal, str, dt.date)):
+            return None
+        return builder.literal(term) if _is_ordinary(term) else None
+
+    def opaque(self, term: Any) -> Opaque:
+        return Opaque(str(term), frozenset(), deterministic=True)
 
 
-def _null_safe(source: Any) -> Predicate | None:
-    value = _literal(source.value)
-    return None if value is None else NullSafeEqual(_column(source), value)
-
-
-def _in(source: Any) -> Predicate | None:
-    literals = [_literal(value) for value in source.value]
-    known = tuple(item for item in literals if item is not None)
-    return In(_column(source), known) if known and len(known) == len(literals) else None
-
-
-def _starts_with(source: Any) -> Predicate | None:
-    return StartsWith(_column(source), source.value) if isinstance(source.value, str) else None
-
-
-_TRANSLATIONS: dict[str, Callable[[Any], Predicate | None]] = {
-    "EqualNullSafe": _null_safe,
-    "In": _in,
-    "IsNull": lambda source: IsNull(_column(source)),
-    "IsNotNull": lambda source: ~IsNull(_column(source)),
-    "StringStartsWith": _starts_with,
+_FILTERS = _Filters()
+_OPERATORS: dict[str, Operator] = {
+    "EqualTo": "=",
+    "EqualNullSafe": "<=>",
+    "LessThan": "<",
+    "LessThanOrEqual": "<=",
+    "GreaterThan": ">",
+    "GreaterThanOrEqual": ">=",
+    "In": "IN",
+    "IsNull": "IS NULL",
+    "IsNotNull": "IS NOT NULL",
+    "StringStartsWith": "STARTS WITH",
+    "StringEndsWith": "ENDS WITH",
+    "StringContains": "CONTAINS",
 }
 
 
-def _column(source: Any) -> Column:
-    return Column(tuple(source.attribute))
-
-
-def _literal(value: Any) -> Literal | None:
-    """A value as a constant, by its type; None for what is not on the list."""
-    if isinstance(value, dt.datetime):
-        return Literal(value, "timestamp" if value.tzinfo else "timestamp_ntz")
-    return Literal(value, "date") if isinstance(value, dt.date) else plain_literal(value)
+def _is_ordinary(value: object) -> bool:
+    """Whether a value is neither NaN nor infinite."""
+    return math.isfinite(value) if isinstance(value, (float, Decimal)) else True

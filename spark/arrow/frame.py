@@ -12,21 +12,24 @@ from pyspark.sql import types as st
 
 from optimist.core.data.parquet_reader import RowLayout
 from optimist.core.schema.types import StructType
-from optimist.core.snapshot.snapshot import Snapshot
+from optimist.core.snapshot import Snapshot
+from optimist.core.snapshot.files_view import FilesView
+from optimist.core.snapshot.row_layout import row_layout
 from optimist.core.table.delta_log import DeltaLog
-from optimist.spark.arrow.fresh_scans import with_own_scans
+from optimist.spark.arrow.fresh_scans import with_fresh_scans
 from optimist.spark.arrow.source import ScanOptions, register_source
 from optimist.spark.arrow.tasks import Grouping, encode_groups, read_group
-from optimist.spark.native.frame import session_zone_name
 from optimist.spark.rows.row_shape import column_of
-from optimist.spark.session.jvm import conf_entries
+from optimist.spark.rows.scanned_table import scan_alias
+from optimist.spark.session.conf import session_zone_name
+from optimist.spark.session.jvm import conf_entries, known_to_spark
 from optimist.spark.session.pyspark_versions import has_filter_pushdown, is_connect
 from optimist.spark.session.task_errors import portable_errors
 from optimist.spark.spark_schema import VOID, to_spark_schema, to_spark_type
 
-__all__ = ["FILE_COLUMN", "arrow_frame", "arrow_frame_of_files"]
+__all__ = ["arrow_frame", "arrow_frame_of_files"]
 
-FILE_COLUMN = "__optimist_file"
+_COLLATIONS = "__COLLATIONS"
 _PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 
@@ -36,15 +39,14 @@ def arrow_frame(
     """The rows of a table version; no file is read before a query runs.
 
     In classic sessions, filters that Spark pushes to Python data sources (from 4.1 on) prune
-    partitions and skip files; that setting of the session is turned on unless the user has set it
-    himself. Nothing is pushed in Spark Connect, where it could not be made safe: see
-    `scan.own_scans`.
+    partitions and skip files; that setting of the session is turned on unless the user has set it.
+    Nothing is pushed in Spark Connect, where it could not be made safe: see `fresh_scans`.
 
     Args:
         spark: A classic session or a Spark Connect client.
         log: The table; the options of its store go to the workers, which open it again.
         snapshot: The version.
-        is_time_travel: An older version was asked for by name; what is written from it is meant so.
+        is_time_travel: See `RowPlane.scan`.
     """
     scan = ScanOptions(
         path=snapshot.table_path,
@@ -55,63 +57,65 @@ def arrow_frame(
         is_pushing=_is_pushing(spark),
         is_skipping=log.options.stats_skipping,
         is_time_travel=is_time_travel,
+        outside=snapshot.data_paths.outside,
     )
-    name = register_source(spark, log.store.options, scan)
-    reader = spark.read.format(name).schema(_stored(snapshot.schema))
+    name = register_source(spark, log.store.options)
+    with known_to_spark():
+        reader = spark.read.format(name).schema(_stored(spark, snapshot.schema))
     frame = reader.options(**scan.to_options()).load()
     if scan.is_pushing:
-        frame = with_own_scans(frame, f"{name}?{scan}")
+        frame = with_fresh_scans(frame, f"{name}?{scan}")
+    if is_connect(spark):
+        frame = frame.alias(scan_alias(scan.scanned_table))
     return _with_void(frame, snapshot.schema)
 
 
 def arrow_frame_of_files(
     spark: SparkSession,
     log: DeltaLog,
-    snapshot: Snapshot,
+    view: FilesView,
     files: pa.Table,
     *,
     columns: Collection[str] | None = None,
-    with_file: bool = False,
+    file_column: str | None = None,
 ) -> DataFrame:
     """The rows of some files of a version; for commands, which have pruned already.
 
     Args:
         spark: A classic session or a Spark Connect client.
         log: The table.
-        snapshot: The version.
-        files: Rows of `snapshot.files`.
-        columns: Read only these; all without it.
-        with_file: Add the column `FILE_COLUMN`: the `add.path` of each row's file.
+        view: The version, or other files that are read like one.
+        files: Rows of `view.files`.
+        columns: Read only these; None reads all.
+        file_column: Add a column of this name: the `add.path` of each row's file.
     """
-    wanted = _columns(snapshot.schema, columns)
+    wanted = _columns(view.schema, columns)
     kept = StructType(tuple(item for item in wanted if item.data_type != VOID))
-    schema = _stored(kept)
-    if with_file:
-        schema = st.StructType([*schema.fields, st.StructField(FILE_COLUMN, st.StringType())])
+    schema = _stored(spark, kept)
+    if file_column is not None:
+        schema = st.StructType([*schema.fields, st.StructField(file_column, st.StringType())])
     task = _ReadTask(
         groups=tuple(
-            encode_groups(
-                snapshot.table_path, files, Grouping.of(spark, is_connect=is_connect(spark))
-            )
+            encode_groups(view.data_paths, files, Grouping.of(spark, is_connect=is_connect(spark)))
         ),
-        layout=RowLayout.of(
-            snapshot,
+        layout=row_layout(
+            view,
             kept,
             zone=session_zone_name(spark),
-            access=log.store.data_access(log.table_path),
+            access=log.table.data_access(),
         ),
         schema=schema,
-        file_column=FILE_COLUMN if with_file else None,
+        file_column=file_column,
     )
-    # A range of so many partitions gives each task exactly one number, also when it is run again.
+    # One partition per number gives each task exactly one number, also when it is run again.
     num_tasks = len(task.groups)
     rows = spark.range(0, num_tasks, 1, max(1, num_tasks)).mapInArrow(task, schema)
-    return _with_void(rows, wanted, *([FILE_COLUMN] if with_file else []))
+    return _with_void(rows, wanted, *([] if file_column is None else [file_column]))
 
 
 @dataclass(frozen=True, slots=True)
 class _ReadTask:
-    """What each task runs: the numbers that it is given are those of its groups."""
+    """What each task runs: its input holds the numbers of the groups that it reads."""
 
     groups: tuple[bytes, ...]
     layout: RowLayout
@@ -131,7 +135,7 @@ class _ReadTask:
 
 
 def _columns(schema: StructType, names: Collection[str] | None) -> StructType:
-    """Those columns of the schema; the first of it where none is named, since rows must be."""
+    """The named columns of the schema; its first if none is named, since rows need a column."""
     if names is None:
         return schema
     folded = {name.lower() for name in names}
@@ -139,13 +143,18 @@ def _columns(schema: StructType, names: Collection[str] | None) -> StructType:
     return StructType(found or schema.fields[:1])
 
 
-def _stored(schema: StructType) -> st.StructType:
-    """What files hold, every column nullable: a constraint is no proof that a file keeps it."""
+def _stored(spark: SparkSession, schema: StructType) -> st.StructType:
+    """The columns that files hold, all nullable: a constraint does not prove that files keep it."""
     kept = StructType(tuple(item for item in schema if item.data_type != VOID))
     fields = to_spark_schema(kept).fields
-    return st.StructType(
+    stored = st.StructType(
         [st.StructField(item.name, item.dataType, True, item.metadata) for item in fields]
     )
+    if is_connect(spark) and _COLLATIONS in stored.json():
+        # Else the server refuses an unknown collation at the first action, as a syntax error.
+        with known_to_spark():
+            _ = spark.createDataFrame([], stored).schema
+    return stored
 
 
 def _with_void(frame: DataFrame, schema: StructType, *more: str) -> DataFrame:

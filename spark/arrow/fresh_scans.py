@@ -16,11 +16,11 @@ from pyspark.sql import DataFrame
 from optimist.spark.session.callback_errors import callback
 from optimist.spark.session.jvm import Jvm, analyzed_plan, iterate
 
-__all__ = ["with_own_scans"]
+__all__ = ["with_fresh_scans"]
 
 
-def with_own_scans(frame: DataFrame, key: str) -> DataFrame:
-    """The frame of a Python data source, each of its scans planned for itself.
+def with_fresh_scans(frame: DataFrame, key: str) -> DataFrame:
+    """The frame of a Python data source, changed so that each of its scans is planned afresh.
 
     Args:
         frame: What `load()` gave, in a classic session.
@@ -31,7 +31,7 @@ def with_own_scans(frame: DataFrame, key: str) -> DataFrame:
 
 
 def _replaced(jvm: Jvm, plan: Any, key: str) -> Any:
-    """The plan with another table in its relation; Spark puts a projection over char columns."""
+    """The plan with our table in its relation; Spark lays a projection of char columns over it."""
     children = list(iterate(plan.children()))
     if children:
         return plan.withNewChildren(jvm.seq(_replaced(jvm, child, key) for child in children))
@@ -41,10 +41,10 @@ def _replaced(jvm: Jvm, plan: Any, key: str) -> Any:
 
 
 class _FreshTable:
-    """Spark's table of a Python source, but for the builders of scans; the JVM calls it."""
+    """Spark's table of a Python source, with scan builders of our own; the JVM calls it."""
 
     class Java:
-        """What py4j makes a proxy of."""
+        """The interface that py4j makes a proxy of."""
 
         implements = ["org.apache.spark.sql.connector.catalog.SupportsRead"]  # noqa: RUF012
 
@@ -66,7 +66,7 @@ class _FreshTable:
         return self._name
 
     def newScanBuilder(self, options: Any) -> Any:
-        """A builder whose planning nobody else sees."""
+        """A builder that shares its planning with no other scan."""
         with callback():
             python = self._jvm.sources.v2.python
             source = python.PythonDataSourceV2()

@@ -16,14 +16,19 @@ from pyspark.sql import functions as sf
 
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.parquet_writer import FileSpec
-from optimist.core.snapshot.snapshot import Snapshot
+from optimist.core.snapshot import Snapshot
+from optimist.core.snapshot.files_view import FilesView
 from optimist.core.table.delta_log import DeltaLog
-from optimist.spark.arrow.frame import FILE_COLUMN, arrow_frame, arrow_frame_of_files
+from optimist.spark.arrow.frame import arrow_frame, arrow_frame_of_files
+from optimist.spark.arrow.own_classes import ensure_own_classes
 from optimist.spark.arrow.writer import write_by_arrow
-from optimist.spark.condition import Condition
+from optimist.spark.conditions.condition import Condition
+from optimist.spark.rows.row_shape import free_name
 from optimist.spark.rows.touched_files import TouchedFiles, aliased
 
 __all__ = ["ArrowPlane"]
+
+_FILE = "__optimist_file"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +41,15 @@ class ArrowPlane:
     def scan(
         self,
         snapshot: Snapshot,
-        files: pa.Table | None = None,
         *,
         is_time_travel: bool = False,
     ) -> DataFrame:
-        """See `RowPlane.scan`; without `files`, filters of the query prune by the log."""
-        if files is None:
-            return arrow_frame(self.spark, self.log, snapshot, is_time_travel=is_time_travel)
-        return arrow_frame_of_files(self.spark, self.log, snapshot, files)
+        """See `RowPlane.scan`; filters of the query prune by the log."""
+        return arrow_frame(self.spark, self.log, snapshot, is_time_travel=is_time_travel)
+
+    def scan_files(self, view: FilesView, files: pa.Table) -> DataFrame:
+        """See `RowPlane.scan_files`."""
+        return arrow_frame_of_files(self.spark, self.log, view, files)
 
     def touched_files(
         self,
@@ -54,13 +60,14 @@ class ArrowPlane:
         alias: str | None,
     ) -> TouchedFiles:
         """See `RowPlane.touched_files`; reads the columns that the condition names."""
+        name = free_name(_FILE, snapshot.schema.names)
         frame = arrow_frame_of_files(
-            self.spark, self.log, snapshot, candidates, columns=condition.columns, with_file=True
+            self.spark, self.log, snapshot, candidates, columns=condition.columns, file_column=name
         )
         counts = (
             aliased(frame, alias)
             .where(condition.column)
-            .groupBy(sf.col(FILE_COLUMN).alias("path"))
+            .groupBy(sf.col(name).alias("path"))
             .agg(sf.count(sf.lit(1)).alias("rows"))
             .toArrow()
         )
@@ -70,4 +77,5 @@ class ArrowPlane:
 
     def write(self, rows: DataFrame, spec: FileSpec) -> WrittenFiles:
         """See `RowPlane.write` and `write_by_arrow`."""
+        ensure_own_classes(self.spark, self.log)
         return write_by_arrow(rows, spec, self.log.store)

@@ -1,8 +1,8 @@
 """A Python data source over one table version: filters prune by our log, pyarrow reads the files.
 
 *Assumes* that this package is installed where Spark's Python workers run, the driver's among them.
-*Provides* a scan whose tasks are balanced groups of files. *Does not provide* column pruning,
-which Spark offers to no Python data source: every column is decoded.
+*Provides* a scan whose tasks are balanced groups of files. *Does not provide* column pruning, which
+Spark offers to no Python data source: every column is decoded.
 
 The planning worker opens the table again at the version that the frame was made from, with the
 options of the log's store. Those may hold secrets, so they travel inside the pickled class and
@@ -11,38 +11,37 @@ never as options of the source, which plans and the UI show.
 
 from __future__ import annotations
 
-import threading
 import uuid
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType as SparkStruct
 
-from optimist.core.data.parquet_reader import RowLayout
+from optimist.core.data.data_paths import SAME_STORE
 from optimist.core.errors import TableError
+from optimist.core.forking import ForkSafeLock
 from optimist.core.predicates import Predicate
 from optimist.core.schema.types import StructType
-from optimist.core.snapshot.snapshot import Snapshot
+from optimist.core.secrets import Options
+from optimist.core.snapshot import Snapshot
+from optimist.core.snapshot.row_layout import row_layout
 from optimist.core.table.delta_log import DeltaLog
 from optimist.spark.arrow.filters import pushed_predicate
 from optimist.spark.arrow.tasks import Grouping, encode_groups, read_group
-from optimist.spark.session.pyspark_versions import is_connect
+from optimist.spark.rows.scanned_table import ScannedTable
 from optimist.spark.session.task_errors import portable_errors
 
-__all__ = ["SOURCE_PREFIX", "ScanOptions", "TableSource", "register_source", "registered_scans"]
+__all__ = ["SOURCE_PREFIX", "ScanOptions", "TableReadSource", "register_source"]
 
 SOURCE_PREFIX = "optimist_"
-_LOCK = threading.Lock()
-_SourceKey: TypeAlias = "tuple[tuple[tuple[str, str], ...], ScanOptions | None]"
-_SOURCES: weakref.WeakKeyDictionary[SparkSession, dict[_SourceKey, str]] = (
-    weakref.WeakKeyDictionary()
-)
+_LOCK = ForkSafeLock()
+_SOURCES: weakref.WeakKeyDictionary[SparkSession, dict[Options, str]] = weakref.WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +57,7 @@ class ScanOptions:
         is_pushing: Whether filters are pushed to the log.
         is_skipping: Whether statistics are used to skip files.
         is_time_travel: The version was asked for by name or time.
+        outside: Which files outside the table may be read; see `DataPaths`.
     """
 
     path: str
@@ -68,6 +68,7 @@ class ScanOptions:
     is_pushing: bool
     is_skipping: bool = True
     is_time_travel: bool = False
+    outside: str = SAME_STORE
 
     def to_options(self) -> dict[str, str]:
         """As the options of a data source, which are text."""
@@ -82,7 +83,13 @@ class ScanOptions:
             "isPushing": str(self.is_pushing).lower(),
             "isSkipping": str(self.is_skipping).lower(),
             "isTimeTravel": str(self.is_time_travel).lower(),
+            "outside": self.outside,
         }
+
+    @property
+    def scanned_table(self) -> ScannedTable:
+        """Which version of which table it is."""
+        return ScannedTable(self.path, self.table_id, self.version, self.is_time_travel)
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> ScanOptions:
@@ -99,14 +106,15 @@ class ScanOptions:
             is_pushing=folded["ispushing"] == "true",
             is_skipping=folded["isskipping"] == "true",
             is_time_travel=folded["istimetravel"] == "true",
+            outside=folded["outside"],
         )
 
 
-class TableSource(DataSource):
-    """One table version as a data source; `register_source` makes the class that is registered."""
+class TableReadSource(DataSource):
+    """Table versions as a data source; `register_source` makes the class that is registered."""
 
     source_name: ClassVar[str] = ""
-    store_options: ClassVar[tuple[tuple[str, str], ...]] = ()
+    store_options: ClassVar[Options] = Options()
 
     @classmethod
     def name(cls) -> str:
@@ -121,29 +129,21 @@ class TableSource(DataSource):
             return kind(scan, self.store_options, schema)
 
 
-def register_source(spark: SparkSession, options: Mapping[str, str], scan: ScanOptions) -> str:
+def register_source(spark: SparkSession, options: Mapping[str, str]) -> str:
     """The name of the source that opens tables with these options, registered on first use.
 
-    In classic sessions one source serves all tables. In Spark Connect each version has its own, for
-    a source's name is all that the server tells of the scans behind a view.
+    One source serves all versions of all tables, because Spark keeps each registered source until
+    the session ends.
     """
-    opened_with = tuple(sorted(options.items()))
-    key = (opened_with, scan if is_connect(spark) else None)
+    opened_with = Options(options)
     with _LOCK:
         sources = _SOURCES.setdefault(spark, {})
-        if key not in sources:
+        if opened_with not in sources:
             name = SOURCE_PREFIX + uuid.uuid4().hex[:12]
             members: dict[str, Any] = {"source_name": name, "store_options": opened_with}
-            spark.dataSource.register(type(name, (TableSource,), members))
-            sources[key] = name
-        return sources[key]
-
-
-def registered_scans(spark: SparkSession) -> dict[str, ScanOptions]:
-    """The scans of a Spark Connect session by the names of their sources."""
-    with _LOCK:
-        sources = _SOURCES.get(spark, {})
-        return {name: scan for (_, scan), name in sources.items() if scan is not None}
+            spark.dataSource.register(type(name, (TableReadSource,), members))
+            sources[opened_with] = name
+        return sources[opened_with]
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,9 +159,7 @@ class _Group(InputPartition):
 class _Reader(DataSourceReader):
     """Plans beside the driver, then reads on the executors; pickled in between."""
 
-    def __init__(
-        self, scan: ScanOptions, store_options: tuple[tuple[str, str], ...], schema: SparkStruct
-    ) -> None:
+    def __init__(self, scan: ScanOptions, store_options: Options, schema: SparkStruct) -> None:
         self._scan = scan
         self._store_options = store_options
         self._schema = schema
@@ -170,18 +168,20 @@ class _Reader(DataSourceReader):
         fields = (snapshot.schema.find(name) for name in schema.names)
         wanted = StructType(tuple(item for item in fields if item is not None))
         log = _log(scan.path, store_options)
-        access = log.store.data_access(log.table_path)
-        self._layout = RowLayout.of(snapshot, wanted, zone=scan.zone, access=access)
+        access = log.table.data_access()
+        self._paths = replace(snapshot.data_paths, outside=scan.outside)
+        layout = row_layout(snapshot, wanted, zone=scan.zone, access=access)
+        self._layout = replace(layout, data_paths=self._paths)
 
     def partitions(self) -> Sequence[InputPartition]:
-        """One task per group of files; a single empty one where no file is left."""
+        """One partition per group of files; none if no file is left."""
         with portable_errors():
             snapshot = self._snapshot()
             files = snapshot.files
             if self._predicate != Predicate.TRUE:
                 pruner = snapshot.pruner(zone=self._scan.zone)
                 files = pruner.prune(self._predicate, use_statistics=self._scan.is_skipping)
-            groups = encode_groups(snapshot.table_path, files, self._scan.grouping)
+            groups = encode_groups(self._paths, files, self._scan.grouping)
             return [_Group(data) for data in groups]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -197,22 +197,20 @@ class _Reader(DataSourceReader):
 
 
 class _PushingReader(_Reader):
-    """Spark refuses a reader that has this method in sessions that do not push filters."""
+    """A class apart: sessions that push no filters refuse a reader that has `pushFilters`."""
 
     def pushFilters(self, filters: list[Any]) -> list[Any]:
-        """Skip files by what is understood; Spark evaluates all filters again."""
+        """Skip files by the filters that are understood; Spark evaluates all filters again."""
         self._predicate = pushed_predicate(filters, self._snapshot().schema)
         return filters
 
 
-def _log(path: str, store_options: tuple[tuple[str, str], ...]) -> DeltaLog:
-    return DeltaLog.for_path(path, dict(store_options))
+def _log(path: str, store_options: Options) -> DeltaLog:
+    return DeltaLog.for_path(path, store_options)
 
 
 @lru_cache(maxsize=16)  # Spark's planning asks twice, and its workers live on between queries
-def _snapshot(
-    path: str, version: int, table_id: str, store_options: tuple[tuple[str, str], ...]
-) -> Snapshot:
+def _snapshot(path: str, version: int, table_id: str, store_options: Options) -> Snapshot:
     snapshot = _log(path, store_options).snapshot(version)
     if snapshot.metadata.id != table_id:
         raise TableError(

@@ -1,4 +1,4 @@
-"""What a reading task is given, and what it does with it: only small picklable values."""
+"""What a reading task gets, which is small picklable values only, and how it reads by them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType as SparkStruct
 
+from optimist.core.data.data_paths import DataPaths
 from optimist.core.data.file_parts import balanced_groups, file_parts, parts_of
 from optimist.core.data.parquet_reader import RowLayout, read_batches
 from optimist.spark.session.pyspark_versions import spark_arrow_schema
@@ -24,8 +25,8 @@ class Grouping:
     """How files become tasks.
 
     Attributes:
-        max_bytes: No task is meant to read more.
-        num_groups: How many tasks are wanted at least, if there are bytes enough.
+        max_bytes: How many bytes a task should read at most.
+        num_groups: How many tasks there should be at least, if there are enough bytes.
         open_cost: What opening one more file costs, in bytes.
     """
 
@@ -35,7 +36,7 @@ class Grouping:
 
     @classmethod
     def of(cls, spark: SparkSession, *, is_connect: bool) -> Grouping:
-        """By the settings that Spark's own file sources go by."""
+        """The grouping by the settings that Spark's own file sources obey."""
         wanted = (
             spark.conf.get("spark.sql.files.minPartitionNum", None)
             or spark.conf.get("spark.sql.leafNodeDefaultParallelism", None)
@@ -48,10 +49,10 @@ class Grouping:
         )
 
 
-def encode_groups(table_path: str, files: pa.Table, grouping: Grouping) -> Iterator[bytes]:
+def encode_groups(data_paths: DataPaths, files: pa.Table, grouping: Grouping) -> Iterator[bytes]:
     """The files in balanced groups, each as Arrow's bytes."""
     groups = balanced_groups(
-        file_parts(table_path, files),
+        file_parts(data_paths, files),
         max_bytes=grouping.max_bytes,
         num_groups=grouping.num_groups,
         open_cost=grouping.open_cost,
@@ -99,7 +100,7 @@ def spark_batch(columns: list[pa.Array], target: pa.Schema) -> pa.RecordBatch:
 
 
 def _renamed(column: pa.Array, field: pa.Field) -> pa.Array:
-    """The same memory under another type: what differs is names and flags, never the layout."""
+    """The same memory under another type: only names and flags differ, never the layout."""
     if pa.types.is_nested(column.type):
         return _view(column, field.type)
     return column.cast(field.type)

@@ -1,10 +1,10 @@
-"""Rows to data files by pyarrow on the executors, straight to their final paths (design 5).
+"""Rows to data files by pyarrow on the executors, straight to their final paths (docs/planes.md).
 
 1. Rows of one partition are brought together within each task, by Spark's own sort.
 2. Each task writes its files under names that no other attempt has, and answers with their `add`
    actions. A task that fails removes what it wrote.
-3. Only files in the answers become part of the table. Where a task was run twice, what its other
-   attempts have left is removed before the commit.
+3. Only files in the answers become part of the table. If a task was run twice, the files of its
+   other attempts are removed before the commit.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from optimist.core.data.column_shape import conform_column
 from optimist.core.data.filesystem import filesystem_for, make_durable
 from optimist.core.data.parquet_writer import FileSet, FileSpec, ensure_codec
 from optimist.core.data.storage_errors import storage_errors
-from optimist.core.logstore import LogStore
 from optimist.core.paths import join
+from optimist.core.plugins.logstore import LogStore
 from optimist.core.protocol.actions import AddFile, action_from_json, action_to_json
 from optimist.core.schema.arrow_types import to_arrow_schema
 from optimist.core.schema.types import StructType
@@ -55,15 +55,14 @@ def write_by_arrow(rows: DataFrame, spec: FileSpec, store: LogStore) -> WrittenF
         store: The store of the table's log, which ends uploads that failed tasks have left.
 
     Raises:
-        ConfigError: An option is set that Arrow's file systems can't honour; nothing was written.
         UsageError: Arrow does not write the codec; nothing was written.
     """
     ensure_codec(spec.compression)
-    if spec.access is not None:
-        spec.access.ensure_writable()
     if spec.partition_columns:
         rows = rows.sortWithinPartitions(*map(column_of, spec.partition_columns))
-    answers = rows.mapInArrow(WriteTask(spec), _ANSWER).toArrow()
+    # PySpark parses the column names that `mapInArrow` is given, so they must be plain ones.
+    plainly_named = rows.toDF(*(f"column_{place}" for place in range(len(rows.columns))))
+    answers = plainly_named.mapInArrow(WriteTask(spec), _ANSWER).toArrow()
     texts = answers["add"].drop_null().to_pylist()
     adds = tuple(add for add in map(action_from_json, texts) if isinstance(add, AddFile))
     filesystem, root = filesystem_for(spec.table_path, spec.access)

@@ -12,16 +12,18 @@ from pyspark.sql import DataFrame, SparkSession
 
 from optimist.core.changes.bounds import ChangeBounds
 from optimist.core.changes.feed import change_feed
-from optimist.core.errors import UsageError
-from optimist.core.options import parse_bool
+from optimist.core.errors import ConfigError, UsageError
+from optimist.core.option_values import parse_bool
 from optimist.core.table.delta_log import DeltaLog
 from optimist.spark.planes.planes import plane_of
 from optimist.spark.rows.row_shape import column_of
+from optimist.spark.session.arguments import version_number
 
 __all__ = ["CHANGE_OPTIONS", "ChangeOptions", "OptionValue", "change_feed_frame"]
 
+_READ_CHANGES = ("readChangeFeed", "readChangeData")  # the second is Delta's older name for it
 CHANGE_OPTIONS = (
-    "readChangeFeed",
+    *_READ_CHANGES,
     "startingVersion",
     "endingVersion",
     "startingTimestamp",
@@ -38,19 +40,20 @@ class ChangeOptions:
 
     @classmethod
     def among(cls, options: Mapping[str, OptionValue]) -> ChangeOptions | None:
-        """Those among the options of a read; None where changes are not asked for.
+        """The options for changes among those of a read; None if changes are not asked for.
 
         Raises:
             UsageError: `readChangeFeed` is neither true nor false (kind
-                `OPTIMIST_INVALID_ARGUMENT`), or a bound is given without it (kind
-                `OPTIMIST_UNKNOWN_OPTION`).
+                `OPTIMIST_INVALID_ARGUMENT`).
+            ConfigError: A bound is given without `readChangeFeed` (kind `OPTIMIST_UNKNOWN_OPTION`).
         """
         given = {name: options[name] for name in CHANGE_OPTIONS if options.get(name) is not None}
-        if _flag(given.pop("readChangeFeed", False)):
+        asked = [_flag(name, given.pop(name, False)) for name in _READ_CHANGES]
+        if any(asked):
             return cls(given)
         if given:
             name = next(iter(given))
-            raise UsageError(
+            raise ConfigError(
                 f"{name} means nothing without readChangeFeed=True. Add that, or leave it out.",
                 kind="OPTIMIST_UNKNOWN_OPTION",
                 key=name,
@@ -59,10 +62,11 @@ class ChangeOptions:
         return None
 
     def bounds(self, to_ms: Callable[[OptionValue], int]) -> ChangeBounds:
-        """The bounds, times read by `to_ms`.
+        """The bounds of the read; `to_ms` turns a time into epoch milliseconds.
 
         Raises:
-            UsageError: No start, both kinds of one end, or a value that does not parse.
+            UsageError: There is no start, one end is given as a version and as a time, or a value
+                does not parse.
         """
         return ChangeBounds(
             starting_version=self._version("startingVersion"),
@@ -75,14 +79,14 @@ class ChangeOptions:
         value = self.given.get(name)
         if value is None:
             return None
-        text = str(value).strip()
-        if isinstance(value, bool) or not text.isdecimal():
+        version = version_number(value)
+        if version is None:
             raise UsageError(
                 f"{name} must be a version number, not {value!r}.",
                 kind="OPTIMIST_INVALID_ARGUMENT",
                 argument=name,
             )
-        return int(text)
+        return version
 
     def _time(self, name: str, to_ms: Callable[[OptionValue], int]) -> int | None:
         value = self.given.get(name)
@@ -98,19 +102,19 @@ def change_feed_frame(spark: SparkSession, log: DeltaLog, bounds: ChangeBounds) 
     Raises:
         UsageError, TableError, SchemaError, ProtocolError: As `change_feed`.
     """
-    feed = change_feed(log, bounds)
+    feed = change_feed(log.table, log.update(), bounds)
     plane = plane_of(spark, log)
     columns = [column_of(name) for name in feed.schema.names]
-    frames = [plane.scan(view, view.files).select(*columns) for view in feed.views]
+    frames = [plane.scan_files(view, view.files).select(*columns) for view in feed.views]
     return reduce(DataFrame.unionAll, frames)
 
 
-def _flag(value: OptionValue) -> bool:
+def _flag(name: str, value: OptionValue) -> bool:
     try:
         return parse_bool(str(value))
     except ValueError:
         raise UsageError(
-            f"readChangeFeed must be true or false, not {value!r}.",
+            f"{name} must be true or false, not {value!r}.",
             kind="OPTIMIST_INVALID_ARGUMENT",
-            argument="readChangeFeed",
+            argument=name,
         ) from None

@@ -1,7 +1,7 @@
 """What every written row must satisfy, enforced by Spark's own expressions (spec 10.3, 10.4).
 
 The checks ride on a column that is written anyway, so no optimizer can drop them. A row that fails
-raises inside the task; `violation_of` turns what Spark makes of that into one error that names the
+raises inside the task; `violation_of` turns Spark's error about that into one that names the
 constraint.
 """
 
@@ -15,15 +15,20 @@ from dataclasses import dataclass, field
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from optimist.core.data.partition_values import partition_schema
 from optimist.core.errors import SchemaError
-from optimist.core.protocol.properties import TableProperties
+from optimist.core.foreign_text import quoted, shown
+from optimist.core.protocol.actions import Metadata
+from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.generated_columns import generation_expression, referenced_columns
-from optimist.core.schema.types import StructField, StructType
+from optimist.core.schema.types import PrimitiveType, StructField, StructType
+from optimist.core.values.foreign_json import parse_json
 from optimist.spark.rows.row_shape import column_of
 from optimist.spark.session.jvm import error_texts
 from optimist.spark.spark_schema import VOID
+from optimist.spark.sql.table_sql import TableSql
 
-__all__ = ["RowCheck", "row_checks", "violation_of", "with_checks"]
+__all__ = ["RowCheck", "checked_rows", "violation_of"]
 
 _MARK = "OPTIMIST_ROW_CHECK"
 _FAILED = re.compile(rf"{_MARK}:(?P<body>\{{.*\}}):{_MARK}", re.DOTALL)
@@ -31,7 +36,8 @@ _TOO_LONG = re.compile(
     r"DELTA_EXCEED_CHAR_VARCHAR_LIMIT: column (?P<column>.*?) is (?P<type>\w+\(\d+\))"
 )
 _INVARIANTS = "delta.invariants"
-_MAX_SHOWN = 500
+_BINARY, _STRING = PrimitiveType("binary"), PrimitiveType("string")
+_NO_TEXT = "OPTIMIST_VALUE_DOES_NOT_FIT"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,20 +59,64 @@ class RowCheck:
     condition: Column = field(compare=False)
 
 
-def row_checks(schema: StructType, configuration: Mapping[str, str]) -> tuple[RowCheck, ...]:
-    """NOT NULL, invariants, CHECK constraints and generated columns of a table."""
-    stored = [item for item in schema if item.data_type != VOID]
+def checked_rows(
+    frame: DataFrame, sql: TableSql, metadata: Metadata, more: tuple[RowCheck, ...] = ()
+) -> DataFrame:
+    """The rows as they go into files; one that breaks a rule raises when it is computed.
+
+    Args:
+        frame: Rows in the table's shape.
+        sql: The SQL of the table, with its schema.
+        metadata: The table's metadata, with its properties and its partitioning.
+        more: Rules beside the table's own.
+
+    Raises:
+        SchemaError: A rule can't be used, because it is unsafe or not an expression.
+    """
+    partitioning = partition_schema(sql.schema, metadata.partition_columns)
+    texts = [item.name for item in partitioning if item.data_type == _STRING]
+    # A partition value that is an empty string is null in the table, so constraints must see null.
+    if texts:
+        frame = frame.withColumns({n: sf.nullif(column_of(n), sf.lit("")) for n in texts})
+    checks = _row_checks(sql, metadata)
+    return _with_checks(frame, (*checks, *more))
+
+
+def violation_of(error: BaseException) -> SchemaError | None:
+    """The error to raise for a row that failed a check, or None if that is not what went wrong."""
+    for text in error_texts(error):
+        if match := _FAILED.search(text):
+            return _violation(json.loads(match["body"]))
+        if match := _TOO_LONG.search(text):
+            return SchemaError(
+                f"A value of the column {shown(match['column'])} is longer than "
+                f"{shown(match['type'])} allows. Nothing was committed. Shorten the values.",
+                kind="DELTA_EXCEED_CHAR_VARCHAR_LIMIT",
+                column=match["column"],
+                type=match["type"],
+            )
+    return None
+
+
+def _row_checks(sql: TableSql, metadata: Metadata) -> tuple[RowCheck, ...]:
+    """The rules of a table: NOT NULL, invariants, CHECK constraints and generated columns.
+
+    Binary partition columns must also hold UTF-8 text, because the log keeps their values as text.
+    """
+    stored = [item for item in sql.schema if item.data_type != VOID]
     checks: list[RowCheck] = []
     for item in stored:
         checks.extend(_not_null(item, column_of(item.name), item.name))
-        checks.extend(_invariant(item, schema))
-        checks.extend(_generated(item, schema))
-    for name, sql in TableProperties.from_configuration(configuration).constraints.items():
-        checks.append(_check(name, sql, schema))
+        checks.extend(_invariants(item, sql, item.name))
+        checks.extend(_generated(item, sql))
+        if item.name in metadata.partition_columns and item.data_type == _BINARY:
+            checks.append(_is_text(item.name))
+    for name, text in TableMetadata.of(metadata).properties.constraints.items():
+        checks.append(_check(name, text, sql.constraint(name, text), sql.schema))
     return tuple(checks)
 
 
-def with_checks(frame: DataFrame, checks: tuple[RowCheck, ...]) -> DataFrame:
+def _with_checks(frame: DataFrame, checks: tuple[RowCheck, ...]) -> DataFrame:
     """The same rows; a row that fails a check raises when it is computed."""
     if not checks:
         return frame
@@ -78,30 +128,18 @@ def with_checks(frame: DataFrame, checks: tuple[RowCheck, ...]) -> DataFrame:
     return frame.select(checked, *(column_of(item.name) for item in rest))
 
 
-def violation_of(error: BaseException) -> SchemaError | None:
-    """The error to raise for a row that failed a check, or None if that is not what went wrong."""
-    for text in error_texts(error):
-        if match := _FAILED.search(text):
-            return _violation(json.loads(match["body"]))
-        if match := _TOO_LONG.search(text):
-            return SchemaError(
-                f"A value of the column {match['column']} is longer than {match['type']} allows. "
-                "Nothing "
-                "was committed. Shorten the values.",
-                kind="DELTA_EXCEED_CHAR_VARCHAR_LIMIT",
-                column=match["column"],
-                type=match["type"],
-            )
-    return None
-
-
 def _violation(body: Mapping[str, str]) -> SchemaError:
     name, sql, values = body["name"], body["sql"], body["values"]
     if body["kind"] == "DELTA_NOT_NULL_CONSTRAINT_VIOLATED":
-        message = f"The column {name} is NOT NULL, and a row has no value for it."
+        message = f"The column {shown(name)} is NOT NULL, and a row has no value for it."
+    elif body["kind"] == _NO_TEXT:
+        message = (
+            f"The partition column {shown(name)} is binary, and a row's value for it is no UTF-8 "
+            f"text, as which the log holds partition values. Partition by hex({shown(name)}) "
+            "instead."
+        )
     else:
-        shown = values if len(values) <= _MAX_SHOWN else values[:_MAX_SHOWN] + "..."
-        message = f"A row violates the constraint {name} ({sql}): {shown}."
+        message = f"A row violates the constraint {shown(name)} ({shown(sql)}): {shown(values)}."
     return SchemaError(
         f"{message} Nothing was committed. Mend the data, or leave such rows out.",
         kind=body["kind"],
@@ -127,7 +165,10 @@ def _failure(check: RowCheck) -> Column:
 
 
 def _not_null(item: StructField, value: Column, path: str) -> Iterator[RowCheck]:
-    """Also for fields of structs, where a null parent violates it; not below arrays and maps."""
+    """NOT NULL of a field and of the fields in its structs; not below arrays and maps.
+
+    A null struct violates the NOT NULL of its fields.
+    """
     if not item.nullable:
         yield RowCheck("DELTA_NOT_NULL_CONSTRAINT_VIOLATED", path, "", (), value.isNotNull())
     if isinstance(item.data_type, StructType):
@@ -135,34 +176,47 @@ def _not_null(item: StructField, value: Column, path: str) -> Iterator[RowCheck]
             yield from _not_null(inner, value.getField(inner.name), f"{path}.{inner.name}")
 
 
-def _invariant(item: StructField, schema: StructType) -> Iterator[RowCheck]:
-    text = item.metadata.get(_INVARIANTS)
-    if text is None:
-        return
+def _is_text(name: str) -> RowCheck:
+    value = column_of(name)
+    condition = value.isNull() | sf.is_valid_utf8(value.cast("string"))
+    return RowCheck(_NO_TEXT, name, "", (name,), condition)
+
+
+def _invariants(item: StructField, sql: TableSql, path: str) -> Iterator[RowCheck]:
+    """The invariants of a field and of those in its structs; not below arrays and maps."""
+    metadata = item.metadata.get(_INVARIANTS)
+    if metadata is not None:
+        text = _invariant_text(metadata, path)
+        yield _check(path, text, sql.invariant(path, text), sql.schema)
+    if isinstance(item.data_type, StructType):
+        for inner in item.data_type:
+            yield from _invariants(inner, sql, f"{path}.{inner.name}")
+
+
+def _invariant_text(metadata: object, path: str) -> str:
     try:
-        sql = str(json.loads(str(text))["expression"]["expression"])
+        return str(parse_json(str(metadata))["expression"]["expression"])
     except (ValueError, KeyError, TypeError):
         raise SchemaError(
-            f"The invariant of the column {item.name} can't be read: {text!r}. Nothing was "
-            "written.",
+            f"The invariant of the column {shown(path)} can't be read: {quoted(metadata)}. "
+            "Nothing was written.",
             kind="OPTIMIST_MALFORMED_INVARIANT",
-            column=item.name,
+            column=path,
         ) from None
-    yield _check(item.name, sql, schema)
 
 
-def _generated(item: StructField, schema: StructType) -> Iterator[RowCheck]:
-    sql = generation_expression(item)
-    if sql is not None:
-        rule = f"`{item.name}` <=> {sql}"
-        condition = column_of(item.name).eqNullSafe(sf.expr(sql))
-        columns = (item.name, *_columns(sql, schema))
+def _generated(item: StructField, sql: TableSql) -> Iterator[RowCheck]:
+    text = generation_expression(item)
+    if text is not None:
+        rule = f"`{item.name}` <=> {text}"
+        condition = column_of(item.name).eqNullSafe(sql.generated(item.name, text))
+        columns = (item.name, *_columns(text, sql.schema))
         yield RowCheck("DELTA_VIOLATE_CONSTRAINT_WITH_VALUES", item.name, rule, columns, condition)
 
 
-def _check(name: str, sql: str, schema: StructType) -> RowCheck:
-    columns = _columns(sql, schema)
-    return RowCheck("DELTA_VIOLATE_CONSTRAINT_WITH_VALUES", name, sql, columns, sf.expr(sql))
+def _check(name: str, text: str, condition: Column, schema: StructType) -> RowCheck:
+    columns = _columns(text, schema)
+    return RowCheck("DELTA_VIOLATE_CONSTRAINT_WITH_VALUES", name, text, columns, condition)
 
 
 def _columns(sql: str, schema: StructType) -> tuple[str, ...]:

@@ -1,15 +1,15 @@
 """`count`: how many rows match, from the log as far as it goes (spec 9.5).
 
-`read(...).count()` can't be answered so: what rewrites a count over a file source in Spark is an
-optimizer rule, and those are JVM classes. Spark then opens every file for its number of rows, and
-for a filter reads the columns that the filter names.
+`read(...).count()` can't be answered from the log: only an optimizer rule could rewrite the count,
+and such rules are JVM classes. So Spark opens every file for its number of rows, and reads the
+columns that a filter names.
 """
 
 from __future__ import annotations
 
 from pyspark.sql import Column, SparkSession
 
-from optimist.spark.condition import resolve_condition
+from optimist.spark.conditions.condition import resolve_condition
 from optimist.spark.planes.planes import plane_of
 from optimist.spark.session.callback_errors import original_errors
 from optimist.spark.session.conf import open_log
@@ -20,9 +20,8 @@ __all__ = ["count"]
 def count(spark: SparkSession, path: str, where: Column | str | None = None) -> int:
     """How many rows of a table's newest version match; all of them without a condition.
 
-    Partition values and statistics decide for most files; Spark counts in the others alone.
-    Without a condition, and with one on partition columns, no job runs where all files have
-    statistics.
+    Partition values and statistics decide for most files; Spark counts only in the others. Without
+    a condition, or with one on partition columns alone, no job runs if all files have statistics.
 
     Args:
         spark: A classic session, or a Spark Connect client.
@@ -51,6 +50,6 @@ def count(spark: SparkSession, path: str, where: Column | str | None = None) -> 
             counted = snapshot.count(condition.predicate)
         if counted.total is not None:
             return counted.total
-        rows = plane.scan(snapshot, counted.undecided)
+        rows = plane.scan_files(snapshot, counted.undecided)
         matching = rows if condition is None else rows.where(condition.column)
         return counted.rows + matching.count()

@@ -1,7 +1,7 @@
-"""Rows to data files for one transaction, on whichever plane serves the table (design 5).
+"""Rows to data files for one transaction, on whichever plane serves the table (docs/planes.md).
 
-Each write has a directory of its own below the table, so nothing it does can touch files of the
-table, and what an aborted write leaves can be told by its place. Its name starts with neither `_`
+Each write has a directory of its own below the table, so it can't touch the table's files, and what
+an aborted write leaves behind is known by its place. The directory's name starts with neither `_`
 nor `.`: vacuum must see it.
 """
 
@@ -14,37 +14,35 @@ from pyspark.sql import DataFrame, SparkSession
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.parquet_writer import DEFAULT_CODEC, FileSpec
-from optimist.core.data.partition_values import partition_schema
-from optimist.core.errors import ConfigError, SchemaError
+from optimist.core.errors import SchemaError
 from optimist.core.paths import join
+from optimist.core.protocol.clustering import clustering_columns
 from optimist.core.protocol.gates import supports
+from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.types import StructType
-from optimist.core.table.delta_log import DeltaLog
-from optimist.core.table_schema import table_schema
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.spark.commands.checks import violation_of
+from optimist.spark.commands.write_options import session_value
 from optimist.spark.planes.planes import RowPlane
+from optimist.spark.sql.table_sql import TableSql
 
 __all__ = ["DataWriter"]
-
-_CODEC = "spark.sql.parquet.compression.codec"
 
 
 @dataclass(frozen=True, slots=True)
 class DataWriter:
-    """Writes data files for one transaction, by its metadata as changed so far.
+    """Writes data files for one transaction, by the metadata as the transaction has changed it.
 
     Attributes:
-        plane: Who moves the rows.
-        log: The table.
+        plane: The plane that moves the rows.
         txn: The transaction.
         compression: Parquet's codec; None leaves it to the table, and then to the session.
-        max_records_per_file: Split files that would hold more rows.
-        data_change: What the `add` actions say.
+        max_records_per_file: Split files that would hold more rows; 0 never, None leaves it to the
+            session.
+        data_change: The `dataChange` of the `add` actions.
     """
 
     plane: RowPlane
-    log: DeltaLog
     txn: OptimisticTransaction
     compression: str | None = None
     max_records_per_file: int | None = None
@@ -59,7 +57,7 @@ class DataWriter:
 
         Raises:
             SchemaError: A row violates a constraint, or no column is left for the files.
-            ConfigError: An option asks for files that can't be written so.
+            ConfigError: An option asks for files that can't be written.
         """
         self._ensure_writable(rows)
         spec = self._spec(rows.sparkSession)
@@ -75,37 +73,47 @@ class DataWriter:
     @property
     def schema(self) -> StructType:
         """The table's schema, as changed in the transaction."""
-        return table_schema(self.txn.metadata)
+        return TableMetadata.of(self.txn.metadata).schema
+
+    def table_sql(self, spark: SparkSession) -> TableSql:
+        """The SQL in the table's log, as changed in the transaction."""
+        return TableSql(spark, self.txn.table.table_path, self.schema)
 
     def _spec(self, spark: SparkSession) -> FileSpec:
-        log = self.log
-        codec = spark.conf.get(_CODEC) or DEFAULT_CODEC
-        spec = FileSpec.of(log.table_path, self.txn.metadata, log.options, codec=codec)
+        table = self.txn.table
+        codec = session_value(spark, "compression") or DEFAULT_CODEC
+        limit = self.max_records_per_file
+        if limit is None:
+            limit = session_value(spark, "maxRecordsPerFile")
+        spec = FileSpec.of(
+            table.table_path,
+            self.txn.metadata,
+            table.options,
+            codec=codec,
+            clustering=clustering_columns(self.txn.snapshot.domain_metadata, self.schema),
+        )
         return replace(
             spec,
+            # Where files may have deletion vectors, statistics say whether their bounds are tight.
             tight_bounds=True if supports(self.txn.protocol, "deletionVectors") else None,
-            directory=f"data-{log.clock.new_uuid()}",
+            directory=f"data-{table.clock.new_uuid()}",
             compression=self.compression or spec.compression,
-            max_rows_per_file=self.max_records_per_file or None,
+            max_rows_per_file=limit or None,
             data_change=self.data_change,
-            access=log.store.data_access(log.table_path),
+            access=table.data_access(),
         )
 
     def _ensure_writable(self, rows: DataFrame) -> None:
         columns = self.txn.metadata.partition_columns
-        if len(columns) == len(rows.columns):
+        if not rows.columns:
             raise SchemaError(
-                "All columns are partition columns, so nothing is left for the data files. "
-                "Partition by fewer. Nothing was written.",
-                kind="DELTA_NON_PARTITION_COLUMN_ABSENT",
+                "All columns are void, the type of a bare NULL, of which no file holds values. "
+                "Nothing was written. Cast one to a type, as in CAST(NULL AS STRING).",
+                kind="DELTA_EMPTY_DATA",
             )
-        fields = partition_schema(self.schema, columns)
-        has_time = any(str(field.data_type) == "timestamp" for field in fields)
-        if has_time and not self.log.options.utc_timestamp_partition_values:
-            raise ConfigError(
-                "spark.databricks.delta.write.utcTimestampPartitionValues=false is not supported: "
-                "in a zone with summer time two instants would become one partition. Nothing was "
-                "written.",
-                kind="OPTIMIST_UNSUPPORTED_OPTION",
-                key="spark.databricks.delta.write.utcTimestampPartitionValues",
+        if not set(rows.columns) - set(columns):
+            raise SchemaError(
+                "All columns with values are partition columns, so nothing is left for the data "
+                "files. Partition by fewer. Nothing was written.",
+                kind="DELTA_NON_PARTITION_COLUMN_ABSENT",
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -90,7 +91,8 @@ def detail_frame(spark: SparkSession, log: DeltaLog) -> DataFrame:
 
 def _frame(spark: SparkSession, rows: list[dict[str, object]], schema: st.StructType) -> DataFrame:
     fields = [pa.field(field.name, _arrow_type(field.dataType)) for field in schema.fields]
-    table = pa.Table.from_pylist(rows, schema=pa.schema(fields))
+    told = [{name: _whole_characters(value) for name, value in row.items()} for row in rows]
+    table = pa.Table.from_pylist(told, schema=pa.schema(fields))
     return local_frame(spark, table, schema)
 
 
@@ -113,11 +115,33 @@ _ARROW_TYPES = {
 }
 
 
+_CALENDAR_MS = range(-62_135_596_800_000, 253_402_300_800_000)
+"""From the year 1 to the end of 9999: what Python's times, and so PySpark's rows, can hold."""
+
+
+def _whole_characters(value: Any) -> Any:
+    """The value with `?` for lone surrogates: any writer may put any text into a commitInfo."""
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        return {name: _whole_characters(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_whole_characters(item) for item in value)
+    return value
+
+
+def _micros(timestamp_ms: int | None) -> int | None:
+    """A time for a column; null where no column can hold it."""
+    if timestamp_ms is None or timestamp_ms not in _CALENDAR_MS:
+        return None
+    return timestamp_ms * 1000
+
+
 def _history_row(record: CommitRecord) -> dict[str, object]:
     info = record.info or CommitInfo()
     return {
         "version": record.version,
-        "timestamp": record.timestamp_ms * 1000,
+        "timestamp": _micros(record.timestamp_ms),
         "userId": info.user_id,
         "userName": info.user_name,
         "operation": info.operation,
@@ -154,15 +178,14 @@ def _struct(value: object, names: tuple[str, ...]) -> dict[str, str | None] | No
 
 
 def _detail_row(detail: TableDetail) -> dict[str, object]:
-    created_ms = detail.created_at_ms
     return {
         "format": detail.format,
         "id": detail.id,
         "name": detail.name,
         "description": detail.description,
         "location": detail.location,
-        "createdAt": None if created_ms is None else created_ms * 1000,
-        "lastModified": detail.last_modified_ms * 1000,
+        "createdAt": _micros(detail.created_at_ms),
+        "lastModified": _micros(detail.last_modified_ms),
         "partitionColumns": list(detail.partition_columns),
         "clusteringColumns": list(detail.clustering_columns),
         "numFiles": detail.num_files,

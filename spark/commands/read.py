@@ -11,6 +11,7 @@ from typing import TypeAlias
 from pyspark.sql import DataFrame, SparkSession
 
 from optimist.core.errors import UsageError
+from optimist.core.plugins.table_path import TablePath, path_text
 from optimist.core.table.delta_log import DeltaLog
 from optimist.spark.commands.change_feed import (
     CHANGE_OPTIONS,
@@ -19,14 +20,15 @@ from optimist.spark.commands.change_feed import (
     change_feed_frame,
 )
 from optimist.spark.planes.planes import plane_of
+from optimist.spark.session.arguments import version_number
+from optimist.spark.session.call_options import CallOptions
 from optimist.spark.session.callback_errors import original_errors
 from optimist.spark.session.conf import open_log
 
 __all__ = ["read"]
 
-_FS_PREFIXES = ("fs.", "dfs.")
-_AT_VERSION = re.compile(r"^(?P<path>.+)@v(?P<version>\d+)$")
-_AT_TIME = re.compile(r"^(?P<path>.+)@(?P<time>\d{17})$")  # yyyyMMddHHmmssSSS
+_AT_VERSION = re.compile(r"^(?P<path>.+)@v(?P<version>[0-9]{1,19})$")
+_AT_TIME = re.compile(r"^(?P<path>.+)@(?P<time>[0-9]{17})$")  # yyyyMMddHHmmssSSS
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 
 Timestamp: TypeAlias = str | dt.datetime | dt.date
@@ -34,7 +36,7 @@ Timestamp: TypeAlias = str | dt.datetime | dt.date
 
 def read(
     spark: SparkSession,
-    path: str,
+    path: TablePath,
     *,
     versionAsOf: int | str | None = None,
     timestampAsOf: Timestamp | None = None,
@@ -42,89 +44,84 @@ def read(
 ) -> DataFrame:
     """A Delta table as a DataFrame. Spark asks our log which files to read when it plans a query.
 
-    The frame stays at the version it was made from, whatever is committed later.
+    The frame stays at the version that it was made from, whatever is committed later.
 
     Args:
         spark: A classic session, or a Spark Connect client.
         path: The table. `path@v123` and `path@20261120103000000` mean the version and the time.
         versionAsOf: Read this version.
-        timestampAsOf: Read the newest version that is not younger; text is read in the session's
-            zone.
+        timestampAsOf: Read the newest version that is not younger than this; text is read in the
+            session's zone.
         options: `readChangeFeed=True` reads the changes of a run of versions instead, with
             `startingVersion` or `startingTimestamp` and, if wanted, `endingVersion` or
             `endingTimestamp`, both ends included (see `change_feed_frame`). All others are for the
-            file system: keys that start with `fs.` or `dfs.`.
+            file system: keys that start with `fs.` or `dfs.`. Names are taken in any case.
 
     Raises:
         TableNotFoundError: There is no table at the path.
         TableError: The version or time is outside what the log still holds, or is so old that its
             files may be gone.
-        UsageError: An unknown option, or a version and a time at once.
+        UsageError: An option is unknown, or a version and a time are given at once.
+        ArgumentTypeError: `path` is not a path; this is a `TypeError`, too.
     """
-    changes = ChangeOptions.among(options)
-    others = _others(options)
-    if changes is not None and (versionAsOf is not None or timestampAsOf is not None):
+    text = path_text(path)
+    given = CallOptions.sort(
+        {"versionAsOf": versionAsOf, "timestampAsOf": timestampAsOf, **options},
+        ("versionAsOf", "timestampAsOf", *CHANGE_OPTIONS),
+        takes_properties=False,
+    )
+    changes = ChangeOptions.among(given.named)
+    at_version, at_time = given.named.get("versionAsOf"), given.named.get("timestampAsOf")
+    if changes is not None and (at_version is not None or at_time is not None):
         raise UsageError(
             "A read of changes has a start and an end instead of versionAsOf and timestampAsOf.",
             kind="DELTA_ONEOF_IN_TIMETRAVEL",
         )
-    if versionAsOf is not None and timestampAsOf is not None:
+    if at_version is not None and at_time is not None:
         raise UsageError(
             "Give versionAsOf or timestampAsOf, not both.", kind="DELTA_ONEOF_IN_TIMETRAVEL"
         )
     with original_errors():
-        log = open_log(spark, path, others)
+        log = open_log(spark, text, given.filesystem)
         if changes is not None:
             return change_feed_frame(spark, log, changes.bounds(partial(_millis, spark)))
-        version = None if versionAsOf is None else _version(versionAsOf)
-        millis = None if timestampAsOf is None else _millis(spark, timestampAsOf)
+        version = None if at_version is None else _version(at_version)
+        millis = None if at_time is None else _millis(spark, at_time)
         if version is None and millis is None and not log.table_exists():
-            log, version, millis = _travel_in_path(spark, path, others) or (log, None, None)
+            found = _travel_in_path(spark, text, given.filesystem)
+            log, version, millis = found or (log, None, None)
         if version is None and millis is None:
             return plane_of(spark, log).scan(log.update())
         snapshot = log.snapshot(version, millis, to_read=True)
         return plane_of(spark, log).scan(snapshot, is_time_travel=True)
 
 
-def _others(options: Mapping[str, OptionValue]) -> dict[str, str]:
-    """The options of the file system; any other is refused."""
-    others = {key: str(value) for key, value in options.items() if key not in CHANGE_OPTIONS}
-    unknown = [key for key in others if not key.startswith(_FS_PREFIXES)]
-    if unknown:
-        known = ("versionAsOf", "timestampAsOf", *CHANGE_OPTIONS, *_FS_PREFIXES)
-        raise UsageError(
-            f"Unknown option {unknown[0]}. Known: {', '.join(known[:-2])}, and keys that start "
-            f"with {' or '.join(_FS_PREFIXES)}.",
-            kind="OPTIMIST_UNKNOWN_OPTION",
-            key=unknown[0],
-            known=known,
-        )
-    return others
-
-
 def _travel_in_path(
     spark: SparkSession, path: str, options: Mapping[str, str]
 ) -> tuple[DeltaLog, int | None, int | None] | None:
-    """Table, and version or time, that a path such as `table@v5` means; None for other paths."""
+    """The table, and the version or time, that a path like `table@v5` means; else None."""
     if match := _AT_VERSION.match(path):
         return open_log(spark, match["path"], options), int(match["version"]), None
     if match := _AT_TIME.match(path):
         text = match["time"]
-        parsed = dt.datetime.strptime(f"{text}000", "%Y%m%d%H%M%S%f")
-        millis = _millis(spark, parsed.isoformat(sep=" "))
+        day, time = (
+            f"{text[:4]}-{text[4:6]}-{text[6:8]}",
+            f"{text[8:10]}:{text[10:12]}:{text[12:14]}",
+        )
+        millis = _millis(spark, f"{day} {time}.{text[14:]}")
         return open_log(spark, match["path"], options), None, millis
     return None
 
 
-def _version(value: int | str) -> int:
-    text = str(value).strip()
-    if isinstance(value, bool) or not text.isdecimal():
+def _version(value: OptionValue) -> int:
+    version = version_number(value)
+    if version is None:
         raise UsageError(
             f"versionAsOf must be a version number, not {value!r}.",
             kind="DELTA_TIME_TRAVEL_INVALID_BEGIN_VALUE",
-            value=text,
+            value=str(value).strip(),
         )
-    return int(text)
+    return version
 
 
 def _millis(spark: SparkSession, value: OptionValue) -> int:

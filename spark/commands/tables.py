@@ -3,45 +3,63 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import TypeAlias
+from collections.abc import Iterator, Mapping
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from optimist.core.errors import UsageError
+from optimist.core.paths import join
+from optimist.core.plugins.table_path import TablePath, path_text
+from optimist.core.secrets import Options
 from optimist.core.table.delta_log import DeltaLog
-from optimist.spark import delete as delete_command
-from optimist.spark import update as update_command
+from optimist.spark.commands import delete as delete_command
+from optimist.spark.commands import update as update_command
 from optimist.spark.commands.history import detail_frame, history_frame
+from optimist.spark.conditions.own_frames import OwnFrames
 from optimist.spark.planes.planes import plane_of
 from optimist.spark.rows.touched_files import aliased
+from optimist.spark.session.arguments import (
+    ExpressionOrColumn,
+    ensure_assignments,
+    ensure_condition,
+    ensure_kind,
+)
 from optimist.spark.session.callback_errors import original_errors
-from optimist.spark.session.conf import open_log
+from optimist.spark.session.conf import open_log, reset_session_version
 from optimist.spark.session.pyspark_versions import ensure_supported
 
 __all__ = ["DeltaTable"]
 
-ExpressionOrColumn: TypeAlias = str | Column
 _PATH_NAME = re.compile(r"^\s*delta\s*\.\s*`(?P<path>(?:[^`]|``)+)`\s*$", re.IGNORECASE)
+_NO_TABLES = ("_delta_log", "_samples")
 
 
 class DeltaTable:
     """A Delta table to look at and to change. Get one with `DeltaTable.forPath`.
 
-    Each method sees the newest version when it is called, and each change is a transaction of its
-    own.
+    Each method sees the newest version and the session's conf when it is called, and each change is
+    a transaction of its own.
     """
 
-    def __init__(self, spark: SparkSession, log: DeltaLog, alias: str | None = None) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        path: str,
+        hadoop_conf: Mapping[str, str],
+        alias: str | None = None,
+        frames: OwnFrames | None = None,
+    ) -> None:
         self._spark = spark
-        self._log = log
+        self._path = path
+        self._hadoop_conf = Options(hadoop_conf)  # keys and tokens: no repr may show them
         self._alias = alias
+        self._frames = frames or OwnFrames()
 
     @classmethod
     def forPath(
         cls,
         sparkSession: SparkSession,
-        path: str,
+        path: TablePath,
         hadoopConf: Mapping[str, str] = {},
     ) -> DeltaTable:
         """The table at a path.
@@ -55,22 +73,21 @@ class DeltaTable:
             TableNotFoundError: There is no Delta table at the path.
         """
         ensure_supported(sparkSession)
-        _ensure(path, str, "path")
-        log = open_log(sparkSession, path, hadoopConf)
+        log = open_log(sparkSession, path_text(path), hadoopConf)
         log.update()
-        return cls(sparkSession, log)
+        return cls(sparkSession, log.table_path, hadoopConf)
 
     @classmethod
     def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> DeltaTable:
         """The table that a name such as ``delta.`/path` `` means.
 
         Raises:
-            UsageError: Any other name (kind `OPTIMIST_CATALOG_NAMES_UNSUPPORTED`): Spark's catalog
-                knows no Delta tables without a jar.
+            UsageError: The name has another form (kind `OPTIMIST_CATALOG_NAMES_UNSUPPORTED`): the
+                catalog of Spark knows no Delta tables without a jar.
             TableNotFoundError: There is no Delta table at the path.
         """
         ensure_supported(sparkSession)
-        _ensure(tableOrViewName, str, "tableOrViewName")
+        ensure_kind(tableOrViewName, str, "tableOrViewName")
         match = _PATH_NAME.match(tableOrViewName)
         if match is None:
             raise UsageError(
@@ -82,24 +99,28 @@ class DeltaTable:
         return cls.forPath(sparkSession, match["path"].replace("``", "`"))
 
     @classmethod
-    def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:
-        """Whether there is a Delta table at a path (or at a name of the form ``delta.`path` ``)."""
+    def isDeltaTable(cls, sparkSession: SparkSession, identifier: TablePath) -> bool:
+        """Whether a path is a Delta table or lies in one, as the folder of a partition does.
+
+        A name of the form ``delta.`path` `` means the same as the path.
+        """
         ensure_supported(sparkSession)
-        _ensure(identifier, str, "identifier")
-        match = _PATH_NAME.match(identifier)
-        path = match["path"].replace("``", "`") if match else identifier
-        return open_log(sparkSession, path).table_exists()
+        text = path_text(identifier, "identifier")
+        match = _PATH_NAME.match(text)
+        path = match["path"].replace("``", "`") if match else text
+        whole = open_log(sparkSession, path).table_path
+        return any(open_log(sparkSession, folder).table_exists() for folder in _upwards(whole))
 
     def toDF(self) -> DataFrame:
         """The newest version as a DataFrame."""
         with original_errors():
             frame = plane_of(self._spark, self._log).scan(self._log.update())
-            return aliased(frame, self._alias)
+            return self._frames.remember(aliased(frame, self._alias))
 
     def alias(self, aliasName: str) -> DeltaTable:
         """The same table under a name that conditions and expressions may use."""
-        _ensure(aliasName, str, "aliasName")
-        return DeltaTable(self._spark, self._log, aliasName)
+        ensure_kind(aliasName, str, "aliasName")
+        return DeltaTable(self._spark, self._path, self._hadoop_conf, aliasName, self._frames)
 
     def delete(self, condition: ExpressionOrColumn | None = None) -> None:
         """Delete the rows for which the condition is true; all rows without one.
@@ -109,55 +130,68 @@ class DeltaTable:
                 is deleted.
             UsageError: The condition is not deterministic or holds a subquery.
         """
-        if condition is not None:
-            _ensure(condition, (str, Column), "condition")
+        ensure_condition(condition)
         with original_errors():
-            delete_command.delete(self._spark, self._log, condition, alias=self._alias)
+            log = self._log
+            chosen = None if condition is None else self._frames.by_name(self._spark, condition)
+            delete_command.delete(self._spark, log, chosen, alias=self._alias)
+            reset_session_version(self._spark, log.options)
 
     def update(
         self,
         condition: ExpressionOrColumn | None = None,
         set: Mapping[str, ExpressionOrColumn] | None = None,
     ) -> None:
-        """Set columns to new values where the condition is true; in all rows without one.
+        """Set columns to new values in rows for which the condition is true; in all without one.
 
         Args:
             condition: SQL text or a column.
-            set: Column names to new values, SQL text or columns.
+            set: Names of columns, or of fields within structs (`pos.lat`), to new values, SQL text
+                or columns. `DEFAULT` is a column's default.
 
         Raises:
             DeltaConcurrentModificationException: Another commit changed what this one read; nothing
                 is updated.
-            SchemaError: A new value violates a constraint.
-            UsageError: A column that does not exist, or an empty `set`.
+            SchemaError: A column does not exist, or a new value violates a constraint.
+            UsageError: `set` is None or empty, or assigns a column twice; or the condition is not
+                deterministic or holds a subquery.
+            ArgumentTypeError: An argument has the wrong type; this is a `TypeError`, too.
         """
-        if condition is not None:
-            _ensure(condition, (str, Column), "condition")
-        _ensure(set, Mapping, "set")
-        assignments = dict(set or {})
-        for name, value in assignments.items():
-            _ensure(name, str, "a key of set")
-            _ensure(value, (str, Column), f"set[{name!r}]")
+        assignments = ensure_assignments(set)
+        ensure_condition(condition)
         with original_errors():
-            update_command.update(self._spark, self._log, condition, assignments, alias=self._alias)
+            log = self._log
+            chosen = None if condition is None else self._frames.by_name(self._spark, condition)
+            values = {
+                name: self._frames.by_name(self._spark, value)
+                for name, value in assignments.items()
+            }
+            update_command.update(self._spark, log, chosen, values, alias=self._alias)
+            reset_session_version(self._spark, log.options)
 
     def history(self, limit: int | None = None) -> DataFrame:
         """The commits, newest first; at most `limit` of them."""
         if limit is not None:
-            _ensure(limit, int, "limit")
+            ensure_kind(limit, int, "limit")
         return history_frame(self._spark, self._log, limit)
 
     def detail(self) -> DataFrame:
         """One row about the table: where it is, how large, its properties and its protocol."""
         return detail_frame(self._spark, self._log)
 
+    @property
+    def _log(self) -> DeltaLog:
+        """The table's log by the conf as it is now, which may have changed since `forPath`."""
+        return open_log(self._spark, self._path, self._hadoop_conf)
 
-def _ensure(value: object, expected: type | tuple[type, ...], name: str) -> None:
-    if not isinstance(value, expected):
-        kinds = expected if isinstance(expected, tuple) else (expected,)
-        wanted = " or ".join(kind.__name__ for kind in kinds)
-        raise UsageError(
-            f"{name} must be a {wanted}, not {type(value).__name__}.",
-            kind="OPTIMIST_INVALID_ARGUMENT",
-            argument=name,
-        )
+
+def _upwards(path: str) -> Iterator[str]:
+    """A path, then the folders above it, up to the root or a log: nothing in a log is a table."""
+    yield path
+    scheme, separator, rest = path.rpartition("://")
+    server, _, inner = rest.partition("/") if separator else ("", "", rest)
+    names = inner.split("/")
+    while len(names) > 1 and names[-1] not in _NO_TABLES:
+        names.pop()
+        if folder := "/".join(names):
+            yield join(f"{scheme}{separator}{server}", folder) if separator else folder

@@ -1,4 +1,4 @@
-"""`write`: the rows of a DataFrame into a table, in one commit (spec 10.1 to 10.6)."""
+"""`write`: put the rows of a DataFrame into a table, in one commit (spec 10.1 to 10.6)."""
 
 from __future__ import annotations
 
@@ -6,45 +6,43 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as sf
 
+from optimist.core.commands.command import Changes, run_command
 from optimist.core.commands.replaced_partitions import partitions_predicate
+from optimist.core.commands.rewrite import Rewrite
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.partition_values import partition_schema
 from optimist.core.errors import OptimistError, UsageError
+from optimist.core.foreign_text import quoted
 from optimist.core.log.file_table import add_files
-from optimist.core.protocol.actions import Action, AddFile, Metadata
-from optimist.core.protocol.schema_merge import (
-    SchemaAction,
-    SchemaDecision,
-    SchemaWrite,
-    decide_schema,
-)
-from optimist.core.schema.types import schema_to_json
+from optimist.core.plugins.table_path import TablePath, path_text
+from optimist.core.protocol.actions import Action, AddFile
 from optimist.core.table.delta_log import DeltaLog
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.result import CommitResult
-from optimist.spark.commands.checks import RowCheck, row_checks, with_checks
+from optimist.spark.commands.checks import RowCheck, checked_rows
 from optimist.spark.commands.data_writer import DataWriter
-from optimist.spark.commands.write_options import WriteRequest, conf_txn
-from optimist.spark.condition import Condition, resolve_condition
-from optimist.spark.delete import Deletion, plan_deletion
-from optimist.spark.idempotence import is_replay, progress
+from optimist.spark.commands.delete import delete_rows
+from optimist.spark.commands.target import Target
+from optimist.spark.commands.write_options import WriteRequest
+from optimist.spark.commands.written_schema import adopt_schema
+from optimist.spark.conditions.condition import Condition, resolve_condition
 from optimist.spark.planes.planes import plane_of
-from optimist.spark.planes.sources import TableSource, table_sources
-from optimist.spark.rows.row_shape import column_of, shape_rows
+from optimist.spark.planes.sources import table_sources
+from optimist.spark.rows.row_shape import shape_rows
+from optimist.spark.rows.scanned_table import ScannedTable
+from optimist.spark.session.arguments import ensure_frame
 from optimist.spark.session.callback_errors import original_errors
-from optimist.spark.session.conf import open_log
-from optimist.spark.spark_schema import from_spark_schema
+from optimist.spark.session.conf import open_log, reset_session_version
 
 __all__ = ["write"]
 
 
 def write(
     df: DataFrame,
-    path: str,
+    path: TablePath,
     *,
     mode: str = "error",
     partitionBy: str | Sequence[str] | None = None,
@@ -57,64 +55,69 @@ def write(
         path: The table; a first write makes it.
         mode: `append`, `overwrite`, `error` (also `errorifexists`) or `ignore`.
         partitionBy: The partition columns of a new table; on an existing one it must agree.
-        options: Spark's names: `mergeSchema`, `overwriteSchema`, `replaceWhere`,
+        options: Spark's names, in any case: `mergeSchema`, `overwriteSchema`, `replaceWhere`,
             `partitionOverwriteMode`, `userMetadata`, `txnAppId` with `txnVersion`,
-            `maxRecordsPerFile`, `compression`; and keys that start with `fs.` or `dfs.`.
+            `maxRecordsPerFile`, `compression`; keys that start with `fs.` or `dfs.`; and `delta.`
+            for the properties of a table that this write makes. An option that is left out falls
+            back to the session's conf (docs/options.md).
 
     Returns:
-        The commit, or None where none was made: mode `ignore` and the table exists, a write that
-        was played before, or nothing to write.
+        The commit, or None if there was none: the mode is `ignore` and the table exists, the write
+        was committed before under the same `txnAppId` and `txnVersion`, or there was nothing to
+        write.
 
     Raises:
-        DeltaConcurrentModificationException: Another commit does not go together with this one;
-            nothing was written.
+        DeltaConcurrentModificationException: Another commit conflicts with this one; nothing was
+            written.
         CommitOutcomeUnknownError: The store gave no answer; settle it with
             `DeltaLog.resolve_commit`.
         SchemaError: The data does not fit the table, or a row violates a constraint; nothing was
             written.
-        UsageError: An unknown option, options that exclude each other, or the table exists already.
+        UsageError: An option is unknown, options exclude each other, or the table exists already.
+        ArgumentTypeError: `df` is not a DataFrame, or `path` not a path; this is a `TypeError`,
+            too.
     """
+    ensure_frame(df)
     request = WriteRequest.of(mode, partitionBy, options)
     with original_errors():
-        log = open_log(df.sparkSession, path, request.filesystem_options)
-        return _run(df, log, request)
+        log = open_log(df.sparkSession, path_text(path), request.filesystem_options)
+        result = _run(df, log, request)
+        # A call that names its own transaction has not used the version in the session's conf.
+        if request.txn is None:
+            reset_session_version(df.sparkSession, log.options)
+        return result
 
 
 def _run(df: DataFrame, log: DeltaLog, request: WriteRequest) -> CommitResult | None:
-    txn = log.start_transaction()
-    if txn.read_version >= 0 and request.mode == "ignore":
+    begun = log.start_transaction()
+    if begun.read_version >= 0 and request.mode == "ignore":
         return None
-    if txn.read_version >= 0 and request.mode == "error":
+    if begun.read_version >= 0 and request.mode == "error":
         raise UsageError(
             f"There is a table at {log.table_path} already. Nothing was written. Use mode append "
-            "or "
-            "overwrite to write to it.",
+            "or overwrite to write to it.",
             kind="DELTA_PATH_EXISTS",
             path=log.table_path,
         )
-    sources = _own_sources(df, log, txn)
-    txn = _from_what_was_read(log, txn, request, sources)
-    identity = request.txn or conf_txn(log.options)
-    if is_replay(txn, identity):
-        return None
-    txn.ensure_writable()
-    if sources:
-        # Rows of the table go into the table: whatever changes it meanwhile is a conflict.
-        txn.read_whole_table()
-    _apply(log, txn, _decide(df, log, txn, request))
-    plane = plane_of(df.sparkSession, log)
-    writer = DataWriter(plane, log, txn, request.compression, request.max_records_per_file)
-    job = _Write(df, txn, request, writer)
-    with UncommittedFiles(log) as pending:
-        outcome = job.run(pending)
-        actions = (*progress(log, identity), *outcome.actions(log))
-        return pending.commit(txn, actions, job.operation(outcome))
+    sources = _own_sources(df, log, begun)
+    txn = _from_what_was_read(log, begun, request, sources)
+
+    def work(files: UncommittedFiles) -> Changes:
+        if sources:
+            # The new rows are made of the table's: any change of the table meanwhile is a conflict.
+            txn.read_whole_table()
+        adopt_schema(df, txn, request)
+        plane, limit = plane_of(df.sparkSession, log), request.max_records_per_file
+        writer = DataWriter(plane, txn, request.compression, limit)
+        return _Write(df, request, writer, _replaces_partitions(df, txn, request)).run(files)
+
+    return run_command(txn, work, identity=request.txn)
 
 
 def _own_sources(
     df: DataFrame, log: DeltaLog, txn: OptimisticTransaction
-) -> tuple[TableSource, ...]:
-    """The scans of the very table that is written to."""
+) -> tuple[ScannedTable, ...]:
+    """The scans in `df` that read the very table that is written to."""
     if txn.read_version < 0:
         return ()
     return tuple(
@@ -125,23 +128,24 @@ def _own_sources(
 
 
 def _is_at(log: DeltaLog, path: str) -> bool:
-    """Whether a path is the table's; a copy of a table elsewhere has the same id."""
+    """Whether a path is the table's; the id can't tell, for a copy elsewhere has the same one."""
     try:
         return log.store.resolve_path(path) == log.store.resolve_path(log.table_path)
     except OptimistError:
-        return False  # another store's
+        return False  # the path belongs to another store
 
 
 def _from_what_was_read(
     log: DeltaLog,
     txn: OptimisticTransaction,
     request: WriteRequest,
-    sources: tuple[TableSource, ...],
+    sources: tuple[ScannedTable, ...],
 ) -> OptimisticTransaction:
-    """An overwrite computed from the table starts at the version it was computed from.
+    """The transaction of a write; an overwrite starts at the version that it was computed from.
 
-    Else it would remove rows that were committed between its read and its start, and that it never
-    saw. An older version asked for by name is meant: overwriting with it restores it.
+    Otherwise an overwrite computed from the table itself would remove rows that were committed
+    after it read, and that it never saw. A version that the user chose does not count: overwriting
+    the table with it restores it on purpose.
     """
     versions = [source.version for source in sources if not source.is_time_travel]
     if not request.is_overwrite or not versions or min(versions) >= txn.read_version:
@@ -149,75 +153,49 @@ def _from_what_was_read(
     return log.start_transaction(log.snapshot(version=min(versions)))
 
 
-def _decide(
-    df: DataFrame, log: DeltaLog, txn: OptimisticTransaction, request: WriteRequest
-) -> SchemaDecision:
-    merge = request.merge_schema
-    wanted = SchemaWrite(
-        from_spark_schema(df.schema),
-        partition_columns=request.partition_by,
-        is_overwrite=request.is_overwrite,
-        merge_schema=log.options.schema_auto_merge_enabled if merge is None else merge,
-        overwrite_schema=request.overwrite_schema,
-    )
-    snapshot = txn.snapshot
-    if txn.read_version < 0:
-        return decide_schema(None, (), wanted)
-    constraints = snapshot.properties.constraints
-    return decide_schema(
-        snapshot.schema, snapshot.partition_columns, wanted, constraints=constraints
-    )
-
-
-def _apply(log: DeltaLog, txn: OptimisticTransaction, decision: SchemaDecision) -> None:
-    if decision.action is SchemaAction.KEEP:
-        return
-    text = schema_to_json(decision.schema)
-    if decision.action is SchemaAction.CREATE:
-        txn.update_metadata_for_new_table(
-            Metadata(
-                id=log.clock.new_uuid(),
-                schema_string=text,
-                partition_columns=decision.partition_columns,
-                created_time=log.clock.now_ms(),
-            )
+def _replaces_partitions(df: DataFrame, txn: OptimisticTransaction, request: WriteRequest) -> bool:
+    """Whether only the partitions that are written are replaced; never without partitions."""
+    if not txn.metadata.partition_columns or not request.replaces_partitions(df.sparkSession):
+        return False
+    if request.overwrite_schema:
+        raise UsageError(
+            "overwriteSchema replaces the whole table, and by the session's "
+            "spark.sql.sources.partitionOverwriteMode=dynamic only partitions are replaced. "
+            "Nothing was written. Leave the option out, or give partitionOverwriteMode=static.",
+            kind="DELTA_OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE",
         )
-        return
-    changed = replace(
-        txn.metadata, schema_string=text, partition_columns=decision.partition_columns
-    )
-    if decision.action is SchemaAction.OVERWRITE:
-        txn.update_metadata_for_table_overwrite(changed)
-    else:
-        txn.update_metadata(changed)
+    return True
 
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """What was written and what goes; `deletion` where rows of a file went and others stayed."""
+    """What was written and what is removed; `deletion` tells how `replaceWhere` removed rows."""
 
     written: WrittenFiles
     removed: tuple[AddFile, ...] = ()
-    deletion: Deletion | None = None
+    deletion: Rewrite | None = None
 
-    def actions(self, log: DeltaLog) -> tuple[Action, ...]:
-        now_ms = log.clock.now_ms()
-        kept = self.deletion.kept_rows.adds if self.deletion else ()
-        return (*(add.remove(now_ms) for add in self.removed), *kept, *self.written.adds)
+    @property
+    def kept(self) -> WrittenFiles:
+        return self.deletion.written if self.deletion else WrittenFiles()
+
+    def actions(self, now_ms: int) -> tuple[Action, ...]:
+        removes = (add.remove(now_ms) for add in self.removed)
+        return (*removes, *self.kept.adds, *self.written.adds)
 
     def metrics(self, *, is_overwrite: bool) -> dict[str, object]:
-        kept = self.deletion.kept_rows if self.deletion else WrittenFiles()
         metrics: dict[str, object] = {
-            "numFiles": len(self.written.adds) + len(kept.adds),
-            "numOutputRows": self.written.num_rows + kept.num_rows,
-            "numOutputBytes": self.written.size_bytes + kept.size_bytes,
+            "numFiles": len(self.written.adds) + len(self.kept.adds),
+            "numOutputRows": self.written.num_rows + self.kept.num_rows,
+            "numOutputBytes": self.written.size_bytes + self.kept.size_bytes,
         }
         if is_overwrite:
             metrics["numRemovedFiles"] = len(self.removed)
             metrics["numRemovedBytes"] = sum(add.size for add in self.removed)
-        if self.deletion is not None and self.deletion.num_deleted is not None:
-            metrics["numDeletedRows"] = self.deletion.num_deleted
-            metrics["numCopiedRows"] = kept.num_rows
+        num_deleted = self.deletion.num_matching_rows if self.deletion else None
+        if num_deleted is not None:
+            metrics["numDeletedRows"] = num_deleted
+            metrics["numCopiedRows"] = self.kept.num_rows
             metrics["numAddedChangeFiles"] = 0
         return metrics
 
@@ -227,27 +205,35 @@ class _Write:
     """One write whose transaction knows the table's schema already."""
 
     df: DataFrame
-    txn: OptimisticTransaction
     request: WriteRequest
     writer: DataWriter
+    replaces_partitions: bool
 
-    def run(self, pending: UncommittedFiles) -> _Outcome:
-        """Write the rows, and find out what they replace."""
+    @property
+    def txn(self) -> OptimisticTransaction:
+        return self.writer.txn
+
+    def run(self, files: UncommittedFiles) -> Changes:
+        """Write the rows, and remove what they replace."""
+        outcome = self._outcome(files)
+        return Changes(outcome.actions(self.txn.table.clock.now_ms()), self._operation(outcome))
+
+    def _outcome(self, files: UncommittedFiles) -> _Outcome:
         condition = self._replaced_rows()
-        written = self.writer.write(self._rows(condition), pending)
+        written = self.writer.write(self._rows(condition), files)
         if not self.request.is_overwrite or self.txn.read_version < 0:
             return _Outcome(written)
         if condition is not None:
-            deletion = plan_deletion(self.df.sparkSession, self.writer, condition, pending)
+            deletion = delete_rows(Target(self.df.sparkSession, self.writer), condition, files)
             return _Outcome(written, deletion.removed, deletion)
         predicate = None
-        if self.request.is_dynamic and self.txn.metadata.partition_columns:
+        if self.replaces_partitions:
             fields = partition_schema(self.writer.schema, self.txn.metadata.partition_columns)
             predicate = partitions_predicate(written.adds, fields)
         return _Outcome(written, add_files(self.txn.filter_files(predicate)))
 
-    def operation(self, outcome: _Outcome) -> Operation:
-        """What the history says."""
+    def _operation(self, outcome: _Outcome) -> Operation:
+        """The operation, as the history tells it."""
         request = self.request
         operation = Operation.write(
             request.operation_mode,
@@ -256,7 +242,7 @@ class _Write:
             user_metadata=request.user_metadata,
         )
         flags = {
-            "isDynamicPartitionOverwrite": request.is_dynamic,
+            "isDynamicPartitionOverwrite": self.replaces_partitions,
             "canOverwriteSchema": request.overwrite_schema,
             "canMergeSchema": bool(request.merge_schema),
         }
@@ -265,21 +251,11 @@ class _Write:
         return operation.with_metrics(outcome.metrics(is_overwrite=request.is_overwrite))
 
     def _rows(self, condition: Condition | None) -> DataFrame:
-        """The rows as they are written, with every check on them."""
-        schema, metadata = self.writer.schema, self.txn.metadata
-        rows = shape_rows(self.df, schema)
-        texts = [
-            field.name
-            for field in partition_schema(schema, metadata.partition_columns)
-            if str(field.data_type) == "string"
-        ]
-        # In a partition an empty string is null, and that before constraints look at it.
-        if texts:
-            rows = rows.withColumns({n: sf.nullif(column_of(n), sf.lit("")) for n in texts})
-        checks = row_checks(schema, metadata.configuration)
-        if self.writer.log.options.replace_where_constraint_check_enabled:
-            checks += self._replacement_check(condition)
-        return with_checks(rows, checks)
+        """The rows as they will be written, with every check on them."""
+        sql = self.writer.table_sql(self.df.sparkSession)
+        is_checked = self.txn.table.options.replace_where_constraint_check_enabled
+        more = self._replacement_check(condition) if is_checked else ()
+        return checked_rows(shape_rows(self.df, sql), sql, self.txn.metadata, more)
 
     def _replaced_rows(self) -> Condition | None:
         """The condition of `replaceWhere`, resolved against the table."""
@@ -292,22 +268,22 @@ class _Write:
         condition = resolve_condition(
             frame, text, schema=schema, partition_columns=self.txn.metadata.partition_columns
         )
-        enabled = self.writer.log.options.replace_where_data_columns_enabled
+        enabled = self.txn.table.options.replace_where_data_columns_enabled
         if not condition.is_partition_only and not enabled:
             raise UsageError(
-                f"replaceWhere {text!r} names columns that the table is not partitioned by, and "
-                "spark.databricks.delta.replaceWhere.dataColumns.enabled is false. Nothing was "
-                "written.",
+                f"replaceWhere {quoted(text)} names columns that the table is not partitioned by, "
+                "and spark.databricks.delta.replaceWhere.dataColumns.enabled is false. Nothing "
+                "was written.",
                 kind="DELTA_REPLACE_WHERE_ON_DATA_COLUMNS_DISABLED",
                 predicate=text,
             )
         return condition
 
     def _replacement_check(self, condition: Condition | None) -> tuple[RowCheck, ...]:
-        """Rows that `replaceWhere` would not replace next time have no place among the new ones."""
+        """New rows must match `replaceWhere`, or the same write again would not replace them."""
         if condition is None:
             return ()
-        names = {path[0] for path in condition.predicate.columns()}
+        names = condition.columns
         columns = tuple(name for name in self.writer.schema.names if name in names)
         return (
             RowCheck(

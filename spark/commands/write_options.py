@@ -1,4 +1,9 @@
-"""What a call of `write` asks for, parsed once (spec 10.6)."""
+"""What a call of `write` asks for, parsed once, and what the session's conf adds (spec 10.6).
+
+An option that a call leaves out falls back to a conf of the session, if there is one for it:
+`WRITE_OPTIONS` names it. Delta's confs are read by the engine (`EngineOptions`), because they hold
+for every command; `session_value` reads Spark's own.
+"""
 
 from __future__ import annotations
 
@@ -6,50 +11,79 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from optimist.core.errors import UsageError
-from optimist.core.options import EngineOptions, parse_bool
+from pyspark.sql import SparkSession
 
-__all__ = ["KNOWN_OPTIONS", "MODES", "WriteRequest", "conf_txn"]
+from optimist.core.errors import ArgumentTypeError, UsageError
+from optimist.core.option_values import at_least, one_of, parse_bool, parse_whole
+from optimist.core.secrets import Options
+from optimist.spark.session.call_options import CallOptions
+
+__all__ = ["MODES", "WRITE_OPTIONS", "WriteOption", "WriteRequest", "session_value"]
 
 MODES = ("append", "overwrite", "error", "errorifexists", "ignore")
-_FS_PREFIXES = ("fs.", "dfs.")
 
 
-def _text(value: object) -> str:
-    return str(value)
+def _sql(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    raise ValueError("must be SQL text")
 
 
 def _flag(value: object) -> bool:
-    return value if isinstance(value, bool) else parse_bool(str(value))
+    return parse_bool(str(value))
 
 
 def _count(value: object) -> int:
-    number = int(str(value))
-    if number < 0:
-        raise ValueError("must not be negative")
-    return number
+    return at_least(0)(str(value))
+
+
+def _limit(value: object) -> int:
+    """Spark takes anything below 1 for no limit; here that is 0."""
+    return max(0, parse_whole(str(value)))
 
 
 def _overwrite_mode(value: object) -> str:
-    folded = str(value).lower()
-    if folded not in ("static", "dynamic"):
-        raise ValueError("must be static or dynamic")
-    return folded
+    return one_of("static", "dynamic")(str(value))
 
 
-_PARSERS: Mapping[str, Callable[[object], Any]] = {
-    "mergeSchema": _flag,
-    "overwriteSchema": _flag,
-    "replaceWhere": _text,
-    "partitionOverwriteMode": _overwrite_mode,
-    "userMetadata": _text,
-    "txnAppId": _text,
-    "txnVersion": _count,
-    "maxRecordsPerFile": _count,
-    "compression": _text,
+@dataclass(frozen=True, slots=True)
+class WriteOption:
+    """One option of `write`.
+
+    Attributes:
+        parse: Turns what the caller or the conf says into the value.
+        conf: The session's conf that stands in if the caller says nothing.
+    """
+
+    parse: Callable[[object], Any]
+    conf: str | None = None
+
+
+_DELTA = "spark.databricks.delta."
+WRITE_OPTIONS: Mapping[str, WriteOption] = {
+    "mergeSchema": WriteOption(_flag, _DELTA + "schema.autoMerge.enabled"),
+    "overwriteSchema": WriteOption(_flag),
+    "replaceWhere": WriteOption(_sql),
+    "partitionOverwriteMode": WriteOption(
+        _overwrite_mode, "spark.sql.sources.partitionOverwriteMode"
+    ),
+    "userMetadata": WriteOption(str, _DELTA + "commitInfo.userMetadata"),
+    "txnAppId": WriteOption(str, _DELTA + "write.txnAppId"),
+    "txnVersion": WriteOption(_count, _DELTA + "write.txnVersion"),
+    "maxRecordsPerFile": WriteOption(_limit, "spark.sql.files.maxRecordsPerFile"),
+    "compression": WriteOption(str, "spark.sql.parquet.compression.codec"),
 }
-KNOWN_OPTIONS = tuple(_PARSERS)
 """The options of `write`; Spark's spelling, any case."""
+
+
+def session_value(spark: SparkSession, name: str) -> Any:
+    """What the session says of an option that a call leaves out; None if it says nothing.
+
+    The value parses, for Spark checks the values of its own confs when they are set.
+    """
+    option = WRITE_OPTIONS[name]
+    text = spark.conf.get(option.conf, None) if option.conf else None
+    return None if text is None else option.parse(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +96,15 @@ class WriteRequest:
         merge_schema: New columns may be added; None leaves it to the conf.
         overwrite_schema: Schema and partitioning may be replaced.
         replace_where: Only rows that match are replaced; SQL text.
-        is_dynamic: Only the partitions that are written are replaced.
+        is_dynamic: Only the partitions that are written are replaced; None leaves it to the
+            session.
         user_metadata: Text for the history.
-        txn: Application id and version, for writes that may be played again.
-        max_records_per_file: Split files that would hold more rows.
+        txn: Application id and version, for writes that may be repeated.
+        max_records_per_file: Split files that would hold more rows; 0 never, None leaves it to the
+            session.
         compression: Parquet's codec; None leaves it to the table, and then to the session.
         filesystem_options: Keys that start with `fs.` or `dfs.`.
+        properties: Properties (`delta.*`) of the table if the write makes it.
     """
 
     mode: str
@@ -75,16 +112,17 @@ class WriteRequest:
     merge_schema: bool | None = None
     overwrite_schema: bool = False
     replace_where: str | None = None
-    is_dynamic: bool = False
+    is_dynamic: bool | None = None
     user_metadata: str | None = None
     txn: tuple[str, int] | None = None
     max_records_per_file: int | None = None
     compression: str | None = None
-    filesystem_options: Mapping[str, str] = field(default_factory=dict)
+    filesystem_options: Options = field(default_factory=Options)
+    properties: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_overwrite(self) -> bool:
-        """Whether existing rows go."""
+        """Whether the write replaces existing rows."""
         return self.mode == "overwrite"
 
     @property
@@ -94,6 +132,17 @@ class WriteRequest:
             self.mode, "ErrorIfExists"
         )
 
+    def replaces_partitions(self, spark: SparkSession) -> bool:
+        """Whether an overwrite replaces only the partitions that it writes, if there are any.
+
+        What the call says about the rows to replace wins over the session's conf.
+        """
+        if not self.is_overwrite or self.replace_where is not None:
+            return False
+        if self.is_dynamic is not None:
+            return self.is_dynamic
+        return bool(session_value(spark, "partitionOverwriteMode") == "dynamic")
+
     @classmethod
     def of(
         cls, mode: str, partition_by: str | Sequence[str] | None, options: Mapping[str, object]
@@ -101,64 +150,39 @@ class WriteRequest:
         """Parse the arguments of a call.
 
         Raises:
-            UsageError: An unknown mode or option, a value that does not parse, or options that do
-                not go together.
+            UsageError: A mode or option is unknown, a value does not parse, or options do not go
+                together.
         """
-        values = _parsed(options)
+        given = CallOptions.sort(options, tuple(WRITE_OPTIONS), takes_properties=True)
+        values = {name: _parsed(name, value) for name, value in given.named.items()}
+        overwrite_mode = values.get("partitionOverwriteMode")
         request = cls(
             mode=_mode(mode),
-            partition_by=(partition_by,) if isinstance(partition_by, str) else _tuple(partition_by),
+            partition_by=_names(partition_by),
             merge_schema=values.get("mergeSchema"),
             overwrite_schema=values.get("overwriteSchema", False),
             replace_where=values.get("replaceWhere"),
-            is_dynamic=values.get("partitionOverwriteMode") == "dynamic",
+            is_dynamic=None if overwrite_mode is None else overwrite_mode == "dynamic",
             user_metadata=values.get("userMetadata"),
-            txn=_txn(values),
+            txn=_txn(values.get("txnAppId"), values.get("txnVersion")),
             max_records_per_file=values.get("maxRecordsPerFile"),
             compression=values.get("compression"),
-            filesystem_options={
-                key: str(value) for key, value in options.items() if key.startswith(_FS_PREFIXES)
-            },
+            filesystem_options=given.filesystem,
+            properties=given.properties,
         )
         _ensure_consistent(request)
         return request
 
 
-def conf_txn(options: EngineOptions) -> tuple[str, int] | None:
-    """`write.txnAppId` and `write.txnVersion` of the conf.
-
-    Raises:
-        UsageError: Only one of them is set (kind `DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS`).
-    """
-    return _both(options.write_txn_app_id, options.write_txn_version)
-
-
-def _parsed(options: Mapping[str, object]) -> dict[str, Any]:
-    by_folded = {name.lower(): name for name in KNOWN_OPTIONS}
-    values: dict[str, Any] = {}
-    for key, value in options.items():
-        if key.startswith(_FS_PREFIXES) or value is None:
-            continue
-        name = by_folded.get(key.lower())
-        if name is None:
-            raise UsageError(
-                f"Unknown option {key}. Known: {', '.join(KNOWN_OPTIONS)}, and keys that start "
-                "with "
-                f"{' or '.join(_FS_PREFIXES)}. Nothing was written.",
-                kind="OPTIMIST_UNKNOWN_OPTION",
-                key=key,
-                known=KNOWN_OPTIONS,
-            )
-        try:
-            values[name] = _PARSERS[name](value)
-        except ValueError as error:
-            raise UsageError(
-                f"The value {value!r} of the option {name} does not parse: {error}. Nothing was "
-                "written.",
-                kind="DELTA_ILLEGAL_OPTION",
-                key=name,
-            ) from None
-    return values
+def _parsed(name: str, value: object) -> Any:
+    try:
+        return WRITE_OPTIONS[name].parse(value)
+    except ValueError as error:
+        raise UsageError(
+            f"The value of the option {name} does not parse: it {error}. Nothing was written.",
+            kind="DELTA_ILLEGAL_OPTION",
+            key=name,
+        ) from None
 
 
 def _mode(mode: str) -> str:
@@ -174,15 +198,19 @@ def _mode(mode: str) -> str:
     return "error" if folded == "errorifexists" else folded
 
 
-def _tuple(names: Sequence[str] | None) -> tuple[str, ...] | None:
-    return tuple(names) if names else None
+def _names(given: str | Sequence[str] | None) -> tuple[str, ...] | None:
+    names = (given,) if isinstance(given, str) else given or ()
+    if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
+        raise ArgumentTypeError(
+            f"partitionBy must be the name of a column or a list of names, not {given!r}. Nothing "
+            "was written.",
+            kind="OPTIMIST_INVALID_ARGUMENT_TYPE",
+            argument="partitionBy",
+        )
+    return tuple(names) or None
 
 
-def _txn(values: Mapping[str, Any]) -> tuple[str, int] | None:
-    return _both(values.get("txnAppId"), values.get("txnVersion"))
-
-
-def _both(app_id: str | None, version: int | None) -> tuple[str, int] | None:
+def _txn(app_id: str | None, version: int | None) -> tuple[str, int] | None:
     if app_id is not None and version is not None:
         return app_id, version
     if app_id is None and version is None:

@@ -1,4 +1,4 @@
-"""Deletion vectors as a native filter: no join, no jar, no Python worker (design 5, spec 10.10).
+"""Deletion vectors as a native filter: no join, no jar, no Python worker (spec 10.10).
 
 A set of positions inside the JVM is part of the filter's expression (`row_sets.py`). All files of a
 scan share one set: each has a range of positions in it, and two hidden partition columns tell Spark
@@ -16,7 +16,6 @@ over one frame at once.
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Callable
 from itertools import accumulate
@@ -27,10 +26,12 @@ from pyspark.sql import Column
 from pyspark.sql import functions as sf
 from pyspark.sql import types as st
 
-from optimist.core.data.access import DataAccess
+from optimist.core.data.data_paths import DataPaths
 from optimist.core.data.deletion_vectors import read_deletion_vectors
 from optimist.core.errors import TableError
+from optimist.core.forking import ForkSafeLock
 from optimist.core.log.file_table import add_files
+from optimist.core.plugins.data_access import DataAccess
 from optimist.core.protocol.actions import DeletionVectorDescriptor
 from optimist.spark.native.listing import file_identities
 from optimist.spark.native.metadata_column import ROW_INDEX
@@ -52,37 +53,39 @@ AccessSource = Callable[[], DataAccess | None]
 """How data files are reached; asked only when a vector is read."""
 
 _RANGES = pa.schema([("key", pa.string()), (_BASE, pa.int64()), (_SPAN, pa.int64())])
-_LOCK = threading.Lock()
+_LOCK = ForkSafeLock()
 _KNOWN: weakref.WeakKeyDictionary[Jvm, weakref.WeakValueDictionary[str, DeletedRows]] = (
     weakref.WeakKeyDictionary()
 )
 
 
 class DeletedRows:
-    """The deleted rows of one scan's files. Scans with equal keys share them, as Spark's caches do.
+    """The deleted rows of one scan's files; get them with `of`.
 
-    Get one from `of`.
+    Scans with equal keys share one object, because Spark shares caches between them.
     """
 
-    def __init__(self, jvm: Jvm, table_path: str, access: AccessSource, *, is_sparse: bool) -> None:
+    def __init__(
+        self, jvm: Jvm, paths: DataPaths, access: AccessSource, *, is_sparse: bool
+    ) -> None:
         self._jvm = jvm
-        self._table_path = table_path
+        self._paths = paths
         self._access = access
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
         self._ranges = _RANGES.empty_table()
         self._num_positions = 0
         self._set: RowSet = SparseRows(jvm) if is_sparse else DenseRows(jvm)
 
     @classmethod
     def of(
-        cls, jvm: Jvm, key: str, table_path: str, access: AccessSource, *, is_sparse: bool
+        cls, jvm: Jvm, key: str, paths: DataPaths, access: AccessSource, *, is_sparse: bool
     ) -> DeletedRows:
         """The deleted rows for a scan's key; the same object while a scan of that key lives.
 
         Args:
             jvm: The session's handles.
             key: The key of the scan's index.
-            table_path: Where relative paths start.
+            paths: What paths in the log mean.
             access: How vectors are reached.
             is_sparse: Which of the sets of `row_sets.py` to use.
         """
@@ -90,7 +93,7 @@ class DeletedRows:
             known = _KNOWN.setdefault(jvm, weakref.WeakValueDictionary())
             found = known.get(key)
             if found is None:
-                found = known[key] = cls(jvm, table_path, access, is_sparse=is_sparse)
+                found = known[key] = cls(jvm, paths, access, is_sparse=is_sparse)
             return found
 
     def column(self) -> Column:
@@ -102,14 +105,14 @@ class DeletedRows:
         return sf.when(sf.expr(f"{index} < {_SPAN}"), found).otherwise(False)
 
     def ranges(self, files: pa.Table) -> pa.Table:
-        """`RANGE_COLUMNS` for some of the files, a row each, their vectors read and in the set.
+        """Read the vectors of some files into the set; return `RANGE_COLUMNS`, a row per file.
 
         Args:
             files: Rows of `Snapshot.files`, all with a vector.
 
         Raises:
-            TableError: A vector is missing or damaged, or they cover more rows than fit in one set
-                (kind `OPTIMIST_TOO_MANY_ROWS_WITH_VECTORS`).
+            TableError: A vector is missing or damaged, or the vectors cover more rows than fit in
+                one set (kind `OPTIMIST_TOO_MANY_ROWS_WITH_VECTORS`).
         """
         with self._lock:
             # Not the path alone: in a change feed a file occurs with several vectors.
@@ -121,7 +124,7 @@ class DeletedRows:
     def _add(self, files: pa.Table) -> None:
         if files.num_rows == 0:
             return
-        vectors = read_deletion_vectors(_descriptors(files), self._table_path, self._access())
+        vectors = read_deletion_vectors(_descriptors(files), self._paths, self._access())
         spans = [vector.max() + 1 if vector else 0 for vector in vectors]
         widths = [self._set.width(span) for span in spans]
         *bases, end = accumulate(widths, initial=self._num_positions)
@@ -134,11 +137,11 @@ class DeletedRows:
     def _ensure_room(self, num_positions: int) -> None:
         if num_positions > self._set.capacity:
             raise TableError(
-                f"The files to be read of {self._table_path} have deletion vectors over "
+                f"The files to be read of {self._paths.table_path} have deletion vectors over "
                 f"{num_positions} rows, and one query takes {self._set.capacity}. Read less of the "
                 "table at once, or rewrite its files without vectors (REORG ... PURGE).",
                 kind="OPTIMIST_TOO_MANY_ROWS_WITH_VECTORS",
-                path=self._table_path,
+                path=self._paths.table_path,
                 num_rows=num_positions,
             )
 

@@ -1,4 +1,4 @@
-"""Which files a query reads, told before it runs: what `explain` has no room for."""
+"""Which files a query would read, told before it runs; `explain` has no room for that."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class FileSelection:
     """What one scan of a query reads.
 
     Attributes:
-        key: Table and version, as the scan is known to Spark.
+        key: The scan's table and version, as Spark knows them.
         num_files: Files that are left after partition pruning and data skipping.
         num_files_total: Files of the version.
         num_partitions: Partitions that are left.

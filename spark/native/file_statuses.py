@@ -1,4 +1,4 @@
-"""Many files to Spark at once: Hadoop's `FileStatus` in its wire form, made column by column.
+"""Many files handed to Spark at once: Hadoop's `FileStatus` in its wire form, made by column.
 
 A `FileStatus` per file over py4j costs a third of a millisecond each. Hadoop's `ArrayWritable`
 reads any number of them from one buffer: a count, then per file a length and a `FileStatusProto`.

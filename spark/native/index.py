@@ -1,30 +1,30 @@
-"""Our table as Spark's `FileIndex`: Catalyst asks, the log answers (design 5).
+"""Our table as Spark's `FileIndex`: Catalyst asks, the log answers (docs/planes.md).
 
 The JVM calls the methods of `TableFileIndex` by py4j, on its own threads, while it plans.
-`listFiles` runs once per scan and execution, so what it made is kept. Proxies do not inherit Java's
-default methods: each one of the interface stands here.
+`listFiles` runs once per scan and execution, so its answers are kept. Proxies do not inherit Java's
+default methods, so each of the interface's stands here.
 """
 
 from __future__ import annotations
 
-import threading
 import zlib
 from collections import OrderedDict
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.types import IntegerType, StructField, StructType
+from pyspark.sql.types import StructType
 
 from optimist.core.errors import UsageError
+from optimist.core.forking import ForkSafeLock
 from optimist.core.predicates.tree import Predicate
-from optimist.core.snapshot.snapshot import Snapshot
+from optimist.core.snapshot.files_view import FilesView
+from optimist.spark.native.data_filters import data_predicate
 from optimist.spark.native.deleted_rows import RANGE_COLUMNS, DeletedRows
 from optimist.spark.native.file_statuses import file_statuses
 from optimist.spark.native.listing import FileListing, hadoop_path
-from optimist.spark.native.pruning import ORDINAL, PartitionPruner, internal_rows
-from optimist.spark.native.scala_functions import partition_directory_function
-from optimist.spark.scan.skipping import data_predicate
+from optimist.spark.native.pruning import PartitionRows, internal_rows
+from optimist.spark.native.scala_functions import pair_part_function, partition_directory_function
 from optimist.spark.session.callback_errors import callback
 from optimist.spark.session.jvm import Jvm
 from optimist.spark.session.pyspark_versions import FILE_SOURCES
@@ -36,14 +36,14 @@ _MAX_KEPT_LISTINGS = 4
 
 
 class TableFileIndex:
-    """The files of one table version to one session. Two with equal keys are equal to Spark, too.
+    """The files of one table version for one session. To Spark, equal keys mean equal indexes.
 
     Attributes:
         key: Path, version and whatever else changes the rows; starts with `KEY_PREFIX`.
     """
 
     class Java:
-        """What py4j makes a proxy of."""
+        """The interface that py4j makes a proxy of."""
 
         implements = [FILE_SOURCES + ".FileIndex"]  # noqa: RUF012 - py4j wants a list
 
@@ -51,10 +51,10 @@ class TableFileIndex:
         self,
         jvm: Jvm,
         key: str,
-        snapshot: Snapshot,
+        view: FilesView,
         *,
         listing: FileListing,
-        partition_schema: StructType,
+        partitions: PartitionRows,
         deleted: DeletedRows | None = None,
     ) -> None:
         """An index over some of a version's files.
@@ -62,24 +62,21 @@ class TableFileIndex:
         Args:
             jvm: The session's handles.
             key: See the attribute.
-            snapshot: The version.
+            view: The version, or other files that are read like one.
             listing: The files.
-            partition_schema: The columns of `listing.partitions`, as the relation names them.
-            deleted: Where the deleted rows of the files are told; all of them have a vector then.
+            partitions: The partitions of the listing.
+            deleted: The deleted rows of the files, all of which have a vector; None if none has.
         """
         self._jvm = jvm
         self.key = key
-        self._snapshot = snapshot
+        self._view = view
         self._listing = listing
         self._deleted = deleted
-        self._partition_schema = partition_schema
-        self._struct = jvm.struct(_with_ranges(partition_schema) if deleted else partition_schema)
-        self._roots = jvm.seq(
-            [jvm.root.org.apache.hadoop.fs.Path(hadoop_path(snapshot.table_path))]
-        )
-        self._lock = threading.Lock()
-        self._rows: Any = None
-        self._pruner: PartitionPruner | None = None
+        self._partitions = partitions
+        schema = partitions.schema
+        self._struct = jvm.struct(_with_ranges(schema) if deleted else schema)
+        self._roots = jvm.seq([jvm.root.org.apache.hadoop.fs.Path(hadoop_path(view.table_path))])
+        self._lock = ForkSafeLock()
         self._kept: OrderedDict[tuple[bytes | None, str], Any] = OrderedDict()
 
     # What Spark calls, by the names and types of the interface.
@@ -89,7 +86,7 @@ class TableFileIndex:
         return self._roots
 
     def partitionSchema(self) -> Any:
-        """The partition columns, the hidden ones of deleted rows at their end."""
+        """The partition columns; the hidden ones for deleted rows come last."""
         return self._struct
 
     def sizeInBytes(self) -> int:
@@ -110,13 +107,14 @@ class TableFileIndex:
     def inputFiles(self) -> Any:
         """The full paths of all files."""
         with callback():
+            # One text: an array filled from Python would cost a round trip per path.
             text = "\0".join(self._listing.paths.to_pylist())
             return self._jvm.root.org.apache.commons.lang3.StringUtils.split(text, "\0")
 
     def listFiles(self, partition_filters: Any, data_filters: Any) -> Any:
-        """The files to read: partition filters hold to the letter, data filters only skip."""
+        """The files to read: partition filters are applied exactly, data filters only skip."""
         with callback():
-            predicate = data_predicate(self._jvm, data_filters, self._snapshot.schema)
+            predicate = data_predicate(data_filters, self._view.schema)
             with self._lock:
                 return self._list(partition_filters, predicate)
 
@@ -150,11 +148,7 @@ class TableFileIndex:
         """The partitions that pass the filters; None for all."""
         if partition_filters.isEmpty():
             return None
-        if self._pruner is None:
-            self._pruner = PartitionPruner(
-                self._jvm, self._partition_schema, self._numbered_partitions()
-            )
-        return pa.array(self._pruner.ordinals(partition_filters), pa.int32())
+        return pa.array(self._partitions.ordinals(partition_filters), pa.int32())
 
     def _select(self, ordinals: pa.Array | None, predicate: Predicate) -> FileListing:
         listing = self._listing
@@ -162,7 +156,7 @@ class TableFileIndex:
             listing = listing.filter(pc.is_in(listing.ordinals, value_set=ordinals))
         if predicate == Predicate.TRUE or listing.num_files == 0:
             return listing
-        kept = _skipped(self._snapshot, predicate)
+        kept = _skipped(self._view, predicate)
         mask = pc.is_in(listing.column("path"), value_set=kept["path"])
         return listing if pc.all(mask).as_py() else listing.filter(mask)
 
@@ -180,14 +174,15 @@ class TableFileIndex:
                 statuses.grouped(1).toSeq(),
             )
             return rows.zip(files).map(partition_directory_function(jvm))
-        if not self._partition_schema.fields:
+        if not self._partitions.schema.fields:
             no_row = jvm.module("org.apache.spark.sql.catalyst.InternalRow$").empty()
             return jvm.seq([jvm.sources.PartitionDirectory(no_row, statuses)])
         ordinals = self._int_seq(listing.ordinals)
-        evidence = jvm.module("scala.$less$colon$less$").refl()
-        grouped = statuses.groupBy(statuses.zip(ordinals).toMap(evidence))
+        # Zipped, not looked up by path: a change feed lists a file once for each of its changes.
+        first, second = (pair_part_function(jvm, name) for name in ("_1", "_2"))
+        grouped = statuses.zip(ordinals).groupMap(second, first)
         present = ordinals.distinct()
-        rows, files = present.map(self._partition_rows()), present.map(grouped)
+        rows, files = present.map(self._partitions.values()), present.map(grouped)
         return rows.zip(files).map(partition_directory_function(jvm))
 
     def _int_seq(self, values: pa.Array) -> Any:
@@ -198,33 +193,21 @@ class TableFileIndex:
         java.ByteBuffer.wrap(data).order(little).asIntBuffer().get(array)
         return self._jvm.array_seq(array)
 
-    def _partition_rows(self) -> Any:
-        if self._rows is None:
-            # The width of these rows must be that of `partitionSchema`: no ordinal here.
-            self._rows = internal_rows(self._jvm, self._listing.partitions, self._partition_schema)
-        return self._rows
-
     def _rows_with_ranges(self, deleted: DeletedRows, listing: FileListing) -> Any:
         """A row for each file: its partition values, and its range among the deleted rows."""
         values = listing.partitions.take(listing.ordinals)
         ranges = deleted.ranges(listing.files)
         names = [*values.column_names, *ranges.column_names]
-        # Not column by column: a table without any has forgotten how many rows it has.
+        # Not column by column: a table without columns does not know how many rows it has.
         values = pa.table([*values.columns, *ranges.columns], names=names)
-        return internal_rows(self._jvm, values, _with_ranges(self._partition_schema))
-
-    def _numbered_partitions(self) -> Any:
-        partitions = self._listing.partitions
-        numbers = pa.array(range(partitions.num_rows), pa.int32())
-        schema = StructType([*self._partition_schema.fields, StructField(ORDINAL, IntegerType())])
-        return internal_rows(self._jvm, partitions.append_column(ORDINAL, numbers), schema)
+        return internal_rows(self._jvm, values, _with_ranges(self._partitions.schema))
 
 
-def _skipped(snapshot: Snapshot, predicate: Predicate) -> pa.Table:
+def _skipped(view: FilesView, predicate: Predicate) -> pa.Table:
     try:
-        return snapshot.scan(predicate).files
+        return view.scan(predicate).files
     except UsageError:
-        return snapshot.files  # a name our predicates can't resolve: skipping is only a hint
+        return view.files  # a name our predicates can't resolve: skipping is only a hint
 
 
 def _with_ranges(schema: StructType) -> StructType:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from optimist.core.data.data_paths import DataPaths
 from optimist.core.data.partition_values import partition_columns_of
-from optimist.core.log.file_table import canonical_paths
 from optimist.core.paths import scheme_of, strip_file_scheme
 from optimist.core.schema.types import StructType
 
 __all__ = ["FileListing", "digest_of", "file_identities", "hadoop_path"]
-
-_SCHEME = "^[A-Za-z][A-Za-z0-9+.-]*:/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,21 +21,21 @@ class FileListing:
     """Files of one table version, each with the ordinal of its partition.
 
     Attributes:
+        data_paths: What the paths in the log mean.
         files: The files as the log has them (`FILES_SCHEMA`).
-        paths: Their full paths for Hadoop, not percent-encoded, in the order of `files`.
         ordinals: Which row of `partitions` each belongs to (int32).
         partitions: The distinct partition values, typed; one column per partition column.
     """
 
+    data_paths: DataPaths
     files: pa.Table
-    paths: pa.Array
     ordinals: pa.Array
     partitions: pa.Table
 
     @classmethod
     def of(
         cls,
-        table_path: str,
+        data_paths: DataPaths,
         files: pa.Table,
         partition_fields: StructType,
         *,
@@ -47,11 +45,11 @@ class FileListing:
         """Group the files by partition.
 
         Args:
-            table_path: Where relative paths start.
+            data_paths: What the paths in the log mean.
             files: A `FILES_SCHEMA` table.
             partition_fields: The partition columns, in order.
             zone: The session's zone, for timestamps that were written without one.
-            constants: More columns, a row per file, that are to be taken for partition values.
+            constants: More columns, a row per file, that are to be treated as partition values.
 
         Raises:
             TableError: A partition value does not parse as its column's type.
@@ -62,24 +60,28 @@ class FileListing:
             typed = pa.table([*typed.columns, *constants.columns], names=names)
         ordinals, first_rows = _group(typed)
         return cls(
+            data_paths=data_paths,
             files=files,
-            paths=_full_paths(table_path, files["path"]),
             ordinals=ordinals,
             partitions=typed.take(first_rows),
         )
 
     def filter(self, mask: pa.Array) -> FileListing:
         """The files where the mask is true; the partitions stay as they are."""
-        return FileListing(
-            self.files.filter(mask),
-            self.paths.filter(mask),
-            self.ordinals.filter(mask),
-            self.partitions,
-        )
+        return replace(self, files=self.files.filter(mask), ordinals=self.ordinals.filter(mask))
 
     def column(self, name: str) -> pa.Array:
         """One column of `files` in one piece."""
         return _in_one_piece(self.files[name])
+
+    @property
+    def paths(self) -> pa.Array:
+        """Full paths for Hadoop, not percent-encoded; made anew each time, for the files left.
+
+        Raises:
+            TableError: A path may not be opened; see `DataPaths.full_paths`.
+        """
+        return _full_paths(self.data_paths, self.column("path"))
 
     @property
     def num_files(self) -> int:
@@ -93,14 +95,13 @@ class FileListing:
 
 
 def hadoop_path(path: str) -> str:
-    """A table's path for Hadoop: what has no scheme is local, whatever `fs.defaultFS` says."""
+    """A table's path for Hadoop: one without a scheme is local, whatever `fs.defaultFS` says."""
     return path if scheme_of(path) not in ("", "file") else f"file:{strip_file_scheme(path)}"
 
 
 def file_identities(files: pa.Table) -> pa.Array:
-    """What tells logical files apart, a text each: the path, and the deletion vector (spec 5.6)."""
-    # Taken out of larger tables, columns keep the memory of all rows: only a copy holds theirs
-    # alone.
+    """A text per file that tells logical files apart: path and deletion vector (spec 5.6)."""
+    # A column taken out of a larger table keeps the memory of all its rows; a copy does not.
     parts = [_in_one_piece(files["path"])]
     if "deletionVector" in files.column_names:
         vectors = _in_one_piece(files["deletionVector"])
@@ -110,7 +111,7 @@ def file_identities(files: pa.Table) -> pa.Array:
 
 
 def digest_of(files: pa.Table) -> str:
-    """Tells one choice of files of a version from another; part of the equality of two scans."""
+    """A digest that tells one choice of a version's files from another; scans compare by it."""
     digest = hashlib.sha256()
     texts = pc.binary_join_element_wise(file_identities(files), "", "\n")
     for buffer in texts.buffers():
@@ -129,8 +130,8 @@ def _group(typed: pa.Table) -> tuple[pa.Array, pa.Array]:
     for column in typed.columns:
         encoded = _in_one_piece(column).dictionary_encode(null_encoding="encode")
         wide = pc.multiply(codes, pa.scalar(len(encoded.dictionary), pa.int64()))
-        # Encoded again after each column, so the codes stay below the number of rows and can't
-        # overflow.
+        # The codes are encoded again after each column, so they stay below the number of rows and
+        # can't overflow.
         codes = pc.add(wide, encoded.indices.cast(pa.int64())).dictionary_encode().indices
         codes = codes.cast(pa.int64())
     rows = pa.table([codes, pa.array(range(typed.num_rows), pa.int64())], names=["code", "row"])
@@ -138,11 +139,9 @@ def _group(typed: pa.Table) -> tuple[pa.Array, pa.Array]:
     return codes.cast(pa.int32()), _in_one_piece(first)
 
 
-def _full_paths(table_path: str, references: pa.ChunkedArray) -> pa.Array:
-    decoded = canonical_paths(_in_one_piece(references))
-    rooted = pc.starts_with(decoded, "/")
-    absolute = pc.match_substring_regex(decoded, _SCHEME)
-    root = hadoop_path(table_path).rstrip("/")
-    local = pc.binary_join_element_wise("file:", decoded, "")
-    relative = pc.binary_join_element_wise(root, decoded, "/")
-    return pc.if_else(rooted, local, pc.if_else(absolute, decoded, relative))
+def _full_paths(data_paths: DataPaths, references: pa.Array) -> pa.Array:
+    full = data_paths.full_paths(references)
+    # As `hadoop_path`.
+    return pc.if_else(
+        pc.starts_with(full, "/"), pc.binary_join_element_wise("file:", full, ""), full
+    )

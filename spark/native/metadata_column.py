@@ -3,7 +3,7 @@
 Spark gives every file scan a hidden column `_metadata`. It is lost where two scans are united, and
 knows nothing of row tracking. So where a scan is more than one relation, or its table tracks rows,
 the column is made here, and hidden the way Spark hides the columns of natural joins: no `*` shows
-it, and who names it gets it.
+it, and a query that names it gets it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as sf
 from pyspark.sql import types as st
 
 from optimist.core.protocol.properties import TableProperties
@@ -57,7 +56,7 @@ class RowTracking:
 
     @classmethod
     def of(cls, properties: TableProperties) -> RowTracking | None:
-        """What the properties say; None where row tracking is off."""
+        """The row tracking that the properties describe; None if it is off."""
         if not properties.enable_row_tracking:
             return None
         return cls(
@@ -66,13 +65,13 @@ class RowTracking:
 
     @property
     def stored_fields(self) -> list[st.StructField]:
-        """The columns that files may have beside the table's."""
+        """The columns that files may have beside the table's own."""
         names = (self.row_id_column, self.commit_version_column)
         return [st.StructField(name, st.LongType()) for name in names if name is not None]
 
     @property
     def constant_fields(self) -> list[st.StructField]:
-        """The hidden partition columns with the columns of `constants`."""
+        """The hidden partition columns that hold the columns of `constants`."""
         return [st.StructField(name, st.LongType()) for name in (_BASE_ROW_ID, _COMMIT_VERSION)]
 
     @staticmethod
@@ -91,18 +90,18 @@ class RowTracking:
 
 
 def with_row_index(jvm: Jvm, frame: DataFrame) -> DataFrame:
-    """A relation with `ROW_INDEX`, and Spark's `_metadata` without it as an ordinary column."""
+    """A relation that has `ROW_INDEX`, with the rest of Spark's `_metadata` as a plain column."""
     plan = analyzed_plan(frame)
     metadata = plan.metadataOutput().head()
     narrowed = metadata.withDataType(metadata.dataType().apply(jvm.seq(_FIELDS).toSet()))
-    # The constructor differs between Spark's versions, and `output` is always the second of all.
+    # The constructor differs between Spark's versions, but `output` is always its second argument.
     relation, output, *rest = (plan.productElement(at) for at in range(plan.productArity()))
     parts = [relation, output.appended(narrowed), *rest]
     return jvm.frame(plan.makeCopy(jvm.array(jvm.root.Object, parts)))
 
 
-def metadata_column(frame: DataFrame, tracking: RowTracking | None) -> Column:
-    """`_metadata` for the rows of a relation, as an ordinary column."""
+def metadata_column(jvm: Jvm, frame: DataFrame, tracking: RowTracking | None) -> Column:
+    """`_metadata` for the rows of a relation, as a plain column."""
     is_stored = ROW_INDEX.name in frame.columns
     # Spark gives its column another name where the table has one of that name.
     name = frame.columns[-1] if is_stored else analyzed_plan(frame).metadataOutput().head().name()
@@ -112,7 +111,7 @@ def metadata_column(frame: DataFrame, tracking: RowTracking | None) -> Column:
         fields |= tracking.fields(row_index)
     # As one text: each step of an expression built in Python is a round trip to the JVM.
     pairs = ", ".join(f"'{field}', {value}" for field, value in fields.items())
-    return sf.expr(f"named_struct({pairs})").alias(_NAME, metadata=_MARK)
+    return jvm.column(jvm.parsed(f"named_struct({pairs})")).alias(_NAME, metadata=_MARK)
 
 
 def with_hidden_metadata(jvm: Jvm, frame: DataFrame) -> DataFrame:

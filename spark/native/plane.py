@@ -1,4 +1,4 @@
-"""The native plane: Catalyst plans from our log, Spark's own Parquet reader and writer work."""
+"""The native plane: Catalyst plans from our log; Spark's Parquet reader and writer do the rest."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from optimist.core.commands.written_files import WrittenFiles
-from optimist.core.data.access import DataAccess
 from optimist.core.data.parquet_writer import FileSpec
 from optimist.core.errors import TableError
 from optimist.core.log.file_table import canonical_paths
-from optimist.core.snapshot.snapshot import Snapshot
+from optimist.core.plugins.data_access import DataAccess
+from optimist.core.snapshot import Snapshot
+from optimist.core.snapshot.files_view import FilesView
 from optimist.core.table.delta_log import DeltaLog
-from optimist.spark.condition import Condition
+from optimist.spark.conditions.condition import Condition
 from optimist.spark.native.frame import listing_of, scan_frame
 from optimist.spark.native.writer import write_natively
+from optimist.spark.rows.row_shape import free_name
 from optimist.spark.rows.touched_files import TouchedFiles, aliased
 
 __all__ = ["NativePlane"]
@@ -36,14 +38,15 @@ class NativePlane:
     def scan(
         self,
         snapshot: Snapshot,
-        files: pa.Table | None = None,
         *,
         is_time_travel: bool = False,
     ) -> DataFrame:
         """See `RowPlane.scan` and `scan_frame`."""
-        return scan_frame(
-            self.spark, snapshot, files, is_time_travel=is_time_travel, access=self._access
-        )
+        return scan_frame(self.spark, snapshot, is_time_travel=is_time_travel, access=self._access)
+
+    def scan_files(self, view: FilesView, files: pa.Table) -> DataFrame:
+        """See `RowPlane.scan_files`."""
+        return scan_frame(self.spark, view, files, access=self._access)
 
     def touched_files(
         self,
@@ -56,16 +59,17 @@ class NativePlane:
         """See `RowPlane.touched_files`.
 
         Raises:
-            TableError: Spark names a file in another way than the log does (kind
+            TableError: Spark names a file differently from the log (kind
                 `OPTIMIST_UNKNOWN_FILE_PATHS`).
         """
-        scan = self.scan(snapshot, candidates)
-        # Beside the columns, because an alias hides what is hidden for good before Spark 4.2.
-        path = scan.metadataColumn("_metadata").getField("file_path").alias(_PATH)
+        scan = self.scan_files(snapshot, candidates)
+        # As a plain column: before Spark 4.2, hidden columns can't be named behind an alias.
+        name = free_name(_PATH, snapshot.schema.names)
+        path = scan.metadataColumn("_metadata").getField("file_path").alias(name)
         counts = (
             aliased(scan.select("*", path), alias)
             .where(condition.column)
-            .groupBy(sf.col(_PATH).alias("path"))
+            .groupBy(sf.col(name).alias("path"))
             .agg(sf.count(sf.lit(1)).alias("rows"))
             .toArrow()
         )
@@ -89,4 +93,4 @@ class NativePlane:
         return write_natively(rows, spec)
 
     def _access(self) -> DataAccess | None:
-        return self.log.store.data_access(self.log.table_path)
+        return self.log.table.data_access()

@@ -13,15 +13,16 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.types import IntegerType, StructField, StructType
 
+from optimist.core.forking import ForkSafeLock
 from optimist.spark.session.jvm import Jvm, frame_of_rows, iterate
 
-__all__ = ["ORDINAL", "PartitionPruner", "internal_rows"]
+__all__ = ["ORDINAL", "PartitionRows", "internal_rows"]
 
 ORDINAL = "__optimist_ordinal"
 
 
 def internal_rows(jvm: Jvm, table: pa.Table, schema: StructType) -> Any:
-    """The rows of an Arrow table as a Scala `Seq[InternalRow]`; values go over bit by bit.
+    """The rows of an Arrow table as a Scala `Seq[InternalRow]`; values arrive bit for bit.
 
     Args:
         jvm: The session's handles.
@@ -32,34 +33,52 @@ def internal_rows(jvm: Jvm, table: pa.Table, schema: StructType) -> Any:
     plan = execution.analyzed()
     if plan.nodeName() == "LocalRelation":
         return plan.data()
-    # More values than Spark keeps in a plan (`arrow.localRelationThreshold`): they come back by a
-    # job.
+    # There are more values than Spark keeps in a plan (`arrow.localRelationThreshold`): a job
+    # returns them.
     return jvm.array_seq(execution.executedPlan().executeCollect())
 
 
-class PartitionPruner:
-    """The partitions of one listing, as rows that Catalyst can filter."""
+class PartitionRows:
+    """The partitions of one listing inside the JVM, made when first asked for; threads share it.
 
-    def __init__(self, jvm: Jvm, schema: StructType, rows: Any) -> None:
-        """Keep the rows.
+    Args:
+        jvm: The session's handles.
+        partitions: A row for each partition, in the order of their ordinals.
+        schema: The partition columns as the relation names them.
+    """
 
-        Args:
-            jvm: The session's handles.
-            schema: The partition columns, without the ordinal.
-            rows: `Seq[InternalRow]` of the partition values with the ordinal as last column.
-        """
+    def __init__(self, jvm: Jvm, partitions: pa.Table, schema: StructType) -> None:
+        self.schema = schema
         self._jvm = jvm
-        self._names = schema.names
-        self._struct = jvm.struct(StructType([*schema.fields, StructField(ORDINAL, IntegerType())]))
-        self._rows = rows
+        self._partitions = partitions
+        self._numbered = StructType([*schema.fields, StructField(ORDINAL, IntegerType())])
+        self._lock = ForkSafeLock()
+        self._values: Any = None
+        self._numbered_values: Any = None
+        self._struct: Any = None
+
+    def values(self) -> Any:
+        """`Seq[InternalRow]` of the partition values; its width must be that of the schema."""
+        with self._lock:
+            if self._values is None:
+                self._values = internal_rows(self._jvm, self._partitions, self.schema)
+            return self._values
 
     def ordinals(self, filters: Any) -> list[int]:
         """The ordinals of the partitions on which all the filters (a Scala `Seq`) are true."""
+        with self._lock:
+            if self._numbered_values is None:
+                numbers = pa.array(range(self._partitions.num_rows), pa.int32())
+                numbered = self._partitions.append_column(ORDINAL, numbers)
+                self._struct = self._jvm.struct(self._numbered)
+                self._numbered_values = internal_rows(self._jvm, numbered, self._numbered)
         logical = self._jvm.catalyst.plans.logical
         expressions = list(iterate(filters))
         output = self._output(expressions)
         condition = reduce(self._jvm.catalyst.expressions.And, expressions)
-        relation = logical.LocalRelation(self._jvm.seq(output), self._rows, False, self._jvm.none)
+        relation = logical.LocalRelation(
+            self._jvm.seq(output), self._numbered_values, False, self._jvm.none
+        )
         plan = logical.Project(self._jvm.seq(output[-1:]), logical.Filter(condition, relation))
         return _first_column(self._folded(plan))
 
@@ -72,15 +91,16 @@ class PartitionPruner:
         }
         types = self._jvm.module("org.apache.spark.sql.catalyst.types.DataTypeUtils$")
         fresh = types.toAttributes(self._struct)
-        names = [*self._names, ORDINAL]
-        return [seen.get(name.lower()) or fresh.apply(i) for i, name in enumerate(names)]
+        names = enumerate(self._numbered.names[:-1])
+        columns = [seen.get(name.lower()) or fresh.apply(i) for i, name in names]
+        return [*columns, fresh.last()]  # by its place: a partition column may have its name
 
     def _folded(self, plan: Any) -> Any:
         optimized = self._jvm.optimized(plan)
         if optimized.nodeName() == "LocalRelation":
             return optimized.data()
-        # An expression that the optimizer may not evaluate, or a conf that switches the rule off:
-        # run it.
+        # The optimizer may not evaluate the expression, or a conf switches the rule off: run the
+        # plan.
         executed = self._jvm.dataset.ofRows(self._jvm.session, plan).queryExecution().executedPlan()
         return self._jvm.array_seq(executed.executeCollect())
 
@@ -92,6 +112,6 @@ def _first_column(rows: Any) -> list[int]:
 
 
 def _ordinal(row: str) -> int:
-    """An InternalRow's text: its values, or Spark's unsafe rows as hex words, null bits first."""
+    """The value in a row's text, which for Spark's unsafe rows is hex words, null bits first."""
     null_bits, comma, word = row.partition(",")
     return int(word, 16) if comma else int(null_bits)

@@ -1,4 +1,4 @@
-"""Sets of row positions inside the JVM, filled from Python, that Spark asks row by row.
+"""Sets of row positions inside the JVM: Python fills them, and Spark asks them row by row.
 
 | set | memory | for |
 |---|---|---|
@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
+from optimist.core.values.field_types import LARGEST_LONG
 from optimist.spark.session.jvm import Jvm
 
 __all__ = ["DenseRows", "RowSet", "SparseRows", "is_sparse"]
@@ -38,23 +39,23 @@ class RowSet(Protocol):
     capacity: int
 
     def contains(self, position: Any) -> Any:
-        """Whether a position is in the set: a Catalyst expression of one of `position_type`."""
+        """A Catalyst expression: whether `position`, of type `position_type`, is in the set."""
         ...
 
     def width(self, span: int) -> int:
-        """How many positions a file takes whose last deleted row has the index `span - 1`."""
+        """How many positions a file needs if its last deleted row has the index `span - 1`."""
         ...
 
     def add(self, vectors: Sequence[BitMap64], start: int, widths: Sequence[int]) -> None:
-        """Put in the rows of files that follow each other from position `start` on."""
+        """Add the deleted rows of files whose positions follow one another from `start` on."""
         ...
 
 
 class DenseRows:
     """A bit per row; see `RowSet`.
 
-    Spark's own `BitSet`, asked by a plain call in the generated code. It has no way in for many
-    bits at once, so its words are replaced as a whole.
+    It is Spark's own `BitSet`, asked by a plain call in the generated code. That class can't take
+    many bits at once, so its array of words is replaced as a whole.
     """
 
     position_type = "int"
@@ -83,7 +84,7 @@ class DenseRows:
         )
 
     def width(self, span: int) -> int:
-        """Whole words."""
+        """`span`, rounded up to whole words."""
         return -(-span // _WORD_BITS) * _WORD_BITS
 
     def add(self, vectors: Sequence[BitMap64], start: int, widths: Sequence[int]) -> None:
@@ -99,17 +100,17 @@ class DenseRows:
 class SparseRows:
     """A number per deleted row; see `RowSet`.
 
-    A Scala set is a serialisable function from number to truth, and a `ScalaUDF` calls it.
+    A Scala set is a serialisable function from a number to a boolean, and a `ScalaUDF` calls it.
     """
 
     position_type = "long"
-    capacity = 2**63 - 1
+    capacity = LARGEST_LONG
 
     def __init__(self, jvm: Jvm) -> None:
         self._jvm = jvm
         self._rows = jvm.root.scala.collection.mutable.HashSet()
         # Not the set itself: Spark compares and hashes functions all the time while it plans, and a
-        # set is compared by its elements. What `andThen` gives is equal to itself alone.
+        # set is compared by its elements. The function that `andThen` makes equals only itself.
         self._function = self._rows.andThen(jvm.module("scala.$less$colon$less$").refl())
 
     def contains(self, position: Any) -> Any:
@@ -126,7 +127,7 @@ class SparseRows:
         )
 
     def width(self, span: int) -> int:
-        """No more than needed."""
+        """`span` itself: a position without a deleted row costs nothing."""
         return span
 
     def add(self, vectors: Sequence[BitMap64], start: int, widths: Sequence[int]) -> None:
@@ -140,10 +141,10 @@ class SparseRows:
 
 
 def is_sparse(vectors: pa.StructArray) -> pa.Array:
-    """Which files the sparse set is for, by the descriptions of their vectors; no file is read.
+    """Which files go into the sparse set, by the descriptions of their vectors; no file is read.
 
-    A vector takes 2 bytes per row and 8 per 65,536 rows with any deleted among them, which the
-    dense set has 8 KiB for. A few files are never worth a relation of their own.
+    A vector takes 2 bytes per deleted row, and 8 bytes per block of 65,536 rows that has any; the
+    dense set takes 8 KiB for such a block. A few files are never worth a relation of their own.
     """
     size, rows = pc.struct_field(vectors, "sizeInBytes"), pc.struct_field(vectors, "cardinality")
     if len(vectors) < _MIN_FILES:

@@ -1,39 +1,58 @@
-"""`(row, files) -> PartitionDirectory` as a Scala function that runs inside the JVM.
+"""Scala functions that run inside the JVM: parts of a pair, and `PartitionDirectory` of a pair.
 
 A case class with a companion of its own has no `tupled`, and a function written in Python costs a
-round trip per call. Java can make a function of any constructor: a method handle behind a
+round trip per call. Java can make a function of any method or constructor: a method handle behind a
 one-method interface.
 """
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Callable
 from typing import Any
 
 from optimist.spark.session.jvm import Jvm
 from optimist.spark.session.pyspark_versions import FILE_SOURCES
 
-__all__ = ["partition_directory_function"]
+__all__ = ["pair_part_function", "partition_directory_function"]
+
+
+_PAIR = "scala.Tuple2"
+_MADE: weakref.WeakKeyDictionary[Jvm, dict[str, Any]] = weakref.WeakKeyDictionary()
+
+
+def pair_part_function(jvm: Jvm, name: str) -> Any:
+    """A `Function1` from a pair to its part `_1` or `_2`."""
+    return _once(jvm, name, lambda: _function(jvm, _pair_part(jvm, name)))
 
 
 def partition_directory_function(jvm: Jvm) -> Any:
     """A `Function1` from a pair of partition values and files to a `PartitionDirectory`."""
+    return _once(jvm, "PartitionDirectory", lambda: _make_directory_function(jvm))
+
+
+def _once(jvm: Jvm, name: str, make: Callable[[], Any]) -> Any:
+    """A function made once for each JVM: each takes dozens of round trips."""
+    made = _MADE.setdefault(jvm, {})
+    if name not in made:
+        made[name] = make()
+    return made[name]
+
+
+def _make_directory_function(jvm: Jvm) -> Any:
     java = jvm.root.java.lang.invoke
     types = java.MethodType
-    lookup = java.MethodHandles.publicLookup()
     directory = jvm.java_class(FILE_SOURCES + ".PartitionDirectory")
     row = jvm.java_class("org.apache.spark.sql.catalyst.InternalRow")
     files = jvm.java_class("scala.collection.immutable.Seq")
-    pair = jvm.java_class("scala.Tuple2")
-    anything = jvm.java_class("java.lang.Object")
+    pair = jvm.java_class(_PAIR)
     void = jvm.root.java.lang.Void.TYPE
 
-    constructor = lookup.findConstructor(
+    constructor = java.MethodHandles.publicLookup().findConstructor(
         directory, types.methodType(void, jvm.array(jvm.root.java.lang.Class, [row, files]))
     )
     parts = [
-        lookup.findVirtual(pair, name, types.methodType(anything)).asType(
-            types.methodType(wanted, pair)
-        )
+        _pair_part(jvm, name).asType(types.methodType(wanted, pair))
         for name, wanted in (("_1", row), ("_2", files))
     ]
     handles = jvm.array(java.MethodHandle, parts)
@@ -42,5 +61,15 @@ def partition_directory_function(jvm: Jvm) -> Any:
     of_pair = java.MethodHandles.permuteArguments(
         of_two_pairs, types.methodType(directory, pair), both_the_same
     )
-    function = jvm.java_class("scala.Function1")
-    return java.MethodHandleProxies.asInterfaceInstance(function, of_pair)
+    return _function(jvm, of_pair)
+
+
+def _pair_part(jvm: Jvm, name: str) -> Any:
+    java = jvm.root.java.lang.invoke
+    anything = java.MethodType.methodType(jvm.java_class("java.lang.Object"))
+    return java.MethodHandles.publicLookup().findVirtual(jvm.java_class(_PAIR), name, anything)
+
+
+def _function(jvm: Jvm, handle: Any) -> Any:
+    proxies = jvm.root.java.lang.invoke.MethodHandleProxies
+    return proxies.asInterfaceInstance(jvm.java_class("scala.Function1"), handle)

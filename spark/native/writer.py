@@ -1,10 +1,19 @@
-"""Rows to data files by Spark's own Parquet writer; `add` actions from the footers (spec 10.2)."""
+"""Rows to data files by Spark's own Parquet writer; `add` actions from the footers (spec 10.2).
+
+*Assumes* that Spark's committer, and Hadoop's file system below it, have a task's files in place
+when the task reports success, and that none of their requests changes the files later. As a check,
+every footer is read and must fit its file, and the sizes are looked at once more at the end: a file
+that is short or empty by then is an error, and is not committed. Only the file system can prevent a
+change that comes later still; see docs/planes.md.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 from pyspark.sql import Column, DataFrame
@@ -16,24 +25,28 @@ from optimist.core.data.filesystem import filesystem_for, make_durable, remove_d
 from optimist.core.data.footer_statistics import stats_from_footer
 from optimist.core.data.parquet_writer import FileSpec
 from optimist.core.data.partition_values import (
+    HIVE_NULL,
     canonical_partition_value,
     partition_schema,
     unescape_hive,
     uri_reference,
 )
 from optimist.core.data.storage_errors import storage_errors
+from optimist.core.errors import StorageError
+from optimist.core.foreign_text import shown
 from optimist.core.paths import join
 from optimist.core.protocol.actions import AddFile
 from optimist.core.schema.types import StructField
 from optimist.spark.native.listing import hadoop_path
-from optimist.spark.rows.row_shape import column_of, quoted
+from optimist.spark.rows.row_shape import column_of
 from optimist.spark.session.jvm import Jvm
 
 __all__ = ["write_natively"]
 
 _FOOTER_THREADS = 8
+_WRITER_LOGGER = "org.apache.spark.sql.execution.datasources.FileFormatWriter"
 _SESSION_CONFS: Mapping[str, str] = {
-    # What makes the files Delta's, whatever the user's session says; set on a clone of it.
+    # These make the files fit for Delta whatever the user's session says; set on a clone of it.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.parquet.writeLegacyFormat": "false",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
@@ -42,6 +55,10 @@ _SESSION_CONFS: Mapping[str, str] = {
     "spark.sql.sources.partitionOverwriteMode": "STATIC",
 }
 _NO_MARKER_FILE = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
+_MAGIC = b"PAR1"
+_TEXTS = ("string", "binary")
+_MARKED = re.compile(f"%+{HIVE_NULL}")
+"""A text that spells the name of null's directory; one more percent sign tells it from null."""
 _EPOCH = "timestamp_ntz'1970-01-01 00:00:00'"
 
 
@@ -58,12 +75,13 @@ def write_natively(rows: DataFrame, spec: FileSpec) -> WrittenFiles:
     isolated = jvm.isolated(rows.withColumns(texts) if texts else rows, _SESSION_CONFS)
     writer = isolated.write.mode("errorifexists").options(**_NO_MARKER_FILE)
     writer = writer.option("compression", spec.compression)
-    if spec.max_rows_per_file is not None:
-        writer = writer.option("maxRecordsPerFile", spec.max_rows_per_file)
+    # 0 is given, too, or the session's conf would apply.
+    writer = writer.option("maxRecordsPerFile", spec.max_rows_per_file or 0)
     if texts:
         writer = writer.partitionBy(*texts)
     directory = join(spec.table_path, spec.directory)
-    writer.parquet(hadoop_path(directory))
+    with jvm.muted(_WRITER_LOGGER):  # it repeats the error that is raised, with a long stack
+        writer.parquet(hadoop_path(directory))
     with storage_errors("read", directory):
         return _collect(spec)
 
@@ -71,24 +89,25 @@ def write_natively(rows: DataFrame, spec: FileSpec) -> WrittenFiles:
 def _partition_text(field: StructField) -> Column:
     """The value as text that no session setting changes; the directory's name carries it."""
     value = column_of(field.name)
-    if str(field.data_type) == "string":
-        return sf.when(value != "", value)  # an empty string is null in a partition
+    if str(field.data_type) in _TEXTS:
+        text = value.cast("string")
+        named_as_null = text.rlike(rf"\A%*{HIVE_NULL}\z")
+        marked = sf.when(named_as_null, sf.concat(sf.lit("%"), text)).otherwise(text)
+        return sf.when(text != "", marked)  # an empty string is null in a partition
     if str(field.data_type) != "timestamp":
         return value.cast("string")
-    # Spelled in the session's zone, the two hours of a clock change would fall together.
-    micros = f"timestampadd(MICROSECOND, unix_micros({quoted(field.name)}), {_EPOCH})"
-    return sf.expr(f"CAST({micros} AS STRING)")
+    # Spelled in the session's zone, the two hours at a clock change would be the same text.
+    micros = sf.unix_micros(value)
+    return sf.timestamp_add("MICROSECOND", micros, sf.expr(_EPOCH)).cast("string")
 
 
 def _collect(spec: FileSpec) -> WrittenFiles:
     directory = join(spec.table_path, spec.directory)
     filesystem, inner = filesystem_for(directory, spec.access)
-    selector = fs.FileSelector(inner, recursive=True)
-    found = [info for info in filesystem.get_file_info(selector) if _is_data_file(info)]
+    found = _data_files(filesystem, inner)
     with ThreadPoolExecutor(max_workers=_FOOTER_THREADS) as pool:
-        footers = list(
-            pool.map(lambda info: pq.read_metadata(info.path, filesystem=filesystem), found)
-        )
+        footers = list(pool.map(lambda info: _footer(info, filesystem), found))
+    _ensure_unchanged(found, _data_files(filesystem, inner))
     adds, num_rows = [], 0
     for info, footer in zip(found, footers, strict=True):
         if footer.num_rows == 0:
@@ -104,6 +123,46 @@ def _collect(spec: FileSpec) -> WrittenFiles:
     return WrittenFiles(tuple(adds), num_rows)
 
 
+def _data_files(filesystem: fs.FileSystem, directory: str) -> list[fs.FileInfo]:
+    selector = fs.FileSelector(directory, recursive=True)
+    return [info for info in filesystem.get_file_info(selector) if _is_data_file(info)]
+
+
+def _footer(info: fs.FileInfo, filesystem: fs.FileSystem) -> pq.FileMetaData:
+    try:
+        footer = pq.read_metadata(info.path, filesystem=filesystem)
+    except pa.ArrowInvalid as error:
+        raise _differs(info.path, f"it is no whole Parquet file ({error})") from None
+    # The last column chunk is followed by the footer, its length in 4 bytes, and the magic.
+    ends = (
+        column.total_compressed_size + (column.dictionary_page_offset or column.data_page_offset)
+        for group in map(footer.row_group, range(footer.num_row_groups))
+        for column in map(group.column, range(group.num_columns))
+    )
+    needed = max(ends, default=len(_MAGIC)) + footer.serialized_size + 4 + len(_MAGIC)
+    if info.size < needed:
+        raise _differs(info.path, f"it has {info.size} bytes, and its footer speaks of {needed}")
+    return footer
+
+
+def _ensure_unchanged(before: Sequence[fs.FileInfo], now: Sequence[fs.FileInfo]) -> None:
+    sizes = {info.path: info.size for info in now}
+    for info in before:
+        if sizes.get(info.path) != info.size:
+            found = f"{sizes[info.path]} bytes" if info.path in sizes else "nothing"
+            raise _differs(info.path, f"Spark wrote {info.size} bytes, and there is {found} now")
+
+
+def _differs(path: str, what: str) -> StorageError:
+    return StorageError(
+        f"The data file {shown(path)} is not what Spark wrote: {shown(what)}. Nothing was "
+        "committed; run the operation again.",
+        kind="OPTIMIST_DATA_FILE_DIFFERS",
+        path=path,
+        retryable=True,
+    )
+
+
 def _add(spec: FileSpec, relative: str, info: fs.FileInfo, footer: pq.FileMetaData) -> AddFile:
     return AddFile(
         path=uri_reference(join(spec.directory, relative)),
@@ -116,7 +175,7 @@ def _add(spec: FileSpec, relative: str, info: fs.FileInfo, footer: pq.FileMetaDa
 
 
 def _modified_ms(info: fs.FileInfo) -> int:
-    """Some drivers (hdfs-native's) give no time; the file is new, so it is now."""
+    """The file's time; now if the driver gives none (hdfs-native's), since the file is new."""
     return SystemClock().now_ms() if info.mtime_ns is None else info.mtime_ns // 1_000_000
 
 
@@ -127,10 +186,16 @@ def _partition_values(spec: FileSpec, directories: Sequence[str]) -> dict[str, s
         by_name[unescape_hive(name) or name] = unescape_hive(value)
     return {
         field.physical_name: canonical_partition_value(
-            by_name[field.name], field.data_type, zone="UTC"
+            _unmarked(by_name[field.name], field), field.data_type, zone="UTC"
         )
         for field in partition_schema(spec.schema, spec.partition_columns)
     }
+
+
+def _unmarked(text: str | None, field: StructField) -> str | None:
+    """The text that `_partition_text` was given, without the mark it may have put before it."""
+    is_marked = str(field.data_type) in _TEXTS and _MARKED.fullmatch(text or "")
+    return text[1:] if text and is_marked else text
 
 
 def _stats(spec: FileSpec, footer: pq.FileMetaData) -> str | None:

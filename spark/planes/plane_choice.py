@@ -1,4 +1,4 @@
-"""Which plane serves a table (design 5).
+"""Which plane serves a table (docs/planes.md).
 
 1. Spark Connect: arrow, for there is no JVM at hand to plan in.
 2. `optimist.spark.plane` forces either.
@@ -33,10 +33,10 @@ _STORES = {
 def is_native(
     spark: SparkSession, path: str, options: EngineOptions, store_options: Mapping[str, str]
 ) -> bool:
-    """Whether Spark's own readers and writers serve a path; the arrow plane does otherwise.
+    """Whether the native plane, Spark's own readers and writers, serves a path; else arrow does.
 
     Raises:
-        ConfigError: The native plane is asked for on Spark Connect (kind
+        ConfigError: The native plane is forced on Spark Connect (kind
             `OPTIMIST_CLASSIC_SPARK_NEEDED`).
     """
     if is_connect(spark):

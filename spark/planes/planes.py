@@ -1,7 +1,7 @@
-"""Who moves the rows of a table: Spark's own readers and writers, or pyarrow (design 5).
+"""Who moves the rows of a table: Spark's own readers and writers, or pyarrow (docs/planes.md).
 
-Both planes do the same three things behind `RowPlane`; commands and transactions know no other
-difference between them.
+Both planes do the same things behind `RowPlane`; commands and transactions know no other difference
+between them.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.parquet_writer import FileSpec
-from optimist.core.snapshot.snapshot import Snapshot
+from optimist.core.snapshot import Snapshot
+from optimist.core.snapshot.files_view import FilesView
 from optimist.core.table.delta_log import DeltaLog
 from optimist.spark.arrow.plane import ArrowPlane
-from optimist.spark.condition import Condition
+from optimist.spark.conditions.condition import Condition
 from optimist.spark.native.plane import NativePlane
 from optimist.spark.planes.plane_choice import is_native
 from optimist.spark.rows.touched_files import TouchedFiles
@@ -30,21 +31,23 @@ class RowPlane(Protocol):
     def scan(
         self,
         snapshot: Snapshot,
-        files: pa.Table | None = None,
         *,
         is_time_travel: bool = False,
     ) -> DataFrame:
-        """The rows of a version, or of some of its files; none is read before a query runs.
+        """The rows of a version; no file is read before a query runs.
 
         Args:
             snapshot: The version.
-            files: Read only these (rows of `snapshot.files`).
-            is_time_travel: An older version was asked for by name; what is written from it is
-                meant so.
+            is_time_travel: The user chose this version, so a write made from its rows means to
+                bring old rows back.
 
         Raises:
             ProtocolError: The files need a feature that the reader does not have.
         """
+        ...
+
+    def scan_files(self, view: FilesView, files: pa.Table) -> DataFrame:
+        """The rows of some files, given as rows of `view.files`; otherwise as `scan`."""
         ...
 
     def touched_files(

@@ -13,7 +13,7 @@ __all__ = ["local_frame"]
 
 
 def local_frame(spark: SparkSession, table: pa.Table, schema: StructType) -> DataFrame:
-    """The rows as part of the plan, without a job.
+    """A DataFrame of the rows, which become part of the plan; no job is run.
 
     Args:
         spark: The session.

@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from optimist.core.errors import SchemaError
+from optimist.core.data.declared_text import declared_text
 from optimist.core.schema.generated_columns import generation_expression
 from optimist.core.schema.types import (
+    DECLARED_TYPE,
     ArrayType,
     DataType,
     MapType,
     StructField,
     StructType,
 )
+from optimist.spark.rows.store_assignment import StoreAssignment
 from optimist.spark.spark_schema import VOID, from_spark_schema, to_spark_type
+from optimist.spark.sql.table_sql import TableSql
 
-__all__ = ["column_of", "quoted", "shape_rows", "with_declared_length", "without_void"]
-
-_DEFAULT = "CURRENT_DEFAULT"
-_DECLARED_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
-_DECLARED = re.compile(r"^(char|varchar)\((\d+)\)$")
+__all__ = [
+    "Reshaping",
+    "column_of",
+    "free_name",
+    "quoted",
+    "shape_rows",
+    "with_declared_length",
+    "without_void",
+]
 
 
 def column_of(name: str) -> Column:
@@ -30,40 +38,57 @@ def column_of(name: str) -> Column:
     return sf.col(quoted(name))
 
 
+def free_name(wanted: str, taken: Iterable[str]) -> str:
+    """The wanted name, lengthened until no taken name equals it in any case of letters."""
+    folded = {name.lower() for name in taken}
+    while wanted.lower() in folded:
+        wanted += "_"
+    return wanted
+
+
 def quoted(name: str) -> str:
     """A name in SQL, whatever characters it has."""
     return "`" + name.replace("`", "``") + "`"
 
 
-def shape_rows(frame: DataFrame, schema: StructType) -> DataFrame:
+def shape_rows(frame: DataFrame, sql: TableSql) -> DataFrame:
     """The rows with exactly the table's columns, to be written.
 
-    Columns are found whatever their case, nested ones too. What the data lacks is the column's
-    default, computed by its generation expression, or null. Void columns, which no file holds, are
-    left out. The caller has checked that the types go together.
+    Columns are found whatever their case, nested ones too. A column that the data lacks is computed
+    by its generation expression, or gets its default, or null. Void columns, which no file holds,
+    are left out. The caller has checked that the types go together.
 
     Args:
         frame: The data.
-        schema: The table's schema after the write.
+        sql: The SQL of the table, with its schema after the write.
+
+    Raises:
+        SchemaError: A default or a generation expression that is needed can't be used.
     """
     data = from_spark_schema(frame.schema)
+    # Types that go together only widen, so no policy could refuse a cast.
+    store = StoreAssignment(frame.sparkSession)
+    shaping = Reshaping(store, sql)
     given, generated = [], {}
-    for field in schema:
+    for field in sql.schema:
         source = data.find(field.name)
         expression = generation_expression(field)
         if source is not None:
-            value = _reshaped(column_of(source.name), source.data_type, field.data_type)
+            value = shaping.reshaped(
+                column_of(source.name), source.data_type, field.data_type, (field.name,)
+            )
         elif expression is not None:
-            generated[field.name] = sf.expr(expression).cast(to_spark_type(field.data_type))
+            made = sql.generated(field.name, expression)
+            generated[field.name] = made.cast(to_spark_type(field.data_type))
             continue
         else:
-            value = _default(field)
+            value = store.cast(sql.default(field), None, field.data_type, field.name)
         given.append(with_declared_length(value, field).alias(field.name))
     shaped = frame.select(*given)
     if generated:
-        # They read the other columns by the table's names, so those must be in place first.
+        # They read the other columns by the table's names, so the others must be in place first.
         shaped = shaped.withColumns(generated)
-    return without_void(shaped, schema)
+    return without_void(shaped, sql.schema)
 
 
 def without_void(frame: DataFrame, schema: StructType) -> DataFrame:
@@ -78,63 +103,69 @@ def with_declared_length(value: Column, field: StructField) -> Column:
         SchemaError: Lengths are declared inside a nested type (kind
             `OPTIMIST_NESTED_CHAR_VARCHAR`).
     """
-    declared = field.metadata.get(_DECLARED_TYPE)
+    declared = declared_text(field)
     if declared is None:
         return value
-    match = _DECLARED.match(str(declared))
-    if match is None:
-        raise SchemaError(
-            f"The column {field.name} declares char or varchar inside {declared}, whose lengths "
-            "can't be "
-            "checked yet. Nothing was written.",
-            kind="OPTIMIST_NESTED_CHAR_VARCHAR",
-            column=field.name,
-        )
-    length = int(match.group(2))
-    message = f"DELTA_EXCEED_CHAR_VARCHAR_LIMIT: column {field.name} is {declared}"
+    length, text = declared.length, field.metadata[DECLARED_TYPE]
+    message = f"DELTA_EXCEED_CHAR_VARCHAR_LIMIT: column {field.name} is {text}"
     fitted = (
         sf.when(value.isNull() | (sf.char_length(value) <= length), value)
         .when(sf.char_length(sf.rtrim(value)) <= length, sf.substring(value, 1, length))
         .otherwise(sf.raise_error(sf.lit(message)).cast("string"))
     )
-    return sf.rpad(fitted, length, " ") if match.group(1) == "char" else fitted
+    return sf.rpad(fitted, length, " ") if declared.is_padded else fitted
 
 
-def _default(field: StructField) -> Column:
-    text = field.metadata.get(_DEFAULT)
-    value = sf.lit(None) if text is None else sf.expr(str(text))
-    return value.cast(to_spark_type(field.data_type))
+@dataclass(frozen=True, slots=True)
+class Reshaping:
+    """Turns values into values of a table's types.
 
+    Attributes:
+        store: Casts values that are not structs, arrays or maps.
+        sql: The defaults of the table's columns.
+    """
 
-def _reshaped(value: Column, source: DataType, target: DataType) -> Column:
-    """The value as the target's type; fields of structs are matched by name, never by position."""
-    if source == target:
-        return value
-    if isinstance(source, StructType) and isinstance(target, StructType):
-        return _reshaped_struct(value, source, target)
-    if isinstance(source, ArrayType) and isinstance(target, ArrayType):
-        return sf.transform(
-            value, lambda item: _reshaped(item, source.element_type, target.element_type)
-        )
-    if isinstance(source, MapType) and isinstance(target, MapType):
-        keyed = sf.transform_keys(
-            value, lambda key, _: _reshaped(key, source.key_type, target.key_type)
-        )
-        return sf.transform_values(
-            keyed, lambda _, item: _reshaped(item, source.value_type, target.value_type)
-        )
-    return value.cast(to_spark_type(target))
+    store: StoreAssignment
+    sql: TableSql
 
+    def reshaped(
+        self, value: Column, source: DataType | None, target: DataType, path: tuple[str, ...]
+    ) -> Column:
+        """The value as the target's type; fields of structs are matched by name, never by position.
 
-def _reshaped_struct(value: Column, source: StructType, target: StructType) -> Column:
-    parts = []
-    for field in target:
-        inner = source.find(field.name)
-        part = (
-            _default(field)
-            if inner is None
-            else _reshaped(value.getField(inner.name), inner.data_type, field.data_type)
-        )
-        parts.append(part.alias(field.name))
-    whole = sf.struct(*parts)
-    return sf.when(value.isNotNull(), whole)
+        Args:
+            value: The value.
+            source: Its type; None for one that no table can hold.
+            target: The type it gets.
+            path: The column or field that it is for.
+        """
+        if source == target:
+            return value
+        if isinstance(source, StructType) and isinstance(target, StructType):
+            return self._struct(value, source, target, path)
+        if isinstance(source, ArrayType) and isinstance(target, ArrayType):
+            inner = (source.element_type, target.element_type, (*path, "element"))
+            return sf.transform(value, lambda item: self.reshaped(item, *inner))
+        if isinstance(source, MapType) and isinstance(target, MapType):
+            keys = (source.key_type, target.key_type, (*path, "key"))
+            values = (source.value_type, target.value_type, (*path, "value"))
+            keyed = sf.transform_keys(value, lambda key, _: self.reshaped(key, *keys))
+            return sf.transform_values(keyed, lambda _, item: self.reshaped(item, *values))
+        return self.store.cast(value, source, target, ".".join(path))
+
+    def _struct(
+        self, value: Column, source: StructType, target: StructType, path: tuple[str, ...]
+    ) -> Column:
+        parts = []
+        for field in target:
+            inner = source.find(field.name)
+            own = (*path, field.name)
+            if inner is None:
+                default = self.sql.default(field)
+                part = self.store.cast(default, None, field.data_type, ".".join(own))
+            else:
+                found = value.getField(inner.name)
+                part = self.reshaped(found, inner.data_type, field.data_type, own)
+            parts.append(part.alias(field.name))
+        whole = sf.struct(*parts)
+        return sf.when(value.isNotNull(), whole)

@@ -1,32 +1,60 @@
 """The columns as data files have them, and back to the table's (spec 6.3, 10.8).
 
 Spark's reader finds columns by the names it is given. So the relation has the physical names, and a
-projection over it gives the columns their own: filters and pruned columns pass through it.
+projection over it gives the columns the table's names: filters and column pruning pass through it.
 
-By name, structs are built anew around their leaves, so that a query of one leaf reads that one;
-inside arrays and maps the whole value is cast, position by position. By id, structs are always
-cast: Spark forgets the ids of nested fields when it prunes them, and would find nothing.
+Where columns are found by name, structs are built anew around their leaves, so that a query of one
+leaf reads only that leaf; inside arrays and maps the whole value is cast, position by position.
+Where they are found by id, structs are always cast: Spark forgets the ids of nested fields when it
+prunes them, and would find nothing.
+
+Integers that became decimals are read as decimals with room for every integer, and cast to the
+table's type: Spark's reader refuses narrower decimals, which the preview of type widening allowed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from pyspark.sql import Column
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType as SparkStruct
 
-from optimist.core.schema.types import ArrayType, DataType, MapType, StructField, StructType
+from optimist.core.predicates.constants import MAX_PRECISION
+from optimist.core.schema.type_widening import TYPE_CHANGES
+from optimist.core.schema.types import (
+    COLUMN_ID,
+    ArrayType,
+    DataType,
+    DecimalType,
+    MapType,
+    StructField,
+    StructType,
+)
+from optimist.core.snapshot.files_view import FilesView
 from optimist.spark.rows.row_shape import column_of
 from optimist.spark.spark_schema import VOID, to_spark_schema, to_spark_type
 
-__all__ = ["READ_BY_ID", "is_stored_as_named", "logical_path", "stored_schema", "table_columns"]
+__all__ = [
+    "READ_BY_ID",
+    "is_read_by_id",
+    "is_stored_as_named",
+    "stored_schema",
+    "table_columns",
+]
 
 READ_BY_ID = {"spark.sql.parquet.fieldId.read.enabled": "true"}
 """Options of a relation whose columns are found by their ids."""
 
-_ID = "delta.columnMapping.id"
 _PARQUET_ID = "parquet.field.id"
+_INTEGER_DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
+"""Digits before the point of the narrowest decimal that Spark reads the stored integers as."""
+
+
+def is_read_by_id(view: FilesView) -> bool:
+    """Whether the columns of a version are found in its files by their ids."""
+    return view.properties.column_mapping_mode == "id"
 
 
 def is_stored_as_named(schema: StructType) -> bool:
@@ -34,14 +62,20 @@ def is_stored_as_named(schema: StructType) -> bool:
     return all(_is_plain(item) for item in schema)
 
 
-def stored_schema(schema: StructType, *, by_id: bool) -> SparkStruct:
-    """What Spark's reader is to look for: physical names, the table's types, no void columns.
+def stored_schema(
+    schema: StructType, *, by_id: bool, partition_columns: Collection[str] = ()
+) -> SparkStruct:
+    """What Spark's reader is to look for: physical names, types that it reads, no void columns.
 
     Args:
         schema: Columns of the table.
         by_id: Columns are found by their ids, which the fields then carry.
+        partition_columns: Columns that are in no file; they have the table's types.
     """
-    return to_spark_schema(_stored(schema, by_id=by_id, is_nested=False))
+    readable = StructType(
+        tuple(item if item.name in partition_columns else _readable(item) for item in schema)
+    )
+    return to_spark_schema(_stored(readable, by_id=by_id, is_nested=False))
 
 
 def table_columns(schema: StructType, *, by_id: bool) -> list[Column]:
@@ -49,22 +83,9 @@ def table_columns(schema: StructType, *, by_id: bool) -> list[Column]:
     return [_table_column(item, by_id=by_id) for item in schema]
 
 
-def logical_path(path: tuple[str, ...], schema: StructType) -> tuple[str, ...] | None:
-    """The table's names for a path of physical ones; None where there is no such column."""
-    names: list[str] = []
-    level: DataType = schema
-    for wanted in path:
-        fields = level.fields if isinstance(level, StructType) else ()
-        found = next((item for item in fields if item.physical_name == wanted), None)
-        if found is None:
-            return None
-        names.append(found.name)
-        level = found.data_type
-    return tuple(names)
-
-
 def _is_plain(item: StructField) -> bool:
-    return item.physical_name == item.name and _is_plain_type(item.data_type)
+    is_as_it_is = item.physical_name == item.name and _readable(item) == item
+    return is_as_it_is and _is_plain_type(item.data_type)
 
 
 def _is_plain_type(data_type: DataType) -> bool:
@@ -75,6 +96,38 @@ def _is_plain_type(data_type: DataType) -> bool:
     if isinstance(data_type, MapType):
         return _is_plain_type(data_type.key_type) and _is_plain_type(data_type.value_type)
     return data_type != VOID
+
+
+def _readable(item: StructField) -> StructField:
+    """The field with types as which Spark can read all of its files, older ones too."""
+    changes = item.metadata.get(TYPE_CHANGES)
+    if not isinstance(changes, (list, tuple)):
+        return item
+    digits: dict[str, int] = {}
+    for change in changes:
+        path = change.get("fieldPath", "")
+        wanted = _INTEGER_DIGITS.get(change.get("fromType"), 0)
+        digits[path] = max(wanted, digits.get(path, 0))
+    return replace(item, data_type=_with_room(item.data_type, "", digits))
+
+
+def _with_room(data_type: DataType, path: str, digits: Mapping[str, int]) -> DataType:
+    """The type, its decimals with room for `digits` before the point, by path in the column."""
+    if isinstance(data_type, DecimalType):
+        scale = data_type.scale
+        precision = max(data_type.precision, min(digits.get(path, 0) + scale, MAX_PRECISION))
+        return DecimalType(precision, scale)
+    below = f"{path}." if path else ""
+    if isinstance(data_type, ArrayType):
+        element = _with_room(data_type.element_type, f"{below}element", digits)
+        return replace(data_type, element_type=element)
+    if isinstance(data_type, MapType):
+        return replace(
+            data_type,
+            key_type=_with_room(data_type.key_type, f"{below}key", digits),
+            value_type=_with_room(data_type.value_type, f"{below}value", digits),
+        )
+    return data_type
 
 
 def _without_void(schema: StructType) -> StructType:
@@ -96,19 +149,20 @@ def _stored(struct: StructType, *, by_id: bool, is_nested: bool) -> StructType:
 
 
 def _stored_name(item: StructField, *, by_id: bool) -> str:
-    # Never the column's own name where an id decides: a cast that changes nothing would be taken
-    # out, and the struct below it pruned.
-    return f"{item.physical_name}#{item.metadata.get(_ID)}" if by_id else item.physical_name
+    # Where ids decide, a nested field never has its own name: Spark would take out a cast that
+    # changes nothing, and prune the struct below it.
+    return f"{item.physical_name}#{item.metadata.get(COLUMN_ID)}" if by_id else item.physical_name
 
 
 def _with_parquet_id(item: StructField) -> dict[str, object]:
-    number = item.metadata.get(_ID)
+    number = item.metadata.get(COLUMN_ID)
     return dict(item.metadata) if number is None else {**item.metadata, _PARQUET_ID: number}
 
 
 def _stored_type(data_type: DataType, *, by_id: bool) -> DataType:
     if isinstance(data_type, StructType):
-        return _stored(data_type, by_id=by_id, is_nested=True)
+        readable = StructType(tuple(map(_readable, data_type)))
+        return _stored(readable, by_id=by_id, is_nested=True)
     if isinstance(data_type, ArrayType):
         return replace(data_type, element_type=_stored_type(data_type.element_type, by_id=by_id))
     if isinstance(data_type, MapType):
@@ -124,14 +178,16 @@ def _table_column(item: StructField, *, by_id: bool) -> Column:
     spark_type = to_spark_type(item.data_type)
     if item.data_type == VOID:
         return sf.lit(None).cast(spark_type).alias(item.name)
-    value = _renamed(column_of(item.physical_name), item.data_type, by_id=by_id)
+    value = _renamed(column_of(item.physical_name), item, by_id=by_id)
     (field,) = to_spark_schema(StructType((item,))).fields
     return value.alias(item.name, metadata=field.metadata)
 
 
-def _renamed(value: Column, data_type: DataType, *, by_id: bool) -> Column:
+def _renamed(value: Column, item: StructField, *, by_id: bool) -> Column:
+    data_type = item.data_type
     is_nested = isinstance(data_type, (StructType, ArrayType, MapType))
-    if not is_nested or (_is_plain_type(data_type) and not by_id):
+    is_plain = not is_nested or (_is_plain_type(data_type) and not by_id)
+    if is_plain and _readable(item) == item:
         return value
     if isinstance(data_type, StructType) and not by_id:
         leaves = (_leaf(value, item) for item in data_type)
@@ -143,4 +199,4 @@ def _leaf(parent: Column, item: StructField) -> Column:
     if item.data_type == VOID:
         return sf.lit(None).cast(to_spark_type(item.data_type)).alias(item.name)
     inner = parent.getField(item.physical_name)
-    return _renamed(inner, item.data_type, by_id=False).alias(item.name)
+    return _renamed(inner, item, by_id=False).alias(item.name)

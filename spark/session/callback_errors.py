@@ -8,19 +8,19 @@ original.
 from __future__ import annotations
 
 import re
-import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from optimist.core.forking import ForkSafeLock
 from optimist.spark.session.jvm import error_texts
 from optimist.spark.session.task_errors import error_of_task
 
 __all__ = ["callback", "original_errors"]
 
-_MAX_KEPT = 100  # errors whose frames the user acts on by himself are never asked for
+_MAX_KEPT = 100  # nobody asks for errors of queries that users run themselves; drop the oldest
 _TICKET = re.compile(r"optimist-callback-error-(\d+)")
-_LOCK = threading.Lock()
+_LOCK = ForkSafeLock()
 _KEPT: OrderedDict[int, BaseException] = OrderedDict()
 _LAST_TICKET = 0
 

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Iterator, Mapping, MutableMapping
 
 from pyspark.sql import SparkSession
 
-from optimist.core.errors import UsageError
+from optimist.core.commands.idempotence import conf_txn
+from optimist.core.errors import ConfigError, UsageError
+from optimist.core.forking import ForkSafeLock
+from optimist.core.options import EngineOptions
+from optimist.core.secrets import Options
 from optimist.core.table.delta_log import DeltaLog
+from optimist.spark.session.call_options import FILESYSTEM_PREFIXES
 from optimist.spark.session.jvm import conf_entries
 from optimist.spark.session.pyspark_versions import ensure_supported
+from optimist.spark.session.redaction import warn_of_shown_secrets
 
-__all__ = ["OPTION_PREFIXES", "SessionConf", "engine_options", "open_log"]
+__all__ = [
+    "OPTION_PREFIXES",
+    "SessionConf",
+    "engine_options",
+    "open_log",
+    "reset_session_version",
+    "session_zone_name",
+]
 
 OPTION_PREFIXES = (
     "spark.databricks.delta.",
@@ -29,13 +41,13 @@ OPTION_PREFIXES = (
 )
 """Keys that concern the engine or its stores; everything else in the conf stays Spark's."""
 
-_CALL_PREFIXES = ("fs.", "dfs.")
-_LOCK = threading.Lock()
+_TXN_VERSION = "spark.databricks.delta.write.txnVersion"
+_LOCK = ForkSafeLock()
 _ADAPTERS: weakref.WeakKeyDictionary[SparkSession, SessionConf] = weakref.WeakKeyDictionary()
 
 
 class SessionConf(MutableMapping[str, str]):
-    """The conf of one session as a mapping; the engine leaves `lastCommitVersionInSession` in it.
+    """The conf of one session as a mapping; the engine sets `lastCommitVersionInSession` in it.
 
     Get it with `SessionConf.of`: one object per session, so that handles of tables can be shared.
     """
@@ -76,17 +88,17 @@ class SessionConf(MutableMapping[str, str]):
         return spark
 
 
-def engine_options(spark: SparkSession, extra: Mapping[str, str] | None = None) -> dict[str, str]:
+def engine_options(spark: SparkSession, extra: Mapping[str, str] | None = None) -> Options:
     """The entries of the session's conf (the context's among them) that concern the engine.
 
     Args:
         spark: The session.
-        extra: Entries of this call alone; they win.
+        extra: Entries for this call alone; they override the session's.
     """
     entries = conf_entries(spark)
     options = {key: value for key, value in entries.items() if key.startswith(OPTION_PREFIXES)}
-    options.update(extra or {})
-    return options
+    warn_of_shown_secrets(options, entries.get("spark.redaction.regex"))
+    return Options({**options, **(extra or {})})
 
 
 def open_log(spark: SparkSession, path: str, extra: Mapping[str, str] | None = None) -> DeltaLog:
@@ -98,17 +110,32 @@ def open_log(spark: SparkSession, path: str, extra: Mapping[str, str] | None = N
         extra: Options of this call: keys that start with `fs.` or `dfs.`.
 
     Raises:
-        UsageError: A PySpark that is too old, or an option with another prefix (kind
-            `OPTIMIST_UNKNOWN_OPTION`).
-        ConfigError: An option is wrong.
+        UsageError: PySpark is too old.
+        ConfigError: An option is wrong, or has another prefix (kind `OPTIMIST_UNKNOWN_OPTION`).
     """
     ensure_supported(spark)
     for key in extra or {}:
-        if not key.startswith(_CALL_PREFIXES):
-            raise UsageError(
+        if not key.startswith(FILESYSTEM_PREFIXES):
+            raise ConfigError(
                 f"{key} is no option for the file system; those start with "
-                f"{' or '.join(_CALL_PREFIXES)}.",
+                f"{' or '.join(FILESYSTEM_PREFIXES)}.",
                 kind="OPTIMIST_UNKNOWN_OPTION",
                 key=key,
             )
     return DeltaLog.for_path(path, engine_options(spark, extra), session=SessionConf.of(spark))
+
+
+def reset_session_version(spark: SparkSession, options: EngineOptions) -> None:
+    """Take the transaction version out of the conf once its write is done, if the options say so.
+
+    Call it after a write that succeeded, or that was skipped because it had succeeded before. The
+    next write then needs a version of its own, and can't be skipped by mistake
+    (`write.txnVersion.autoReset.enabled`). A write that failed keeps its version for the next try.
+    """
+    if options.write_txn_auto_reset and conf_txn(options) is not None:
+        spark.conf.unset(_TXN_VERSION)
+
+
+def session_zone_name(spark: SparkSession) -> str:
+    """The session's time zone, in which timestamps without one are read."""
+    return spark.conf.get("spark.sql.session.timeZone") or "UTC"

@@ -1,4 +1,4 @@
-"""The way into Spark's JVM: one `Jvm` per session. Only this module and `scan/` look inside Spark.
+"""The way into Spark's JVM: one `Jvm` per session, by which other modules look inside Spark.
 
 *Assumes* classic PySpark 4.0 to 4.3 and one Python process per session. *Provides* Scala values,
 logical plans and frames made of them. *Does not provide* anything for Spark Connect, nor for forked
@@ -9,19 +9,22 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
 from py4j.java_gateway import JavaPackage
 from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.types import DataType, StructType
 
-from optimist.core.errors import UsageError
+from optimist.core.errors import SchemaError, UsageError
+from optimist.core.foreign_text import shown
+from optimist.core.forking import ForkSafeLock
 from optimist.spark.session.pyspark_versions import CLASSIC_DATASET, ensure_classic, is_connect
 
 __all__ = [
@@ -29,14 +32,15 @@ __all__ = [
     "analyzed_plan",
     "conf_entries",
     "error_texts",
-    "expression_of",
     "frame_of_rows",
     "iterate",
 ]
 
 _MAX_CAUSES = 20
+_PARSER = "org.apache.spark.sql.catalyst.parser.CatalystSqlParser$"
 _ROWS_PER_BATCH = 100_000
-_LOCK = threading.Lock()
+_LOCK = ForkSafeLock()
+_MUTED: dict[str, int] = {}
 _GATEWAYS: weakref.WeakKeyDictionary[SparkSession, Jvm] = weakref.WeakKeyDictionary()
 
 
@@ -81,7 +85,7 @@ class Jvm:
 
     @property
     def spark(self) -> SparkSession:
-        """The session the handles are of."""
+        """The session that the handles belong to."""
         spark = self._spark()
         if spark is None:
             raise UsageError("The Spark session is gone.", kind="OPTIMIST_SESSION_STOPPED")
@@ -105,7 +109,7 @@ class Jvm:
         return self.root.scala.jdk.javaapi.CollectionConverters.asScala(listed).toList()
 
     def array(self, kind: Any, items: Sequence[object]) -> Any:
-        """A Java array of a class."""
+        """A Java array whose elements are of a class."""
         array = self.gateway.new_array(kind, len(items))
         for at, item in enumerate(items):
             array[at] = item
@@ -115,16 +119,51 @@ class Jvm:
         """A Java array as an immutable Scala `Seq`, not copied."""
         return self.root.scala.collection.immutable.ArraySeq.unsafeWrapArray(array)
 
-    def scala_map(self, items: Mapping[str, str]) -> Any:
+    def scala_map(self, items: Mapping[Any, object]) -> Any:
         """A Scala `Map`."""
         return self.root.PythonUtils.toScalaMap(dict(items))
 
     def struct(self, schema: StructType) -> Any:
-        """A Spark schema on the JVM's side."""
-        return self.session.parseDataType(schema.json())
+        """A Spark schema on the JVM's side.
+
+        Raises:
+            SchemaError: Spark's JVM does not know something in it, such as a collation (kind
+                `OPTIMIST_UNKNOWN_TYPE`).
+        """
+        with known_to_spark():
+            return self.session.parseDataType(schema.json())
+
+    def cast(self, value: Column, data_type: DataType, mode: str) -> Column:
+        """A cast that no conf of the session changes.
+
+        Args:
+            value: The column to cast.
+            data_type: The type it gets.
+            mode: `ansi` or `legacy`.
+        """
+        nodes = "org.apache.spark.sql.internal.Cast"
+        modes = self.root.scala.Option.apply(self.module(f"{nodes}${mode.title()}$"))
+        typed = self.session.parseDataType(data_type.json())
+        child: Any = value
+        node = child._jc.node()
+        cast = self.root.org.apache.spark.sql.internal.Cast(node, typed, modes, node.origin())
+        return Column(self.root.org.apache.spark.sql.Column(cast))
+
+    def parsed(self, sql: str) -> Any:
+        """The tree that Spark's own parser makes of an expression; nothing is looked up for it.
+
+        The session's parser would first replace variables in the text, even inside names:
+        `${env:HOME}` by a value of the environment.
+        """
+        with self.as_active():
+            return self.module(_PARSER).parseExpression(sql)
+
+    def column(self, tree: Any) -> Column:
+        """A Catalyst expression as a column."""
+        return Column(self.root.org.apache.spark.sql.classic.ExpressionUtils.column(tree))
 
     def frame(self, plan: Any, session: Any = None) -> DataFrame:
-        """A DataFrame over a logical plan; its own session, unless another JVM session is given."""
+        """A DataFrame over a logical plan, in this session unless another JVM session is given."""
         return DataFrame(self.dataset.ofRows(session or self.session, plan), self.spark)
 
     def frame_of_relation(self, relation: Any) -> DataFrame:
@@ -132,7 +171,7 @@ class Jvm:
         return DataFrame(self.session.baseRelationToDataFrame(relation), self.spark)
 
     def isolated(self, frame: DataFrame, confs: Mapping[str, str]) -> DataFrame:
-        """The same rows on a clone of the session: what `confs` sets there, the user never sees."""
+        """The same rows on a clone of the session; `confs` is set there, where no user sees it."""
         clone = self.session.cloneSession()
         for key, value in confs.items():
             clone.conf().set(key, value)
@@ -142,6 +181,54 @@ class Jvm:
         """The plan as Spark's optimizer leaves it; nothing is executed."""
         mode = self.module("org.apache.spark.sql.execution.CommandExecutionMode$").ALL()
         return self.session.sessionState().executePlan(plan, mode).optimizedPlan()
+
+    @contextmanager
+    def muted(self, logger: str) -> Iterator[None]:
+        """Silence one of Spark's loggers while the block runs, in all threads.
+
+        This is for loggers that only repeat, with its whole stack, an error that is raised anyway.
+        A logger whose level the user has set is left alone.
+
+        Args:
+            logger: Its full name.
+        """
+        log4j = self.root.org.apache.logging.log4j
+        context = log4j.LogManager.getContext(False)
+        with _LOCK:
+            users = _MUTED.get(logger, 0)
+            # A logger has a configuration under its own name only if somebody has set it.
+            is_ours = (
+                users > 0 or context.getConfiguration().getLoggerConfig(logger).getName() != logger
+            )
+            if is_ours and users == 0:
+                silent = log4j.core.config.LoggerConfig(logger, log4j.Level.OFF, False)
+                context.getConfiguration().addLogger(logger, silent)
+                context.updateLoggers()
+            if is_ours:
+                _MUTED[logger] = users + 1
+        try:
+            yield
+        finally:
+            with _LOCK:
+                if is_ours:
+                    _MUTED[logger] -= 1
+                    if _MUTED[logger] == 0:
+                        context.getConfiguration().removeLogger(logger)
+                        context.updateLoggers()
+
+    @contextmanager
+    def as_active(self) -> Iterator[None]:
+        """Make this the thread's active session, so that Spark's code finds it and its conf."""
+        sessions = self.root.org.apache.spark.sql.classic.SparkSession
+        before = sessions.getActiveSession()
+        sessions.setActiveSession(self.session)
+        try:
+            yield
+        finally:
+            if before.isDefined():
+                sessions.setActiveSession(before.get())
+            else:
+                sessions.clearActiveSession()
 
     def hadoop_settings(self) -> Any:
         """The session's Hadoop configuration, a Java object."""
@@ -153,7 +240,7 @@ class Jvm:
         try:
             find(scheme, self.hadoop_settings())
         except Py4JJavaError:
-            return False  # no class is named for the scheme, or the one that is can't be loaded
+            return False  # no class is configured for the scheme, or it can't be loaded
         return True
 
     def _is_alive(self, spark: SparkSession) -> bool:
@@ -163,15 +250,14 @@ class Jvm:
         if os.getpid() != self._pid:
             raise UsageError(
                 "This process was forked from the one that made the Spark session; two processes "
-                "can't share "
-                "one connection to the JVM. Use threads, or start a session of its own in the "
-                "child.",
+                "can't share one connection to the JVM. Use threads, or start a session of its own "
+                "in the child.",
                 kind="OPTIMIST_FORKED_SESSION",
             )
 
 
 class _Names:
-    """Packages and classes by name. py4j asks the JVM for every dot, and this once for each."""
+    """Packages and classes by name, each asked of the JVM once; py4j asks for every dot anew."""
 
     def __init__(self, found: Any) -> None:
         self._found = found
@@ -184,11 +270,32 @@ class _Names:
         return found
 
 
+@contextmanager
+def known_to_spark() -> Iterator[None]:
+    """Wrap a call that hands a table's schema to Spark.
+
+    Raises:
+        SchemaError: Spark's JVM does not know something in it, such as a collation (kind
+            `OPTIMIST_UNKNOWN_TYPE`).
+    """
+    try:
+        yield
+    except (Py4JJavaError, PySparkException) as error:
+        own, *causes = error_texts(error)
+        # A Connect client gets no causes; the server's stack follows the first line of the text.
+        reason = causes[0] if causes else own.strip().partition("\n")[0]
+        raise SchemaError(
+            "This Spark does not know a type or a collation in the table's schema: "
+            f"{shown(reason).rstrip('.')}. Nothing was read or written. Use a Spark that knows it.",
+            kind="OPTIMIST_UNKNOWN_TYPE",
+        ) from None
+
+
 def conf_entries(spark: SparkSession) -> dict[str, str]:
-    """The conf of a session, the context's entries among them."""
+    """All entries of a session's conf, those of its context included."""
     if is_connect(spark):
         return spark.conf.getAll
-    # As one text: entry by entry, as PySpark takes them, each costs round trips to the JVM.
+    # Fetched as one text: PySpark takes entry by entry, and each costs round trips to the JVM.
     root: Any = spark._jvm
     mapper = root.com.fasterxml.jackson.databind.ObjectMapper()
     entries: dict[str, str] = json.loads(
@@ -200,16 +307,6 @@ def conf_entries(spark: SparkSession) -> dict[str, str]:
 def analyzed_plan(frame: DataFrame) -> Any:
     """The analyzed logical plan of a frame, a Java object."""
     return frame._jdf.queryExecution().analyzed()
-
-
-def expression_of(frame: DataFrame, condition: Column | str) -> Any:
-    """A condition resolved against a frame's columns, as a Catalyst expression.
-
-    Raises:
-        pyspark.errors.AnalysisException: It names unknown columns, or is no boolean.
-    """
-    plan = analyzed_plan(frame.filter(condition))
-    return plan.condition()
 
 
 def iterate(sequence: Any) -> Iterator[Any]:

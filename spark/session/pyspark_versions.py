@@ -1,4 +1,4 @@
-"""Which PySpark versions this plane runs on, and where they differ.
+"""Which PySpark versions this package runs on, and where they differ.
 
 Classes of Spark that moved or changed between 4.0 and 4.3 are named here and nowhere else.
 """
@@ -14,10 +14,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from optimist.core.errors import UsageError
+from optimist.core.errors import ConfigError, UsageError
 
 __all__ = [
     "CLASSIC_DATASET",
+    "COLUMN_CONVERTER",
     "FILE_SOURCES",
     "FIRST_SUPPORTED",
     "ensure_classic",
@@ -31,6 +32,7 @@ __all__ = [
 FIRST_SUPPORTED = (4, 0)
 _FIRST_WITH_FILTER_PUSHDOWN = (4, 1)
 CLASSIC_DATASET = "org.apache.spark.sql.classic.Dataset"
+COLUMN_CONVERTER = "org.apache.spark.sql.classic.ColumnNodeToExpressionConverter"
 FILE_SOURCES = "org.apache.spark.sql.execution.datasources"
 
 
@@ -45,11 +47,11 @@ def is_session(value: object) -> bool:
 
 
 def ensure_supported(spark: SparkSession) -> None:
-    """Refuse what neither plane can serve.
+    """Refuse a session that neither plane can serve.
 
     Raises:
-        UsageError: A PySpark before 4.0 (kind `OPTIMIST_UNSUPPORTED_PYSPARK`), or no session of
-            PySpark at all (kind `OPTIMIST_INVALID_ARGUMENT`).
+        UsageError: PySpark is older than 4.0 (kind `OPTIMIST_UNSUPPORTED_PYSPARK`), or the value is
+            not a PySpark session (kind `OPTIMIST_INVALID_ARGUMENT`).
     """
     if not is_session(spark):
         raise UsageError(
@@ -67,15 +69,15 @@ def ensure_supported(spark: SparkSession) -> None:
 
 
 def ensure_classic(spark: SparkSession) -> None:
-    """Refuse sessions without a JVM at hand, for what only the native plane does.
+    """Refuse a session that has no JVM at hand, before work that only the native plane can do.
 
     Raises:
-        UsageError: A Spark Connect session (kind `OPTIMIST_CLASSIC_SPARK_NEEDED`), or one that
-            `ensure_supported` refuses.
+        ConfigError: The session is a Spark Connect client (kind `OPTIMIST_CLASSIC_SPARK_NEEDED`).
+        UsageError: `ensure_supported` refuses the session.
     """
     ensure_supported(spark)
     if is_connect(spark):
-        raise UsageError(
+        raise ConfigError(
             "This needs a classic PySpark session, whose JVM plans and reads, and this session is "
             "a Spark Connect client. Tables are read and written there on the arrow plane: leave "
             "optimist.spark.plane out, or set it to arrow.",
@@ -90,7 +92,7 @@ def has_filter_pushdown() -> bool:
 
 def spark_arrow_schema(schema: StructType) -> pa.Schema:
     """Spark's own Arrow types for a schema, timestamps in UTC."""
-    # Before 4.2 a flag, on by default, says what a name of a zone says since.
+    # Before 4.2, a flag that is on by default asks for UTC; since then, the zone is named.
     takes_zone = "timezone" in inspect.signature(to_arrow_schema).parameters
     return to_arrow_schema(schema, timezone="UTC") if takes_zone else to_arrow_schema(schema)
 

@@ -1,8 +1,8 @@
 """Errors of ours raised in Spark's Python workers keep their class.
 
-What a worker raises reaches the driver as the text of another error. So the text carries the error
-itself, as a token at its end; our entry points look for one and raise the original. Where users run
-their own queries they see the text, which says what happened.
+An error that a worker raises reaches the driver as the text of another error. So the text carries
+the error itself, as a token at its end; our entry points look for the token and raise the original.
+Users who run queries of their own see the text, which says what happened.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from contextlib import contextmanager
 
 from optimist.core import errors
 from optimist.core.errors import ConfigError, OptimistError, TableError
+from optimist.core.foreign_text import shown
 
 __all__ = ["error_of_task", "portable_errors"]
 
@@ -28,7 +29,7 @@ _PLAIN = (str, int, float, bool, type(None))
 
 @contextmanager
 def portable_errors() -> Iterator[None]:
-    """Wrap what runs in a worker."""
+    """Wrap code that runs in a worker, so that `error_of_task` can restore its errors."""
     try:
         yield
     except OptimistError as error:
@@ -36,11 +37,11 @@ def portable_errors() -> Iterator[None]:
 
 
 def error_of_task(texts: Iterable[str]) -> OptimistError | None:
-    """The error that a worker raised, out of the texts of what Spark made of it.
+    """The error of ours that a worker raised, restored from the texts of Spark's error; else None.
 
-    A worker that lacks this package is told as a `ConfigError` (kind `OPTIMIST_MISSING_PACKAGE`).
-    Spark's own error for a data file that is gone becomes the one of the other planes (kind
-    `DELTA_FILE_NOT_FOUND_DETAILED`).
+    A worker that lacks this package gives a `ConfigError` (kind `OPTIMIST_MISSING_PACKAGE`).
+    Spark's own error for a missing data file becomes the error that other readers of ours raise
+    (kind `DELTA_FILE_NOT_FOUND_DETAILED`).
     """
     for text in texts:
         if match := _TOKEN.search(text):
@@ -60,9 +61,9 @@ def error_of_task(texts: Iterable[str]) -> OptimistError | None:
 
 def _missing_data_file(path: str) -> TableError:
     return TableError(
-        f"The data file {path} is gone, though the table's log names it. It was removed by hand, "
-        "or by a vacuum while an old version was read. Restore it, or read a newer version. "
-        "Nothing was written.",
+        f"The data file {shown(path)} is gone, though the table's log names it. It was removed by "
+        "hand, or by a vacuum while an old version was read. Restore it, or read a newer "
+        "version. Nothing was written.",
         kind="DELTA_FILE_NOT_FOUND_DETAILED",
         path=path,
     )
@@ -78,7 +79,7 @@ def _decode(data: str, before: str) -> OptimistError | None:
     try:
         body = json.loads(base64.b64decode(data))
     except ValueError:
-        return None  # cut short on its way here: then the text itself is all there is
+        return None  # the token was cut short on its way here; Spark's error is all there is
     message = before.rpartition(f"[{body['kind']}] ")[2].removesuffix(" (")
     found = getattr(errors, body["class"], OptimistError)
     kind = found if isinstance(found, type) and issubclass(found, OptimistError) else OptimistError

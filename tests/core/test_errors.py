@@ -7,6 +7,7 @@ import pytest
 
 from optimist.core import errors
 from optimist.core.errors import (
+    ArgumentTypeError,
     CommitOutcomeUnknownError,
     ConcurrentAppendException,
     ConfigError,
@@ -50,6 +51,8 @@ def test_every_public_name_is_exported() -> None:
     ("cls", "builtin"),
     [
         (UsageError, ValueError),
+        (ArgumentTypeError, TypeError),
+        (ArgumentTypeError, ValueError),
         (ConfigError, ValueError),
         (SchemaError, ValueError),
         (LogFileExistsError, FileExistsError),

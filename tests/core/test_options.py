@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optimist.core.errors import ConfigError
-from optimist.core.options import EngineOptions, parse_bool
+from optimist.core.option_values import parse_bool
+from optimist.core.options import EngineOptions
 
 DELTA = "spark.databricks.delta."
 

@@ -7,9 +7,10 @@ from optimist.core.paths import (
     name_of,
     normalize,
     parent_of,
-    resolve_data_path,
     scheme_of,
+    split_url,
     strip_file_scheme,
+    without_dots,
 )
 
 NAMES = st.text(
@@ -88,16 +89,31 @@ def test_parent_and_name_take_apart_what_join_put_together(parent, name):
 
 
 @pytest.mark.parametrize(
-    ("reference", "path"),
+    ("path", "parts"),
     [
-        ("part-0.parquet", "s3://b/t/part-0.parquet"),
-        ("month=1/part%200.parquet", "s3://b/t/month=1/part 0.parquet"),
-        ("a=x%2520y/p.parquet", "s3://b/t/a=x%20y/p.parquet"),
-        ("/elsewhere/p.parquet", "/elsewhere/p.parquet"),
-        ("s3://other/t/p%20q.parquet", "s3://other/t/p q.parquet"),
-        ("file:///elsewhere/p.parquet", "file:///elsewhere/p.parquet"),
-        ("time=10%3A30/p.parquet", "s3://b/t/time=10:30/p.parquet"),
+        ("/a/b", ("", "", "/a/b")),
+        ("a:b/c", ("", "", "a:b/c")),
+        ("S3A://b/k", ("s3a", "b", "/k")),
+        ("s3://b", ("s3", "b", "")),
+        ("hdfs:///a", ("hdfs", "", "/a")),
+        ("hdfs:/a//b", ("hdfs", "", "/a//b")),
+        ("x::memory://a/b", ("x", "", ":memory://a/b")),
     ],
 )
-def test_data_path_is_decoded_once_and_taken_from_the_table_unless_absolute(reference, path):
-    assert resolve_data_path("s3://b/t", reference) == path
+def test_a_url_is_taken_apart(path, parts):
+    assert split_url(path) == parts
+
+
+@pytest.mark.parametrize(
+    ("path", "plain"),
+    [
+        ("/a/./b/../c", "/a/c"),
+        ("s3://b/t/../x", "s3://b/x"),
+        ("s3://b/t/../../x", None),
+        ("memory:/a/../b", "memory:/b"),
+        ("/..", None),
+        ("/a//..//b", "/b"),
+    ],
+)
+def test_dots_are_followed_by_their_text(path, plain):
+    assert without_dots(path) == plain

@@ -5,6 +5,7 @@ import os
 import fakeredis
 import pytest
 
+from optimist.core.arbiter import CommitEntry
 from optimist.core.testing import ArbiterSuite
 from optimist.locks import DynamoDBArbiter, RedisArbiter, SQLArbiter
 
@@ -24,6 +25,18 @@ class TestDynamoDBArbiter(ArbiterSuite):
 
     def new_arbiter(self):
         return DynamoDBArbiter(client=self.client)
+
+    def test_items_have_the_names_and_the_types_of_deltas(self, table_path):
+        arbiter = self.new_arbiter()
+        name = f"{3:020d}.json"
+        entry = CommitEntry(table_path, name, f".tmp/{name}.x", complete=False)
+        key = {"tablePath": {"S": table_path}, "fileName": {"S": name}}
+        claimed = {**key, "tempPath": {"S": f".tmp/{name}.x"}, "complete": {"S": "false"}}
+        arbiter.create(entry)
+        assert self.client.get_item(TableName="delta_log", Key=key)["Item"] == claimed
+        arbiter.complete(entry.completed(1_900_000_000))
+        done = self.client.get_item(TableName="delta_log", Key=key)["Item"]
+        assert done == {**claimed, "complete": {"S": "true"}, "expireTime": {"N": "1900000000"}}
 
 
 class TestRedisArbiter(ArbiterSuite):

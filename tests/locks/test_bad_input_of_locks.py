@@ -1,15 +1,18 @@
 """What goes wrong with the servers of arbiters and leases: one clear error each, no secrets."""
 
+import contextlib
 import sys
 from contextlib import closing
 
 import fakeredis
 import pytest
 from botocore.exceptions import ClientError
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from optimist.core.errors import ConfigError, StorageError
-from optimist.core.logstore import PutOutcome
 from optimist.core.plugins.lock_registry import find_arbiter
+from optimist.core.plugins.logstore import PutOutcome
 from optimist.core.testing import ManualClock
 from optimist.core.testing.arbiter_suite import entry_of
 from optimist.locks import DynamoDBArbiter, DynamoDBLease, RedisArbiter, RedisLease, SQLArbiter
@@ -109,7 +112,7 @@ class Refusing:
         ("InvalidSignatureException", "OPTIMIST_INVALID_CREDENTIALS"),
         ("ExpiredTokenException", "OPTIMIST_INVALID_CREDENTIALS"),
         ("AccessDeniedException", "OPTIMIST_PERMISSION_DENIED"),
-        ("ResourceNotFoundException", "OPTIMIST_LOCK_TABLE_MISSING"),
+        ("ResourceNotFoundException", "OPTIMIST_LOCK_TABLE_GONE"),
         ("ProvisionedThroughputExceededException", "OPTIMIST_STORE_BUSY"),
     ],
 )
@@ -164,6 +167,17 @@ def test_redis_that_was_emptied_between_two_entries_is_noticed():
         (RedisArbiter, "redis.url", "http://user:hunter2@host"),
         (SQLArbiter, "sql.url", "oracle://user:hunter2@host/db"),
         (SQLArbiter, "sql.url", "nonsense hunter2"),
+        (SQLArbiter, "sql.url", "postgresql+psycopg://user:hunter2@host:abc/db"),
+        (SQLArbiter, "sql.url", "postgresql+psycopg://user:hunter2@host:/db"),
+        (SQLArbiter, "sql.url", "postgresql+psycopg://user:hunter2@host:0/db"),
+        (SQLArbiter, "sql.url", "postgresql+psycopg://user:hunter2@host:65536/db"),
+        (SQLArbiter, "sql.url", f"postgresql+psycopg://user:hunter2@host:{'9' * 5_000}/db"),
+        (SQLArbiter, "sql.url", "postgresql+psycopg://user:hunter2@[::1/db"),
+        (SQLArbiter, "sql.url", "sqlite:///hunter2?timeout=abc"),
+        (RedisArbiter, "redis.url", "redis://user:hunter2@host:abc/0"),
+        (RedisArbiter, "redis.url", "redis://user:hunter2@host:65536/0"),
+        (RedisArbiter, "redis.url", f"redis://user:hunter2@host:{'9' * 5_000}/0"),
+        (RedisArbiter, "redis.url", "redis://user:hunter2@[::1/0"),
     ],
 )
 def test_url_that_is_none_is_refused_without_being_shown(make, key, value):
@@ -173,13 +187,36 @@ def test_url_that_is_none_is_refused_without_being_shown(make, key, value):
     keep_out("hunter2", caught.value)
 
 
+@pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")  # of settings that it ignores
+@settings(max_examples=2 * settings.default.max_examples, deadline=None)
+@given(
+    st.text(max_size=40)
+    | st.builds(
+        "{}://{}:{}@{}:{}/{}?{}={}".format,
+        st.sampled_from(["sqlite", "postgresql+psycopg", "redis"]),
+        *([st.text("ab@:/?[]%0\x00", max_size=5)] * 3),
+        st.text("0123456789-a", max_size=8),
+        *([st.text(max_size=5)] * 3),
+    )
+)
+def test_any_url_is_taken_or_refused_by_an_error_of_ours(url):
+    for make, key in ((SQLArbiter, "sql.url"), (RedisArbiter, "redis.url")):
+        with contextlib.suppress(ConfigError):
+            make({f"optimist.store.{key}": url})
+
+
 # A missing SDK
 
 
 @pytest.mark.parametrize(
-    ("name", "package"), [("redis", "redis"), ("dynamodb", "boto3"), ("sql", "sqlalchemy")]
+    ("name", "package", "needed"),
+    [
+        ("redis", "redis", "redis>=5"),
+        ("dynamodb", "boto3", "boto3>=1.36"),
+        ("sql", "sqlalchemy", "SQLAlchemy>=2"),
+    ],
 )
-def test_missing_package_is_told_with_the_line_that_installs_it(monkeypatch, name, package):
+def test_missing_package_is_told_with_the_line_that_installs_it(monkeypatch, name, package, needed):
     for loaded in list(sys.modules):
         if loaded.startswith("optimist.locks."):
             monkeypatch.delitem(sys.modules, loaded)
@@ -191,7 +228,7 @@ def test_missing_package_is_told_with_the_line_that_installs_it(monkeypatch, nam
     with pytest.raises(ConfigError) as caught:
         find_arbiter(options)
     assert caught.value.kind == "OPTIMIST_MISSING_PACKAGE"
-    assert f"pip install 'optimist[{name}]'" in str(caught.value)
+    assert f"pip install '{needed}'" in str(caught.value)
 
 
 def test_description_shows_no_credentials():

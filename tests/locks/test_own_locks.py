@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from optimist.core.logstore import PutOutcome
 from optimist.core.plugins.lock_registry import find_arbiter, find_lease
+from optimist.core.plugins.logstore import PutOutcome
 from optimist.core.testing.arbiter_suite import entry_of
 
 DOCS = Path(__file__).parents[2] / "docs" / "locks.md"

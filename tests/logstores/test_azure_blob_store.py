@@ -1,4 +1,6 @@
+import base64
 import email.utils
+import hashlib
 import io
 import re
 import socket
@@ -8,10 +10,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape
 
+import pyarrow as pa
 import pytest
 
+from optimist.core import DeltaLog
 from optimist.core.errors import ConfigError, LogFileNotFoundError, StorageError
-from optimist.core.logstore import PutOutcome
+from optimist.core.plugins.logstore import PutOutcome
 from optimist.core.testing import LogStoreSuite, ManualClock
 from optimist.logstores.azure.store import AzureLogStore
 from optimist.logstores.shared.create_probe import known_verdict
@@ -402,7 +406,9 @@ def test_opened_file_fetches_ranges_of_one_version(service, probed):
     with probed.open_read("az://box/f") as file:
         file.seek(-1000, 2)
         assert file.read(10) == data[-1000:-990]
-        assert sum(method == "GET" for method, _, _ in service.requests) == 1
+        assert (
+            sum(method == "GET" for method, _, _ in service.requests) == 2
+        )  # the beginning, and the end
         service.blobs["f"] = (data, '"2"')
         file.seek(0)
         with pytest.raises(StorageError) as caught:
@@ -494,3 +500,29 @@ def test_the_blocks_of_two_writers_of_one_checkpoint_are_told_apart(service, sto
     assert outcomes == [PutOutcome.CREATED, PutOutcome.EXISTS]
     assert len(service.staged) == 4  # two blocks each, none of them replaced
     assert store.read_bytes(path) == contents[0]
+
+
+def test_data_file_is_one_conditional_put_blob_with_its_checksum(service):
+    log = DeltaLog.for_path("az://box/t", service.options())
+    log.append(pa.table({"id": [1, 2]}))
+    sent = [(method, headers) for method, path, headers in service.requests if "/part-" in path]
+    ((method, headers),) = sent
+    assert (method, headers["If-None-Match"], headers["x-ms-blob-type"]) == (
+        "PUT",
+        "*",
+        "BlockBlob",
+    )
+    (data,) = (body for name, (body, _) in service.blobs.items() if "/part-" in name)
+    md5 = hashlib.md5(data, usedforsecurity=False).digest()
+    assert headers["Content-MD5"] == base64.b64encode(md5).decode()
+
+
+def test_data_file_whose_answer_was_lost_is_read_back(service):
+    log = DeltaLog.for_path("az://box/t", service.options())
+    log.append(pa.table({"id": [1]}))
+    service.script = [None, "lost"]  # of the listing that opens the table, and of the file
+    assert log.append(pa.table({"id": [2]})).version == 1
+    of_data = [method for method, path, _ in service.requests if "/part-" in path]
+    assert of_data[:2] == ["PUT", "PUT"]
+    assert set(of_data[2:]) <= {"HEAD", "GET"}
+    assert len(of_data) > 2

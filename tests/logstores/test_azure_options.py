@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optimist.core.errors import ConfigError
+from optimist.core.secrets import Secret
 from optimist.logstores.azure.identity import AzureCredential, sdk_credential
 from optimist.logstores.azure.options import AzureOptions
 from optimist.logstores.azure.paths import parse_location
@@ -60,9 +61,9 @@ def test_account_of_another_cloud_keeps_its_hosts():
     [
         ("s3://box/t", "DELTA_INCORRECT_LOG_STORE_IMPLEMENTATION"),
         ("/t", "DELTA_INCORRECT_LOG_STORE_IMPLEMENTATION"),
-        ("az://box/t", "OPTIMIST_INVALID_PATH"),
-        ("abfss://@acct.dfs.core.windows.net/t", "OPTIMIST_INVALID_PATH"),
-        ("abfss:///t", "OPTIMIST_INVALID_PATH"),
+        ("az://box/t", "OPTIMIST_INCOMPLETE_PATH"),
+        ("abfss://@acct.dfs.core.windows.net/t", "OPTIMIST_INCOMPLETE_PATH"),
+        ("abfss:///t", "OPTIMIST_INCOMPLETE_PATH"),
     ],
 )
 def test_path_that_names_no_place_is_refused(path, kind, monkeypatch):
@@ -94,7 +95,8 @@ def test_path_that_names_no_place_is_refused(path, kind, monkeypatch):
 )
 def test_account_key_is_found(options):
     found = credential(options)
-    assert (found.kind, found.account, found.account_key) == ("key", "acct", "hunter2")
+    assert (found.kind, found.account) == ("key", "acct")
+    assert found.account_key == Secret("hunter2")
     given = sdk_credential(found)
     assert isinstance(given, AzureNamedKeyCredential)
     assert given.named_key == ("acct", "hunter2")
@@ -228,7 +230,7 @@ def test_development_storage_is_the_emulator():
                 "acct",
                 tenant_id="t",
                 client_id="c",
-                client_secret="s",
+                client_secret=Secret("s"),
                 authority="login.example",
             ),
             (

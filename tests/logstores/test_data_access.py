@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import pickle
 
 import pytest
 from botocore.credentials import Credentials
@@ -10,10 +11,13 @@ from pyarrow import fs
 
 from optimist.core.data.filesystem import filesystem_for
 from optimist.core.errors import ConfigError
+from optimist.core.plugins.logstore_registry import find_store
+from optimist.core.secrets import Secret
 from optimist.core.testing import FaultyLogStore
 from optimist.logstores.azure.store import AzureLogStore
 from optimist.logstores.fsspec.store import FsspecLogStore
 from optimist.logstores.gcs import data as gcs_data
+from optimist.logstores.gcs.credentials import gcs_credentials
 from optimist.logstores.gcs.store import GCSLogStore
 from optimist.logstores.local.store import LocalLogStore
 from optimist.logstores.s3.client import S3Credentials
@@ -27,7 +31,7 @@ S3_KEYS = {"fs.s3a.access.key": "id", "fs.s3a.secret.key": "hush", "fs.s3a.sessi
 def settings(store, path):
     access = store.data_access(path)
     assert "hush" not in repr(access)
-    return dict(access.settings)
+    return access.revealed_settings()
 
 
 def test_s3_hands_on_keys_region_and_endpoint():
@@ -74,7 +78,7 @@ def test_s3_roles_of_the_machine_are_left_to_each_machine(method):
         def get_credentials(self):
             return Credentials("id", "hush", "tok", method=method)
 
-    found = dict(s3_data_access(S3Options(region="us-east-1"), Session(), None).settings)
+    found = s3_data_access(S3Options(region="us-east-1"), Session(), None, "b").revealed_settings()
     assert "secret_key" not in found
 
 
@@ -91,13 +95,33 @@ def test_s3_settings_that_reading_needs_and_arrow_lacks_are_refused(options):
     assert caught.value.kind == "OPTIMIST_UNSUPPORTED_OPTION"
 
 
-def test_s3_encryption_that_arrow_can_not_ask_for_refuses_writes_only():
-    options = {**S3_KEYS, "optimist.store.s3.region": "us-east-1"}
-    kms = S3LogStore({**options, "fs.s3a.encryption.algorithm": "SSE-KMS"})
-    with pytest.raises(ConfigError):
-        kms.data_access("s3://bucket/t").ensure_writable()
-    amazons_own = S3LogStore({**options, "fs.s3a.encryption.algorithm": "SSE-S3"})
-    amazons_own.data_access("s3://bucket/t").ensure_writable()
+def creating(store, path):
+    """The store that a task makes to create files with."""
+    access = pickle.loads(pickle.dumps(store.data_access(path)))
+    assert "hush" not in repr(access)
+    return find_store(path, dict(access.store_options))
+
+
+def test_s3_files_are_created_with_the_options_of_their_bucket_and_the_keys_found():
+    store = S3LogStore(
+        {
+            "fs.s3a.bucket.special.endpoint": "http://127.0.0.1:9000",
+            "fs.s3a.encryption.algorithm": "SSE-KMS",
+            "fs.s3a.encryption.key": "key-id",
+            "optimist.store.s3.connectTimeoutSeconds": "1.0",
+            "optimist.store.s3.sortedListing": "false",
+            "spark.delta.logStore.s3.impl": "s3-dynamodb",
+        },
+        credentials=lambda: S3Credentials("id-2", "hush", "tok-2"),
+    )
+    there = creating(store, "s3://special/t")
+    found = there._at("s3://special/t")[0].options
+    assert type(there) is S3LogStore
+    keys = (found.access_key, found.secret_key, found.session_token)
+    assert keys == (Secret("id-2"), Secret("hush"), Secret("tok-2"))
+    assert (found.endpoint, found.path_style) == ("http://127.0.0.1:9000", True)
+    assert (found.encryption, found.encryption_key) == ("aws:kms", Secret("key-id"))
+    assert (found.connect_timeout_s, found.lists_in_order) == (1.0, False)
 
 
 AZURE = "abfss://c@acct.dfs.core.windows.net/t"
@@ -170,10 +194,39 @@ def test_azure_settings_that_arrow_lacks_are_refused(options):
     assert caught.value.kind == "OPTIMIST_UNSUPPORTED_OPTION"
 
 
+@pytest.mark.parametrize(
+    ("options", "environment", "kind", "secret"),
+    [
+        ({"fs.azure.account.key.acct.dfs.core.windows.net": "aHVzaA=="}, {}, "key", "account_key"),
+        ({"optimist.store.azure.sas": "?sv=1&sig=hush"}, {}, "sas", "sas"),
+        ({}, {"AZURE_STORAGE_KEY": "aHVzaA=="}, "key", "account_key"),
+        ({"optimist.store.azure.auth": "managed-identity"}, {}, "managed-identity", None),
+    ],
+)
+def test_azure_files_are_created_with_the_credentials_found(
+    options, environment, kind, secret, monkeypatch
+):
+    for key, value in environment.items():
+        monkeypatch.setenv(key, value)
+    store = AzureLogStore(options)
+    location = store._locate(AZURE)
+    access = store.data_access(AZURE)
+    for key in environment:
+        monkeypatch.delenv(key)
+    there = find_store(AZURE, dict(access.store_options))._parsed
+    found = there.credential_of(location)
+    assert found.kind == kind
+    assert secret is None or getattr(found, secret)
+    assert there.endpoint_of(location) == "https://acct.blob.core.windows.net"
+
+
 def test_gcs_hands_on_the_emulator_and_leaves_default_credentials_to_each_machine():
     emulated = settings(GCSLogStore({"optimist.store.gcs.emulatorHost": "127.0.0.1:1"}), "gs://b/t")
     assert (emulated["endpoint_override"], emulated["scheme"]) == ("127.0.0.1:1", "http")
     assert emulated["anonymous"] is True
+    store = GCSLogStore({"optimist.store.gcs.emulatorHost": "127.0.0.1:1"})
+    there = creating(store, "gs://b/t")._parsed
+    assert (there.endpoint, there.auth_kind) == ("http://127.0.0.1:1", "anonymous")
     found = settings(GCSLogStore({"fs.gs.project.id": "p"}), "gs://b/t")
     assert found["project_id"] == "p"
     assert not {"access_token", "anonymous"} & found.keys()
@@ -195,6 +248,12 @@ def test_gcs_turns_a_key_into_a_token(monkeypatch):
     assert isinstance(
         filesystem_for("gs://b/t", store.data_access("gs://b/t"))[0], fs.GcsFileSystem
     )
+    there = creating(store, "gs://b/t")._parsed
+    assert (there.auth_kind, there.access_token) == ("access-token", Secret("hush"))
+    assert there.key_json is None  # what lasts longer than the query stays here
+    assert gcs_credentials(there).token == "hush"
+    handed_on_again = settings(creating(store, "gs://b/t"), "gs://b/t")
+    assert handed_on_again["access_token"] == "hush"
 
 
 def test_gcs_requests_that_another_project_pays_for_are_refused():
@@ -211,3 +270,42 @@ def test_a_store_that_wraps_another_hands_on_its_access():
     store = S3LogStore({**S3_KEYS, "optimist.store.s3.region": "us-east-1"})
     assert FaultyLogStore(store).data_access("s3://b/t") == store.data_access("s3://b/t")
     assert FaultyLogStore(LocalLogStore()).data_access("/t") is None
+
+
+# Whose URLs they are
+
+AZURE_OTHER = "abfss://c@other.dfs.core.windows.net/t"
+
+
+@pytest.mark.parametrize(
+    ("store", "path", "own", "foreign"),
+    [
+        (S3LogStore(), "s3a://b/t", ["s3://b/x", "s3n://b/x"], ["s3://c/x", "gs://b/x"]),
+        (GCSLogStore(), "gs://b/t", ["gs://b/x"], ["gs://c/x", "gcs://b/x"]),
+        (
+            AzureLogStore({"optimist.store.azure.account": "acct"}),
+            AZURE,
+            [AZURE, "wasb://d@ACCT.blob.core.windows.net/x", "az://c/x"],
+            [AZURE_OTHER, "abfss://c@acct.dfs.core.evil.net/x", "https://acct/x"],
+        ),
+        (
+            AzureLogStore({"optimist.store.azure.account": "acct"}),
+            AZURE_OTHER,
+            [AZURE_OTHER],
+            ["az://c/x", AZURE],
+        ),
+        (AzureLogStore(), AZURE, [AZURE], ["az://c/x"]),
+        (FsspecLogStore(), "s3://b/t", ["s3a://b/x"], ["s3n://b/x", "s3://c/x"]),
+        (FsspecLogStore(), "sftp://h:22/t", ["sftp://h:22/x"], ["sftp://h/x", "ftp://h:22/x"]),
+        (FsspecLogStore(), "/t", ["/x", "file:///x"], ["memory://x"]),
+        (LocalLogStore(), "/t", ["/x", "FILE:/x"], ["s3://b/x"]),
+        (FaultyLogStore(S3LogStore()), "s3://b/t", ["s3a://b/x"], ["s3a://c/x"]),
+    ],
+)  # fmt: skip
+def test_a_store_says_which_urls_name_its_files(monkeypatch, store, path, own, foreign):
+    for name in ("AZURE_STORAGE_ACCOUNT", "AZURE_STORAGE_ACCOUNT_NAME"):
+        monkeypatch.delenv(name, raising=False)
+    origin = store.data_origin(path)
+    assert all(origin.covers(item) for item in [path, *own])
+    assert not any(origin.covers(item) for item in foreign)
+    assert pickle.loads(pickle.dumps(origin)) == origin

@@ -3,7 +3,7 @@ import threading
 import pytest
 
 from optimist.core.errors import StorageError
-from optimist.core.logstore import PutOutcome
+from optimist.core.plugins.logstore import PutOutcome
 from optimist.core.testing import Fault, FaultyLogStore, LogStoreSuite, Pause, When, injected_error
 from optimist.logstores import MemoryLogStore
 from optimist.logstores.memory import _Entry
@@ -42,12 +42,12 @@ class TestFaultyLogStoreWithoutPlan(LogStoreSuite):
 
     def peek(self, path):
         directory, _, name = path.removeprefix("memory:/").rpartition("/")
-        entry = MemoryLogStore._directories.get(directory, {}).get(name)
+        entry = MemoryLogStore()._directories.get(directory, {}).get(name)
         return None if entry is None else entry.data
 
     def poke(self, path, data):
         directory, _, name = path.removeprefix("memory:/").rpartition("/")
-        MemoryLogStore._directories.setdefault(directory, {})[name] = _Entry(
+        MemoryLogStore()._directories.setdefault(directory, {})[name] = _Entry(
             data, 1_700_000_000_000
         )
 

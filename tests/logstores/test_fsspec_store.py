@@ -6,7 +6,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from optimist.core.errors import ConfigError, LogFileNotFoundError, StorageError
-from optimist.core.logstore import PutOutcome
+from optimist.core.plugins.logstore import PutOutcome
 from optimist.core.testing import LogStoreSuite
 from optimist.logstores import FsspecLogStore
 from optimist.logstores.fsspec.store import FsspecOptions, _modified_ms
@@ -174,7 +174,7 @@ def test_options_reach_the_driver_with_their_types():
             "spark.hadoop.fs.s3a.access.key": "not ours",
         }
     )
-    assert options.storage_options == {
+    assert options.revealed() == {
         "anon": True,
         "key": "0123",
         "client_kwargs": {"endpoint_url": "http://localhost:1"},

@@ -1,6 +1,5 @@
 """FsspecLogStore where it writes: drivers of the table, and arbiters before the others."""
 
-import threading
 from functools import partial
 from pathlib import Path
 
@@ -10,7 +9,8 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from optimist.core import DeltaLog
 from optimist.core.errors import ConfigError, StorageError
-from optimist.core.logstore import PutOutcome
+from optimist.core.forking import ForkSafeLock
+from optimist.core.plugins.logstore import PutOutcome
 from optimist.core.protocol.actions import AddFile, Metadata
 from optimist.core.testing import LogStoreSuite
 from optimist.core.transaction.conflicts.operations import Operation
@@ -30,7 +30,7 @@ class ExclusiveFileSystem(MemoryFileSystem):
     protocol = "exclusive"
     store = {}  # noqa: RUF012 - as the base class has it
     pseudo_dirs = [""]  # noqa: RUF012
-    lock = threading.Lock()
+    lock = ForkSafeLock()
     honours_condition = True
     sabotage = None
 
@@ -62,7 +62,7 @@ def driver(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def probed_anew(monkeypatch):
-    monkeypatch.setattr("optimist.logstores.shared.create_probe._verdicts", {})
+    monkeypatch.setattr("optimist.logstores.shared.create_probe._VERDICTS", {})
 
 
 @pytest.fixture
@@ -187,6 +187,7 @@ class TestFsspecArbiterLogStoreOnMemory(LogStoreSuite):
     has_directories = False
     forgets_deleted = False
     supports_processes = False
+    survives_forks = False  # a commit caught between entry and file is finished by its thread
 
     @pytest.fixture(autouse=True)
     def with_arbiter(self, memory, tmp_path):

@@ -9,10 +9,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import google_crc32c
+import pyarrow as pa
 import pytest
 
+from optimist.core import DeltaLog
 from optimist.core.errors import ConfigError, LogFileNotFoundError, StorageError
-from optimist.core.logstore import PutOutcome
+from optimist.core.plugins.logstore import PutOutcome
 from optimist.core.testing import LogStoreSuite, ManualClock
 from optimist.logstores.gcs.store import GCSLogStore
 from optimist.logstores.shared.create_probe import known_verdict
@@ -438,3 +440,22 @@ def test_probe_without_an_answer_decides_nothing(service, store):
     assert caught.value.kind == "OPTIMIST_STORE_NO_ANSWER"
     assert known_verdict(service.endpoint, "box") is None
     assert store.put_if_absent(PATH, b"x") is PutOutcome.CREATED
+
+
+def test_data_file_is_one_upload_with_the_condition(service):
+    DeltaLog.for_path("gs://box/t", service.options()).append(pa.table({"id": [1, 2]}))
+    uploads = [query for method, path, query in service.requests if "/upload/" in path]
+    is_whole = {"uploadType": "multipart", "ifGenerationMatch": "0"}
+    assert all(query == is_whole for query in uploads)
+    names = [name for name in service.objects if "_delta_log" not in name]
+    assert len(names) == 1
+    assert len(uploads) == len(service.objects) + 2  # the others probed, and are gone
+
+
+@pytest.mark.parametrize("key", ["size", "md5Hash"])
+def test_answer_that_speaks_of_other_bytes_leaves_the_outcome_open(
+    service, probed, monkeypatch, key
+):
+    about = service.about
+    monkeypatch.setattr(service, "about", lambda name: {**about(name), key: "0"})
+    assert probed.put_if_absent(PATH, b"bytes") is PutOutcome.UNKNOWN

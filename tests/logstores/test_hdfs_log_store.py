@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from optimist.core.errors import ConfigError, LogFileNotFoundError, StorageError
-from optimist.core.logstore import PutOutcome
+from optimist.core.plugins.logstore import PutOutcome
 from optimist.core.testing import ManualClock
 from optimist.logstores.hdfs.client import HdfsClient, HdfsClientError, HdfsEntry, locate
 from optimist.logstores.hdfs.errors import HDFS_ANSWERS, hdfs_error, outcome_of_rename
@@ -130,9 +130,16 @@ def test_rename_without_a_clear_answer_is_unknown(store, client, java_class):
     assert store.read_bytes(PATH) == b"there"
 
 
-@pytest.mark.parametrize("where", ["exists", "create"])
-def test_failure_before_the_rename_says_that_nothing_was_written(store, client, where):
+@pytest.mark.parametrize("where", ["exists", "list"])
+def test_question_that_was_not_answered_is_asked_again(store, client, where):
     client.failures[where] = "java.net.SocketTimeoutException"
+    assert store.put_if_absent(PATH, b"x") is PutOutcome.CREATED
+    assert [status.path for status in store.list_from(PATH)] == [PATH]
+    assert not client.failures
+
+
+def test_failure_before_the_rename_says_that_nothing_was_written(store, client):
+    client.failures["create"] = "java.net.SocketTimeoutException"
     with pytest.raises(StorageError) as caught:
         store.put_if_absent(PATH, b"x")
     assert caught.value.kind == "OPTIMIST_STORE_NO_ANSWER"
@@ -287,14 +294,14 @@ def test_jvm_without_a_session_names_the_ways_out(without_session):
         HDFSLogStore({"optimist.store.hdfs.client": "jvm"}).read_bytes(PATH)
     assert caught.value.kind == "OPTIMIST_CLASSIC_SPARK_NEEDED"
     assert "Spark Connect" in str(caught.value)
-    assert "pip install 'optimist[hdfs]'" in str(caught.value)
+    assert "pip install 'hdfs-native>=0.14'" in str(caught.value)
 
 
 def test_no_session_and_no_package_names_both_ways_out(without_session, without_hdfs_native):
     with pytest.raises(ConfigError) as caught:
         HDFSLogStore().read_bytes(PATH)
     assert caught.value.kind == "OPTIMIST_MISSING_PACKAGE"
-    assert "pip install 'optimist[hdfs]'" in str(caught.value)
+    assert "pip install 'hdfs-native>=0.14'" in str(caught.value)
     assert "session" in str(caught.value)
 
 
@@ -302,7 +309,7 @@ def test_native_without_its_package_names_the_command(without_hdfs_native):
     with pytest.raises(ConfigError) as caught:
         HDFSLogStore({"optimist.store.hdfs.client": "native"}).read_bytes(PATH)
     assert caught.value.kind == "OPTIMIST_MISSING_PACKAGE"
-    assert "pip install 'optimist[hdfs]'" in str(caught.value)
+    assert "pip install 'hdfs-native>=0.14'" in str(caught.value)
 
 
 def test_without_a_session_hdfs_native_serves(without_session):

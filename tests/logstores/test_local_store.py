@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from optimist.core.errors import ConfigError, LogFileNotFoundError, StorageError
-from optimist.core.logstore import PutOutcome
+from optimist.core.plugins.logstore import PutOutcome
 from optimist.core.testing import LogStoreSuite
-from optimist.logstores import LocalLogStore, local
+from optimist.logstores import LocalLogStore
+from optimist.logstores.local import store as local
 
 
 class TestLocalLogStore(LogStoreSuite):
@@ -238,18 +239,63 @@ def test_file_in_place_of_the_directory_is_told(store, tmp_path):
         assert not isinstance(caught.value, LogFileNotFoundError)
 
 
+@pytest.mark.parametrize("what", ["pipe", "device", "pipe behind a link"])
+def test_what_is_no_file_is_an_error_at_once_and_not_waited_for(store, tmp_path, what):
+    place = tmp_path / "00000000000000000001.json"
+    if what == "device":
+        place.symlink_to("/dev/zero")
+    elif what == "pipe":
+        os.mkfifo(place)
+    else:
+        os.mkfifo(tmp_path / "pipe")
+        place.symlink_to("pipe")
+    for read in (store.read_bytes, store.open_read):
+        with pytest.raises(StorageError) as caught:
+            read(str(place))
+        assert (caught.value.kind, caught.value.retryable) == ("OPTIMIST_NOT_A_FILE", False)
+
+
 def test_directory_in_place_of_the_file_is_told(store, tmp_path):
     (tmp_path / "0.json").mkdir()
     with pytest.raises(StorageError) as caught:
         store.read_bytes(f"{tmp_path}/0.json")
     assert caught.value.kind == "OPTIMIST_NOT_A_FILE"
-    assert store.put_if_absent(f"{tmp_path}/0.json", b"x") is PutOutcome.EXISTS
+    with pytest.raises(StorageError) as caught:
+        store.put_if_absent(f"{tmp_path}/0.json", b"x")
+    assert caught.value.kind == "OPTIMIST_NOT_A_FILE"
 
 
 def test_dangling_link_in_place_of_the_file_is_not_followed(store, tmp_path):
     (tmp_path / "0.json").symlink_to(tmp_path / "elsewhere")
-    assert store.put_if_absent(f"{tmp_path}/0.json", b"x") is PutOutcome.EXISTS
+    with pytest.raises(StorageError) as caught:
+        store.put_if_absent(f"{tmp_path}/0.json", b"x")
+    assert caught.value.kind == "OPTIMIST_NOT_A_FILE"
     assert not (tmp_path / "elsewhere").exists()
+
+
+def test_link_to_a_file_is_read_as_the_file(store, tmp_path):
+    (tmp_path / "file").write_bytes(b"x")
+    (tmp_path / "0.json").symlink_to(tmp_path / "file")
+    assert store.read_bytes(f"{tmp_path}/0.json") == b"x"
+    assert [each.name for each in store.list_from(f"{tmp_path}/0")] == ["0.json", "file"]
+    assert store.put_if_absent(f"{tmp_path}/0.json", b"y") is PutOutcome.EXISTS
+
+
+def test_path_with_nul_is_refused_by_every_method(store, tmp_path):
+    path = f"{tmp_path}/\0/0.json"
+    for call in (
+        lambda: store.put_if_absent(path, b"x"),
+        lambda: store.put_overwrite(path, b"x"),
+        lambda: store.read_bytes(path),
+        lambda: store.find(path),
+        lambda: list(store.list_from(path)),
+        lambda: store.delete(path),
+        lambda: store.ensure_directory(path),
+        lambda: store.resolve_path(path),
+    ):
+        with pytest.raises(StorageError) as caught:
+            call()
+        assert caught.value.kind == "OPTIMIST_INVALID_PATH"
 
 
 @pytest.mark.parametrize("path", ["s3://bucket/t/0.json", "hdfs:///t/0.json", "memory://t/0"])

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from optimist.core.logstore import FileStatus, PutOutcome
+from optimist.core.plugins.logstore import FileStatus, PutOutcome
 from optimist.core.testing import LogStoreSuite
 from optimist.logstores import LocalLogStore, MemoryLogStore
 

@@ -29,12 +29,12 @@ class TestMemoryLogStore(LogStoreSuite):
 
     def peek(self, path):
         directory, name = split(path)
-        entry = MemoryLogStore._directories.get(directory, {}).get(name)
+        entry = MemoryLogStore()._directories.get(directory, {}).get(name)
         return None if entry is None else entry.data
 
     def poke(self, path, data):
         directory, name = split(path)
-        MemoryLogStore._directories.setdefault(directory, {})[name] = _Entry(
+        MemoryLogStore()._directories.setdefault(directory, {})[name] = _Entry(
             data, 1_700_000_000_000
         )
 
@@ -46,6 +46,20 @@ def test_all_spellings_of_a_path_are_one_file(spelling):
     MemoryLogStore().put_overwrite("memory://b/t/f", b"x")
     assert MemoryLogStore().read_bytes(spelling) == b"x"
     assert MemoryLogStore().resolve_path(spelling) == "memory:///b/t/f"
+
+
+def test_a_namespace_has_files_of_its_own():
+    one, other = (MemoryLogStore(namespace=name) for name in ("one", "other"))
+    one.put_overwrite("memory://b/t/f", b"x")
+    assert MemoryLogStore(namespace="one").read_bytes("memory://b/t/f") == b"x"
+    for stranger in (other, MemoryLogStore()):
+        with pytest.raises(LogFileNotFoundError):
+            stranger.read_bytes("memory://b/t/f")
+    MemoryLogStore.clear()
+    assert one.read_bytes("memory://b/t/f") == b"x"
+    MemoryLogStore.clear("one")
+    with pytest.raises(LogFileNotFoundError):
+        one.read_bytes("memory://b/t/f")
 
 
 def test_modification_time_is_the_clocks():

@@ -6,10 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
-from optimist.core.logstore import PutOutcome
+from optimist.core import DeltaLog
+from optimist.core.errors import ConfigError
 from optimist.core.plugins import logstore_registry
+from optimist.core.plugins.logstore import PutOutcome
 from optimist.core.plugins.logstore_registry import choose_store, find_store
 
 DOCS = Path(__file__).parents[2] / "docs" / "stores.md"
@@ -37,6 +40,19 @@ def test_own_class_is_found_through_the_conf_key(own_modules, tmp_path, key, val
     assert store.put_if_absent(f"{tmp_path}/0.json", b"y") is PutOutcome.EXISTS
     assert (tmp_path / "log.sqlite").exists()
     assert choose_store(str(tmp_path), {key: value}).reason == f"conf key {key}={value}"
+
+
+def test_own_class_named_for_every_path_refuses_what_is_not_local(own_modules, tmp_path):
+    options = {"spark.delta.logStore.class": "sqlite_store:SqliteLogStore"}
+    for path in ("s3a://bucket/t", "hdfs://name/t"):
+        with pytest.raises(ConfigError, match="no local disk"):
+            DeltaLog.for_path(path, options)
+        with pytest.raises(ConfigError, match="no local disk"):
+            find_store(path, options).ensure_directory(f"{path}/_delta_log")
+    log = DeltaLog.for_path(f"file://{tmp_path}/t", options)
+    log.append(pa.table({"a": [1]}))
+    assert (tmp_path / "t" / "_delta_log" / "log.sqlite").exists()
+    assert DeltaLog.for_path(f"{tmp_path}/t", options).count() == 1
 
 
 def test_own_class_passes_the_suite_as_documented(own_modules):

@@ -3,6 +3,7 @@
 import pytest
 
 from optimist.core.errors import ConfigError
+from optimist.core.secrets import Secret
 from optimist.logstores.s3.options import S3Options
 
 KEYS = {
@@ -22,10 +23,10 @@ def test_keys_of_s3a_are_understood_in_every_spelling(prefix):
     options = S3Options.from_options({prefix + key: value for key, value in KEYS.items()})
     assert options.endpoint == "http://127.0.0.1:9000"
     assert options.region == "eu-central-1"
-    assert (options.access_key, options.secret_key) == ("ACCESS", "SECRET")
-    assert options.session_token == "TOKEN"
+    assert (options.access_key, options.secret_key) == (Secret("ACCESS"), Secret("SECRET"))
+    assert options.session_token == Secret("TOKEN")
     assert options.requester_pays
-    assert (options.encryption, options.encryption_key) == ("aws:kms", "arn:aws:kms:key")
+    assert (options.encryption, options.encryption_key) == ("aws:kms", Secret("arn:aws:kms:key"))
     assert options.path_style, "an endpoint other than Amazon's wants the bucket in the path"
 
 

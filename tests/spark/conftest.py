@@ -1,44 +1,26 @@
-"""Tables on a local disk, and a conf that is put back after each test."""
+"""Tables on a local disk."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from optimist.core import DeltaLog
+from optimist.spark import read, write
+from table_contents import read_locally
+
+Builder = Callable[[str], object]
+Copier = Callable[[str, Builder], str]
+_PLANE = "spark.optimist.spark.plane"
 
 
 @pytest.fixture
 def table_path(tmp_path: Path) -> str:
     return str(tmp_path / "table")
-
-
-@pytest.fixture
-def conf(spark: SparkSession) -> Iterator[Callable[[str, str], None]]:
-    """Set a conf of the session for one test."""
-    before: dict[str, str | None] = {}
-
-    def change(key: str, value: str) -> None:
-        before.setdefault(key, spark.conf.get(key, None))
-        spark.conf.set(key, value)
-
-    yield change
-    for key, value in before.items():
-        if value is None:
-            spark.conf.unset(key)
-        else:
-            spark.conf.set(key, value)
-
-
-@pytest.fixture(params=["native", "arrow"])
-def plane(request: pytest.FixtureRequest, conf: Callable[[str, str], None]) -> str:
-    """Run a test on either plane."""
-    name = str(request.param)
-    conf("spark.optimist.spark.plane", name)
-    return name
 
 
 @pytest.fixture
@@ -55,3 +37,65 @@ def rows_of() -> Callable[[DataFrame], list[tuple[object, ...]]]:
 def log_of() -> Callable[[str], DeltaLog]:
     """A handle of a table that shares nothing with the session."""
     return lambda path: DeltaLog.for_path(path, {})
+
+
+@pytest.fixture
+def numbers(spark: SparkSession) -> DataFrame:
+    """Twenty rows in one file, five for each value of `p`."""
+    rows = spark.range(20).coalesce(1)
+    return rows.selectExpr("id", "CAST(id % 4 AS INT) AS p", "concat('n', id) AS name")
+
+
+@pytest.fixture(scope="session")
+def _originals() -> dict[tuple[str, str], str]:
+    return {}
+
+
+@pytest.fixture
+def copied(
+    spark: SparkSession,
+    table_path: str,
+    tmp_path_factory: pytest.TempPathFactory,
+    _originals: dict[tuple[str, str], str],
+) -> Copier:
+    """The path of a copy of the table of that name, which a function builds.
+
+    It is built once on each plane: tables can be moved, and copies cost no jobs.
+    """
+
+    def copy(name: str, build: Builder) -> str:
+        key = (name, str(spark.conf.get(_PLANE, "native")))
+        if key not in _originals:
+            original = str(tmp_path_factory.mktemp("original") / "table")
+            build(original)
+            _originals[key] = original
+        shutil.copytree(_originals[key], table_path)
+        return table_path
+
+    return copy
+
+
+@pytest.fixture
+def table(numbers: DataFrame, copied: Copier) -> str:
+    """The path of a table of these rows, partitioned by `p`."""
+    return copied("numbers", lambda path: write(numbers, path, partitionBy="p"))
+
+
+@pytest.fixture(params=["local", "arrow", "native"])
+def rows_at(request):
+    """Reads a table on one plane: (path, version, predicate) to an Arrow table."""
+    if request.param == "local":
+        return read_locally
+    spark = request.getfixturevalue("spark")
+    conf = request.getfixturevalue("conf")
+    conf("spark.optimist.spark.plane", request.param)
+    # The tables are years old, and their older versions are read as well.
+    conf(
+        "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration", "false"
+    )
+
+    def by_spark(path, version=None, predicate=None):
+        frame = read(spark, str(path), versionAsOf=version)
+        return (frame if predicate is None else frame.where(predicate)).toArrow()
+
+    return by_spark

@@ -7,24 +7,32 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
-import warnings
 from pathlib import Path
 
-os.environ["PYSPARK_PYTHON"] = sys.executable
-warnings.simplefilter("ignore")
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as sf
 
-from pyspark.sql import SparkSession  # noqa: E402 - the environment comes first
-from pyspark.sql import functions as sf  # noqa: E402
-
-from optimist.core.errors import OptimistError  # noqa: E402
-from optimist.spark import DeltaTable, read, write  # noqa: E402
-from optimist.spark.session.conf import open_log  # noqa: E402
-
-
-def tell(name: str, value: object) -> None:
-    sys.stdout.write("RESULT " + json.dumps([name, value]) + "\n")
-    sys.stdout.flush()
+from connect_process import tell
+from hostile_log import HostileTable
+from odd_session import (
+    frame_of_rows,
+    odd_rows,
+    tell_names,
+    wrong_answers,
+)
+from odd_tables import spelled
+from odd_values import COLUMNS
+from optimist.core import DeltaLog
+from optimist.core.errors import OptimistError
+from optimist.core.log.names import commit_path
+from optimist.core.protocol.actions import AddFile, actions_to_bytes
+from optimist.core.schema.types import MAX_TYPE_DEPTH
+from optimist.spark import DeltaTable, read, write
+from optimist.spark.planes.sources import table_sources
+from optimist.spark.session.conf import open_log
 
 
 def ids(frame) -> list[int]:
@@ -41,6 +49,186 @@ def kind_of(call) -> str:
     return "nothing"
 
 
+def tell_own_store(spark, folder: str) -> None:
+    """A store whose module this process has and the server has not."""
+    own = Path(folder) / "own_of_client"
+    own.mkdir()
+    (own / "client_store.py").write_text(
+        "from optimist.logstores.local.store import LocalLogStore\n\n\n"
+        "class OwnStore(LocalLogStore):\n    pass\n"
+    )
+    sys.path.insert(0, str(own))
+    path = f"{folder}/own_table"
+    spark.conf.set("spark.delta.logStore.class", "client_store:OwnStore")
+    tell("own store", kind_of(lambda: write(spark.range(3), path)))
+    tell("own store wrote", Path(path).exists() and any(Path(path).rglob("*.*")))
+    spark.addArtifacts(str(own / "client_store.py"), pyfile=True)
+    tell("own store in the server", write(spark.range(3), path).version)
+    tell("own store read", ids(read(spark, path)))
+    spark.conf.unset("spark.delta.logStore.class")
+
+
+def odd_paths(spark: SparkSession, folder: str) -> None:
+    (Path(folder) / "other").mkdir()
+    os.chdir(Path(folder) / "other")  # where the client stands, not the server
+    write(spark.range(6).selectExpr("id", "id % 2 AS p"), "./odd//t", partitionBy="p")
+    odd = DeltaTable.forPath(spark, "x/../odd/./t")
+    os.chdir(folder)
+    odd.delete("id = 1 OR p = 0")
+    odd.update("id = 3", {"id": "30"})
+    tell("odd path", ids(read(spark, f"{folder}/other/odd/t")))
+    tell("empty path", kind_of(lambda: write(spark.range(1), "")))
+
+
+def foreign_paths(spark: SparkSession, folder: str) -> None:
+    """Files that are not the table's: another scheme's, and those of a table beside it."""
+    path, other = f"{folder}/foreign/t", f"{folder}/foreign/other"
+    write(spark.range(3), path)
+    write(spark.range(100, 103).coalesce(1), other)
+    (name,) = DeltaLog.for_path(other).files()["path"].to_pylist()
+    secret = Path(other) / name
+    before = secret.read_bytes()
+    log = DeltaLog.for_path(path)
+    size = secret.stat().st_size
+
+    def put(version: int, *actions) -> None:
+        log.store.put_if_absent(commit_path(log.log_path, version), actions_to_bytes(actions))
+
+    put(1, AddFile(secret.as_uri(), {}, size, 1, True))
+    table = DeltaTable.forPath(spark, path)
+    tell("outside read", ids(read(spark, path)))
+    tell("outside rewritten", kind_of(lambda: table.delete("id = 101")))
+    spark.conf.set("spark.optimist.paths.outsideTable", "never")
+    tell("outside never", asked_kind(lambda: ids(read(spark, path))))
+    spark.conf.unset("spark.optimist.paths.outsideTable")
+    put(2, AddFile("reference://k::file:///refs.json", {}, 10, 1, True))
+    tell("foreign read", asked_kind(lambda: ids(read(spark, path))))
+    tell("foreign delete", kind_of(lambda: table.delete("id = 1")))
+    tell("canary", secret.read_bytes() == before)
+
+
+def odd_schemas(spark: SparkSession, folder: str) -> None:
+    """Structs as deep in each other as they may be, and deeper; a collation that nobody knows."""
+    deepest = HostileTable(f"{folder}/deepest", schema_of_structs(MAX_TYPE_DEPTH))
+    log = DeltaLog.for_path(deepest.path)
+    rows = [{"id": 1, "s": nested(7)}, {"id": 2, "s": nested(8)}]
+    log.append(pa.Table.from_pylist(rows, schema=log.to_arrow().schema))
+    frame = read(spark, deepest.path)
+    tell("deepest", frame.orderBy("id").toArrow().to_pylist() == rows)
+    tell("deepest row", frame.where("id = 1").collect()[0].asDict(recursive=True) == rows[0])
+    leaf = "s" + ".a" * MAX_TYPE_DEPTH
+    tell("deepest leaf", ids(frame.where(f"{leaf} = 8")))
+    write(frame.where("id = 1"), deepest.path, mode="append")
+    DeltaTable.forPath(spark, deepest.path).delete("id = 2")
+    tell("deepest written", log.to_arrow().to_pylist() == [rows[0], rows[0]])
+    for name, text in (
+        ("too deep", schema_of_structs(MAX_TYPE_DEPTH + 1)),
+        ("far too deep", schema_of_structs(20_000)),
+        ("nobody's collation", collated("nobody.UNICODE")),
+        ("unknown collation", collated("icu.NO_SUCH_COLLATION")),
+        ("known collation", collated("icu.UNICODE_CI")),
+    ):
+        path = HostileTable(f"{folder}/{name}", text).path
+        tell(name, kind_of(lambda path=path: read(spark, path)))
+
+
+def schema_of_structs(depth: int) -> str:
+    kind = '{"type":"struct","fields":[{"name":"a","type":' * depth + '"long"'
+    kind += ',"nullable":true,"metadata":{}}]}' * depth
+    fields = (
+        f'{{"name":"{name}","type":{kind},"nullable":true,"metadata":{{}}}}'
+        for name, kind in (("id", '"long"'), ("s", kind))
+    )
+    return f'{{"type":"struct","fields":[{",".join(fields)}]}}'
+
+
+def nested(value: object) -> object:
+    for _ in range(MAX_TYPE_DEPTH):
+        value = {"a": value}
+    return value
+
+
+def collated(name: str) -> str:
+    metadata = {"__COLLATIONS": {"c": name}}
+    field = {"name": "c", "type": "string", "nullable": True, "metadata": metadata}
+    return json.dumps({"type": "struct", "fields": [field]})
+
+
+def asked_kind(call) -> str:
+    """The kind within what Spark makes of an error of a frame that the user acts on."""
+    try:
+        call()
+    except Exception as error:  # noqa: BLE001 - the test looks at what came
+        found = re.search(r"\[(OPTIMIST_\w+)\]", str(error))
+        return found[1] if found else repr(error)
+    return "nothing"
+
+
+def tell_registrations(spark, folder: str) -> None:
+    """What a session registers stays in the server's memory until it ends."""
+    registered = []
+    kind = type(spark.dataSource)
+    register = kind.register
+    kind.register = lambda self, source: (registered.append(source), register(self, source))[1]
+    path = f"{folder}/versions"
+    for start in range(3):
+        write(spark.range(start, start + 1), path, mode="append")
+        tell(f"version {start}", ids(read(spark, path)))
+    kind.register = register
+    tell("registered", len(registered))
+    read(spark, path, versionAsOf=1).createOrReplaceTempView("asked")
+    read(spark, path).createOrReplaceTempView("newest")
+    both = spark.sql("SELECT a.id FROM asked a JOIN newest n ON a.id = n.id")
+    found = sorted((item.version, item.is_time_travel) for item in table_sources(both))
+    tell("behind views", found)
+
+
+def conditions(spark: SparkSession, folder: str) -> None:
+    """What a condition says is what Spark resolves, whatever the client can see of it."""
+    path = f"{folder}/conditions"
+    rows = spark.range(30).selectExpr(
+        "id",
+        "CAST(id % 2 AS STRING) AS p",
+        "concat('u', id) AS current_user",
+        "named_struct('id', id + 100, 'p', 'x') AS st",
+        "id AS `x.y`",
+        "id AS __optimist_ordinal",
+        "id AS __optimist_file",
+        "concat('a', chr(92), 'n') AS s",
+    )
+    write(rows.coalesce(1), path, partitionBy="p")
+    table = DeltaTable.forPath(spark, path)
+    odd, is_7 = sf.col("p") == "1", sf.udf(lambda value: value == 7, "boolean")
+    table.delete(odd & (sf.expr("id") == 1))
+    table.delete(odd & sf.when(sf.expr("id = 3"), True).otherwise(False))
+    table.delete(odd & sf.coalesce(sf.expr("id = 5"), sf.lit(False)) | is_7(sf.expr("id")))
+    table.delete(odd & (sf.col("`x.y`") == 9))
+    table.delete(odd & (sf.col("__optimist_ordinal") == 11) & (sf.col("__optimist_file") == 11))
+    table.delete("p = '1' AND current_user = 'u13'")
+    table.alias("st").delete("st.id = 15")
+    table.alias("st").delete(sf.col("st.id") == 17)
+    spark.conf.set("spark.sql.ansi.doubleQuotedIdentifiers", "true")
+    table.delete('"id" = 19 AND "p" = \'1\'')
+    spark.conf.unset("spark.sql.ansi.doubleQuotedIdentifiers")
+    spark.conf.set("spark.sql.parser.escapedStringLiterals", "true")
+    table.delete(odd & sf.expr(r"id = 21 AND s = 'a\n'"))
+    spark.conf.unset("spark.sql.parser.escapedStringLiterals")
+    table.alias("t1").delete("t1.id*2 = 2.*23 /* , * */")
+    frame = table.toDF()
+    table.delete((frame["id"] == 25) & (frame.st.id == 125) & (table.toDF()["p"] == "1"))
+    tell("conditions", [i for i in ids(read(spark, path)) if i % 2])
+    table.update(frame["id"] == 27, {"id": frame["id"] * 10})
+    table.delete(odd & sf.expr("upper(p) = '2'"))
+    table.delete(sf.concat("p", sf.lit("a")) == "0a")
+    tell("partitions", ids(read(spark, path)))
+    tell("other frame", kind_of(lambda: table.delete(read(spark, path)["id"] < 11)))
+    keep = sf.to_json(sf.struct("*")).contains("keep")
+    tell("star", kind_of(lambda: table.delete(odd & ~keep)))
+    tell("star in update", kind_of(lambda: table.update(odd & ~keep, {"id": "1"})))
+    star = {"replaceWhere": "hash(*) > 0"}
+    tell("star in replaceWhere", kind_of(lambda: write(rows, path, mode="overwrite", **star)))
+
+
 def main(folder: str) -> None:
     spark = SparkSession.builder.remote("local[2]").getOrCreate()
     spark.conf.set("spark.sql.session.timeZone", "UTC")
@@ -54,6 +242,9 @@ def main(folder: str) -> None:
     tell("read", ids(read(spark, path).where("p = 1 AND id < 10")))
     frame = read(spark, path)
     tell("union", ids(frame.where("id < 2").union(frame.where("id > 57"))))
+
+    tell_own_store(spark, folder)
+    tell_registrations(spark, folder)
 
     table = DeltaTable.forPath(spark, path)
     table.delete("id >= 40 AND p = 2")
@@ -85,6 +276,12 @@ def main(folder: str) -> None:
         write(rows.where("p = 1"), path, mode="overwrite", replaceWhere="p = 1") is not None,
     )
 
+    spark.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
+    write(rows.where("id < 3"), f"{folder}/dynamic", partitionBy="p")
+    write(rows.where("id = 4"), f"{folder}/dynamic", mode="overwrite")
+    tell("dynamic", ids(read(spark, f"{folder}/dynamic")))
+    spark.conf.unset("spark.sql.sources.partitionOverwriteMode")
+
     tell("rand", kind_of(lambda: table.delete("rand() > 0.5")))
     tell("rand column", kind_of(lambda: table.delete(sf.rand() > 0.5)))
     tell("subquery", kind_of(lambda: table.delete("id IN (SELECT 1)")))
@@ -104,7 +301,27 @@ def main(folder: str) -> None:
     feed = read(spark, f"{folder}/fed", readChangeFeed=True, startingVersion=0)
     late = feed.where("_commit_version = 1").select("_change_type", "id").collect()
     tell("changes", sorted(list(row) for row in late))
+    write(spark.range(9, 10), f"{folder}/fed", mode="overwrite")
+    feed = read(spark, f"{folder}/fed", readChangeFeed=True, startingVersion=1)
+    rows = feed.select("_commit_version", "_change_type", "id").collect()
+    tell("changes of an overwrite", sorted(list(row) for row in rows))
+    nines = "9" * 38
+    big = spark.range(1).selectExpr(f"{nines}BD AS d", f"-{nines}BD AS p")
+    write(big, f"{folder}/decimals", partitionBy="p")
+    found = read(spark, f"{folder}/decimals").where(f"d = {nines}BD AND p = -{nines}BD")
+    tell("largest decimals", [str(value) for value in found.collect()[0]])
 
+    tell("odd names", tell_names(spark, f"{folder}/odd"))
+    odd = odd_rows()
+    write(frame_of_rows(spark, odd), f"{folder}/odd/values", maxRecordsPerFile=4)
+    frame = read(spark, f"{folder}/odd/values")
+    tell("odd values", spelled(frame.toArrow().to_pylist()) == spelled(odd.to_pylist()))
+    tell("wrong answers", wrong_answers(frame, odd, COLUMNS))
+    updates(spark, f"{folder}/updates")
+    odd_paths(spark, folder)
+    foreign_paths(spark, folder)
+    odd_schemas(spark, folder)
+    conditions(spark, folder)
     tell("history", [row.operation for row in table.history(2).collect()])
     tell("detail", table.detail().collect()[0].format)
     spark.conf.set("spark.optimist.spark.plane", "native")
@@ -115,6 +332,29 @@ def main(folder: str) -> None:
     tell("gone", kind_of(lambda: table.delete("st.a = 5")))
     assert blind is not None
     spark.stop()
+
+
+def updates(spark, path: str) -> None:
+    """What is assigned is cast in the server, and there is no JVM to build the cast in."""
+    write(spark.sql("SELECT 1L AS id, 'top' AS a, named_struct('a', 1, 'b', 's') AS st"), path)
+    target = DeltaTable.forPath(spark, path)
+    tell("no column or text", kind_of(lambda: target.delete(condition=1)))
+    tell("no frame", kind_of(lambda: write([(1,)], path)))
+    tell("folder of a partition", DeltaTable.isDeltaTable(spark, Path(path) / "p=1"))
+    tell("mistyped struct", kind_of(lambda: target.update(set={"sd.a": "'x'"})))
+    spark.conf.set("spark.sql.ansi.enabled", "false")
+    tell("overflow", kind_of(lambda: target.update(set={"st.a": "99999999999L"})))
+    target.alias("t").update("t.id = 1", {"t.st.a": "'7'", "a": "1 / 0"})
+    tell("struct field", [[*row.st, row.a] for row in target.toDF().collect()])
+    target.update(set={"st": "named_struct('b', 3, 'a', '4')"})
+    spark.conf.set("spark.sql.storeAssignmentPolicy", "STRICT")
+    tell("strict", kind_of(lambda: target.update(set={"st.a": "1L"})))
+    spark.conf.set("spark.sql.storeAssignmentPolicy", "LEGACY")
+    tell("by name", [list(row.st) for row in target.toDF().collect()])
+    target.update(set={"st.a": "99999999999L"})
+    tell("legacy", [row.st.a for row in target.toDF().collect()])
+    spark.conf.unset("spark.sql.storeAssignmentPolicy")
+    spark.conf.unset("spark.sql.ansi.enabled")
 
 
 if __name__ == "__main__":

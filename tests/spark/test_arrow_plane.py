@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -29,13 +30,7 @@ from optimist.spark.session.callback_errors import original_errors
 from optimist.spark.session.conf import open_log
 from optimist.spark.session.pyspark_versions import has_filter_pushdown
 from optimist.spark.session.task_errors import error_of_task, portable_errors
-
-SCHEMA = "id long, p int, x int, s string"
-ROWS = [
-    (i, None if i % 7 == 6 else i % 3, None if i % 5 == 4 else i % 10, f"n{i:02d}")
-    for i in range(60)
-]
-
+from sixty_rows import ROWS, SCHEMA, ids_for_which, write_sixty_rows
 
 needs_pushdown = pytest.mark.skipif(
     not has_filter_pushdown(), reason="PySpark 4.0 pushes no filters to Python sources"
@@ -48,11 +43,8 @@ def on_the_arrow_plane(conf):
 
 
 @pytest.fixture
-def table(spark, table_path):
-    frame = spark.createDataFrame(ROWS, SCHEMA)
-    write(frame.where("id < 30").coalesce(1), table_path, partitionBy="p")
-    write(frame.where("id >= 30").coalesce(1), table_path, mode="append")
-    return table_path
+def table(spark, copied):
+    return copied("sixty rows", partial(write_sixty_rows, spark))
 
 
 def ids(frame):
@@ -66,23 +58,27 @@ def remove_files(path, fragment):
     assert found
 
 
-@pytest.mark.parametrize(
-    "condition",
-    [
-        "id < 25",
-        "x IS NULL",
-        "p = 1",
-        "p IN (0, 2) OR p IS NULL",
-        "p = 1 OR x > 4",
-        "x + p > 5",
-        "x <=> null",
-        "t.id > 50",
-        "P = 2 AND ID < 40",
-    ],
-)
-def test_delete_and_update_agree_with_the_model(spark, table, condition, rows_of):
-    model = spark.createDataFrame(ROWS, SCHEMA).alias("t")
-    hit = {row.id for row in model.where(condition).collect()}
+CONDITIONS = [
+    "id < 25",
+    "x IS NULL",
+    "p = 1",
+    "p IN (0, 2) OR p IS NULL",
+    "p = 1 OR x > 4",
+    "x + p > 5",
+    "x <=> null",
+    "t.id > 50",
+    "P = 2 AND ID < 40",
+]
+
+
+@pytest.fixture(scope="module")
+def model(spark):
+    return ids_for_which(spark, CONDITIONS)
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_delete_and_update_agree_with_the_model(spark, table, model, condition, rows_of):
+    hit = model[condition]
     target = DeltaTable.forPath(spark, table).alias("t")
     target.update(condition, {"s": sf.concat(sf.lit("u"), "s")})
     assert rows_of(read(spark, table)) == sorted(

@@ -16,6 +16,7 @@ from pyroaring import BitMap64
 from pyspark.sql import functions as sf
 
 from optimist.core import DeltaLog
+from optimist.core.data.data_paths import DataPaths
 from optimist.core.data.deletion_vectors import read_deletion_vector
 from optimist.core.errors import TableError
 from optimist.core.log.file_table import add_files, files_table
@@ -234,6 +235,10 @@ def test_a_damaged_vector_is_an_error_and_never_a_wrong_answer(spark, holes):
         read(spark, holes.path).collect()
 
 
+def metrics_of(table):
+    return DeltaLog.for_path(table.path).history(1)[0].info.operation_metrics
+
+
 def test_delete_copies_only_live_rows_and_removes_the_file_with_its_vector(spark, holes):
     DeltaTable.forPath(spark, holes.path).delete("id BETWEEN 2 AND 10")
     wanted = [number for number in LIVE if not 2 <= number <= 10]
@@ -243,6 +248,7 @@ def test_delete_copies_only_live_rows_and_removes_the_file_with_its_vector(spark
     (removed,) = (json.loads(line)["remove"] for line in lines if line.startswith('{"remove"'))
     assert removed["path"] == "a.parquet"
     assert removed["deletionVector"]["cardinality"] == len(DELETED)
+    assert metrics_of(holes)["numDeletionVectorsRemoved"] == "1"
 
 
 def test_delete_of_rows_that_are_gone_already_changes_nothing(spark, holes):
@@ -255,6 +261,7 @@ def test_update_does_not_bring_deleted_rows_back(spark, holes):
     frame = read(spark, holes.path)
     assert ids(frame) == LIVE
     assert frame.where("name = 'even'").count() == sum(1 for i in LIVE if i % 2 == 0)
+    assert metrics_of(holes)["numDeletionVectorsRemoved"] == "2"
 
 
 # Mapped columns
@@ -459,6 +466,9 @@ def test_declared_lengths_are_strings_to_readers(spark, tmp_path):
 # Row tracking
 
 
+ROW_ID = "_row-id-${env:HOME}"  # not to be replaced by a variable of the session
+
+
 @pytest.fixture
 def tracked(tmp_path):
     """Ids 100-109 by position; in the second file the ids of moved rows are stored."""
@@ -466,12 +476,12 @@ def tracked(tmp_path):
         tmp_path / "tracked",
         [ID],
         enableRowTracking="true",
-        rowTracking__materializedRowIdColumnName="_row-id",
+        rowTracking__materializedRowIdColumnName=ROW_ID,
         rowTracking__materializedRowCommitVersionColumnName="_row-version",
     )
     first = numbers(0, 10).select(["id"])
     table.add("a", first, deleted={0}, baseRowId=100, defaultRowCommitVersion=1)
-    moved = pa.table({"id": [90, 91], "_row-id": [7, None], "_row-version": [1, None]})
+    moved = pa.table({"id": [90, 91], ROW_ID: [7, None], "_row-version": [1, None]})
     table.add("b", moved, baseRowId=200, defaultRowCommitVersion=2)
     return table
 
@@ -563,4 +573,4 @@ def test_rows_from_far_beyond_what_fits_are_refused_and_not_forgotten(spark, hol
 def test_vectors_that_are_inline_here_are_what_the_reader_takes_them_for():
     value = inline({3, 2**33})
     vector = DeletionVectorDescriptor("i", value["pathOrInlineDv"], value["sizeInBytes"], 2)
-    assert set(read_deletion_vector(vector, "/nowhere")) == {3, 2**33}
+    assert set(read_deletion_vector(vector, DataPaths.of("/nowhere"))) == {3, 2**33}

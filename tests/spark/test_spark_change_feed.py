@@ -6,14 +6,27 @@ import datetime as dt
 import json
 import os
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import deltalake
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
 from pyroaring import BitMap64
 
+from change_histories import (
+    FeedTable,
+    History,
+    bring_back,
+    insert,
+    overwrite,
+    remove,
+    replace_vector,
+    steps,
+)
 from optimist.core.changes.vectors import all_but
 from optimist.core.errors import SchemaError, TableError, UsageError
 from optimist.core.protocol.actions import (
@@ -131,6 +144,49 @@ def test_rows_between_vectors_are_those_of_the_core(spark, vectors, plane, log_o
     ]
     assert frame.where("_commit_version = 4 AND _change_type = 'delete'").count() == 7
     assert frame.where("p IS NULL").count() == 1
+
+
+@settings(
+    max_examples=5,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],  # to shrink takes minutes
+)
+@given(
+    commits=st.lists(steps(replace_vector), min_size=4, max_size=8),
+    is_partitioned=st.booleans(),
+    data=st.data(),
+)
+def test_the_feed_of_a_random_history_is_what_the_model_says(
+    spark, tmp_path_factory, plane, commits, is_partitioned, data
+):
+    path = tmp_path_factory.mktemp("history") / "table"
+    history = History(FeedTable(path, vectors=True, partitioned=is_partitioned))
+    for steps_of_one in [[(insert, 0), (insert, 1)], *commits]:
+        history.commit(steps_of_one)
+    last = len(history.expected) - 1
+    end = data.draw(st.integers(1, last))
+    frame = feed(spark, str(path), startingVersion=0, endingVersion=end)
+    rows = frame.select("_commit_version", "_change_type", "id").collect()
+    assert Counter(map(tuple, rows)) == history.changes(0, end)
+    kind = data.draw(st.sampled_from(["insert", "delete"]))
+    version = data.draw(st.integers(0, end))
+    filtered = frame.where(f"_change_type = '{kind}' AND _commit_version >= {version}")
+    rows = filtered.select("_commit_version", "_change_type", "id").collect()
+    wanted = history.changes(version, end).items()
+    assert Counter(map(tuple, rows)) == {key: n for key, n in wanted if key[1] == kind}
+
+
+def test_a_file_that_comes_and_goes_is_read_as_each_of_its_changes(spark, tmp_path, plane):
+    history = History(FeedTable(tmp_path / "table"))
+    history.commit([(insert, 0)])
+    history.commit([(insert, 1)])
+    history.commit([(remove, 0)])
+    history.commit([(bring_back, 0)])
+    history.commit([(overwrite, 0)])
+    for first in range(6):
+        frame = feed(spark, str(tmp_path / "table"), startingVersion=first)
+        assert Counter(pairs(frame)) == history.changes(first, 5)
 
 
 def test_two_feeds_of_one_file_are_not_mixed_up_in_one_query(spark, vectors, plane):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 
 import deltalake
 import pytest
+
+from connect_process import results_of
+from odd_session import NAMES_TOLD
 
 SCRIPT = Path(__file__).with_name("connect_session_script.py")
 ALL = [i for i in range(60) if not (i >= 40 and i % 3 == 2) and i not in (36, 37, 39)]
@@ -21,24 +21,24 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def told(folder):
-    done = subprocess.run(
-        [sys.executable, str(SCRIPT), str(folder)],
-        capture_output=True,
-        text=True,
-        timeout=280,
-        check=False,
-        cwd=folder,
-    )
-    lines = [line for line in done.stdout.splitlines() if "RESULT " in line]
-    results = dict(json.loads(line.partition("RESULT ")[2]) for line in lines)
-    assert done.returncode == 0, (results, done.stderr[-3000:])
-    return results
+    return results_of(SCRIPT, folder)
 
 
+STAR = "UsageError INVALID_USAGE_OF_STAR_OR_REGEX"
 EXPECTED = {
+    "odd names": NAMES_TOLD,
+    "odd values": True,
+    "wrong answers": [],
     "created": 0,
     "read": [1, 4, 7],
     "union": [0, 1, 58, 59],
+    "own store": "ConfigError OPTIMIST_LOGSTORE_NOT_IMPORTED",
+    "own store wrote": False,
+    "own store in the server": 0,
+    "own store read": [0, 1, 2],
+    "version 2": [0, 1, 2],
+    "registered": 0,
+    "behind views": [[1, True], [2, False]],
     "deleted": ALL,
     "updated": [0, 1, 2],
     "partition": None,
@@ -48,18 +48,58 @@ EXPECTED = {
     "append from a view": False,
     "stale overwrite": "ConcurrentAppendException DELTA_CONCURRENT_APPEND",
     "replaced": True,
+    "dynamic": [0, 2, 4],
     "rand": "UsageError DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED",
     "rand column": "UsageError DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED",
     "subquery": "UsageError DELTA_UNSUPPORTED_SUBQUERY",
     "unresolved": "AnalysisException",
-    "no column": "UsageError DELTA_COLUMN_NOT_FOUND",
+    "no column": "SchemaError DELTA_COLUMN_NOT_FOUND",
     "too new": "TableError DELTA_VERSION_NOT_FOUND",
     "failed write": "SparkRuntimeException",
     "nothing left": True,
     "changes": [["insert", 3], ["insert", 4]],
+    "changes of an overwrite": [
+        [1, "insert", 3],
+        [1, "insert", 4],
+        *([2, "delete", i] for i in range(5)),
+        [2, "insert", 9],
+    ],
+    "largest decimals": ["9" * 38, "-" + "9" * 38],
+    "no column or text": "ArgumentTypeError OPTIMIST_INVALID_ARGUMENT_TYPE",
+    "no frame": "ArgumentTypeError OPTIMIST_INVALID_ARGUMENT_TYPE",
+    "folder of a partition": True,
+    "mistyped struct": "SchemaError DELTA_COLUMN_NOT_FOUND",
+    "overflow": "ArithmeticException",
+    "struct field": [[7, "s", None]],
+    "by name": [[4, "3"]],
+    "strict": "SchemaError CANNOT_UP_CAST_DATATYPE",
+    "legacy": [1215752191],
+    "odd path": [5, 30],
+    "empty path": "UsageError OPTIMIST_NO_TABLE_PATH",
+    "conditions": [27, 29],
+    "partitions": [29, 270],
+    "other frame": "AnalysisException",
+    "star": STAR,
+    "star in update": STAR,
+    "star in replaceWhere": STAR,
     "history": ["WRITE", "WRITE"],
     "detail": "delta",
     "native": "ConfigError OPTIMIST_CLASSIC_SPARK_NEEDED",
+    "outside read": [0, 1, 2, 100, 101, 102],
+    "outside rewritten": "TableError OPTIMIST_REWRITE_OF_OUTSIDE_FILE",
+    "outside never": "OPTIMIST_PATH_OUTSIDE_TABLE",
+    "foreign read": "OPTIMIST_FOREIGN_DATA_PATH",
+    "foreign delete": "TableError OPTIMIST_FOREIGN_DATA_PATH",
+    "canary": True,
+    "deepest": True,
+    "deepest row": True,
+    "deepest leaf": [2],
+    "deepest written": True,
+    "too deep": "SchemaError OPTIMIST_SCHEMA_TOO_DEEP",
+    "far too deep": "SchemaError OPTIMIST_SCHEMA_TOO_DEEP",
+    "nobody's collation": "SchemaError OPTIMIST_UNKNOWN_TYPE",
+    "unknown collation": "SchemaError OPTIMIST_UNKNOWN_TYPE",
+    "known collation": "nothing",
     "gone": "TableError DELTA_FILE_NOT_FOUND_DETAILED",
 }
 

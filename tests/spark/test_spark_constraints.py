@@ -109,6 +109,27 @@ def test_an_invariant_is_enforced(spark, table_path):
     assert (error.kind, error.fields["constraint"]) == ("DELTA_VIOLATE_CONSTRAINT_WITH_VALUES", "x")
 
 
+@pytest.mark.usefixtures("plane")
+def test_an_invariant_of_a_field_in_a_struct_is_enforced(spark, table_path):
+    inner = {"type": "struct", "fields": [field("a", "long", **invariant("s.a > 3"))]}
+    make_table(table_path, [field("id", "long"), field("s", inner)])
+    write(spark.sql("SELECT 1L AS id, named_struct('a', 4L) AS s"), table_path, mode="append")
+    error = refused(spark.sql("SELECT 1L AS id, named_struct('a', 3L) AS s"), table_path)
+    assert error.kind == "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"
+    assert error.fields["constraint"] == "s.a"
+
+
+@pytest.mark.usefixtures("plane")
+def test_an_update_to_an_empty_string_violates_not_null_in_a_partition_column(spark, table_path):
+    fields = [field("id", "long"), field("p", "string", nullable=False)]
+    make_table(table_path, fields, partition_columns=["p"])
+    write(spark.sql("SELECT 1L AS id, 'a' AS p"), table_path, mode="append")
+    with pytest.raises(SchemaError) as caught:
+        DeltaTable.forPath(spark, table_path).update(set={"p": "''"})
+    assert caught.value.kind == "DELTA_NOT_NULL_CONSTRAINT_VIOLATED"
+    assert [row.p for row in read(spark, table_path).collect()] == ["a"]
+
+
 GENERATED = {"delta.generationExpression": "id * 2"}
 
 

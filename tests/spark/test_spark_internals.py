@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
+from decimal import Decimal
+from pathlib import Path
 
 import deltalake
 import pyarrow as pa
@@ -10,16 +13,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from py4j.protocol import Py4JJavaError
+from pyspark.sql import functions as sf
 
 from optimist.core import DeltaLog
 from optimist.core.errors import TableError
-from optimist.core.predicates.tree import Predicate
+from optimist.core.predicates.tree import In, Predicate
 from optimist.spark import read, write
+from optimist.spark.native import listing as listing_module
+from optimist.spark.native.data_filters import data_predicate
 from optimist.spark.native.file_statuses import encode_statuses, file_statuses
 from optimist.spark.native.index import TableFileIndex
 from optimist.spark.native.listing import FileListing, digest_of
 from optimist.spark.planes.sources import table_sources
-from optimist.spark.scan.skipping import data_predicate
 from optimist.spark.session.callback_errors import callback, original_errors
 from optimist.spark.session.jvm import Jvm, iterate
 
@@ -65,7 +70,7 @@ def filters_of(spark, path, condition):
     plan = read(spark, path).where(condition)._jdf.queryExecution().sparkPlan()
     (scan,) = iterate(plan.collectLeaves())
     schema = DeltaLog.for_path(path).update().schema
-    return data_predicate(Jvm.of(spark), scan.dataFilters(), schema)
+    return data_predicate(scan.dataFilters(), schema)
 
 
 @pytest.fixture(scope="module")
@@ -102,6 +107,14 @@ def typed(spark, tmp_path_factory):
         ("NOT (i IN (1, 2))", "NOT (i IN (1, 2))"),
         ("i <=> 1", "i <=> 1"),
         ("i IS NULL", "i IS NULL"),
+        ("f = double('NaN')", "f = CAST('NaN' AS DOUBLE)"),
+        ("d > DATE '1500-01-01'", "d > DATE'1500-01-01'"),
+        ("ts > TIMESTAMP '1880-01-01 00:00:00'", "ts > TIMESTAMP'1880-01-01 00:00:00Z'"),
+        ("s LIKE '%a%'", "s LIKE '%a%'"),
+        ("s LIKE '%a'", "s LIKE '%a'"),
+        ("ST.X = st.`a-b`", "st.x = st.`a-b`"),
+        ("(i = 1 OR s = 'b') <=> true", "(i = 1 OR s = 'b') IS TRUE"),
+        ("b", "b = TRUE"),
     ],
 )
 def test_filters_that_spark_can_translate_become_predicates(spark, typed, condition, expected):
@@ -112,19 +125,44 @@ def test_filters_that_spark_can_translate_become_predicates(spark, typed, condit
 
 
 @pytest.mark.parametrize(
+    ("column", "values"),
+    [
+        ("i", [*range(11), None]),
+        ("s", ["", "null", ",", "a b", "*", *map(str, range(10))]),
+        ("s", ["", "null", None, *map(str, range(10))]),
+        ("d", [dt.date(1500, 1, 1), *(dt.date(2024, 1, day) for day in range(1, 12))]),
+        ("dec", [Decimal(n) / 4 for n in range(12)]),
+    ],
+)
+def test_long_lists_arrive_whole(spark, typed, column, values):
+    found = filters_of(spark, typed, sf.col(column).isin(*values))
+    (listed,) = [part for part in found.conjuncts() if isinstance(part, In)]
+    assert {item.value for item in listed.values} == set(values)
+
+
+def test_lists_of_thousands_arrive_whole(spark, typed):
+    found = filters_of(spark, typed, f"i IN ({', '.join(map(str, range(3000)))})")
+    (listed,) = [part for part in found.conjuncts() if isinstance(part, In)]
+    assert {item.value for item in listed.values} == set(range(3000))
+
+
+def test_lists_whose_texts_run_into_each_other_skip_nothing(spark, typed):
+    values = ["a\0,b", *map(str, range(12))]
+    found = filters_of(spark, typed, sf.col("s").isin(*values))
+    assert all("IS NULL" in str(part) for part in found.conjuncts())
+
+
+@pytest.mark.parametrize(
     "condition",
     [
         "i + 1 = 2",
         "s RLIKE 'a'",
         "bin = X'01'",
-        "f = double('NaN')",
         "upper(s) = 'A'",
         "i = 1 OR length(s) = 1",
         "CAST(st AS STRUCT<`a-b`: INT, x: INT>).x = 1",
         "NOT (i = 1 AND length(s) = 1)",
         "d > DATE '+12024-01-01'",
-        "d > DATE '1500-01-01'",
-        "ts > TIMESTAMP '1880-01-01 00:00:00'",
     ],
 )
 def test_filters_that_are_not_understood_skip_nothing(spark, typed, condition):
@@ -143,10 +181,57 @@ def test_listing_groups_files_by_typed_values(table_path, log_of):
     for part in (data.slice(0, 3), data.slice(3)):
         deltalake.write_deltalake(table_path, part, mode="append", partition_by=["d"])
     snapshot = log_of(table_path).update()
-    listing = FileListing.of(table_path, snapshot.files, snapshot.partition_schema, zone="UTC")
+    listing = FileListing.of(
+        snapshot.data_paths, snapshot.files, snapshot.partition_schema, zone="UTC"
+    )
     assert sorted(listing.partitions["d"].to_pylist()) == [dt.date(2024, 1, 1), dt.date(2024, 1, 2)]
     assert sorted(listing.ordinals.to_pylist()) == [0, 0, 1, 1]
     assert all(path.startswith(f"file:{table_path}/d=") for path in listing.paths.to_pylist())
+
+
+@pytest.fixture
+def hours(table_path):
+    """Three files, each a partition of one instant, which the log has without a zone."""
+    times = [dt.datetime(2024, 1, day) for day in (1, 2, 3)]
+    kind = pa.timestamp("us", "UTC")
+    rows = pa.table({"t": pa.array(times, kind), "i": [1, 2, 3]})
+    DeltaLog.for_path(table_path).append(rows, partition_by=["t"])
+    commit = Path(table_path, "_delta_log", f"{0:020}.json")
+    text = re.sub(r'"t":"(2024-01-0.)T00:00:00.000000Z"', r'"t":"\1 00:00:00"', commit.read_text())
+    assert text.count(" 00:00:00") == 3
+    commit.write_text(text)
+    return table_path
+
+
+def test_a_version_is_listed_once_for_each_zone_and_only_kept_files_get_full_paths(
+    spark, hours, conf, monkeypatch
+):
+    listed, numbers_of_paths = [], []
+    of, full_paths = FileListing.of, listing_module._full_paths
+
+    def counted(*args, **options):
+        listed.append(options["zone"])
+        return of(*args, **options)
+
+    def counted_paths(data_paths, references):
+        numbers_of_paths.append(len(references))
+        return full_paths(data_paths, references)
+
+    monkeypatch.setattr(FileListing, "of", counted)
+    monkeypatch.setattr(listing_module, "_full_paths", counted_paths)
+    for zone, hour in [("UTC", 0), ("America/New_York", 5), ("UTC", 0)]:
+        conf("spark.sql.session.timeZone", zone)
+        for day in (1, 2):
+            frame = read(spark, hours).where(f"t = TIMESTAMP '2024-01-0{day} 00:00:00'")
+            (found,) = frame.selectExpr("i", "unix_seconds(t)").collect()
+            midnight = dt.datetime(2024, 1, day, hour, tzinfo=dt.timezone.utc)
+            assert tuple(found) == (day, midnight.timestamp())
+    assert listed == ["UTC", "America/New_York"]
+    assert set(numbers_of_paths) == {1}
+    DeltaLog.for_path(hours).append(
+        pa.table({"t": pa.array([dt.datetime(2024, 1, 4)], pa.timestamp("us", "UTC")), "i": [4]})
+    )
+    assert sorted(row.i for row in read(spark, hours).collect()) == [1, 2, 3, 4]
 
 
 def test_digests_tell_choices_of_files_apart_however_they_lie_in_memory():

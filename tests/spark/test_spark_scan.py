@@ -204,6 +204,19 @@ def test_a_time_that_does_not_parse_is_refused(spark, months, value):
     assert caught.value.kind == "DELTA_TIMESTAMP_INVALID"
 
 
+def test_versions_and_times_of_odd_digits_are_refused(spark, months):
+    many = "9" * 5_000
+    with pytest.raises(UsageError, match="must be a version number"):
+        read(spark, months, versionAsOf=many)
+    with pytest.raises(UsageError, match="must be a version number"):
+        read(spark, months, readChangeFeed="true", startingVersion=many)
+    with pytest.raises(TableNotFoundError):
+        read(spark, f"{months}@v{'9' * 20}")
+    with pytest.raises(UsageError) as caught:
+        read(spark, f"{months}@{'9' * 17}")
+    assert caught.value.kind == "DELTA_TIMESTAMP_INVALID"
+
+
 def test_an_unknown_option_is_refused_and_the_known_ones_are_named(spark, months):
     with pytest.raises(UsageError, match="versionAsOf, timestampAsOf") as caught:
         read(spark, months, versionAsOff="1")

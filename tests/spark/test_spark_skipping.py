@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+from decimal import Decimal
 
 import deltalake
 import pyarrow as pa
@@ -11,7 +12,7 @@ from optimist.core import DeltaLog
 from optimist.core.errors import UsageError
 from optimist.core.protocol.actions import Metadata
 from optimist.core.transaction.conflicts.operations import Operation
-from optimist.spark import count, read, write
+from optimist.spark import DeltaTable, count, read, write
 from optimist.spark.native.file_selection import file_selections
 
 UTC = dt.timezone.utc
@@ -99,6 +100,37 @@ def expected(spark, days):
 def test_each_operator_reads_only_these_files(spark, days, expected, condition, num_files):
     frame = read(spark, days).where(condition)
     assert ids_and_files(frame) == (expected[condition], num_files)
+
+
+def test_the_largest_decimals_are_found_by_each_way_to_them(spark, table_path, plane):
+    nines = 10**38 - 1
+    log = DeltaLog.for_path(table_path)
+    for i, sign in enumerate((-1, 0, 1)):
+        rows = pa.table(
+            {
+                "p": pa.array([Decimal(sign * nines)], pa.decimal128(38, 0)),
+                "d": pa.array([Decimal(f"{sign * nines}E-10")], pa.decimal128(38, 10)),
+                "i": [i],
+            }
+        )
+        log.append(rows, partition_by=["p"])
+    frame = read(spark, table_path)
+    top, fraction = f"{nines}BD", f"{str(nines)[:28]}.{'9' * 10}BD"
+    for condition, expected in {
+        f"p = {top}": [2],
+        f"p <= -{top}": [0],
+        f"p > -{top}": [1, 2],
+        f"d = {fraction}": [2],
+        f"d <= -{fraction}": [0],
+        f"d IN (-{fraction}, 0)": [0, 1],
+    }.items():
+        assert sorted(row.i for row in frame.where(condition).collect()) == expected, condition
+        assert count(spark, table_path, condition) == len(expected), condition
+    assert [row.d for row in frame.where("i = 2").collect()] == [Decimal(f"{nines}E-10")]
+    table = DeltaTable.forPath(spark, table_path)
+    table.delete(f"p = {top}")
+    table.update(f"d <= -{fraction}", {"i": "7"})
+    assert sorted(row.i for row in read(spark, table_path).collect()) == [1, 7]
 
 
 @pytest.mark.parametrize(("zone", "column"), [("UTC", 1), ("America/New_York", 2)])

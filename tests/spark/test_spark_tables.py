@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import os
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import deltalake
 import pyarrow as pa
 import pytest
 
-from optimist.core.errors import ConfigError, TableNotFoundError, UsageError
+from optimist.core.errors import ArgumentTypeError, ConfigError, TableNotFoundError, UsageError
 from optimist.core.options import EngineOptions
 from optimist.spark import DeltaTable, write
 from optimist.spark.planes.plane_choice import is_native
@@ -31,10 +32,12 @@ SIGNATURES = {
 
 
 @pytest.fixture
-def table(spark, table_path):
-    write(spark.range(5).selectExpr("id", "id % 2 AS p"), table_path, partitionBy="p")
-    write(spark.range(5, 7).selectExpr("id", "id % 2 AS p"), table_path, mode="append")
-    return table_path
+def table(spark, copied):
+    def build(path):
+        write(spark.range(5).selectExpr("id", "id % 2 AS p"), path, partitionBy="p")
+        write(spark.range(5, 7).selectExpr("id", "id % 2 AS p"), path, mode="append")
+
+    return copied("two appends", build)
 
 
 @pytest.mark.parametrize("name", sorted(SIGNATURES))
@@ -74,15 +77,20 @@ def test_is_delta_table_tells(spark, table, tmp_path):
     "call",
     [
         lambda t: t.delete(1),
-        lambda t: t.update("id = 1", None),
         lambda t: t.update("id = 1", {"id": 5}),
         lambda t: t.history("1"),
         lambda t: t.alias(None),
     ],
 )
 def test_arguments_of_the_wrong_type_are_refused(spark, table, call):
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(ArgumentTypeError) as caught:
         call(DeltaTable.forPath(spark, table))
+    assert caught.value.kind == "OPTIMIST_INVALID_ARGUMENT_TYPE"
+
+
+def test_an_update_of_nothing_is_refused(spark, table):
+    with pytest.raises(UsageError) as caught:
+        DeltaTable.forPath(spark, table).update("id = 1", None)
     assert caught.value.kind == "OPTIMIST_INVALID_ARGUMENT"
 
 
@@ -121,6 +129,34 @@ def test_detail_tells_about_the_table(spark, table):
     assert (row.format, row.location, row.partitionColumns) == ("delta", table, ["p"])
     assert (row.numFiles, row.sizeInBytes) == (len(files), sum(f.stat().st_size for f in files))
     assert row.createdAt <= row.lastModified
+
+
+def test_history_and_detail_show_what_a_hostile_writer_says_of_itself(spark, table):
+    log = Path(table) / "_delta_log"
+    (first, *_) = [
+        json.loads(line)["metaData"]
+        for line in (log / f"{0:020}.json").read_text().splitlines()
+        if "metaData" in json.loads(line)
+    ]
+    info = {
+        "operation": "\ud800",
+        "operationParameters": {"\udfff": {"a": ["\ud83d", 1.5]}},
+        "operationMetrics": {"n": "x\ud800"},
+        "userMetadata": "\udc00",
+        "inCommitTimestamp": (1 << 63) - 1,
+        "job": {"jobId": "\ud800", "runId": [1]},
+    }
+    on = {"delta.enableInCommitTimestamps": "true"}
+    metadata = {**first, "createdTime": -(1 << 63), "configuration": on}
+    lines = [{"commitInfo": info}, {"metaData": metadata}]
+    (log / f"{2:020}.json").write_text("\n".join(map(json.dumps, lines)))
+    shown = DeltaTable.forPath(spark, table)
+    newest = shown.history().first()
+    assert (newest.version, newest.operation, newest.timestamp) == (2, None, None)
+    assert newest.operationParameters == {"?": '{"a":["?",1.5]}'}
+    assert (newest.job.jobId, newest.job.runId) == ("?", "[1]")
+    row = shown.detail().first()
+    assert (row.createdAt, row.lastModified) == (None, None)
 
 
 def test_a_table_sees_what_others_commit(spark, table):

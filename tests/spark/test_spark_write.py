@@ -21,29 +21,10 @@ from optimist.core.errors import (
 )
 from optimist.core.log.file_table import add_files
 from optimist.spark import DeltaTable, read, write
-from optimist.spark.commands.write_options import KNOWN_OPTIONS
+from optimist.spark.commands.write_options import WRITE_OPTIONS
+from read_back import data_directories, ids
 
 UTC = dt.timezone.utc
-
-
-@pytest.fixture
-def numbers(spark):
-    rows = spark.range(20).coalesce(1)
-    return rows.selectExpr("id", "CAST(id % 4 AS INT) AS p", "concat('n', id) AS name")
-
-
-@pytest.fixture
-def table(numbers, table_path):
-    write(numbers, table_path, partitionBy="p")
-    return table_path
-
-
-def ids(frame):
-    return sorted(row.id for row in frame.select("id").collect())
-
-
-def data_directories(path):
-    return {entry.name for entry in Path(path).iterdir() if entry.name != "_delta_log"}
 
 
 @pytest.mark.usefixtures("plane")
@@ -118,7 +99,7 @@ def test_an_unknown_mode_is_refused(numbers, table_path):
 def test_an_unknown_option_is_refused_and_the_known_ones_are_named(numbers, table_path):
     with pytest.raises(UsageError) as caught:
         write(numbers, table_path, mergeScheme=True)
-    assert caught.value.fields["known"] == KNOWN_OPTIONS
+    assert caught.value.fields["known"] == tuple(WRITE_OPTIONS)
     assert not Path(table_path).exists()
 
 
@@ -310,204 +291,6 @@ def test_odd_partition_values_are_read_by_deltalake(spark, table_path):
     assert table["p"].to_pylist() == values
 
 
-# Schema enforcement and evolution
-
-
-def test_a_new_column_is_refused_by_name(numbers, table):
-    with pytest.raises(SchemaError, match="extra") as caught:
-        write(numbers.withColumn("extra", sf.lit(1)), table, mode="append")
-    assert caught.value.kind == "DELTA_METADATA_MISMATCH"
-    assert caught.value.fields["columns"] == ("extra",)
-
-
-def test_a_column_of_another_type_is_refused_by_name(numbers, table):
-    with pytest.raises(SchemaError, match="name") as caught:
-        write(numbers.withColumn("name", sf.lit(1.5)), table, mode="append")
-    assert caught.value.kind == "DELTA_FAILED_TO_MERGE_FIELDS"
-    assert caught.value.fields["column"] == "name"
-
-
-def test_a_refused_write_leaves_nothing_behind(numbers, table, log_of):
-    before = data_directories(table)
-    with pytest.raises(SchemaError):
-        write(numbers.withColumn("extra", sf.lit(1)), table, mode="append")
-    assert data_directories(table) == before
-    assert log_of(table).update().version == 0
-
-
-def test_a_column_type_that_no_table_holds_is_refused_by_name(spark, table_path):
-    frame = spark.sql("SELECT 1 AS id, INTERVAL '1' DAY AS pause")
-    with pytest.raises(SchemaError, match="pause"):
-        write(frame, table_path)
-    assert not Path(table_path).exists()
-
-
-@pytest.mark.usefixtures("plane")
-def test_merge_schema_adds_the_column_at_the_end(spark, numbers, table):
-    write(
-        numbers.where("id = 1").withColumn("x", sf.lit("new")),
-        table,
-        mode="append",
-        mergeSchema=True,
-    )
-    rows = read(spark, table).where("id = 1").select("id", "p", "name", "x").collect()
-    assert sorted(rows, key=repr) == sorted([(1, 1, "n1", None), (1, 1, "n1", "new")], key=repr)
-    assert read(spark, table).columns == ["id", "p", "name", "x"]
-
-
-def test_the_conf_for_merging_schemas_counts_and_the_option_wins(numbers, table, conf):
-    conf("spark.databricks.delta.schema.autoMerge.enabled", "true")
-    wider = numbers.withColumn("x", sf.lit(1))
-    with pytest.raises(SchemaError):
-        write(wider, table, mode="append", mergeSchema=False)
-    assert write(wider, table, mode="append").version == 1
-
-
-def test_overwrite_schema_replaces_columns_and_partitioning(spark, numbers, table):
-    frame = numbers.selectExpr("CAST(id AS STRING) AS id", "p AS q")
-    write(frame, table, mode="overwrite", overwriteSchema=True, partitionBy="q")
-    assert dict(read(spark, table).dtypes) == {"id": "string", "q": "int"}
-    assert DeltaTable.forPath(spark, table).detail().first().partitionColumns == ["q"]
-    assert read(spark, table, versionAsOf=0).columns == ["id", "p", "name"]
-
-
-def test_columns_are_matched_in_any_case_and_order(spark, numbers, table):
-    write(numbers.selectExpr("name AS NAME", "p AS P", "id + 100 AS Id"), table, mode="append")
-    assert read(spark, table).columns == ["id", "p", "name"]
-    assert ids(read(spark, table).where("p = 3")) == [3, 7, 11, 15, 19, 103, 107, 111, 115, 119]
-
-
-def test_missing_columns_become_null(spark, numbers, table):
-    write(numbers.selectExpr("id + 100 AS id", "p").limit(1), table, mode="append")
-    assert read(spark, table).where("id >= 100 AND name IS NULL").count() == 1
-
-
-def test_narrower_integers_are_widened_to_the_column(spark, numbers, table):
-    write(
-        numbers.limit(1).selectExpr("id", "CAST(p AS TINYINT) AS p", "name"), table, mode="append"
-    )
-    assert dict(read(spark, table).dtypes)["p"] == "int"
-
-
-def test_a_null_literal_fits_every_column(spark, numbers, table):
-    write(numbers.limit(1).withColumn("name", sf.lit(None)), table, mode="append")
-    assert read(spark, table).where("name IS NULL").count() == 1
-
-
-@pytest.mark.usefixtures("plane")
-def test_fields_of_structs_are_matched_by_name_at_every_depth(spark, table_path):
-    first = spark.sql(
-        "SELECT 1 AS id, named_struct('a', 1, 'b', named_struct('x', 'u', 'y', 2)) AS s"
-    )
-    write(first, table_path)
-    second = spark.sql(
-        "SELECT named_struct('B', named_struct('Y', 20, 'X', 'v'), 'a', 10) AS S, 2 AS id"
-    )
-    write(second, table_path, mode="append")
-    write(spark.sql("SELECT 3 AS id, named_struct('a', 5) AS s"), table_path, mode="append")
-    rows = read(spark, table_path).orderBy("id").select("s.a", "s.b.x", "s.b.y").collect()
-    assert [tuple(row) for row in rows] == [(1, "u", 2), (10, "v", 20), (5, None, None)]
-
-
-@pytest.mark.usefixtures("plane")
-def test_structs_inside_arrays_and_maps_are_matched_by_name(spark, table_path):
-    write(
-        spark.sql(
-            "SELECT array(named_struct('a', 1, 'b', 'x')) AS l, "
-            "map('k', named_struct('c', 1, 'd', 2)) AS m"
-        ),
-        table_path,
-    )
-    write(
-        spark.sql(
-            "SELECT array(named_struct('b', 'y', 'a', 3)) AS l, "
-            "map('k', named_struct('d', 4, 'c', 3)) AS m"
-        ),
-        table_path,
-        mode="append",
-    )
-    rows = read(spark, table_path).selectExpr("l[0].a", "l[0].b", "m['k'].c", "m['k'].d").collect()
-    assert sorted(tuple(row) for row in rows) == [(1, "x", 1, 2), (3, "y", 3, 4)]
-
-
-def test_another_partitioning_is_refused(numbers, table):
-    with pytest.raises(SchemaError) as caught:
-        write(numbers, table, mode="append", partitionBy="name")
-    assert caught.value.kind == "DELTA_METADATA_MISMATCH"
-
-
-@pytest.mark.usefixtures("plane")
-def test_partitioning_by_every_column_is_refused(spark, table_path):
-    with pytest.raises(SchemaError):
-        write(spark.range(3), table_path, partitionBy="id")
-
-
-def test_partitioning_by_a_column_that_does_not_exist_is_refused(numbers, table_path):
-    with pytest.raises(SchemaError, match="month"):
-        write(numbers, table_path, partitionBy="month")
-
-
-# replaceWhere and dynamic overwrite
-
-
-@pytest.mark.usefixtures("plane")
-def test_replace_where_on_a_partition_replaces_only_it(spark, numbers, table, log_of):
-    rows = numbers.where("id = 1").withColumn("id", sf.lit(1000).cast("long"))
-    write(rows, table, mode="overwrite", replaceWhere="p = 1")
-    assert ids(read(spark, table)) == [*(i for i in range(20) if i % 4 != 1), 1000]
-    parameters = log_of(table).history(1)[0].info.operation_parameters
-    assert parameters["predicate"] == "p = 1"
-
-
-@pytest.mark.usefixtures("plane")
-def test_replace_where_refuses_rows_that_it_would_not_replace(spark, numbers, table):
-    before = data_directories(table)
-    with pytest.raises(SchemaError) as caught:
-        write(numbers.where("p = 2"), table, mode="overwrite", replaceWhere="p = 1")
-    assert caught.value.kind == "DELTA_REPLACE_WHERE_MISMATCH"
-    assert read(spark, table).count() == 20
-    assert data_directories(table) == before
-
-
-@pytest.mark.usefixtures("plane")
-def test_replace_where_on_data_columns_replaces_matching_rows_in_one_commit(
-    spark, numbers, table, log_of
-):
-    rows = numbers.where("id = 15").withColumn("name", sf.lit("new"))
-    result = write(rows, table, mode="overwrite", replaceWhere="id >= 10 AND p = 3")
-    assert ids(read(spark, table)) == [i for i in range(20) if i not in (11, 19)]
-    assert read(spark, table).where("name = 'new'").count() == 1
-    assert result.version == 1
-    metrics = log_of(table).history(1)[0].info.operation_metrics
-    assert (metrics["numDeletedRows"], metrics["numCopiedRows"]) == ("3", "2")
-
-
-def test_replace_where_that_does_not_resolve_is_refused(numbers, table):
-    with pytest.raises(Exception, match="month"):
-        write(numbers, table, mode="overwrite", replaceWhere="month = 1")
-
-
-def test_dynamic_overwrite_replaces_the_partitions_that_are_written(spark, numbers, table):
-    rows = numbers.where("id IN (1, 2)")
-    write(rows, table, mode="overwrite", partitionOverwriteMode="dynamic")
-    assert ids(read(spark, table)) == sorted([1, 2, *(i for i in range(20) if i % 4 in (0, 3))])
-
-
-@pytest.mark.usefixtures("plane")
-def test_dynamic_overwrite_with_the_null_partition_replaces_it(spark, table_path):
-    frame = spark.createDataFrame([(1, None), (2, "a"), (3, "b")], "id long, p string")
-    write(frame, table_path, partitionBy="p")
-    changed = spark.createDataFrame([(10, ""), (20, "a")], "id long, p string")
-    write(changed, table_path, mode="overwrite", partitionOverwriteMode="dynamic")
-    assert ids(read(spark, table_path)) == [3, 10, 20]
-
-
-def test_dynamic_overwrite_of_a_table_without_partitions_replaces_all(spark, table_path):
-    write(spark.range(5), table_path)
-    write(spark.range(1), table_path, mode="overwrite", partitionOverwriteMode="dynamic")
-    assert ids(read(spark, table_path)) == [0]
-
-
 # Reads of the table that is written to
 
 
@@ -591,3 +374,39 @@ def test_a_path_with_blanks_percent_signs_and_a_scheme_is_one_table(spark, numbe
     write(read(spark, path), path, mode="append")
     DeltaTable.forPath(spark, f"file:{path}/").delete("id = 3")
     assert read(spark, path).count() == 38
+
+
+# What Spark prints
+
+
+@pytest.fixture
+def spoken(spark):
+    """What Spark's loggers say from now on, as a function."""
+    log4j = spark._jvm.org.apache.logging.log4j
+    heard = spark._jvm.java.io.StringWriter()
+    make = log4j.core.appender.WriterAppender.createAppender
+    appender = make(None, None, heard, "heard", False, True)
+    appender.start()
+    root = log4j.LogManager.getContext(False).getConfiguration().getRootLogger()
+    root.addAppender(appender, None, None)
+    spark.sparkContext.setLogLevel("ERROR")
+    yield heard.toString
+    spark.sparkContext.setLogLevel("OFF")
+    root.removeAppender("heard")
+
+
+def test_a_refused_write_is_not_told_again_with_the_stack_of_the_driver(
+    spark, numbers, table, spoken
+):
+    logger = "org.apache.spark.sql.execution.datasources.FileFormatWriter"
+    for _ in range(2):
+        with pytest.raises(SchemaError):
+            write(numbers, table, mode="overwrite", replaceWhere="p = 1")
+    assert "TaskSetManager" in spoken() or "aborting job" in spoken()
+    assert "Aborting job" not in spoken()
+    # And nothing of it stays.
+    context = spark._jvm.org.apache.logging.log4j.LogManager.getContext(False)
+    assert context.getConfiguration().getLoggerConfig(logger).getName() != logger
+    with pytest.raises(Exception, match="CAST_INVALID_INPUT"):
+        spark.range(2).selectExpr("CAST(concat('a', id) AS INT) AS i").write.parquet(f"{table}-x")
+    assert "Aborting job" in spoken()

@@ -1,7 +1,7 @@
 """The checks that can refuse a commit, as pure functions of the two sides (spec 2.3 to 2.10).
 
-Each is `(ours, theirs) -> Conflict | None`. `conflict_table.py` puts them in their order, with the
-isolation levels and error classes.
+Each is `(ours, theirs) -> Conflict | None`. `table.py` puts them in order, with the isolation
+levels and error classes.
 """
 
 from __future__ import annotations
@@ -16,6 +16,11 @@ from optimist.core.log.file_table import canonical_path, files_table
 from optimist.core.predicates import SplitPredicate
 from optimist.core.protocol.actions import AddFile, DomainMetadata, Metadata, Protocol, RemoveFile
 from optimist.core.protocol.gates import implied_features, supports
+from optimist.core.protocol.operation_names import (
+    BACKFILLS,
+    ROW_TRACKING_BACKFILL,
+    ROW_TRACKING_UNBACKFILL,
+)
 from optimist.core.protocol.properties import IsolationLevel
 from optimist.core.skipping.pruner import may_match
 from optimist.core.transaction.conflicts.isolation import ROW_TRACKING_DOMAIN
@@ -23,34 +28,18 @@ from optimist.core.transaction.conflicts.metadata_conflicts import metadata_diff
 from optimist.core.transaction.conflicts.ours_and_theirs import Ours, Theirs
 
 __all__ = [
-    "BACKFILL_OPERATIONS",
     "app_transaction_conflict",
     "backfill_conflict",
     "concurrent_append_conflict",
     "concurrent_delete_delete_conflict",
     "concurrent_delete_read_conflict",
     "domain_metadata_conflict",
-    "get_pretty_partition_message",
     "metadata_conflict",
+    "partition_text",
     "protocol_conflict",
 ]
 
 _MAX_PATHS_SHOWN = 10
-_BACKFILL = "ROW TRACKING BACKFILL"
-_UNBACKFILL = "ROW TRACKING UNBACKFILL"
-BACKFILL_OPERATIONS = frozenset({_BACKFILL, _UNBACKFILL})
-
-
-def get_pretty_partition_message(partition_columns: Sequence[str], partition_values: object) -> str:
-    """Where a file lies, in words: `partition [a=1, b=2]` or `the root of the table`.
-
-    `partition_values` is the file's mapping; the hint is given only for a partitioned table whose
-    file has values (spec 2.2).
-    """
-    if not partition_columns or not isinstance(partition_values, dict) or not partition_values:
-        return "the root of the table"
-    shown = ", ".join(f"{name}={value}" for name, value in partition_values.items())
-    return f"partition [{shown}]"
 
 
 def protocol_conflict(ours: Ours, theirs: Theirs) -> Conflict | None:
@@ -111,27 +100,28 @@ def app_transaction_conflict(ours: Ours, theirs: Theirs) -> Conflict | None:
 
 
 def backfill_conflict(ours: Ours, theirs: Theirs) -> Conflict | None:
-    """Row ids are given out and taken back at the same time (spec 2.7)."""
-    if ours.operation == _UNBACKFILL and theirs.operation == _BACKFILL:
+    """The winner gave out row ids while we take them back (spec 2.7)."""
+    if ours.operation == ROW_TRACKING_UNBACKFILL and theirs.operation == ROW_TRACKING_BACKFILL:
         return _conflict("row tracking backfill", theirs)
     return None
 
 
 def concurrent_append_conflict(ours: Ours, theirs: Theirs) -> Conflict | None:
-    """The winner added a file that one of our reads would have returned (spec 2.8).
+    """The winner added a file that one of our reads might have returned (spec 2.8).
 
-    By Delta's rule, a file counts when it is in a partition that was read, and on an unpartitioned
-    table
-    always. Unless `conflict.granularity` is `partition`, files whose statistics prove that no
-    read predicate matches a row of theirs are let go after that.
+    By Delta's rule, a file counts when it is in a partition that was read; on an unpartitioned
+    table every file counts. Unless `conflict.granularity` is `partition`, a file is then let go if
+    its statistics prove that no read predicate matches any of its rows.
     """
-    if ours.is_blind_append or {ours.operation, theirs.operation} & BACKFILL_OPERATIONS:
+    # A blind append has read nothing, and a backfill only adds files again that were there before.
+    if ours.is_blind_append or {ours.operation, theirs.operation} & BACKFILLS:
         return None
     adds = _considered_adds(ours, theirs)
     if not adds:
         return None
     predicate = None
     hits = adds
+    # A transaction that depends on the whole table conflicts with any file, whatever it holds.
     if not ours.reads.whole_table:
         hits, predicate = _matching_adds(ours, adds)
     if not hits:
@@ -140,11 +130,13 @@ def concurrent_append_conflict(ours: Ours, theirs: Theirs) -> Conflict | None:
 
 
 def concurrent_delete_read_conflict(ours: Ours, theirs: Theirs) -> Conflict | None:
-    """The winner removed a file that we read (spec 2.9), rearranging it included."""
+    """The winner removed a file that we read, even if only to rearrange its rows (spec 2.9)."""
     if not theirs.removes:
         return None
     if ours.reads.whole_table:
         return _file_conflict("concurrent delete of read files", ours, theirs, theirs.removes)
+    # By path alone: a file that a compaction removed (`dataChange` false) is gone all the same, and
+    # our remove of it, or our deletion vector for it, would name a file that is no longer there.
     hit_paths = set(ours.reads.paths_among(theirs.removed_paths()).to_pylist())
     hits = [item for item in theirs.removes if canonical_path(item.path) in hit_paths]
     if not hits:
@@ -154,6 +146,7 @@ def concurrent_delete_read_conflict(ours: Ours, theirs: Theirs) -> Conflict | No
 
 def concurrent_delete_delete_conflict(ours: Ours, theirs: Theirs) -> Conflict | None:
     """Both sides remove the same file (spec 2.10)."""
+    # Only files that we never read get this far; the check before this one found the others.
     mine = {canonical_path(item.path) for item in ours.of_type(RemoveFile)}
     hits = [item for item in theirs.removes if canonical_path(item.path) in mine]
     if not hits:
@@ -161,17 +154,34 @@ def concurrent_delete_delete_conflict(ours: Ours, theirs: Theirs) -> Conflict | 
     return _file_conflict("concurrent delete of the same files", ours, theirs, hits)
 
 
+def partition_text(partition_columns: Sequence[str], partition_values: object) -> str | None:
+    """The partition that a file is in, as `[a=1, b=2]`; None where there is nothing to tell.
+
+    `partition_values` is the file's mapping; the hint is given only for a partitioned table whose
+    file has values (spec 2.2).
+    """
+    if not partition_columns or not isinstance(partition_values, dict) or not partition_values:
+        return None
+    return f"[{', '.join(f'{name}={value}' for name, value in partition_values.items())}]"
+
+
 def _considered_adds(ours: Ours, theirs: Theirs) -> Sequence[AddFile]:
+    """The winner's added files that count at our isolation level, by the table of spec 2.8."""
     if ours.isolation_level is IsolationLevel.SNAPSHOT_ISOLATION:
         return ()
+    # Under WriteSerializable a blind append may count as made after us, though it stands before us
+    # in the history, because it depends on nothing that we change. This does not hold where we
+    # change the metadata by which it was written.
     if ours.isolation_level is IsolationLevel.WRITE_SERIALIZABLE and not ours.of_type(Metadata):
         return () if theirs.is_blind_append else theirs.adds
     return theirs.adds
 
 
 def _matching_adds(ours: Ours, adds: Sequence[AddFile]) -> tuple[Sequence[AddFile], str | None]:
-    """The files that some read may have returned, and the first such read as text."""
+    """The added files that some read might have returned, and the first such read as text."""
     by_file = ours.options.conflict_granularity == "file"
+    # Delta's rule for an unpartitioned table: every file counts. Statistics may refine it, but only
+    # where there is a predicate to be refined by.
     if not ours.read_partition_columns and not (by_file and ours.reads.predicates):
         return adds, None
     table = files_table(adds)
@@ -190,6 +200,8 @@ def _may_match(
     schema, columns = ours.read_schema, ours.read_partition_columns
     by_partition = SplitPredicate(split.partition, ())
     mask = may_match(table, by_partition, schema, columns, use_statistics=False)
+    # A predicate like rand() < 0.5 answers differently each time: that it matches no row of a file
+    # now does not tell what it would have matched when the transaction read.
     if not by_statistics or not deterministic:
         return mask
     return pc.and_(mask, may_match(table, split, schema, columns, use_statistics=True))
@@ -203,14 +215,13 @@ def _file_conflict(
     *,
     predicate: str | None = None,
 ) -> Conflict:
-    first = files[0]
-    place = get_pretty_partition_message(ours.read_partition_columns, first.partition_values)
+    values = files[0].partition_values
     return _conflict(
         check,
         theirs,
         paths=tuple(item.path for item in files[:_MAX_PATHS_SHOWN]),
         num_paths=len(files),
-        partition=place.removeprefix("partition ") if place.startswith("partition") else None,
+        partition=partition_text(ours.read_partition_columns, values),
         predicate=predicate,
     )
 

@@ -17,11 +17,10 @@ ROW_TRACKING_DOMAIN = "delta.rowTracking"
 def isolation_level_for(
     actions: Sequence[Action], operation: Operation, table_level: IsolationLevel
 ) -> IsolationLevel:
-    """The level for these prepared actions.
+    """The isolation level of a commit with these prepared actions.
 
-    A commit of nothing but rearranged files (`dataChange` false) is downgraded to snapshot
-    isolation;
-    on a WriteSerializable table only where the operation is not one that changes data.
+    A commit that only rearranges files (`dataChange` false), or has no actions, is downgraded to
+    snapshot isolation; on a WriteSerializable table only if its operation does not change data.
     """
     if table_level is IsolationLevel.SNAPSHOT_ISOLATION:
         return table_level
@@ -33,7 +32,7 @@ def isolation_level_for(
 
 
 def is_append_only(actions: Sequence[Action]) -> bool:
-    """Whether every file action among them adds a file; true also where there is none."""
+    """Whether every file action among these adds a file; true also if there are none."""
     return all(isinstance(a, AddFile) for a in actions if isinstance(a, FILE_ACTIONS))
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from optimist.core.errors import Conflict
+from optimist.core.foreign_text import shown
 
-__all__ = ["explain"]
+__all__ = ["explain", "get_pretty_partition_message"]
 
 _WHAT = {
     "protocol": "The protocol of the table was changed by a concurrent commit",
@@ -24,29 +25,33 @@ _WHAT = {
 
 def explain(conflict: Conflict, table_path: str, operation: str) -> str:
     """The message of a conflict error."""
-    place = "the root of the table"
-    if conflict.partition is not None:
-        place = f"partition {conflict.partition}"
+    place = get_pretty_partition_message(conflict.partition)
     what = _WHAT[conflict.check].format(place=place)
     if conflict.subject:
-        what += f": {conflict.subject}"
+        what += f": {shown(conflict.subject)}"
     parts = [
         f"{what}.",
         f"The winner is version {conflict.winning_version} of {table_path}, {_winner(conflict)}.",
     ]
     if conflict.num_paths:
-        shown = ", ".join(conflict.paths[:3])
+        paths = ", ".join(map(shown, conflict.paths[:3]))
         more = f" and {conflict.num_paths - 3} more" if conflict.num_paths > 3 else ""
-        parts.append(f"Files: {shown}{more}.")
+        parts.append(f"Files: {paths}{more}.")
     if conflict.predicate:
         parts.append(
-            f"They may hold rows that this {operation or 'commit'} read by: {conflict.predicate}."
+            f"They may hold rows that this {operation or 'commit'} read by: "
+            f"{shown(conflict.predicate)}."
         )
     parts.append(conflict.remedy)
     return " ".join(parts)
 
 
+def get_pretty_partition_message(partition: str | None) -> str:
+    """Where a file lies, in words: `partition [a=1, b=2]` or `the root of the table`."""
+    return "the root of the table" if partition is None else f"partition {shown(partition)}"
+
+
 def _winner(conflict: Conflict) -> str:
     operation = conflict.winning_operation or "an operation that left no commitInfo"
-    by = f" by {conflict.winning_engine}" if conflict.winning_engine else ""
-    return f"{operation}{by}"
+    by = f" by {shown(conflict.winning_engine)}" if conflict.winning_engine else ""
+    return f"{shown(operation)}{by}"

@@ -1,7 +1,7 @@
 """Which metadata changes of a winner a running transaction can adopt (spec 2.4).
 
-Switching on certain features does not invalidate what a transaction is about to write; everything
-else does.
+Switching on certain features does not invalidate what a transaction is about to write; any other
+change does.
 """
 
 from __future__ import annotations
@@ -9,33 +9,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields
 
+from optimist.core.foreign_text import shown
 from optimist.core.protocol.actions import Metadata, Protocol
 from optimist.core.protocol.gates import supports
-from optimist.core.schema.types import StructField, schema_from_json
+from optimist.core.protocol.properties import (
+    IN_COMMIT_TIMESTAMP_ENABLEMENT,
+    MATERIALIZED_ROW_COMMIT_VERSION,
+    MATERIALIZED_ROW_ID,
+)
+from optimist.core.protocol.table_metadata import TableMetadata
+from optimist.core.schema.types import COLUMN_ID, PHYSICAL_NAME, StructField
 
 __all__ = ["metadata_difference"]
 
 _ROW_TRACKING = "delta.enableRowTracking"
 _MAPPING_MODE = "delta.columnMapping.mode"
-_MAPPING_KEYS = ("delta.columnMapping.id", "delta.columnMapping.physicalName")
+_MAPPING_KEYS = (COLUMN_ID, PHYSICAL_NAME)
 
 _SWITCHED_ON = {
     _ROW_TRACKING: "rowTracking",
     "delta.enableDeletionVectors": "deletionVectors",
     "delta.enableInCommitTimestamps": "inCommitTimestamp",
 }
-_MATERIALIZED_NAMES = (
-    "delta.rowTracking.materializedRowIdColumnName",
-    "delta.rowTracking.materializedRowCommitVersionColumnName",
-)
-_ONLY_NEW = (
-    "delta.inCommitTimestampEnablementVersion",
-    "delta.inCommitTimestampEnablementTimestamp",
-)
 
 
 def metadata_difference(current: Metadata, winner: Metadata, protocol: Protocol) -> str | None:
-    """What in the winner's metadata stands in our way, in words; None if it can be adopted.
+    """The change in the winner's metadata that we can't adopt, in words; None if we can adopt all.
 
     Args:
         current: The metadata as our transaction sees it.
@@ -60,12 +59,12 @@ def _configuration_difference(
 ) -> str | None:
     for key in current:
         if key not in winner:
-            return f"it removed the table property {key}"
+            return f"it removed the table property {shown(key)}"
     for key, value in winner.items():
         if current.get(key) == value:
             continue
         if not _may_adopt(key, value, current, winner, protocol):
-            return f"it set the table property {key}"
+            return f"it set the table property {shown(key)}"
     return None
 
 
@@ -78,7 +77,7 @@ def _may_adopt(
 ) -> bool:
     if key in _SWITCHED_ON:
         return value.lower() == "true" and supports(protocol, _SWITCHED_ON[key])
-    if key in _MATERIALIZED_NAMES:
+    if key in (MATERIALIZED_ROW_ID, MATERIALIZED_ROW_COMMIT_VERSION):
         return winner.get(_ROW_TRACKING, "").lower() == "true"
     if key == _MAPPING_MODE:
         was_none = current.get(key, "none") == "none"
@@ -87,7 +86,7 @@ def _may_adopt(
         return True
     if key == "delta.checkpointPolicy":
         return value == "v2" and supports(protocol, "v2Checkpoint")
-    if key in _ONLY_NEW:
+    if key in IN_COMMIT_TIMESTAMP_ENABLEMENT:
         return key not in current
     if key == "io.unitycatalog.tableId":
         return key not in current and supports(protocol, "catalogManaged")
@@ -100,8 +99,8 @@ def _is_name_mapping_enablement(current: Metadata, winner: Metadata) -> bool:
 
 
 def _same_but_for_mapping(current: Metadata, winner: Metadata) -> bool:
-    mine = schema_from_json(current.schema_string).fields
-    other = schema_from_json(winner.schema_string).fields
+    mine = TableMetadata.of(current).declared_schema.fields
+    other = TableMetadata.of(winner).declared_schema.fields
     return len(mine) == len(other) and all(
         _without_mapping(left) == _without_mapping(right)
         for left, right in zip(mine, other, strict=True)

@@ -30,7 +30,10 @@ DATA_CHANGING = frozenset(
         "CLONE",
     }
 )
-"""What Delta marks `changesData`; it decides the level on a WriteSerializable table."""
+"""The operations that Delta marks `changesData`.
+
+On a WriteSerializable table the mark decides the level of a commit whose actions change no data.
+"""
 
 
 def json_text(values: Sequence[object]) -> str:

@@ -43,15 +43,15 @@ class Ours:
         read_version: The version it started from; -1 for a new table.
         attempt_version: The version it tries to create.
         actions: What it will write, without commitInfo.
-        commit_info: What it will say of itself, its `txn_id` among it.
+        commit_info: What it will say about itself, its `txn_id` included.
         reads: What it has read.
         isolation_level: The level of this commit; never recomputed (spec 1.12).
         is_blind_append: Whether it only adds files and read nothing.
         metadata: The table's metadata as this transaction sees it, a winner's adopted change
             included.
-        protocol: Likewise.
+        protocol: The table's protocol as this transaction sees it, likewise.
         read_protocol: The protocol of the version it started from.
-        read_schema: The schema of that version; read predicates are typed by it.
+        read_schema: The schema of that version, which gives read predicates their types.
         read_partition_columns: The partition columns of that version.
         row_id_high_water_mark: The largest row id handed out so far; -1 for none.
         options: The engine's options.
@@ -83,7 +83,7 @@ class Ours:
         return tuple(action for action in self.actions if isinstance(action, kind))
 
     def with_tag(self, name: str, value: str) -> Ours:
-        """The same with a tag in commitInfo."""
+        """This transaction with one more tag in its commitInfo."""
         tags = {**(self.commit_info.tags or {}), name: value}
         return replace(self, commit_info=replace(self.commit_info, tags=tags))
 

@@ -1,4 +1,4 @@
-"""What a transaction has read: the ground on which conflicts are judged (spec 1.3)."""
+"""What a transaction has read, by which its conflicts are judged (spec 1.3)."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Reads:
     """Everything a transaction has read, frozen at its commit.
 
     Attributes:
-        predicates: One entry per read, split in partition and data conjuncts.
-        paths: The canonical paths of all files handed out by reads, one string per file.
-        whole_table: Whether the transaction depends on all there is.
+        predicates: The predicates read by, each split into partition and data conjuncts.
+        paths: The canonical paths of all files that reads returned, one string per file.
+        whole_table: Whether the transaction depends on the whole table.
         app_ids: Application ids whose progress was looked up.
     """
 
@@ -35,8 +35,8 @@ class Reads:
         return bool(self.predicates) or len(self.paths) > 0
 
     def paths_among(self, paths: pa.Array) -> pa.Array:
-        """Those of the given canonical paths that were read."""
-        # The few given paths are the hash set; the read ones, maybe a million, are only scanned.
+        """The given canonical paths that are among those read."""
+        # The few given paths become the hash set; the read ones, maybe a million, are only scanned.
         hits = self.paths.filter(pc.is_in(self.paths, value_set=paths))
         return paths.filter(pc.is_in(paths, value_set=hits.combine_chunks()))
 
@@ -51,22 +51,22 @@ class ReadTracker:
         self._app_ids: set[str] = set()
 
     def record_files(self, split: SplitPredicate, files: pa.Table) -> None:
-        """A read by predicate that handed out these files (all that survived skipping)."""
+        """Record a read by predicate that returned these files (all that survived skipping)."""
         if split not in self._predicates:
             self._predicates.append(split)
         self._paths.extend(canonical_paths(files.column("path")).chunks)
 
     def record_whole_table(self) -> None:
-        """A read of everything, present and to come."""
+        """Record a read of the whole table, files that are added later included."""
         self._predicates.append(SplitPredicate((), ()))
         self._whole_table = True
 
     def record_app_id(self, app_id: str) -> None:
-        """A look-up of how far an application has got."""
+        """Record a look-up of how far an application has got."""
         self._app_ids.add(app_id)
 
     def freeze(self) -> Reads:
-        """What has been read so far."""
+        """The reads recorded so far, as a value."""
         return Reads(
             predicates=tuple(self._predicates),
             paths=pa.chunked_array(self._paths, type=pa.string()),

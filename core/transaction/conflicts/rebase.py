@@ -1,6 +1,6 @@
 """How a pending commit is moved past a winner it does not conflict with (spec 2.3, 2.4, 2.7, 2.11).
 
-Pure functions `(ours, theirs) -> ours`; the rows of `conflict_table.py` name them.
+Pure functions `(ours, theirs) -> ours`; the rows of `table.py` name them.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from optimist.core.protocol.actions import (
     RemoveFile,
 )
 from optimist.core.protocol.gates import ensure_writable, supports
-from optimist.core.protocol.properties import TableProperties
-from optimist.core.schema.types import StructField, schema_from_json, schema_to_json
+from optimist.core.protocol.operation_names import ROW_TRACKING_BACKFILL
+from optimist.core.protocol.table_metadata import TableMetadata
+from optimist.core.schema.types import StructField, schema_to_json
 from optimist.core.transaction.conflicts.in_commit_timestamp import (
     is_newly_enabled,
     with_enablement,
@@ -37,12 +38,11 @@ __all__ = [
     "reconcile_backfill",
 ]
 
-_BACKFILL = "ROW TRACKING BACKFILL"
 _PRESERVED_TAG = "delta.rowTracking.preserved"
 
 
 def adopt_protocol(ours: Ours, theirs: Theirs) -> Ours:
-    """From here on the winner's protocol counts; this engine must be able to work with it.
+    """Take over the winner's protocol, which this engine must be able to write.
 
     Raises:
         ProtocolError: The winner upgraded the table beyond this engine.
@@ -59,12 +59,19 @@ def adopt_protocol(ours: Ours, theirs: Theirs) -> Ours:
 
 
 def adopt_metadata(ours: Ours, theirs: Theirs) -> Ours:
-    """The winner's metadata, which the metadata check has let pass, becomes our view."""
+    """Take over the winner's metadata, which the metadata check has let pass.
+
+    Raises:
+        ProtocolError: The winner uses a feature that this engine does not write.
+    """
     winner = theirs.metadata
     if winner is None or theirs.is_identity_only:
         return ours
-    before = TableProperties.from_configuration(ours.metadata.configuration)
-    after = TableProperties.from_configuration(winner.configuration)
+    ensure_writable(ours.protocol, winner, table_path=ours.table_path, version=theirs.version)
+    # Our files were written while rows were not tracked yet: readers must not believe that the rows
+    # in them kept their ids.
+    before = TableMetadata.of(ours.metadata).properties
+    after = TableMetadata.of(winner).properties
     ours = replace(ours, metadata=winner)
     if after.enable_row_tracking and not before.enable_row_tracking:
         return ours.with_tag(_PRESERVED_TAG, "false")
@@ -72,13 +79,14 @@ def adopt_metadata(ours: Ours, theirs: Theirs) -> Ours:
 
 
 def reconcile_backfill(ours: Ours, theirs: Theirs) -> Ours:
-    """Row ids that a concurrent backfill gave to files we touch are kept (spec 2.7)."""
-    if ours.operation == _BACKFILL:
+    """Keep the row ids that a concurrent backfill gave to files we touch (spec 2.7)."""
+    if ours.operation == ROW_TRACKING_BACKFILL:
+        # Otherwise we would add such a file as it was before the winner, and undo its change.
         added = {canonical_path(item.path) for item in theirs.adds}
         touched = added | {canonical_path(item.path) for item in theirs.removes}
         kept = tuple(a for a in ours.actions if _path_of(a) not in touched)
         return replace(ours, actions=kept)
-    if theirs.operation != _BACKFILL:
+    if theirs.operation != ROW_TRACKING_BACKFILL:
         return ours
     given = {canonical_path(item.path): item for item in theirs.adds}
 
@@ -96,16 +104,20 @@ def reconcile_backfill(ours: Ours, theirs: Theirs) -> Ours:
 
 
 def reassign_row_ids(ours: Ours, theirs: Theirs) -> Ours:
-    """Row ids above the winner's high-water mark, and the next attempt's row commit version."""
+    """Give our files row ids above the winner's high-water mark, and the next commit version."""
     if not is_row_tracking_on(ours.protocol, ours.metadata):
         return ours
     known = ours.row_id_high_water_mark
     mark = high_water_mark(theirs.domain_metadata, default=known)
-    actions, _ = assign_row_ids(ours.actions, known_mark=known, next_mark=mark)
+    # Without a file to number we record no mark, but the next rebase starts from this one.
+    if not any(isinstance(action, AddFile) for action in ours.actions):
+        return replace(ours, row_id_high_water_mark=mark)
+    actions = assign_row_ids(ours.actions, known_mark=known, next_mark=mark)
 
     def with_version(action: Action) -> Action:
         if not isinstance(action, AddFile):
             return action
+        # The winner's version was ours when we last tried; any other was copied from older files.
         if action.default_row_commit_version in (None, theirs.version):
             return replace(action, default_row_commit_version=theirs.version + 1)
         return action
@@ -115,7 +127,8 @@ def reassign_row_ids(ours: Ours, theirs: Theirs) -> Ours:
 
 
 def bump_type_change_versions(ours: Ours, theirs: Theirs) -> Ours:
-    """Recorded type changes name the version that will carry them (spec 2.7, type widening)."""
+    """Make recorded type changes name the version that we try next (spec 2.7, type widening)."""
+    # The stable feature does not record the version, so there is nothing to move.
     if not supports(ours.protocol, "typeWidening-preview"):
         return ours
 
@@ -134,7 +147,7 @@ def bump_type_change_versions(ours: Ours, theirs: Theirs) -> Ours:
     def bump_metadata(action: Action) -> Action:
         if not isinstance(action, Metadata):
             return action
-        schema = schema_from_json(action.schema_string)
+        schema = TableMetadata.of(action).declared_schema
         bumped = schema.map_fields(bump)
         return action if bumped == schema else replace(action, schema_string=schema_to_json(bumped))
 
@@ -142,14 +155,19 @@ def bump_type_change_versions(ours: Ours, theirs: Theirs) -> Ours:
 
 
 def advance_in_commit_timestamp(ours: Ours, theirs: Theirs) -> Ours:
-    """Timestamps grow strictly with versions, whatever the writers' clocks say (spec 2.11)."""
-    properties = TableProperties.from_configuration(ours.metadata.configuration)
+    """Move our in-commit timestamp past the winner's, whatever the clocks say (spec 2.11).
+
+    A table's timestamps grow strictly with its versions.
+    """
+    properties = TableMetadata.of(ours.metadata).properties
     if not properties.enable_in_commit_timestamps:
         return ours
+    # Where the winner has just switched timestamps on, we were prepared without one.
     own = ours.commit_info.in_commit_timestamp or ours.commit_info.timestamp or 0
     winner = theirs.in_commit_timestamp
     timestamp = max(own, (theirs.modified_ms if winner is None else winner) + 1)
     actions = ours.actions
+    # If we switch them on ourselves, the enablement names the version that we tried last.
     if any(isinstance(a, Metadata) and is_newly_enabled(a, theirs.version) for a in actions):
         actions = tuple(
             with_enablement(a, version=theirs.version + 1, timestamp_ms=timestamp)

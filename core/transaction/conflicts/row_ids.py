@@ -6,13 +6,25 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from optimist.core.errors import SchemaError
+from optimist.core.data.stats_text import num_rows
+from optimist.core.errors import ProtocolError, SchemaError, TableError
+from optimist.core.foreign_text import quoted, shown
 from optimist.core.protocol.actions import Action, AddFile, DomainMetadata, Metadata, Protocol
 from optimist.core.protocol.gates import supports
-from optimist.core.protocol.properties import TableProperties
+from optimist.core.protocol.table_metadata import TableMetadata
+from optimist.core.snapshot import Snapshot
 from optimist.core.transaction.conflicts.isolation import ROW_TRACKING_DOMAIN
+from optimist.core.values.field_types import LARGEST_LONG
+from optimist.core.values.foreign_json import parse_json
 
-__all__ = ["NO_ROW_IDS", "assign_row_ids", "high_water_mark", "is_row_tracking_on"]
+__all__ = [
+    "NO_ROW_IDS",
+    "assign_row_ids",
+    "ensure_rows_are_numbered",
+    "high_water_mark",
+    "is_row_tracking_on",
+    "without_row_ids_if_suspended",
+]
 
 NO_ROW_IDS = -1
 """The high-water mark of a table that has handed out no row id."""
@@ -20,34 +32,93 @@ NO_ROW_IDS = -1
 
 def is_row_tracking_on(protocol: Protocol, metadata: Metadata) -> bool:
     """Whether every added file must get row ids: the feature is supported and not suspended."""
-    properties = TableProperties.from_configuration(metadata.configuration)
+    properties = TableMetadata.of(metadata).properties
     return supports(protocol, "rowTracking") and not properties.row_tracking_suspended
 
 
+def ensure_rows_are_numbered(metadata: Metadata, snapshot: Snapshot) -> None:
+    """Refuse to enable row tracking unless every row has an id and new rows get one.
+
+    A file that another commit adds meanwhile gets ids only if the table has the feature already.
+
+    Raises:
+        ProtocolError: A row would have no id (kind `OPTIMIST_ROW_TRACKING_NEEDS_BACKFILL`).
+    """
+    wanted = TableMetadata.of(metadata).properties.enable_row_tracking
+    if not wanted or snapshot.properties.enable_row_tracking:
+        return
+    is_on = is_row_tracking_on(snapshot.protocol, snapshot.metadata)
+    if is_on and snapshot.files["baseRowId"].null_count == 0:
+        return
+    reason = "it has files whose rows have no ids" if is_on else "its writers give no ids yet"
+    raise ProtocolError(
+        f"delta.enableRowTracking can't be set to true on {snapshot.table_path}: {reason}, and "
+        "giving ids to the rows of an existing table is not supported yet. Nothing was written. "
+        "Enable row tracking with another engine, or write the rows to a new table that has it.",
+        kind="OPTIMIST_ROW_TRACKING_NEEDS_BACKFILL",
+        path=snapshot.table_path,
+    )
+
+
+def without_row_ids_if_suspended(
+    actions: Sequence[Action], metadata: Metadata
+) -> tuple[Action, ...]:
+    """Strip added files of their ids, even copied ones, if `delta.rowTrackingSuspended` is true."""
+    if not TableMetadata.of(metadata).properties.row_tracking_suspended:
+        return tuple(actions)
+    return tuple(
+        replace(action, base_row_id=None, default_row_commit_version=None)
+        if isinstance(action, AddFile)
+        else action
+        for action in actions
+    )
+
+
 def high_water_mark(domains: Iterable[DomainMetadata], *, default: int) -> int:
-    """The largest row id handed out, as the domain `delta.rowTracking` records it."""
+    """The largest row id handed out, as the domain `delta.rowTracking` records it, or `default`.
+
+    Raises:
+        TableError: The domain records something that is not a row id (kind
+            `OPTIMIST_MALFORMED_ROW_TRACKING`).
+    """
     for item in domains:
         if item.domain == ROW_TRACKING_DOMAIN and not item.removed:
-            return int(json.loads(item.configuration)["rowIdHighWaterMark"])
+            return _recorded_mark(item.configuration)
     return default
+
+
+def _recorded_mark(configuration: str) -> int:
+    try:
+        mark = parse_json(configuration)["rowIdHighWaterMark"]
+    except (ValueError, LookupError, TypeError):
+        mark = None
+    if type(mark) is not int or not NO_ROW_IDS <= mark <= LARGEST_LONG:
+        raise TableError(
+            f"The metadata domain {ROW_TRACKING_DOMAIN} should say which row ids are taken, and "
+            f"says {quoted(configuration)}. Nothing was written. Restore an older version.",
+            kind="OPTIMIST_MALFORMED_ROW_TRACKING",
+        )
+    return mark
 
 
 def assign_row_ids(
     actions: Sequence[Action], *, known_mark: int, next_mark: int
-) -> tuple[tuple[Action, ...], int]:
-    """Give row ids to the added files that have none yet, or only ones given above `known_mark`.
+) -> tuple[Action, ...]:
+    """Give row ids to the added files that have none, and new ones where ids pass `known_mark`.
 
     Args:
         actions: The pending actions; a domain action of row tracking among them is replaced.
-        known_mark: Ids up to here are settled and stay (copied from older files).
-        next_mark: The next file starts right above this.
+        known_mark: Ids up to this one were copied from older files, and stay. Ids above it are from
+            an attempt that lost.
+        next_mark: The ids of the next file start right above this.
 
     Returns:
-        The actions with the new high-water mark's domain action in front, and that mark.
+        The actions, preceded by the domain action with the new high-water mark.
 
     Raises:
         SchemaError: A file has no `numRecords`, so its rows can't be numbered
             (`DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS`).
+        TableError: The mark would not fit in 64 bits (`OPTIMIST_MALFORMED_ROW_TRACKING`).
     """
     mark = next_mark
     out: list[Action] = []
@@ -58,8 +129,15 @@ def assign_row_ids(
             action = replace(action, base_row_id=mark + 1)
             mark += _num_records(action)
         out.append(action)
+    if mark > LARGEST_LONG:
+        raise TableError(
+            f"The table's row ids are used up: the next one would be {mark}, more than 64 bits "
+            "hold. Nothing was written. A file or the metadata domain "
+            f"{ROW_TRACKING_DOMAIN} claims far too many rows; restore an older version.",
+            kind="OPTIMIST_MALFORMED_ROW_TRACKING",
+        )
     configuration = json.dumps({"rowIdHighWaterMark": mark}, separators=(",", ":"))
-    return (DomainMetadata(ROW_TRACKING_DOMAIN, configuration), *out), mark
+    return (DomainMetadata(ROW_TRACKING_DOMAIN, configuration), *out)
 
 
 def _is_fresh(action: AddFile, known_mark: int) -> bool:
@@ -67,10 +145,10 @@ def _is_fresh(action: AddFile, known_mark: int) -> bool:
 
 
 def _num_records(action: AddFile) -> int:
-    value = json.loads(action.stats).get("numRecords") if action.stats else None
-    if not isinstance(value, int):
+    value = num_rows(action.stats)
+    if value is None:
         raise SchemaError(
-            f"The table tracks rows, but the file {action.path} comes without a row count "
+            f"The table tracks rows, but the file {shown(action.path)} comes without a row count "
             "(numRecords in its statistics). Nothing was committed; add the statistics.",
             kind="DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS",
             path=action.path,

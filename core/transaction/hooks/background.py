@@ -1,20 +1,22 @@
 """Work that need not be done before a commit returns (spec 1.15).
 
-*Provides*: work of one table is done in the order in which it was given; the interpreter waits for
-what is left when it ends.
+*Provides*: the work of one table is done in the order in which it was submitted; when the
+interpreter ends, it waits for what is left.
 
-*Does not provide*: any promise across a crash. Whatever runs here must be something that a table
-can do without: checksums, checkpoints, cleanup.
+*Does not provide*: any promise across a crash or in a forked child. What the parent has begun stays
+the parent's, and a caller who waits for it in the child is told so. So only what a table can do
+without may run here: checksums, checkpoints, cleanup.
 """
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
+
+from optimist.core.forking import ForkSafeLock, PerProcess, renew_in_child
 
 __all__ = ["BackgroundWork"]
 
@@ -26,21 +28,23 @@ class BackgroundWork:
     """The background work of one table; threads may share it."""
 
     def __init__(self) -> None:
-        self._mutex = threading.Lock()
+        self._lock = ForkSafeLock()
         self._waiting: deque[Callable[[], None]] = deque()
         self._is_running = False
-        self._pending: set[Future[Any]] = set()
+        self._pending: set[_Promise[Any]] = set()
+        renew_in_child(self, BackgroundWork._leave_to_parent)
 
     def submit(self, work: Callable[[], _Answer]) -> Future[_Answer]:
-        """Do it after what was submitted before; what it raises is in the future.
+        """Do the work after all that was submitted before; the future holds its result or error.
 
         Raises:
             RuntimeError: The interpreter is ending.
         """
-        future: Future[_Answer] = Future()
-        with self._mutex:
+        future: _Promise[_Answer] = _Promise()
+        with self._lock:
             if not self._is_running:
-                _POOL.submit(self._run)  # it waits for the mutex, and so finds what follows
+                # `_run` waits for the lock that we hold, and so finds the work appended below.
+                _POOL.get().submit(self._run)
                 self._is_running = True
             self._waiting.append(lambda: _settle(future, work))
             self._pending.add(future)
@@ -51,24 +55,42 @@ class BackgroundWork:
         """Wait until all that was submitted so far is done.
 
         Returns:
-            False if that took longer than the time given, in seconds.
+            False if it is not done after `timeout_s` seconds.
         """
-        with self._mutex:
+        with self._lock:
             pending = set(self._pending)
         return not wait(pending, timeout_s).not_done
 
     def _forget(self, future: Future[Any]) -> None:
-        with self._mutex:
+        with self._lock:
             self._pending.discard(future)
+
+    def _leave_to_parent(self) -> None:
+        pending = list(self._pending)
+        self._waiting.clear()
+        self._is_running = False
+        self._pending.clear()
+        for future in pending:
+            future.give_up()
 
     def _run(self) -> None:
         while True:
-            with self._mutex:
+            with self._lock:
                 if not self._waiting:
                     self._is_running = False
                     return
                 work = self._waiting.popleft()
             work()
+
+
+class _Promise(Future[_Answer]):
+    """The future of one piece of work."""
+
+    def give_up(self) -> None:
+        """Cancel it in a forked child, where nobody works on it."""
+        # The inherited condition may be held by a thread that exists only in the parent.
+        self._condition = threading.Condition()
+        self.cancel()
 
 
 def _settle(future: Future[_Answer], work: Callable[[], _Answer]) -> None:
@@ -80,25 +102,10 @@ def _settle(future: Future[_Answer], work: Callable[[], _Answer]) -> None:
         future.set_result(answer)
 
 
-class _Pool:
-    """The few threads of this process that do the work of all tables; made when first needed."""
-
-    def __init__(self) -> None:
-        self._mutex = threading.Lock()
-        self._executor: ThreadPoolExecutor | None = None
-        # A forked child has none of its parent's threads, and must not wait for them.
-        os.register_at_fork(after_in_child=self._reset)
-
-    def submit(self, work: Callable[[], None]) -> None:
-        with self._mutex:
-            if self._executor is None:
-                # Its threads are joined when the interpreter ends, after all work is done.
-                self._executor = ThreadPoolExecutor(_WORKERS, "optimist-post-commit")
-            self._executor.submit(work)
-
-    def _reset(self) -> None:
-        self._mutex = threading.Lock()
-        self._executor = None
+def _new_pool() -> ThreadPoolExecutor:
+    # Its threads are joined when the interpreter ends, after all work is done.
+    return ThreadPoolExecutor(_WORKERS, "optimist-post-commit")
 
 
-_POOL = _Pool()
+_POOL = PerProcess(_new_pool)
+"""The few threads of this process that do the work of all tables; made when first needed."""

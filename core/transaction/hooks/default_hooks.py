@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from optimist.core.log.checksum import write_checksum
 from optimist.core.maintenance.checkpoint import write_checkpoint
-from optimist.core.maintenance.cleanup import clean_up_expired_logs
+from optimist.core.maintenance.cleanup import LogCleaner
 from optimist.core.maintenance.compaction import is_compaction_due, write_compaction
 from optimist.core.options import EngineOptions
 from optimist.core.transaction.conflicts.isolation import FILE_ACTIONS
@@ -31,11 +31,11 @@ class ChecksumHook:
     may_run_later = True
 
     def run(self, committed: CommittedTransaction) -> None:
-        """Write it; one that is there already is left alone."""
+        """Write the checksum, unless the version has one already."""
         checksum = committed.snapshot.checksum
         if checksum is not None:
-            log = committed.log
-            write_checksum(log.store, log.log_path, committed.version, checksum)
+            table = committed.table
+            write_checksum(table.store, table.log_path, committed.version, checksum)
 
 
 class LogCompactionHook:
@@ -46,39 +46,50 @@ class LogCompactionHook:
 
     def run(self, committed: CommittedTransaction) -> None:
         """Compact the interval that the committed version fills."""
-        log, last = committed.log, committed.version
-        first = last + 1 - log.options.log_compaction_interval
-        write_compaction(log.store, log.log_path, first, last)
+        table, last = committed.table, committed.version
+        first = last + 1 - table.options.log_compaction_interval
+        write_compaction(table.store, table.log_path, first, last)
 
 
 class CheckpointHook:
-    """Writes a checkpoint every `delta.checkpointInterval` commits, then removes expired logs."""
+    """Writes a checkpoint every `delta.checkpointInterval` commits, then removes expired logs.
+
+    Args:
+        cleaner: The table's cleaner, which remembers from one commit to the next when more of the
+            log can have expired.
+    """
 
     name = "Post Commit Checkpoint Trigger"
     may_run_later = True
 
+    def __init__(self, cleaner: LogCleaner) -> None:
+        self._cleaner = cleaner
+
     def run(self, committed: CommittedTransaction) -> None:
         """Checkpoint exactly the committed version."""
-        log = committed.log
-        write_checkpoint(log.store, committed.snapshot, options=log.options, clock=log.clock)
-        clean_up_expired_logs(log.store, committed.snapshot, options=log.options, clock=log.clock)
+        store, snapshot = committed.table.store, committed.snapshot
+        options, clock = committed.table.options, committed.table.clock
+        write_checkpoint(store, snapshot, options=options, clock=clock)
+        self._cleaner.clean_up(store, snapshot, options=options, clock=clock)
 
 
 def is_checkpoint_due(version: int, interval: int) -> bool:
-    """Versions 10, 20, ... for an interval of 10; never version 0."""
+    """Whether a version gets a checkpoint: 10, 20, ... for an interval of 10; never version 0."""
     return version > 0 and version % interval == 0
 
 
-def default_hooks(committed: CommittedTransaction) -> tuple[PostCommitHook, ...]:
-    """Those of the standard hooks that have something to do after this commit."""
-    options, properties = committed.log.options, committed.snapshot.properties
+def default_hooks(
+    committed: CommittedTransaction, cleaner: LogCleaner
+) -> tuple[PostCommitHook, ...]:
+    """The standard hooks that have something to do after this commit."""
+    options, properties = committed.table.options, committed.snapshot.properties
     hooks: list[PostCommitHook] = []
     if options.write_checksum_enabled:
         hooks.append(ChecksumHook())
     if is_compaction_due(committed.version, options.log_compaction_interval):
         hooks.append(LogCompactionHook())
     if is_checkpoint_due(committed.version, properties.checkpoint_interval):
-        hooks.append(CheckpointHook())
+        hooks.append(CheckpointHook(cleaner))
     has_files = any(isinstance(action, FILE_ACTIONS) for action in committed.actions)
     if has_files and properties.symlink_format_manifest_enabled:
         hooks.append(GenerateSymlinkManifest())
@@ -86,9 +97,10 @@ def default_hooks(committed: CommittedTransaction) -> tuple[PostCommitHook, ...]
 
 
 def raises_on_failure(hook_name: str, options: EngineOptions) -> bool:
-    """Whether it is an error if this hook fails, and not a line in the log (spec 1.15).
+    """Whether a failure of this hook is raised as an error instead of only logged (spec 1.15).
 
-    Who reads by a manifest would otherwise not learn that it is of an older version.
+    A failure to write the symlink manifest always is: nothing else tells its readers that the
+    manifest still lists the files of an older version.
     """
     if hook_name == CheckpointHook.name and options.checkpoint_exception_throwing_enabled:
         return True

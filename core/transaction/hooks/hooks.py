@@ -1,20 +1,20 @@
-"""What runs after a commit has landed; nothing here can undo or fail it (spec 1.15)."""
+"""Post-commit hooks, which run after a commit has landed and can't undo or fail it (spec 1.15)."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+from optimist.core.budget import within_budget
+from optimist.core.data.table_ref import TableRef
+from optimist.core.errors import UsageError
 from optimist.core.protocol.actions import Action
-from optimist.core.snapshot.snapshot import Snapshot
+from optimist.core.snapshot import Snapshot
 from optimist.core.transaction.hooks.background import BackgroundWork
-
-if TYPE_CHECKING:
-    from optimist.core.table.delta_log import DeltaLog
 
 __all__ = ["CommittedTransaction", "HookOutcome", "PostCommitHook", "run_hooks"]
 
@@ -26,14 +26,14 @@ class CommittedTransaction:
     """A commit that is in the table, as a hook sees it.
 
     Attributes:
-        log: The table's handle.
+        table: The table.
         version: The version that was committed.
         actions: What it wrote, commitInfo first where there is one.
         snapshot: The table at exactly that version.
         txn_id: The transaction's id.
     """
 
-    log: DeltaLog
+    table: TableRef
     version: int
     actions: tuple[Action, ...]
     snapshot: Snapshot
@@ -41,18 +41,18 @@ class CommittedTransaction:
 
 
 class PostCommitHook(Protocol):
-    """Something to do after a commit; `register_post_commit_hook` takes it before the commit.
+    """Something to do after a commit; register it before, with `register_post_commit_hook`.
 
-    A hook with an attribute `may_run_later` that is true is run in the background where the option
+    A hook whose attribute `may_run_later` is true runs in the background where the option
     `postCommit.background` is on.
     """
 
     @property
     def name(self) -> str:
-        """What logs and results call it; a hook of one name is registered once."""
+        """The hook's name in logs and results; of several with one name only the first is kept."""
 
     def run(self, committed: CommittedTransaction) -> None:
-        """Do it. Whatever is raised is logged and recorded; the commit stands."""
+        """Do the hook's work. Whatever it raises is logged and recorded; the commit stands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class HookOutcome:
     Attributes:
         name: The hook's name.
         error: What it raised; None when all went well, or when it is not done yet.
-        pending: Gives the final outcome, for a hook that runs in the background; else None.
+        pending: The future of the final outcome, for a hook in the background; else None.
     """
 
     name: str
@@ -71,19 +71,24 @@ class HookOutcome:
 
     @property
     def is_pending(self) -> bool:
-        """Whether it is still to come how the hook ends."""
+        """Whether the hook has not finished yet."""
         return self.pending is not None and not self.pending.done()
 
     def wait(self, timeout_s: float | None = None) -> HookOutcome:
-        """The final outcome, once it is there.
+        """Wait for the hook to finish, and return its final outcome.
+
+        In a process that was forked since the commit the outcome can't be known: what is returned
+        has a `UsageError` of kind `OPTIMIST_FORKED_HOOK` as its `error`.
 
         Raises:
-            TimeoutError: The hook is not done after so many seconds.
+            TimeoutError: The hook is not done after `timeout_s` seconds.
         """
         if self.pending is None:
             return self
         try:
             return self.pending.result(timeout_s)
+        except CancelledError:
+            return HookOutcome(self.name, _of_the_parent(self.name))
         except FutureTimeoutError:  # another class than the builtin one before Python 3.11
             raise TimeoutError(f"{self.name} is not done after {timeout_s} s") from None
 
@@ -93,13 +98,12 @@ def run_hooks(
     committed: CommittedTransaction,
     background: BackgroundWork | None = None,
 ) -> tuple[HookOutcome, ...]:
-    """Run every hook, in the order of registration, whatever the others do.
+    """Run every hook in the order given, even after one of them has failed.
 
     Args:
-        hooks: What to run.
-        committed: The commit they follow.
-        background: Takes the hooks that may run later; they keep their order among each other.
-            None runs all of them now.
+        hooks: The hooks to run.
+        committed: The commit that they follow.
+        background: Runs the hooks that may run later, in the same order. None: all run now.
     """
     return tuple(
         _submit(hook, committed, background)
@@ -114,16 +118,29 @@ def _submit(
 ) -> HookOutcome:
     try:
         return HookOutcome(hook.name, pending=background.submit(lambda: _run(hook, committed)))
-    except RuntimeError:  # the interpreter is ending: nobody starts threads any more
+    except RuntimeError:  # the interpreter is ending and starts no more threads
         return _run(hook, committed)
 
 
 def _run(hook: PostCommitHook, committed: CommittedTransaction) -> HookOutcome:
+    table = committed.table
     try:
-        hook.run(committed)
+        # In the background the hook is an operation with its own budget; otherwise it is part of
+        # the commit, whose budget goes on.
+        with within_budget(table.clock, table.options.storage_budget_s):
+            hook.run(committed)
     except Exception as error:  # noqa: BLE001 - the commit has landed; nothing may fail it now
         _LOG.exception(
             "Error when executing post-commit hook %s for commit %d", hook.name, committed.version
         )
         return HookOutcome(hook.name, error)
     return HookOutcome(hook.name)
+
+
+def _of_the_parent(name: str) -> UsageError:
+    return UsageError(
+        f"The hook {name} was left to the background of the process that committed, and this one "
+        "was forked from it. The commit stands; how the hook ended is known there.",
+        kind="OPTIMIST_FORKED_HOOK",
+        hook=name,
+    )

@@ -1,9 +1,9 @@
-"""`GenerateSymlinkManifest`: lists of data files for readers that know no Delta.
+"""`GenerateSymlinkManifest`: lists of data files for readers that don't know Delta.
 
-Presto, Athena and Hive read such lists. After each commit with file actions, where the property
-`delta.compatibility.symlinkFormatManifest.enabled` is set, the manifests of the partitions it
-touched are written anew under `_symlink_format_manifest/`. A manifest is replaced as a whole, but
-those of several partitions are not replaced together.
+Presto, Athena and Hive read such lists. Where the property
+`delta.compatibility.symlinkFormatManifest.enabled` is set, each commit with file actions rewrites
+the manifests of the partitions it touched, under `_symlink_format_manifest/`. One manifest is
+replaced as a whole, but the manifests of several partitions are not replaced together.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from collections.abc import Iterable, Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from optimist.core.data.data_paths import DataPaths
 from optimist.core.data.partition_values import partition_directory
-from optimist.core.errors import UsageError
-from optimist.core.logstore import LogStore
-from optimist.core.paths import join, resolve_data_path
+from optimist.core.errors import SchemaError, TableError
+from optimist.core.paths import join
+from optimist.core.plugins.logstore import LogStore
 from optimist.core.protocol.actions import AddFile, RemoveFile
-from optimist.core.snapshot.snapshot import Snapshot
+from optimist.core.snapshot import Snapshot
 from optimist.core.transaction.hooks.hooks import CommittedTransaction
 
 __all__ = ["MANIFEST_DIRECTORY", "GenerateSymlinkManifest", "write_all_manifests"]
@@ -41,7 +42,7 @@ class GenerateSymlinkManifest:
             if isinstance(action, AddFile | RemoveFile)
         }
         if touched:
-            _write(committed.log.store, committed.snapshot, touched.values())
+            _write(committed.table.store, committed.snapshot, touched.values())
 
 
 def write_all_manifests(store: LogStore, snapshot: Snapshot) -> None:
@@ -53,7 +54,7 @@ def write_all_manifests(store: LogStore, snapshot: Snapshot) -> None:
 
 def _write(store: LogStore, snapshot: Snapshot, partitions: Iterable[_Values]) -> None:
     if pc.any(pc.is_valid(snapshot.files.column("deletionVector")), min_count=0).as_py():
-        raise UsageError(
+        raise SchemaError(
             "A symlink manifest can't say which rows of a file are deleted, and the table has "
             "files with deletion vectors. Purge them, or unset the property of the manifest.",
             kind="DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED",
@@ -69,12 +70,25 @@ def _write_partition(store: LogStore, snapshot: Snapshot, values: _Values) -> No
     if names:
         directory = join(directory, partition_directory({name: values.get(name) for name in names}))
     path = join(directory, "manifest")
+    snapshot.data_paths.ensure_not_led_out(path)
     if not files:
         store.delete(path)
         return
     store.ensure_directory(directory)
-    lines = [store.resolve_path(resolve_data_path(snapshot.table_path, item)) for item in files]
+    lines = [_line(store, snapshot.data_paths, item) for item in files]
     store.write(path, lines, overwrite=True)
+
+
+def _line(store: LogStore, paths: DataPaths, reference: str) -> str:
+    """A file as the manifest names it; a file that we may not open ourselves is named, too.
+
+    Nothing is opened here, and leaving the file out would hide its rows. A reader of the manifest
+    that can't or won't reach the file will say so.
+    """
+    try:
+        return store.resolve_path(paths.full_path(reference))
+    except TableError:
+        return paths.spelled_path(reference)
 
 
 def _files_of(files: pa.Table, values: _Values) -> list[str]:

@@ -175,7 +175,7 @@ def test_the_files_of_a_feed_are_one_row_for_each_kind_of_change(feed_table):
     first = table.file([1])
     table.commit(first)
     table.commit(table.changes([(1, "delete")]), table.removal(first))
-    feed = change_feed(table.log, ChangeBounds(0))
+    feed = change_feed(table.log.table, table.log.update(), ChangeBounds(0))
     kinds = [
         dict(values).get("_change_type") for values in feed.files["partitionValues"].to_pylist()
     ]

@@ -16,8 +16,8 @@ from pyarrow import fs
 
 from optimist.core import DeltaLog
 from optimist.core.clock import SystemClock
+from optimist.core.data import filesystem as filesystem_module
 from optimist.core.data import parquet_writer
-from optimist.core.data.access import DataAccess
 from optimist.core.data.file_parts import balanced_groups, file_parts, parts_of
 from optimist.core.data.filesystem import filesystem_for, make_directories, remove_directory
 from optimist.core.data.parquet_reader import RowLayout, read_batches
@@ -31,9 +31,12 @@ from optimist.core.errors import (
     UsageError,
 )
 from optimist.core.options import EngineOptions
-from optimist.core.protocol.actions import Metadata
+from optimist.core.plugins.data_access import DataAccess
+from optimist.core.plugins.data_origin import DataOrigin
+from optimist.core.protocol.actions import DomainMetadata, Metadata
 from optimist.core.schema.arrow_types import from_arrow_schema
 from optimist.core.schema.types import schema_to_json
+from optimist.core.transaction.conflicts.operations import Operation
 
 SECRET = "hush"
 ROWS = pa.table({"id": pa.array(range(100), pa.int64()), "p": [f"p{i // 25}" for i in range(100)]})
@@ -166,7 +169,7 @@ def test_each_row_is_in_exactly_one_part(tmp_path_factory, sizes, share, groups)
         pq.write_table(pq.read_table(item), item, row_group_size=50)  # longer than the log says
     layout = RowLayout(log.update().schema)
     cut = balanced_groups(
-        file_parts(str(folder), files), max_bytes=share, num_groups=groups, open_cost=100
+        file_parts(log.table.data_paths, files), max_bytes=share, num_groups=groups, open_cost=100
     )
     found = [
         value
@@ -209,7 +212,7 @@ def test_a_file_that_is_gone_or_damaged_is_told(tmp_path):
 
 def access(**settings):
     given = {"access_key": "a", "secret_key": SECRET, "region": "us-east-1", **settings}
-    return DataAccess.of("s3", ("s3", "s3a"), given)
+    return DataAccess.of("s3", DataOrigin(("s3", "s3a"), "bucket"), given)
 
 
 def test_access_shows_no_settings_and_survives_pickling():
@@ -239,8 +242,29 @@ def test_other_schemes_than_those_served_go_to_their_own_file_system(tmp_path):
     assert path == "/t/x"
 
 
+def test_a_file_in_another_bucket_is_reached_without_the_tables_settings(monkeypatch):
+    made_with = []
+
+    class Noted(fs.SubTreeFileSystem):
+        def __init__(self, **settings):
+            made_with.append(settings)
+            super().__init__("", fs.LocalFileSystem())
+
+    monkeypatch.setattr(filesystem_module.fs, "S3FileSystem", Noted)
+    settings = {"secret_key": SECRET, "endpoint_override": "noted"}
+    own = DataAccess.of("s3", DataOrigin(("s3", "s3a"), "noted"), settings)
+    _, path = filesystem_for("s3://other/x", own)
+    filesystem_for("s3://noted@other/x", own)
+    assert path == "other/x"
+    assert SECRET not in repr(made_with)
+    assert not any({"secret_key", "endpoint_override"} & settings.keys() for settings in made_with)
+    filesystem_for("s3a://noted/x", own)
+    assert made_with[-1]["secret_key"] == SECRET
+
+
 def test_a_file_in_another_account_is_refused():
-    azure = DataAccess.of("azure", ("abfss",), {"account_name": "ours"}, account="ours")
+    ours = DataOrigin(("abfss",), "ours.dfs.core.windows.net", is_account=True)
+    azure = DataAccess.of("azure", ours, {"account_name": "ours"})
     with pytest.raises(ConfigError) as caught:
         filesystem_for("abfss://c@theirs.dfs.core.windows.net/t/x.parquet", azure)
     assert caught.value.kind == "OPTIMIST_NO_DATA_FILESYSTEM"
@@ -254,14 +278,14 @@ def test_a_scheme_without_a_driver_is_told(path):
 
 
 def test_settings_that_pyarrow_does_not_know_are_told_without_their_values():
-    odd = DataAccess.of("s3", ("s3",), {"no_such_setting": SECRET})
+    odd = DataAccess.of("s3", DataOrigin(("s3",), "b"), {"no_such_setting": SECRET})
     with pytest.raises(ConfigError, match="Upgrade") as caught:
         filesystem_for("s3://b/t", odd)
     assert SECRET not in str(caught.value)
 
 
 def test_settings_of_a_driver_reach_it_and_do_not_show():
-    given = DataAccess.of("fsspec", ("memory",), {"some_option": SECRET})
+    given = DataAccess.of("fsspec", DataOrigin.of("memory://t"), {"some_option": SECRET})
     assert isinstance(filesystem_for("memory://t", given)[0], fs.PyFileSystem)
     assert SECRET not in repr(given)
 
@@ -279,13 +303,6 @@ def test_signatures_in_the_texts_of_file_systems_are_masked(text):
         raise OSError(text)
     assert SECRET not in str(caught.value)
     assert caught.value.__cause__ is None
-
-
-def test_an_access_that_may_not_write_says_why():
-    refusing = DataAccess.of("s3", ("s3",), {}, refuses_writes="Keys can't be sent.")
-    with pytest.raises(ConfigError, match=r"Keys can't be sent\. Nothing was written"):
-        refusing.ensure_writable()
-    access().ensure_writable()
 
 
 def test_directories_are_made_where_there_are_any(tmp_path):
@@ -317,3 +334,123 @@ def test_a_codec_that_nobody_knows_is_refused_by_name(tmp_path):
     given = FileSpec.of(str(tmp_path), metadata, EngineOptions())
     with pytest.raises(UsageError, match="can't be compressed by 'zip'"):
         FileSet(given, SystemClock())
+
+
+def table_of(path, fields, **metadata):
+    """An empty table with these fields, each a name, a type and what its field holds besides."""
+    log = DeltaLog.for_path(str(path), {})
+    txn = log.start_transaction()
+    schema = {
+        "type": "struct",
+        "fields": [
+            {"name": name, "type": kind, "nullable": True, "metadata": {}} | more
+            for name, kind, more in fields
+        ],
+    }
+    txn.update_metadata(Metadata("", json.dumps(schema), **metadata))
+    txn.commit([], Operation("CREATE TABLE"))
+    return log
+
+
+def refused_append(log, rows, error):
+    """What `append` says of rows that it must not take, and leaves nothing of."""
+    with pytest.raises(error) as caught:
+        log.append(rows)
+    assert log.update().version == 0
+    assert not list(Path(log.table_path).rglob("*.parquet"))
+    return caught.value
+
+
+def test_an_empty_text_is_null_to_a_partition_column_that_is_not_null(tmp_path):
+    fields = [("id", "long", {}), ("p", "string", {"nullable": False})]
+    log = table_of(tmp_path, fields, partition_columns=("p",))
+    error = refused_append(log, pa.table({"id": [1], "p": [""]}), UsageError)
+    assert (error.kind, error.fields["column"]) == ("DELTA_NOT_NULL_CONSTRAINT_VIOLATED", "p")
+
+
+@pytest.mark.parametrize("value", [None, {"a": None}])
+def test_null_in_a_not_null_field_or_its_parent_is_refused_by_name(tmp_path, value):
+    inner = {"name": "a", "type": "long", "nullable": False, "metadata": {}}
+    log = table_of(tmp_path, [("s", {"type": "struct", "fields": [inner]}, {})])
+    rows = pa.table({"s": pa.array([value], pa.struct([("a", pa.int64())]))})
+    error = refused_append(log, rows, UsageError)
+    assert (error.kind, error.fields["column"]) == ("DELTA_NOT_NULL_CONSTRAINT_VIOLATED", "s.a")
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [{"delta.invariants": '{"expression":{"expression":"s.a > 3"}}'}, {"CURRENT_DEFAULT": "5"}],
+)
+def test_rules_of_a_field_in_a_struct_need_spark_too(tmp_path, metadata):
+    inner = {"name": "a", "type": "long", "nullable": True, "metadata": metadata}
+    log = table_of(
+        tmp_path,
+        [("s", {"type": "struct", "fields": [inner]}, {})],
+        configuration={"delta.feature.allowColumnDefaults": "supported"},
+    )
+    error = refused_append(log, pa.table({"s": [{"a": 1}]}), UsageError)
+    assert error.kind == "OPTIMIST_NEEDS_SPARK"
+
+
+DECLARED = "__CHAR_VARCHAR_TYPE_STRING"
+
+
+def test_declared_lengths_are_kept_without_spark(tmp_path):
+    fields = [
+        ("c", "string", {"metadata": {DECLARED: "char(4)"}}),
+        ("v", "string", {"metadata": {DECLARED: "varchar(3)"}}),
+    ]
+    log = table_of(tmp_path, fields)
+    log.append(pa.table({"c": ["ab", None, "äö    "], "v": ["abc  ", None, "ä"]}))
+    rows = log.to_arrow()
+    assert rows["c"].to_pylist() == ["ab  ", None, "äö  "]
+    assert rows["v"].to_pylist() == ["abc", None, "ä"]
+
+
+@pytest.mark.parametrize("declared", ["char(3)", "varchar(3)"])
+def test_texts_longer_than_declared_are_refused_without_spark(tmp_path, declared):
+    log = table_of(tmp_path, [("v", "string", {"metadata": {DECLARED: declared}})])
+    error = refused_append(log, pa.table({"v": ["abc", "abcd"]}), SchemaError)
+    assert (error.kind, error.fields["column"]) == ("DELTA_EXCEED_CHAR_VARCHAR_LIMIT", "v")
+
+
+def test_declared_lengths_inside_nested_types_are_refused_without_spark(tmp_path):
+    texts = {"type": "array", "elementType": "string", "containsNull": True}
+    log = table_of(tmp_path, [("v", texts, {"metadata": {DECLARED: "array<varchar(3)>"}})])
+    error = refused_append(log, pa.table({"v": [["a"]]}), SchemaError)
+    assert error.kind == "OPTIMIST_NESTED_CHAR_VARCHAR"
+
+
+def clustered(path, columns):
+    """An empty table of 40 columns that is clustered."""
+    fields = [(f"c{number}", "long", {}) for number in range(40)]
+    log = table_of(path, fields, configuration={"delta.feature.clustering": "supported"})
+    domain = DomainMetadata("delta.clustering", json.dumps({"clusteringColumns": columns}))
+    log.start_transaction().commit([domain], Operation("CLUSTER BY"))
+    return log
+
+
+@pytest.mark.parametrize("columns", [[["c35"]], ["c35"]])
+def test_clustering_columns_always_have_statistics(tmp_path, columns):
+    log = clustered(tmp_path, columns)
+    log.append(pa.table({f"c{number}": [number] for number in range(40)}))
+    minimums = json.loads(log.update().files["stats"][0].as_py())["minValues"]
+    assert [*minimums] == [*(f"c{number}" for number in range(32)), "c35"]
+
+
+def test_files_of_tables_that_may_have_deletion_vectors_say_that_their_bounds_are_tight(tmp_path):
+    log = table_of(
+        tmp_path, [("x", "long", {})], configuration={"delta.enableDeletionVectors": "true"}
+    )
+    log.append(pa.table({"x": [1]}))
+    assert json.loads(log.update().files["stats"][0].as_py())["tightBounds"] is True
+
+
+def test_partitions_by_timestamps_in_the_zone_of_the_session_are_refused(tmp_path):
+    key = "spark.databricks.delta.write.utcTimestampPartitionValues"
+    log = DeltaLog.for_path(str(tmp_path), {key: "false"})
+    rows = pa.table({"x": [1], "t": pa.array([0], pa.timestamp("us", "UTC"))})
+    with pytest.raises(ConfigError) as caught:
+        log.append(rows, partition_by=["t"])
+    assert (caught.value.kind, caught.value.fields["key"]) == ("OPTIMIST_UNSUPPORTED_OPTION", key)
+    assert log.append(rows).version == 0

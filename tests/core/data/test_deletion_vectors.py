@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import struct
+import tracemalloc
 import uuid
 import zlib
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from pyroaring import BitMap, BitMap64
 
 from optimist.core.data import deletion_vectors, parquet_reader
+from optimist.core.data.data_paths import DataPaths
 from optimist.core.data.deletion_vectors import (
     deletion_vector_path,
     parse_bitmap,
@@ -29,6 +31,7 @@ INLINE = DeletionVectorDescriptor(
     "i", "^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L", 44, 6
 )
 """As other engines have it in their tests."""
+NOWHERE = DataPaths.of("/nowhere")
 RELATIVE = DeletionVectorDescriptor("u", "ab^-aqEH.-t@S}K{vb[*k^", 36, 3, 1)
 KINDS = {
     "DELTA_DELETION_VECTOR_CARDINALITY_MISMATCH",
@@ -72,6 +75,20 @@ def stored(root, *all_data):
     return found
 
 
+def test_a_group_of_z85_that_overflows_wraps_around_as_in_delta_s_decoder():
+    rows = {0, 1, 2}
+    data = bitmap(rows, with_runs=False)
+    assert len(data) % 4 == 2
+    plain = deletion_vectors.inline_vector(BitMap64(rows)).path_or_inline_dv
+    digits = deletion_vectors._Z85
+    last = data[-2:] + b"\0\0"
+    number = int.from_bytes(last, "big") + 2**32
+    assert number < 85**5
+    group = bytes(digits[number // 85**power % 85] for power in (4, 3, 2, 1, 0)).decode()
+    padded = DeletionVectorDescriptor("i", plain[:-5] + group, len(data), len(rows))
+    assert read_deletion_vector(padded, NOWHERE) == BitMap64(rows)
+
+
 def only_file(root):
     (place,) = root.glob("deletion_vector_*.bin")
     return place
@@ -87,15 +104,15 @@ def kind_of(call, *arguments):
 
 
 def test_an_inline_vector_of_another_engine_is_read():
-    assert set(read_deletion_vector(INLINE, "/nowhere")) == {3, 4, 7, 11, 18, 29}
+    assert set(read_deletion_vector(INLINE, NOWHERE)) == {3, 4, 7, 11, 18, 29}
 
 
 def test_the_paths_of_vectors_are_those_of_the_protocol():
-    assert deletion_vector_path(INLINE, "/t") is None
+    assert deletion_vector_path(INLINE, NOWHERE) is None
     relative = "/t/ab/deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
-    assert deletion_vector_path(RELATIVE, "/t") == relative
+    assert deletion_vector_path(RELATIVE, DataPaths.of("/t")) == relative
     absolute = DeletionVectorDescriptor("p", "s3://b/a%20b/x.bin", 1, 1, 1)
-    assert deletion_vector_path(absolute, "/t") == "s3://b/a b/x.bin"
+    assert deletion_vector_path(absolute, DataPaths.of("s3://b/t")) == "s3://b/a b/x.bin"
 
 
 @settings(max_examples=40, deadline=None)
@@ -113,6 +130,21 @@ def test_the_native_form_of_early_writers_is_read(buckets):
     assert set(parse_bitmap(NATIVE_MAGIC + struct.pack("<I", len(buckets)) + sized)) == wanted
 
 
+def test_a_file_of_vectors_is_read_byte_by_byte_as_the_format_has_it(tmp_path):
+    rows_3_and_4 = (
+        "d1d33964"  # the magic number 1681511377, little-endian
+        "0100000000000000" "00000000"  # one bucket, whose key is 0
+        "3a30000001000000" "00000100" "10000000"  # one array container, of two values
+        "03000400"
+    )  # fmt: skip
+    data = bytes.fromhex(rows_3_and_4)
+    size, checksum = len(data).to_bytes(4, "big"), zlib.crc32(data).to_bytes(4, "big")
+    name = "deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
+    (tmp_path / name).write_bytes(b"\x01" + size + data + checksum)
+    first = DeletionVectorDescriptor("u", "^-aqEH.-t@S}K{vb[*k^", len(data), 2, offset=1)
+    assert list(read_deletion_vector(first, DataPaths.of(str(tmp_path)))) == [3, 4]
+
+
 def test_many_vectors_of_one_file_are_read_with_one_open(tmp_path, monkeypatch):
     wanted = [{1, 2}, set(range(10_000)), {2**33}]
     descriptors = stored(tmp_path, *map(bitmap, wanted))
@@ -120,9 +152,22 @@ def test_many_vectors_of_one_file_are_read_with_one_open(tmp_path, monkeypatch):
     real = deletion_vectors.filesystem_for
     monkeypatch.setattr(deletion_vectors, "filesystem_for", lambda *a: opened.append(a) or real(*a))
     asked = [descriptors[2], INLINE, descriptors[0], descriptors[1]]
-    found = [set(item) for item in read_deletion_vectors(asked, str(tmp_path))]
+    found = [set(item) for item in read_deletion_vectors(asked, DataPaths.of(str(tmp_path)))]
     assert found == [wanted[2], {3, 4, 7, 11, 18, 29}, wanted[0], wanted[1]]
     assert len(opened) == 1
+
+
+def test_the_bytes_of_a_stored_vector_are_held_once(tmp_path):
+    data = bitmap(set(range(0, 2_000_000, 3)), with_runs=False)
+    descriptors = stored(tmp_path, data, data)
+    tracemalloc.start()
+    try:
+        first, second = read_deletion_vectors(descriptors, DataPaths.of(str(tmp_path)))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert first == second
+    assert len(data) < peak < 1.5 * len(data)
 
 
 # Damage
@@ -137,7 +182,7 @@ def changed(descriptor, **values):
 def test_a_vector_whose_file_is_gone_is_told(tmp_path):
     (descriptor,) = stored(tmp_path, bitmap({1}))
     only_file(tmp_path).unlink()
-    assert kind_of(read_deletion_vector, descriptor, str(tmp_path)) == (
+    assert kind_of(read_deletion_vector, descriptor, DataPaths.of(str(tmp_path))) == (
         "DELTA_FILE_NOT_FOUND_DETAILED"
     )
 
@@ -157,7 +202,7 @@ def test_a_vector_file_that_was_changed_is_told_by_what_is_wrong(tmp_path, damag
     (descriptor,) = stored(tmp_path, bitmap({1, 5, 9}))
     place = only_file(tmp_path)
     place.write_bytes(damage(place.read_bytes()))
-    assert kind in kind_of(read_deletion_vector, descriptor, str(tmp_path))
+    assert kind in kind_of(read_deletion_vector, descriptor, DataPaths.of(str(tmp_path)))
 
 
 @pytest.mark.parametrize(
@@ -176,19 +221,19 @@ def test_a_vector_file_that_was_changed_is_told_by_what_is_wrong(tmp_path, damag
     ],
 )
 def test_a_description_that_does_not_fit_is_told(values, kind):
-    assert kind_of(read_deletion_vector, changed(INLINE, **values), "/t") == kind
+    assert kind_of(read_deletion_vector, changed(INLINE, **values), NOWHERE) == kind
 
 
 @pytest.mark.parametrize("values", [{"offset": 0}, {"offset": -5}, {"size_in_bytes": -1}])
 def test_a_place_that_no_vector_can_have_is_told(tmp_path, values):
     (descriptor,) = stored(tmp_path, bitmap({1}))
     wrong = changed(descriptor, **values)
-    assert kind_of(read_deletion_vector, wrong, str(tmp_path)) == (
+    assert kind_of(read_deletion_vector, wrong, DataPaths.of(str(tmp_path))) == (
         "OPTIMIST_MALFORMED_DELETION_VECTOR"
     )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150 * settings.default.max_examples // 100, deadline=None)
 @given(rows=sets_of_rows, data=st.data())
 def test_mutated_bytes_are_an_error_or_some_sound_set(rows, data):
     """There is no checksum in the log, so that some changes can't be noticed; none may do harm."""
@@ -206,7 +251,7 @@ def test_mutated_bytes_are_an_error_or_some_sound_set(rows, data):
     assert len(found) == len(positions)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=settings.default.max_examples, deadline=None)
 @given(position=st.integers(0, 48), value=st.integers(0, 255))
 def test_a_mutated_file_is_an_error_unless_nothing_was_changed(tmp_path_factory, position, value):
     root = tmp_path_factory.mktemp("vectors")
@@ -216,15 +261,15 @@ def test_a_mutated_file_is_an_error_unless_nothing_was_changed(tmp_path_factory,
     before, content[position] = content[position], value
     place.write_bytes(content)
     if before == value:
-        assert set(read_deletion_vector(descriptor, str(root))) == {1, 5, 9, 70_000}
+        assert set(read_deletion_vector(descriptor, DataPaths.of(str(root)))) == {1, 5, 9, 70_000}
     else:
-        assert kind_of(read_deletion_vector, descriptor, str(root)) in KINDS
+        assert kind_of(read_deletion_vector, descriptor, DataPaths.of(str(root))) in KINDS
 
 
 # What is left of a batch
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150 * settings.default.max_examples // 100, deadline=None)
 @given(start=st.integers(0, 2**33), data=st.data())
 def test_exactly_the_rows_at_other_positions_are_kept(start, data):
     size = data.draw(st.integers(1, 70))

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -17,9 +18,9 @@ from optimist.core.log.checksum import (
 )
 from optimist.core.log.file_sizes import FileSizeHistogram
 from optimist.core.log.names import checksum_name, log_path_of
-from optimist.core.log.replay import LogState, with_actions
-from optimist.core.logstore import PutOutcome
+from optimist.core.log.replay import LogState, with_files
 from optimist.core.options import EngineOptions
+from optimist.core.plugins.logstore import PutOutcome
 from optimist.core.protocol.actions import (
     AddFile,
     CommitInfo,
@@ -44,6 +45,11 @@ START = (
 
 def add(path, size=10, vector=None):
     return AddFile(path, {}, size, 1, True, deletion_vector=vector)
+
+
+def with_actions(state, actions):
+    """The state after one commit."""
+    return replace(with_files(state, actions), table=state.table.after(actions))
 
 
 def chain(*commits):

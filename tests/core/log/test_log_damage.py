@@ -24,9 +24,11 @@ from optimist.core.protocol.actions import (
     actions_to_bytes,
 )
 from optimist.core.testing import ManualClock
+from optimist.core.transaction.conflicts.operations import Operation
 from optimist.logstores import MemoryLogStore
 
 _COUNTER = itertools.count()
+STRICT = {"optimist.checksum.mismatchFatalForReads": "true"}
 NEWEST = 3
 SCHEMA_TEXT = json.dumps(
     {
@@ -47,7 +49,7 @@ class Table:
         self.path = f"memory://damage/t{next(_COUNTER)}"
         self.log = log_path_of(self.path)
         self.clock = ManualClock(now_ms=1_800_000_000_000)
-        self.store = MemoryLogStore(clock=self.clock)
+        self.store = MemoryLogStore(clock=self.clock, namespace="log damage")
         log = self.open()
         start = (Protocol(1, 2), Metadata("id", SCHEMA_TEXT))
         for number, actions in enumerate([start, (add("a"),), (add("b"),)]):
@@ -75,9 +77,9 @@ class Table:
         given = EngineOptions.from_options(options or {})
         return DeltaLog(self.path, self.store, given, clock=self.clock)
 
-    def answer(self):
-        """All that a reader sees."""
-        snapshot = self.open().update()
+    def answer(self, options=None):
+        """All that a reader sees, one that takes no answer which differs from the checksum."""
+        snapshot = self.open(STRICT if options is None else options).update()
         return (
             snapshot.version,
             sorted(snapshot.files["path"].to_pylist()),
@@ -96,14 +98,6 @@ TABLE = Table()
 ANSWER = TABLE.answer()
 LAST = TABLE.read(commit_name(NEWEST))
 CHECKSUM = TABLE.read(checksum_name(NEWEST))
-FILES = {status.name: TABLE.read(status.name) for status in TABLE.store.list_from(f"{TABLE.log}/")}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def table_is_whole():
-    """Tests of other modules empty the memory that all tables of a process share."""
-    for name, data in FILES.items():
-        TABLE.put(name, data)
 
 
 def test_the_table_reads_right_before_it_is_damaged():
@@ -143,7 +137,7 @@ def test_a_commit_cut_at_a_lines_end_is_found_by_the_checksum(lines):
     assert caught.value.kind == "DELTA_TXN_LOG_FAILED_INTEGRITY"
     assert caught.value.fields["version"] == NEWEST
     with pytest.raises(TableError, match="does not agree"):
-        table.open().to_arrow()
+        table.open(STRICT).to_arrow()
 
 
 def test_an_older_version_is_read_while_the_newest_is_damaged():
@@ -156,14 +150,57 @@ def test_an_older_version_is_read_while_the_newest_is_damaged():
         table.open().snapshot(version=NEWEST)
 
 
-def test_a_version_that_differs_from_its_checksum_can_be_read_if_asked_for(caplog):
+LENIENT = {"spark.databricks.delta.checksum.mismatch.fatal": "false"}
+
+
+@pytest.fixture
+def lying():
+    """A table whose newest checksum lies about the number of files."""
     table = Table()
-    table.put(commit_name(NEWEST), b"".join(LAST.splitlines(keepends=True)[:3]))
-    lenient = {"spark.databricks.delta.checksum.mismatch.fatal": "false"}
-    with caplog.at_level(logging.ERROR):
-        files = table.open(lenient).update().files
-    assert sorted(files["path"].to_pylist()) == ["b", "c"]
-    assert "numFiles is 2, not 3" in caplog.text
+    parsed = json.loads(CHECKSUM) | {"numFiles": 7}
+    table.put(checksum_name(NEWEST), json.dumps(parsed).encode())
+    return table
+
+
+def test_readers_go_on_where_a_checksum_lies_and_are_warned_once(lying, caplog):
+    log = lying.open()
+    with caplog.at_level(logging.WARNING):
+        assert lying.answer({}) == ANSWER
+        assert sorted(log.files()["path"].to_pylist()) == ["b", "c", "d"]
+        log.files("x = 1")
+        assert log.update().checksum.num_files == 3
+    told = [record for record in caplog.records if "numFiles is 3, not 7" in record.getMessage()]
+    assert [record.levelname for record in told] == ["WARNING"] * 2  # one for each handle
+
+
+def deleting_all(log):
+    transaction = log.start_transaction()
+    removed = [add(path).remove(5) for path in transaction.filter_files()["path"].to_pylist()]
+    return transaction.commit(removed, Operation("DELETE"))
+
+
+def appending_after_a_look(log):
+    log.files()
+    log.start_transaction().commit([add("e")], Operation("WRITE"))
+
+
+@pytest.mark.parametrize("write", [deleting_all, appending_after_a_look, DeltaLog.checkpoint])
+def test_writers_and_checkpoints_stop_where_a_checksum_lies(lying, write):
+    before = sorted(status.name for status in lying.store.list_from(f"{lying.log}/"))
+    with pytest.raises(TableError, match="numFiles is 3, not 7") as caught:
+        write(lying.open())
+    assert caught.value.kind == "DELTA_TXN_LOG_FAILED_INTEGRITY"
+    assert sorted(status.name for status in lying.store.list_from(f"{lying.log}/")) == before
+    write(lying.open(LENIENT))
+    after = sorted(status.name for status in lying.store.list_from(f"{lying.log}/"))
+    assert len(after) > len(before)
+
+
+def test_the_lie_of_a_checksum_is_not_written_on(lying):
+    log = lying.open(LENIENT)
+    appending_after_a_look(log)
+    found = VersionChecksum.from_json(lying.read(checksum_name(NEWEST + 1)).decode())
+    assert (found.num_files, found.table_size_bytes) == (4, 40)
 
 
 @pytest.mark.parametrize(
@@ -231,7 +268,7 @@ def _edited(data, edits):
     return data
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=4 * settings.default.max_examples)
 @given(mutated(LAST))
 def test_a_mutated_commit_is_parsed_or_a_clear_error(data):
     for with_info in (True, False):
@@ -242,7 +279,7 @@ def test_a_mutated_commit_is_parsed_or_a_clear_error(data):
             assert error.fields["path"] == "t/_delta_log/3.json"
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=2 * settings.default.max_examples)
 @given(mutated(LAST))
 def test_a_table_with_a_mutated_commit_is_read_or_refused(data):
     TABLE.put(commit_name(NEWEST), data)
@@ -254,7 +291,7 @@ def test_a_table_with_a_mutated_commit_is_read_or_refused(data):
         TABLE.put(commit_name(NEWEST), LAST)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=2 * settings.default.max_examples)
 @given(mutated(TABLE.read(commit_name(0))))
 def test_a_table_with_a_mutated_first_commit_is_read_or_refused(data):
     first = TABLE.read(commit_name(0))
@@ -267,7 +304,7 @@ def test_a_table_with_a_mutated_first_commit_is_read_or_refused(data):
         TABLE.put(commit_name(0), first)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=3 * settings.default.max_examples)
 @given(mutated(CHECKSUM))
 def test_a_mutated_checksum_is_parsed_or_no_checksum(data):
     try:
@@ -276,7 +313,7 @@ def test_a_mutated_checksum_is_parsed_or_no_checksum(data):
         assert str(error)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=3 * settings.default.max_examples)
 @given(
     mutated(
         LastCheckpoint(10, 7, 2, 900, 5, {"tags": {"a": "b"}}).to_json(EngineOptions()).encode()

@@ -14,8 +14,7 @@ from optimist.core.log.last_checkpoint import read_last_checkpoint
 from optimist.core.log.names import log_path_of
 from optimist.core.log.segment import list_segment
 from optimist.core.options import EngineOptions
-from optimist.core.paths import resolve_data_path
-from optimist.core.snapshot.snapshot import Snapshot
+from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.time_travel import commit_history, ensure_version_exists
 from optimist.logstores import LocalLogStore
 
@@ -68,8 +67,7 @@ def test_the_live_files_are_there_and_hold_the_expected_rows(table, expected):
     facts = json.loads((expected / "table_version_metadata.json").read_text())
     snapshot = load(table, facts["version"])
     paths = [
-        Path(resolve_data_path(snapshot.table_path, path))
-        for path in snapshot.files["path"].to_pylist()
+        Path(snapshot.data_paths.full_path(path)) for path in snapshot.files["path"].to_pylist()
     ]
     assert all(path.is_file() for path in paths)
     assert [path.stat().st_size for path in paths] == snapshot.files["size"].to_pylist()

@@ -135,3 +135,12 @@ _json = st.recursive(
 def test_the_checksum_depends_on_neither_order_nor_white_space(value):
     turned = dict(reversed(list(value.items())))
     assert checksum_of(json.dumps(value, indent=2)) == checksum_of(json.dumps(turned))
+
+
+def test_a_hint_of_hundreds_of_kilobytes_is_passed_over_at_once(store, log_path):
+    # To verify it takes many times its size, and it would be verified four times.
+    clock = ManualClock()
+    text = json.dumps({"version": 1, "size": 2, "x": [0] * 70_000})
+    store.put_overwrite(f"{log_path}/{LAST_CHECKPOINT}", text.encode())
+    assert read_last_checkpoint(store, log_path, clock=clock) is None
+    assert clock.sleeps == ()

@@ -21,6 +21,7 @@ from optimist.core.log.names import (
     [
         (commit_name(7), LogFileName(LogFileKind.COMMIT, 7)),
         ("7.json", LogFileName(LogFileKind.COMMIT, 7)),
+        (commit_name((1 << 63) - 1), LogFileName(LogFileKind.COMMIT, (1 << 63) - 1)),
         (checksum_name(7), LogFileName(LogFileKind.CHECKSUM, 7)),
         (classic_checkpoint_name(10), LogFileName(LogFileKind.CLASSIC_CHECKPOINT, 10)),
         (
@@ -53,6 +54,10 @@ def test_each_kind_of_name_is_recognised(name, expected):
         "x.json",
         "\N{ARABIC-INDIC DIGIT ONE}.json",
         "00000000000000000001.checkpoint.abc.txt",
+        f"{1 << 63}.json",
+        "99999999999999999999.checkpoint.parquet",
+        f"0.{1 << 63}.compacted.json",
+        "9" * 5_000 + ".json",
     ],
 )
 def test_other_names_are_none_of_the_logs(name):

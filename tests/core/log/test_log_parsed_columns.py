@@ -159,7 +159,7 @@ def parquet_of(rows, kind, column="add", **arguments):
 
 def adds_of(rows, kind, **arguments):
     with open_parquet(io.BytesIO(parquet_of(rows, kind, **arguments))) as file:
-        return pa.Table.from_batches(add_batches(file), FILES_SCHEMA).to_pylist()
+        return pa.Table.from_batches(add_batches(file, 1_000_000), FILES_SCHEMA).to_pylist()
 
 
 SMALL = pa.struct({"numRecords": pa.int64()})
@@ -219,7 +219,7 @@ def test_what_an_old_writer_left_out_means_what_its_absence_means():
     assert {row["stats"] for row in found} == {None}
     gone = parquet_of([{"path": "a"}], pa.struct({"path": pa.string()}), "remove")
     with open_parquet(io.BytesIO(gone)) as file:
-        (batch,) = remove_batches(file)
+        (batch,) = remove_batches(file, 1_000_000)
     assert batch.to_pylist()[0]["deletionTimestamp"] is None
 
 

@@ -2,6 +2,8 @@
 
 import itertools
 import json
+from dataclasses import replace
+from unittest import mock
 
 import pyarrow as pa
 import pytest
@@ -9,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optimist.core.errors import TableError
+from optimist.core.log import file_set
 from optimist.core.log.commits import read_commit, read_commit_info
 from optimist.core.log.file_set import FileSet
 from optimist.core.log.file_table import (
@@ -23,7 +26,7 @@ from optimist.core.log.file_table import (
     files_table,
 )
 from optimist.core.log.names import commit_path, log_path_of
-from optimist.core.log.replay import LogState, replay, with_actions
+from optimist.core.log.replay import LogState, replay, with_files
 from optimist.core.log.segment import list_segment
 from optimist.core.protocol.actions import (
     AddCDCFile,
@@ -100,14 +103,21 @@ _file_actions = st.one_of(
 _commits = st.lists(st.lists(_file_actions, min_size=1, max_size=4), max_size=12)
 
 
-@settings(deadline=None, max_examples=150)
+def with_actions(state, actions):
+    """The state after one commit."""
+    return replace(with_files(state, actions), table=state.table.after(actions))
+
+
+@settings(deadline=None, max_examples=150 * settings.default.max_examples // 100)
 @given(_commits, st.data())
 def test_reconciliation_is_that_of_a_dictionary_whenever_somebody_looks(commits, data):
     state = LogState.empty()
-    for done, actions in enumerate(commits, 1):
-        state = with_actions(state, actions)
-        if data.draw(st.booleans(), label="look"):
-            assert len(state.files.batches()) <= done
+    merged_after = data.draw(st.sampled_from([2, 3, 64]), label="commits that are merged")
+    with mock.patch.object(file_set, "_MAX_RECENT", merged_after):
+        for done, actions in enumerate(commits, 1):
+            state = with_actions(state, actions)
+            if data.draw(st.booleans(), label="look"):
+                assert len(state.files.batches()) <= done
     live, gone = reconciled(commits)
     found = live_keys(state.files)
     assert {k: v.size for k, v in found.items()} == {k: v.size for k, v in live.items()}
@@ -249,7 +259,7 @@ def test_a_long_chain_of_appends_waits_in_few_batches():
         state = with_actions(state, [add(f"f{number}")])
     assert not state.files.is_resolved
     _, waiting = state.files._parts
-    assert len(waiting) <= 11
+    assert len(waiting) <= 64 + 4
     assert state.files.table().num_rows == 1000
     assert state.files.is_resolved
 

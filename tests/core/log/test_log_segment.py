@@ -20,6 +20,7 @@ from optimist.core.log.segment import (
     list_segment,
     older_segment,
 )
+from optimist.core.plugins.logstore import FileStatus
 from optimist.core.testing import ManualClock
 from optimist.logstores import LocalLogStore, MemoryLogStore
 
@@ -103,6 +104,11 @@ def test_at_the_checkpoint_no_commit_is_replayed():
     segment = log.segment()
     assert (segment.version, segment.commits) == (10, ())
     assert segment.last_commit_timestamp_ms == 1_002_000
+
+
+def test_a_checkpoint_needs_no_commit_of_its_own_version():
+    segment = Log(*commits(9), classic_checkpoint_name(10)).segment()
+    assert (segment.version, segment.commits) == (10, ())
 
 
 def test_a_version_in_the_past_starts_from_its_own_checkpoint():
@@ -288,4 +294,10 @@ def test_a_segment_grows_by_its_next_commits():
     tail = after.commits_after(1)
     assert [commit_version(item) for item in tail] == [2, 3]
     assert before.extended(tail) == after
-    assert before.with_commit(2, tail[0]).with_commit(3, tail[1]) == after
+
+
+@pytest.mark.parametrize("name", ["_last_checkpoint", f"{7:020}.checkpoint.parquet"])
+def test_the_version_of_a_commit_is_asked_of_commits_alone(name):
+    assert commit_version(FileStatus(f"/t/_delta_log/{7:020}.json", 1, 1)) == 7
+    with pytest.raises(ValueError, match="not the name of a commit"):
+        commit_version(FileStatus(f"/t/_delta_log/{name}", 1, 1))

@@ -22,9 +22,9 @@ from optimist.core.log.names import (
     log_path_of,
 )
 from optimist.core.log.segment import list_segment
-from optimist.core.logstore import PutOutcome
 from optimist.core.maintenance.checkpoint import write_checkpoint
 from optimist.core.options import EngineOptions
+from optimist.core.plugins.logstore import PutOutcome
 from optimist.core.protocol.actions import (
     AddFile,
     CommitInfo,
@@ -35,7 +35,7 @@ from optimist.core.protocol.actions import (
     SetTransaction,
     actions_to_bytes,
 )
-from optimist.core.snapshot.snapshot import Snapshot
+from optimist.core.snapshot import KnownCommit, Snapshot
 from optimist.core.testing import ManualClock
 from optimist.logstores import LocalLogStore, MemoryLogStore
 
@@ -255,8 +255,14 @@ def test_a_version_that_contradicts_its_checksum_is_not_checkpointed(caplog):
     table = Table().commit(add("a"))
     snapshot = table.load()
     assert snapshot.num_files == 1
-    wrong = Snapshot.absent("/other").with_commit(
-        0, (Protocol(1, 2), table.metadata), list_segment(table.store, table.path).commits[0]
+    wrong = Snapshot.absent("/other").with_commits(
+        [
+            KnownCommit(
+                0,
+                (Protocol(1, 2), table.metadata),
+                list_segment(table.store, table.path).commits[0],
+            )
+        ]
     )
     write_checksum(table.store, table.path, 1, wrong.checksum)
     with pytest.raises(TableError, match="numFiles is 1, not 0") as caught:

@@ -17,9 +17,9 @@ from optimist.core.log.file_table import add_files
 from optimist.core.log.last_checkpoint import read_last_checkpoint
 from optimist.core.log.names import classic_checkpoint_name, commit_path, log_path_of
 from optimist.core.log.segment import list_segment
-from optimist.core.logstore import PutOutcome
 from optimist.core.maintenance.checkpoint import write_checkpoint, write_compatibility_checkpoint
 from optimist.core.options import EngineOptions
+from optimist.core.plugins.logstore import FileStatus, PutOutcome
 from optimist.core.protocol.actions import (
     AddFile,
     CommitInfo,
@@ -29,7 +29,7 @@ from optimist.core.protocol.actions import (
     SetTransaction,
     actions_to_bytes,
 )
-from optimist.core.snapshot.snapshot import Snapshot
+from optimist.core.snapshot import Snapshot
 from optimist.core.testing import ManualClock
 from optimist.logstores import MemoryLogStore
 
@@ -301,7 +301,7 @@ def test_the_compatibility_checkpoint_shares_the_sidecars_and_leaves_the_hint_al
     assert name == classic_checkpoint_name(2)
     assert table.store.read_bytes(f"{table.path}/_last_checkpoint") == hint
     shared, own = (
-        CheckpointReader(table.store, 2, [found]).sidecars()
+        CheckpointReader(table.store, 2, [FileStatus(found, 1, 0)]).sidecars()
         for found in (path, f"{table.path}/{v2}")
     )
     assert shared == own

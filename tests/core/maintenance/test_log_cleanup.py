@@ -21,13 +21,13 @@ from optimist.core.log.names import (
     multi_part_checkpoint_name,
 )
 from optimist.core.log.segment import list_segment
-from optimist.core.logstore import FileStatus
 from optimist.core.maintenance.checkpoint import write_checkpoint
-from optimist.core.maintenance.cleanup import clean_up_expired_logs, expired_log_files
+from optimist.core.maintenance.cleanup import LogCleaner, expired_log_files
 from optimist.core.maintenance.compaction import write_compaction
 from optimist.core.options import EngineOptions
+from optimist.core.plugins.logstore import FileStatus
 from optimist.core.protocol.actions import AddFile, CommitInfo, Metadata, Protocol, actions_to_bytes
-from optimist.core.snapshot.snapshot import Snapshot
+from optimist.core.snapshot import Snapshot
 from optimist.core.testing import ManualClock
 from optimist.logstores import MemoryLogStore
 
@@ -89,6 +89,14 @@ def test_a_file_that_claims_to_be_older_than_its_predecessor_is_not():
     assert expired(*entries, cutoff=102) == [commit_name(0), commit_name(1)]
 
 
+def test_no_file_is_looked_at_behind_the_first_that_is_too_young():
+    def files():
+        yield from listing(*commits(0, 5, 98))  # the next version tells that one is over
+        raise AssertionError("looked further")
+
+    assert expired_log_files(files(), cutoff_ms=100, max_version=9).rest_since_ms == 101
+
+
 def test_versions_above_the_threshold_stay():
     entries = [*commits(0, 9, 0), (classic_checkpoint_name(4), 4), (classic_checkpoint_name(8), 8)]
     assert expired(*entries, max_version=6)[-1] == commit_name(3)
@@ -140,6 +148,7 @@ class Table:
         self.path = log_path_of(self.table_path)
         self.clock = ManualClock(now_ms=20_000 * DAY_MS + 1)
         self.store = MemoryLogStore(clock=self.clock)
+        self.cleaner = LogCleaner()
         metadata = Metadata(
             "id", '{"type":"struct","fields":[]}', configuration=configuration or {}
         )
@@ -165,7 +174,7 @@ class Table:
         write_checkpoint(self.store, self.snapshot(), options=OPTIONS, clock=self.clock)
 
     def clean_up(self):
-        deleted = clean_up_expired_logs(
+        deleted = self.cleaner.clean_up(
             self.store, self.snapshot(), options=OPTIONS, clock=self.clock
         )
         return [path.rpartition("/")[2] for path in deleted]
@@ -184,6 +193,54 @@ def test_a_month_of_log_is_kept_and_the_table_reads_as_before():
     after = table.snapshot()
     assert sorted(after.files["path"].to_pylist()) == before
     assert table.clean_up() == []
+
+
+def test_no_hint_and_no_file_of_a_later_version_let_the_newest_commits_go():
+    table = Table()
+    snapshot = table.snapshot()
+    table.clock.advance(100 * 86_400)
+    table.store.put_overwrite(f"{table.path}/{LAST_CHECKPOINT}", b'{"version":999,"size":1}')
+    table.store.put_if_absent(f"{table.path}/{classic_checkpoint_name(998)}", b"nonsense")
+    table.cleaner.clean_up(table.store, snapshot, options=OPTIONS, clock=table.clock)
+    table.store.delete(f"{table.path}/{classic_checkpoint_name(998)}")
+    assert table.snapshot().files.equals(snapshot.files)
+
+
+def test_staged_commits_of_odd_names_are_left_alone():
+    table = Table()
+    odd = [f"{'9' * 5_000}.x.json", "\u0661.x.json", "1.x.json.txt", "x.json", ".x.json"]
+    for name in odd:
+        table.store.put_if_absent(f"{table.path}/_staged_commits/{name}", b"")
+    table.store.put_if_absent(f"{table.path}/_staged_commits/{3:020d}.x.json", b"")
+    assert commit_name(3) in table.clean_up()
+    assert sorted(table.names("_staged_commits/")) == sorted(odd)
+
+
+def test_the_log_is_not_listed_again_before_more_can_have_expired(monkeypatch):
+    table = Table()
+    assert len(table.clean_up()) == 20
+    lists = []
+    list_from = table.store.list_from
+    snapshot = table.snapshot()
+
+    def counted(path):
+        lists.append(path)
+        return list_from(path)
+
+    def clean_up():
+        table.cleaner.clean_up(table.store, snapshot, options=OPTIONS, clock=table.clock)
+        return len(lists)
+
+    monkeypatch.setattr(table.store, "list_from", counted)
+    assert clean_up() == 0
+    table.clock.advance(86_400 - 1)
+    assert clean_up() == 0
+    table.clock.advance(1)
+    assert clean_up() == 1
+    table.clock.advance(40 * 86_400)
+    clean_up()
+    assert table.snapshot().version == 60
+    assert table.names()[0].startswith(f"{50:020d}.")
 
 
 def test_a_shorter_retention_deletes_more():
@@ -227,7 +284,7 @@ def test_protected_versions_go_only_up_to_a_checkpoint_that_was_there(policy, pr
 
 def sidecars_of(table, name):
     version = int(name.partition(".")[0])
-    reader = CheckpointReader(table.store, version, [f"{table.path}/{name}"])
+    reader = CheckpointReader(table.store, version, [FileStatus(f"{table.path}/{name}", 1, 0)])
     return {item.name for item in reader.sidecars()}
 
 
@@ -292,7 +349,7 @@ def test_nothing_goes_while_the_classic_name_cannot_be_written():
     snapshot = table.snapshot()
     store = Unwritable()
     with pytest.raises(StorageError):
-        clean_up_expired_logs(store, snapshot, options=OPTIONS, clock=table.clock)
+        LogCleaner().clean_up(store, snapshot, options=OPTIONS, clock=table.clock)
     assert table.names() == before
 
 

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from optimist.core.errors import TableError
 from optimist.core.log.commit_lines import parse_commit_lines
 from optimist.core.log.names import commit_path, compacted_name
-from optimist.core.logstore import PutOutcome
 from optimist.core.maintenance.compaction import (
     compacted_lines,
     is_compaction_due,
     write_compaction,
 )
+from optimist.core.plugins.logstore import PutOutcome
 from optimist.core.protocol.actions import (
     AddFile,
     CommitInfo,

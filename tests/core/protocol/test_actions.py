@@ -29,6 +29,8 @@ from optimist.core.protocol.actions import (
 
 _text = st.text(max_size=12)
 _longs = st.integers(-(2**63), 2**63 - 1)
+_counts = st.integers(0, 2**63 - 1)
+_small_counts = st.integers(0, 2**31 - 1)
 _json = st.recursive(
     st.none() | st.booleans() | _longs | _text,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_text, inner, max_size=3),
@@ -41,9 +43,9 @@ _vectors = st.builds(
     DeletionVectorDescriptor,
     storage_type=st.sampled_from(["u", "i", "p"]),
     path_or_inline_dv=_text,
-    size_in_bytes=_longs,
-    cardinality=_longs,
-    offset=_maybe | _longs,
+    size_in_bytes=_small_counts,
+    cardinality=_counts,
+    offset=_maybe | _small_counts,
     max_row_index=_maybe | _longs,
     extra=_extra,
 )
@@ -60,7 +62,7 @@ _actions = st.one_of(
         AddFile,
         path=_text,
         partition_values=_values,
-        size=_longs,
+        size=_counts,
         modification_time=_longs,
         data_change=st.booleans(),
         clustering_provider=_maybe | _text,
@@ -73,14 +75,14 @@ _actions = st.one_of(
         data_change=st.booleans(),
         extended_file_metadata=_maybe | st.booleans(),
         partition_values=_maybe | _values,
-        size=_maybe | _longs,
+        size=_maybe | _counts,
         **_file_fields,
     ),
     st.builds(
         AddCDCFile,
         path=_text,
         partition_values=_values,
-        size=_longs,
+        size=_counts,
         data_change=st.just(False),
         tags=_maybe | _values,
         extra=_extra,
@@ -237,7 +239,7 @@ def test_line_separators_inside_strings_do_not_end_a_line() -> None:
         '{"add":{"size":1}}',
         '{"add":{"path":"a","size":1},"txn":{"appId":"a","version":1}}',
         '{"protocol":{"minReaderVersion":1}}',
-        '{"metaData":{"id":"x"}}',
+        '{"metaData":{"schemaString":"{}"}}',
     ],
 )
 def test_line_that_is_no_action_is_a_table_error(line: str) -> None:

@@ -46,6 +46,7 @@ ACTIVATIONS = {
     "rowTracking": metadata(enableRowTracking="true"),
     "icebergCompatV1": metadata(enableIcebergCompatV1="true"),
     "icebergCompatV2": metadata(enableIcebergCompatV2="true"),
+    "icebergCompatV3": metadata(enableIcebergCompatV3="true"),
     "inCommitTimestamp": metadata(enableInCommitTimestamps="true"),
     "deletionVectors": metadata(enableDeletionVectors="true"),
     "timestampNtz": metadata(StructField("t", NTZ)),

@@ -472,5 +472,5 @@ def test_feature_status_other_than_supported_is_refused(status: str) -> None:
 def test_requested_version_out_of_range_is_refused(key: str, value: str) -> None:
     with pytest.raises(ConfigError) as caught:
         requested_protocol({key: value})
-    assert caught.value.kind == "DELTA_INVALID_PROTOCOL_VERSION"
+    assert caught.value.kind == "OPTIMIST_INVALID_TABLE_PROPERTY"
     assert caught.value.fields["property"] == key

@@ -55,6 +55,7 @@ def test_expression_over_the_row_is_accepted(sql: str) -> None:
     ("sql", "kind"),
     [
         ("x +", "DELTA_UNSUPPORTED_EXPRESSION_GENERATED_COLUMN"),
+        ("(" * 5000 + "x" + ")" * 5000, "DELTA_UNSUPPORTED_EXPRESSION_GENERATED_COLUMN"),
         ("", "DELTA_UNSUPPORTED_EXPRESSION_GENERATED_COLUMN"),
         ("(SELECT 1)", "DELTA_UNSUPPORTED_EXPRESSION_GENERATED_COLUMN"),
         ("EXISTS (SELECT 1)", "DELTA_UNSUPPORTED_EXPRESSION_GENERATED_COLUMN"),

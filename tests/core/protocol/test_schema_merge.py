@@ -372,3 +372,40 @@ def test_ensure_writable_schema_takes_what_fits_and_refuses_the_rest() -> None:
     with pytest.raises(SchemaError) as caught:
         ensure_writable_schema(struct("x"), struct("x", "z"))
     assert caught.value.kind == "DELTA_METADATA_MISMATCH"
+
+
+VOIDS = {
+    "struct": (struct(field("a", VOID), field("b", VOID)), "x"),
+    "struct in struct": (struct(field("in", struct(field("a", VOID))), "b"), "x.in"),
+    "array": (ArrayType(VOID), "x"),
+    "array of structs": (ArrayType(struct(field("a", VOID))), "x.element"),
+    "map": (MapType(STRING, VOID), "x"),
+}
+
+
+@pytest.mark.parametrize("name", VOIDS)
+def test_new_columns_that_hold_nothing_but_void_are_refused(name) -> None:
+    kind, path = VOIDS[name]
+    data = struct(field("x", kind), "y")
+    writes = [
+        (None, SchemaWrite(data)),
+        (struct("y"), SchemaWrite(data, merge_schema=True)),
+        (struct(field("x", VOID), "y"), SchemaWrite(data, merge_schema=True)),
+        (struct("x", "y"), SchemaWrite(data, is_overwrite=True, overwrite_schema=True)),
+    ]
+    for table, write in writes:
+        with pytest.raises(SchemaError) as caught:
+            decide_schema(table, (), write)
+        assert caught.value.kind == "DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE"
+        assert caught.value.fields["path"] == path
+
+
+def test_void_beside_values_and_in_columns_that_have_a_type_is_fine() -> None:
+    beside = struct(field("x", struct(field("a", VOID), "b")), field("v", VOID))
+    assert decide_schema(None, (), SchemaWrite(beside)).schema == beside
+    typed = struct(field("x", struct("a", "b")), field("l", ArrayType(LONG)))
+    data = struct(field("x", struct(field("a", VOID))), field("l", ArrayType(VOID)))
+    assert decide_schema(typed, (), SchemaWrite(data)).action is SchemaAction.KEEP
+    # Another engine made it: its rows can be written as they are.
+    odd = struct(field("l", ArrayType(VOID)), "y")
+    assert decide_schema(odd, (), SchemaWrite(odd)).action is SchemaAction.KEEP

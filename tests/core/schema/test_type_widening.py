@@ -10,7 +10,12 @@ from optimist.core.errors import ProtocolError
 from optimist.core.protocol.actions import Metadata, Protocol
 from optimist.core.protocol.gates import ensure_readable
 from optimist.core.schema.type_widening import is_widening, unknown_type_changes
-from optimist.core.schema.types import DecimalType, PrimitiveType, data_type_from_json
+from optimist.core.schema.types import (
+    DecimalType,
+    PrimitiveType,
+    data_type_from_json,
+    schema_from_json,
+)
 
 PROTOCOL = Protocol(3, 7, ("typeWidening",), ("typeWidening",))
 
@@ -39,6 +44,10 @@ def nested(kind):
         ("byte", "decimal(10,0)"),
         ("integer", "decimal(12,2)"),
         ("long", "decimal(22,2)"),
+        ("byte", "decimal(4,1)"),
+        ("short", "decimal(6,1)"),
+        ("integer", "decimal(10,0)"),
+        ("long", "decimal(19,0)"),
         ("decimal(5,2)", "decimal(7,2)"),
         ("decimal(5,2)", "decimal(7,4)"),
     ],
@@ -55,7 +64,9 @@ def test_a_change_on_the_list_is_known_and_its_reverse_is_not(old, new):
         ("long", "double"),
         ("integer", "float"),
         ("integer", "decimal(11,2)"),
-        ("long", "decimal(19,0)"),
+        ("byte", "decimal(3,1)"),
+        ("short", "decimal(5,1)"),
+        ("long", "decimal(20,2)"),
         ("decimal(5,2)", "decimal(6,4)"),
         ("decimal(5,2)", "decimal(5,2)"),
         ("float", "decimal(20,2)"),
@@ -98,4 +109,20 @@ def test_known_changes_at_any_depth_are_read():
     ensure_readable(PROTOCOL, Metadata("id", schema), table_path="/t", version=3)
     inner = json.loads(schema_with({"fromType": "date", "toType": "long"}))
     deep = json.dumps({"type": "struct", "fields": [{"name": "m", "type": nested(inner)}]})
-    assert unknown_type_changes(deep) == ("m.element.value.c: date to long",)
+    assert unknown_type_changes(schema_from_json(deep)) == ("m.element.value.c: date to long",)
+
+
+@pytest.mark.parametrize(
+    "kind", [{}, {"type": "array"}, {"type": "map"}, {"type": "struct", "fields": 3}, [], 7, None]
+)
+def test_a_change_from_what_is_no_type_is_unknown_and_no_crash(kind):
+    change = {"fromType": kind, "toType": "long"}
+    field = {
+        "name": "a",
+        "type": "long",
+        "nullable": True,
+        "metadata": {"delta.typeChanges": [change]},
+    }
+    schema = schema_from_json(json.dumps({"type": "struct", "fields": [field]}))
+    (told,) = unknown_type_changes(schema)
+    assert told.startswith("a: ")

@@ -14,17 +14,7 @@ from hypothesis import strategies as st
 
 from optimist.core.data.footer_statistics import nan_free_columns, stats_from_footer
 from optimist.core.data.stats_columns import stats_columns
-from optimist.core.predicates import (
-    FilePruner,
-    FileStatistics,
-    Predicate,
-    SplitPredicate,
-    evaluate,
-    keep_mask,
-    may_match,
-    prune,
-    split_conjuncts,
-)
+from optimist.core.predicates import Predicate, SplitPredicate, evaluate, split_conjuncts
 from optimist.core.predicates.tree import (
     Column,
     Comparison,
@@ -38,6 +28,8 @@ from optimist.core.predicates.tree import (
     StartsWith,
 )
 from optimist.core.schema.types import DecimalType, PrimitiveType, StructField, StructType
+from optimist.core.skipping.pruner import FilePruner, keep_mask, may_match, prune
+from optimist.core.skipping.statistics import FileStatistics
 
 UTC = dt.timezone.utc
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from optimist.core.predicates import Predicate, evaluate
 from optimist.core.predicates.casts import without_cast
-from optimist.core.predicates.constants import session_zone
 from optimist.core.predicates.tree import CastComparison, Column, Literal
 from optimist.core.schema.types import DecimalType, PrimitiveType
+from optimist.core.values.time_zones import session_zone
 
 UTC = dt.timezone.utc
 ROWS = pa.table(

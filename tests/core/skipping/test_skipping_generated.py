@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optimist.core.predicates import FilePruner, Predicate
+from optimist.core.predicates import Predicate
 from optimist.core.predicates.tree import Column, Comparison, Literal
 from optimist.core.schema.generated_rules import generation_rule
 from optimist.core.schema.types import PrimitiveType, StructField, StructType
+from optimist.core.skipping.pruner import FilePruner
 
 UTC = dt.timezone.utc
 

@@ -18,7 +18,7 @@ from optimist.core import DeltaLog
 from optimist.core.data.partition_values import partition_columns_of
 from optimist.core.errors import UsageError
 from optimist.core.log.file_table import DELETION_VECTOR_TYPE
-from optimist.core.predicates import FilePruner, Predicate, evaluate
+from optimist.core.predicates import Predicate, evaluate
 from optimist.core.predicates.tree import (
     CastComparison,
     Column,
@@ -31,6 +31,7 @@ from optimist.core.predicates.tree import (
     NullSafeEqual,
     StartsWith,
 )
+from optimist.core.skipping.pruner import FilePruner
 
 UTC = dt.timezone.utc
 EPOCH = dt.datetime(1970, 1, 1)

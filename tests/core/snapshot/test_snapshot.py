@@ -2,6 +2,7 @@
 
 import itertools
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -9,9 +10,9 @@ from optimist.core.errors import ProtocolError, SchemaError, TableError, UsageEr
 from optimist.core.log.checksum import write_checksum
 from optimist.core.log.names import classic_checkpoint_name, commit_path, log_path_of
 from optimist.core.log.segment import list_segment
-from optimist.core.logstore import FileStatus
 from optimist.core.maintenance.checkpoint import write_checkpoint
 from optimist.core.options import EngineOptions
+from optimist.core.plugins.logstore import FileStatus
 from optimist.core.predicates import Predicate
 from optimist.core.protocol.actions import (
     AddFile,
@@ -24,7 +25,7 @@ from optimist.core.protocol.actions import (
     actions_to_bytes,
 )
 from optimist.core.schema.types import PrimitiveType, StructField, StructType, schema_to_json
-from optimist.core.snapshot.snapshot import Snapshot
+from optimist.core.snapshot import KnownCommit, Snapshot
 from optimist.core.testing import ManualClock
 from optimist.logstores import MemoryLogStore
 
@@ -134,42 +135,48 @@ def test_the_absent_table_is_empty_and_becomes_version_0():
     assert (absent.version, absent.num_files, absent.size_in_bytes) == (-1, 0, 0)
     assert (absent.segment, absent.checksum, absent.timestamp_ms) == (None, None, 0)
     assert len(absent.schema) == 0
-    first = absent.with_commit(0, (*Table().start, add("a")), status(0))
+    first = absent.with_commits([KnownCommit(0, (*Table().start, add("a")), status(0))])
     assert (first.version, names(first), first.schema) == (0, ["a"], SCHEMA)
     assert (first.checksum.num_files, absent.num_files) == (1, 0)
 
 
-def test_following_commits_of_our_own_gives_what_loading_gives():
+@pytest.mark.parametrize("at_once", [1, 2, 3])
+def test_following_commits_of_our_own_gives_what_loading_gives(at_once):
     table = Table().created(add("a"), add("b"))
+    table.commit(CommitInfo(), add("x"))
     snapshot = table.load()
+    assert snapshot.num_files == 3
     history = [
         (CommitInfo(), add("c")),
-        (CommitInfo(), add("a").remove(NOW_MS), SetTransaction("app", 1)),
-        (CommitInfo(), Metadata("id", schema_to_json(StructType(SCHEMA.fields[1:])))),
+        (CommitInfo(), add("a").remove(NOW_MS), add("c").remove(NOW_MS), SetTransaction("app", 1)),
+        (Metadata("id", schema_to_json(StructType(SCHEMA.fields[1:]))), replace(add("c"), size=7)),
     ]
-    for version, actions in enumerate(history, 1):
+    for actions in history:
         table.commit(*actions)
-        snapshot = snapshot.with_commit(version, actions, status(version))
+    known = [KnownCommit(n, actions, status(n)) for n, actions in enumerate(history, 2)]
+    for first in range(0, 3, at_once):
+        snapshot = snapshot.with_commits(known[first : first + at_once])
     loaded = table.load()
-    assert names(snapshot) == names(loaded) == ["b", "c"]
+    assert names(snapshot) == names(loaded) == ["b", "c", "x"]
+    assert (loaded.num_files, loaded.checksum) == (3, snapshot.checksum)
     assert snapshot.schema == loaded.schema
     assert snapshot.partition_columns == ()
     assert dict(snapshot.set_transactions) == dict(loaded.set_transactions)
     assert snapshot.tombstones == loaded.tombstones
-    assert snapshot.segment.version == 3
+    assert snapshot.segment.version == 4
 
 
 def test_a_snapshot_does_not_change_when_its_table_does():
     table = Table().created(add("a"))
     before = table.load()
-    after = before.with_commit(1, (add("b"), add("a").remove(NOW_MS)), status(1))
+    after = before.with_commits([KnownCommit(1, (add("b"), add("a").remove(NOW_MS)), status(1))])
     assert (names(after), names(before)) == (["b"], ["a"])
     assert before.tombstones.num_rows == 0
 
 
 def test_a_commit_that_does_not_follow_is_a_mistake_of_the_caller():
-    with pytest.raises(AssertionError, match="does not follow"):
-        Table().created().load().with_commit(2, (), status(2))
+    with pytest.raises(ValueError, match="does not follow"):
+        Table().created().load().with_commits([KnownCommit(2, (), status(2))])
 
 
 def test_an_update_reads_only_the_new_commits():
@@ -265,7 +272,10 @@ def test_the_time_of_a_version_is_its_in_commit_timestamp_where_there_is_one():
     assert snapshot.timestamp_ms == 77
     assert len(table.store.reads) == 1
     assert (
-        snapshot.with_commit(1, (CommitInfo(in_commit_timestamp=78),), status(1)).timestamp_ms == 78
+        snapshot.with_commits(
+            [KnownCommit(1, (CommitInfo(in_commit_timestamp=78),), status(1))]
+        ).timestamp_ms
+        == 78
     )
     table.checkpoint()
     assert table.load().timestamp_ms == 77
@@ -315,8 +325,8 @@ def test_a_scan_for_a_column_that_does_not_exist_is_refused():
 
 def test_the_checksum_follows_our_own_commits():
     snapshot = Snapshot.absent("/t")
-    snapshot = snapshot.with_commit(0, (*Table().start, add("a")), status(0))
-    snapshot = snapshot.with_commit(1, (CommitInfo(), add("b")), status(1))
+    snapshot = snapshot.with_commits([KnownCommit(0, (*Table().start, add("a")), status(0))])
+    snapshot = snapshot.with_commits([KnownCommit(1, (CommitInfo(), add("b")), status(1))])
     assert (snapshot.checksum.num_files, snapshot.checksum.table_size_bytes) == (2, 200)
     assert not snapshot._state.files.is_resolved
 
@@ -333,10 +343,10 @@ def test_the_checksum_of_a_loaded_version_is_read_from_its_file():
 
 def test_the_checksum_of_an_update_is_read_where_there_was_one_before():
     table = Table().created(add("a"))
-    first = Snapshot.absent(table.table_path).with_commit(
-        0, (*table.start, add("a")), table.segment().commits[0]
+    first = Snapshot.absent(table.table_path).with_commits(
+        [KnownCommit(0, (*table.start, add("a")), table.segment().commits[0])]
     )
-    second = first.with_commit(1, (CommitInfo(), add("b")), status(1))
+    second = first.with_commits([KnownCommit(1, (CommitInfo(), add("b")), status(1))])
     table.commit(CommitInfo(), add("b"))
     write_checksum(table.store, table.path, 1, second.checksum)
     updated = first.updated_to(table.store, table.segment())
@@ -348,8 +358,8 @@ def test_no_checksum_is_derived_where_none_is_written():
         {"spark.databricks.delta.writeChecksumFile.enabled": "false"}
     )
     absent = Snapshot.absent("/t", options=options)
-    snapshot = absent.with_commit(0, (*Table().start, add("a")), status(0))
-    assert snapshot._checksum is None
+    snapshot = absent.with_commits([KnownCommit(0, (*Table().start, add("a")), status(0))])
+    assert snapshot.checksum is None
 
 
 def test_threads_share_one_reading_of_the_files():

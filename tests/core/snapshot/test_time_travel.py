@@ -10,7 +10,7 @@ from optimist.core.log.names import classic_checkpoint_name, commit_path, log_pa
 from optimist.core.log.segment import list_segment
 from optimist.core.options import EngineOptions
 from optimist.core.protocol.actions import CommitInfo, Metadata, Protocol, actions_to_bytes
-from optimist.core.snapshot.snapshot import Snapshot
+from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.time_travel import (
     adjusted_timestamps,
     commit_history,
@@ -83,6 +83,13 @@ def test_the_newest_version_that_is_not_younger(time_ms, version):
     assert Table([5, 3, 3, 10]).at(time_ms) == version
 
 
+def test_a_version_of_more_digits_than_any_has_is_part_of_the_path():
+    for digits, version in (("9" * 19, int("9" * 19)), ("9" * 20, None), ("9" * 5_000, None)):
+        path = f"/t@v{digits}"
+        expected = ("/t", version, None) if version is not None else (path, None, None)
+        assert parse_path_syntax(path) == expected
+
+
 def test_a_time_outside_the_log_is_an_error_that_names_its_end():
     table = Table([5, 6, 7])
     with pytest.raises(TableError, match=r"1970-01-01 00:00:00\.005Z") as early:
@@ -111,6 +118,23 @@ def test_before_the_enablement_files_times_count_and_after_it_the_commits_own(ti
         configuration={ICT: "true", ENABLED_AT: "2", ENABLED_MS: "300"},
     )
     assert table.at(time_ms) == version
+
+
+@pytest.mark.parametrize("enabled_ms", [{}, {ENABLED_MS: "200"}])
+def test_an_enablement_that_is_to_come_leaves_the_files_times(enabled_ms):
+    table = Table(
+        [100, 150, 300],
+        in_commit_ms=[1, 2, 3],
+        configuration={ICT: "true", ENABLED_AT: "999", **enabled_ms},
+    )
+    assert [table.at(time_ms) for time_ms in (100, 200, 300)] == [0, 1, 2]
+
+
+def test_no_version_begins_at_what_only_claims_to_be_a_later_checkpoint():
+    table = Table([1, 2], first=5)
+    table.store.put_if_absent(f"{table.path}/{classic_checkpoint_name(999)}", b"nonsense")
+    found = kind_of(earliest_recreatable_version, table.store, table.path)
+    assert found == "DELTA_NO_RECREATABLE_HISTORY_FOUND"
 
 
 def test_a_commit_without_its_in_commit_timestamp_is_an_error():

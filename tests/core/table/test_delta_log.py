@@ -10,9 +10,12 @@ import pytest
 
 from optimist.core import DeltaLog
 from optimist.core.errors import LogFileNotFoundError, UsageError
+from optimist.core.options import EngineOptions
 from optimist.core.protocol.actions import CommitInfo
+from optimist.core.table import delta_log
 from optimist.core.testing import Fault, FaultyLogStore, ManualClock, When
 from optimist.core.transaction.conflicts.operations import Operation
+from optimist.core.transaction.hooks.default_hooks import is_checkpoint_due
 from optimist.logstores import LocalLogStore, MemoryLogStore
 
 WRITE = Operation.write("Append")
@@ -89,6 +92,15 @@ def test_handles_are_cached_per_path_and_options(tmp_path):
     assert DeltaLog.for_path(str(tmp_path), {"optimist.conflict.granularity": "file"}) is not first
 
 
+def test_a_handle_that_is_there_already_costs_no_options_to_parse_and_no_lease(
+    tmp_path, monkeypatch
+):
+    first = DeltaLog.for_path(str(tmp_path))
+    monkeypatch.setattr(EngineOptions, "from_options", None)
+    monkeypatch.setattr(delta_log, "find_lease", None)
+    assert DeltaLog.for_path(str(tmp_path)) is first
+
+
 def test_time_travel_by_version_and_by_the_times_that_snapshots_tell(tmp_path):
     log = DeltaLog.for_path(str(tmp_path))
     times = []
@@ -116,6 +128,26 @@ def test_appending_no_rows_records_a_commit_without_files(tmp_path):
     log.append(pa.table({"id": [1]}))
     assert log.append(pa.table({"id": pa.array([], pa.int64())})).version == 1
     assert log.update().num_files == 1
+
+
+def test_an_append_is_not_repeated_under_the_application_and_version_of_the_options(tmp_path):
+    key = "spark.databricks.delta.write."
+    log = DeltaLog.for_path(str(tmp_path), {key + "txnAppId": "nightly", key + "txnVersion": "7"})
+    rows = pa.table({"id": [1]})
+    assert log.append(rows).version == 0
+    assert log.append(rows) is None
+    assert log.append(rows, txn=("other", 1)).version == 1
+    assert {name: txn.version for name, txn in log.update().set_transactions.items()} == {
+        "nightly": 7,
+        "other": 1,
+    }
+
+
+def test_an_application_without_a_version_is_refused_by_an_append(tmp_path):
+    log = DeltaLog.for_path(str(tmp_path), {"spark.databricks.delta.write.txnAppId": "nightly"})
+    with pytest.raises(UsageError) as caught:
+        log.append(pa.table({"id": [1]}))
+    assert caught.value.kind == "DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS"
 
 
 def test_columns_are_matched_by_name_in_any_case_and_missing_ones_are_null(tmp_path):
@@ -188,6 +220,11 @@ def test_checkpoints_come_every_interval_and_never_at_zero(make_table):
     assert [name[:20].lstrip("0") for name in names if ".checkpoint." in name] == ["3", "6"]
     assert "_last_checkpoint" in names
     assert sum(name.endswith(".crc") for name in names) == 7
+
+
+@pytest.mark.parametrize(("interval", "due"), [(10, [10, 20]), (1, list(range(1, 22)))])
+def test_a_checkpoint_is_due_at_multiples_of_the_interval(interval, due):
+    assert [version for version in range(22) if is_checkpoint_due(version, interval)] == due
 
 
 def test_data_is_on_the_disk_before_the_commit_names_it(tmp_path, monkeypatch):

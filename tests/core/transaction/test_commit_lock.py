@@ -17,10 +17,10 @@ from optimist.core.errors import (
     LeaseLapsedError,
     StorageError,
 )
-from optimist.core.lease import Lease, LeaseGrant, lapsed
 from optimist.core.log.names import commit_path
-from optimist.core.logstore import PutOutcome
 from optimist.core.options import EngineOptions
+from optimist.core.plugins.lease import Lease, LeaseGrant, lapsed
+from optimist.core.plugins.logstore import PutOutcome
 from optimist.core.protocol.actions import CommitInfo
 from optimist.core.testing import Fault, FaultyLogStore, ManualClock, Pause, When
 from optimist.core.transaction.commit_lock import commit_lock

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from optimist.core.errors import MaxCommitAttemptsExceededError
-from optimist.core.logstore import PutOutcome
+from optimist.core.data.table_ref import TableRef
+from optimist.core.errors import MaxCommitAttemptsExceededError, StorageError
 from optimist.core.options import EngineOptions, RetryPolicy
+from optimist.core.plugins.logstore import PutOutcome
 from optimist.core.protocol.actions import CommitInfo
+from optimist.core.retry import pause_s
 from optimist.core.testing import ManualClock
-from optimist.core.transaction.backoff import pause_s
-from optimist.core.transaction.commit_loop import Rebased, next_attempt_version, run_attempts
+from optimist.core.transaction.commit_loop import CommitLoop, Rebased, get_next_attempt_version
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.core.transaction.conflicts.ours_and_theirs import Theirs
+from optimist.logstores import MemoryLogStore
 
 POLICY = RetryPolicy(
     max_attempts=2, max_non_conflict_attempts=3, base_s=0.1, cap_s=1.0, budget_s=1000.0
@@ -24,21 +26,35 @@ def draft(table):
     return table.log.start_transaction()._draft([table.add("ours")], WRITE, None)
 
 
-def run(ours, outcomes, policy=POLICY, check=None, clock=None):
-    asked = []
+class Scripted(CommitLoop):
+    """The loop over steps that a test writes down."""
 
-    def do_commit(attempted):
-        asked.append(attempted.attempt_version)
-        return outcomes.pop(0)
+    def __init__(self, outcomes, policy, check, clock, look):
+        options = EngineOptions(
+            max_commit_attempts=policy.max_attempts,
+            max_non_conflict_commit_attempts=policy.max_non_conflict_attempts,
+            retry_base_s=policy.base_s,
+            retry_cap_s=policy.cap_s,
+            retry_budget_s=policy.budget_s,
+        )
+        table = TableRef.of("memory://loop/t", MemoryLogStore({}), options, clock)
+        super().__init__(table, "ours", lambda txn_id, version: None)
+        self.asked, self.outcomes, self.check, self.look = [], outcomes, check, look
 
-    landed = run_attempts(
-        ours,
-        do_commit=do_commit,
-        check_and_retry=check or (lambda pending, attempt: Rebased(pending, ())),
-        policy=policy,
-        clock=clock or ManualClock(),
-    )
-    return landed, asked
+    def do_commit(self, ours):
+        self.asked.append(ours.attempt_version)
+        return self.outcomes.pop(0)
+
+    def check_and_retry(self, ours, attempt):
+        return self.check(ours, attempt) if self.check else Rebased(ours, ())
+
+    def ensure_can_be_read(self, ours):
+        self.look(ours)
+
+
+def run(ours, outcomes, policy=POLICY, check=None, clock=None, look=lambda ours: None):
+    loop = Scripted(outcomes, policy, check, clock or ManualClock(), look)
+    return loop.do_commit_retry_iteratively(ours), loop.asked
 
 
 def test_max_attempts_of_two_makes_three_writes_and_says_three(make_table):
@@ -60,11 +76,42 @@ def test_a_stale_listing_tries_the_same_version_again(make_table):
     assert landed.attempts == 2
 
 
+def test_a_listing_that_lags_for_long_has_the_winner_looked_at_now_and_then(make_table):
+    looked = []
+    outcomes = [PutOutcome.EXISTS] * 7 + [PutOutcome.CREATED]
+    policy = RetryPolicy(100, 3, 0.1, 1.0, budget_s=1000.0)
+    ours = draft(make_table().create())
+    landed, asked = run(ours, outcomes, policy, look=lambda ours: looked.append(ours))
+    assert landed.attempts == len(asked) == 8
+    assert len(looked) == 2
+
+
+class TakesNames(MemoryLogStore):
+    """Says of one name that it exists, and has nothing under it: as if it were a directory."""
+
+    name = "00000000000000000001.json"
+
+    def put_if_absent(self, path, data):
+        if path.endswith(self.name):
+            return PutOutcome.EXISTS
+        return super().put_if_absent(path, data)
+
+
+def test_a_name_that_exists_and_can_be_neither_listed_nor_read_ends_the_loop(make_table):
+    table = make_table(store=TakesNames({})).create()
+    with pytest.raises(StorageError) as caught:
+        table.log.start_transaction().commit([table.add("ours")], WRITE)
+    assert caught.value.kind == "OPTIMIST_NOT_A_FILE"
+    assert TakesNames.name in str(caught.value)
+    assert not caught.value.retryable
+    assert len(table.clock.sleeps) < 10
+
+
 def test_next_version_is_after_the_last_winner(make_table):
     ours = draft(make_table().create())
     winners = tuple(Theirs(version, 0, ()) for version in (1, 2, 3, 4))
-    assert next_attempt_version(ours, winners) == 5
-    assert next_attempt_version(ours, ()) == 1
+    assert get_next_attempt_version(ours, winners) == 5
+    assert get_next_attempt_version(ours, ()) == 1
 
 
 def test_the_time_budget_ends_the_loop(make_table):
@@ -88,7 +135,7 @@ def test_our_own_commit_among_the_winners_ends_the_loop(make_table):
     info = CommitInfo(txn_id=txn.txn_id, operation="WRITE")
     table.poke(1, [CommitInfo(txn_id="other", is_blind_append=True), table.add("a")])
     table.poke(2, [info, *ours.actions])
-    rebased = txn.check_for_conflicts(ours)
+    rebased = txn._loop().check_for_conflicts(ours)
     assert rebased.has_landed
     assert rebased.ours.attempt_version == 2
     assert [winner.version for winner in rebased.winners] == [1]

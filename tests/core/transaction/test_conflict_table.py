@@ -18,7 +18,8 @@ from optimist.core.protocol.actions import (
 )
 from optimist.core.protocol.properties import IsolationLevel
 from optimist.core.schema.types import PrimitiveType, StructField, StructType, schema_to_json
-from optimist.core.transaction.conflicts.checks import get_pretty_partition_message
+from optimist.core.transaction.conflicts.checks import partition_text
+from optimist.core.transaction.conflicts.messages import get_pretty_partition_message
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.core.transaction.conflicts.ours_and_theirs import Theirs
 from optimist.core.transaction.conflicts.table import CONFLICT_TABLE, pass_winner
@@ -90,6 +91,15 @@ def test_metadata(plain):
     identity = Theirs(1, 0, (CommitInfo(tags=tags), replace(plain.metadata, name="new")))
     assert checked(plain, "metadata", ours(plain), identity) is None
     assert RULES["metadata"].rebase(ours(plain), identity).metadata.name is None
+
+
+def test_metadata_of_a_table_that_this_engine_does_not_write_is_not_adopted(make_table):
+    table = make_table(protocol=Protocol(2, 7, None, ("columnMapping",))).create()
+    mapped = theirs(replace(table.metadata, configuration={"delta.columnMapping.mode": "name"}))
+    mine = ours(table, [table.add("a")])
+    assert checked(table, "metadata", mine, mapped) is None
+    with pytest.raises(ProtocolError, match="columnMapping"):
+        RULES["metadata"].rebase(mine, mapped)
 
 
 def test_domain_metadata(make_table):
@@ -240,4 +250,4 @@ def test_the_first_violated_row_is_reported(plain):
     ],
 )
 def test_pretty_partition_message(columns, values, expected):
-    assert get_pretty_partition_message(columns, values) == expected
+    assert get_pretty_partition_message(partition_text(columns, values)) == expected

@@ -337,10 +337,9 @@ def test_char_and_varchar_become_strings_with_their_declaration() -> None:
     assert schema.fields[0] == StructField("c", STRING, True, {"comment": "k", key: "char(5)"})
     assert schema.fields[1].data_type == MapType(PrimitiveType("integer"), ArrayType(STRING))
     assert schema.fields[1].metadata == {key: "map<int,array<varchar(3)>>"}
-    assert schema.fields[2].metadata == {}
-    assert schema.fields[2].data_type == StructType(
-        (StructField("v", STRING, False, {key: "varchar(9)"}),)
-    )
+    # As Spark has it: the declaration stands on the column, whatever holds the text.
+    assert schema.fields[2].metadata == {key: "struct<v:varchar(9)>"}
+    assert schema.fields[2].data_type == StructType((StructField("v", STRING, False),))
 
 
 @pytest.mark.parametrize("text", [schema_to_json(PLAIN), "no json with char(3)"])

@@ -106,6 +106,19 @@ def test_an_unanswered_put_that_never_arrives_is_pending_until_another_takes_the
     assert adds(table) == ["next"]
 
 
+def test_another_handle_calls_a_lost_put_not_landed_only_once_its_version_is_taken(table):
+    table.store.plan(put(When.BEFORE, times=11))
+    with pytest.raises(CommitOutcomeUnknownError) as raised:
+        append(table)
+    lost = raised.value
+    elsewhere = table.handle()
+    assert elsewhere.resolve_commit(lost.txn_id).state is CommitState.PENDING
+    assert elsewhere.resolve_commit(lost.txn_id, lost.version).state is CommitState.PENDING
+    assert append(table, "next").version == lost.version
+    assert elsewhere.resolve_commit(lost.txn_id, lost.version).state is CommitState.NOT_LANDED
+    assert elsewhere.resolve_commit(lost.txn_id).state is CommitState.PENDING
+
+
 def test_a_retryable_refusal_is_tried_again_at_the_same_version(table):
     table.store.plan(put(When.BEFORE, error=RETRYABLE, times=3))
     assert append(table).version == 1
@@ -152,6 +165,29 @@ def test_without_commit_info_the_bytes_decide(make_table):
     table.store.plan(put(When.AFTER))
     assert append(table).version == 1
     assert adds(table) == ["ours"]
+
+
+def test_without_commit_info_nobody_says_what_became_of_a_commit(make_table):
+    options = {"spark.databricks.delta.commitInfo.enabled": "false"}
+    table = make_table(store=FaultyLogStore(MemoryLogStore({})), options=options).create()
+    unreadable = Fault("read_bytes", When.BEFORE, name=COMMIT_1, error=FATAL, times=50)
+    table.store.plan(put(When.AFTER), unreadable)
+    with pytest.raises(CommitOutcomeUnknownError) as lost:
+        append(table)
+    table.store.clear()
+    assert adds(table) == ["ours"]
+    with pytest.raises(CommitOutcomeUnknownError, match=r"commitInfo\.enabled") as asked:
+        table.log.resolve_commit(lost.value.txn_id, lost.value.version)
+    assert (asked.value.txn_id, asked.value.version) == (lost.value.txn_id, 1)
+
+
+def test_a_version_whose_file_was_cleaned_up_says_nothing(table):
+    for name in ("a", "b"):
+        append(table, name)
+    table.log.checkpoint()
+    table.store.delete(commit_path(table.log.log_path, 1))
+    with pytest.raises(CommitOutcomeUnknownError, match="cleaned up"):
+        table.log.resolve_commit("some-id", 1)
 
 
 @pytest.mark.parametrize("operation", ["put_if_absent", "put_overwrite", "list_from", "read_bytes"])

@@ -1,66 +1,26 @@
-"""Many writers on one table, threads and processes: versions dense, every append there once."""
+"""Many threads that write to one table: versions dense, every append there once."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
+from functools import partial
 
-import deltalake
 import pyarrow as pa
 import pytest
 
+from append_races import create_table, ensure_every_append_is_there_once
 from optimist.core import DeltaLog
+from optimist.core.errors import ConcurrentWriteException
 from optimist.core.log.names import commit_path
-
-WRITER = """
-import sys
-import pyarrow as pa
-from optimist.core import DeltaLog
-path, writer, appends = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-sys.stdin.readline()
-log = DeltaLog.for_path(path)
-for number in range(appends):
-    log.append(pa.table({"writer": [writer], "number": [number]}))
-"""
-
-
-def assert_every_append_is_there_once(path, writers, appends):
-    log = DeltaLog.for_path(str(path))
-    assert log.update().version == writers * appends
-    rows = deltalake.DeltaTable(str(path)).to_pyarrow_table()
-    found = sorted(zip(rows["writer"].to_pylist(), rows["number"].to_pylist(), strict=True))
-    expected = [(-1, -1), *((w, n) for w in range(writers) for n in range(appends))]
-    assert found == expected
-    txn_ids = [record.info.txn_id for record in log.history()]
-    assert len(set(txn_ids)) == writers * appends + 1
-
-
-def create(path):
-    DeltaLog.for_path(str(path)).append(pa.table({"writer": [-1], "number": [-1]}))
-
-
-@pytest.mark.timeout(600)  # 32 interpreters come up at once, on however few cores
-def test_32_processes_append_20_times_each(tmp_path):
-    create(tmp_path)
-    arguments = [sys.executable, "-c", WRITER, str(tmp_path)]
-    writers = [
-        subprocess.Popen(
-            [*arguments, str(writer), "20"],
-            stdin=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for writer in range(32)
-    ]
-    problems = [writer.communicate("go\n", timeout=560)[1] for writer in writers]
-    assert [writer.returncode for writer in writers] == [0] * 32, problems
-    assert_every_append_is_there_once(tmp_path, 32, 20)
+from optimist.core.protocol.actions import AddFile
+from optimist.core.testing.logstore_races import run_in_threads
+from optimist.core.transaction.conflicts.operations import Operation
+from optimist.core.transaction.optimistic import OptimisticTransaction
 
 
 @pytest.mark.parametrize("lock", ["true", "false"])
 def test_16_threads_append_10_times_each(tmp_path, lock):
-    create(tmp_path)
+    create_table(tmp_path)
     barrier = threading.Barrier(16)
     failures = []
     options = {"spark.databricks.delta.commitLock.enabled": lock}
@@ -80,15 +40,28 @@ def test_16_threads_append_10_times_each(tmp_path, lock):
     for thread in threads:
         thread.join()
     assert failures == []
-    assert_every_append_is_there_once(tmp_path, 16, 10)
+    ensure_every_append_is_there_once(tmp_path, writers=16, appends=10)
 
 
 def test_one_version_is_created_by_exactly_one_of_many_transactions(tmp_path):
-    create(tmp_path)
-    log = DeltaLog.for_path(str(tmp_path))
+    create_table(tmp_path)
+    log = DeltaLog.for_path(str(tmp_path), {"spark.databricks.delta.commitLock.enabled": "false"})
     before = log.update().version
-    transactions = [log.start_transaction() for _ in range(4)]
+    transactions = [log.start_transaction() for _ in range(8)]
     assert {txn.read_version for txn in transactions} == {before}
-    log.append(pa.table({"writer": [1], "number": [1]}))
-    assert log.store.read_bytes(commit_path(log.log_path, before + 1))
+    barrier = threading.Barrier(len(transactions))
+
+    def commit(txn: OptimisticTransaction) -> int | None:
+        add = AddFile(txn.txn_id, {}, size=1, modification_time=1, data_change=True)
+        barrier.wait(60)
+        try:
+            return txn.commit_large([add], Operation.write("Append")).version
+        except ConcurrentWriteException:
+            return None
+
+    versions = run_in_threads([partial(commit, txn) for txn in transactions])
+    assert sorted(versions, key=str) == [before + 1, *[None] * 7]
+    winner = transactions[versions.index(before + 1)]
+    written = log.store.read_bytes(commit_path(log.log_path, before + 1)).decode()
+    assert [txn for txn in transactions if txn.txn_id in written] == [winner]
     assert log.update().version == before + 1

@@ -1,60 +1,28 @@
-"""What a single transaction does: what it writes, refuses, skips, and reports."""
+"""What a single transaction writes, refuses and skips before it meets any other."""
 
 from __future__ import annotations
 
-import json
-import logging
-from contextlib import nullcontext
 from dataclasses import replace
-from unittest import mock
 
 import pytest
 
+from commit_reading import DELETE, ICT, WRITE, commit, info_of, written
 from optimist.core.errors import (
-    ConcurrentAppendException,
-    ConcurrentTransactionException,
-    ConcurrentWriteException,
-    PostCommitHookError,
     SchemaError,
-    StorageError,
     TableError,
     UsageError,
 )
-from optimist.core.log.commits import read_commit
-from optimist.core.log.names import commit_path
 from optimist.core.protocol.actions import (
     AddCDCFile,
-    CommitInfo,
+    DeletionVectorDescriptor,
     DomainMetadata,
-    Metadata,
     Protocol,
     SetTransaction,
 )
+from optimist.core.protocol.properties import IsolationLevel
 from optimist.core.schema.types import PrimitiveType, StructField, StructType, schema_to_json
+from optimist.core.transaction.conflicts.isolation import isolation_level_for
 from optimist.core.transaction.conflicts.operations import Operation
-from optimist.core.transaction.hooks import default_hooks
-from optimist.logstores import LocalLogStore
-
-WRITE = Operation.write("Append")
-DELETE = Operation.delete(["x"])
-
-
-def written(table, version):
-    return read_commit(table.store, commit_path(table.log.log_path, version))
-
-
-def info_of(table, version):
-    first = written(table, version)[0]
-    assert isinstance(first, CommitInfo)
-    return first
-
-
-def commit(table, actions, operation=WRITE, *, read=None, **kwargs):
-    txn = table.log.start_transaction()
-    if read is not None:
-        txn.filter_files(read)
-    return txn.commit(actions, operation, **kwargs)
-
 
 # commitInfo
 
@@ -90,6 +58,15 @@ def test_commit_info_and_metrics_can_be_switched_off(make_table):
     quiet = make_table(options={"spark.databricks.delta.commitInfo.enabled": "false"}).create()
     commit(quiet, [quiet.add("a")])
     assert [type(action).KEY for action in written(quiet, 1)] == ["add"]
+
+
+def test_in_commit_timestamps_need_commit_info_whatever_the_option_says(make_table):
+    options = {"spark.databricks.delta.commitInfo.enabled": "false"}
+    table = make_table(options=options, configuration=ICT)
+    for actions in ([table.metadata], [table.add("a")]):
+        table.log.start_transaction().commit(actions, WRITE)
+    assert info_of(table, 0).in_commit_timestamp is not None
+    assert info_of(table, 1).in_commit_timestamp > info_of(table, 0).in_commit_timestamp
 
 
 @pytest.mark.parametrize(
@@ -128,6 +105,14 @@ def test_rearranging_commits_are_downgraded_unless_they_do_more(make_table, extr
     actions = [table.remove("f", data_change=False), table.add("g", data_change=False), *extra]
     result = commit(table, actions, Operation("OPTIMIZE"))
     assert result.isolation_level == expected
+
+
+def test_the_domain_of_row_tracking_does_not_keep_a_commit_from_being_downgraded(make_table):
+    rearranged = [make_table().add("g", data_change=False)]
+    for domain, level in (("delta.rowTracking", "SNAPSHOT_ISOLATION"), ("x", "SERIALIZABLE")):
+        actions = [*rearranged, DomainMetadata(domain, "{}")]
+        found = isolation_level_for(actions, Operation("OPTIMIZE"), IsolationLevel.SERIALIZABLE)
+        assert found is IsolationLevel[level]
 
 
 def test_empty_delete_is_skipped_when_serializable_and_recorded_when_write_serializable(make_table):
@@ -169,6 +154,43 @@ def test_commits_that_are_refused(make_table, actions, kind):
         commit(table, actions(table))
     assert raised.value.kind == kind
     assert table.log.update().version == 0
+
+
+VECTORS = Protocol(3, 7, ("deletionVectors",), ("deletionVectors",))
+COUNTED = '{"numRecords":10,"tightBounds":false}'
+ADDING = "DELTA_ADDING_DELETION_VECTORS"
+TIGHT = '{"numRecords":10}'
+
+
+@pytest.mark.parametrize(
+    ("protocol", "is_enabled", "stats", "operation", "kind"),
+    [
+        (VECTORS, True, COUNTED, "DELETE", None),
+        (VECTORS, True, TIGHT, "DELETE", f"{ADDING}_WITH_TIGHT_BOUNDS_DISALLOWED"),
+        (VECTORS, True, TIGHT, "RESTORE", None),
+        (
+            VECTORS,
+            True,
+            '{"tightBounds":false}',
+            "DELETE",
+            "DELTA_DELETION_VECTOR_MISSING_NUM_RECORDS",
+        ),
+        (VECTORS, False, COUNTED, "DELETE", f"{ADDING}_DISALLOWED"),
+        (VECTORS, False, COUNTED, "COMPUTE STATS", None),
+        (Protocol(1, 2), False, COUNTED, "COMPUTE STATS", f"{ADDING}_DISALLOWED"),
+    ],
+)
+def test_files_with_deletion_vectors(make_table, protocol, is_enabled, stats, operation, kind):
+    configuration = {"delta.enableDeletionVectors": str(is_enabled).lower()}
+    table = make_table(protocol=protocol, configuration=configuration).create()
+    vector = DeletionVectorDescriptor("u", "ab^-aqEH.-t@S}K{vb[*k^", 34, 2, offset=1)
+    add = replace(table.add("f"), stats=stats, deletion_vector=vector)
+    if kind is None:
+        assert commit(table, [add], Operation(operation)).version == 1
+        return
+    with pytest.raises(UsageError) as raised:
+        commit(table, [add], Operation(operation))
+    assert raised.value.kind == kind
 
 
 def test_append_only_tables_take_rearrangement_but_no_removal_of_data(make_table):
@@ -279,318 +301,3 @@ def test_a_failed_transaction_cannot_be_used_again(make_table):
     with pytest.raises(UsageError) as raised:
         txn.commit([table.add("a")], WRITE)
     assert raised.value.kind == "OPTIMIST_TRANSACTION_FAILED"
-
-
-# Application transactions
-
-
-def test_txn_version_is_minus_one_then_what_was_written(make_table):
-    table = make_table().create()
-    assert table.log.start_transaction().txn_version("app") == -1
-    commit(table, [SetTransaction("app", 3), table.add("a")])
-    assert table.log.start_transaction().txn_version("app") == 3
-
-
-def test_writing_an_application_without_reading_it_is_no_conflict(make_table):
-    table = make_table().create()
-    txn = table.log.start_transaction()
-    commit(table, [SetTransaction("app", 1), table.add("a")])
-    assert txn.commit([SetTransaction("app", 2), table.add("b")], WRITE).version == 2
-
-
-def test_domain_set_by_both_conflicts_and_others_do_not(make_table):
-    protocol = Protocol(1, 7, None, ("domainMetadata",))
-    table = make_table(protocol=protocol).create()
-    first, second = table.log.start_transaction(), table.log.start_transaction()
-    commit(table, [DomainMetadata("d", "{}")])
-    assert second.commit([DomainMetadata("e", "{}")], WRITE).version == 2
-    with pytest.raises(ConcurrentTransactionException) as raised:
-        first.commit([DomainMetadata("d", "{}")], WRITE)
-    assert raised.value.conflict.subject == "metadata domain d"
-
-
-# The statistics tier
-
-
-def racing_delete(table, read, winner_file):
-    txn = table.log.start_transaction()
-    files = txn.filter_files(read)
-    assert files.num_rows == 1
-    commit(table, [winner_file])
-    return txn.commit([table.remove("f")], DELETE)
-
-
-@pytest.mark.parametrize("partitioned", [True, False])
-def test_a_disjoint_range_is_no_conflict_by_file_and_one_by_partition(make_table, partitioned):
-    far = {"low": 100, "high": 109}
-    table = make_table(partitioned=partitioned)
-    table.create(table.add("f"))
-    assert racing_delete(table, "x < 50", table.add("new", **far)).version == 2
-    options = {"spark.optimist.conflict.granularity": "partition"}
-    coarse = make_table(partitioned=partitioned, options=options)
-    coarse.create(coarse.add("f"))
-    with pytest.raises(ConcurrentAppendException):
-        racing_delete(coarse, "x < 50", coarse.add("new", **far))
-
-
-@pytest.mark.parametrize(
-    "winner", [{"low": 40, "high": 60}, {"low": 100, "high": 109, "stats": False}]
-)
-def test_overlap_or_missing_statistics_conflict(make_table, winner):
-    table = make_table(partitioned=False)
-    table.create(table.add("f"))
-    with pytest.raises(ConcurrentAppendException, match="the root of the table") as raised:
-        racing_delete(table, "x < 50", table.add("new", **winner))
-    conflict = raised.value.conflict
-    assert (conflict.paths, conflict.num_paths, conflict.partition) == (("new",), 1, None)
-    assert "x" in conflict.predicate
-    assert conflict.winning_operation == "WRITE"
-    assert conflict.winning_engine.startswith("Optimist/")
-
-
-def test_the_partition_of_the_conflict_is_named(make_table):
-    table = make_table()
-    table.create(table.add("f"))
-    with pytest.raises(ConcurrentAppendException, match=r"partition \[p=1\]"):
-        racing_delete(table, "p = 1", table.add("new"))
-
-
-def test_reads_of_the_whole_table_and_random_predicates_stay_coarse(make_table):
-    far = {"low": 100, "high": 109}
-    table = make_table(partitioned=False)
-    table.create(table.add("f"))
-    txn = table.log.start_transaction()
-    txn.filter_files("x < 50 AND rand() < 0.5")
-    commit(table, [table.add("new", **far)])
-    with pytest.raises(ConcurrentAppendException):
-        txn.commit([table.remove("f")], DELETE)
-    txn = table.log.start_transaction()
-    txn.read_whole_table()
-    commit(table, [table.add("newer", **far)])
-    with pytest.raises(ConcurrentAppendException):
-        txn.commit([table.add("z")], WRITE)
-
-
-# Rebase
-
-
-ROW_TRACKING = Protocol(1, 7, None, ("rowTracking", "domainMetadata"))
-
-
-def row_ids(table, version):
-    return [
-        (a.path, a.base_row_id, a.default_row_commit_version)
-        for a in written(table, version)
-        if type(a).KEY == "add"
-    ]
-
-
-def high_water_mark(table, version):
-    domains = [a for a in written(table, version) if isinstance(a, DomainMetadata)]
-    assert [item.domain for item in domains] == ["delta.rowTracking"]
-    return json.loads(domains[0].configuration)["rowIdHighWaterMark"]
-
-
-def test_row_ids_are_given_out_in_order_and_rebased_past_a_winner(make_table):
-    table = make_table(protocol=ROW_TRACKING).create()
-    ours = table.log.start_transaction()
-    commit(table, [table.add("a"), table.add("b")])
-    assert row_ids(table, 1) == [("a", 0, 1), ("b", 10, 1)]
-    assert high_water_mark(table, 1) == 19
-    ours.commit([table.add("c")], WRITE)
-    assert row_ids(table, 2) == [("c", 20, 2)]
-    assert high_water_mark(table, 2) == 29
-
-
-def test_row_ids_need_a_row_count(make_table):
-    table = make_table(protocol=ROW_TRACKING).create()
-    with pytest.raises(SchemaError) as raised:
-        commit(table, [table.add("a", stats=False)])
-    assert raised.value.kind == "DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS"
-
-
-ICT = {"delta.enableInCommitTimestamps": "true"}
-ICT_PROTOCOL = Protocol(1, 7, None, ("inCommitTimestamp",))
-
-
-@pytest.mark.parametrize(("winner", "expected"), [(100, 101), (99, 100)])
-def test_in_commit_timestamp_moves_after_the_winners(make_table, winner, expected):
-    table = make_table(protocol=ICT_PROTOCOL, configuration=ICT)
-    table.store.ensure_directory(table.log.log_path)
-    start = CommitInfo(in_commit_timestamp=1, operation="CREATE TABLE")
-    table.poke(0, [start, table.protocol, table.metadata])
-    txn = table.log.start_transaction()
-    ours = txn._draft([table.add("ours")], WRITE, None)
-    ours = replace(ours, commit_info=replace(ours.commit_info, in_commit_timestamp=100))
-    info = CommitInfo(in_commit_timestamp=winner, txn_id="other", is_blind_append=True)
-    table.poke(1, [info, table.add("theirs")])
-    rebased = txn.check_for_conflicts(ours).ours
-    assert rebased.commit_info.in_commit_timestamp == expected
-
-
-def test_enabling_timestamps_records_since_when(make_table):
-    table = make_table(protocol=ICT_PROTOCOL).create()
-    enabled = replace(table.metadata, configuration=ICT)
-    txn = table.log.start_transaction()
-    commit(table, [table.add("a")])
-    txn.commit([enabled], Operation("SET TBLPROPERTIES"))
-    metadata = next(a for a in written(table, 2) if isinstance(a, Metadata))
-    timestamp = info_of(table, 2).in_commit_timestamp
-    assert metadata.configuration == {
-        **ICT,
-        "delta.inCommitTimestampEnablementVersion": "2",
-        "delta.inCommitTimestampEnablementTimestamp": str(timestamp),
-    }
-
-
-@pytest.mark.parametrize(
-    ("change", "is_adopted"),
-    [
-        (ICT, True),
-        ({"delta.enableInCommitTimestamps": "false"}, False),
-        ({"delta.appendOnly": "true"}, False),
-    ],
-)
-def test_which_property_changes_of_a_winner_are_adopted(make_table, change, is_adopted):
-    table = make_table(protocol=ICT_PROTOCOL).create()
-    txn = table.log.start_transaction()
-    table.poke(1, [replace(table.metadata, configuration=change)])
-    if is_adopted:
-        assert txn.commit([table.add("a")], WRITE).version == 2
-        assert info_of(table, 2).in_commit_timestamp is not None
-        return
-    with pytest.raises(Exception, match="it set the table property") as raised:
-        txn.commit([table.add("a")], WRITE)
-    assert raised.value.kind == "DELTA_METADATA_CHANGED"
-
-
-# Large commits
-
-
-def test_a_large_commit_lands_at_once_or_not_at_all(make_table):
-    table = make_table().create()
-    first, second = table.log.start_transaction(), table.log.start_transaction()
-    assert first.commit_large([table.add("a")], Operation("CLONE")).version == 1
-    with pytest.raises(ConcurrentWriteException, match="CLONE") as raised:
-        second.commit_large([table.add("b")], Operation("RESTORE"))
-    assert raised.value.conflict.winning_version == 1
-    assert table.live() == ["a"]
-
-
-# Hooks, log lines, session
-
-
-class Recorder:
-    name = "recorder"
-
-    def __init__(self, error=None):
-        self.versions = []
-        self.error = error
-
-    def run(self, committed):
-        self.versions.append((committed.version, committed.snapshot.version))
-        if self.error:
-            raise self.error
-
-
-def test_hooks_run_once_each_after_the_commit_at_its_version(make_table):
-    table = make_table().create()
-    txn, hook = table.log.start_transaction(), Recorder()
-    txn.register_post_commit_hook(hook)
-    txn.register_post_commit_hook(hook)
-    commit(table, [table.add("a")])
-    result = txn.commit([table.add("b")], WRITE)
-    assert hook.versions == [(2, 2)]
-    assert result.failed_hooks == ()
-
-
-def test_a_failing_hook_is_reported_and_the_commit_stands(make_table, caplog):
-    table = make_table().create()
-    txn = table.log.start_transaction()
-    txn.register_post_commit_hook(Recorder(ValueError("no")))
-    result = txn.commit([table.add("a")], WRITE)
-    assert [outcome.name for outcome in result.failed_hooks] == ["recorder"]
-    assert "Error when executing post-commit hook recorder for commit 1" in caplog.text
-    assert table.live() == ["a"]
-
-
-def test_a_failing_hook_raises_only_on_request_and_says_that_the_commit_succeeded(make_table):
-    options = {"spark.databricks.delta.postCommitHook.throwOnError": "true"}
-    table = make_table(options=options).create()
-    txn = table.log.start_transaction()
-    txn.register_post_commit_hook(Recorder(ValueError("no")))
-    with pytest.raises(PostCommitHookError, match="version 1 succeeded") as raised:
-        txn.commit([table.add("a")], WRITE)
-    assert raised.value.kind == "DELTA_POST_COMMIT_HOOK_FAILED"
-    assert table.live() == ["a"]
-
-
-@pytest.mark.parametrize("is_loud", [True, False])
-def test_a_failing_checkpoint_raises_only_where_the_option_says_so(make_table, is_loud):
-    options = {"spark.databricks.delta.checkpoint.exceptionThrowing.enabled": str(is_loud)}
-    configuration = {"delta.checkpointInterval": "1"}
-    table = make_table(options=options, configuration=configuration).create()
-    txn = table.log.start_transaction()
-    broken = StorageError("the disk is full", kind="OPTIMIST_STORAGE_FAILED")
-    raised = pytest.raises(PostCommitHookError, match="disk is full") if is_loud else nullcontext()
-    with mock.patch.object(default_hooks, "write_checkpoint", side_effect=broken), raised:
-        txn.commit([table.add("a")], WRITE)
-    assert table.live() == ["a"]
-
-
-def test_a_symlink_manifest_that_fails_is_always_heard(make_table, tmp_path):
-    configuration = {"delta.compatibility.symlinkFormatManifest.enabled": "true"}
-    table = make_table(
-        configuration=configuration, store=LocalLogStore({}), path=str(tmp_path)
-    ).create()
-    (tmp_path / "_symlink_format_manifest").write_text("in the way")
-    txn = table.log.start_transaction()
-    with pytest.raises(PostCommitHookError, match="version 1 succeeded"):
-        txn.commit([table.add("p=1/a", 1)], WRITE)
-    assert table.live() == ["p=1/a"]
-
-
-def test_hooks_cannot_be_run_before_the_commit(make_table):
-    table = make_table().create()
-    txn = table.log.start_transaction()
-    with pytest.raises(UsageError) as raised:
-        txn.run_post_commit_hooks(None, None)
-    assert raised.value.args[0] == "Can't call post commit hooks before committing"
-
-
-def test_log_lines_of_a_commit_that_met_a_winner(make_table, caplog):
-    caplog.set_level(logging.DEBUG)
-    table = make_table().create()
-    txn = table.log.start_transaction()
-    commit(table, [table.add("a")])
-    caplog.clear()
-    txn.commit([table.add("b")], WRITE)
-    text = caplog.text
-    assert "Attempting to commit version 1 with 1 actions with Serializable isolation level" in text
-    assert "Completed checking for conflicts Version: 1 Attempt: 1 Time: 0 ms" in text
-    assert "No logical conflicts with deltas [1, 2), retrying." in text
-    assert f"Committed delta #2 to {table.log.log_path}" in text
-
-
-def test_the_session_learns_the_last_version(make_table):
-    table = make_table().create()
-    session = {}
-    log = table.handle(session=session)
-    log.start_transaction().commit([table.add("a")], WRITE)
-    assert session == {"spark.databricks.delta.lastCommitVersionInSession": "1"}
-
-
-# Commit lock
-
-
-@pytest.mark.parametrize(("option", "expected"), [(None, False), ("true", True), ("false", False)])
-def test_the_lock_follows_the_option_and_else_the_store(make_table, option, expected):
-    key = "spark.databricks.delta.commitLock.enabled"
-    table = make_table(options={key: option} if option else {}).create()
-    assert table.log.start_transaction().is_commit_lock_enabled() is expected
-
-
-def test_the_lock_is_on_where_partial_writes_are_visible(make_table, monkeypatch):
-    table = make_table().create()
-    monkeypatch.setattr(table.store, "is_partial_write_visible", lambda path: True)
-    assert table.log.start_transaction().is_commit_lock_enabled()

@@ -377,3 +377,47 @@ def test_whole_table_reader_when_write_serializable(make_table, winner, expected
     txn.read_whole_table()
     Winner(table).commit(winner)
     assert outcome_of(lambda: txn.commit([table.add("n", 2)], WRITE)) == expected
+
+
+def unpartitioned_update(table):
+    """UPDATE WHERE x = 1 of an unpartitioned table whose file f has x from 0 to 9, to commit."""
+    table.log.start_transaction().commit([table.add("f")], WRITE)
+    txn = table.log.start_transaction()
+    assert txn.filter_files("x = 1").column("path").to_pylist() == ["f"]
+    return lambda: txn.commit([table.remove("f"), table.add("f2")], Operation.update(["x = 1"]))
+
+
+@pytest.mark.parametrize(
+    ("options", "level", "expected"),
+    [
+        (COARSE, "Serializable", "CA"),
+        (COARSE, "WriteSerializable", "ok"),
+        ({}, "Serializable", "ok"),  # the statistics of the file prove that it has no such row
+    ],
+)
+def test_an_unpartitioned_update_and_an_append_of_other_rows(make_table, options, level, expected):
+    configuration = {"delta.isolationLevel": level}
+    table = make_table(partitioned=False, options=options, configuration=configuration).create()
+    update = unpartitioned_update(table)
+    table.log.start_transaction().commit([table.add("g", low=20, high=29)], WRITE)
+    try:
+        found = f"ok {update().version}"
+    except ConcurrentAppendException:
+        found = "CA"
+    assert found == {"ok": "ok 3", "CA": "CA"}[expected]
+
+
+@pytest.mark.parametrize(("options", "expected"), [(COARSE, "CA"), ({}, "ok")])
+def test_an_unpartitioned_update_and_a_compaction_of_other_files(make_table, options, expected):
+    table = make_table(partitioned=False, options=options).create()
+    table.log.start_transaction().commit([table.add("g", low=20, high=29)], WRITE)
+    update = unpartitioned_update(table)
+    old = table.remove("g", data_change=False)
+    new = table.add("g2", low=20, high=29, data_change=False)
+    table.log.start_transaction().commit([old, new], OPTIMIZE)
+    try:
+        update()
+        found = "ok"
+    except ConcurrentAppendException:
+        found = "CA"
+    assert found == expected

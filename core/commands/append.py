@@ -1,0 +1,212 @@
+"""Appending an Arrow table in one commit, without Spark and without a JVM (`DeltaLog.append`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from optimist.core.commands.command import Changes, run_command
+from optimist.core.commands.uncommitted_files import UncommittedFiles
+from optimist.core.data.column_shape import arrow_rows
+from optimist.core.data.declared_text import with_declared_length
+from optimist.core.data.filesystem import filesystem_for, make_durable
+from optimist.core.data.parquet_writer import (
+    FileSet,
+    FileSpec,
+    without_empty_text,
+)
+from optimist.core.data.table_ref import TableRef
+from optimist.core.errors import SchemaError, UsageError
+from optimist.core.foreign_text import shown
+from optimist.core.paths import join
+from optimist.core.protocol.actions import AddFile, Metadata
+from optimist.core.protocol.clustering import clustering_columns
+from optimist.core.protocol.gates import supports
+from optimist.core.protocol.schema_merge import (
+    SchemaAction,
+    SchemaDecision,
+    SchemaWrite,
+    decide_schema,
+)
+from optimist.core.protocol.table_metadata import TableMetadata
+from optimist.core.schema.arrow_types import from_arrow_schema
+from optimist.core.schema.types import StructField, StructType, schema_to_json
+from optimist.core.transaction.conflicts.operations import Operation
+from optimist.core.transaction.optimistic import OptimisticTransaction
+from optimist.core.transaction.result import CommitResult
+
+__all__ = ["append"]
+
+_NEEDS_EXPRESSIONS = {
+    "delta.invariants": "an invariant",
+    "delta.generationExpression": "a generation expression",
+    "CURRENT_DEFAULT": "a default value",
+}
+
+
+def append(
+    txn: OptimisticTransaction,
+    data: pa.Table,
+    *,
+    partition_by: Sequence[str] = (),
+    user_metadata: str | None = None,
+    identity: tuple[str, int] | None = None,
+) -> CommitResult | None:
+    """Append the rows and commit; see `DeltaLog.append`.
+
+    Args:
+        txn: A transaction that has just begun.
+        data: The rows.
+        partition_by: The partition columns of a new table.
+        user_metadata: Text for the history.
+        identity: Application id and version of a write that may be repeated; None leaves both to
+            the options.
+    """
+
+    def work(pending: UncommittedFiles) -> Changes:
+        rows = _rows_to_write(txn, data, partition_by)
+        files = _write(txn, rows)
+        pending.register_files(files)
+        operation = _operation(txn, files, rows.num_rows, user_metadata)
+        return Changes(files, operation, must_land=True)
+
+    return run_command(txn, work, identity=identity)
+
+
+def _rows_to_write(
+    txn: OptimisticTransaction, data: pa.Table, partition_by: Sequence[str]
+) -> pa.Table:
+    """The rows as the table's columns, checked against their rules; begins a table that is new."""
+    decision = _decide(txn, data, partition_by)
+    if decision.action is SchemaAction.CREATE:
+        txn.update_metadata(_new_metadata(txn.table, decision))
+    schema = TableMetadata.of(txn.metadata).schema
+    _ensure_rows_can_be_checked(txn.metadata, schema)
+    rows = _as_stored(arrow_rows(data, schema), schema, txn.metadata.partition_columns)
+    _ensure_not_null(rows, schema)
+    if txn.read_version < 0:
+        txn.table.ensure_log_directory()
+    return rows
+
+
+def _write(txn: OptimisticTransaction, rows: pa.Table) -> tuple[AddFile, ...]:
+    """Write the rows to durable files; if one can't be written, none of them is left."""
+    table = txn.table
+    schema = TableMetadata.of(txn.metadata).schema
+    clustering = clustering_columns(txn.snapshot.domain_metadata, schema)
+    spec = replace(
+        FileSpec.of(table.table_path, txn.metadata, table.options, clustering=clustering),
+        tight_bounds=True if supports(txn.protocol, "deletionVectors") else None,
+        access=table.data_access(),
+    )
+    writer = FileSet(spec, table.clock)
+    filesystem, root = filesystem_for(spec.table_path, spec.access)
+    try:
+        writer.write(rows)
+        files = writer.close()
+        make_durable(filesystem, root, [join(root, unquote(item.path)) for item in files])
+    except BaseException:
+        writer.abort()
+        raise
+    return files
+
+
+def _operation(
+    txn: OptimisticTransaction,
+    files: Sequence[AddFile],
+    num_rows: int,
+    user_metadata: str | None,
+) -> Operation:
+    metrics = {
+        "numFiles": len(files),
+        "numOutputRows": num_rows,
+        "numOutputBytes": sum(item.size for item in files),
+    }
+    columns = txn.metadata.partition_columns
+    operation = Operation.write("Append", columns, user_metadata=user_metadata)
+    return operation.with_metrics(metrics)
+
+
+def _decide(
+    txn: OptimisticTransaction, data: pa.Table, partition_by: Sequence[str]
+) -> SchemaDecision:
+    exists = txn.read_version >= 0
+    write = SchemaWrite(from_arrow_schema(data.schema), partition_columns=partition_by)
+    return decide_schema(
+        txn.snapshot.schema if exists else None,
+        txn.snapshot.partition_columns if exists else (),
+        write,
+    )
+
+
+def _new_metadata(table: TableRef, decision: SchemaDecision) -> Metadata:
+    return Metadata(
+        id=table.clock.new_uuid(),
+        schema_string=schema_to_json(decision.schema),
+        partition_columns=decision.partition_columns,
+        created_time=table.clock.now_ms(),
+    )
+
+
+def _ensure_rows_can_be_checked(metadata: Metadata, schema: StructType) -> None:
+    """Refuse a table that has rules in SQL, which can't be evaluated without Spark."""
+    constraints = TableMetadata.of(metadata).properties.constraints
+    reason = f"the CHECK constraint {shown(next(iter(constraints)))}" if constraints else None
+    for path, item in _fields(schema):
+        for key, what in _NEEDS_EXPRESSIONS.items():
+            if key in item.metadata:
+                reason = f"{what} on the column {shown('.'.join(path))}"
+    if reason is not None:
+        raise UsageError(
+            f"The table has {reason}, which needs Spark to be honoured. Append with "
+            "optimist.spark.write; nothing was written.",
+            kind="OPTIMIST_NEEDS_SPARK",
+        )
+
+
+def _as_stored(rows: pa.Table, schema: StructType, partition_columns: Sequence[str]) -> pa.Table:
+    """The values as a reader will find them, with texts of their declared lengths.
+
+    An empty text in a partition column becomes null here, before NOT NULL is checked.
+    """
+    columns = []
+    for item, values in zip(schema, rows.columns, strict=True):
+        fitted = with_declared_length(values, item)
+        columns.append(without_empty_text(fitted) if item.name in partition_columns else fitted)
+    return pa.table(columns, schema=rows.schema)
+
+
+def _ensure_not_null(rows: pa.Table, schema: StructType) -> None:
+    """Refuse nulls in NOT NULL columns and fields of structs, but not inside arrays and maps.
+
+    A struct that is null violates the NOT NULL of its fields.
+    """
+    for path, item in _fields(schema):
+        if item.nullable:
+            continue
+        values: Any = rows[path[0]]
+        for name in path[1:]:
+            values = pc.struct_field(values, name)
+        if values.null_count:
+            raise SchemaError(
+                f"NOT NULL constraint violated for column: {shown('.'.join(path))}. It has "
+                f"{values.null_count} null values in the data; nothing was written.",
+                kind="DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
+                column=".".join(path),
+            )
+
+
+def _fields(
+    schema: StructType, parents: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], StructField]]:
+    """The columns and the fields of structs, with their paths; not those inside arrays and maps."""
+    for item in schema:
+        path = (*parents, item.name)
+        yield path, item
+        if isinstance(item.data_type, StructType):
+            yield from _fields(item.data_type, path)

@@ -1,0 +1,92 @@
+"""The steps of every command that changes a table, with Spark or without it.
+
+1. A write that its application has recorded already is not done again (spec 10.6).
+2. The table must be one that this engine can write.
+3. The command's work plans, writes files, and says what changed.
+4. One commit makes that part of the table, and records the application's progress.
+5. If it is certain that nothing was committed, the files that the work wrote are removed.
+
+So a command is a transaction, which its caller starts, and a `Work`: DELETE, UPDATE and writes on
+Spark, and appends of Arrow tables without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from optimist.core.clock import Clock
+from optimist.core.commands.idempotence import conf_txn, is_replay, progress
+from optimist.core.commands.uncommitted_files import UncommittedFiles
+from optimist.core.protocol.actions import Action
+from optimist.core.transaction.conflicts.operations import Operation
+from optimist.core.transaction.optimistic import OptimisticTransaction
+from optimist.core.transaction.result import CommitResult
+
+__all__ = ["Changes", "Stopwatch", "Work", "run_command"]
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What a command has done, before it is committed.
+
+    Attributes:
+        actions: The actions to commit.
+        operation: The operation for the history, metrics included.
+        must_land: Whether to commit even if nothing changed, instead of leaving that to
+            `commit_if_needed`.
+        is_progress: Whether the application's progress is recorded. As in Delta, a DELETE that
+            found nothing makes none.
+    """
+
+    actions: tuple[Action, ...]
+    operation: Operation
+    must_land: bool = False
+    is_progress: bool = True
+
+
+Work: TypeAlias = Callable[[UncommittedFiles], Changes]
+"""Does a command's work. It registers what it writes, so that an error leaves no files behind."""
+
+
+def run_command(
+    txn: OptimisticTransaction, work: Work, *, identity: tuple[str, int] | None = None
+) -> CommitResult | None:
+    """Run a command to its commit.
+
+    Args:
+        txn: A transaction that has just begun.
+        work: What the command does.
+        identity: Application id and version of a write that may be repeated; None leaves both to
+            the options.
+
+    Returns:
+        The commit, or None if there was nothing to record, or the write is recorded already.
+    """
+    identity = identity or conf_txn(txn.table.options)
+    if is_replay(txn, identity):
+        return None
+    txn.ensure_writable()
+    with UncommittedFiles(txn.table) as files:
+        changes = work(files)
+        recorded = progress(txn, identity) if changes.is_progress else ()
+        commit = files.commit if changes.must_land else files.commit_if_needed
+        return commit(txn, (*recorded, *changes.actions), changes.operation)
+
+
+class Stopwatch:
+    """How long the parts of a command take, for its metrics."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._started_s = self._lap_s = clock.monotonic_s()
+
+    def lap_ms(self) -> int:
+        """Milliseconds since the last lap, or since the start."""
+        last_s, self._lap_s = self._lap_s, self._clock.monotonic_s()
+        return round((self._lap_s - last_s) * 1000)
+
+    def total_ms(self) -> int:
+        """Milliseconds since the start."""
+        return round((self._clock.monotonic_s() - self._started_s) * 1000)

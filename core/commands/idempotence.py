@@ -1,0 +1,49 @@
+"""Idempotent writes, which an application may repeat under the same id and version (spec 10.6)."""
+
+from __future__ import annotations
+
+from optimist.core.errors import UsageError
+from optimist.core.options import EngineOptions
+from optimist.core.protocol.actions import SetTransaction
+from optimist.core.transaction.optimistic import OptimisticTransaction
+
+__all__ = ["conf_txn", "is_replay", "progress"]
+
+
+def conf_txn(options: EngineOptions) -> tuple[str, int] | None:
+    """The application id and version of the conf: `write.txnAppId` and `write.txnVersion`.
+
+    Raises:
+        UsageError: Only one of them is set (kind `DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS`).
+    """
+    app_id, version = options.write_txn_app_id, options.write_txn_version
+    if app_id is not None and version is not None:
+        return app_id, version
+    if app_id is None and version is None:
+        return None
+    raise UsageError(
+        "spark.databricks.delta.write.txnAppId and write.txnVersion go together: set both or "
+        "neither. Nothing was written.",
+        kind="DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS",
+    )
+
+
+def is_replay(txn: OptimisticTransaction, identity: tuple[str, int] | None) -> bool:
+    """Whether the table records this version of the application, or a later one, already.
+
+    The look-up counts as a read, so a commit that advances the application meanwhile conflicts.
+    """
+    if identity is None:
+        return False
+    app_id, version = identity
+    return txn.txn_version(app_id) >= version
+
+
+def progress(
+    txn: OptimisticTransaction, identity: tuple[str, int] | None
+) -> tuple[SetTransaction, ...]:
+    """The action that records the application's version; none for a write without an identity."""
+    if identity is None:
+        return ()
+    app_id, version = identity
+    return (SetTransaction(app_id, version, last_updated=txn.table.clock.now_ms()),)

@@ -1,0 +1,34 @@
+"""`add.stats` of a few files as values; for all files, `skipping/statistics.py` has columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from optimist.core.protocol.actions import AddFile
+from optimist.core.values.field_types import LARGEST_LONG
+from optimist.core.values.foreign_json import parse_json
+
+__all__ = ["num_live_rows", "num_rows", "stats_of"]
+
+
+def stats_of(text: str | None) -> Mapping[str, Any]:
+    """What the statistics say; empty if they are absent or damaged."""
+    try:
+        parsed = parse_json(text or "{}")
+    except ValueError:
+        return {}
+    return parsed if isinstance(parsed, dict) else {}
+
+
+def num_rows(stats: str | None) -> int | None:
+    """`numRecords`: the rows of the file, deleted ones included; None where it can't be told."""
+    value = stats_of(stats).get("numRecords")
+    return value if type(value) is int and 0 <= value <= LARGEST_LONG else None
+
+
+def num_live_rows(add: AddFile) -> int | None:
+    """The rows of the file less the deleted ones; None where that can't be told."""
+    rows = num_rows(add.stats)
+    deleted = add.deletion_vector.cardinality if add.deletion_vector else 0
+    return rows - deleted if rows is not None and 0 <= deleted <= rows else None

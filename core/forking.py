@@ -1,0 +1,206 @@
+"""Keeps a forked child from using its parent's locks, threads and connections.
+
+`os.fork` copies the memory of the whole process but only one of its threads. In the child
+
+- a lock that another thread held is never released, so whoever asks for it waits for ever;
+- a thread pool has no threads, so work given to it is never done;
+- a connection is shared with the parent: both send on it, and each may get the other's answers;
+- an advisory lock on an open file stays held until the child, too, has closed it.
+
+multiprocessing's `fork`, gunicorn, Airflow and others fork processes that commit in threads. So
+every lock of ours that outlives a call is a `ForkSafeLock`, every client of a server is kept in a
+`PerProcess` or forgotten through `renew_in_child`, and all of them are made anew in the child
+before any of its code runs. Locks that the forking thread itself holds, it still holds in the
+child.
+
+A fork may happen while the state that a lock guards is half changed. So a half-changed state must
+do no harm but cost time: a cache that lacks an entry, a snapshot that is loaded once more.
+
+What the child inherited is kept and never closed: closing a connection would send on it, and
+closing a SQLite file would drop the locks that the child has taken on it by then.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager, suppress
+from types import TracebackType
+from typing import Any, Generic, TypeVar
+from weakref import WeakKeyDictionary, WeakSet
+
+__all__ = [
+    "NO_FORK_MEANWHILE",
+    "ForkSafeLock",
+    "ForkSafeRLock",
+    "PerProcess",
+    "closed_in_child",
+    "keep_for_good",
+    "keep_inherited",
+    "renew_in_child",
+]
+
+_Owner = TypeVar("_Owner")
+_Value = TypeVar("_Value")
+
+_LOCKS: WeakSet[ForkSafeLock] = WeakSet()
+
+
+class ForkSafeLock:
+    """A mutex that is free in a forked child, unless the forking thread holds it."""
+
+    __slots__ = ("__weakref__", "_depth", "_holder", "_lock")
+
+    def __init__(self) -> None:
+        self._lock: Any = self._new_lock()
+        self._holder = 0
+        self._depth = 0
+        _LOCKS.add(self)
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        self._holder = threading.get_ident()
+        self._depth += 1
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._depth -= 1
+        if not self._depth:
+            self._holder = 0
+        self._lock.release()
+
+    @property
+    def is_held_here(self) -> bool:
+        """Whether the calling thread holds the lock."""
+        return self._holder == threading.get_ident()
+
+    def _renew(self) -> None:
+        if not self.is_held_here:
+            self._lock, self._holder, self._depth = self._new_lock(), 0, 0
+
+    @staticmethod
+    def _new_lock() -> Any:
+        return threading.Lock()
+
+
+class ForkSafeRLock(ForkSafeLock):
+    """A `ForkSafeLock` that the thread holding it may take again."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def _new_lock() -> Any:
+        return threading.RLock()
+
+
+class PerProcess(Generic[_Value]):
+    """A value that each process makes for itself, when it first asks for it.
+
+    Args:
+        make: Makes the value; called by one thread at a time.
+    """
+
+    def __init__(self, make: Callable[[], _Value]) -> None:
+        self._make = make
+        self._lock = ForkSafeLock()
+        self._made: list[_Value] = []
+        renew_in_child(self, PerProcess._forget)
+
+    def get(self) -> _Value:
+        """The value of this process."""
+        with self._lock:
+            if not self._made:
+                self._made.append(self._make())
+            return self._made[0]
+
+    @property
+    def made(self) -> _Value | None:
+        """The value if this process has made it already, else None."""
+        return self._made[0] if self._made else None
+
+    def _forget(self) -> None:
+        keep_inherited(self._made)
+        self._made = []
+
+
+def renew_in_child(owner: _Owner, renew: Callable[[_Owner], None]) -> None:
+    """Call `renew(owner)` in every forked child, for as long as the owner lives.
+
+    Args:
+        owner: Only a weak reference to it is kept.
+        renew: Runs after the locks are renewed, while the child has only one thread; must not
+            block.
+    """
+    _RENEWALS[owner] = renew
+
+
+def keep_inherited(value: object) -> None:
+    """In a child: keep an object of the parent's alive, since collecting it would close it."""
+    _INHERITED.append(value)
+
+
+def keep_for_good(value: Hashable) -> None:
+    """Keep a value alive as long as this process and its forked children live.
+
+    It is for values that a library's own fork handler drops in a child. fsspec empties its cache of
+    file systems there, and destroying a client of hdfs-native waits for threads that the child does
+    not have.
+    """
+    _KEPT.add(value)
+
+
+@contextmanager
+def closed_in_child(descriptor: int) -> Iterator[None]:
+    """While this context lasts, a forked child closes its copy of an open file at once.
+
+    It is for files that are locked: the lock is released only when all copies are closed. A child
+    forked by the thread that is in the context keeps its copy.
+    """
+    _OPEN_FILES[descriptor] = threading.get_ident()
+    try:
+        yield
+    finally:
+        _OPEN_FILES.pop(descriptor, None)
+
+
+NO_FORK_MEANWHILE = ForkSafeRLock()
+"""Hold this around calls into a library whose own locks a child would inherit, such as SQLite: a
+fork waits until it is released. The calls must be short."""
+
+
+def _renew_everything() -> None:
+    for lock in list(_LOCKS):
+        lock._renew()
+    here = threading.get_ident()
+    for descriptor, thread in list(_OPEN_FILES.items()):
+        if thread != here:
+            del _OPEN_FILES[descriptor]
+            with suppress(OSError):
+                os.close(descriptor)
+    for owner, renew in list(_RENEWALS.items()):
+        renew(owner)
+
+
+_RENEWALS: WeakKeyDictionary[Any, Callable[[Any], None]] = WeakKeyDictionary()
+_OPEN_FILES: dict[int, int] = {}
+_INHERITED: list[object] = []
+_KEPT: set[Hashable] = set()
+
+
+def _begin_fork() -> None:
+    NO_FORK_MEANWHILE.__enter__()
+
+
+def _end_fork() -> None:
+    NO_FORK_MEANWHILE.__exit__(None, None, None)
+
+
+# The child's functions run in the order of registration: first everything is renewed, and only then
+# is NO_FORK_MEANWHILE released, which the forking thread still holds there.
+os.register_at_fork(before=_begin_fork, after_in_parent=_end_fork, after_in_child=_renew_everything)
+os.register_at_fork(after_in_child=_end_fork)

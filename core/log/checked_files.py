@@ -1,0 +1,170 @@
+"""The live files of a version and its checksum, which must agree (spec 5.9)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from optimist.core.errors import TableError
+from optimist.core.forking import ForkSafeRLock
+from optimist.core.log.checksum import (
+    VersionChecksum,
+    checksum_of_files,
+    read_checksum,
+)
+from optimist.core.log.file_sizes import total_bytes
+from optimist.core.log.integrity import disagreement
+from optimist.core.log.replay import LogState
+from optimist.core.log.segment import LogSegment
+from optimist.core.options import EngineOptions
+from optimist.core.plugins.logstore import LogStore
+
+__all__ = ["CheckedFiles"]
+
+_LOG = logging.getLogger(__name__)
+
+
+class CheckedFiles:
+    """The live files of one version, compared once with its checksum when they are read.
+
+    Nothing is read before somebody asks. Threads may share it.
+
+    Args:
+        state: The state of the version.
+        segment: The files of the log that the version is made of; None where there is no table.
+        store: Where the log is; None where no table was ever read.
+        options: Whether a disagreement is an error, and how large a checksum is read.
+        checksum: The version's checksum, if it was derived from the one before.
+        expects_checksum: Whether to look for the checksum's file though no listing showed it.
+    """
+
+    def __init__(
+        self,
+        state: LogState,
+        segment: LogSegment | None,
+        *,
+        store: LogStore | None,
+        options: EngineOptions,
+        checksum: VersionChecksum | None = None,
+        expects_checksum: bool = False,
+    ) -> None:
+        self._state = state
+        self._segment = segment
+        self._store = store
+        self._options = options
+        self._checksum = checksum
+        self._expects_checksum = expects_checksum
+        self._disagreement: TableError | None = None
+        self._table: pa.Table | None = None
+        self._lock = ForkSafeRLock()
+
+    def table(self) -> pa.Table:
+        """The files, one row each, columns of `FILES_SCHEMA`; kept once they are read.
+
+        Raises:
+            TableError: The checkpoint is damaged and no older one serves; or the files do not agree
+                with the checksum (kind `DELTA_TXN_LOG_FAILED_INTEGRITY`) and
+                `checksum.mismatchFatalForReads` is set.
+        """
+        with self._lock:
+            if self._table is None:
+                files = self._state.files.table()
+                self._compare_as_read(files.num_rows, total_bytes(files.column("size")))
+                self._table = files
+            return self._table
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The files batch by batch; what is not in memory is not kept, and not compared."""
+        with self._lock:
+            known = self._table
+        return self._state.files.stream() if known is None else iter(known.to_batches())
+
+    @property
+    def kept_checksum(self) -> VersionChecksum | None:
+        """The checksum, if it was derived or read already."""
+        return self._checksum
+
+    @property
+    def checksum(self) -> VersionChecksum | None:
+        """The checksum of the version, where it is known without looking at all files."""
+        with self._lock:
+            if self._checksum is None:
+                self._checksum = self._known_checksum()
+            return self._checksum
+
+    def ensure_intact(self) -> None:
+        """Refuse to build on files that were found to disagree with the checksum.
+
+        Raises:
+            TableError: They do not (kind `DELTA_TXN_LOG_FAILED_INTEGRITY`), and
+                `checksum.mismatch.fatal` is not switched off.
+        """
+        with self._lock:
+            if self._disagreement and self._options.checksum_mismatch_fatal:
+                # The error is kept, and each raise would make its traceback longer.
+                raise self._disagreement.with_traceback(None)
+
+    def ensure_agrees(self, *, num_files: int, size_bytes: int) -> None:
+        """Compare the checksum, if any, with what a caller counted while streaming the files.
+
+        Raises:
+            TableError: As `ensure_intact`.
+        """
+        with self._lock:
+            noted = self.checksum
+            if noted is not None and self._disagreement is None:
+                self._compare(noted, num_files=num_files, size_bytes=size_bytes)
+        self.ensure_intact()
+
+    def _compare_as_read(self, num_files: int, size_bytes: int) -> None:
+        """Compare what was read with the checksum, where the listing showed one."""
+        if self._segment is None or self._segment.checksum_file is None:
+            return
+        noted = self._checksum or self._read_checksum()
+        if noted is None:
+            return
+        self._compare(noted, num_files=num_files, size_bytes=size_bytes)
+        if self._disagreement is None:
+            self._checksum = noted
+        elif self._options.checksum_mismatch_fatal_for_reads:
+            raise self._disagreement.with_traceback(None)
+
+    def _compare(self, noted: VersionChecksum, *, num_files: int, size_bytes: int) -> None:
+        assert self._segment is not None
+        self._disagreement = disagreement(
+            noted,
+            self._state.table,
+            num_files=num_files,
+            size_bytes=size_bytes,
+            log_path=self._segment.log_path,
+            version=self._segment.version,
+        )
+        if self._disagreement is not None:
+            self._checksum = None
+            _LOG.warning("%s", self._disagreement)
+
+    def _known_checksum(self) -> VersionChecksum | None:
+        if self._segment is None:
+            return None
+        found = None
+        is_there = self._segment.checksum_file is not None or self._expects_checksum
+        if is_there and self._disagreement is None:
+            found = self._read_checksum()
+        self._expects_checksum = False
+        if found is None and self._state.files.is_resolved:
+            found = checksum_of_files(self.table(), state=self._state.table, options=self._options)
+        return found
+
+    def _read_checksum(self) -> VersionChecksum | None:
+        if self._segment is None or self._store is None:
+            return None
+        status = self._segment.checksum_file
+        if status is not None and status.size_bytes > self._options.log_max_file_bytes:
+            return None
+        info = self._state.table.commit_info
+        txn_id = info.txn_id if info else None
+        return read_checksum(
+            self._store, self._segment.log_path, self._segment.version, txn_id=txn_id
+        )

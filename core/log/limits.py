@@ -1,0 +1,154 @@
+"""How much of a log is read into memory: a few bytes of Parquet may stand for millions of files.
+
+Compression, dictionaries and run lengths make a checkpoint many times larger in memory than in the
+store. That is their purpose, but a bomb uses it, too. So each batch is checked as it is unpacked,
+and reading stops at what no writer of tables would write, before it has filled the memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from optimist.core.errors import TableError
+from optimist.core.foreign_text import shown
+from optimist.core.log.file_table import file_keys
+from optimist.core.options import EngineOptions
+from optimist.core.plugins.logstore import FileStatus
+
+__all__ = [
+    "DEFAULT_LIMITS",
+    "LogLimits",
+    "distinct",
+    "ensure_bounded",
+    "ensure_readable_size",
+    "most_unpacked_bytes",
+    "unpacked",
+]
+
+_MOST_TIMES = 1_000
+_ALWAYS_BYTES = 64 << 20
+_SAMPLES = 16
+_COMPARED_ROWS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class LogLimits:
+    """The most that is read of a log; the options `optimist.log.…` set both limits.
+
+    Attributes:
+        max_files: Live files in one checkpoint, or tombstones in one of its files.
+        max_file_bytes: The size of one commit, compacted commit or JSON checkpoint: each is parsed
+            as a whole.
+    """
+
+    max_files: int = 50_000_000
+    max_file_bytes: int = 2 << 30
+
+    @classmethod
+    def of(cls, options: EngineOptions) -> LogLimits:
+        """The limits that the options set."""
+        return cls(options.log_max_files, options.log_max_file_bytes)
+
+
+DEFAULT_LIMITS = LogLimits()
+
+
+def ensure_readable_size(status: FileStatus, limits: LogLimits) -> None:
+    """Refuse a file that is too large to be parsed as a whole; call it before reading the file.
+
+    Raises:
+        TableError: It is too large (kind `OPTIMIST_LOG_TOO_LARGE`).
+    """
+    if status.size_bytes > limits.max_file_bytes:
+        raise TableError(
+            f"The file {shown(status.path)} of the log has {status.size_bytes} bytes, and at most "
+            f"{limits.max_file_bytes} are read. Nothing was read. If the table is yours and sound, "
+            "raise optimist.log.maxFileBytes.",
+            kind="OPTIMIST_LOG_TOO_LARGE",
+            path=status.path,
+            size_bytes=status.size_bytes,
+        )
+
+
+def most_unpacked_bytes(size_bytes: int) -> int:
+    """How many bytes a checkpoint's Parquet file of this size in the store may unpack to."""
+    return _ALWAYS_BYTES + _MOST_TIMES * size_bytes
+
+
+def ensure_bounded(unpacked_bytes: int, size_bytes: int) -> None:
+    """Make sure that no more was unpacked than a file of this size may unpack to.
+
+    Raises:
+        ValueError: More was unpacked.
+    """
+    if unpacked_bytes > most_unpacked_bytes(size_bytes):
+        raise ValueError(f"it unpacks to more than {_MOST_TIMES} times its {size_bytes} bytes")
+
+
+def unpacked(
+    batches: Iterable[pa.RecordBatch], size_bytes: int, limits: LogLimits
+) -> Iterator[pa.RecordBatch]:
+    """Pass on the batches of one Parquet file of a checkpoint, up to what a sound file may hold.
+
+    Args:
+        batches: The file's adds or removes, as they are unpacked.
+        size_bytes: How large the file is in the store.
+        limits: How many rows are read at most.
+
+    Raises:
+        TableError: There are more rows than are read (kind `OPTIMIST_LOG_TOO_LARGE`).
+        ValueError: They unpack to more than a sound checkpoint does.
+    """
+    rows = unpacked_bytes = 0
+    for batch in batches:
+        rows += batch.num_rows
+        unpacked_bytes += batch.nbytes
+        _ensure_few(rows, limits)
+        ensure_bounded(unpacked_bytes, size_bytes)
+        yield batch
+
+
+def distinct(batches: Iterable[pa.RecordBatch], limits: LogLimits) -> Iterator[pa.RecordBatch]:
+    """Pass on the adds of a whole checkpoint; refuse it if it is seen to name a file twice.
+
+    Comparing every file with every other would take as much memory and time as all the rest. So in
+    a large checkpoint only a few files of each batch are remembered, and looked for in that batch
+    and all later ones. That finds a bomb at once, because it is made of repetitions.
+
+    Raises:
+        TableError: There are more rows than are read (kind `OPTIMIST_LOG_TOO_LARGE`).
+        ValueError: A file is named more than once.
+    """
+    rows = 0
+    seen: list[pa.Array] = []
+    for batch in batches:
+        rows += batch.num_rows
+        _ensure_few(rows, limits)
+        keys = file_keys(batch)
+        seen.append(keys if rows <= _COMPARED_ROWS else _sample(keys))
+        known = pa.concat_arrays(seen)
+        # What is remembered of this batch finds itself once: more hits than that are repetitions.
+        is_repeated = pc.count_distinct(known).as_py() < len(known) or pc.sum(
+            pc.is_in(keys, value_set=known), min_count=0
+        ).as_py() > len(seen[-1])
+        if is_repeated:
+            raise ValueError("it names a file more than once")
+        yield batch
+
+
+def _sample(keys: pa.Array) -> pa.Array:
+    return keys.take(pa.array(range(0, len(keys), max(1, len(keys) // _SAMPLES)), pa.int64()))
+
+
+def _ensure_few(rows: int, limits: LogLimits) -> None:
+    if rows > limits.max_files:
+        raise TableError(
+            f"A checkpoint holds more than {limits.max_files} files, which is as many as are read. "
+            "Nothing was read. If the table is yours and sound, raise optimist.log.maxFiles.",
+            kind="OPTIMIST_LOG_TOO_LARGE",
+            max_files=limits.max_files,
+        )

@@ -1,0 +1,227 @@
+"""Options as fields: each field states its key, its parser and its default in one place.
+
+A component's options are one frozen dataclass. Each field that a user may set is made by `option`,
+and `parse_options` finds the values in any mapping, such as a Spark conf. The engine, the stores
+and the locks all do it this way, so the same mistake gets the same error everywhere: an unknown
+option, a value that does not parse, two spellings that differ, or a missing option.
+
+An error names the key as its user wrote it, and never shows a value: it may be a secret.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, Field, field, fields
+from typing import Any
+
+from optimist.core.errors import ConfigError
+from optimist.core.option_values import parse_option
+from optimist.core.secrets import Options
+
+__all__ = [
+    "SECRET_MARK",
+    "contradicting_options",
+    "foreign_option",
+    "key_of_field",
+    "keys_by_name",
+    "option",
+    "options_under",
+    "own_keys",
+    "own_values",
+    "parse_fields",
+    "parse_foreign_options",
+    "parse_options",
+    "unknown_option",
+]
+
+SECRET_MARK = "secret."
+"""A word that may precede the name of any option of a store or a lock, because Spark hides the
+values of keys that contain it: `optimist.store.redis.secret.url` means `optimist.store.redis.url`.
+"""
+
+
+def option(
+    default: Any = MISSING,
+    parse: Callable[[str], Any] = str,
+    *keys: str,
+    foreign: tuple[str, ...] = (),
+    missing: str = "",
+) -> Any:
+    """A dataclass field that a user may set.
+
+    Args:
+        default: The value without the option; left out for an option that must be set.
+        parse: Makes the value from the text, whose surrounding blanks are removed; `Secret` for a
+            secret. Raises a `ValueError` that says what the text must be, as a phrase that begins
+            with "must".
+        keys: The option's names, below the prefix of its component. The default is the field's name
+            in camel case, with `Seconds` for a final `_s`.
+        foreign: The option's names in another family of keys, the strongest first.
+        missing: For an option that must be set: what to set it to, for example `say where the
+            server is`.
+    """
+    metadata = {"keys": keys, "parse": parse, "foreign": foreign, "missing": missing}
+    return field(default=default, metadata=metadata)
+
+
+def foreign_option(default: Any, parse: Callable[[str], Any], *foreign: str) -> Any:
+    """A field that is set only by keys of another family; see `option`."""
+    return field(default=default, metadata={"parse": parse, "foreign": foreign})
+
+
+def parse_options(cls: type[Any], options: Mapping[str, str], prefix: str) -> dict[str, Any]:
+    """The values that the options under a prefix set, by the names of the fields.
+
+    Args:
+        cls: The dataclass.
+        options: Any mapping; keys without the prefix are left alone.
+        prefix: For example `optimist.store.redis.`; in a key, `spark.` may stand before it, and
+            `SECRET_MARK` after it.
+
+    Raises:
+        ConfigError: An option under the prefix is unknown, does not parse, is missing, or is given
+            in two spellings that differ.
+    """
+    known = own_keys(cls)
+
+    def name_of(key: str) -> str | None:
+        bare = _below(prefix, key)
+        if bare is not None and bare not in known:
+            raise unknown_option(key, known)
+        return None if bare is None else known[bare].name
+
+    values = parse_fields(cls, options, name_of)
+    for key, row in known.items():
+        if row.metadata["missing"] and not values.get(row.name):
+            raise ConfigError(
+                f"{prefix}{key} is missing: {row.metadata['missing']}.",
+                kind="OPTIMIST_MISSING_OPTION",
+                key=prefix + key,
+            )
+    return values
+
+
+def parse_fields(
+    cls: type[Any], options: Mapping[str, str], name_of: Callable[[str], str | None]
+) -> dict[str, Any]:
+    """The values that the options set, by the names of the fields.
+
+    Args:
+        cls: The dataclass.
+        options: Any mapping.
+        name_of: Gives the field's name for a key, or None for a key that is not ours.
+
+    Raises:
+        ConfigError: A value does not parse, or two spellings of an option differ.
+    """
+    parsers = {each.name: each.metadata["parse"] for each in own_keys(cls).values()}
+    return {
+        name: parse_option(options, key, parsers[name])
+        for name, key in keys_by_name(options, name_of).items()
+    }
+
+
+def parse_foreign_options(
+    cls: type[Any], given: Mapping[str, str], prefix: str = ""
+) -> dict[str, Any]:
+    """The values that keys of another family set, by the names of the fields.
+
+    If several keys of one field are given, the strongest one wins.
+
+    Args:
+        cls: The dataclass.
+        given: Options of that family, without their prefix; keys of no field are left alone.
+        prefix: The prefix that was cut off, for messages.
+
+    Raises:
+        ConfigError: A value does not parse.
+    """
+    found = {}
+    for row in fields(cls):
+        keys = [key for key in row.metadata.get("foreign", ()) if key in given]
+        if keys:
+            parse = row.metadata["parse"]
+            found[row.name] = parse_option(given, keys[0], parse, key=prefix + keys[0])
+    return found
+
+
+def options_under(options: Mapping[str, str], prefix: str) -> Options:
+    """The options under a prefix, with or without `spark.` before it; the prefix is cut off.
+
+    Raises:
+        ConfigError: Two spellings of an option differ.
+    """
+    keys = keys_by_name(options, lambda key: _below(prefix, key))
+    return Options({name: options[key] for name, key in keys.items()})
+
+
+def keys_by_name(
+    options: Mapping[str, str], name_of: Callable[[str], str | None]
+) -> dict[str, str]:
+    """The key under which each option is given, by the option's name; of several, the first.
+
+    Args:
+        options: Any mapping.
+        name_of: Gives the option's name for a key, or None to leave the key alone.
+
+    Raises:
+        ConfigError: Two spellings of an option differ.
+    """
+    keys: dict[str, str] = {}
+    for key in options:
+        name = name_of(key)
+        if name is None:
+            continue
+        first = keys.setdefault(name, key)
+        if _bare(options[first]) != _bare(options[key]):
+            raise contradicting_options(first, key)
+    return keys
+
+
+def own_keys(cls: type[Any]) -> Mapping[str, Field[Any]]:
+    """The fields of a dataclass that users may set, by key; a field may have several keys."""
+    rows = [each for each in fields(cls) if "keys" in each.metadata]
+    return {key: row for row in rows for key in row.metadata["keys"] or (key_of_field(row.name),)}
+
+
+def own_values(settings: Any) -> dict[str, Any]:
+    """The current values of the fields that users may set, by key."""
+    return {key: getattr(settings, row.name) for key, row in own_keys(type(settings)).items()}
+
+
+def key_of_field(name: str) -> str:
+    """The default key of a field: `readTimeoutSeconds` for `read_timeout_s`."""
+    first, *others = name.split("_")
+    if others and others[-1] == "s":
+        others[-1] = "seconds"
+    return first + "".join(each.capitalize() for each in others)
+
+
+def unknown_option(key: str, known: Iterable[str]) -> ConfigError:
+    """The error for a key that no option has."""
+    names = ", ".join(sorted(known))
+    return ConfigError(
+        f"Unknown option {key}. " + (f"Known: {names}." if names else "There are none: remove it."),
+        kind="OPTIMIST_UNKNOWN_OPTION",
+        key=key,
+    )
+
+
+def contradicting_options(
+    first: str, second: str, why: str = "they are two spellings of one option"
+) -> ConfigError:
+    """The error for two keys that can't both hold."""
+    return ConfigError(
+        f"{first} and {second} contradict each other: {why}. Keep one.",
+        kind="OPTIMIST_CONTRADICTING_OPTIONS",
+        keys=(first, second),
+    )
+
+
+def _below(prefix: str, key: str) -> str | None:
+    bare = key.removeprefix("spark.")
+    return bare[len(prefix) :].removeprefix(SECRET_MARK) if bare.startswith(prefix) else None
+
+
+def _bare(value: object) -> object:
+    return value.strip() if isinstance(value, str) else value

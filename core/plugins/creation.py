@@ -1,0 +1,176 @@
+"""Creates a file so that the outcome is always known, or an error says that it is unknown.
+
+A store answers `CREATED`, `EXISTS` or `UNKNOWN`. An unclear answer is settled by reading the file
+back:
+
+1. It is ours: it is created.
+2. It is another's: the race is lost, as with `EXISTS`.
+3. It is absent: the same bytes are put again.
+4. It can't be read: the caller's error for an unknown outcome is raised. The caller must not try
+   anything else before the outcome is settled.
+
+An `EXISTS` that follows an unknown outcome may be our own file and is settled in the same way. The
+timeline of the race this guards against: put (the file is created, the answer lost) -> put again
+(`EXISTS`) -> a naive engine takes its own file for another's.
+
+Commits are created this way (`transaction.outcome`), and so are data files (`data.new_file`).
+"""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from optimist.core.budget import is_budget_spent, within_budget
+from optimist.core.clock import Clock
+from optimist.core.errors import (
+    LogFileNotFoundError,
+    OptimistError,
+    StorageError,
+    TableError,
+)
+from optimist.core.options import RetryPolicy
+from optimist.core.plugins.logstore import LogStore, PutOutcome
+from optimist.core.retry import pause_s
+from optimist.core.secrets import without_secrets
+
+__all__ = ["FileToCreate", "create_file"]
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class FileToCreate(ABC):
+    """A file to create: where it goes, what is in it, and how to recognise it as ours.
+
+    Attributes:
+        path: Where the file goes.
+        has_rivals: Whether others may create a file of this name. If nobody else can, `EXISTS` may
+            mean that our own request arrived twice, so it is settled by reading back, too.
+    """
+
+    path: str
+    has_rivals: ClassVar[bool]
+
+    @abstractmethod
+    def put(self, store: LogStore) -> PutOutcome:
+        """Create the file, in one atomic step of the store's."""
+
+    @abstractmethod
+    def is_there(self, store: LogStore) -> bool:
+        """Read back the file at the path, and tell whether it is ours.
+
+        Raises:
+            LogFileNotFoundError: There is no file.
+        """
+
+    @abstractmethod
+    def unknown(self, reason: str) -> OptimistError:
+        """The error for an outcome that could not be settled."""
+
+
+def create_file(
+    store: LogStore,
+    file: FileToCreate,
+    policy: RetryPolicy,
+    clock: Clock,
+    *,
+    ensure_may_write: Callable[[], None] = lambda: None,
+) -> PutOutcome:
+    """Create the file, reading it back and repeating the put until the outcome is known.
+
+    Args:
+        store: Where the file goes.
+        file: The file.
+        policy: How often to try again without a clear answer.
+        clock: For the pauses.
+        ensure_may_write: Called right before each put; raises if nothing may be written any more.
+
+    Returns:
+        `CREATED` or `EXISTS`; never `UNKNOWN`.
+
+    Raises:
+        OptimistError: The error of `file.unknown`: the store gave no clear answer, and the file
+            could not be read back.
+        StorageError: The store refused; nothing was written.
+    """
+    with within_budget(clock):
+        return _create(store, file, policy, clock, ensure_may_write)
+
+
+def _create(
+    store: LogStore,
+    file: FileToCreate,
+    policy: RetryPolicy,
+    clock: Clock,
+    ensure_may_write: Callable[[], None],
+) -> PutOutcome:
+    was_unknown = False
+    for retry in _retries(policy, clock):
+        try:
+            ensure_may_write()
+            outcome = _try_put(store, file, may_retry=retry < policy.max_non_conflict_attempts)
+        except OptimistError as error:
+            if was_unknown:  # an earlier put may still arrive
+                raise file.unknown(f"after an unanswered put came: {error}") from error
+            raise
+        if outcome is None:
+            continue
+        if outcome is PutOutcome.CREATED:
+            return outcome
+        if outcome is PutOutcome.EXISTS and file.has_rivals and not was_unknown:
+            return outcome
+        was_unknown = True
+        settled = _settle(store, file, policy, clock)
+        if settled is not None:
+            return settled
+    raise file.unknown("every attempt to create the file went unanswered")
+
+
+def _try_put(store: LogStore, file: FileToCreate, *, may_retry: bool) -> PutOutcome | None:
+    """Put once; None if certainly nothing was written and the put may be repeated."""
+    try:
+        return file.put(store)
+    except StorageError as error:
+        if error.retryable and may_retry and not is_budget_spent():
+            _LOG.warning("Creating %s failed, trying again: %s", without_secrets(file.path), error)
+            return None
+        raise
+    except OptimistError:
+        raise
+    except Exception:  # noqa: BLE001 - a store may raise anything; after the put, that is no answer
+        _LOG.warning(
+            "The store failed while creating %s.", without_secrets(file.path), exc_info=True
+        )
+        return PutOutcome.UNKNOWN
+
+
+def _settle(
+    store: LogStore, file: FileToCreate, policy: RetryPolicy, clock: Clock
+) -> PutOutcome | None:
+    """Read the file back: `CREATED` if it is ours, `EXISTS` if another's, None if absent."""
+    _LOG.warning("No clear answer while creating %s; reading it back.", without_secrets(file.path))
+    problem: Exception | None = None
+    for _ in _retries(policy, clock):
+        try:
+            return PutOutcome.CREATED if file.is_there(store) else PutOutcome.EXISTS
+        except LogFileNotFoundError:
+            return None
+        except TableError as error:
+            problem = error
+        except Exception as error:  # noqa: BLE001 - whatever the store raises, it is no answer
+            problem = error
+    raise file.unknown("the file can't be read back") from problem
+
+
+def _retries(policy: RetryPolicy, clock: Clock) -> Iterator[int]:
+    """Yield tries, counted from 0, with a pause before each but the first, while budget is left."""
+    yield 0
+    for retry in range(1, policy.max_non_conflict_attempts + 1):
+        if is_budget_spent():
+            return
+        clock.sleep(pause_s(retry, policy, clock))
+        yield retry

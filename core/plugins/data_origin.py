@@ -1,0 +1,84 @@
+"""Tells which URLs name files of a table's own store (S3 bucket, Azure account, HDFS, ...)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from optimist.core.paths import scheme_of, split_url
+
+__all__ = ["DataOrigin"]
+
+_LOCAL = ("", "file")
+_WITHOUT_HOSTS = ("memory",)
+
+
+@dataclass(frozen=True, slots=True)
+class DataOrigin:
+    """The store of one table, as the URLs of its files name it.
+
+    A table's log is data that others wrote. So only the files that are in the table's own store, as
+    told here, are opened with its credentials (`data_paths` decides which others may be opened at
+    all): a log can neither choose a driver nor have the credentials sent to another host.
+
+    Attributes:
+        schemes: The URL schemes by which the store is reached, in lower case; `""` for plain paths.
+        host: The bucket, or the host and port, as it stands between `//` and `/`; None where the
+            scheme has no such part (local files). Compared exactly.
+        is_account: Whether the host is an account: URLs are `scheme://container@host/...`.
+        is_default: Whether URLs that name no account mean this one.
+        goes_by_driver: Whether fsspec opens the files, which takes `::` in a path for a chain of
+            drivers.
+    """
+
+    schemes: tuple[str, ...]
+    host: str | None = None
+    is_account: bool = False
+    is_default: bool = False
+    goes_by_driver: bool = False
+
+    @classmethod
+    def of(cls, path: str) -> DataOrigin:
+        """The origin as far as a table's path alone tells it, without its store."""
+        scheme, authority, _ = split_url(path)
+        if scheme in _LOCAL:
+            return cls(_LOCAL)
+        host = None if scheme in _WITHOUT_HOSTS else authority
+        return cls((scheme,), host, goes_by_driver=True)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the table is on a disk of this machine."""
+        return "file" in self.schemes
+
+    def serves(self, path: str) -> bool:
+        """Whether a path has one of the store's schemes; its host may still be another."""
+        return scheme_of(path) in self.schemes
+
+    def covers(self, path: str) -> bool:
+        """Whether a path is in this store."""
+        return self.key_of(path) is not None
+
+    def key_of(self, path: str) -> str | None:
+        """The path within the store, spelled the same for every URL of it; None outside the store.
+
+        Repeated slashes count as one.
+        """
+        scheme, authority, rest = split_url(path)
+        if scheme not in self.schemes:
+            return None
+        if self.host is None:
+            return _key(f"{authority}/{rest}")
+        if not self.is_account:
+            return _key(rest) if authority == self.host else None
+        container, at, host = authority.partition("@")
+        is_ours = _account_host(host) == self.host if at else self.is_default
+        return _key(f"{container}/{rest}") if is_ours and container else None
+
+
+def _account_host(host: str) -> str:
+    """The host in one spelling: an account has a name with `.blob.` and one with `.dfs.`."""
+    return host.lower().replace(".blob.", ".dfs.", 1)
+
+
+def _key(text: str) -> str:
+    return "/".join(part for part in text.split("/") if part)

@@ -1,0 +1,98 @@
+"""The Lease: one holder at a time, each with a greater number than the last (docs/locks.md).
+
+A lease serialises work: the commit loop on a store that shows partial writes, or maintenance. It
+depends on clocks and can lapse while its holder sleeps, so it never guards a commit alone: the
+store or the arbiter excludes other writers. Beyond a plain lock it gives each holder a fencing
+number, greater than those of all holders before, and a holder that finds its lease lapsed stops
+before it writes.
+
+To check a lease, subclass `optimist.core.testing.LeaseSuite` in its tests.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from optimist.core.errors import LeaseLapsedError
+from optimist.core.secrets import Options
+
+__all__ = ["Lease", "LeaseGrant", "lapsed"]
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseGrant:
+    """A lease that was taken.
+
+    Attributes:
+        name: What it protects, usually the resolved log path of a table.
+        owner: A token that is unique to this grant.
+        fencing_number: Greater than that of every earlier grant of the name.
+        deadline_ms: When it lapses unless renewed, epoch milliseconds by the keeper's clock.
+    """
+
+    name: str
+    owner: str
+    fencing_number: int
+    deadline_ms: int
+
+
+class Lease(ABC):
+    """Grants leases by name. Threads may share it. It is built with one argument, the options."""
+
+    def __init__(self, options: Mapping[str, str] | None = None) -> None:
+        self.options: Mapping[str, str] = Options(options)
+
+    @abstractmethod
+    def try_acquire(self, name: str, *, ttl_s: float) -> LeaseGrant | None:
+        """Take the lease if nobody holds it or its holder has let it lapse; else None, at once.
+
+        Raises:
+            StorageError: The keeper of the leases gave no clear answer. If it granted the lease all
+                the same, that lapses by itself after `ttl_s` at the latest.
+        """
+
+    @abstractmethod
+    def renew(self, grant: LeaseGrant, *, ttl_s: float) -> LeaseGrant:
+        """Extend the lease to `ttl_s` from now: same owner and fencing number, later deadline.
+
+        Raises:
+            LeaseLapsedError: It lapsed, whether or not another has it by now. Stop; do not write.
+            StorageError: The keeper failed; assume that the old deadline still holds.
+        """
+
+    @abstractmethod
+    def release(self, grant: LeaseGrant) -> None:
+        """Give the lease back if this grant still holds it; a lapsed one is left alone.
+
+        Raises:
+            StorageError: The keeper failed; the lease lapses by itself.
+        """
+
+    @abstractmethod
+    def ensure_held(self, grant: LeaseGrant) -> None:
+        """Raise unless the grant still holds; call it right before a write.
+
+        Raises:
+            LeaseLapsedError: It lapsed, whether or not another has it by now. Stop; do not write.
+            StorageError: The keeper could not be asked.
+        """
+
+    def describe(self) -> Mapping[str, str]:
+        """Which lease this is, as text without secrets."""
+        return {"lease": f"{type(self).__module__}:{type(self).__qualname__}"}
+
+
+def lapsed(grant: LeaseGrant) -> LeaseLapsedError:
+    """The error for a grant that no longer holds, for the caller to raise."""
+    return LeaseLapsedError(
+        f"The lease on {grant.name} lapsed before the work was done; another may hold it now. "
+        "Nothing more was written. Run the operation again; if this comes often, let leases last "
+        "longer (optimist.commit.lock.leaseSeconds).",
+        kind="OPTIMIST_LEASE_LAPSED",
+        name=grant.name,
+        owner=grant.owner,
+        fencing_number=grant.fencing_number,
+        retryable=False,
+    )

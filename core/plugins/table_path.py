@@ -1,0 +1,82 @@
+"""Resolves which table a path means, once, when the table's handle is made.
+
+A path on this machine becomes its absolute real path, and from then on only that is used: a later
+`chdir`, or a symbolic link that is pointed elsewhere, must not send half of a table to another
+place. Symbolic links and `..` are followed as the operating system does; `~` is an ordinary
+character, as it is to Spark. Other URLs stay as they are; what they mean is up to the store.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TypeAlias
+
+from optimist.core.errors import ArgumentTypeError, UsageError
+from optimist.core.paths import normalize, scheme_of, strip_file_scheme
+from optimist.core.plugins.logstore import LogStore
+
+__all__ = ["TablePath", "path_text", "resolve_table_path"]
+
+TablePath: TypeAlias = "str | os.PathLike[str]"
+
+_NOTHING_BEHIND_A_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(//)?")
+_RELATIVE_FILE_URL = re.compile(r"file:(?!/)", re.IGNORECASE)
+
+
+def path_text(path: object, name: str = "path") -> str:
+    """A path as text.
+
+    Args:
+        path: Text or a `pathlib.Path`.
+        name: The name of the caller's argument, for the error.
+
+    Raises:
+        ArgumentTypeError: The path is neither.
+    """
+    text = os.fspath(path) if isinstance(path, os.PathLike) else path
+    if not isinstance(text, str):
+        raise ArgumentTypeError(
+            f"{name} must be text or a pathlib.Path, found to be {type(path)}.",
+            kind="OPTIMIST_INVALID_ARGUMENT_TYPE",
+            argument=name,
+        )
+    return text
+
+
+def resolve_table_path(path: str, store: LogStore) -> str:
+    """The path by which the engine opens everything of a table.
+
+    Args:
+        path: The path as the user wrote it.
+        store: The store that serves it, which tells whether the path is local.
+
+    Raises:
+        UsageError: The path is empty, or is not a possible path (kind `OPTIMIST_NO_TABLE_PATH`).
+        ConfigError: The store does not serve the path.
+    """
+    problem = _problem_of(path)
+    if problem:
+        raise UsageError(
+            f"{path!r} names no table: {problem}. Nothing was read or written. Give the table's "
+            "directory, as a path of this machine or as a URL.",
+            kind="OPTIMIST_NO_TABLE_PATH",
+            path=path,
+        )
+    given = normalize(path)
+    place = store.resolve_path(given)
+    if scheme_of(place) in ("", "file"):
+        # Once more, since a store of the user's own may leave paths as they are.
+        return os.path.realpath(strip_file_scheme(place))
+    return given
+
+
+def _problem_of(path: str) -> str:
+    bare = path.strip()
+    if not bare or _NOTHING_BEHIND_A_SCHEME.fullmatch(bare):
+        return "it is empty"
+    if "\0" in path:
+        return "it has a character in it that no path may have"
+    if _RELATIVE_FILE_URL.match(bare):
+        return "a file: URL must have a slash after the colon"
+    return ""

@@ -1,0 +1,15 @@
+"""Names of operations, as in commitInfo, that decide how a commit is treated (spec 8.1).
+
+All writers of Delta tables spell them alike, so the commits of other engines are treated by them,
+too.
+"""
+
+from __future__ import annotations
+
+__all__ = ["BACKFILLS", "ROW_TRACKING_BACKFILL", "ROW_TRACKING_UNBACKFILL"]
+
+ROW_TRACKING_BACKFILL = "ROW TRACKING BACKFILL"
+"""Gives row ids to files that have none, by adding the files again; changes no data."""
+ROW_TRACKING_UNBACKFILL = "ROW TRACKING UNBACKFILL"
+"""Takes the row ids away again in the same way."""
+BACKFILLS = frozenset({ROW_TRACKING_BACKFILL, ROW_TRACKING_UNBACKFILL})

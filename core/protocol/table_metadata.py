@@ -1,0 +1,119 @@
+"""`TableMetadata`: a table's metadata, parsed once (spec 6.3, 7.1).
+
+A `Metadata` action holds texts, as the log has them. A transaction asks what they mean dozens of
+times, and again for every commit that it rebases past, so the answers are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from optimist.core.errors import SchemaError
+from optimist.core.foreign_text import quoted
+from optimist.core.protocol.actions import Metadata
+from optimist.core.protocol.properties import TableProperties
+from optimist.core.schema.type_widening import TYPE_CHANGES, unknown_type_changes
+from optimist.core.schema.types import (
+    COLUMN_MAPPING_PREFIX,
+    StructType,
+    schema_from_json,
+    walk_fields,
+)
+
+__all__ = ["TableMetadata"]
+
+
+@dataclass(frozen=True, eq=False)
+class TableMetadata:
+    """A table's schema, partition columns and properties.
+
+    Reading the properties never raises. The schema is parsed on first use, so that a table whose
+    schema is damaged still has properties. Threads may share an instance; at worst, two of them
+    parse at once.
+
+    Attributes:
+        schema_string: The schema as JSON text.
+        partition_columns: The logical names of the partition columns, in order.
+        properties: The table properties.
+    """
+
+    schema_string: str
+    partition_columns: tuple[str, ...]
+    properties: TableProperties
+
+    @staticmethod
+    def of(metadata: Metadata) -> TableMetadata:
+        """The parsed form of a metadata action; equal metadata share one instance."""
+        # A log may hold values that are not texts.
+        properties = tuple((key, str(text)) for key, text in metadata.configuration.items())
+        return _of(metadata.schema_string, tuple(metadata.partition_columns), properties)
+
+    @property
+    def is_mapped(self) -> bool:
+        """Whether column mapping is on: files may have the columns under other names."""
+        return self.properties.column_mapping_mode != "none"
+
+    @cached_property
+    def declared_schema(self) -> StructType:
+        """The schema exactly as the log has it.
+
+        Raises:
+            SchemaError: `schemaString` is not a schema (see `schema_from_json`).
+        """
+        return _parsed(self.schema_string)
+
+    @cached_property
+    def schema(self) -> StructType:
+        """The table's columns, partition columns included.
+
+        Without column mapping, physical names and ids are dropped: columns may carry some from a
+        table that they were copied from, but the files have the columns under their own names.
+
+        Raises:
+            SchemaError: `schemaString` is not a schema (see `schema_from_json`), or two columns
+                have the same name (kind `OPTIMIST_MALFORMED_SCHEMA`).
+        """
+        schema = self.declared_schema
+        _ensure_told_apart(schema)
+        if self.is_mapped or COLUMN_MAPPING_PREFIX not in self.schema_string:
+            return schema
+        return schema.without_field_keys(lambda key: key.startswith(COLUMN_MAPPING_PREFIX))
+
+    @cached_property
+    def unknown_type_changes(self) -> tuple[str, ...]:
+        """Recorded changes of columns' types that this engine does not know.
+
+        Raises:
+            SchemaError: As `declared_schema`.
+        """
+        if TYPE_CHANGES not in self.schema_string:
+            return ()
+        return unknown_type_changes(self.declared_schema)
+
+
+@lru_cache(maxsize=64)  # a process works with few tables at a time
+def _of(
+    schema_string: str, partition_columns: tuple[str, ...], properties: Iterable[tuple[str, str]]
+) -> TableMetadata:
+    parsed = TableProperties.from_configuration(dict(properties))
+    return TableMetadata(schema_string, partition_columns, parsed)
+
+
+@lru_cache(maxsize=64)  # a change of properties leaves the schema as it is
+def _parsed(text: str) -> StructType:
+    return schema_from_json(text)
+
+
+def _ensure_told_apart(schema: StructType) -> None:
+    """Refuse a column that comes twice; names that differ in case pass: deltalake makes such."""
+    seen: set[tuple[str, ...]] = set()
+    for path, _ in walk_fields(schema):
+        if path in seen:
+            raise SchemaError(
+                f"The table's schema has the column {quoted('.'.join(path))} twice: it was not "
+                "made by a writer of Delta tables, or was damaged. Read an older version.",
+                kind="OPTIMIST_MALFORMED_SCHEMA",
+            )
+        seen.add(path)

@@ -1,0 +1,42 @@
+"""Finds a column's path in the table from its names in data files or a caller's spelling.
+
+A result of None means that there is no such column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from optimist.core.schema.types import DataType, StructField, StructType
+
+__all__ = ["logical_path", "named_path"]
+
+
+def logical_path(path: tuple[str, ...], schema: StructType) -> tuple[str, ...] | None:
+    """The logical path of a column given by its physical names (spec 10.8), or None."""
+
+    def find(struct: StructType, wanted: str) -> StructField | None:
+        return next((item for item in struct if item.physical_name == wanted), None)
+
+    return _walked(path, schema, find)
+
+
+def named_path(path: tuple[str, ...], schema: StructType) -> tuple[str, ...] | None:
+    """The path of a column as the table spells it, given in any case, or None."""
+    return _walked(path, schema, StructType.find)
+
+
+def _walked(
+    path: tuple[str, ...],
+    schema: StructType,
+    find: Callable[[StructType, str], StructField | None],
+) -> tuple[str, ...] | None:
+    names: list[str] = []
+    level: DataType = schema
+    for wanted in path:
+        found = find(level, wanted) if isinstance(level, StructType) else None
+        if found is None:
+            return None
+        names.append(found.name)
+        level = found.data_type
+    return tuple(names)

@@ -1,0 +1,105 @@
+"""Keeps options and texts that may hold secrets, so that no message or `repr` ever shows one.
+
+Users put secrets where secrets belong, and sometimes under the wrong key. So messages show only the
+keys of options, never the values. A value that is known to be a secret is a `Secret` from the
+moment it is read, and is revealed only in the call that needs it. Passwords and signatures are
+removed from URLs before these get into an error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from typing import Any, Generic, TypeVar
+
+__all__ = ["Options", "Secret", "masked_repr", "revealed", "without_secrets"]
+
+_Value = TypeVar("_Value")
+
+_MASK = "***"
+_PASSWORD = re.compile(r"(?<=://)([^\s/@:'\"]*):[^\s/@'\"]+(?=@)")
+_SIGNED = re.compile(
+    r"(?<=[?&;])(sig|signature|token|x-amz-[a-z-]+|x-goog-[a-z-]+)=[^&\s'\"]*", re.IGNORECASE
+)
+
+
+class Secret(Generic[_Value]):
+    """A value that is never shown: not by `repr`, `str` or `format`, nor as a local variable.
+
+    Two secrets with the same value are equal. Pickling keeps the value, because executors need it.
+    """
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: _Value) -> None:
+        self._value = value
+
+    def reveal(self) -> _Value:
+        """The value itself. Call this right where a driver takes it; bind it to no variable."""
+        return self._value
+
+    def __repr__(self) -> str:
+        return _MASK
+
+    def __format__(self, format_spec: str) -> str:
+        return _MASK
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and bool(self._value == other._value)
+
+    def __hash__(self) -> int:
+        return hash(self._value)
+
+
+class Options(Mapping[str, str]):
+    """An immutable mapping of options whose `repr` shows the keys and none of the values.
+
+    Args:
+        values: The options; they are copied.
+    """
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: Mapping[str, str] | None = None) -> None:
+        self._values = dict(values or {})
+
+    def __getitem__(self, key: str) -> str:
+        return self._values[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._values.items()))
+
+    def __repr__(self) -> str:
+        return f"Options({', '.join(f'{key}={_MASK}' for key in sorted(self._values))})"
+
+
+def revealed(secret: Secret[_Value] | None) -> _Value | None:
+    """The value of a secret, or None if there is no secret."""
+    return None if secret is None else secret.reveal()
+
+
+def masked_repr(settings: Any) -> str:
+    """The `repr` of a dataclass of settings: it shows numbers and flags, but masks all text.
+
+    Even a region is masked: a user may have put a password in its place.
+    """
+    shown = (f"{each.name}={_shown(getattr(settings, each.name))}" for each in fields(settings))
+    return f"{type(settings).__qualname__}({', '.join(shown)})"
+
+
+def without_secrets(text: str) -> str:
+    """The text with passwords in its URLs, and signatures and tokens in their queries, masked."""
+    if "://" not in text and "=" not in text:
+        return text
+    return _SIGNED.sub(rf"\1={_MASK}", _PASSWORD.sub(rf"\1:{_MASK}", text))
+
+
+def _shown(value: object) -> str:
+    return repr(value) if value is None or isinstance(value, bool | int | float) else _MASK

@@ -1,0 +1,63 @@
+"""One version of a table by its number (spec 5.6), and the error where there is no table at all."""
+
+from __future__ import annotations
+
+from optimist.core.data.table_ref import TableRef
+from optimist.core.errors import LogFileNotFoundError, TableError, TableNotFoundError
+from optimist.core.log.segment import list_segment
+from optimist.core.paths import join
+from optimist.core.snapshot import Snapshot
+from optimist.core.snapshot.time_travel import ensure_version_exists
+
+__all__ = ["load_version", "table_not_found"]
+
+
+def load_version(table: TableRef, version: int, *, latest: Snapshot | None = None) -> Snapshot:
+    """The table as it was at a version; its files are read when they are asked for.
+
+    Args:
+        table: The table.
+        version: The version wanted.
+        latest: The newest version, if it could be loaded: it is returned if it is the one wanted,
+            and it lets an error say which versions there are.
+
+    Raises:
+        TableNotFoundError: There is no table.
+        TableError: The version is outside what the log still holds, or the log is damaged.
+        ProtocolError: The version demands a feature that this engine can't read.
+    """
+    if latest is not None and latest.version == version:
+        return latest
+    try:
+        segment = list_segment(table.store, table.log_path, version=version)
+    except TableError:
+        if latest is not None:
+            # The version may only be out of reach: say which ones can be read.
+            ensure_version_exists(
+                table.store, table.log_path, version, latest_version=latest.version
+            )
+        raise
+    if segment is None:
+        raise table_not_found(table)
+    return Snapshot.load(
+        table.store, table.table_path, segment, options=table.options, clock=table.clock
+    )
+
+
+def table_not_found(table: TableRef) -> TableNotFoundError:
+    """The error for a path without a table; looks once more, to say what is there instead."""
+    path = table.table_path
+    try:
+        has_files = next(iter(table.store.list_from(join(path, ""))), None)
+    except LogFileNotFoundError:
+        return TableNotFoundError(
+            f"There is nothing at {path}. Check the path; to make a table there, write to it.",
+            kind="DELTA_PATH_DOES_NOT_EXIST",
+            path=path,
+        )
+    found = "holds files but" if has_files else "is a directory but"
+    return TableNotFoundError(
+        f"{path} {found} is no Delta table: it has no _delta_log with commits. Check the path.",
+        kind="DELTA_TABLE_NOT_FOUND",
+        path=path,
+    )

@@ -1,0 +1,97 @@
+"""What a handle knows about the commits of its own transactions."""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import MutableMapping, Sequence
+
+from optimist.core.data.table_ref import TableRef
+from optimist.core.forking import ForkSafeLock
+from optimist.core.log.names import commit_path
+from optimist.core.maintenance.cleanup import LogCleaner
+from optimist.core.plugins.logstore import FileStatus
+from optimist.core.protocol.actions import Action
+from optimist.core.snapshot import KnownCommit, Snapshot
+from optimist.core.table.newest_snapshot import NewestSnapshot
+from optimist.core.transaction.conflicts.ours_and_theirs import Theirs
+from optimist.core.transaction.hooks.background import BackgroundWork
+from optimist.core.transaction.hooks.default_hooks import default_hooks
+from optimist.core.transaction.hooks.hooks import (
+    CommittedTransaction,
+    HookOutcome,
+    PostCommitHook,
+    run_hooks,
+)
+
+__all__ = ["LAST_COMMIT_VERSION", "OwnCommits"]
+
+_LOG = logging.getLogger(__name__)
+LAST_COMMIT_VERSION = "spark.databricks.delta.lastCommitVersionInSession"
+_MAX_ATTEMPTS_KNOWN = 1000
+
+
+class OwnCommits:
+    """The `CommitListener` of one handle. Threads may share it.
+
+    Attributes:
+        background: The work of hooks that may run later, where the options ask for that.
+    """
+
+    def __init__(
+        self,
+        table: TableRef,
+        newest: NewestSnapshot,
+        session: MutableMapping[str, str] | None = None,
+    ) -> None:
+        self.background = BackgroundWork()
+        self._table = table
+        self._newest = newest
+        self._session = session
+        self._cleaner = LogCleaner()
+        self._lock = ForkSafeLock()
+        self._attempts: OrderedDict[str, int] = OrderedDict()
+
+    def note_attempt(self, txn_id: str, version: int) -> None:
+        """See `CommitListener.note_attempt`; only the most recent transactions are remembered."""
+        with self._lock:
+            self._attempts[txn_id] = version
+            self._attempts.move_to_end(txn_id)
+            while len(self._attempts) > _MAX_ATTEMPTS_KNOWN:
+                self._attempts.popitem(last=False)
+
+    def attempted_version(self, txn_id: str) -> int | None:
+        """The version that a transaction was last tried at, if this handle tried it."""
+        return self._attempts.get(txn_id)
+
+    def update_after_commit(
+        self,
+        base: Snapshot,
+        winners: Sequence[Theirs],
+        version: int,
+        actions: tuple[Action, ...],
+    ) -> Snapshot | None:
+        """See `CommitListener.update_after_commit`."""
+        if self._session is not None:
+            self._session[LAST_COMMIT_VERSION] = str(version)
+        try:
+            theirs = [self._known(each.version, each.actions, each.modified_ms) for each in winners]
+            ours = self._known(version, actions, self._table.clock.now_ms())
+            snapshot = base.with_commits([*theirs, ours])
+        except Exception:  # noqa: BLE001 - the commit stands whatever happens here
+            _LOG.warning("Version %d landed, but its snapshot failed.", version, exc_info=True)
+            return None
+        self._newest.adopt(snapshot)
+        return snapshot
+
+    def run_hooks(
+        self, registered: Sequence[PostCommitHook], committed: CommittedTransaction
+    ) -> tuple[HookOutcome, ...]:
+        """See `CommitListener.run_hooks`."""
+        hooks = (*default_hooks(committed, self._cleaner), *registered)
+        in_background = self._table.options.post_commit_background
+        return run_hooks(hooks, committed, self.background if in_background else None)
+
+    def _known(self, version: int, actions: tuple[Action, ...], modified_ms: int) -> KnownCommit:
+        status = FileStatus(commit_path(self._table.log_path, version), 0, modified_ms)
+        return KnownCommit(version, actions, status)

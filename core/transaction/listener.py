@@ -1,0 +1,47 @@
+"""`CommitListener`: what a table's handle does for the transactions that it started."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from optimist.core.protocol.actions import Action
+from optimist.core.snapshot import Snapshot
+from optimist.core.transaction.conflicts.ours_and_theirs import Theirs
+from optimist.core.transaction.hooks.hooks import CommittedTransaction, HookOutcome, PostCommitHook
+
+__all__ = ["CommitListener"]
+
+
+class CommitListener(Protocol):
+    """Is told of a commit before each attempt and after it has landed.
+
+    A transaction keeps nothing beyond its own end. What must be known afterwards (the newest
+    snapshot, the versions tried, the work left to the background) is the listener's to keep.
+    """
+
+    def note_attempt(self, txn_id: str, version: int) -> None:
+        """Remember that a transaction is about to try a version: its outcome may stay unknown."""
+
+    def update_after_commit(
+        self,
+        base: Snapshot,
+        winners: Sequence[Theirs],
+        version: int,
+        actions: tuple[Action, ...],
+    ) -> Snapshot | None:
+        """Take note of a commit, and return the table at its version without reading it again.
+
+        The commit has landed, so nothing is raised: None means that the snapshot could not be made.
+
+        Args:
+            base: The snapshot that the transaction started from.
+            winners: The commits between that and ours.
+            version: The version of our commit.
+            actions: What our commit wrote, commitInfo first where there is one.
+        """
+
+    def run_hooks(
+        self, registered: Sequence[PostCommitHook], committed: CommittedTransaction
+    ) -> tuple[HookOutcome, ...]:
+        """Run the hooks of every commit, then those registered; no failure undoes the commit."""

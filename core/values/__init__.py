@@ -1,0 +1,1 @@
+"""Strict reading of single values and texts: numbers, Unicode, JSON that others wrote."""

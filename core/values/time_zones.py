@@ -1,0 +1,67 @@
+"""Time zones by name or offset, and the instant of a wall-clock time in one."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from functools import lru_cache
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from optimist.core.errors import UsageError
+from optimist.core.foreign_text import quoted
+
+__all__ = ["instant", "parse_zone", "session_zone"]
+
+_UTC = frozenset({"Z", "UTC", "GMT", "ETC/UTC"})
+_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])([0-9]{1,2})(?::?([0-9]{2}))?")
+_LARGEST_OFFSET = dt.timedelta(hours=18)
+"""As in Java, and so in Spark."""
+
+
+def parse_zone(text: str) -> dt.tzinfo:
+    """The time zone named by a region (`Europe/Berlin`), `Z`, or an offset (`+01:00`, `GMT+1`).
+
+    Raises:
+        ValueError: There is no such zone.
+    """
+    if text.upper() in _UTC:
+        return dt.timezone.utc
+    match = _OFFSET.fullmatch(text)
+    if match is None:
+        return _region(text)
+    sign, hours, minutes = match.groups()
+    offset = dt.timedelta(hours=int(hours), minutes=int(minutes or 0))
+    if offset > _LARGEST_OFFSET or int(minutes or 0) > 59:
+        raise ValueError("no such offset")
+    return dt.timezone(offset if sign == "+" else -offset)
+
+
+@lru_cache(maxsize=256)
+def session_zone(name: str) -> dt.tzinfo:
+    """The time zone that a session or a caller names; see `parse_zone`.
+
+    Raises:
+        UsageError: There is no such zone (kind `OPTIMIST_UNKNOWN_TIME_ZONE`).
+    """
+    try:
+        return parse_zone(name)
+    except ValueError:
+        raise UsageError(
+            f"There is no time zone {quoted(name)}.", kind="OPTIMIST_UNKNOWN_TIME_ZONE", zone=name
+        ) from None
+
+
+def instant(value: dt.datetime, zone: dt.tzinfo) -> dt.datetime:
+    """The instant of a wall-clock time in a zone, in UTC.
+
+    A time that the clocks skip moves forward by the gap; a time that comes twice means the first.
+    """
+    aware = value.replace(tzinfo=zone) if value.tzinfo is None else value
+    return aware.astimezone(dt.timezone.utc)
+
+
+def _region(name: str) -> dt.tzinfo:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, OSError):  # the latter for the name of a directory
+        raise ValueError("no such region") from None

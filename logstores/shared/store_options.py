@@ -1,0 +1,57 @@
+"""The options of one store: the keys `optimist.store.<name>.<option>`, with or without `spark.`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from optimist.core.option_fields import options_under, unknown_option
+from optimist.core.options import STORE_PREFIX
+from optimist.core.plugins.loading import relevant_options
+from optimist.core.secrets import Options, Secret
+
+__all__ = ["ensure_no_options", "options_from", "options_of_store"]
+
+
+def options_of_store(class_path: str, options: Mapping[str, str]) -> Options:
+    """The options with which `find_store` makes this store, whichever one they name now.
+
+    Args:
+        class_path: The store, `package.module:Class`.
+        options: What it is to be built with.
+    """
+    kept = {
+        key: value
+        for key, value in relevant_options(options).items()
+        if not key.removeprefix("spark.").startswith("delta.logStore.")
+    }
+    return Options({**kept, "delta.logStore.class": class_path})
+
+
+def options_from(name: str, values: Mapping[str, object]) -> Options:
+    """Write values as the options of the store of this name; None and empty texts are left out.
+
+    Args:
+        name: The store's short name.
+        values: By the option's name; secrets may be wrapped.
+    """
+    texts = ((option, _text(value)) for option, value in values.items())
+    return Options({f"{STORE_PREFIX}{name}.{option}": text for option, text in texts if text})
+
+
+def ensure_no_options(options: Mapping[str, str], name: str) -> None:
+    """Refuse any option of a store that has none.
+
+    Raises:
+        ConfigError: There is such a key.
+    """
+    prefix = f"{STORE_PREFIX}{name}."
+    for option in options_under(options, prefix):
+        raise unknown_option(prefix + option, known=())
+
+
+def _text(value: object) -> str:
+    if isinstance(value, Secret):
+        return str(value.reveal())
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if value is None else str(value)

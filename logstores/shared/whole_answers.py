@@ -1,0 +1,81 @@
+"""HTTP by `requests`, for the SDKs of Azure and Google: whole answers in time, or none.
+
+An answer that was cut off in its headers looks whole to an SDK: a listing of nothing, a file of no
+bytes. An answer to a GET is therefore taken only if it says how long it is, and has all of that.
+And no request waits longer than the try it belongs to may take (`try_limit_s`).
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import requests
+from requests.adapters import HTTPAdapter
+
+from optimist.core.budget import try_limit_s
+from optimist.core.whole_answer import is_whole
+
+__all__ = ["WholeAnswers", "whole_session"]
+
+_Session = TypeVar("_Session", bound=requests.Session)
+
+_WITHOUT_BODY = (204, 304)
+_BLOCK_BYTES = 32 * 1024
+
+
+def whole_session(
+    session: _Session, *, connect_timeout_s: float, read_timeout_s: float
+) -> _Session:
+    """The session, with `WholeAnswers` for every URL."""
+    adapter = WholeAnswers(connect_timeout_s=connect_timeout_s, read_timeout_s=read_timeout_s)
+    for scheme in ("https://", "http://"):
+        session.mount(scheme, adapter)
+    return session
+
+
+class WholeAnswers(HTTPAdapter):
+    """An adapter that takes only whole answers: `session.mount("https://", WholeAnswers(...))`.
+
+    Args:
+        connect_timeout_s: How long to wait for a connection at most.
+        read_timeout_s: How long to wait for an answer at most.
+        max_connections: Connections kept open.
+    """
+
+    def __init__(
+        self, *, connect_timeout_s: float, read_timeout_s: float, max_connections: int = 32
+    ) -> None:
+        super().__init__(pool_connections=max_connections, pool_maxsize=max_connections)
+        self._connect_timeout_s = connect_timeout_s
+        self._read_timeout_s = read_timeout_s
+
+    def init_poolmanager(self, *args: Any, **given: Any) -> None:
+        """See `HTTPAdapter.init_poolmanager`; large files are sent in larger blocks."""
+        super().init_poolmanager(*args, blocksize=_BLOCK_BYTES, **given)
+
+    def send(self, request: requests.PreparedRequest, *args: Any, **given: Any) -> Any:
+        """See `HTTPAdapter.send`; our time-outs replace those that the SDK asks for.
+
+        Raises:
+            requests.ConnectionError: Also when the answer does not say how long it is.
+            requests.exceptions.ChunkedEncodingError: The answer is shorter than it says.
+        """
+        given["timeout"] = (
+            try_limit_s(self._connect_timeout_s),
+            try_limit_s(self._read_timeout_s),
+        )
+        response = super().send(request, *args, **given)
+        if request.method == "GET" and response.status_code not in _WITHOUT_BODY:
+            try:
+                _ensure_whole(response)
+            except BaseException:
+                response.close()
+                raise
+        return response
+
+
+def _ensure_whole(response: requests.Response) -> None:
+    if not is_whole(response.headers):
+        raise requests.ConnectionError("the answer was cut off", request=response.request)
+    if "Content-Encoding" not in response.headers:  # the SDK reads encoded bodies itself
+        _ = response.content  # read now: a body that was cut off fails here, not in an SDK

@@ -1,0 +1,79 @@
+"""DELETE by copy on write (spec 10.15, profiles D0, DP and DX of 2.13).
+
+1. Without a condition, or with one on partition columns alone, whole files are removed, and no row
+   is read.
+2. Otherwise one pass finds the files with matching rows, among those that statistics leave.
+3. Those files are removed, and their other rows are written again.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as sf
+
+from optimist.core.commands.command import Changes, run_command
+from optimist.core.commands.rewrite import Rewrite
+from optimist.core.commands.uncommitted_files import UncommittedFiles
+from optimist.core.commands.written_files import WrittenFiles
+from optimist.core.table.delta_log import DeltaLog
+from optimist.core.transaction.conflicts.operations import Operation
+from optimist.core.transaction.result import CommitResult
+from optimist.spark.commands.target import Target
+from optimist.spark.conditions.condition import Condition
+from optimist.spark.rows.row_shape import without_void
+
+__all__ = ["delete", "delete_rows"]
+
+
+def delete(
+    spark: SparkSession,
+    log: DeltaLog,
+    condition: Column | str | None = None,
+    *,
+    alias: str | None = None,
+) -> CommitResult | None:
+    """Delete the rows for which the condition is true; all rows without one.
+
+    Returns:
+        The commit, or None if nothing matched and nothing had to be recorded.
+
+    Raises:
+        DeltaConcurrentModificationException: Another commit changed what this one read; nothing is
+            deleted.
+        ProtocolError: The table has a feature under which files can't be rewritten yet.
+        UsageError: The condition is not deterministic or holds a subquery.
+    """
+    txn = log.start_transaction(log.update())
+    return run_command(
+        txn, lambda files: _delete(Target.of(spark, log, txn, alias), condition, files)
+    )
+
+
+def _delete(target: Target, condition: Column | str | None, files: UncommittedFiles) -> Changes:
+    watch = target.stopwatch()
+    resolved = None if condition is None else target.resolve(condition, target.rows())
+    rewrite = delete_rows(target, resolved, files)
+    metrics = rewrite.metrics(watch.total_ms())
+    if rewrite.num_matching_rows is not None:
+        metrics["numDeletedRows"] = rewrite.num_matching_rows
+        metrics["numCopiedRows"] = rewrite.written.num_rows
+    operation = Operation.delete([resolved.text] if resolved else ["true"])
+    return Changes(
+        rewrite.actions(target.writer.txn.table.clock.now_ms()),
+        operation.with_metrics(metrics),
+        is_progress=bool(rewrite.removed),
+    )
+
+
+def delete_rows(target: Target, condition: Condition | None, files: UncommittedFiles) -> Rewrite:
+    """Find the files that hold matching rows, and write their other rows again."""
+    watch = target.stopwatch()
+    touched = target.matching_files(condition)
+    scan_ms = watch.lap_ms()
+    kept = WrittenFiles()
+    if condition is not None and touched.num_matching:
+        rows = target.rows_of(touched.table, "DELETE of single rows")
+        # A row is deleted only if the condition is true; null keeps it.
+        rows = rows.where(~sf.coalesce(condition.column, sf.lit(False)))
+        kept = target.writer.write(without_void(rows, target.snapshot.schema), files)
+    return Rewrite(touched.adds, kept, touched.num_matching, scan_ms, watch.lap_ms())

@@ -1,0 +1,99 @@
+"""The table that a command changes, as the command's expressions see it (spec 10.15)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+
+from optimist.core.commands.command import Stopwatch
+from optimist.core.commands.rewritable_files import ensure_rewritable
+from optimist.core.snapshot import Snapshot
+from optimist.core.table.delta_log import DeltaLog
+from optimist.core.transaction.optimistic import OptimisticTransaction
+from optimist.spark.commands.data_writer import DataWriter
+from optimist.spark.commands.matching_partitions import matching_partitions
+from optimist.spark.conditions.condition import Condition, resolve_condition
+from optimist.spark.planes.planes import plane_of
+from optimist.spark.rows.touched_files import TouchedFiles, aliased
+
+__all__ = ["Target"]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One table in one transaction.
+
+    Attributes:
+        spark: The session.
+        writer: Writes rows into the table.
+        alias: The name that conditions and values may use for the table.
+    """
+
+    spark: SparkSession
+    writer: DataWriter
+    alias: str | None = None
+
+    @classmethod
+    def of(
+        cls, spark: SparkSession, log: DeltaLog, txn: OptimisticTransaction, alias: str | None
+    ) -> Target:
+        """The table of a transaction, served by the plane that its options choose."""
+        return cls(spark, DataWriter(plane_of(spark, log), txn), alias)
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The version that the command reads."""
+        return self.writer.txn.snapshot
+
+    def stopwatch(self) -> Stopwatch:
+        """A stopwatch that starts now."""
+        return Stopwatch(self.writer.txn.table.clock)
+
+    def rows(self) -> DataFrame:
+        """All rows of the version that the command reads, under the alias."""
+        return aliased(self.writer.plane.scan(self.snapshot), self.alias)
+
+    def rows_of(self, files: pa.Table, operation: str) -> DataFrame:
+        """The rows of some files that the command is going to rewrite.
+
+        Args:
+            files: Rows of `Snapshot.files`.
+            operation: For the message, for example `UPDATE`.
+
+        Raises:
+            ProtocolError: The table has a feature under which files can't be rewritten yet.
+            TableError: A file is outside the table.
+        """
+        ensure_rewritable(self.writer.txn.table, self.snapshot, files, operation)
+        return aliased(self.writer.plane.scan_files(self.snapshot, files), self.alias)
+
+    def resolve(self, condition: Column | str, rows: DataFrame) -> Condition:
+        """The condition, resolved against `rows`, which must be what `rows()` gave."""
+        return resolve_condition(
+            rows,
+            condition,
+            schema=self.snapshot.schema,
+            partition_columns=self.snapshot.partition_columns,
+            alias=self.alias,
+        )
+
+    def matching_files(self, condition: Condition | None) -> TouchedFiles:
+        """The files with matching rows; the transaction records the files looked at as read.
+
+        Without a condition, or with one on partition columns alone, no row is read, and every row
+        of the files matches.
+        """
+        txn, plane = self.writer.txn, self.writer.plane
+        candidates = txn.filter_files(None if condition is None else condition.predicate)
+        if condition is None:
+            return TouchedFiles(candidates, None)
+        if condition.is_partition_only:
+            matching = matching_partitions(
+                self.spark, self.snapshot, candidates, condition, alias=self.alias
+            )
+            return TouchedFiles(matching, None)
+        if not candidates.num_rows:
+            return TouchedFiles(candidates, 0)
+        return plane.touched_files(self.snapshot, candidates, condition, alias=self.alias)

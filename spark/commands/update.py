@@ -1,0 +1,153 @@
+"""UPDATE by copy on write (spec 10.15, profile U of 2.13).
+
+1. If the condition names data columns, one pass finds the files with matching rows; otherwise the
+   log alone tells the files.
+2. All rows of those files are written again, the matching ones with their new values. Generated
+   columns that are not assigned are computed again, and every constraint is checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from optimist.core.commands.command import Changes, run_command
+from optimist.core.commands.rewrite import Rewrite
+from optimist.core.commands.uncommitted_files import UncommittedFiles
+from optimist.core.commands.written_files import WrittenFiles
+from optimist.core.schema.generated_columns import generation_expression
+from optimist.core.schema.types import StructField, StructType
+from optimist.core.table.delta_log import DeltaLog
+from optimist.core.transaction.conflicts.operations import Operation
+from optimist.core.transaction.result import CommitResult
+from optimist.spark.commands.checks import checked_rows
+from optimist.spark.commands.target import Target
+from optimist.spark.conditions.condition import Condition
+from optimist.spark.rows.assignments import Assignments
+from optimist.spark.rows.row_shape import column_of, without_void
+from optimist.spark.spark_schema import VOID, to_spark_type
+from optimist.spark.sql.table_sql import TableSql
+
+__all__ = ["update"]
+
+
+def update(
+    spark: SparkSession,
+    log: DeltaLog,
+    condition: Column | str | None,
+    assignments: Mapping[str, Column | str],
+    *,
+    alias: str | None = None,
+) -> CommitResult | None:
+    """Set columns to new values in rows for which the condition is true; in all without one.
+
+    Args:
+        spark: The session.
+        log: The table.
+        condition: SQL text or a column.
+        assignments: Names of columns or of struct fields (`pos.lat`) to new values, SQL text or
+            columns; they see the row as it was. See `Assignments`.
+        alias: The name that the condition and the values may use for the table.
+
+    Returns:
+        The commit, or None if nothing matched and nothing had to be recorded.
+
+    Raises:
+        DeltaConcurrentModificationException: Another commit changed what this one read; nothing is
+            updated.
+        ProtocolError: The table has a feature under which files can't be rewritten yet.
+        SchemaError: A target does not exist, or a new value violates a constraint or has other
+            fields than its column.
+        UsageError: Nothing is assigned, or something twice; or the condition is not deterministic
+            or holds a subquery.
+    """
+    txn = log.start_transaction(log.update())
+
+    def work(files: UncommittedFiles) -> Changes:
+        target = Target.of(spark, log, txn, alias)
+        return _Update.of(target, condition, assignments).run(files)
+
+    return run_command(txn, work)
+
+
+@dataclass(frozen=True, slots=True)
+class _Update:
+    """One update, its expressions resolved."""
+
+    target: Target
+    sql: TableSql
+    condition: Condition | None
+    assignments: Assignments
+
+    @classmethod
+    def of(
+        cls,
+        target: Target,
+        condition: Column | str | None,
+        assignments: Mapping[str, Column | str],
+    ) -> _Update:
+        frame = target.rows()
+        resolved = None if condition is None else target.resolve(condition, frame)
+        sql = target.writer.table_sql(target.spark)
+        new_values = Assignments.resolve(frame, assignments, sql, target.alias)
+        job = cls(target, sql, resolved, new_values)
+        _ = job.updated(frame).schema  # Spark resolves the values now, before anything is read
+        return job
+
+    def run(self, files: UncommittedFiles) -> Changes:
+        """Find the files, and write their rows again."""
+        watch = self.target.stopwatch()
+        touched = self.target.matching_files(self.condition)
+        scan_ms = watch.lap_ms()
+        written = self.rewrite(touched.table, files)
+        rewrite = Rewrite(touched.adds, written, touched.num_matching, scan_ms, watch.lap_ms())
+        metrics = rewrite.metrics(watch.total_ms())
+        num_updated = written.num_rows if touched.num_matching is None else touched.num_matching
+        metrics["numUpdatedRows"] = num_updated
+        metrics["numCopiedRows"] = written.num_rows - num_updated
+        operation = Operation.update([self.condition.text] if self.condition else [])
+        now_ms = self.target.writer.txn.table.clock.now_ms()
+        return Changes(rewrite.actions(now_ms), operation.with_metrics(metrics))
+
+    def rewrite(self, touched: pa.Table, files: UncommittedFiles) -> WrittenFiles:
+        """Write the rows of the files again."""
+        if not touched.num_rows:
+            return WrittenFiles()
+        rows = self.updated(self.target.rows_of(touched, "UPDATE"))
+        checked = checked_rows(rows, self.sql, self.target.snapshot.metadata)
+        return self.target.writer.write(checked, files)
+
+    def updated(self, frame: DataFrame) -> DataFrame:
+        """The rows with their new values, in the table's columns and types."""
+        schema = self.target.snapshot.schema
+        matches = sf.lit(True)
+        if self.condition is not None:
+            matches = sf.coalesce(self.condition.column, sf.lit(False))
+        columns = [
+            self._new_value(field, matches).alias(field.name)
+            for field in schema
+            if field.data_type != VOID
+        ]
+        rows = frame.select(*columns)
+        regenerated = self._regenerated(schema)
+        if regenerated:
+            rows = rows.withColumns(regenerated)
+        return without_void(rows, schema)
+
+    def _new_value(self, field: StructField, matches: Column) -> Column:
+        if field.name not in self.assignments.columns:
+            return column_of(field.name)
+        value = self.assignments.new_value(field)
+        return sf.when(matches, value).otherwise(column_of(field.name))
+
+    def _regenerated(self, schema: StructType) -> dict[str, Column]:
+        """The generated columns that are not assigned, computed again from the updated rows."""
+        return {
+            field.name: self.sql.generated(field.name, text).cast(to_spark_type(field.data_type))
+            for field in schema
+            if (text := generation_expression(field)) and field.name not in self.assignments.columns
+        }

@@ -1,0 +1,1 @@
+"""Conditions that users give, as predicates of the engine."""

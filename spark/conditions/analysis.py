@@ -1,0 +1,144 @@
+"""A condition as Spark analysed it: what it names, and what it says (spec 1.3).
+
+Spark alone knows what a condition means: confs change how its text is read (`"x"` may be a text or
+a column), an alias and a struct column can have the same name, and a column built in Python has no
+text at all. So nothing here reads the text again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+
+from optimist.core.predicates import Predicate
+from optimist.core.predicates.tree import Opaque
+from optimist.core.schema.column_paths import named_path
+from optimist.core.schema.types import StructType
+from optimist.spark.conditions.catalyst_expressions import CatalystPredicates
+from optimist.spark.conditions.condition_reading import (
+    UTC_NAMES,
+    ConditionReading,
+    Obstacle,
+    opaque_where,
+)
+from optimist.spark.session.conf import session_zone_name
+from optimist.spark.session.jvm import Jvm, iterate
+
+__all__ = ["read_analyzed_condition"]
+
+_INSTANT = "timestamp"
+_OPTIMIZER = "org.apache.spark.sql.catalyst.optimizer"
+_SUBQUERIES = "org.apache.spark.sql.catalyst.expressions.SubqueryExpression$"
+_STAR = re.compile(r"(?:Unr|R)esolved(?:DataFrame)?(?:Star|Regex)")
+_MAY_BE_STAR = re.compile(r"\*|star|regex", re.IGNORECASE)
+_FOLDING = (
+    "ReplaceExpressions",
+    "RewriteWithExpression",
+    "ConstantFolding",
+    "NullPropagation",
+    "SimplifyCasts",
+    "UnwrapCastInBinaryComparison",
+    "BooleanSimplification",
+    "LikeSimplification",
+    "OptimizeIn",
+    "ConstantFolding",
+    "BooleanSimplification",
+)
+"""Rules of Spark's optimizer that bring a condition into the form in which scans get their filters.
+
+They are applied one by one: the whole optimizer would move the condition through the plan, and add
+what follows from it.
+"""
+
+
+def read_analyzed_condition(
+    frame: DataFrame,
+    condition: Column,
+    schema: StructType,
+    partition_columns: Collection[str],
+) -> ConditionReading:
+    """Let Spark resolve a condition, and return what it found.
+
+    Args:
+        frame: The table's rows, in a classic session.
+        condition: The condition.
+        schema: The table's schema.
+        partition_columns: The table's partition columns.
+
+    Raises:
+        pyspark.errors.AnalysisException: The condition names unknown columns, or is not a boolean.
+    """
+    execution = frame.filter(condition)._jdf.queryExecution()
+    plan = execution.analyzed()
+    while plan.nodeName() != "Filter":
+        plan = plan.child()  # a projection that hides the metadata column again
+    jvm, expression = Jvm.of(frame.sparkSession), plan.condition()
+    translation = CatalystPredicates(schema, named_path, lambda part: _opaque(part, schema))
+    zone = session_zone_name(frame.sparkSession)
+    return ConditionReading(
+        text=str(expression.sql()),
+        names=frozenset(name.lower() for name in _names(expression)),
+        predicate=_without_zone_dependence(
+            translation.predicate(_folded(jvm, expression)), schema, partition_columns, zone
+        ),
+        obstacle=_obstacle(jvm, execution.logical().condition(), expression),
+    )
+
+
+def _obstacle(jvm: Jvm, written: Any, expression: Any) -> Obstacle | None:
+    if not expression.deterministic():
+        return "non-deterministic"
+    if jvm.module(_SUBQUERIES).hasSubquery(expression):
+        return "subquery"
+    return "star" if _has_star(written) else None
+
+
+def _has_star(written: Any) -> bool:
+    """Whether an expression, as it was written, holds a `*` or a pattern of names."""
+    # All leaves as one text first: in a long list, each would cost a round trip.
+    leaves = written.collectLeaves()
+    if not _MAY_BE_STAR.search(str(leaves.mkString(" "))):
+        return False
+    return any(_STAR.match(str(leaf.getClass().getSimpleName())) for leaf in iterate(leaves))
+
+
+def _folded(jvm: Jvm, expression: Any) -> Any:
+    """The expression with its constants computed and its forms made plain."""
+    logical = jvm.catalyst.plans.logical
+    columns = expression.references().toSeq()
+    plan = logical.Filter(expression, logical.LocalRelation(columns, jvm.nil, False, jvm.none))
+    with jvm.as_active():
+        for name in _FOLDING:
+            changed = jvm.module(f"{_OPTIMIZER}.{name}$").apply(plan)
+            # A rule may replace the whole filter; then the condition stays as it was before.
+            if changed.nodeName() == "Filter" and changed.child().nodeName() == "LocalRelation":
+                plan = changed
+    return plan.condition()
+
+
+def _names(expression: Any) -> list[str]:
+    return [str(item.name()) for item in iterate(expression.references())]
+
+
+def _opaque(expression: Any, schema: StructType) -> Opaque:
+    paths = (named_path((name,), schema) for name in _names(expression))
+    known = frozenset(path for path in paths if path is not None)
+    return Opaque(str(expression.sql()), known, deterministic=True)
+
+
+def _without_zone_dependence(
+    predicate: Predicate, schema: StructType, partition_columns: Collection[str], zone: str
+) -> Predicate:
+    """The predicate, with conditions on timestamp partition columns made opaque outside of UTC.
+
+    The engine reads the texts of partition values in UTC, but they may be in another zone.
+    Constants, and the statistics of data columns, are instants in any zone.
+    """
+    fields = (schema.find(name) for name in partition_columns)
+    zoned = {item.name for item in fields if item is not None and str(item.data_type) == _INSTANT}
+    if not zoned or zone in UTC_NAMES:
+        return predicate
+    return opaque_where(predicate, lambda part: any(path[0] in zoned for path in part.columns()))

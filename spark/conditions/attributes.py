@@ -1,0 +1,58 @@
+"""Columns that Spark has bound to one frame, as columns by name again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from pyspark.sql import Column, DataFrame, SparkSession
+
+from optimist.spark.session.jvm import Jvm, analyzed_plan, iterate
+from optimist.spark.session.pyspark_versions import COLUMN_CONVERTER
+
+__all__ = ["attributes_of", "by_name"]
+
+
+def attributes_of(frame: DataFrame) -> Any:
+    """The attributes of a frame, a Scala `Seq`; each has an id that no other scan's has."""
+    return analyzed_plan(frame).output()
+
+
+def by_name(spark: SparkSession, column: Column, attributes: Sequence[Any]) -> Column:
+    """The column, with its references to attributes of some frames turned back into names.
+
+    A column without such references stays as it is.
+
+    Args:
+        spark: A classic session.
+        column: The column.
+        attributes: What `attributes_of` gave for the frames, the oldest first.
+    """
+    jvm, java_column = Jvm.of(spark), cast(Any, column._jc)
+    expression = jvm.module(COLUMN_CONVERTER + "$").apply(java_column.node())
+    bound = [leaf for leaf in iterate(expression.collectLeaves()) if _is_bound(leaf)]
+    known = _known({_id(leaf) for leaf in bound}, attributes)
+    if not known:
+        return column
+    unresolved = jvm.root.org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute
+    named = {leaf: unresolved(jvm.seq([leaf.name()])) for leaf in bound if _id(leaf) in known}
+    changed = expression.transformUp(jvm.scala_map(named))
+    return jvm.column(changed)
+
+
+def _is_bound(leaf: Any) -> bool:
+    return bool(leaf.getClass().getSimpleName() == "AttributeReference")
+
+
+def _known(wanted: set[int], attributes: Sequence[Any]) -> set[int]:
+    """The wanted ids that some frame has; the newest frame mostly has them, and is asked first."""
+    found: set[int] = set()
+    for output in reversed(attributes):
+        if found == wanted:
+            break
+        found |= wanted & {_id(item) for item in iterate(output)}
+    return found
+
+
+def _id(leaf: Any) -> int:
+    return int(leaf.exprId().id())

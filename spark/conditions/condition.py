@@ -1,0 +1,125 @@
+"""A condition on rows in two forms: as Spark evaluates it, and as the engine tracks it (spec 1.3).
+
+In classic sessions both are the expression that Spark analysed. A client of Spark Connect has only
+what it sends: there, texts and messages are read as far as their meaning is beyond doubt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from optimist.core.errors import UsageError
+from optimist.core.foreign_text import listed, quoted, shown
+from optimist.core.predicates import Predicate
+from optimist.core.schema.types import StructType
+from optimist.spark.conditions.analysis import read_analyzed_condition
+from optimist.spark.conditions.condition_reading import Obstacle
+from optimist.spark.conditions.connect_condition import read_sent_condition
+from optimist.spark.session.pyspark_versions import is_connect
+
+__all__ = ["Condition", "resolve_condition"]
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition that was resolved against a table.
+
+    Attributes:
+        text: SQL, for the history.
+        column: What Spark filters by.
+        predicate: What the engine prunes by and records as read; parts it can't understand match
+            every file.
+        columns: The top-level columns that it needs, in the table's spelling.
+        is_partition_only: Only partition columns are named, so whole files match or do not.
+    """
+
+    text: str
+    column: Column
+    predicate: Predicate
+    columns: frozenset[str]
+    is_partition_only: bool
+
+
+def resolve_condition(
+    frame: DataFrame,
+    condition: Column | str,
+    *,
+    schema: StructType,
+    partition_columns: Sequence[str],
+    alias: str | None = None,
+) -> Condition:
+    """Resolve a condition against the rows of a table.
+
+    Args:
+        frame: The table's rows, under its alias if it has one.
+        condition: SQL text or a column.
+        schema: The table's schema.
+        partition_columns: The table's partition columns.
+        alias: The frame's alias.
+
+    Raises:
+        pyspark.errors.AnalysisException: Spark can't resolve it.
+        UsageError: It is not deterministic, holds a subquery or a `*`, or names something that is
+            not a column of the table, such as `_metadata`.
+    """
+    column = sf.expr(condition) if isinstance(condition, str) else condition
+    if is_connect(frame.sparkSession):
+        reading = read_sent_condition(frame, condition, schema, alias)
+    else:
+        reading = read_analyzed_condition(frame, column, schema, partition_columns)
+    text = condition if isinstance(condition, str) else reading.text
+    if reading.obstacle is not None:
+        raise _refusal(text, reading.obstacle)
+    _ensure_own(reading.names, schema, text)
+    return Condition(
+        text=text,
+        column=column,
+        predicate=reading.predicate,
+        columns=frozenset(item.name for item in schema if item.name.lower() in reading.names),
+        is_partition_only=bool(reading.names)
+        and reading.names <= {name.lower() for name in partition_columns},
+    )
+
+
+_REFUSALS: dict[Obstacle, tuple[str, str]] = {
+    "non-deterministic": (
+        "DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED",
+        "is not deterministic: two passes over the same rows would choose different ones. Compute "
+        "the value first.",
+    ),
+    "subquery": (
+        "DELTA_UNSUPPORTED_SUBQUERY",
+        "holds a subquery, which is not supported. Compute its answer first.",
+    ),
+    "star": (
+        "INVALID_USAGE_OF_STAR_OR_REGEX",
+        "holds a `*` or a pattern of names, and which columns those mean differs from pass to "
+        "pass. Name the columns.",
+    ),
+}
+
+
+def _refusal(text: str, obstacle: Obstacle) -> UsageError:
+    kind, reason = _REFUSALS[obstacle]
+    return UsageError(
+        f"The condition {quoted(text)} {shown(reason)} Nothing was written.",
+        kind=kind,
+        condition=text,
+    )
+
+
+def _ensure_own(names: frozenset[str], schema: StructType, text: str) -> None:
+    unknown = sorted(names - {name.lower() for name in schema.names})
+    if unknown:
+        raise UsageError(
+            f"The condition {quoted(text)} names {listed(unknown)}, which Spark knows "
+            "of the table's files and which is no column of the table; commands can't choose "
+            "rows by it. Nothing was written. Use a column of the table.",
+            kind="OPTIMIST_NO_COLUMN_OF_THE_TABLE",
+            condition=text,
+            columns=tuple(unknown),
+        )

@@ -1,0 +1,77 @@
+"""Conditions on rows in Spark Connect, where the client can't ask Catalyst.
+
+The server resolves the condition, or says why it can't. The predicate that the engine prunes by is
+read from the messages that the client sends, and from the texts inside them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+
+from optimist.core.predicates import Predicate
+from optimist.core.predicates.resolution import resolve_column
+from optimist.core.schema.types import StructType
+from optimist.spark.conditions.condition_reading import UTC_NAMES, ConditionReading, opaque_where
+from optimist.spark.conditions.connect_expressions import SentExpressions
+from optimist.spark.conditions.connect_text import SentTexts
+from optimist.spark.session.conf import session_zone_name
+from optimist.spark.session.jvm import conf_entries
+
+__all__ = ["read_sent_condition"]
+
+_SHOWN = re.compile(r"^Column<'(?P<text>.*)'>$", re.DOTALL)
+
+
+def read_sent_condition(
+    frame: DataFrame, condition: Column | str, schema: StructType, alias: str | None
+) -> ConditionReading:
+    """Let the server resolve a condition, and return what the client can know of it.
+
+    Args:
+        frame: The table's rows in a Connect session, under their alias.
+        condition: SQL text or a column.
+        schema: The table's schema.
+        alias: The frame's alias.
+
+    Raises:
+        pyspark.errors.AnalysisException: The server can't resolve the condition.
+    """
+    _ = frame.filter(condition).schema
+    texts = SentTexts(schema, alias, conf_entries(frame.sparkSession))
+    if isinstance(condition, str):
+        text, predicate = condition, texts.predicate(condition)
+        names, obstacle = texts.names(text), texts.obstacle(text)
+    else:
+        text = _shown(condition)
+        sent = SentExpressions(texts, text)
+        message = _message(frame, condition)
+        predicate, names = sent.predicate(message), sent.names(message)
+        obstacle = sent.obstacle(message)
+    zone = session_zone_name(frame.sparkSession)
+    if zone not in UTC_NAMES:
+        predicate = opaque_where(predicate, lambda part: _depends_on_zone(part, schema))
+    return ConditionReading(text, names, predicate, obstacle)
+
+
+def _shown(column: Column) -> str:
+    """A column as people read it; not SQL to be parsed, for it has no quotes around texts."""
+    match = _SHOWN.match(str(column))
+    return match["text"] if match else str(column)
+
+
+def _message(frame: DataFrame, column: Column) -> Any:
+    client: Any = frame.sparkSession.client
+    expression: Any = column
+    return expression.to_plan(client)
+
+
+def _depends_on_zone(predicate: Predicate, schema: StructType) -> bool:
+    """Whether times in a predicate may be of the session's zone; the engine reads them in UTC."""
+    resolved = [resolve_column(path, schema) for path in predicate.columns()]
+    types = {str(column.data_type) for column in resolved if column is not None}
+    return bool(types & {"timestamp", "timestamp_ntz"}) or (
+        "date" in types and "timestamp" in str(predicate).lower()
+    )

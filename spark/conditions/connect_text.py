@@ -1,0 +1,138 @@
+"""SQL texts that a client of Spark Connect sends: what can be said of them without Spark's parser.
+
+Only texts that Spark reads alike under every setting are understood. Of all others, the columns
+that they may read are known, because a text can't read a column without naming it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+
+from optimist.core.errors import SchemaError, UsageError
+from optimist.core.foreign_text import shown
+from optimist.core.predicates import Predicate
+from optimist.core.predicates.resolution import map_columns, map_leaves
+from optimist.core.predicates.tree import Column, Opaque
+from optimist.core.schema.sql_functions import NON_DETERMINISTIC_FUNCTIONS
+from optimist.core.schema.types import StructType
+from optimist.spark.conditions.condition_reading import Obstacle
+
+__all__ = ["SentTexts"]
+
+_QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`"""
+_QUOTED_PLAINLY = r"""'[^']*'|"[^"]*"|`[^`]*`"""
+_COMMENT = r"/\*.*?\*/|--[^\n]*"
+_CALL = re.compile(rf"\b(?:{'|'.join(NON_DETERMINISTIC_FUNCTIONS)})\s*\(", re.IGNORECASE)
+_SUBQUERY = re.compile(r"\(\s*(?:select|with|values|table|from)\b", re.IGNORECASE)
+_STAR = re.compile(r"(?:^|[(,])\s*\*|(?:\b[^\W\d]\w*|'')\s*\.\s*\*")
+_COMPUTED_NAME = re.compile(r"\bidentifier\s*\(|\$\{", re.IGNORECASE)
+_WORD = re.compile(r"\w+")
+_PATTERN = re.compile(r"`[^`]*[^`\w][^`]*`")
+
+
+@dataclass(frozen=True, slots=True)
+class SentTexts:
+    """Reads SQL texts over the columns of one table.
+
+    Attributes:
+        schema: The table's schema.
+        alias: The name the table goes by, if it has one.
+        confs: The session's conf; some keys change how texts are read.
+    """
+
+    schema: StructType
+    alias: str | None
+    confs: Mapping[str, str]
+
+    def obstacle(self, text: str) -> Obstacle | None:
+        """What the text holds that no command accepts; None if there is nothing."""
+        bare = self._bare(text)
+        if _SUBQUERY.search(bare):
+            return "subquery"
+        if _CALL.search(bare):
+            return "non-deterministic"
+        is_pattern = self._is_on("spark.sql.parser.quotedRegexColumnNames")
+        if _STAR.search(bare) or (is_pattern and _PATTERN.search(text)):
+            return "star"
+        return None
+
+    def names(self, text: str) -> frozenset[str]:
+        """The columns that the text reads, and perhaps more, in lower case."""
+        predicate = self.predicate(text)
+        if not predicate.is_exact:
+            return self._mentioned(text)
+        return frozenset(path[0].lower() for path in predicate.columns())
+
+    def predicate(self, text: str) -> Predicate:
+        """What the text says of a row; parts that Spark may read differently are opaque."""
+        opaque = self.opaque(text, self._mentioned(text))
+        if self._is_read_in_another_way(text):
+            return opaque
+        with suppress(UsageError):
+            return map_leaves(
+                Predicate.parse(text),
+                lambda leaf: opaque if isinstance(leaf, Opaque) else map_columns(leaf, self._own),
+            )
+        return opaque
+
+    def opaque(self, text: str, names: frozenset[str]) -> Opaque:
+        """The stand-in for a condition that is not understood and reads at most these columns."""
+        known = (item.name for item in self.schema if item.name.lower() in names)
+        return Opaque(text, frozenset((name,) for name in known), deterministic=True)
+
+    def column(self, path: tuple[str, ...]) -> Column | None:
+        """The column that Spark finds for a path of names; the first may be the table's alias."""
+        alias = self.alias.lower() if self.alias is not None else None
+        if len(path) > 1 and path[0].lower() == alias and self.schema.find(path[1]):
+            path = path[1:]
+        found = self.schema.find(path[0])
+        return None if found is None else Column((found.name, *path[1:]))
+
+    def _mentioned(self, text: str) -> frozenset[str]:
+        """The columns whose names stand anywhere in the text: it can't read others."""
+        every = frozenset(item.name.lower() for item in self.schema)
+        if _COMPUTED_NAME.search(text):
+            return every
+        folded = text.lower()
+        words = frozenset(_WORD.findall(folded))
+        odd = (name for name in every if not _WORD.fullmatch(name))
+        return (every & words) | {name for name in odd if name.replace("`", "``") in folded}
+
+    def _own(self, column: Column) -> Column:
+        found = self.column(column.path)
+        if found is None:
+            raise SchemaError(
+                f"The table has no column {shown(column)}.", kind="DELTA_COLUMN_NOT_FOUND"
+            )
+        return found
+
+    def _is_on(self, key: str) -> bool:
+        return self.confs.get(key, "").strip().lower() == "true"
+
+    def _bare(self, text: str) -> str:
+        """The text without its comments and whatever stands in quotes."""
+        escaped = self._is_on("spark.sql.parser.escapedStringLiterals")
+        quoted = _QUOTED_PLAINLY if escaped else _QUOTED
+        return re.sub(f"({quoted})|{_COMMENT}", "''", text, flags=re.DOTALL)
+
+    def _is_read_in_another_way(self, text: str) -> bool:
+        """Whether the session's conf makes Spark read the text differently from our parser."""
+        return (
+            bool(_COMPUTED_NAME.search(text))
+            or any(self._is_on(key) for key in _CHANGING_ALL)
+            or any(mark in text and self._is_on(key) for mark, key in _CHANGING_MARKS)
+        )
+
+
+_CHANGING_ALL = (
+    "spark.sql.legacy.exponentLiteralAsDecimal.enabled",
+    "spark.sql.legacy.typeCoercion.datetimeToString.enabled",
+)
+_CHANGING_MARKS = (
+    ('"', "spark.sql.ansi.doubleQuotedIdentifiers"),
+    ("\\", "spark.sql.parser.escapedStringLiterals"),
+    ("`", "spark.sql.parser.quotedRegexColumnNames"),
+)

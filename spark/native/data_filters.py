@@ -1,0 +1,45 @@
+"""Data filters of Spark as a predicate of ours, for skipping files by statistics (spec 9.5).
+
+A filter that is not understood skips nothing; Spark filters the rows again anyway.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import and_
+from typing import Any
+
+from optimist.core.predicates.normal_form import combine_masks, positive_form
+from optimist.core.predicates.tree import Not, Opaque, Predicate
+from optimist.core.schema.column_paths import logical_path
+from optimist.core.schema.types import StructType
+from optimist.spark.conditions.catalyst_expressions import CatalystPredicates
+from optimist.spark.session.jvm import iterate
+
+__all__ = ["data_predicate"]
+
+_UNKNOWN = Opaque("?", frozenset(), deterministic=True)
+
+
+def data_predicate(filters: Any, schema: StructType) -> Predicate:
+    """The conjunction of the filters by which files can be skipped; TRUE if there are none.
+
+    Args:
+        filters: What Spark gave, a Scala `Seq[Expression]`; columns by their physical names.
+        schema: The table's schema; the predicate has its names.
+    """
+    translation = CatalystPredicates(schema, logical_path, lambda _: _UNKNOWN)
+    found = [translation.predicate(expression) for expression in iterate(filters)]
+    useful = [item for item in found if _can_skip(item)]
+    return reduce(and_, useful) if useful else Predicate.TRUE
+
+
+def _can_skip(predicate: Predicate) -> bool:
+    """Whether statistics could rule a file out; not if the opaque parts alone match all files."""
+    if predicate.is_exact:
+        return True
+    return combine_masks(positive_form(predicate), lambda leaf: not _is_known(leaf)) is not True
+
+
+def _is_known(leaf: Predicate) -> bool:
+    return not isinstance(leaf.child if isinstance(leaf, Not) else leaf, Opaque)

@@ -1,0 +1,228 @@
+"""What an UPDATE assigns: columns and struct fields to new values, as Spark resolves them.
+
+1. A target is a column of the table, or a field at any depth below one. Its first name may be the
+   table's alias, and nothing else.
+2. A value sees the row as it was. `DEFAULT` is the column's default.
+3. A value becomes the target's type by `spark.sql.storeAssignmentPolicy`; structs by the names of
+   their fields, which must be the same on both sides.
+4. If fields of a struct are assigned, the struct is built anew; its other fields keep their values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from optimist.core.errors import SchemaError, UsageError
+from optimist.core.foreign_text import listed, shown
+from optimist.core.predicates.parsing import parse_column_path
+from optimist.core.schema.types import ArrayType, DataType, MapType, StructField, StructType
+from optimist.spark.rows.row_shape import Reshaping, column_of, with_declared_length
+from optimist.spark.rows.store_assignment import StoreAssignment
+from optimist.spark.spark_schema import VOID, type_of_values
+from optimist.spark.sql.table_sql import TableSql
+
+__all__ = ["Assignments"]
+
+_Path = tuple[str, ...]
+_DEFAULT = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """A new value and its type before the cast; None for a type that no table can hold."""
+
+    column: Column
+    data_type: DataType | None
+
+
+@dataclass(frozen=True, slots=True)
+class Assignments:
+    """Resolved assignments.
+
+    Attributes:
+        values: The new values by the paths of their targets, in the table's spelling.
+        shaping: How they become values of their columns.
+    """
+
+    values: Mapping[_Path, _Value]
+    shaping: Reshaping
+
+    @classmethod
+    def resolve(
+        cls,
+        frame: DataFrame,
+        given: Mapping[str, Column | str],
+        sql: TableSql,
+        alias: str | None,
+    ) -> Assignments:
+        """Find the targets and let Spark resolve the values; no row is read.
+
+        Args:
+            frame: The table's rows, under its alias if it has one.
+            given: Names of columns or struct fields to new values, SQL text or columns.
+            sql: The SQL of the table, with its schema.
+            alias: The table's alias.
+
+        Raises:
+            UsageError: Nothing is assigned, or a target lies below something that is not a struct,
+                or is assigned twice.
+            SchemaError: A target does not exist (kind `DELTA_COLUMN_NOT_FOUND`), a struct has other
+                fields than its target, the target is a void column, or a default that is asked for
+                can't be used.
+            pyspark.errors.AnalysisException: Spark can't resolve a value.
+        """
+        if not given:
+            raise UsageError(
+                "There is nothing to update: name at least one column and its new value.",
+                kind="OPTIMIST_EMPTY_UPDATE",
+            )
+        targets = [_target(name, sql.schema, alias) for name in given]
+        _ensure_apart([tuple(field.name for field in target) for target in targets])
+        columns = [
+            _value(value, target[-1], sql)
+            for target, value in zip(targets, given.values(), strict=True)
+        ]
+        named = (column.alias(f"value{at}") for at, column in enumerate(columns))
+        types = [type_of_values(field) for field in frame.select(*named).schema.fields]
+        values = {}
+        for target, column, data_type in zip(targets, columns, types, strict=True):
+            path = tuple(field.name for field in target)
+            _ensure_storable(data_type, target[-1].data_type, ".".join(path))
+            values[path] = _Value(column, data_type)
+        return cls(values, Reshaping(StoreAssignment.of(frame.sparkSession), sql))
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """The top-level columns that change, in whole or in part."""
+        return frozenset(path[0] for path in self.values)
+
+    def new_value(self, field: StructField) -> Column:
+        """A column's value after the update; it must be one of `columns`."""
+        return with_declared_length(self._built((field.name,), field, column_of(field.name)), field)
+
+    def _built(self, path: _Path, field: StructField, current: Column) -> Column:
+        value = self.values.get(path)
+        if value is not None:
+            return self.shaping.reshaped(value.column, value.data_type, field.data_type, path)
+        if not any(other[: len(path)] == path for other in self.values):
+            return current
+        assert isinstance(field.data_type, StructType)  # a target below it was found
+        parts = [
+            self._built((*path, inner.name), inner, current.getField(inner.name)).alias(inner.name)
+            for inner in field.data_type
+        ]
+        return sf.struct(*parts)
+
+
+def _target(name: str, schema: StructType, alias: str | None) -> tuple[StructField, ...]:
+    """The fields on the way to the target that a name means, the column first.
+
+    As in Spark, a first name that can be the table's alias is taken as that, not as a column.
+    """
+    path = parse_column_path(name)
+    is_qualified = alias is not None and len(path) > 1 and path[0].lower() == alias.lower()
+    if is_qualified and schema.find(path[1]) is not None:
+        path = path[1:]
+    fields: list[StructField] = []
+    level: DataType = schema
+    for part in path:
+        if not isinstance(level, StructType):
+            raise _no_struct(fields, name)
+        field = level.find(part)
+        if field is None:
+            raise _not_found(name, level, tuple(item.name for item in fields))
+        fields.append(field)
+        level = field.data_type
+    return tuple(fields)
+
+
+def _not_found(name: str, level: StructType, above: _Path) -> SchemaError:
+    where = (
+        f"struct {shown('.'.join(above))} has no such field"
+        if above
+        else "table has no such column"
+    )
+    what = "fields" if above else "columns"
+    return SchemaError(
+        f"{shown(name)} can't be updated: the {where}. Its {what} are "
+        f"{listed(level.names)}. Nothing was written.",
+        kind="DELTA_COLUMN_NOT_FOUND",
+        column=name,
+        candidates=level.names,
+    )
+
+
+def _no_struct(fields: list[StructField], name: str) -> UsageError:
+    column = ".".join(field.name for field in fields)
+    return UsageError(
+        f"{shown(name)} can't be updated: {shown(column)} is of type "
+        f"{shown(fields[-1].data_type)}, and only fields of structs can be updated by themselves. "
+        f"Nothing was written. Set {shown(column)} as a whole.",
+        kind="DELTA_UNSUPPORTED_FIELD_UPDATE_NON_STRUCT",
+        column=column,
+    )
+
+
+def _ensure_apart(paths: list[_Path]) -> None:
+    """Refuse two targets that are the same, or one of which lies within the other."""
+    for one, other in combinations(sorted(paths, key=len), 2):
+        if other[: len(one)] == one:
+            names = (".".join(one), ".".join(other))
+            raise UsageError(
+                f"The assignments to {shown(names[0])} and {shown(names[1])} contradict each "
+                "other. Nothing was written. Assign each column or field once.",
+                kind="DELTA_CONFLICT_SET_COLUMN",
+                column=names[0],
+                columns=names,
+            )
+
+
+def _value(given: Column | str, field: StructField, sql: TableSql) -> Column:
+    if not isinstance(given, str):
+        return given
+    if given.strip().lower() == _DEFAULT and sql.schema.find(_DEFAULT) is None:
+        return sql.default(field)
+    return sf.expr(given)
+
+
+def _ensure_storable(source: DataType | None, target: DataType, column: str) -> None:
+    """Refuse a value that would be lost in part: a struct's field, or a value for a void column."""
+    for data_type, stored in _pairs(source, target):
+        if stored == VOID and data_type != VOID:
+            raise SchemaError(
+                f"The column {shown(column)} is void: no file holds values for it. Nothing was "
+                "written. Give it a type first, with a write that has the option mergeSchema.",
+                kind="OPTIMIST_VOID_COLUMN",
+                column=column,
+            )
+        if isinstance(data_type, StructType) and isinstance(stored, StructType):
+            given = {field.name.lower() for field in data_type}
+            if given != {field.name.lower() for field in stored}:
+                raise SchemaError(
+                    f"The value for {shown(column)} is {shown(data_type)}, and the column is "
+                    f"{shown(stored)}: the fields of structs must have the same names. Nothing "
+                    "was written. Build the value with all fields, or assign single fields of "
+                    "the column.",
+                    kind="DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION",
+                    column=column,
+                )
+
+
+def _pairs(source: DataType | None, target: DataType) -> Iterator[tuple[DataType | None, DataType]]:
+    """The two types, and the types inside them that correspond to each other."""
+    yield source, target
+    if isinstance(source, StructType) and isinstance(target, StructType):
+        for field in target:
+            inner = source.find(field.name)
+            if inner is not None:
+                yield from _pairs(inner.data_type, field.data_type)
+    elif isinstance(source, ArrayType) and isinstance(target, ArrayType):
+        yield from _pairs(source.element_type, target.element_type)
+    elif isinstance(source, MapType) and isinstance(target, MapType):
+        yield from _pairs(source.key_type, target.key_type)
+        yield from _pairs(source.value_type, target.value_type)

@@ -1,0 +1,111 @@
+"""The arguments of our entry points: refused by name, in the words of Delta's own Python API.
+
+Users' tests look for those words, and catch `TypeError` and `ValueError`; `ArgumentTypeError` is
+both of these and a `UsageError`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from pyspark.sql import Column, DataFrame
+
+from optimist.core.errors import ArgumentTypeError, UsageError
+
+__all__ = [
+    "ExpressionOrColumn",
+    "ensure_assignments",
+    "ensure_condition",
+    "ensure_frame",
+    "ensure_kind",
+    "version_number",
+]
+
+ExpressionOrColumn: TypeAlias = str | Column
+
+_DIGITS = re.compile(r"[0-9]{1,19}")  # as many as a 64-bit number can have
+
+
+def ensure_kind(value: object, expected: type, name: str) -> None:
+    """Refuse a value that is not of the expected class; a bool is not an int here.
+
+    Raises:
+        ArgumentTypeError: The value is of another class.
+    """
+    if not isinstance(value, expected) or (isinstance(value, bool) and expected is int):
+        raise _wrong_type(name, f"must be a {expected.__name__}, found to be {type(value)}")
+
+
+def ensure_frame(value: object) -> None:
+    """Refuse to write anything but a DataFrame, of a classic session or of Spark Connect.
+
+    Raises:
+        ArgumentTypeError: The value is something else.
+    """
+    if not isinstance(value, DataFrame):
+        raise _wrong_type(
+            "df",
+            f"must be a DataFrame, found to be {type(value)}. Make one with "
+            "spark.createDataFrame(rows, schema); without Spark, DeltaLog.append takes an Arrow "
+            "table. Nothing was written",
+        )
+
+
+def ensure_condition(condition: object) -> None:
+    """Refuse a condition that is not None, SQL text or a column.
+
+    Raises:
+        ArgumentTypeError: The condition is something else.
+    """
+    if condition is not None and not isinstance(condition, (str, Column)):
+        raise _wrong_type(
+            "'condition'",
+            "must be a Spark SQL Column or a string (expression in SQL syntax), found to be of "
+            f"type {type(condition)}",
+        )
+
+
+def ensure_assignments(given: object) -> Mapping[str, ExpressionOrColumn]:
+    """Check and return what an update sets: a dict of names to SQL texts or columns.
+
+    Raises:
+        UsageError: `given` is None.
+        ArgumentTypeError: `given` is not a dict, or has keys or values of other types.
+    """
+    if given is None:
+        raise UsageError(
+            "'set' cannot be None. Nothing was written.",
+            kind="OPTIMIST_INVALID_ARGUMENT",
+            argument="'set'",
+        )
+    if not isinstance(given, Mapping):
+        raise _wrong_type("'set'", f"must be a dict, found to be {type(given)}")
+    for name, value in given.items():
+        if not isinstance(name, str):
+            raise _wrong_type(
+                "Keys of dict in 'set'",
+                f"must contain only strings with column names, found '{name}' of type {type(name)}",
+            )
+        if not isinstance(value, (str, Column)):
+            raise _wrong_type(
+                "Values of dict in 'set'",
+                "must contain only Spark SQL Columns or strings (expressions in SQL syntax) as "
+                f"values, found '{value}' of type '{type(value)}'",
+            )
+    return dict(given)
+
+
+def version_number(value: object) -> int | None:
+    """The version that an option gives as a number or as text; None if it is not a version."""
+    text = str(value).strip()
+    if isinstance(value, bool) or not _DIGITS.fullmatch(text):
+        return None
+    return int(text)
+
+
+def _wrong_type(argument: str, problem: str) -> ArgumentTypeError:
+    return ArgumentTypeError(
+        f"{argument} {problem}.", kind="OPTIMIST_INVALID_ARGUMENT_TYPE", argument=argument
+    )

@@ -1,0 +1,76 @@
+"""Warnings of secrets that Spark shows in its UI and its event log.
+
+Spark hides the values of keys whose names match `spark.redaction.regex`. Not every name that users
+give a secret matches: Hadoop's `fs.azure.account.key…` does not. Such a value can't be hidden from
+here, and it is not refused; a warning tells the user what to write instead.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator, Mapping
+
+from optimist.core.option_fields import SECRET_MARK
+from optimist.core.options import STORE_PREFIX
+
+__all__ = ["warn_of_shown_secrets"]
+
+_LOG = logging.getLogger(__name__)
+
+_SPARKS_REGEX = "(?i)secret|password|token|access[.]?key"
+"""The default of `spark.redaction.regex` from Spark 3.3 on."""
+_SECRET_NAMES = (
+    r"(?i)secret|password|token|(access|account|private|encryption)[._-]?key"
+    r"|[._]sas\b|connection_?string|key_?json"
+)
+"""Matches all that Spark's default does, and more; the warning advises sessions to set it."""
+_IS_SECRET = re.compile(_SECRET_NAMES)
+_IS_ADDRESS = re.compile(r"(?i)ur[il]$|endpoint$|host$|proxy$")
+_HAS_PASSWORD = re.compile(r"//[^/@\s]*:[^/@\s]+@|[?&;](password|sig|token)=", re.IGNORECASE)
+_IS_KEY_ID = re.compile(r"arn:|alias/|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+"""How Amazon's key service names a key; such a name opens nothing."""
+_OPTION = re.compile(rf"(?:spark\.)?{re.escape(STORE_PREFIX)}[^.]+\.")
+
+_TOLD: set[tuple[str, str]] = set()
+
+
+def warn_of_shown_secrets(entries: Mapping[str, str], regex: str | None) -> None:
+    """Warn once of each key whose value is a secret that Spark does not hide.
+
+    Args:
+        entries: Options of the engine and its stores.
+        regex: The session's `spark.redaction.regex`; None is Spark's default.
+    """
+    pattern = _SPARKS_REGEX if regex is None else regex
+    for key in _shown_secrets(entries, pattern):
+        if (key, pattern) in _TOLD:
+            continue
+        _TOLD.add((key, pattern))
+        _LOG.warning(
+            "Spark shows the value of %s in its UI and its event log, since the name does not "
+            "match spark.redaction.regex. %s",
+            key,
+            _advice(key, pattern),
+        )
+
+
+def _shown_secrets(entries: Mapping[str, str], pattern: str) -> Iterator[str]:
+    try:
+        is_hidden = re.compile(pattern).search
+    except re.error:  # Java's expressions are not all Python's
+        return
+    for key, value in entries.items():
+        is_secret = _IS_SECRET.search(key) or (
+            _IS_ADDRESS.search(key) and _HAS_PASSWORD.search(value)
+        )
+        if is_secret and value and not _IS_KEY_ID.match(value) and not is_hidden(key):
+            yield key
+
+
+def _advice(key: str, pattern: str) -> str:
+    prefix = _OPTION.match(key)
+    better = f"{prefix[0]}{SECRET_MARK}{key[prefix.end() :]}" if prefix else key
+    if re.search(pattern, better):
+        return f"Write {better} instead."
+    return f"Start Spark with spark.redaction.regex={_SECRET_NAMES}"

@@ -1,0 +1,143 @@
+"""SQL that stands in a table's log, as columns: constraints, generated columns, defaults.
+
+Whoever can write into the table's folder can write this SQL, and it runs in the Spark of the next
+writer. So each text is judged before any of it is used (see `allowed_expressions`), and only where
+it is needed: reads and deletes never look at it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import accumulate
+
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as sf
+
+from optimist.core.errors import SchemaError
+from optimist.core.foreign_text import quoted, shown
+from optimist.core.schema.types import StructField, StructType
+from optimist.spark.session.pyspark_versions import is_connect
+from optimist.spark.spark_schema import VOID
+from optimist.spark.sql.catalyst_sql import constant_of_sql, judged_sql
+from optimist.spark.sql.connect_sql import judged_sent_sql
+from optimist.spark.sql.unfit_sql import InvalidSqlError, UnsafeSqlError
+
+__all__ = ["TableSql"]
+
+_DEFAULT = "CURRENT_DEFAULT"
+_SUBSTITUTED = "${"
+_NO_COLUMNS = StructType()
+_MAX_LENGTH = 50_000
+_MAX_DEPTH = 200  # of parentheses: Spark's parser takes minutes for thousands
+
+
+@dataclass(frozen=True, slots=True)
+class TableSql:
+    """Makes columns of the SQL in one table's log. Each text is judged once.
+
+    Attributes:
+        spark: The session, classic or of Spark Connect.
+        path: The table's path, for errors.
+        schema: The table's schema; what the SQL names must be one of its columns.
+    """
+
+    spark: SparkSession
+    path: str
+    schema: StructType
+    _judged: dict[tuple[str, bool], Column] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    def constraint(self, name: str, sql: str) -> Column:
+        """A CHECK constraint.
+
+        Raises:
+            SchemaError: The SQL uses something that SQL of a log may not (kind
+                `OPTIMIST_UNSAFE_EXPRESSION`), or is not an expression over the table's columns
+                (kind `OPTIMIST_INVALID_EXPRESSION`).
+        """
+        return self._column(_Text("CHECK constraint", name, sql))
+
+    def invariant(self, column: str, sql: str) -> Column:
+        """The invariant of a column; raises as `constraint` does."""
+        return self._column(_Text("invariant of the column", column, sql))
+
+    def generated(self, column: str, sql: str) -> Column:
+        """The expression that computes a generated column; raises as `constraint` does."""
+        return self._column(_Text("generation expression of the column", column, sql))
+
+    def default(self, item: StructField) -> Column:
+        """A column's default, or null if it has none; of the type of the SQL, not the column's.
+
+        Raises:
+            SchemaError: As for `constraint`; also if the default is not a constant.
+        """
+        sql = item.metadata.get(_DEFAULT)
+        if sql is None:
+            return sf.lit(None)
+        return self._column(_Text("default value of the column", item.name, str(sql)), True)
+
+    def _column(self, text: _Text, is_constant: bool = False) -> Column:
+        # A generated column that the data lacks needs its SQL twice: it is computed, then checked.
+        found = self._judged.get((text.sql, is_constant))
+        if found is None:
+            found = self._judged[text.sql, is_constant] = self._judge(text, is_constant)
+        return found
+
+    def _judge(self, text: _Text, is_constant: bool) -> Column:
+        try:
+            return self._column_of(text.sql, is_constant)
+        except UnsafeSqlError as error:
+            reason = error.reason + (f": {quoted(error.part)}" if error.part else "")
+            raise self._refusal(text, reason, "OPTIMIST_UNSAFE_EXPRESSION") from None
+        except InvalidSqlError as error:
+            reason = f"is no expression over its columns that Spark understands ({shown(error)})"
+            raise self._refusal(text, reason, "OPTIMIST_INVALID_EXPRESSION") from None
+
+    def _column_of(self, sql: str, is_constant: bool) -> Column:
+        if len(sql) > _MAX_LENGTH or _depth(sql) > _MAX_DEPTH:
+            raise UnsafeSqlError(
+                f"is longer than {_MAX_LENGTH} characters, or its parentheses are more than "
+                f"{_MAX_DEPTH} deep"
+            )
+        if _SUBSTITUTED in sql:
+            # Before they parse, sessions replace this by variables, those of the environment, too.
+            raise UnsafeSqlError("holds what sessions replace by variables", _SUBSTITUTED)
+        columns = _NO_COLUMNS if is_constant else self._columns
+        if is_connect(self.spark):
+            return judged_sent_sql(self.spark, sql, columns)
+        if is_constant:
+            return constant_of_sql(self.spark, sql)
+        return judged_sql(self.spark, sql, columns)
+
+    @property
+    def _columns(self) -> StructType:
+        """The columns that rows have while they are checked."""
+        return StructType(tuple(item for item in self.schema if item.data_type != VOID))
+
+    def _refusal(self, text: _Text, reason: str, kind: str) -> SchemaError:
+        return SchemaError(
+            f"The {text.what} {shown(text.name)} of the table {shown(self.path)}, "
+            f"{quoted(text.sql)}, {reason}. It stands in the table's log, so it may only compute "
+            "values from the row by functions that are known to be safe. Nothing was written. "
+            "Look who wrote it, and change or drop it with the engine that did.",
+            kind=kind,
+            path=self.path,
+            name=text.name,
+            expression=text.sql,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """An SQL text, with what it is for and whose it is."""
+
+    what: str
+    name: str
+    sql: str
+
+
+def _depth(sql: str) -> int:
+    """How deep parentheses are nested; those inside quotes count, too."""
+    steps = ((mark == "(") - (mark == ")") for mark in sql if mark in "()")
+    return max(accumulate(steps), default=0)

@@ -1,0 +1,55 @@
+"""Each test begins in a process that knows no server, store or table yet, and may take its time.
+
+Fakes listen on free ports, and ports come again: what a process remembers of the place behind one
+(does it refuse a second creation, which client and which handle belong to these options) would then
+be another test's. And on a busy machine an example of Hypothesis may take a second: that proves
+nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from optimist.core import errors
+from optimist.core.data import filesystem
+from optimist.core.error_kinds import CLASS_OF_KIND
+from optimist.core.plugins import lock_registry, logstore_registry
+from optimist.core.table import delta_log
+from optimist.logstores.shared import create_probe
+
+_UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# `--hypothesis-profile thorough` is what `make exhaustive` says.
+settings.register_profile("thorough", _UNHURRIED, max_examples=100)
+settings.register_profile("brief", _UNHURRIED, max_examples=25)
+settings.load_profile("brief")
+
+
+@pytest.fixture(autouse=True)
+def a_process_that_remembers_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Handles, stores, locks, data file systems and verdicts on endpoints are found anew."""
+    monkeypatch.setattr(create_probe, "_VERDICTS", {})
+    monkeypatch.setattr(create_probe, "_PROBING", {})
+    monkeypatch.setattr(logstore_registry, "_STORES", logstore_registry._StoreCache())
+    monkeypatch.setattr(delta_log, "_CACHE", delta_log.HandleCache())
+    lock_registry._instance.cache_clear()
+    filesystem._built.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def a_kind_of_error_has_one_class(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Whoever makes errors from a table of answers must keep to the class of the kind, too."""
+    build = errors.OptimistError.__init__
+    wrong: list[str] = []
+
+    def checked(self: errors.OptimistError, message: str, *, kind: str, **fields: object) -> None:
+        build(self, message, kind=kind, **fields)
+        known = next(cls for cls in type(self).__mro__ if cls.__module__ == errors.__name__)
+        if CLASS_OF_KIND.get(kind, known) is not known:
+            wrong.append(f"{known.__name__} of kind {kind}")
+
+    monkeypatch.setattr(errors.OptimistError, "__init__", checked)
+    yield
+    assert wrong == []

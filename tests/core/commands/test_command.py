@@ -1,0 +1,101 @@
+"""The one way through a command: replays, progress, what an error leaves, and what must land."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from optimist.core import DeltaLog
+from optimist.core.commands.command import Changes, Stopwatch, run_command
+from optimist.core.errors import ProtocolError
+from optimist.core.protocol.actions import Protocol
+from optimist.core.testing import ManualClock
+from optimist.core.transaction.conflicts.operations import Operation
+from optimist.logstores import LocalLogStore
+
+DELETE = Operation.delete(["true"])
+IDENTITY = ("app", 7)
+
+
+def forbidden(files):
+    raise AssertionError("the command was to do nothing")
+
+
+def adding(table, name="a", **kwargs):
+    return lambda _files: Changes((table.add(name),), DELETE, **kwargs)
+
+
+def nothing(**kwargs):
+    return lambda _files: Changes((), DELETE, **kwargs)
+
+
+def progress_of(table):
+    return table.log.start_transaction().txn_version(IDENTITY[0])
+
+
+def test_a_command_commits_its_changes_with_the_progress(make_table):
+    table = make_table().create()
+    txn = table.log.start_transaction()
+    assert run_command(txn, adding(table), identity=IDENTITY).version == 1
+    assert table.log.update().files["path"].to_pylist() == [table.add("a").path]
+    assert progress_of(table) == 7
+
+
+def test_a_replay_does_nothing(make_table):
+    table = make_table().create()
+    run_command(table.log.start_transaction(), adding(table), identity=IDENTITY)
+    assert run_command(table.log.start_transaction(), forbidden, identity=IDENTITY) is None
+    conf = {"spark.databricks.delta.write.txnAppId": "app"}
+    log = table.handle({**conf, "spark.databricks.delta.write.txnVersion": "6"})
+    assert run_command(log.start_transaction(), forbidden) is None
+
+
+def test_a_table_that_can_not_be_written_is_refused_before_any_work(make_table):
+    protocol = Protocol(1, 7, writer_features=("someday",))
+    table = make_table(protocol=protocol).create()
+    with pytest.raises(ProtocolError):
+        run_command(table.log.start_transaction(), forbidden)
+
+
+@pytest.mark.parametrize(
+    ("is_progress", "expected"),
+    [(True, 7), (False, -1)],
+)
+def test_a_command_that_found_nothing_says_whether_that_is_progress(
+    make_table, is_progress, expected
+):
+    table = make_table().create()
+    work = nothing(is_progress=is_progress)
+    run_command(table.log.start_transaction(), work, identity=IDENTITY)
+    assert progress_of(table) == expected
+
+
+def test_an_empty_commit_lands_only_where_it_must(make_table):
+    table = make_table(configuration={"delta.isolationLevel": "Serializable"}).create()
+    assert run_command(table.log.start_transaction(), nothing()) is None
+    assert run_command(table.log.start_transaction(), nothing(must_land=True)).version == 1
+
+
+def test_an_error_of_the_work_removes_what_it_wrote(tmp_path):
+    log = DeltaLog(str(tmp_path / "table"), LocalLogStore({}), clock=ManualClock())
+    directory = Path(log.table_path) / "data-x"
+
+    def work(files):
+        files.register(str(directory))
+        directory.mkdir(parents=True)
+        (directory / "part.parquet").write_bytes(b"rows")
+        raise KeyError("no more")
+
+    with pytest.raises(KeyError):
+        run_command(log.start_transaction(), work)
+    assert not directory.exists()
+
+
+def test_a_stopwatch_tells_laps_and_the_whole():
+    clock = ManualClock()
+    watch = Stopwatch(clock)
+    clock.advance(1.5)
+    assert watch.lap_ms() == 1500
+    clock.advance(0.5)
+    assert (watch.lap_ms(), watch.lap_ms(), watch.total_ms()) == (500, 0, 2000)

@@ -1,0 +1,44 @@
+"""A script in a process of its own: a session of Spark Connect can't live beside a classic one."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+__all__ = ["results_of", "tell"]
+
+_MARK = "RESULT "
+_SUPPORT = (Path(__file__).parent, Path(__file__).parents[2] / "odd" / "support")
+
+
+def results_of(script: Path, folder: Path) -> dict[str, object]:
+    """Run the script with the folder as its argument: what it told, by name."""
+    paths = [*map(str, _SUPPORT), os.environ.get("PYTHONPATH", "")]
+    environment = {
+        **os.environ,
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+        "SPARK_TESTING": "1",  # a free port for the server: tests run side by side
+    }
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", str(script), str(folder)],
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+        cwd=folder,
+        env=environment,
+    )
+    lines = [line for line in done.stdout.splitlines() if _MARK in line]
+    results = dict(json.loads(line.partition(_MARK)[2]) for line in lines)
+    assert done.returncode == 0, (results, done.stderr[-3000:])
+    return results
+
+
+def tell(name: str, value: object) -> None:
+    """Say one result to the test that runs this script."""
+    sys.stdout.write(_MARK + json.dumps([name, value], default=str) + "\n")
+    sys.stdout.flush()

@@ -1,0 +1,167 @@
+"""What a client of Spark Connect can know of a condition; no server runs here."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql.connect import functions as sf
+
+from optimist.core.schema.types import PrimitiveType, StructField, StructType
+from optimist.spark.conditions.connect_expressions import SentExpressions
+from optimist.spark.conditions.connect_text import SentTexts
+
+LONG, TEXT = PrimitiveType("long"), PrimitiveType("string")
+SCHEMA = StructType(
+    (
+        StructField("id", LONG),
+        StructField("p", TEXT),
+        StructField("st", StructType((StructField("id", LONG), StructField("p", TEXT)))),
+        StructField("x.y", LONG),
+        StructField("ti`ck", LONG),
+        StructField("current_date", TEXT),
+    )
+)
+EVERY = frozenset(name.lower() for name in SCHEMA.names)
+
+
+def texts(alias=None, **confs):
+    return SentTexts(SCHEMA, alias, {f"spark.sql.{key}": value for key, value in confs.items()})
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "predicate"),
+    [
+        ("ID = 1 AND p = 'id'", {"id", "p"}, "id = 1 AND p = 'id'"),
+        ("st.id = 1", {"st"}, "st.id = 1"),
+        ("`x.y` > 2", {"x.y"}, "`x.y` > 2"),
+        ("p = 'a' AND upper(p) = 'A'", {"p"}, None),
+        ("p = 'a' AND current_date = '2024-01-01'", {"p", "current_date"}, None),
+        ("exists(array(1), id -> id = 1) AND p = 'a'", {"id", "p"}, None),
+        ("length(`x.y`) > 1 OR `ti``ck` = 1", {"x.y", "ti`ck"}, None),
+        ("identifier('i' || 'd') = 1 AND p = 'a'", EVERY, None),
+        ("p = '${name}'", EVERY, None),
+    ],
+)
+def test_texts_name_at_least_the_columns_they_read(text, names, predicate):
+    assert texts().names(text) == names
+    found = texts().predicate(text)
+    assert found.is_exact == (predicate is not None)
+    assert predicate is None or str(found) == predicate
+
+
+@pytest.mark.parametrize(
+    ("alias", "text", "expected"),
+    [
+        ("st", "st.id = 1", "id = 1"),
+        ("ST", "st.st.id = 1", "st.id = 1"),
+        ("t", "t.st.id = 1", "st.id = 1"),
+        ("t", "st.id = 1", "st.id = 1"),
+        ("p", "p = 'a'", "p = 'a'"),
+    ],
+)
+def test_an_alias_comes_before_a_struct_of_its_name(alias, text, expected):
+    assert str(texts(alias).predicate(text)) == expected
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("ansi.doubleQuotedIdentifiers", 'p = "id"'),
+        ("parser.escapedStringLiterals", r"p = 'a\n'"),
+        ("parser.quotedRegexColumnNames", "`p` = 'a'"),
+        ("legacy.exponentLiteralAsDecimal.enabled", "id > 1e3"),
+    ],
+)
+def test_a_conf_that_changes_the_meaning_of_a_text_makes_it_opaque(key, text):
+    assert texts().predicate(text).is_exact
+    changed = texts(**{key: "true"})
+    assert not changed.predicate(text).is_exact
+    assert texts().names(text) <= changed.names(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("hash(*) > 1", "star"),
+        ("hash(id, *) > 1", "star"),
+        ("hash(t1.*) > 1", "star"),
+        ("hash(`t 1`. *) > 1", "star"),
+        ("id*2 > 2.*3", None),
+        ("(id) * 2 > 2 /* , * */ -- (*", None),
+        ("p = '(*)'", None),
+        ("rand() > 0.5", "non-deterministic"),
+        ("p = 'rand()'", None),
+        ("id IN (SELECT 1)", "subquery"),
+    ],
+)
+def test_obstacles_in_texts(text, expected):
+    assert texts().obstacle(text) == expected
+    escaped = texts(**{"parser.escapedStringLiterals": "true"})
+    assert escaped.obstacle(rf"p = 'a\' AND {text}") == expected
+
+
+def sent(column, alias=None):
+    return SentExpressions(texts(alias), "?"), column.to_plan(None)
+
+
+@pytest.mark.parametrize(
+    ("column", "names"),
+    [
+        ((sf.col("p") == "a") & (sf.expr("id") > 1), {"id", "p"}),
+        (sf.when(sf.expr("id > 1"), sf.col("`x.y`") > 1).otherwise(False), {"id", "x.y"}),
+        (sf.coalesce(sf.expr("st.p = 'a'"), sf.lit(False)), {"st"}),
+        (sf.exists(sf.array("id"), lambda item: item == sf.col("p")), {"id", "p"}),
+        (sf.col("st")["id"].cast("int") == 1, {"st"}),
+        (sf.call_function("upper", sf.col("p")) == "A", {"p"}),
+        ((sf.col("p") == "a") & (sf.col("no column") == 1), EVERY),
+        ((sf.col("p") == "a") & (sf.hash("*") == 1), EVERY),
+    ],
+)
+def test_messages_name_at_least_the_columns_they_read(column, names):
+    reading, message = sent(column)
+    assert reading.names(message) == names
+
+
+@pytest.mark.parametrize(
+    ("column", "expected"),
+    [
+        ((sf.col("ID") == 1) & (sf.expr("p") == "a"), None),
+        ((sf.col("`x.y`") > 1) | ~sf.col("p").isin("a", "b"), "`x.y` > 1 OR NOT (p IN ('a', 'b'))"),
+        (sf.expr("id = 1") & sf.col("p").startswith("a"), "id = 1 AND startswith(p, 'a')"),
+        (sf.col("st.id").eqNullSafe(1), "st.id <=> 1"),
+        (sf.col("id").between(1, 2), "id >= 1 AND id <= 2"),
+        (sf.lit(1) > sf.col("st.id"), "st.id < 1"),
+        (sf.col("id") == sf.col("`x.y`"), "id = `x.y`"),
+        (sf.col("p").like("a%") & sf.col("p").contains("b"), "p LIKE 'a%' AND p LIKE '%b%'"),
+        (sf.col("p").isNull() & sf.lit(True), "p IS NULL AND TRUE"),
+        ((sf.col("id") == 1).eqNullSafe(False), "(NOT (id = 1)) IS TRUE"),
+        (sf.col("id").isin(1, None), None),
+        (sf.col("id").cast("string") == "1", None),
+        (sf.upper("p") == "A", None),
+    ],
+)
+def test_messages_are_read_as_far_as_they_are_understood(column, expected):
+    reading, message = sent(column)
+    found = reading.predicate(message)
+    assert found.is_exact == (expected is not None)
+    assert expected is None or str(found) == expected
+
+
+def test_an_alias_in_a_message_comes_before_a_struct_of_its_name():
+    reading, message = sent(sf.col("st.id") == 1, alias="st")
+    assert str(reading.predicate(message)) == "id = 1"
+    assert reading.names(message) == {"id"}
+
+
+@pytest.mark.parametrize(
+    ("column", "expected"),
+    [
+        (sf.to_json(sf.struct("*")) == "a", "star"),
+        (sf.expr("hash(*)") == 1, "star"),
+        (sf.call_function("rand") > 0.5, "non-deterministic"),
+        (sf.rand() > 0.5, "non-deterministic"),
+        (sf.col("id") * 2 > 1, None),
+    ],
+)
+def test_obstacles_in_messages(column, expected):
+    reading, message = sent(column)
+    assert reading.obstacle(message) == expected

@@ -1,0 +1,70 @@
+"""Overwriting a part of a table: by `replaceWhere`, or the partitions that are written."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import functions as sf
+
+from optimist.core.errors import SchemaError
+from optimist.spark import read, write
+from read_back import data_directories, ids
+
+
+@pytest.mark.usefixtures("plane")
+def test_replace_where_on_a_partition_replaces_only_it(spark, numbers, table, log_of):
+    rows = numbers.where("id = 1").withColumn("id", sf.lit(1000).cast("long"))
+    write(rows, table, mode="overwrite", replaceWhere="p = 1")
+    assert ids(read(spark, table)) == [*(i for i in range(20) if i % 4 != 1), 1000]
+    info = log_of(table).history(1)[0].info
+    assert info.operation_parameters["predicate"] == "p = 1"
+    counted = ("numDeletedRows", "numCopiedRows", "numAddedChangeFiles", "numOutputRows")
+    assert [info.operation_metrics[name] for name in counted] == ["5", "0", "0", "1"]
+
+
+@pytest.mark.usefixtures("plane")
+def test_replace_where_refuses_rows_that_it_would_not_replace(spark, numbers, table):
+    before = data_directories(table)
+    with pytest.raises(SchemaError) as caught:
+        write(numbers.where("p = 2"), table, mode="overwrite", replaceWhere="p = 1")
+    assert caught.value.kind == "DELTA_REPLACE_WHERE_MISMATCH"
+    assert read(spark, table).count() == 20
+    assert data_directories(table) == before
+
+
+@pytest.mark.usefixtures("plane")
+def test_replace_where_on_data_columns_replaces_matching_rows_in_one_commit(
+    spark, numbers, table, log_of
+):
+    rows = numbers.where("id = 15").withColumn("name", sf.lit("new"))
+    result = write(rows, table, mode="overwrite", replaceWhere="id >= 10 AND p = 3")
+    assert ids(read(spark, table)) == [i for i in range(20) if i not in (11, 19)]
+    assert read(spark, table).where("name = 'new'").count() == 1
+    assert result.version == 1
+    metrics = log_of(table).history(1)[0].info.operation_metrics
+    assert (metrics["numDeletedRows"], metrics["numCopiedRows"]) == ("3", "2")
+
+
+def test_replace_where_that_does_not_resolve_is_refused(numbers, table):
+    with pytest.raises(Exception, match="month"):
+        write(numbers, table, mode="overwrite", replaceWhere="month = 1")
+
+
+def test_dynamic_overwrite_replaces_the_partitions_that_are_written(spark, numbers, table):
+    rows = numbers.where("id IN (1, 2)")
+    write(rows, table, mode="overwrite", partitionOverwriteMode="dynamic")
+    assert ids(read(spark, table)) == sorted([1, 2, *(i for i in range(20) if i % 4 in (0, 3))])
+
+
+@pytest.mark.usefixtures("plane")
+def test_dynamic_overwrite_with_the_null_partition_replaces_it(spark, table_path):
+    frame = spark.createDataFrame([(1, None), (2, "a"), (3, "b")], "id long, p string")
+    write(frame, table_path, partitionBy="p")
+    changed = spark.createDataFrame([(10, ""), (20, "a")], "id long, p string")
+    write(changed, table_path, mode="overwrite", partitionOverwriteMode="dynamic")
+    assert ids(read(spark, table_path)) == [3, 10, 20]
+
+
+def test_dynamic_overwrite_of_a_table_without_partitions_replaces_all(spark, table_path):
+    write(spark.range(5), table_path)
+    write(spark.range(1), table_path, mode="overwrite", partitionOverwriteMode="dynamic")
+    assert ids(read(spark, table_path)) == [0]
