@@ -166,16 +166,15 @@ class Budget:
         while not self._over.wait(TELL_EVERY_S) and not self.is_spent:
             waited_s = waited_s + TELL_EVERY_S if self._is_in_trouble else 0.0
             if waited_s:
-                _LOG.warning(
-                    "Still no answer from the store, %.0f s later. %s", waited_s, self._reason
-                )
+                _LOG.warning("The store has not answered for %.0f s. %s", waited_s, self._reason)
 
     def _spent(self) -> StorageError:
-        last = str(self._reason.args[0]) if self._reason and self._reason.args else ""
+        last = self._reason.args[0] if self._reason and self._reason.args else "no answer"
         return StorageError(
-            f"The store gave no answer for {self.total_s:.0f} s in all, which is as long as one "
-            "operation waits (optimist.storage.budgetSeconds), so it was given up. See whether the "
-            f"store is up and can be reached, and run it again. Last: {last}",
+            f"The store did not answer for {self.total_s:.0f} s in all, the longest that one "
+            "operation waits (optimist.storage.budgetSeconds), so the operation was given up. "
+            f"Check that the store is up and reachable, and run the operation again. "
+            f"Last failure: {last}",
             kind="OPTIMIST_STORE_BUDGET_SPENT",
             budget_s=self.total_s,
             retryable=True,

@@ -115,7 +115,10 @@ def _create(
             outcome = _try_put(store, file, may_retry=retry < policy.max_non_conflict_attempts)
         except OptimistError as error:
             if was_unknown:  # an earlier put may still arrive
-                raise file.unknown(f"after an unanswered put came: {error}") from error
+                raise file.unknown(
+                    "the store did not answer the request to create the file, and then failed: "
+                    f"{error}"
+                ) from error
             raise
         if outcome is None:
             continue
@@ -127,7 +130,7 @@ def _create(
         settled = _settle(store, file, policy, clock)
         if settled is not None:
             return settled
-    raise file.unknown("every attempt to create the file went unanswered")
+    raise file.unknown("the store answered no attempt to create the file")
 
 
 def _try_put(store: LogStore, file: FileToCreate, *, may_retry: bool) -> PutOutcome | None:
@@ -136,7 +139,9 @@ def _try_put(store: LogStore, file: FileToCreate, *, may_retry: bool) -> PutOutc
         return file.put(store)
     except StorageError as error:
         if error.retryable and may_retry and not is_budget_spent():
-            _LOG.warning("Creating %s failed, trying again: %s", without_secrets(file.path), error)
+            _LOG.warning(
+                "Creating %s failed and is tried again: %s", without_secrets(file.path), error
+            )
             return None
         raise
     except OptimistError:
@@ -152,7 +157,10 @@ def _settle(
     store: LogStore, file: FileToCreate, policy: RetryPolicy, clock: Clock
 ) -> PutOutcome | None:
     """Read the file back: `CREATED` if it is ours, `EXISTS` if another's, None if absent."""
-    _LOG.warning("No clear answer while creating %s; reading it back.", without_secrets(file.path))
+    _LOG.warning(
+        "The store gave no clear answer while creating %s; the file is read back.",
+        without_secrets(file.path),
+    )
     problem: Exception | None = None
     for _ in _retries(policy, clock):
         try:

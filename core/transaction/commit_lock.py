@@ -206,7 +206,7 @@ def _release(lease: Lease, guard: _LeaseGuard) -> None:
         lease.release(guard.grant)
     except Exception:  # noqa: BLE001 - the commit may have landed, and a lease lapses by itself
         _LOG.warning(
-            "The lease on %s could not be given back; it lapses by itself.",
+            "The lease on %s could not be released; it expires by itself.",
             without_secrets(guard.grant.name),
             exc_info=True,
         )
@@ -214,9 +214,9 @@ def _release(lease: Lease, guard: _LeaseGuard) -> None:
 
 def _busy(name: str, waited_s: float) -> StorageError:
     return StorageError(
-        f"Other writers held the commit lock of {name} for all of {waited_s:.0f} s. Nothing was "
-        "committed: run it again when fewer are at work, or raise "
-        "optimist.commit.retry.budgetSeconds.",
+        f"Other writers held the commit lock {name} for the {waited_s:.0f} s that this commit "
+        "could wait. Nothing was committed. Run the operation again when fewer writers are active, "
+        "or raise optimist.commit.retry.budgetSeconds.",
         kind="OPTIMIST_COMMIT_LOCK_BUSY",
         name=name,
         elapsed_ms=round(waited_s * 1000),

@@ -229,9 +229,10 @@ class CommitLoop:
             self._table.store.read_bytes(path)
         except LogFileNotFoundError:
             raise StorageError(
-                f"Nothing was committed: the store says that {shown(path)} exists, and there is no "
-                "such file to list or to read. A directory may have that name, or another thing "
-                "that no writer of tables makes. Find out who did, and remove it or move it away.",
+                f"The store says that {shown(path)} exists, but can neither list nor read such a "
+                "file. Probably a directory has that name, or something else that no Delta writer "
+                "makes. Nothing was committed. Find out who made it, and remove it or move it "
+                "away.",
                 kind="OPTIMIST_NOT_A_FILE",
                 path=path,
                 retryable=False,
@@ -306,10 +307,10 @@ def _exceeded(
 ) -> MaxCommitAttemptsExceededError:
     return MaxCommitAttemptsExceededError(
         f"This commit has failed as it has been tried {attempts} times but did not succeed. It "
-        f"started at version {start_version}, failed at version {ours.attempt_version} attempting "
-        f"to commit {len(ours.actions)} actions; {elapsed_ms} ms were spent. Nothing was "
-        "committed: run it again when fewer writers are at work, or raise maxCommitAttempts or "
-        "optimist.commit.retry.budgetSeconds.",
+        f"started at version {start_version}, and after {elapsed_ms} ms it failed at version "
+        f"{ours.attempt_version} with {len(ours.actions)} actions. Nothing was committed. Run the "
+        "operation again when fewer writers are active, or raise "
+        "spark.databricks.delta.maxCommitAttempts or optimist.commit.retry.budgetSeconds.",
         kind="DELTA_MAX_COMMIT_RETRIES_EXCEEDED",
         attempts=attempts,
         start_version=start_version,

@@ -46,7 +46,7 @@ def commit_large(ours: Ours, loop: CommitLoop, table: TableRef) -> Landed:
     raise ConcurrentWriteException(
         f"A concurrent transaction ({shown(conflict.winning_operation or 'without commitInfo')}) "
         f"has written version {ours.attempt_version} of {ours.table_path}, and {ours.operation} "
-        f"can't be moved past it. {conflict.remedy}",
+        f"can't be rebased onto it. {conflict.remedy}",
         kind="DELTA_CONCURRENT_WRITE",
         conflict=conflict,
     )

@@ -242,11 +242,11 @@ def _without_unenforceable_not_null(schema: StructType, *, allow: bool) -> Struc
         nullable = _as_nullable(data_type)
         if nullable != data_type and not allow:
             raise SchemaError(
-                f"The {shown(name)} type of the column {shown(column)}, {shown(data_type)}, holds "
-                "a NOT NULL constraint; inside arrays and maps it can't be enforced. Nothing was "
-                "written. Make it nullable, or set "
-                "spark.databricks.delta.constraints.allowUnenforcedNotNull.enabled to true to "
-                "have it dropped.",
+                f"The column {shown(column)} has a NOT NULL constraint in its {shown(name)} type, "
+                f"{shown(data_type)}; NOT NULL can't be enforced inside arrays and maps. Nothing "
+                "was written. Make the type nullable, or set "
+                "spark.databricks.delta.constraints.allowUnenforcedNotNull.enabled to true to drop "
+                "the constraint.",
                 kind="DELTA_NESTED_NOT_NULL_CONSTRAINT",
                 column=column,
                 part=name,

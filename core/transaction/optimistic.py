@@ -250,7 +250,8 @@ class OptimisticTransaction:
         """
         if self._committed_version is None:
             raise UsageError(
-                "Can't call post commit hooks before committing", kind="OPTIMIST_NOT_COMMITTED"
+                "Can't call post commit hooks before committing. Call commit first.",
+                kind="OPTIMIST_NOT_COMMITTED",
             )
         result = replace(result, hooks=self._listener.run_hooks(self._hooks, committed))
         for failed in result.failed_hooks:
@@ -326,7 +327,8 @@ class OptimisticTransaction:
         protocols = [a for a in actions if isinstance(a, Protocol)]
         if len(protocols) + (self._new_protocol is not None and bool(protocols)) > 1:
             raise UsageError(
-                "Cannot change the protocol more than once in a transaction.",
+                "Cannot change the protocol more than once in a transaction. Nothing was "
+                "committed. Set it once.",
                 kind="OPTIMIST_PROTOCOL_CHANGED_TWICE",
             )
         self._new_protocol = protocols[0] if protocols else self._new_protocol
@@ -338,7 +340,8 @@ class OptimisticTransaction:
     def _set_metadata(self, metadata: Metadata) -> None:
         if self._new_metadata is not None:
             raise UsageError(
-                "Cannot change the metadata more than once in a transaction.",
+                "Cannot change the metadata more than once in a transaction. Nothing was "
+                "committed. Set it once.",
                 kind="OPTIMIST_METADATA_CHANGED_TWICE",
             )
         exists = self.read_version >= 0
@@ -360,13 +363,14 @@ class OptimisticTransaction:
     def _ensure_open(self) -> None:
         if self._committed_version is not None:
             raise UsageError(
-                "Transaction already committed.",
+                f"Transaction already committed. Its commit is version {self._committed_version}. "
+                "Start a new transaction.",
                 kind="OPTIMIST_TRANSACTION_ALREADY_COMMITTED",
                 version=self._committed_version,
             )
         if self._is_closed:
             raise UsageError(
-                "The transaction has failed and can't be used again. Start a new one.",
+                "The transaction has failed and can't be used again. Start a new transaction.",
                 kind="OPTIMIST_TRANSACTION_FAILED",
             )
 

@@ -54,9 +54,9 @@ class VersionFile(FileToCreate):
     def unknown(self, reason: str) -> CommitOutcomeUnknownError:
         """See `FileToCreate.unknown`."""
         return CommitOutcomeUnknownError(
-            f"It is not known whether version {self.version} was committed: {reason}. Do not run "
-            f"the operation again before DeltaLog.resolve_commit({self.txn_id!r}, {self.version}) "
-            "has told whether it landed; nothing was deleted.",
+            f"Version {self.version} may or may not have been committed: {reason}. Nothing was "
+            f"deleted. Call DeltaLog.resolve_commit({self.txn_id!r}, {self.version}) to learn "
+            "whether it landed before you run the operation again.",
             kind="OPTIMIST_COMMIT_OUTCOME_UNKNOWN",
             txn_id=self.txn_id,
             version=self.version,

@@ -161,7 +161,7 @@ def dedupe_set_transactions(actions: Sequence[Action]) -> tuple[Action, ...]:
             if known != action.version:
                 raise UsageError(
                     f"The commit sets application {shown(action.app_id)} to version {known} and to "
-                    f"version {action.version}. Keep one; nothing was written.",
+                    f"version {action.version}. Nothing was written. Keep one of them.",
                     kind="DELTA_DUPLICATE_SET_TRANSACTION",
                     app_id=action.app_id,
                 )
@@ -188,7 +188,7 @@ def ensure_consistent_files(actions: Sequence[Action], options: EngineOptions) -
     message = "The commit mixes file actions with dataChange true and false."
     if mode == "fatal":
         raise UsageError(
-            f"{message} Split it in two commits; nothing was written.",
+            f"{message} Nothing was written. Split it into two commits.",
             kind="DELTA_INCONSISTENT_DATA_CHANGE",
         )
     _LOG.warning(message)
@@ -217,7 +217,8 @@ def _check_duplicates(actions: Sequence[Action]) -> None:
     doubled += [path for path, _ in set(adds) & set(removes)]
     if doubled:
         raise UsageError(
-            f"The commit names the file {shown(doubled[0])} more than once. Nothing was written.",
+            f"The commit names the file {shown(doubled[0])} more than once. Nothing was written. "
+            "Name it once.",
             kind="DELTA_DUPLICATE_ACTIONS_FOUND",
             paths=tuple(doubled[:10]),
         )
@@ -243,8 +244,8 @@ def _check_new_table(draft: Draft) -> None:
         return
     if not any(isinstance(a, Metadata) for a in draft.actions):
         raise TableError(
-            f"There is no table at {draft.table_path} yet, and the first commit brings no "
-            "metadata. Set a schema first; nothing was written.",
+            f"The table at {draft.table_path} does not exist yet, and its first commit brings no "
+            "metadata. Nothing was written. Set a schema first.",
             kind="DELTA_METADATA_ABSENT",
             path=draft.table_path,
         )
@@ -256,9 +257,9 @@ def _check_repartitioning(draft: Draft) -> None:
     before, after = draft.read_metadata.partition_columns, draft.metadata.partition_columns
     if before != after and draft.operation.name not in _MAY_REPARTITION:
         raise SchemaError(
-            f"{draft.operation.name} can't change the partition columns from "
-            f"{shown(list(before))} to {shown(list(after))}. Overwrite the table with "
-            "overwriteSchema; nothing was written.",
+            f"{draft.operation.name} can't change the partition columns from {shown(list(before))} "
+            f"to {shown(list(after))}. Nothing was written. Overwrite the table with the option "
+            "overwriteSchema.",
             kind="DELTA_UNSUPPORTED_PARTITION_COLUMN_CHANGE",
             before=before,
             after=after,
@@ -277,7 +278,8 @@ def _check_partition_values(draft: Draft) -> None:
             raise SchemaError(
                 f"The file {shown(add.path)} has values for the partition columns "
                 f"{shown(sorted(add.partition_values))}, but the table is partitioned by "
-                f"{shown(sorted(expected))}. Nothing was written.",
+                f"{shown(sorted(expected))}. Nothing was written. Give the file a value for each "
+                "partition column of the table, and no other.",
                 kind="DELTA_INVALID_PARTITIONING_SCHEMA",
                 path=add.path,
             )
@@ -288,9 +290,9 @@ def _check_append_only(draft: Draft) -> None:
         return
     if any(isinstance(a, RemoveFile) and a.data_change for a in draft.actions):
         raise UsageError(
-            f"The table {draft.table_path} only takes appends (delta.appendOnly is true), and "
-            f"{draft.operation.name} removes data. Unset the property to change rows; nothing was "
-            "written.",
+            f"The table {draft.table_path} accepts only appends (delta.appendOnly is true), and "
+            f"{draft.operation.name} removes data. Nothing was written. Unset the property to "
+            "change rows.",
             kind="DELTA_CANNOT_MODIFY_APPEND_ONLY",
             path=draft.table_path,
         )
@@ -304,19 +306,21 @@ def _check_deletion_vectors(draft: Draft) -> None:
         allowed = draft.properties.enable_deletion_vectors or keeps_vectors
         if not (allowed and supports(draft.protocol, "deletionVectors")):
             raise _vector_error(
-                add, "the table does not allow it", "DELTA_ADDING_DELETION_VECTORS_DISALLOWED"
+                add,
+                "the table does not allow deletion vectors (set delta.enableDeletionVectors)",
+                "DELTA_ADDING_DELETION_VECTORS_DISALLOWED",
             )
         stats, rows = stats_of(add.stats), num_rows(add.stats)
         if rows is None:
             raise UsageError(
-                f"The file {shown(add.path)} has a deletion vector but no row count (numRecords "
-                "in its statistics). Nothing was written.",
+                f"The file {shown(add.path)} has a deletion vector but no row count (numRecords in "
+                "its statistics). Nothing was written. Add the row count.",
                 kind="DELTA_DELETION_VECTOR_MISSING_NUM_RECORDS",
                 path=add.path,
             )
         tight = stats.get("tightBounds") is not False
         if tight and draft.operation.name not in _MAY_KEEP_TIGHT_BOUNDS:
-            reason = "its statistics do not say tightBounds false"
+            reason = "its statistics must set tightBounds to false"
             raise _vector_error(
                 add, reason, "DELTA_ADDING_DELETION_VECTORS_WITH_TIGHT_BOUNDS_DISALLOWED"
             )
@@ -338,7 +342,8 @@ def _check_column_defaults(draft: Draft) -> None:
         if "CURRENT_DEFAULT" in item.metadata:
             raise SchemaError(
                 f"The column {shown(item.name)} has a default value, but the table does not have "
-                "the feature allowColumnDefaults. Nothing was written.",
+                "the feature allowColumnDefaults. Nothing was written. Set the table property "
+                "delta.feature.allowColumnDefaults = 'supported'.",
                 kind="WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED",
                 column=item.name,
             )
@@ -357,8 +362,8 @@ def _check_change_data_files(draft: Draft) -> None:
     renamed = [f for f in after if names.get(f.physical_name, f.name) != f.name]
     if renamed:
         raise UsageError(
-            f"The column {shown(renamed[0].name)} can't be renamed in the same commit as a change "
-            "of data while the change data feed is on. Make two commits; nothing was written.",
+            f"The column {shown(renamed[0].name)} can't be renamed in a commit that also changes "
+            "data while the change data feed is on. Nothing was written. Make two commits.",
             kind="DELTA_BLOCK_COLUMN_MAPPING_AND_CDC_OPERATION",
             column=renamed[0].name,
         )
@@ -368,23 +373,24 @@ def _check_domains(draft: Draft) -> None:
     domains = [a.domain for a in draft.actions if isinstance(a, DomainMetadata)]
     if domains and not supports(draft.protocol, "domainMetadata"):
         raise UsageError(
-            f"The commit sets the metadata domain {shown(domains[0])}, but the table does not "
-            "have the feature domainMetadata. Nothing was written.",
+            f"The commit sets the metadata domain {shown(domains[0])}, but the table does not have "
+            "the feature domainMetadata. Nothing was written. Set the table property "
+            "delta.feature.domainMetadata = 'supported'.",
             kind="DELTA_DOMAIN_METADATA_NOT_SUPPORTED",
             domain=domains[0],
         )
     if ROW_TRACKING_DOMAIN in domains:
         raise UsageError(
-            f"The commit sets the metadata domain {shown(ROW_TRACKING_DOMAIN)}, which the engine "
-            "keeps itself. Leave it out; nothing was written.",
+            f"The commit sets the metadata domain {shown(ROW_TRACKING_DOMAIN)}, which only the "
+            "engine may set. Nothing was written. Leave it out.",
             kind="OPTIMIST_RESERVED_METADATA_DOMAIN",
             domain=ROW_TRACKING_DOMAIN,
         )
     doubled = [name for name, count in Counter(domains).items() if count > 1]
     if doubled:
         raise UsageError(
-            f"The commit sets the metadata domain {shown(doubled[0])} more than once. Keep one; "
-            "nothing was written.",
+            f"The commit sets the metadata domain {shown(doubled[0])} more than once. Nothing was "
+            "written. Keep one of them.",
             kind="DELTA_DUPLICATE_DOMAIN_METADATA_INTERNAL_ERROR",
             domain=doubled[0],
         )
@@ -393,7 +399,7 @@ def _check_domains(draft: Draft) -> None:
 def _warn_of_empty_files(draft: Draft) -> None:
     for add in draft.actions:
         if isinstance(add, AddFile) and add.size == 0:
-            _LOG.warning("The added file %s says that it is 0 bytes long.", shown(add.path))
+            _LOG.warning("The commit adds the file %s with a size of 0 bytes.", shown(add.path))
 
 
 _CHECKS: tuple[Callable[[Draft], None], ...] = (

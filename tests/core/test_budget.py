@@ -190,7 +190,7 @@ def test_long_wait_is_told_of_while_it_lasts(caplog, monkeypatch):
 
     class Listener(logging.Handler):
         def emit(self, record):
-            if "Still no answer" in record.getMessage():
+            if "has not answered for" in record.getMessage():
                 is_told.set()
 
     listener = Listener()

@@ -93,8 +93,8 @@ def app_transaction_conflict(ours: Ours, theirs: Theirs) -> Conflict | None:
                 "application transaction",
                 theirs,
                 subject=f"application {item.app_id}",
-                remedy="Another run of the same job has written: stop one of the two. "
-                "Nothing of this one was committed.",
+                remedy="Nothing of this transaction was committed. Another run of the same job has "
+                "written already; stop one of the two runs.",
             )
     return None
 

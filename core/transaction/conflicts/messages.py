@@ -8,11 +8,13 @@ from optimist.core.foreign_text import shown
 __all__ = ["explain", "get_pretty_partition_message"]
 
 _WHAT = {
-    "protocol": "The protocol of the table was changed by a concurrent commit",
-    "metadata": "The metadata of the table was changed by a concurrent commit",
+    "protocol": "A concurrent commit changed the table's protocol",
+    "metadata": "A concurrent commit changed the table's metadata",
     "domain metadata": "A concurrent commit set the same metadata domain",
     "application transaction": "A concurrent commit advanced the same application",
-    "row tracking backfill": "Row ids are being given out and taken back at the same time",
+    "row tracking backfill": (
+        "A concurrent commit assigned row ids while this transaction removes them"
+    ),
     "concurrent append": "Files were added to {place} by a concurrent update",
     "concurrent delete of read files": (
         "This transaction read files that were deleted from {place} by a concurrent update"
@@ -39,7 +41,7 @@ def explain(conflict: Conflict, table_path: str, operation: str) -> str:
         parts.append(f"Files: {paths}{more}.")
     if conflict.predicate:
         parts.append(
-            f"They may hold rows that this {operation or 'commit'} read by: "
+            f"They may hold rows that match the predicate of this {operation or 'commit'}: "
             f"{shown(conflict.predicate)}."
         )
     parts.append(conflict.remedy)

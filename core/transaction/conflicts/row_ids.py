@@ -50,10 +50,10 @@ def ensure_rows_are_numbered(metadata: Metadata, snapshot: Snapshot) -> None:
     is_on = is_row_tracking_on(snapshot.protocol, snapshot.metadata)
     if is_on and snapshot.files["baseRowId"].null_count == 0:
         return
-    reason = "it has files whose rows have no ids" if is_on else "its writers give no ids yet"
+    reason = "some of its files hold rows without ids" if is_on else "its rows have no ids yet"
     raise ProtocolError(
         f"delta.enableRowTracking can't be set to true on {snapshot.table_path}: {reason}, and "
-        "giving ids to the rows of an existing table is not supported yet. Nothing was written. "
+        "assigning ids to the rows of an existing table is not supported yet. Nothing was written. "
         "Enable row tracking with another engine, or write the rows to a new table that has it.",
         kind="OPTIMIST_ROW_TRACKING_NEEDS_BACKFILL",
         path=snapshot.table_path,
@@ -94,8 +94,9 @@ def _recorded_mark(configuration: str) -> int:
         mark = None
     if type(mark) is not int or not NO_ROW_IDS <= mark <= LARGEST_LONG:
         raise TableError(
-            f"The metadata domain {ROW_TRACKING_DOMAIN} should say which row ids are taken, and "
-            f"says {quoted(configuration)}. Nothing was written. Restore an older version.",
+            f"The metadata domain {ROW_TRACKING_DOMAIN} should hold the highest row id in use, but "
+            f"holds {quoted(configuration)}. Nothing was written. Restore an older version of the "
+            "table.",
             kind="OPTIMIST_MALFORMED_ROW_TRACKING",
         )
     return mark
@@ -131,9 +132,9 @@ def assign_row_ids(
         out.append(action)
     if mark > LARGEST_LONG:
         raise TableError(
-            f"The table's row ids are used up: the next one would be {mark}, more than 64 bits "
-            "hold. Nothing was written. A file or the metadata domain "
-            f"{ROW_TRACKING_DOMAIN} claims far too many rows; restore an older version.",
+            f"The table's row ids are used up: the next one would be {mark}, which does not fit in "
+            f"64 bits. Nothing was written. A file or the metadata domain {ROW_TRACKING_DOMAIN} "
+            "claims far too many rows; restore an older version of the table.",
             kind="OPTIMIST_MALFORMED_ROW_TRACKING",
         )
     configuration = json.dumps({"rowIdHighWaterMark": mark}, separators=(",", ":"))
@@ -148,8 +149,8 @@ def _num_records(action: AddFile) -> int:
     value = num_rows(action.stats)
     if value is None:
         raise SchemaError(
-            f"The table tracks rows, but the file {shown(action.path)} comes without a row count "
-            "(numRecords in its statistics). Nothing was committed; add the statistics.",
+            f"The file {shown(action.path)} has no row count (numRecords in its statistics), but "
+            "the table tracks rows and needs one. Nothing was committed. Add the statistics.",
             kind="DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS",
             path=action.path,
         )

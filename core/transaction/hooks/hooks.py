@@ -90,7 +90,10 @@ class HookOutcome:
         except CancelledError:
             return HookOutcome(self.name, _of_the_parent(self.name))
         except FutureTimeoutError:  # another class than the builtin one before Python 3.11
-            raise TimeoutError(f"{self.name} is not done after {timeout_s} s") from None
+            raise TimeoutError(
+                f"The hook {self.name} has not finished after {timeout_s} s. The commit is in the "
+                "table."
+            ) from None
 
 
 def run_hooks(
@@ -139,8 +142,9 @@ def _run(hook: PostCommitHook, committed: CommittedTransaction) -> HookOutcome:
 
 def _of_the_parent(name: str) -> UsageError:
     return UsageError(
-        f"The hook {name} was left to the background of the process that committed, and this one "
-        "was forked from it. The commit stands; how the hook ended is known there.",
+        f"The hook {name} runs in the background of the process that committed, and this process "
+        "was forked from it. The commit is in the table. Ask for the hook's outcome in the process "
+        "that committed.",
         kind="OPTIMIST_FORKED_HOOK",
         hook=name,
     )

@@ -55,8 +55,9 @@ def write_all_manifests(store: LogStore, snapshot: Snapshot) -> None:
 def _write(store: LogStore, snapshot: Snapshot, partitions: Iterable[_Values]) -> None:
     if pc.any(pc.is_valid(snapshot.files.column("deletionVector")), min_count=0).as_py():
         raise SchemaError(
-            "A symlink manifest can't say which rows of a file are deleted, and the table has "
-            "files with deletion vectors. Purge them, or unset the property of the manifest.",
+            "A symlink manifest can't be written for a table whose files have deletion vectors: it "
+            "can't say which rows are deleted. Purge the deletion vectors, or unset "
+            "delta.compatibility.symlinkFormatManifest.enabled.",
             kind="DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED",
         )
     for values in partitions:

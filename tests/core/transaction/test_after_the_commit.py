@@ -124,7 +124,9 @@ def test_hooks_cannot_be_run_before_the_commit(make_table):
     txn = table.log.start_transaction()
     with pytest.raises(UsageError) as raised:
         txn.run_post_commit_hooks(None, None)
-    assert raised.value.args[0] == "Can't call post commit hooks before committing"
+    assert raised.value.args[0] == (
+        "Can't call post commit hooks before committing. Call commit first."
+    )
 
 
 def test_log_lines_of_a_commit_that_met_a_winner(make_table, caplog):

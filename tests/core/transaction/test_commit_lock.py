@@ -255,7 +255,7 @@ def test_failure_to_give_the_lease_back_does_not_fail_the_commit(setting, error,
 
     setting.lease.release = fail
     assert txn.commit([setting.table.add("a")], WRITE).version == 1
-    assert "could not be given back" in caplog.text
+    assert "could not be released" in caplog.text
 
 
 def test_lease_is_given_back_when_the_commit_fails(setting):
