@@ -3,8 +3,9 @@
 1. A write that its application has recorded already is not done again (spec 10.6).
 2. The table must be one that this engine can write.
 3. The command's work plans, writes files, and says what changed.
-4. One commit makes that part of the table, and records the application's progress.
-5. If it is certain that nothing was committed, the files that the work wrote are removed.
+4. What it says is refused if rows were doubled or lost on the way.
+5. One commit makes that part of the table, and records the application's progress.
+6. If it is certain that nothing was committed, the files that the work wrote are removed.
 
 So a command is a transaction, which its caller starts, and a `Work`: DELETE, UPDATE and writes on
 Spark, and appends of Arrow tables without it.
@@ -18,6 +19,7 @@ from typing import TypeAlias
 
 from optimist.core.clock import Clock
 from optimist.core.commands.idempotence import conf_txn, is_replay, progress
+from optimist.core.commands.row_balance import RowBalance, ensure_balanced
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.protocol.actions import Action
 from optimist.core.transaction.conflicts.operations import Operation
@@ -38,12 +40,14 @@ class Changes:
             `commit_if_needed`.
         is_progress: Whether the application's progress is recorded. As in Delta, a DELETE that
             found nothing makes none.
+        balance: How many rows the actions may add, against those in the files that they remove.
     """
 
     actions: tuple[Action, ...]
     operation: Operation
     must_land: bool = False
     is_progress: bool = True
+    balance: RowBalance = RowBalance.ANY
 
 
 Work: TypeAlias = Callable[[UncommittedFiles], Changes]
@@ -63,6 +67,10 @@ def run_command(
 
     Returns:
         The commit, or None if there was nothing to record, or the write is recorded already.
+
+    Raises:
+        TableError: Rows were doubled or lost, by the statistics of the files (kind
+            `DELTA_NUM_RECORDS_MISMATCH`). What the transaction raises comes through as well.
     """
     identity = identity or conf_txn(txn.table.options)
     if is_replay(txn, identity):
@@ -70,6 +78,7 @@ def run_command(
     txn.ensure_writable()
     with UncommittedFiles(txn.table) as files:
         changes = work(files)
+        ensure_balanced(changes.actions, changes.balance, changes.operation.name)
         recorded = progress(txn, identity) if changes.is_progress else ()
         commit = files.commit if changes.must_land else files.commit_if_needed
         return commit(txn, (*recorded, *changes.actions), changes.operation)

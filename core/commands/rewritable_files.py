@@ -10,7 +10,7 @@ from optimist.core.commands.clones import ensure_own_rows
 from optimist.core.data.stats_text import num_live_rows
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import ProtocolError
-from optimist.core.protocol.actions import AddFile
+from optimist.core.protocol.actions import AddFile, RemoveFile
 from optimist.core.snapshot import Snapshot
 
 __all__ = ["ensure_rewritable", "num_records", "num_vectors"]
@@ -48,11 +48,11 @@ def ensure_rewritable(table: TableRef, snapshot: Snapshot, files: pa.Table, oper
         )
 
 
-def num_records(adds: Sequence[AddFile]) -> int | None:
+def num_records(files: Sequence[AddFile | RemoveFile]) -> int | None:
     """The number of live rows in all the files, by their statistics; None if a file has none."""
     total = 0
-    for add in adds:
-        count = num_live_rows(add)
+    for file in files:
+        count = num_live_rows(file)
         if count is None:
             return None
         total += count

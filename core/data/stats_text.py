@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from optimist.core.protocol.actions import AddFile
+from optimist.core.protocol.actions import AddFile, RemoveFile
 from optimist.core.values.field_types import LARGEST_LONG
 from optimist.core.values.foreign_json import parse_json
 
@@ -27,8 +27,8 @@ def num_rows(stats: str | None) -> int | None:
     return value if type(value) is int and 0 <= value <= LARGEST_LONG else None
 
 
-def num_live_rows(add: AddFile) -> int | None:
+def num_live_rows(file: AddFile | RemoveFile) -> int | None:
     """The rows of the file less the deleted ones; None where that can't be told."""
-    rows = num_rows(add.stats)
-    deleted = add.deletion_vector.cardinality if add.deletion_vector else 0
+    rows = num_rows(file.stats)
+    deleted = file.deletion_vector.cardinality if file.deletion_vector else 0
     return rows - deleted if rows is not None and 0 <= deleted <= rows else None

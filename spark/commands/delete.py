@@ -13,6 +13,7 @@ from pyspark.sql import functions as sf
 
 from optimist.core.commands.command import Changes, run_command
 from optimist.core.commands.rewrite import Rewrite
+from optimist.core.commands.row_balance import RowBalance
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.table.delta_log import DeltaLog
@@ -62,6 +63,7 @@ def _delete(target: Target, condition: Column | str | None, files: UncommittedFi
         rewrite.actions(target.writer.txn.table.clock.now_ms()),
         operation.with_metrics(metrics),
         is_progress=bool(rewrite.removed),
+        balance=RowBalance.NO_MORE,
     )
 
 

@@ -17,6 +17,7 @@ from pyspark.sql import functions as sf
 
 from optimist.core.commands.command import Changes, run_command
 from optimist.core.commands.rewrite import Rewrite
+from optimist.core.commands.row_balance import RowBalance
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.schema.generated_columns import generation_expression
@@ -111,7 +112,9 @@ class _Update:
         metrics["numCopiedRows"] = written.num_rows - num_updated
         operation = Operation.update([self.condition.text] if self.condition else [])
         now_ms = self.target.writer.txn.table.clock.now_ms()
-        return Changes(rewrite.actions(now_ms), operation.with_metrics(metrics))
+        return Changes(
+            rewrite.actions(now_ms), operation.with_metrics(metrics), balance=RowBalance.EQUAL
+        )
 
     def rewrite(self, touched: pa.Table, files: UncommittedFiles) -> WrittenFiles:
         """Write the rows of the files again."""

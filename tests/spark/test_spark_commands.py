@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from functools import partial
+from pathlib import Path
 
 import deltalake
 import pytest
@@ -13,6 +15,7 @@ from pyspark.sql import functions as sf
 from optimist.core.errors import (
     ConcurrentAppendException,
     DeltaConcurrentModificationException,
+    TableError,
     UsageError,
 )
 from optimist.core.predicates.tree import Opaque
@@ -395,3 +398,24 @@ def test_no_file_with_a_matching_row_is_left_out_of_the_candidates(
     expected = frame.where(condition).collect()
     found = candidates.where(condition).collect()
     assert sorted(map(repr, found)) == sorted(map(repr, expected))
+
+
+@pytest.mark.usefixtures("plane")
+def test_rows_that_the_statistics_do_not_know_are_neither_doubled_nor_lost(spark, tmp_path):
+    write(spark.range(10).coalesce(1), str(tmp_path / "written"))
+    table_path = shutil.copytree(tmp_path / "written", tmp_path / "copy")
+    commit = Path(table_path, "_delta_log", f"{0:020}.json")
+    text = commit.read_text()
+    assert text.count('\\"numRecords\\":10') == 1
+    commit.write_text(text.replace('\\"numRecords\\":10', '\\"numRecords\\":3'))
+    files = sorted(Path(table_path).rglob("*.parquet"))
+    table = DeltaTable.forPath(spark, str(table_path))
+    for command in (
+        lambda: table.delete("id = 4"),
+        lambda: table.update("id = 4", {"id": "id"}),
+    ):
+        with pytest.raises(TableError) as caught:
+            command()
+        assert caught.value.kind == "DELTA_NUM_RECORDS_MISMATCH"
+    assert table.history().count() == 1
+    assert sorted(Path(table_path).rglob("*.parquet")) == files

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from optimist.core import DeltaLog
 from optimist.core.commands.command import Changes, Stopwatch, run_command
-from optimist.core.errors import ProtocolError
-from optimist.core.protocol.actions import Protocol
+from optimist.core.commands.row_balance import RowBalance
+from optimist.core.errors import ProtocolError, TableError
+from optimist.core.protocol.actions import DeletionVectorDescriptor, Protocol
 from optimist.core.testing import ManualClock
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.logstores import LocalLogStore
@@ -90,6 +92,53 @@ def test_an_error_of_the_work_removes_what_it_wrote(tmp_path):
     with pytest.raises(KeyError):
         run_command(log.start_transaction(), work)
     assert not directory.exists()
+
+
+def replacing(table, removed, added, balance):
+    """A work that removes the files `removed` and adds the files `added`."""
+    gone = tuple(file.remove(5) for file in removed)
+    return lambda _files: Changes((*gone, *added), DELETE, balance=balance)
+
+
+@pytest.mark.parametrize("balance", RowBalance)
+def test_a_command_must_keep_as_many_rows_as_it_says(make_table, balance):
+    table = make_table()
+    old, new, more = (table.add(name) for name in ("old", "new", "more"))
+    table.create(old)
+
+    def lands(*added):
+        try:
+            run_command(table.log.start_transaction(), replacing(table, [old], added, balance))
+        except TableError as error:
+            assert error.kind == "DELTA_NUM_RECORDS_MISMATCH"
+            assert (error.fields["added"], error.fields["removed"]) == (10 * len(added), 10)
+            return False
+        old_again = replacing(table, added, [old], RowBalance.ANY)
+        run_command(table.log.start_transaction(), old_again)
+        return True
+
+    expected = {
+        RowBalance.ANY: (True, True, True),
+        RowBalance.NO_MORE: (True, True, False),
+        RowBalance.EQUAL: (False, True, False),
+    }
+    assert (lands(), lands(new), lands(new, more)) == expected[balance]
+
+
+def test_deleted_rows_do_not_count_and_unknown_ones_refuse_nothing(make_table):
+    table = make_table()
+    vector = DeletionVectorDescriptor("i", "x", 4, 3)
+    old = replace(table.add("old"), deletion_vector=vector)
+    seven = replace(table.add("seven"), stats='{"numRecords":7}')
+    unknown = table.add("unknown", stats=False)
+    table.create(old)
+    with pytest.raises(TableError) as caught:
+        work = replacing(table, [old], [table.add("ten")], RowBalance.EQUAL)
+        run_command(table.log.start_transaction(), work)
+    assert (caught.value.fields["added"], caught.value.fields["removed"]) == (10, 7)
+    for removed, added in (([old], [seven]), ([seven], [unknown]), ([unknown], [seven])):
+        work = replacing(table, removed, added, RowBalance.EQUAL)
+        assert run_command(table.log.start_transaction(), work) is not None
 
 
 def test_a_stopwatch_tells_laps_and_the_whole():

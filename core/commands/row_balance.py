@@ -1,0 +1,49 @@
+"""Whether a command has kept the rows that it was not asked to remove (spec 10.15)."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+
+from optimist.core.commands.rewritable_files import num_records
+from optimist.core.errors import TableError
+from optimist.core.protocol.actions import Action, AddFile, RemoveFile
+
+__all__ = ["RowBalance", "ensure_balanced"]
+
+
+class RowBalance(enum.Enum):
+    """How many rows a command may add, against those in the files that it removes."""
+
+    ANY = "any number of rows"
+    NO_MORE = "at most as many rows"
+    EQUAL = "exactly as many rows"
+
+
+def ensure_balanced(actions: Sequence[Action], balance: RowBalance, operation: str) -> None:
+    """Refuse a commit that would double rows, or lose rows of a command that removes none.
+
+    Live rows count, as statistics tell them. Where a file has no such statistics, nothing can be
+    told and nothing is refused.
+
+    Raises:
+        TableError: The numbers do not fit (kind `DELTA_NUM_RECORDS_MISMATCH`, fields `added` and
+            `removed`).
+    """
+    if balance is RowBalance.ANY:
+        return
+    added = num_records([item for item in actions if isinstance(item, AddFile)])
+    removed = num_records([item for item in actions if isinstance(item, RemoveFile)])
+    if added is None or removed is None or added == removed:
+        return
+    if balance is RowBalance.NO_MORE and added < removed:
+        return
+    raise TableError(
+        f"{operation} would add {added} rows and remove {removed}, and it has to add "
+        f"{balance.value}. Nothing was committed. Either the statistics of a removed file (its "
+        "numRecords) are wrong, or its rows were not read right: compare them with the file. "
+        "Overwriting the table with its own rows makes new statistics.",
+        kind="DELTA_NUM_RECORDS_MISMATCH",
+        added=added,
+        removed=removed,
+    )
