@@ -17,41 +17,16 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-import coverage
 import pytest
 from pyspark.sql import SparkSession
 from xdist.scheduler import LoadScopeScheduling
+
+from optimist.spark.session.conf import engine_options
 
 _SESSIONS = 2
 # Only the client compiler and the smallest collector: no JVM here lives long enough for more.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 _LEFT_BY_THE_ENGINE = "spark.databricks.delta.lastCommitVersionInSession"
-
-
-class _LockOfCoverage:
-    """The lock that every measured thread takes now and then: a child must not inherit it taken.
-
-    This is registered before any module of ours is imported, so it is taken last before a fork and
-    given back first after it; no measured line runs in between.
-    """
-
-    def take(self) -> None:
-        measured = coverage.Coverage.current()
-        self._collector = measured._collector if measured else None
-        if self._collector:
-            self._collector.lock_data()
-
-    def give_back(self) -> None:
-        if self._collector:
-            self._collector.unlock_data()
-
-
-_COVERAGE = _LockOfCoverage()
-os.register_at_fork(
-    before=_COVERAGE.take,
-    after_in_parent=_COVERAGE.give_back,
-    after_in_child=_COVERAGE.give_back,
-)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -137,8 +112,6 @@ def a_session_that_is_left_as_it_was(request: pytest.FixtureRequest) -> Iterator
 
 
 def _options_of(session: SparkSession) -> dict[str, str]:
-    from optimist.spark.session.conf import engine_options  # not before coverage looks on
-
     options = dict(engine_options(session))
     options.pop(_LEFT_BY_THE_ENGINE, None)
     return options

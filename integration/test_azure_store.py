@@ -137,5 +137,5 @@ def test_signature_without_permission_to_write_is_told(azure_server, container):
 # Through the engine
 
 
-def test_16_processes_commit_25_times_each(options, container):
+def test_commits_of_16_processes_are_dense_and_each_is_there_once(options, container):
     race_of_processes(URL.format(container=container.container_name) + "/raced", options)

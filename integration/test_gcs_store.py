@@ -99,5 +99,5 @@ def test_every_request_goes_to_the_endpoint_that_was_given(gcs_server, options, 
 # Through the engine
 
 
-def test_16_processes_commit_25_times_each(options, bucket):
+def test_commits_of_16_processes_are_dense_and_each_is_there_once(options, bucket):
     race_of_processes(f"gs://{bucket.name}/raced", options)

@@ -229,7 +229,7 @@ def test_rename_that_worked_and_was_repeated_is_settled(spark, home, monkeypatch
 
 def test_commits_of_sixteen_processes_are_dense_and_each_is_there_once(home):
     # Every second close of a file on the mini cluster takes half a second, the pause of hdfs-native
-    # before it asks again; and a loser writes its file anew. 25 commits each would take minutes.
+    # before it asks again; and a loser writes its file anew.
     race_of_processes(f"{home}/table", NATIVE, commits=3)
 
 

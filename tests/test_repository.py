@@ -114,7 +114,7 @@ def test_the_gate_runs_all_that_is_tested_and_the_oldest_packages() -> None:
     assert "\nmake test " in read("README.md")
 
 
-# The lanes: `make test` runs tests/ and integration/, `make exhaustive` runs tests/exhaustive
+# The lanes: `make test` runs tests/ and integration/, `make exhaustive` their exhaustive/
 
 
 def recipe_of(target: str) -> str:
@@ -129,7 +129,8 @@ def test_no_test_belongs_to_no_lane() -> None:
     assert "tests integration --ignore=$(DRIVER_TESTS)" in recipe_of("test")
     assert "$(MAKE) --no-print-directory test-fsspec" in recipe_of("test")
     assert "$(DRIVER_TESTS)" in recipe_of("test-fsspec")
-    assert "tests/exhaustive" in recipe_of("exhaustive")
+    assert "$(EXHAUSTIVE)" in recipe_of("exhaustive")
+    assert "\nEXHAUSTIVE = tests/exhaustive integration/exhaustive\n" in read("Makefile")
     assert re.search(r"^test-all: test exhaustive$", read("Makefile"), re.MULTILINE)
     places = [path.relative_to(ROOT).parts for path in ROOT.glob("[!.]*/**/test_*.py")]
     # Packages that emulators brought along have tests, too, in folders that begin with a dot.
@@ -143,7 +144,7 @@ def test_pytest_leaves_out_one_folder_and_no_test() -> None:
     assert not re.search(r"^markers|\"-m\"|--ignore|--deselect|-k", settings, re.MULTILINE)
     folders = [path for name in ("tests", "integration") for path in (ROOT / name).rglob("*/")]
     left_out = [path for path in folders if path.name in ("build", "exhaustive")]
-    assert left_out == [ROOT / "tests" / "exhaustive"]
+    assert left_out == [ROOT / "tests" / "exhaustive", ROOT / "integration" / "exhaustive"]
 
 
 def test_modules_with_a_spark_session_are_dealt_to_two_workers(request) -> None:

@@ -45,7 +45,7 @@ def files_in(log: DeltaLog) -> list[str]:
     return sorted(log.update().files["path"].to_pylist())
 
 
-def race_of_processes(path: str, options: Mapping[str, str], *, commits: int = 25) -> None:
+def race_of_processes(path: str, options: Mapping[str, str], *, commits: int = 6) -> None:
     """Sixteen processes commit so often each to a new table, all beginning at once.
 
     Versions must come out dense, and each commit be there once, under the version that its writer

@@ -27,7 +27,7 @@ def results_of(script: Path, folder: Path) -> dict[str, object]:
         [sys.executable, "-W", "ignore", str(script), str(folder)],
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=840,
         check=False,
         cwd=folder,
         env=environment,
