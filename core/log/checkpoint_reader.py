@@ -108,7 +108,9 @@ class CheckpointReader:
                 yield batch
         if expected is not None and found != expected:
             there = f"more than {expected}" if found > expected else found
-            raise _malformed(self._first_path, f"it has {there} files, but says it has {expected}")
+            raise _malformed(
+                self._first_path, f"it holds {there} files, but claims to hold {expected}"
+            )
 
     def tombstones(self) -> Iterator[pa.RecordBatch]:
         """The removed files as batches of `TOMBSTONES_SCHEMA`."""
@@ -242,10 +244,10 @@ def _content(version: int, tops: Sequence[_Top]) -> _Content:
 
 def _num_adds(version: int, body: Any) -> int | None:
     if not isinstance(body, Mapping) or body.get("version") != version:
-        raise ValueError(f"it is not of version {version}, as its name says")
+        raise ValueError(f"its content is not for version {version}, which its name says")
     tags = body.get("tags") or {}
     if not isinstance(tags, Mapping):
-        raise ValueError("its tags are no JSON object")  # noqa: TRY004 - content, not a call
+        raise ValueError("its tags are not a JSON object")  # noqa: TRY004 - content, not a call
     number = tags.get("numOfAddFiles")
     return None if number is None else int(str(number))
 
@@ -278,7 +280,8 @@ def _explained(path: str) -> Iterator[None]:
 
 def _malformed(path: str, reason: str) -> TableError:
     return TableError(
-        f"The checkpoint {shown(path)} can't be read: {shown(reason).rstrip('.')}.",
+        f"The checkpoint {shown(path)} can't be read: {shown(reason).rstrip('.')}. Delete it if "
+        "the commits before it are still there, or restore it from a backup.",
         kind="OPTIMIST_MALFORMED_CHECKPOINT",
         path=path,
     )
@@ -286,9 +289,9 @@ def _malformed(path: str, reason: str) -> TableError:
 
 def _missing_sidecar(path: str, version: int) -> TableError:
     return TableError(
-        f"The checkpoint of version {version} names the sidecar {shown(path)}, which is not "
-        "there. It was deleted; restore it from a backup, or restore the commits since an older "
-        "checkpoint.",
+        f"The checkpoint of version {version} names the sidecar {shown(path)}, which does not "
+        "exist. The sidecar was deleted. Restore it from a backup, or restore the commits since an "
+        "older checkpoint.",
         kind="DELTA_MISSING_PART_FILES",
         path=path,
         version=version,

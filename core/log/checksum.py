@@ -109,7 +109,7 @@ class VersionChecksum:
         try:
             return _from_parsed(parse_json(text))
         except (TableError, KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"it is no version checksum ({shown(error)})") from None
+            raise ValueError(f"it is not a version checksum ({shown(error)})") from None
 
 
 def derive_checksum(
@@ -173,8 +173,8 @@ def read_checksum(
     if txn_id is None or found.txn_id in (None, txn_id):
         return found
     _LOG.warning(
-        "%s is of another commit (txnId %s) than the one that is there (txnId %s), which took its "
-        "place. The checksum is passed over.",
+        "The checksum %s belongs to another commit (txnId %s) than the one in the log (txnId %s), "
+        "which replaced it. The checksum is ignored.",
         without_secrets(path),
         shown(found.txn_id),
         shown(txn_id),
@@ -316,7 +316,7 @@ def _histogram(rest: dict[str, Any]) -> FileSizeHistogram | None:
 
 def _needed_count(value: object) -> int:
     if not isinstance(value, int) or not fitting("Count")(value):
-        raise TypeError(f"{quoted(value)} counts nothing")
+        raise TypeError(f"{quoted(value)} is not a count")
     return value
 
 

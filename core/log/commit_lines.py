@@ -78,7 +78,7 @@ def parse_commit_lines(data: bytes, path: str, *, with_info: bool = True) -> Com
 
 def _sort(parsed: Any, actions: list[Action], file_actions: list[FileBody]) -> None:
     if not isinstance(parsed, dict):
-        raise TypeError("it is no JSON object")
+        raise TypeError("it is not a JSON object")
     if len(parsed) == 1:
         ((key, body),) = parsed.items()
         if key in ("add", "remove") and body is not None:

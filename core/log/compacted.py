@@ -105,7 +105,7 @@ def ensure_reconciled(actions: Iterable[Action], files: pa.RecordBatch, path: st
     for key, count in repeated.most_common(1):
         if count > 1:
             what = key if isinstance(key, str) else " ".join(key)
-            raise NotReconciledError(f"{path} says more than once what became of {quoted(what)}")
+            raise NotReconciledError(f"{path} has more than one action for {quoted(what)}")
 
 
 def _compacted_name(status: FileStatus) -> LogFileName | None:

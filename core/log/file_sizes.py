@@ -55,9 +55,9 @@ def ensure_possible(total: int) -> None:
     """
     if total > _MOST_BYTES:
         raise TableError(
-            f"The log claims that the table's files have {total} bytes, more than any store "
-            "holds: it is damaged or was written to deceive. Nothing was read or written. Read an "
-            "older version, or remove the files with impossible sizes from the log.",
+            f"The log claims that the table's files have {total} bytes, more than any store can "
+            "hold. The log is damaged or was forged. Nothing was read or written. Read an older "
+            "version, or remove the files with impossible sizes from the log.",
             kind="OPTIMIST_IMPOSSIBLE_COUNT",
             claimed=total,
         )

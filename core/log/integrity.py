@@ -62,10 +62,9 @@ def disagreement(
     path = join(log_path, checksum_name(version))
     return TableError(
         f"Version {version} of the table does not agree with its version checksum, {path}: "
-        f"{'; '.join(wrong)}. A commit or the .crc file was damaged or changed: "
-        "restore it from a backup, or delete the .crc file if it is the one that is wrong. Until "
-        "then the table is read as its commits have it, and writers that look at its files stop, "
-        "as checkpoints do.",
+        f"{'; '.join(wrong)}. A commit or the .crc file was damaged or changed. Restore it from a "
+        "backup, or delete the .crc file if that is the wrong one. Until then readers follow the "
+        "commits, and checkpoints and writers that look at the table's files fail.",
         kind="DELTA_TXN_LOG_FAILED_INTEGRITY",
         version=version,
         path=path,

@@ -97,14 +97,14 @@ class LastCheckpoint:
         """
         parsed = parse_json(text)
         if not isinstance(parsed, dict):
-            raise ValueError("it is no JSON object")  # noqa: TRY004 - content, not a call
+            raise ValueError("it is not a JSON object")  # noqa: TRY004 - content, not a call
         recorded = parsed.pop(_CHECKSUM, None)
         if recorded is not None and recorded != checksum_of(text):
-            raise ValueError("its checksum does not fit its content")
+            raise ValueError("its checksum does not match its content")
         for key in _COUNTS:
             value = parsed.get(key, None if key in _REQUIRED else 0)
             if type(value) is not int or not 0 <= value <= LARGEST_LONG:
-                raise ValueError(f"{key!r} is no whole number from 0 on")
+                raise ValueError(f"{key!r} is not a whole number from 0 on")
         return cls(
             version=parsed.pop("version"),
             size=parsed.pop("size"),
@@ -139,7 +139,9 @@ def read_last_checkpoint(store: LogStore, log_path: str, *, clock: Clock) -> Las
             reason = error
             if not error.retryable or is_budget_spent():
                 break
-    _LOG.warning("%s can't be used and is passed over: %s", without_secrets(path), shown(reason))
+    _LOG.warning(
+        "The file %s can't be used and is ignored: %s", without_secrets(path), shown(reason)
+    )
     return None
 
 
@@ -164,7 +166,7 @@ def canonical_text(text: str) -> str:
     """
     parsed = json.loads(text, parse_int=_Verbatim, parse_float=_Verbatim, parse_constant=_Verbatim)
     if not isinstance(parsed, dict):
-        raise ValueError("it is no JSON object")  # noqa: TRY004 - content, not a call
+        raise ValueError("it is not a JSON object")  # noqa: TRY004 - content, not a call
     parsed.pop(_CHECKSUM, None)
     pairs = sorted(_pairs("", parsed), key=lambda pair: pair[0].encode())
     return ",".join(f"{path}={value}" for path, value in pairs)

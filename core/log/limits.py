@@ -65,9 +65,9 @@ def ensure_readable_size(status: FileStatus, limits: LogLimits) -> None:
     """
     if status.size_bytes > limits.max_file_bytes:
         raise TableError(
-            f"The file {shown(status.path)} of the log has {status.size_bytes} bytes, and at most "
-            f"{limits.max_file_bytes} are read. Nothing was read. If the table is yours and sound, "
-            "raise optimist.log.maxFileBytes.",
+            f"The log file {shown(status.path)} has {status.size_bytes} bytes, more than the "
+            f"{limits.max_file_bytes} that are allowed. Nothing was read. If the table is yours "
+            "and sound, raise optimist.log.maxFileBytes.",
             kind="OPTIMIST_LOG_TOO_LARGE",
             path=status.path,
             size_bytes=status.size_bytes,
@@ -147,7 +147,7 @@ def _sample(keys: pa.Array) -> pa.Array:
 def _ensure_few(rows: int, limits: LogLimits) -> None:
     if rows > limits.max_files:
         raise TableError(
-            f"A checkpoint holds more than {limits.max_files} files, which is as many as are read. "
+            f"A checkpoint holds more than {limits.max_files} files, the most that are allowed. "
             "Nothing was read. If the table is yours and sound, raise optimist.log.maxFiles.",
             kind="OPTIMIST_LOG_TOO_LARGE",
             max_files=limits.max_files,

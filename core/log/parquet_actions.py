@@ -93,7 +93,7 @@ def _ensure_sound(batch: pa.RecordBatch) -> None:
     for count in counts:
         least = pc.min(count).as_py()
         if least is not None and least < 0:
-            raise ValueError(f"an add counts {least} bytes or rows")
+            raise ValueError(f"an add claims {least} bytes or rows")
 
 
 def remove_batches(file: pq.ParquetFile, size_bytes: int) -> Iterator[pa.RecordBatch]:
@@ -131,7 +131,7 @@ def _fields_of(file: pq.ParquetFile, column: str) -> frozenset[str]:
         return frozenset()
     kind = file.schema_arrow.field(index).type
     if not pa.types.is_struct(kind):
-        raise ValueError(f"the column {column!r} is no struct")
+        raise ValueError(f"the column {column!r} is not a struct")
     return frozenset(field.name for field in kind)
 
 

@@ -152,7 +152,9 @@ def replay(
             return with_commits(base, store, segment.deltas, limits)
         except (NotReconciledError, TableError, LogFileNotFoundError) as error:
             # If the damage is in a plain commit, reading it again below raises.
-            _LOG.warning("Commits are read one by one instead of compacted: %s", error)
+            _LOG.warning(
+                "The compacted commits can't be used, so the commits are read one by one: %s", error
+            )
     return with_commits(base, store, segment.commits, limits)
 
 
@@ -203,7 +205,7 @@ def _parsed_batch(bodies: Sequence[FileBody], commits: tuple[FileStatus, ...]) -
         return file_actions_batch(bodies)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         where = commits[0].path if len(commits) == 1 else f"{commits[0].path} or one after it"
-        raise malformed_commit(where, f"a field is not of its type ({shown(error)})") from None
+        raise malformed_commit(where, f"a field has the wrong type ({shown(error)})") from None
 
 
 def _with_batch(state: LogState, batch: pa.RecordBatch) -> LogState:

@@ -295,8 +295,8 @@ def _from_older_checkpoint(
     if not listing.checkpoints and (not listing.commits or listing.commits[0][0] > 0):
         raise TableError(
             f"The log {log_path} has no complete checkpoint at version {wanted}, where one should "
-            "be, and neither an older one nor all commits since version 0. Files of the log were "
-            "deleted; restore them from a backup.",
+            "be, and has neither an older checkpoint nor all commits since version 0. Files of the "
+            "log were deleted. Restore them from a backup.",
             kind="DELTA_MISSING_PART_FILES",
             log_path=log_path,
             version=wanted,
@@ -335,9 +335,9 @@ def _ensure_no_gap(versions: Sequence[int], base: int, log_path: str, loading: i
     if versions and versions[0] != base + 1:
         since = f"the checkpoint of version {base}" if base >= 0 else "the beginning"
         raise TableError(
-            f"The log {log_path} is truncated: after {since} it should go on with version "
-            f"{base + 1}, but its next commit is {versions[0]}. Commits were deleted, by hand or "
-            "because `delta.logRetentionDuration` has passed, and no checkpoint stands in for "
+            f"The log {log_path} is truncated: after {since} it should continue with version "
+            f"{base + 1}, but its next commit is version {versions[0]}. Commits were deleted, by "
+            "hand or because delta.logRetentionDuration has passed, and no checkpoint replaces "
             "them. Restore them, or read a version that is still complete.",
             kind="DELTA_TRUNCATED_TRANSACTION_LOG",
             log_path=log_path,
@@ -352,10 +352,10 @@ def _ensure_no_hole(versions: Sequence[int], log_path: str, loading: int) -> Non
     for before, after in pairwise(versions):
         if after != before + 1:
             raise TableError(
-                f"The log {log_path} has a hole: version {before} is followed by version {after}, "
-                f"so version {loading} can't be loaded. Commits between them were deleted, or the "
-                "store's listing is incomplete; restore them, or read version "
-                f"{before} or an older one.",
+                f"The log {log_path} has a gap: version {after} follows version {before}, so "
+                f"version {loading} can't be loaded. The commits between them were deleted, or the "
+                f"store's listing is incomplete. Restore them, or read version {before} or an "
+                "older one.",
                 kind="DELTA_VERSIONS_NOT_CONTIGUOUS",
                 log_path=log_path,
                 version=loading,
@@ -367,8 +367,8 @@ def _ensure_no_hole(versions: Sequence[int], log_path: str, loading: int) -> Non
 def _log_file_not_found(log_path: str, version: int | None) -> TableError:
     wanted = "its newest version" if version is None else f"version {version}"
     return TableError(
-        f"The log directory {log_path} has files, but no commit file from which {wanted} could be "
-        "loaded. Commit files were deleted; restore them from a backup.",
+        f"The log directory {log_path} has files, but no commit file from which {wanted} can be "
+        "loaded. Commit files were deleted. Restore them from a backup.",
         kind="DELTA_LOG_FILE_NOT_FOUND",
         log_path=log_path,
         version=version,
@@ -428,8 +428,8 @@ def _ensure_not_a_file(store: LogStore, log_path: str) -> None:
         return
     if first is not None and first.name == log_path.rpartition("/")[2]:
         raise TableError(
-            f"{log_path} is a file, but a Delta table has a directory there. This is no table; "
-            "check the path, or move the file away.",
+            f"{log_path} is a file, but a Delta table has a directory there, so this is not a "
+            "Delta table. Check the path, or move the file away.",
             kind="OPTIMIST_LOG_PATH_IS_A_FILE",
             path=log_path,
         )

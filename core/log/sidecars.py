@@ -49,14 +49,14 @@ class Sidecar:
             ValueError: It is not such an action, or its name can't be a file's.
         """
         if not isinstance(body, Mapping) or not isinstance(body.get("path"), str):
-            raise ValueError("a sidecar lacks its name")  # noqa: TRY004 - content, not a call
+            raise ValueError("a sidecar has no name")  # noqa: TRY004 - content, not a call
         size, modified = body.get("sizeInBytes") or 0, body.get("modificationTime") or 0
         if not (_is_count(size) and _is_long(modified)):
-            raise ValueError("the size or the time of a sidecar is no whole number of 64 bits")
+            raise ValueError("the size or the time of a sidecar is not a whole number of 64 bits")
         sidecar = cls(body["path"], size, modified)
         name = sidecar.file_name
         if name in ("", ".", "..") or "::" in name:  # to fsspec, that chains drivers
-            raise ValueError("a sidecar lacks its name")
+            raise ValueError("a sidecar has no name")
         return sidecar
 
     @property

@@ -86,8 +86,8 @@ def format_timestamp(timestamp_ms: int) -> str:
 
 def _invalid(text: str) -> UsageError:
     return UsageError(
-        f"{quoted(text)} is no timestamp. Write it as '2026-11-20', '2026-11-20 10:00:00' or "
-        "'2026-11-20T10:00:00.000Z'; without a zone it is taken as UTC.",
+        f"{quoted(text)} is not a timestamp. Write it as '2026-11-20', '2026-11-20 10:00:00' or "
+        "'2026-11-20T10:00:00.000Z'; a time without a zone is taken as UTC.",
         kind="DELTA_TIMESTAMP_INVALID",
         timestamp=text,
     )

@@ -265,9 +265,9 @@ def action_from_json(line: str) -> Action:
     try:
         parsed = parse_json(line)
     except ValueError as error:
-        raise _malformed(line, f"it is no JSON ({shown(error)})") from None
+        raise _malformed(line, f"it is not JSON ({shown(error)})") from None
     if not isinstance(parsed, dict):
-        raise _malformed(line, "it is no JSON object")
+        raise _malformed(line, "it is not a JSON object")
     return action_from_dict(parsed)
 
 
@@ -278,7 +278,7 @@ def action_from_dict(wrapped: Mapping[str, object]) -> Action:
     if cls is None:
         return UnknownAction(key, body)
     if not isinstance(body, dict):
-        raise _malformed(wrapped, f"the value of {quoted(key)} is no JSON object")
+        raise _malformed(wrapped, f"the value of {quoted(key)} is not a JSON object")
     return cast(Action, _decode(cls, key, body))
 
 
@@ -295,8 +295,8 @@ def action_to_json(action: Action) -> str:
     except (ValueError, TypeError, RecursionError) as error:
         (kind,) = body
         raise UsageError(
-            f"An action {kind!r} holds what no JSON can ({shown(error)}). Nothing was written. "
-            "Mend where the value comes from.",
+            f"An action {kind!r} holds a value that JSON can't hold ({shown(error)}). Nothing was "
+            "written. Correct the value at its source.",
             kind="OPTIMIST_INVALID_ACTION",
             action=kind,
         ) from None
@@ -356,7 +356,7 @@ def malformed_commit(path: str, reason: str) -> TableError:
 
 def _malformed(line: object, reason: str) -> TableError:
     return TableError(
-        f"the line {quoted(line)} is no action: {reason}", kind="OPTIMIST_MALFORMED_ACTION"
+        f"the line {quoted(line)} is not an action: {reason}", kind="OPTIMIST_MALFORMED_ACTION"
     )
 
 
@@ -436,7 +436,7 @@ def _ensure_each(
 ) -> None:
     for name, value in body.items():
         if value is not None and name in checks and not checks[name](value):
-            raise _malformed(body, f"{name!r} of {key!r} is not of its type")
+            raise _malformed(body, f"{name!r} of {key!r} has the wrong type")
 
 
 def _decode(cls: type[Any], key: str, body: dict[str, object]) -> Any:
@@ -452,7 +452,7 @@ def _decode(cls: type[Any], key: str, body: dict[str, object]) -> Any:
             continue
         if not item.accepts(value):
             if cls is not CommitInfo:
-                raise _malformed(body, f"{item.key!r} of {key!r} is not of its type")
+                raise _malformed(body, f"{item.key!r} of {key!r} has the wrong type")
             rest[item.key] = value
             continue
         if item.key == "deletionVector" and isinstance(value, dict):
@@ -471,8 +471,9 @@ def _as_text(value: object) -> str:
 def _unfit(action: object, field: str, value: object) -> UsageError:
     kind = getattr(type(action), "KEY", "deletionVector")
     return UsageError(
-        f"{shown(value)} can't be the {field!r} of an action {kind!r}: its type in a Delta log is "
-        "another, or has no such value. Nothing was written. Mend where the value comes from.",
+        f"The value {shown(value)} can't be the {field!r} of an action {kind!r}: the type of that "
+        "field in a Delta log has no such value. Nothing was written. Correct the value at its "
+        "source.",
         kind="OPTIMIST_INVALID_ACTION",
         action=kind,
         field=field,

@@ -83,8 +83,8 @@ def ensure_well_formed(protocol: Protocol, *, table_path: str, version: int) -> 
     if reader >= 3 and writer < 7:
         raise _protocol_error(
             protocol,
-            "is malformed: reader version 3 goes only with writer version 7. Its last writer "
-            "broke the protocol; repair the table with that engine",
+            "is malformed: reader version 3 requires writer version 7. The last writer broke the "
+            "protocol; repair the table with that engine",
             kind="DELTA_READ_FEATURE_PROTOCOL_REQUIRES_WRITE",
             table_path=table_path,
             version=version,
@@ -95,9 +95,9 @@ def ensure_well_formed(protocol: Protocol, *, table_path: str, version: int) -> 
     if reader < 1 or writer < 1 or not lists_fit:
         raise _protocol_error(
             protocol,
-            "is malformed: a list of reader features goes with reader version 3 and a list of "
-            "writer features with writer version 7, and only with those. Repair the table with "
-            "the engine that wrote it",
+            "is malformed: it must list reader features at reader version 3, writer features at "
+            "writer version 7, and no features at lower versions. Repair the table with the engine "
+            "that wrote it",
             kind="DELTA_INVALID_PROTOCOL_VERSION",
             table_path=table_path,
             version=version,
@@ -137,7 +137,7 @@ def ensure_readable(
     if changes:
         raise _protocol_error(
             protocol,
-            "had the types of columns changed in ways that this engine does not know: "
+            "has type changes of columns that this engine does not know: "
             f"{shown('; '.join(changes))}. Nothing was read. Read the table with the engine that "
             "changed them",
             kind="DELTA_UNSUPPORTED_TYPE_CHANGE_IN_SCHEMA",
@@ -200,7 +200,7 @@ def ensure_features_listed(
     if missing:
         raise _protocol_error(
             protocol,
-            "has metadata that make use of table features which the protocol does not list: "
+            "has metadata that uses table features which the protocol does not list: "
             f"{shown(', '.join(missing))}. Nothing was {'written' if to_write else 'read'}. Add "
             "them with the engine that left them out (with delta-rs by alter.add_feature)",
             kind="DELTA_FEATURES_PROTOCOL_METADATA_MISMATCH",
@@ -247,9 +247,9 @@ def protocol_for_existing(current: Protocol, metadata: Metadata) -> Protocol:
     if manual:
         how = ", ".join(f"{FEATURE_PREFIX}{name} = 'supported'" for name in manual)
         raise ProtocolError(
-            f"The change needs table features that are not added by themselves to an existing "
-            f"table, because older engines can then no longer use it: {', '.join(manual)}. "
-            f"Nothing was written. If that is what you want, set the table properties {how}.",
+            "The change needs table features that an existing table gets only on request, because "
+            f"older engines can't use the table afterwards: {', '.join(manual)}. Nothing was "
+            f"written. To add them, set the table properties {how}.",
             kind="DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT",
             features=manual,
         )
@@ -394,7 +394,7 @@ def _flag(configuration: Mapping[str, str], name: str) -> bool:
                 return parse_bool(value)
             except ValueError:
                 raise ConfigError(
-                    f"The value {quoted(value)} of the table property {name} must be true or "
+                    f"The table property {name} can't be {quoted(value)}: it must be true or "
                     "false. Nothing was written.",
                     kind="OPTIMIST_INVALID_TABLE_PROPERTY",
                     property=name,
@@ -410,7 +410,8 @@ def _requested_version(configuration: Mapping[str, str], name: str) -> int:
                 return int(PROPERTIES[name].parse(value))
             except ValueError as error:
                 raise ConfigError(
-                    f"The value {quoted(value)} of {name} {shown(error)}. Nothing was written.",
+                    f"The conf key {name} can't be {quoted(value)}: it {shown(error)}. Nothing was "
+                    "written.",
                     kind="OPTIMIST_INVALID_TABLE_PROPERTY",
                     property=name,
                     value=value,
@@ -423,15 +424,15 @@ def _requested_feature(key: str, status: str) -> Feature:
     feature = feature_by_any_case(name)
     if feature is None:
         raise ConfigError(
-            f"{shown(key)} asks for a table feature that this engine does not know: "
-            f"{shown(name)}. Check its spelling. Nothing was written.",
+            f"The table property {shown(key)} asks for a table feature that this engine does not "
+            f"know: {shown(name)}. Nothing was written. Check its spelling.",
             kind="DELTA_UNSUPPORTED_FEATURES_IN_CONFIG",
             feature=name,
         )
     if status.strip().lower() not in ("supported", "enabled"):
         raise ConfigError(
-            f"{shown(key)} is {quoted(status)}; it may only be 'supported'. To remove a feature "
-            "drop it instead. Nothing was written.",
+            f"The table property {shown(key)} can't be {quoted(status)}, only 'supported'. Nothing "
+            "was written. To remove a feature, drop it.",
             kind="DELTA_UNSUPPORTED_FEATURE_STATUS",
             feature=feature.name,
             status=status,
@@ -462,7 +463,7 @@ def _version_error(protocol: Protocol, *, table_path: str, version: int) -> Prot
         protocol,
         f"needs a newer engine: this one knows reader versions {SUPPORTED_READER_VERSIONS[0]} to "
         f"{SUPPORTED_READER_VERSIONS[-1]} and writer versions {SUPPORTED_WRITER_VERSIONS[0]} to "
-        f"{SUPPORTED_WRITER_VERSIONS[-1]}. Nothing was read or written. Upgrade",
+        f"{SUPPORTED_WRITER_VERSIONS[-1]}. Nothing was read or written. Upgrade the engine",
         kind="DELTA_INVALID_PROTOCOL_VERSION",
         table_path=table_path,
         version=version,

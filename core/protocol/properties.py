@@ -82,8 +82,8 @@ class IsolationLevel(enum.Enum):
                 return level
         names = ", ".join(level.value for level in cls)
         raise ConfigError(
-            f"{quoted(text)} is no isolation level; the table property delta.isolationLevel may "
-            f"be one of {names}. Nothing was written.",
+            f"The table property delta.isolationLevel can't be {quoted(text)}. Nothing was "
+            f"written. Set it to one of {names}.",
             kind="DELTA_INVALID_ISOLATION_LEVEL",
             value=text,
         )
@@ -108,9 +108,11 @@ def parse_interval_ms(text: str) -> int:
             raise ValueError("must be an interval such as 'interval 30 days'")
         unit = match.group(2).removesuffix("s")
         if unit in ("month", "year"):
-            raise ValueError("months and years have no fixed length; use weeks, days or hours")
+            raise ValueError(
+                "must use weeks, days or hours, since months and years have no fixed length"
+            )
         if unit not in _UNITS_US:
-            raise ValueError(f"{quoted(match.group(2))} is no unit of time")
+            raise ValueError(f"must not use {quoted(match.group(2))}, which is not a unit of time")
         total_us += Fraction(match.group(1)) * _UNITS_US[unit]
         rest = rest[match.end() :]
     if not 0 <= total_us <= LARGEST_LONG:
@@ -384,7 +386,7 @@ def normalize_configuration(
         if result.get(name, text) != text:
             raise ConfigError(
                 f"The table property {shown(name)} is given twice, as {quoted(result[name])} and "
-                f"as {quoted(text)}. Keep one. Nothing was written.",
+                f"as {quoted(text)}. Nothing was written. Keep one of them.",
                 kind="OPTIMIST_CONTRADICTING_OPTIONS",
                 property=name,
             )
@@ -407,10 +409,11 @@ def ensure_retention_compatible(changed: Mapping[str, str], current: Mapping[str
     merged = TableProperties.from_configuration({**current, **changed})
     if merged.deleted_file_retention_ms > merged.log_retention_ms:
         raise ConfigError(
-            "delta.deletedFileRetentionDuration is longer than delta.logRetentionDuration "
-            f"({merged.deleted_file_retention_ms} ms against {merged.log_retention_ms} ms): the "
-            "log that names the deleted files would be gone before they are. Lengthen the latter "
-            "or shorten the former. Nothing was written.",
+            "The table property delta.deletedFileRetentionDuration is longer than "
+            f"delta.logRetentionDuration ({merged.deleted_file_retention_ms} ms against "
+            f"{merged.log_retention_ms} ms), so the log would forget deleted files before they "
+            "expire. Nothing was written. Lengthen delta.logRetentionDuration or shorten "
+            "delta.deletedFileRetentionDuration.",
             kind="OPTIMIST_RETENTION_CONFLICT",
             deleted_file_retention_ms=merged.deleted_file_retention_ms,
             log_retention_ms=merged.log_retention_ms,
@@ -423,9 +426,9 @@ def _checked_name(key: str, allow_arbitrary: bool) -> str:
         return key
     if folded.startswith(CONSTRAINT_PREFIX):
         raise ConfigError(
-            f"{shown(key)} can't be set as a table property: add CHECK constraints with ALTER "
-            "TABLE ... ADD CONSTRAINT, which also checks the rows that are there. Nothing was "
-            "written.",
+            f"The CHECK constraint {shown(key)} can't be set as a table property. Nothing was "
+            "written. Add it with ALTER TABLE ... ADD CONSTRAINT, which also checks the existing "
+            "rows.",
             kind="DELTA_ADD_CONSTRAINTS",
             property=key,
         )
@@ -439,8 +442,8 @@ def _checked_name(key: str, allow_arbitrary: bool) -> str:
         raise _unknown_property(key)
     if not PROPERTIES[name].user_settable:
         raise ConfigError(
-            f"The table property {name} is kept by the engine and can't be set. Leave it out. "
-            "Nothing was written.",
+            f"The table property {name} is maintained by the engine and can't be set. Nothing was "
+            "written. Leave it out.",
             kind="DELTA_CANNOT_MODIFY_TABLE_PROPERTY",
             property=name,
         )
@@ -449,9 +452,9 @@ def _checked_name(key: str, allow_arbitrary: bool) -> str:
 
 def _unknown_property(key: str) -> ConfigError:
     return ConfigError(
-        f"Unknown table property {shown(key)}. Check its spelling, drop the prefix 'delta.' if it "
-        "is your own, or set spark.databricks.delta.allowArbitraryProperties.enabled to true. "
-        "Nothing was written.",
+        f"The table property {shown(key)} is unknown. Nothing was written. Check its spelling, "
+        "drop the prefix 'delta.' if it is your own, or set "
+        "spark.databricks.delta.allowArbitraryProperties.enabled to true.",
         kind="DELTA_UNKNOWN_CONFIGURATION",
         property=key,
     )
@@ -467,8 +470,8 @@ def _checked_value(name: str, value: str) -> str:
         row.parse(value)
     except (ValueError, TypeError, AttributeError) as error:
         raise ConfigError(
-            f"The value {quoted(value)} of the table property {name} does not fit: "
-            f"{shown(error)}. Nothing was written.",
+            f"The table property {name} can't be {quoted(value)}: it {shown(error)}. Nothing was "
+            "written.",
             kind="OPTIMIST_INVALID_TABLE_PROPERTY",
             property=name,
             value=value,
@@ -481,8 +484,8 @@ def _settable_isolation_level(value: str) -> str:
     if level not in _API_ISOLATION_LEVELS:
         names = " or ".join(item.value for item in _API_ISOLATION_LEVELS)
         raise ConfigError(
-            f"delta.isolationLevel can't be set to {level.value}; set it to {names}. Nothing was "
-            "written.",
+            f"The table property delta.isolationLevel can't be {level.value} on this table. "
+            f"Nothing was written. Set it to {names}.",
             kind="DELTA_INVALID_ISOLATION_LEVEL",
             value=value,
         )

@@ -111,8 +111,7 @@ def ensure_no_duplicate_columns(
     if duplicates:
         raise SchemaError(
             f"Column names occur more than once in {where} (upper and lower case are the same to "
-            f"Delta): {listed(duplicates)}. Rename or drop all but one. Nothing was "
-            "written.",
+            f"Delta): {listed(duplicates)}. Nothing was written. Rename or drop all but one.",
             kind=kind,
             columns=tuple(duplicates),
         )
@@ -129,8 +128,9 @@ def ensure_partition_columns_exist(schema: StructType, partition_columns: Sequen
     for name in partition_columns:
         if name not in schema.names:
             raise SchemaError(
-                f"There is no column {shown(name)} to partition by; the columns are "
-                f"{listed(schema.names) or 'none'}. Nothing was written.",
+                f"The column {shown(name)} to partition by does not exist; the columns are "
+                f"{listed(schema.names) or 'none'}. Nothing was written. Partition by one of "
+                "these.",
                 kind="DELTA_PARTITION_COLUMN_NOT_FOUND",
                 column=name,
                 candidates=schema.names,
@@ -138,15 +138,16 @@ def ensure_partition_columns_exist(schema: StructType, partition_columns: Sequen
     repeated = tuple(n for n in dict.fromkeys(partition_columns) if partition_columns.count(n) > 1)
     if repeated:
         raise SchemaError(
-            f"Partition columns are named more than once: {listed(repeated)}. Nothing was written.",
+            f"Partition columns are named more than once: {listed(repeated)}. Nothing was written. "
+            "Name each once.",
             kind="DELTA_DUPLICATE_COLUMNS_FOUND",
             columns=repeated,
         )
     if partition_columns and len(partition_columns) == len(schema):
         raise SchemaError(
-            f"All columns are partition columns ({listed(partition_columns)}): there "
-            "would be nothing left to write into the files. Leave at least one out. Nothing was "
-            "written.",
+            f"All columns are partition columns ({listed(partition_columns)}), so no column is "
+            "left for the data files. Nothing was written. Leave at least one column out of the "
+            "partitioning.",
             kind="DELTA_NON_PARTITION_COLUMN_ABSENT",
             partition_columns=tuple(partition_columns),
         )
@@ -183,9 +184,9 @@ def ensure_partition_columns_usable(schema: StructType, partition_columns: Seque
         item = schema.find(name)
         if item is not None and not _is_partitionable(item.data_type):
             raise SchemaError(
-                f"The column {shown(name)} is a {shown(item.data_type)}, and a table can't be "
-                "partitioned by that. Partition by a number, a string, a boolean, a date or a "
-                "timestamp. Nothing was written.",
+                f"The column {shown(name)} has the type {shown(item.data_type)}, by which a table "
+                "can't be partitioned. Nothing was written. Partition by a number, a string, a "
+                "boolean, a date or a timestamp.",
                 kind="DELTA_INVALID_PARTITION_COLUMN_TYPE",
                 column=name,
                 type=str(item.data_type),
@@ -238,8 +239,8 @@ def ensure_column_defaults_allowed(schema: StructType, protocol: Protocol) -> No
     )
     if named and not supports(protocol, "allowColumnDefaults"):
         raise SchemaError(
-            f"Columns have default values ({listed(named)}), but the table does not "
-            "have the feature for it. Nothing was written. Set the table property "
+            f"Columns have default values ({listed(named)}), but the table does not have the "
+            "feature allowColumnDefaults. Nothing was written. Set the table property "
             "delta.feature.allowColumnDefaults = 'supported'.",
             kind="WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED",
             columns=named,
@@ -265,24 +266,26 @@ def ensure_stats_columns_valid(
         if parts and parts[0].lower() in partitioned:
             raise _bad_stats_column(
                 name,
-                "is a partition column, whose values are in the log already",
+                "is a partition column, whose values are in the log already; leave it out",
                 "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN",
             )
         data_type = _resolve(schema, parts)
         if data_type is None:
-            raise _bad_stats_column(name, "does not exist", "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA")
+            raise _bad_stats_column(
+                name, "does not exist; correct its name", "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA"
+            )
         if not isinstance(data_type, StructType) and not _has_statistics(data_type):
             raise _bad_stats_column(
                 name,
-                f"is a {shown(data_type)}, which has no smallest and largest value",
+                f"has the type {shown(data_type)}, which has no order; leave it out",
                 "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE",
             )
         resolved.extend(_leaves(data_type, ".".join(parts).lower()))
     repeated = tuple(name for name in dict.fromkeys(resolved) if resolved.count(name) > 1)
     if repeated:
         raise SchemaError(
-            "delta.dataSkippingStatsColumns names columns more than once: "
-            f"{listed(repeated)}. Nothing was written.",
+            "The table property delta.dataSkippingStatsColumns names columns more than once: "
+            f"{listed(repeated)}. Nothing was written. Name each once.",
             kind="DELTA_DUPLICATE_DATA_SKIPPING_COLUMNS",
             columns=repeated,
         )
@@ -314,7 +317,7 @@ def ensure_properties_compatible(metadata: Metadata, properties: TableProperties
     if properties.symlink_format_manifest_enabled:
         raise _incompatible(
             ("delta.enableDeletionVectors", "delta.compatibility.symlinkFormatManifest.enabled"),
-            "can't both be true: who reads by the manifest would see deleted rows",
+            "can't both be true: readers of the manifest would see deleted rows",
             "DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED",
         )
 
@@ -335,8 +338,8 @@ def ensure_no_cdc_columns(metadata: Metadata, *, previous: Metadata | None = Non
     was_on = previous is not None and _has_change_data_feed(previous)
     advice = "Rename them" if was_on else "Rename them, or leave delta.enableChangeDataFeed off"
     raise SchemaError(
-        f"Columns have names that the change data feed keeps for itself: {listed(used)}. "
-        f"{advice}. Nothing was written.",
+        f"Columns have names that the change data feed reserves: {listed(used)}. Nothing was "
+        f"written. {advice}.",
         kind=(
             "RESERVED_CDC_COLUMNS_ON_WRITE"
             if was_on
@@ -356,9 +359,9 @@ def _is_illegal(name: str) -> bool:
 
 def _illegal_names(columns: tuple[str, ...], kind: str) -> SchemaError:
     return SchemaError(
-        "Column names hold characters that Parquet readers do not take (one of "
-        f"{ILLEGAL_NAME_CHARACTERS!r}): {listed(columns)}. Rename the columns. Nothing "
-        "was written.",
+        "Column names hold characters that Parquet readers do not accept (any of "
+        f"{ILLEGAL_NAME_CHARACTERS!r}): {listed(columns)}. Nothing was written. Rename the "
+        "columns.",
         kind=kind,
         columns=columns,
     )

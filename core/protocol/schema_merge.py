@@ -261,10 +261,10 @@ class _Merge:
         first = self.conflicts[0]
         both_decimal = isinstance(first.table, DecimalType) and isinstance(first.data, DecimalType)
         raise SchemaError(
-            "The types of the data do not go together with those of the table: "
-            f"{'; '.join(map(_describe, self.conflicts))}. Nothing was written. Cast the "
-            "data to the table's types, or replace the table's schema with mode overwrite and "
-            "the option overwriteSchema.",
+            "The data has columns whose types can't be merged with the table's: "
+            f"{'; '.join(map(_describe, self.conflicts))}. Nothing was written. Cast the data to "
+            "the table's types, or replace the table's schema with mode overwrite and the option "
+            "overwriteSchema.",
             kind="DELTA_FAILED_TO_MERGE_FIELDS",
             cause=(
                 "DELTA_MERGE_INCOMPATIBLE_DECIMAL_TYPE"
@@ -312,7 +312,8 @@ def _overwrite(
 def _non_empty(write: SchemaWrite) -> StructType:
     if not write.schema.fields:
         raise SchemaError(
-            "The data has no columns, so no table can be made of it. Nothing was written.",
+            "The data has no columns, so it can't become a table. Nothing was written. Add a "
+            "column.",
             kind="DELTA_EMPTY_DATA",
         )
     return _as_new_columns(write.schema)
@@ -325,8 +326,8 @@ def _resolved_partitioning(write: SchemaWrite, schema: StructType) -> tuple[str,
         item = schema.find(name)
         if item is None:
             raise SchemaError(
-                f"There is no column {shown(name)} to partition by; the columns are "
-                f"{listed(schema.names)}. Nothing was written.",
+                f"The column {shown(name)} to partition by does not exist; the columns are "
+                f"{listed(schema.names)}. Nothing was written. Partition by one of these.",
                 kind="DELTA_PARTITION_COLUMN_NOT_FOUND",
                 column=name,
                 candidates=schema.names,
@@ -375,9 +376,9 @@ def _ensure_values_possible(schema: StructType, table: StructType | None) -> Non
         before = table.find(item.name) if table is not None else None
         if path is not None and (before is None or _void_path(before) is None):
             raise SchemaError(
-                f"The column {shown(item.name)} of type {shown(item.data_type)} has no place for "
-                f"values at {shown(path)}: the type there is void, that of a bare NULL. Nothing "
-                "was written. Cast the value to a type, or drop it.",
+                f"The column {shown(item.name)} of type {shown(item.data_type)} can't hold values "
+                f"at {shown(path)}, where its type is void, the type of a bare NULL. Nothing was "
+                "written. Cast the NULL to a type, or drop it.",
                 kind="DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE",
                 column=item.name,
                 path=path,
@@ -426,7 +427,7 @@ def _ensure_not_null_columns_present(
         own_path = (*path, item.name)
         if other is None and not item.nullable and not _is_computed(item):
             raise SchemaError(
-                f"The column {shown('.'.join(own_path))} is NOT NULL and the data does not have "
+                f"The column {shown('.'.join(own_path))} is NOT NULL, but the data does not have "
                 "it. Nothing was written. Add it to the data.",
                 kind="DELTA_NOT_NULL_COLUMN_NOT_FOUND_IN_STRUCT",
                 column=".".join(own_path),

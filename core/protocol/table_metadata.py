@@ -112,8 +112,9 @@ def _ensure_told_apart(schema: StructType) -> None:
     for path, _ in walk_fields(schema):
         if path in seen:
             raise SchemaError(
-                f"The table's schema has the column {quoted('.'.join(path))} twice: it was not "
-                "made by a writer of Delta tables, or was damaged. Read an older version.",
+                f"The table's schema has the column {quoted('.'.join(path))} twice, which no Delta "
+                "writer allows: the log was damaged. Nothing was read or written. Read an older "
+                "version.",
                 kind="OPTIMIST_MALFORMED_SCHEMA",
             )
         seen.add(path)

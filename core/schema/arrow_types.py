@@ -127,7 +127,8 @@ def from_arrow_type(data_type: pa.DataType, column: str = "") -> DataType:
 
 def _void_key(data_type: MapType) -> SchemaError:
     return SchemaError(
-        f"{shown(data_type)} can't be held in Arrow: its keys have no type. Give them one.",
+        f"The type {shown(data_type)} can't be held in Arrow, because its keys have no type. Give "
+        "the keys a type.",
         kind="DELTA_UNSUPPORTED_DATA_TYPES",
         type=str(data_type),
     )
@@ -136,8 +137,8 @@ def _void_key(data_type: MapType) -> SchemaError:
 def _decimal(data_type: DecimalType) -> pa.DataType:
     if not (1 <= data_type.precision <= 38 and 0 <= data_type.scale <= data_type.precision):
         raise SchemaError(
-            f"{shown(data_type)} is no type of Delta: precision goes from 1 to 38 and scale from "
-            "0 to the precision.",
+            f"The type {shown(data_type)} is not a Delta type: the precision must be from 1 to 38, "
+            "and the scale from 0 to the precision.",
             kind="DELTA_UNSUPPORTED_DATA_TYPES",
             type=str(data_type),
         )
@@ -253,9 +254,8 @@ def _unsupported(data_type: pa.DataType, path: tuple[str, ...]) -> SchemaError:
     column = ".".join(path)
     subject = f"The column {column}" if column else "A column"
     return SchemaError(
-        f"{shown(subject)} has the Arrow type {shown(data_type)}, which no type of Delta holds "
-        "without loss. Cast it, for example to a string, a long or a decimal. Nothing was "
-        "written.",
+        f"{shown(subject)} has the Arrow type {shown(data_type)}, which no Delta type holds "
+        "without loss. Nothing was written. Cast it, for example to a string, a long or a decimal.",
         kind="DELTA_UNSUPPORTED_DATA_TYPES",
         column=column,
         type=str(data_type),

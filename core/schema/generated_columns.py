@@ -72,7 +72,10 @@ def ensure_generated_columns_valid(schema: StructType) -> None:
             tree = _parse(sql)
         except SchemaError:
             raise _invalid(
-                item, sql, "is no SQL expression", "DELTA_UNSUPPORTED_EXPRESSION_GENERATED_COLUMN"
+                item,
+                sql,
+                "is not a SQL expression",
+                "DELTA_UNSUPPORTED_EXPRESSION_GENERATED_COLUMN",
             ) from None
         _ensure_row_wise(item, sql, tree)
         _ensure_references_valid(item, sql, schema, generated)
@@ -83,7 +86,7 @@ def _parse(sql: str) -> exp.Expression:
         return cast("exp.Expression", parse_one(sql, dialect=_DIALECT))
     except (SqlglotError, RecursionError) as error:
         raise SchemaError(
-            f"{quoted(sql)} is no SQL expression: {shown(error)}.",
+            f"The text {quoted(sql)} is not a SQL expression: {shown(error)}.",
             kind="OPTIMIST_INVALID_EXPRESSION",
             sql=sql,
         ) from None
@@ -95,14 +98,14 @@ def _ensure_may_be_generated(item: StructField) -> None:
         raise _invalid(
             item,
             sql,
-            "stands on an identity column, which has its own values",
+            "belongs to an identity column, which generates its own values",
             "DELTA_IDENTITY_COLUMNS_WITH_GENERATED_EXPRESSION",
         )
     if item.data_type == PrimitiveType("variant"):
         raise _invalid(
             item,
             sql,
-            "stands on a variant column, which can't be compared",
+            "belongs to a variant column, whose values can't be compared",
             "DELTA_UNSUPPORTED_DATA_TYPE_IN_GENERATED_COLUMN",
         )
 
@@ -112,7 +115,7 @@ def _ensure_row_wise(item: StructField, sql: str, tree: exp.Expression) -> None:
         raise _invalid(
             item,
             sql,
-            "holds a subquery, a window or a function that makes rows",
+            "holds a subquery, a window function or a function that generates rows",
             "DELTA_UNSUPPORTED_EXPRESSION_GENERATED_COLUMN",
         )
     if tree.find(*_AGGREGATE_NODES):
@@ -146,7 +149,7 @@ def _ensure_references_valid(
 def _invalid(item: StructField, sql: str, reason: str, kind: str, **fields: object) -> SchemaError:
     return SchemaError(
         f"The generation expression of the column {shown(item.name)}, {quoted(sql)}, {reason}. "
-        "Use an expression over ordinary columns of the same row. Nothing was written.",
+        "Nothing was written. Use an expression over ordinary columns of the same row.",
         kind=kind,
         column=item.name,
         expression=sql,

@@ -211,12 +211,14 @@ def schema_from_json(text: str) -> StructType:
         if isinstance(error, NestedTooDeepError):
             raise _too_deep() from None
         raise SchemaError(
-            f"The table's schema can't be read: {shown(repr(error))} in {quoted(text)}.",
+            f"The table's schema can't be read: {shown(repr(error))} in {quoted(text)}. Nothing "
+            "was read or written. Read an older version of the table.",
             kind="OPTIMIST_MALFORMED_SCHEMA",
         ) from None
     if not isinstance(parsed, StructType):
         raise SchemaError(
-            f"The table's schema is a {shown(parsed)}, not a struct.",
+            f"The table's schema is of type {shown(parsed)}, not a struct. Nothing was read or "
+            "written. Read an older version of the table.",
             kind="OPTIMIST_MALFORMED_SCHEMA",
         )
     return parsed
@@ -268,7 +270,8 @@ def data_type_from_json(value: object) -> DataType:
         return _type_from_json(value, 0)
     except (KeyError, TypeError, AttributeError) as error:
         raise SchemaError(
-            f"{quoted(value)} is no type.", kind="OPTIMIST_MALFORMED_SCHEMA"
+            f"The schema has {quoted(value)} where a type must be.",
+            kind="OPTIMIST_MALFORMED_SCHEMA",
         ) from error
 
 
@@ -276,7 +279,10 @@ def _type_from_json(value: object, depth: int) -> DataType:
     if isinstance(value, str):
         return _named_type(value)
     if not isinstance(value, dict):
-        raise SchemaError(f"{quoted(value)} is no type.", kind="OPTIMIST_MALFORMED_SCHEMA")
+        raise SchemaError(
+            f"The schema has {quoted(value)} where a type must be.",
+            kind="OPTIMIST_MALFORMED_SCHEMA",
+        )
     _ensure_shallow(depth)
     kind, below = value["type"], depth + 1
     if kind == "struct":
@@ -291,7 +297,10 @@ def _type_from_json(value: object, depth: int) -> DataType:
             _type_from_json(value["valueType"], below),
             bool(value.get("valueContainsNull", True)),
         )
-    raise SchemaError(f"Unknown type {quoted(kind)} in the schema.", kind="OPTIMIST_UNKNOWN_TYPE")
+    raise SchemaError(
+        f"The schema has the type {quoted(kind)}, which this engine does not know.",
+        kind="OPTIMIST_UNKNOWN_TYPE",
+    )
 
 
 def data_type_to_json(data_type: DataType) -> object:
@@ -335,9 +344,8 @@ def _ensure_shallow(depth: int) -> None:
 
 def _too_deep() -> SchemaError:
     return SchemaError(
-        f"The schema has structs, arrays and maps that stand more than {MAX_TYPE_DEPTH} deep in "
-        "each other, which not every reader survives. Nothing was read or written. Make the "
-        "schema flatter.",
+        f"The schema nests structs, arrays and maps more than {MAX_TYPE_DEPTH} levels deep, which "
+        "some readers can't process. Nothing was read or written. Make the schema flatter.",
         kind="OPTIMIST_SCHEMA_TOO_DEEP",
         max_depth=MAX_TYPE_DEPTH,
     )
@@ -351,7 +359,9 @@ def _named_type(name: str) -> DataType:
         return DecimalType(int(match.group(1)), int(match.group(2)))
     if name not in PRIMITIVE_NAMES:
         raise SchemaError(
-            f"Unknown type {quoted(name)} in the schema.", kind="OPTIMIST_UNKNOWN_TYPE", type=name
+            f"The schema has the type {quoted(name)}, which this engine does not know.",
+            kind="OPTIMIST_UNKNOWN_TYPE",
+            type=name,
         )
     return PrimitiveType(name)
 

@@ -149,7 +149,7 @@ class FilesView:
         field = self.schema.find(name)
         if field is None:
             raise SchemaError(
-                f"{self.table_path} has no column {quoted(name)}. Its columns are: "
+                f"The table {self.table_path} has no column {quoted(name)}. Its columns are: "
                 f"{listed(self.schema.names)}.",
                 kind="DELTA_COLUMN_NOT_FOUND",
                 column=name,

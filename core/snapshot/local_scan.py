@@ -96,7 +96,7 @@ def _first(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.RecordB
 def _ensure_count(limit: int | None) -> None:
     if limit is not None and (isinstance(limit, bool) or limit < 0):
         raise UsageError(
-            f"limit must be a number of rows, 0 or more, not {limit!r}.",
+            f"The argument limit must be a number of rows, 0 or more, not {limit!r}.",
             kind="OPTIMIST_INVALID_ARGUMENT",
             argument="limit",
         )
@@ -113,7 +113,7 @@ def _fields(view: FilesView, columns: Sequence[str] | None) -> StructType:
         item = view.schema.find(name) or tracked.find(name)
         if item is None:
             raise SchemaError(
-                f"{view.table_path} has no column {quoted(name)}. Its columns are: "
+                f"The table {view.table_path} has no column {quoted(name)}. Its columns are: "
                 f"{listed(view.schema.names)}.",
                 kind="DELTA_COLUMN_NOT_FOUND",
                 column=name,
@@ -121,7 +121,8 @@ def _fields(view: FilesView, columns: Sequence[str] | None) -> StructType:
         found[item.name] = item
     if not found:
         raise UsageError(
-            "Name at least one column, or leave columns out to get all.",
+            "The argument columns is an empty list. Name at least one column, or leave the "
+            "argument out to get all columns.",
             kind="OPTIMIST_NO_COLUMNS",
         )
     return StructType(tuple(found.values()))
@@ -141,8 +142,8 @@ def _ensure_exact(predicate: Predicate, schema: StructType) -> None:
         has_plain_order = all(column is None or column.has_plain_order for column in columns)
         if not has_plain_order or evaluate(part, empty) is None:
             raise UsageError(
-                f"The part {str(part)!r} of the predicate needs Spark to be judged row by row. "
-                "Read with optimist.spark.read and filter there, or leave the part out.",
+                f"The part {str(part)!r} of the predicate can be evaluated row by row only by "
+                "Spark. Read with optimist.spark.read and filter there, or leave the part out.",
                 kind="OPTIMIST_NEEDS_SPARK",
                 part=str(part),
             )

@@ -65,8 +65,9 @@ def _to_newest_commit(
         raise reason from None  # the commits are not all there: the checkpoint is what is missing
     assert found is not None
     _LOG.warning(
-        "%s has a checkpoint of version %d that can't be read, and no commit of that version. It "
-        "is passed over: the newest commit is version %d. Remove the file. %s",
+        "The log %s has a checkpoint for version %d that can't be read, and no commit of that "
+        "version. The checkpoint is ignored; the newest commit is version %d. Remove the "
+        "checkpoint. %s",
         without_secrets(segment.log_path),
         segment.version,
         newest,

@@ -51,13 +51,14 @@ def table_not_found(table: TableRef) -> TableNotFoundError:
         has_files = next(iter(table.store.list_from(join(path, ""))), None)
     except LogFileNotFoundError:
         return TableNotFoundError(
-            f"There is nothing at {path}. Check the path; to make a table there, write to it.",
+            f"The path {path} does not exist. Check the path; to create a table there, write to "
+            "it.",
             kind="DELTA_PATH_DOES_NOT_EXIST",
             path=path,
         )
     found = "holds files but" if has_files else "is a directory but"
     return TableNotFoundError(
-        f"{path} {found} is no Delta table: it has no _delta_log with commits. Check the path.",
+        f"{path} {found} is not a Delta table: it has no _delta_log with commits. Check the path.",
         kind="DELTA_TABLE_NOT_FOUND",
         path=path,
     )

@@ -397,8 +397,9 @@ class Snapshot(FilesView):
         if info is None or info.in_commit_timestamp is None:
             part = "commitInfo" if info is None else "inCommitTimestamp"
             raise TableError(
-                f"Version {self.version} of {self.table_path} has no {part}, though the table has "
-                "in-commit timestamps enabled: a writer that does not know the feature made it.",
+                f"Version {self.version} of {self.table_path} has no {part}, although the table "
+                "has in-commit timestamps enabled. A writer that does not know the feature wrote "
+                "it. Stop that writer, and name a version instead of a time.",
                 kind="DELTA_MISSING_COMMIT_INFO"
                 if info is None
                 else "DELTA_MISSING_COMMIT_TIMESTAMP",

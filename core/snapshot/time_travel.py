@@ -69,10 +69,10 @@ def ensure_version_exists(
     earliest = earliest_recreatable_version(store, log_path)
     if not earliest <= version <= latest_version:
         is_gone = 0 <= version < earliest
-        why = " Older ones were removed after delta.logRetentionDuration." if is_gone else ""
+        why = " Older versions were removed after delta.logRetentionDuration." if is_gone else ""
         raise TableError(
-            f"Version {version} can't be read: the log has versions {earliest} to "
-            f"{latest_version}.{why}",
+            f"Version {version} can't be read: the log holds the versions {earliest} to "
+            f"{latest_version}.{why} Name one of these.",
             kind="DELTA_VERSION_NOT_FOUND",
             version=version,
             earliest=earliest,
@@ -131,12 +131,13 @@ def ensure_files_kept(snapshot: Snapshot, *, latest: Snapshot, now_ms: int) -> N
     if snapshot.version >= latest.version or snapshot.timestamp_ms >= now_ms - kept_ms:
         return
     raise TableError(
-        f"Version {snapshot.version} of {snapshot.table_path} is of "
+        f"Version {snapshot.version} of {snapshot.table_path} is from "
         f"{format_timestamp(snapshot.timestamp_ms)}, and deleted files are kept for "
-        f"{kept_ms // _HOUR_MS} hours: VACUUM may have removed some of its files. Set the table "
+        f"{kept_ms // _HOUR_MS} hours, so VACUUM may have removed some of its files. Set the table "
         "property delta.deletedFileRetentionDuration to keep them longer; to read what is still "
-        "there, set spark.databricks.delta."
-        "vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration to false.",
+        "there, set "
+        "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration to "
+        "false.",
         kind="DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION",
         version=snapshot.version,
         retention_ms=kept_ms,
@@ -216,8 +217,8 @@ class _History:
     def earliest_recreatable(self) -> int:
         if not self.commits:
             raise TableError(
-                f"The log {self.log_path} has no commit. This is no Delta table, or its log was "
-                "deleted.",
+                f"The log {self.log_path} has no commit: this is not a Delta table, or its log was "
+                "deleted. Check the path, or restore the log from a backup.",
                 kind="DELTA_NO_COMMITS_FOUND",
                 path=self.log_path,
             )
@@ -228,8 +229,8 @@ class _History:
             if first_commit - 1 <= version <= self.commits[-1][0]:
                 return version
         raise TableError(
-            f"The log {self.log_path} begins with version {first_commit}, without a checkpoint to "
-            "start from: no version can be made. Restore its files from a backup.",
+            f"The log {self.log_path} begins with version {first_commit} and has no checkpoint to "
+            "start from, so no version can be loaded. Restore its files from a backup.",
             kind="DELTA_NO_RECREATABLE_HISTORY_FOUND",
             path=self.log_path,
         )
@@ -280,8 +281,8 @@ def _in_commit_timestamp(store: LogStore, log_path: str, version: int) -> int:
     info = read_commit_info(store, commit_path(log_path, version))
     if info is None or info.in_commit_timestamp is None:
         raise TableError(
-            f"Version {version} has no in-commit timestamp, though the table has them enabled: a "
-            "writer that does not know the feature made it. Name a version instead of a time.",
+            f"Version {version} has no in-commit timestamp, although the table has them enabled. A "
+            "writer that does not know the feature wrote it. Name a version instead of a time.",
             kind="DELTA_MISSING_COMMIT_TIMESTAMP",
             version=version,
         )
@@ -291,7 +292,7 @@ def _in_commit_timestamp(store: LogStore, log_path: str, version: int) -> int:
 def _too_early(timestamp_ms: int, version: int, earliest_ms: int) -> TableError:
     return TableError(
         f"{format_timestamp(timestamp_ms)} is before the oldest version that can be read, version "
-        f"{version} of {format_timestamp(earliest_ms)}.",
+        f"{version} from {format_timestamp(earliest_ms)}. Name a later time.",
         kind="DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION",
         timestamp_ms=timestamp_ms,
         earliest_version=version,
@@ -301,8 +302,8 @@ def _too_early(timestamp_ms: int, version: int, earliest_ms: int) -> TableError:
 
 def _too_late(timestamp_ms: int, version: int, latest_ms: int) -> TableError:
     return TableError(
-        f"{format_timestamp(timestamp_ms)} is after the last version, version {version} of "
-        f"{format_timestamp(latest_ms)}. To read the newest version, name no time.",
+        f"{format_timestamp(timestamp_ms)} is after the newest version, version {version} from "
+        f"{format_timestamp(latest_ms)}. Leave the time out to read the newest version.",
         kind="DELTA_TIMESTAMP_GREATER_THAN_COMMIT",
         timestamp_ms=timestamp_ms,
         latest_version=version,

@@ -75,17 +75,17 @@ def _decimal(text: str) -> Decimal:
     try:
         return Decimal(text)
     except InvalidOperation:
-        raise ValueError("a number has an exponent beyond all sense") from None
+        raise ValueError("a number has an impossible exponent") from None
 
 
 def _no_constant(name: str) -> object:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("a key stands twice")
+        raise ValueError("a key occurs twice")
     return found
 
 

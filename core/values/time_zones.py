@@ -47,7 +47,10 @@ def session_zone(name: str) -> dt.tzinfo:
         return parse_zone(name)
     except ValueError:
         raise UsageError(
-            f"There is no time zone {quoted(name)}.", kind="OPTIMIST_UNKNOWN_TIME_ZONE", zone=name
+            f"The time zone {quoted(name)} does not exist. Use a name such as Europe/Berlin, or an "
+            "offset such as +02:00.",
+            kind="OPTIMIST_UNKNOWN_TIME_ZONE",
+            zone=name,
         ) from None
 
 

@@ -30,8 +30,9 @@ def ensure_unicode(text: str) -> None:
     except UnicodeEncodeError as error:
         around = text[max(0, error.start - 20) : error.end + 20]
         raise UsageError(
-            f"The text ...{around!a}... holds {text[error.start]!a}, which is half a character: no "
-            "table can hold it. Nothing was written. Mend where the text comes from.",
+            f"The text ...{around!a}... holds {text[error.start]!a}, which is half a character (an "
+            "unpaired surrogate), so a table can't hold it. Nothing was written. Correct the text "
+            "at its source.",
             kind="OPTIMIST_INVALID_TEXT",
             text=ascii(around),
         ) from None

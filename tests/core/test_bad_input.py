@@ -41,7 +41,7 @@ def files_below(path):
 
 
 def test_a_path_where_nothing_is(tmp_path):
-    with pytest.raises(TableNotFoundError, match="nothing at") as raised:
+    with pytest.raises(TableNotFoundError, match="does not exist") as raised:
         fresh(tmp_path / "wrong").update()
     assert raised.value.kind == "DELTA_PATH_DOES_NOT_EXIST"
     assert isinstance(raised.value, FileNotFoundError)
@@ -50,7 +50,7 @@ def test_a_path_where_nothing_is(tmp_path):
 
 def test_a_folder_that_is_no_table(tmp_path):
     (tmp_path / "notes.txt").write_text("x")
-    with pytest.raises(TableNotFoundError, match="is no Delta table"):
+    with pytest.raises(TableNotFoundError, match="is not a Delta table"):
         fresh(tmp_path).update()
 
 

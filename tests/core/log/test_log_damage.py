@@ -229,7 +229,7 @@ def test_a_checksum_that_an_overwritten_commit_left_is_passed_over(caplog):
     table.put(checksum_name(NEWEST), json.dumps(parsed).encode())
     with caplog.at_level(logging.WARNING):
         assert table.answer() == ANSWER
-    assert "of another commit (txnId lost)" in caplog.text
+    assert "belongs to another commit (txnId lost)" in caplog.text
 
 
 def test_what_another_writer_spells_otherwise_is_no_difference():
@@ -364,7 +364,7 @@ def test_actions_of_lines_that_name_every_kind_are_not_lost():
     ],
 )
 def test_a_field_of_another_type_is_a_clear_error(line):
-    with pytest.raises(TableError, match="not of its type") as caught:
+    with pytest.raises(TableError, match="has the wrong type") as caught:
         parse_commit_lines(json.dumps(line).encode(), "1.json")
     assert caught.value.kind == "OPTIMIST_MALFORMED_COMMIT"
 

@@ -137,7 +137,7 @@ def test_a_missing_sidecar_that_nothing_stands_in_for_is_named():
     table.store.delete(f"{table.log}/{commit_name(0)}")
     table.store.delete(f"{table.log}/{classic_checkpoint_name(1)}")
     snapshot = table.open().update()
-    with pytest.raises(TableError, match=r"side car .*which is not there") as caught:
+    with pytest.raises(TableError, match=r"side car .*which does not exist") as caught:
         _ = snapshot.files
     assert caught.value.kind == "DELTA_MISSING_PART_FILES"
     assert caught.value.fields == {"path": f"{table.log}/{names[-1]}", "version": 2}

@@ -66,7 +66,7 @@ def test_what_is_no_checkpoint_hides_no_commits(table, names, data, caplog):
     assert log.start_transaction().commit([table.add("f13")], WRITE).version == 13
     assert table.handle().update().version == 13
     if len(names[0]) < 60 and not names[0].startswith("9" * 20):
-        assert "Remove the file" in caplog.text
+        assert "Remove the checkpoint" in caplog.text
         assert names[-1] in caplog.text
 
 
