@@ -236,7 +236,7 @@ def test_no_secret_shows_in_plans_errors_or_reprs(spark, cloud, capsys):
         capsys.readouterr().out,
         plan,
         repr(log.store.data_access(cloud.path)),
-        repr(plane_of(spark, log)),
+        repr(plane_of(spark, log.table)),
         str(log.store.describe()),
     ]
     (parquet, *_) = (key for key in cloud.list_keys() if key.endswith(".parquet"))
@@ -244,7 +244,7 @@ def test_no_secret_shows_in_plans_errors_or_reprs(spark, cloud, capsys):
     with pytest.raises(Exception, match="DELTA_FILE_NOT_FOUND_DETAILED") as caught:
         read(spark, cloud.path).collect()
     shown.append(str(caught.value))
-    assert isinstance(plane_of(spark, log), ArrowPlane)
+    assert isinstance(plane_of(spark, log.table), ArrowPlane)
     assert not [text for text in shown if cloud.secret in text]
 
 

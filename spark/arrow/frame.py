@@ -11,11 +11,11 @@ from pyspark.sql import functions as sf
 from pyspark.sql import types as st
 
 from optimist.core.data.parquet_reader import RowLayout
+from optimist.core.data.table_ref import TableRef
 from optimist.core.schema.types import StructType
 from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.files_view import FilesView
 from optimist.core.snapshot.row_layout import row_layout
-from optimist.core.table.delta_log import DeltaLog
 from optimist.spark.arrow.fresh_scans import with_fresh_scans
 from optimist.spark.arrow.source import ScanOptions, register_source
 from optimist.spark.arrow.tasks import Grouping, encode_groups, read_group
@@ -34,7 +34,7 @@ _PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 
 def arrow_frame(
-    spark: SparkSession, log: DeltaLog, snapshot: Snapshot, *, is_time_travel: bool = False
+    spark: SparkSession, table: TableRef, snapshot: Snapshot, *, is_time_travel: bool = False
 ) -> DataFrame:
     """The rows of a table version; no file is read before a query runs.
 
@@ -44,7 +44,7 @@ def arrow_frame(
 
     Args:
         spark: A classic session or a Spark Connect client.
-        log: The table; the options of its store go to the workers, which open it again.
+        table: The table; the options of its store go to the workers, which open it again.
         snapshot: The version.
         is_time_travel: See `RowPlane.scan`.
     """
@@ -55,11 +55,11 @@ def arrow_frame(
         zone=session_zone_name(spark),
         grouping=Grouping.of(spark, is_connect=is_connect(spark)),
         is_pushing=_is_pushing(spark),
-        is_skipping=log.options.stats_skipping,
+        is_skipping=table.options.stats_skipping,
         is_time_travel=is_time_travel,
         outside=snapshot.data_paths.outside,
     )
-    name = register_source(spark, log.store.options)
+    name = register_source(spark, table.store.options)
     with known_to_spark():
         reader = spark.read.format(name).schema(_stored(spark, snapshot.schema))
     frame = reader.options(**scan.to_options()).load()
@@ -72,7 +72,7 @@ def arrow_frame(
 
 def arrow_frame_of_files(
     spark: SparkSession,
-    log: DeltaLog,
+    table: TableRef,
     view: FilesView,
     files: pa.Table,
     *,
@@ -83,7 +83,7 @@ def arrow_frame_of_files(
 
     Args:
         spark: A classic session or a Spark Connect client.
-        log: The table.
+        table: The table.
         view: The version, or other files that are read like one.
         files: Rows of `view.files`.
         columns: Read only these; None reads all.
@@ -102,7 +102,7 @@ def arrow_frame_of_files(
             view,
             kept,
             zone=session_zone_name(spark),
-            access=log.table.data_access(),
+            access=table.data_access(),
         ),
         schema=schema,
         file_column=file_column,

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource
 
+from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import ConfigError
 from optimist.core.forking import ForkSafeLock
 from optimist.core.plugins.lock_registry import ARBITER_KEY, LEASE_KEY, choose_lock
@@ -30,19 +31,19 @@ _LOCK = ForkSafeLock()
 _TRIED: weakref.WeakKeyDictionary[SparkSession, set[Options]] = weakref.WeakKeyDictionary()
 
 
-def ensure_own_classes(spark: SparkSession, log: DeltaLog) -> None:
+def ensure_own_classes(spark: SparkSession, table: TableRef) -> None:
     """Have a worker open the table, once per session and options; no job is run.
 
     Raises:
         ConfigError: The worker can't import or build a class that the options name; the kind is
             that of the worker's error. Nothing was written.
     """
-    options = Options(log.store.options)
+    options = Options(table.store.options)
     with _LOCK:
         is_known = options in _TRIED.get(spark, ())
-    if is_known or not _own_classes(log.table_path, options):
+    if is_known or not _own_classes(table.table_path, options):
         return
-    members: dict[str, Any] = {"table_path": log.table_path, "store_options": options}
+    members: dict[str, Any] = {"table_path": table.table_path, "store_options": options}
     spark.dataSource.register(type("OwnClasses", (_Trial,), members))
     try:
         with original_errors():

@@ -16,9 +16,9 @@ from pyspark.sql import functions as sf
 
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.parquet_writer import FileSpec
+from optimist.core.data.table_ref import TableRef
 from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.files_view import FilesView
-from optimist.core.table.delta_log import DeltaLog
 from optimist.spark.arrow.frame import arrow_frame, arrow_frame_of_files
 from optimist.spark.arrow.own_classes import ensure_own_classes
 from optimist.spark.arrow.writer import write_by_arrow
@@ -36,7 +36,7 @@ class ArrowPlane:
     """Rows of one table, in a session of either kind; see `RowPlane`."""
 
     spark: SparkSession
-    log: DeltaLog
+    table: TableRef
 
     def scan(
         self,
@@ -45,11 +45,11 @@ class ArrowPlane:
         is_time_travel: bool = False,
     ) -> DataFrame:
         """See `RowPlane.scan`; filters of the query prune by the log."""
-        return arrow_frame(self.spark, self.log, snapshot, is_time_travel=is_time_travel)
+        return arrow_frame(self.spark, self.table, snapshot, is_time_travel=is_time_travel)
 
     def scan_files(self, view: FilesView, files: pa.Table) -> DataFrame:
         """See `RowPlane.scan_files`."""
-        return arrow_frame_of_files(self.spark, self.log, view, files)
+        return arrow_frame_of_files(self.spark, self.table, view, files)
 
     def touched_files(
         self,
@@ -62,7 +62,12 @@ class ArrowPlane:
         """See `RowPlane.touched_files`; reads the columns that the condition names."""
         name = free_name(_FILE, snapshot.schema.names)
         frame = arrow_frame_of_files(
-            self.spark, self.log, snapshot, candidates, columns=condition.columns, file_column=name
+            self.spark,
+            self.table,
+            snapshot,
+            candidates,
+            columns=condition.columns,
+            file_column=name,
         )
         counts = (
             aliased(frame, alias)
@@ -77,5 +82,5 @@ class ArrowPlane:
 
     def write(self, rows: DataFrame, spec: FileSpec) -> WrittenFiles:
         """See `RowPlane.write` and `write_by_arrow`."""
-        ensure_own_classes(self.spark, self.log)
-        return write_by_arrow(rows, spec, self.log.store)
+        ensure_own_classes(self.spark, self.table)
+        return write_by_arrow(rows, spec, self.table.store)

@@ -36,7 +36,7 @@ def count(spark: SparkSession, path: str, where: Column | str | None = None) -> 
     with original_errors():
         log = open_log(spark, path)
         snapshot = log.update()
-        plane = plane_of(spark, log)
+        plane = plane_of(spark, log.table)
         if where is None:
             counted = snapshot.count()
             condition = None

@@ -91,9 +91,9 @@ def read(
             found = _travel_in_path(spark, text, given.filesystem)
             log, version, millis = found or (log, None, None)
         if version is None and millis is None:
-            return plane_of(spark, log).scan(log.update())
+            return plane_of(spark, log.table).scan(log.update())
         snapshot = log.snapshot(version, millis, to_read=True)
-        return plane_of(spark, log).scan(snapshot, is_time_travel=True)
+        return plane_of(spark, log.table).scan(snapshot, is_time_travel=True)
 
 
 def _travel_in_path(

@@ -114,7 +114,7 @@ class DeltaTable:
     def toDF(self) -> DataFrame:
         """The newest version as a DataFrame."""
         with original_errors():
-            frame = plane_of(self._spark, self._log).scan(self._log.update())
+            frame = plane_of(self._spark, self._log.table).scan(self._log.update())
             return self._frames.remember(aliased(frame, self._alias))
 
     def alias(self, aliasName: str) -> DeltaTable:

@@ -40,7 +40,7 @@ class Target:
         cls, spark: SparkSession, log: DeltaLog, txn: OptimisticTransaction, alias: str | None
     ) -> Target:
         """The table of a transaction, served by the plane that its options choose."""
-        return cls(spark, DataWriter(plane_of(spark, log), txn), alias)
+        return cls(spark, DataWriter(plane_of(spark, log.table), txn), alias)
 
     @property
     def snapshot(self) -> Snapshot:

@@ -107,7 +107,7 @@ def _run(df: DataFrame, log: DeltaLog, request: WriteRequest) -> CommitResult | 
             # The new rows are made of the table's: any change of the table meanwhile is a conflict.
             txn.read_whole_table()
         adopt_schema(df, txn, request)
-        plane, limit = plane_of(df.sparkSession, log), request.max_records_per_file
+        plane, limit = plane_of(df.sparkSession, log.table), request.max_records_per_file
         writer = DataWriter(plane, txn, request.compression, limit)
         return _Write(df, request, writer, _replaces_partitions(df, txn, request)).run(files)
 

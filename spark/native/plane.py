@@ -11,12 +11,12 @@ from pyspark.sql import functions as sf
 
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.parquet_writer import FileSpec
+from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import TableError
 from optimist.core.log.file_table import canonical_paths
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.files_view import FilesView
-from optimist.core.table.delta_log import DeltaLog
 from optimist.spark.conditions.condition import Condition
 from optimist.spark.native.frame import listing_of, scan_frame
 from optimist.spark.native.writer import write_natively
@@ -33,7 +33,7 @@ class NativePlane:
     """Rows of tables whose scheme Spark's Hadoop opens, in a classic session; see `RowPlane`."""
 
     spark: SparkSession
-    log: DeltaLog
+    table: TableRef
 
     def scan(
         self,
@@ -93,4 +93,4 @@ class NativePlane:
         return write_natively(rows, spec)
 
     def _access(self) -> DataAccess | None:
-        return self.log.table.data_access()
+        return self.table.data_access()

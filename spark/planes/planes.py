@@ -13,9 +13,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.parquet_writer import FileSpec
+from optimist.core.data.table_ref import TableRef
 from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.files_view import FilesView
-from optimist.core.table.delta_log import DeltaLog
 from optimist.spark.arrow.plane import ArrowPlane
 from optimist.spark.conditions.condition import Condition
 from optimist.spark.native.plane import NativePlane
@@ -71,12 +71,12 @@ class RowPlane(Protocol):
         ...
 
 
-def plane_of(spark: SparkSession, log: DeltaLog) -> RowPlane:
+def plane_of(spark: SparkSession, table: TableRef) -> RowPlane:
     """The plane that serves a table in a session; see `plane_choice` for how it is chosen.
 
     Raises:
         ConfigError: The native plane is forced on Spark Connect.
     """
-    if is_native(spark, log.table_path, log.options, log.store.options):
-        return NativePlane(spark, log)
-    return ArrowPlane(spark, log)
+    if is_native(spark, table.table_path, table.options, table.store.options):
+        return NativePlane(spark, table)
+    return ArrowPlane(spark, table)

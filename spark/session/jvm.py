@@ -34,6 +34,7 @@ __all__ = [
     "error_texts",
     "frame_of_rows",
     "iterate",
+    "known_to_spark",
 ]
 
 _MAX_CAUSES = 20

@@ -319,7 +319,7 @@ def test_planes_and_their_parts_show_no_options(spark, table, conf):
     conf("fs.s3a.secret.key", "hush")
     log = open_log(spark, table)
     frame = read(spark, table)
-    assert "hush" not in repr(plane_of(spark, log)) + frame._jdf.queryExecution().toString()
+    assert "hush" not in repr(plane_of(spark, log.table)) + frame._jdf.queryExecution().toString()
 
 
 def test_an_error_is_the_same_after_its_way_through_pickle():
