@@ -15,22 +15,14 @@ from typing import Any
 from botocore.exceptions import ClientError, EndpointConnectionError
 from redis.exceptions import AuthenticationError, NoPermissionError, RedisError, ResponseError
 
-from optimist.core.plugins.logstore import PutOutcome
 from optimist.locks import dynamodb_table, redis_server
 from optimist.logstores.azure.errors import AZURE_ANSWERS
 from optimist.logstores.gcs.errors import GCS_ANSWERS
-from optimist.logstores.hdfs.client import HdfsClientError
-from optimist.logstores.hdfs.errors import HDFS_ANSWERS, outcome_of_rename
+from optimist.logstores.hdfs.errors import HDFS_ANSWERS
 from optimist.logstores.local.store import NOTHING_DONE
-from optimist.logstores.s3.errors import OTHER_REFUSALS, S3_ERRORS
-from optimist.logstores.shared.http_answers import (
-    NO_ANSWER,
-    NO_TOKEN,
-    NOT_SENT,
-    NOT_TRUSTED,
-    AnswerRow,
-    PutMeaning,
-)
+from optimist.logstores.s3.errors import S3_ANSWERS
+from optimist.logstores.shared.answer_table import ANY_OTHER, AnswerTable, PutMeaning
+from optimist.logstores.shared.http_answers import NO_ANSWER, NO_TOKEN, NOT_SENT, NOT_TRUSTED
 from optimist.logstores.shared.os_errors import storage_error
 
 PAGE = Path(__file__).with_suffix(".md")
@@ -70,11 +62,12 @@ _MEANINGS = {
     PutMeaning.SLOW_DOWN: "asked again, then `UNKNOWN`",
     PutMeaning.UNKNOWN: "`UNKNOWN`",
 }
-_TRANSPORT = {
+_IN_WORDS = {
     NOT_SENT: "no connection",
     NOT_TRUSTED: "certificate refused",
     NO_ANSWER: "no answer",
     NO_TOKEN: "no token from the credentials",
+    ANY_OTHER: "anything else",
 }
 _HEADER = ("answer", "creating", "error", "tried again", "cause")
 
@@ -85,12 +78,12 @@ def page() -> str:
     """The text of the page."""
     parts = [
         _INTRODUCTION,
-        _section("S3: `S3LogStore` and the stores with an arbiter", _s3_rows()),
-        _section("Azure: `AzureLogStore`", _answer_rows(AZURE_ANSWERS, "the container")),
-        _section("Google Cloud Storage: `GCSLogStore`", _answer_rows(GCS_ANSWERS, "the bucket")),
+        _section("S3: `S3LogStore` and the stores with an arbiter", _rows(S3_ANSWERS, "the store")),
+        _section("Azure: `AzureLogStore`", _rows(AZURE_ANSWERS, "the container")),
+        _section("Google Cloud Storage: `GCSLogStore`", _rows(GCS_ANSWERS, "the bucket")),
         _section(
             "HDFS: `HDFSLogStore`",
-            _hdfs_rows(),
+            _rows(HDFS_ANSWERS, "HDFS"),
             "The answer is the class of Java's exception.\n"
             "'Creating' applies once the rename was sent; earlier failures wrote nothing.",
         ),
@@ -126,47 +119,26 @@ def _section(title: str, rows: Iterable[Row], note: str = "") -> str:
     return "\n".join((*lines, ""))
 
 
-def _s3_rows() -> Iterable[Row]:
-    for rule in (*S3_ERRORS, OTHER_REFUSALS):
-        codes = _codes(rule.codes)
-        if rule is S3_ERRORS[-1]:
-            codes += ", and every other 5xx or exception"
-        if rule is OTHER_REFUSALS:
-            codes = "every other 3xx or 4xx"
-        yield codes, _MEANINGS[rule.on_create], rule.kind, rule.retryable, rule.cause
-
-
-def _answer_rows(table: tuple[AnswerRow, ...], place: str) -> Iterable[Row]:
+def _rows(table: AnswerTable, place: str) -> Iterable[Row]:
+    names = [name for row in table for name in row.answers]
     for row in table:
+        shown = ", ".join(dict.fromkeys(_shown(name, names) for name in row.answers))
         cause = row.cause.format(place=place)
-        yield _answer(row, table), _MEANINGS[row.put], row.kind, row.retryable, cause
+        yield shown, _MEANINGS[row.put], row.kind, row.retryable, cause
 
 
-def _answer(row: AnswerRow, table: tuple[AnswerRow, ...]) -> str:
-    if row.code in _TRANSPORT:
-        return _TRANSPORT[row.code]
-    if row is table[-1]:
-        return "no answer, or anything else"
-    if len(row.statuses) > 1:
-        first, last = row.statuses[0] // 100, row.statuses[-1] // 100
-        return f"any other {', '.join(f'{each}xx' for each in range(first, last + 1))}"
-    status = row.statuses[0]
-    if row.code:
-        return f"{status} {_codes([row.code])}"
-    is_rest = any(each.code and status in each.statuses for each in table)
-    return f"any other {status}" if is_rest else str(status)
-
-
-def _hdfs_rows() -> Iterable[Row]:
-    for row in HDFS_ANSWERS:
-        names = row.java_classes or ("",)
-        found = {name: outcome_of_rename(HdfsClientError(name, "")) for name in names}
-        for outcome in PutOutcome:
-            held = [name for name in names if found[name] is outcome]
-            if held:
-                short = dict.fromkeys(name.rpartition(".")[2] for name in held)
-                shown = _codes(short) if row.java_classes else "every other"
-                yield shown, f"`{outcome.name}`", row.kind, row.retryable, row.cause
+def _shown(name: str, names: Iterable[str]) -> str:
+    """A name of an answer; `any other` stands before one that is less exact than another row's."""
+    status, _, code = name.partition(" ")
+    if name in _IN_WORDS:
+        return _IN_WORDS[name]
+    if not status[0].isdigit():
+        return f"`{status.rpartition('.')[2]}`"
+    if code:
+        return f"{status} `{code}`"
+    if status.endswith("xx"):
+        return f"any other {status}"
+    return f"any other {status}" if any(each.startswith(f"{status} ") for each in names) else status
 
 
 def _local_rows() -> Iterable[Row]:

@@ -59,7 +59,7 @@ from optimist.logstores.azure.paths import AzureLocation, parse_location
 from optimist.logstores.shared.create_once import create_once
 from optimist.logstores.shared.create_probe import describe_verdicts, ensure_exclusive, probe_once
 from optimist.logstores.shared.file_pieces import PIECE_BYTES, send_pieces, size_of
-from optimist.logstores.shared.http_answers import error_of_row
+from optimist.logstores.shared.http_answers import error_of_answer
 from optimist.logstores.shared.ranged_file import READ_AHEAD_BYTES, open_ranged
 from optimist.logstores.shared.whole_answers import whole_session
 
@@ -370,7 +370,7 @@ def _translated(
     error: Exception, *, doing: str, path: str, location: AzureLocation
 ) -> StorageError:
     answer, row = azure_answer(error)
-    translated = error_of_row(row, answer, doing=doing, path=path, place=_place(location))
+    translated = error_of_answer(row, answer, doing=doing, path=path, place=_place(location))
     # The SDK's own text may quote a signature, and the whole URL where there was no answer. An
     # error of any other class comes from an answer that the SDK could not read.
     is_answer = isinstance(error, HttpResponseError) and answer.status not in (0, 401, 403)

@@ -60,7 +60,7 @@ from optimist.logstores.gcs.options import GCSOptions
 from optimist.logstores.shared.create_once import create_once
 from optimist.logstores.shared.create_probe import describe_verdicts, ensure_exclusive, probe_once
 from optimist.logstores.shared.file_pieces import PIECE_BYTES, md5_of, size_of
-from optimist.logstores.shared.http_answers import error_of_row
+from optimist.logstores.shared.http_answers import error_of_answer
 from optimist.logstores.shared.object_keys import object_key, split_key
 from optimist.logstores.shared.ranged_file import open_ranged
 from optimist.logstores.shared.whole_answers import whole_session
@@ -428,7 +428,7 @@ def _milliseconds(moment: datetime.datetime | None) -> int:
 
 def _translated(error: Exception, doing: str, path: str, *, of_bucket: bool) -> StorageError:
     answer, row = gcs_answer(error, of_bucket=of_bucket)
-    translated = error_of_row(
+    translated = error_of_answer(
         row, answer, doing=doing, path=path, place=f"bucket {_locate(path).bucket}"
     )
     # An error of any other class comes from an answer that the SDK could not read.

@@ -9,128 +9,139 @@ back.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from optimist.core.errors import LogFileNotFoundError, StorageError
+from optimist.core.errors import StorageError
 from optimist.core.plugins.logstore import PutOutcome
 from optimist.logstores.hdfs.client import HdfsClientError
+from optimist.logstores.shared.answer_table import (
+    ANY_OTHER,
+    AnswerRow,
+    AnswerTable,
+    PutMeaning,
+    error_of_row,
+)
 
-__all__ = ["HDFS_ANSWERS", "HdfsAnswer", "hdfs_error", "outcome_of_rename", "tells_existence"]
+__all__ = ["HDFS_ANSWERS", "hdfs_error", "outcome_of_rename", "tells_existence"]
 
-_EXISTS = "org.apache.hadoop.fs.FileAlreadyExistsException"
+_UNKNOWN = PutMeaning.UNKNOWN
 
-
-@dataclass(frozen=True, slots=True)
-class HdfsAnswer:
-    """One row: what some Java classes mean, but not as the answer to a commit's rename.
-
-    Attributes:
-        java_classes: The classes it holds for; empty means all others.
-        kind: The kind of the error.
-        cause: The same in words.
-        retryable: Whether the same call may succeed when made again.
-    """
-
-    java_classes: tuple[str, ...]
-    kind: str
-    cause: str
-    retryable: bool = False
-
-
-HDFS_ANSWERS: tuple[HdfsAnswer, ...] = (
-    HdfsAnswer(
+HDFS_ANSWERS = AnswerTable(
+    AnswerRow(
         ("java.io.FileNotFoundException", "org.apache.hadoop.fs.PathNotFoundException"),
+        _UNKNOWN,
         "OPTIMIST_FILE_NOT_FOUND",
         "it, or the directory that it should be in, does not exist",
     ),
-    HdfsAnswer(
-        (_EXISTS, "org.apache.hadoop.hdfs.protocol.AlreadyBeingCreatedException"),
+    AnswerRow(
+        ("org.apache.hadoop.fs.FileAlreadyExistsException",),
+        PutMeaning.EXISTS,
         "OPTIMIST_STORE_CONFLICT",
         "a request was repeated and met its own traces",
         retryable=True,
     ),
-    HdfsAnswer(
+    AnswerRow(
+        ("org.apache.hadoop.hdfs.protocol.AlreadyBeingCreatedException",),
+        _UNKNOWN,
+        "OPTIMIST_STORE_CONFLICT",
+        "a request was repeated and met its own traces",
+        retryable=True,
+    ),
+    AnswerRow(
         (
             "org.apache.hadoop.fs.ParentNotDirectoryException",
             "org.apache.hadoop.fs.PathIsNotDirectoryException",
         ),
+        _UNKNOWN,
         "OPTIMIST_NOT_A_DIRECTORY",
         "a file stands where a directory of its path should be",
     ),
-    HdfsAnswer(
+    AnswerRow(
         (
             "org.apache.hadoop.fs.InvalidPathException",
             "org.apache.hadoop.hdfs.protocol.FSLimitException$PathComponentTooLongException",
         ),
+        _UNKNOWN,
         "OPTIMIST_INVALID_PATH",
         "HDFS takes no such name",
     ),
-    HdfsAnswer(
+    AnswerRow(
         (
             "org.apache.hadoop.security.AccessControlException",
             "org.apache.hadoop.fs.permission.AccessControlException",
             "org.apache.hadoop.hdfs.protocol.SnapshotAccessControlException",
             "org.apache.hadoop.security.authorize.AuthorizationException",
         ),
+        _UNKNOWN,
         "OPTIMIST_PERMISSION_DENIED",
         "permission denied",
     ),
-    HdfsAnswer(
+    AnswerRow(
         (
             "javax.security.sasl.SaslException",
             "org.apache.hadoop.security.KerberosAuthException",
             "org.apache.hadoop.security.token.SecretManager$InvalidToken",
         ),
+        _UNKNOWN,
         "OPTIMIST_INVALID_CREDENTIALS",
         "the name node does not accept the Kerberos ticket or token, or there is none",
     ),
-    HdfsAnswer(
+    AnswerRow(
         (
             "org.apache.hadoop.hdfs.protocol.DSQuotaExceededException",
             "org.apache.hadoop.hdfs.protocol.NSQuotaExceededException",
             "org.apache.hadoop.hdfs.protocol.QuotaByStorageTypeExceededException",
             "org.apache.hadoop.hdfs.protocol.FSLimitException$MaxDirectoryItemsExceededException",
         ),
+        _UNKNOWN,
         "OPTIMIST_NO_SPACE",
         "a quota or a limit is used up",
     ),
-    HdfsAnswer(
+    AnswerRow(
         (
             "org.apache.hadoop.hdfs.server.namenode.SafeModeException",
             "org.apache.hadoop.ipc.RetriableException",
             "org.apache.hadoop.ipc.StandbyException",
             "org.apache.hadoop.ipc.ObserverRetryOnActiveException",
         ),
+        _UNKNOWN,
         "OPTIMIST_STORE_BUSY",
         "the name node is in safe mode, or no name node is active",
         retryable=True,
     ),
-    HdfsAnswer(
+    AnswerRow(
         (
             "java.net.ConnectException",
             "java.net.NoRouteToHostException",
             "java.net.UnknownHostException",
             "org.apache.hadoop.net.ConnectTimeoutException",
         ),
+        _UNKNOWN,
         "OPTIMIST_STORE_UNREACHABLE",
         "no name node could be reached",
     ),
-    HdfsAnswer(
+    AnswerRow(
         (
             "java.net.SocketException",
             "java.net.SocketTimeoutException",
             "java.io.EOFException",
         ),
+        _UNKNOWN,
         "OPTIMIST_STORE_NO_ANSWER",
         "the connection was lost",
         retryable=True,
     ),
-    HdfsAnswer(
+    AnswerRow(
         ("py4j.protocol.Py4JNetworkError",),
-        "OPTIMIST_SESSION_STOPPED",
+        _UNKNOWN,
+        "OPTIMIST_STORE_NO_ANSWER",
         "the JVM of the Spark session does not answer any more",
+        "Make a new session.",
     ),
-    HdfsAnswer((), "OPTIMIST_STORAGE_FAILED", "HDFS refused"),
+    AnswerRow(
+        (ANY_OTHER,),
+        _UNKNOWN,
+        "OPTIMIST_STORAGE_FAILED",
+        "HDFS refused",
+    ),
 )
 
 
@@ -146,16 +157,13 @@ def hdfs_error(error: HdfsClientError, *, doing: str, path: str) -> StorageError
         A `LogFileNotFoundError` where something is missing, else a `StorageError`; fields `path`
         and `java_class`.
     """
-    answer = _answer(error)
-    missing = answer.kind == "OPTIMIST_FILE_NOT_FOUND"
-    error_class = LogFileNotFoundError if missing else StorageError
-    said = ": ".join(text for text in (error.java_class, error.reason) if text)
-    return error_class(
-        f"Cannot {doing} {path}: {answer.cause} ({said}).",
-        kind=answer.kind,
+    return error_of_row(
+        _row(error),
+        doing=doing,
         path=path,
+        place="HDFS",
+        said=": ".join(text for text in (error.java_class, error.reason) if text),
         java_class=error.java_class,
-        retryable=answer.retryable,
     )
 
 
@@ -166,10 +174,8 @@ def outcome_of_rename(error: HdfsClientError) -> PutOutcome:
 
 def tells_existence(error: HdfsClientError) -> bool:
     """Whether the error says that the name is taken already."""
-    return error.java_class == _EXISTS
+    return _row(error).put is PutMeaning.EXISTS
 
 
-def _answer(error: HdfsClientError) -> HdfsAnswer:
-    return next(
-        row for row in HDFS_ANSWERS if not row.java_classes or error.java_class in row.java_classes
-    )
+def _row(error: HdfsClientError) -> AnswerRow:
+    return HDFS_ANSWERS.find([error.java_class])

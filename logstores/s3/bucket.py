@@ -18,7 +18,7 @@ from optimist.core.plugins.logstore import PutOutcome
 from optimist.core.retry import Patience, call_patiently
 from optimist.logstores.s3.client import S3Clients
 from optimist.logstores.s3.data import abort_uploads, s3_data_access
-from optimist.logstores.s3.errors import rule_for, storage_error
+from optimist.logstores.s3.errors import s3_error, s3_row
 from optimist.logstores.s3.options import S3Options
 from optimist.logstores.s3.parts import MAX_PUT_BYTES, PartsUpload
 from optimist.logstores.s3.path import S3Location
@@ -106,7 +106,7 @@ class S3Bucket:
 
         outcome, answer = create_once(
             lambda: send(self._clients.client()),
-            lambda error: rule_for(error).on_create,
+            lambda error: s3_row(error).put,
             failed,
             _CREATE,
             self._clock,
@@ -243,7 +243,7 @@ class S3Bucket:
         return call_patiently(ask, _REPEAT, self._clock)
 
     def _failed(self, error: Exception, doing: str, path: str) -> StorageError:
-        return storage_error(error, doing=doing, path=path, endpoint=self.endpoint)
+        return s3_error(error, doing=doing, path=path, endpoint=self.endpoint)
 
     def _unsorted(self, path: str) -> StorageError:
         return StorageError(

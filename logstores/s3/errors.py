@@ -8,63 +8,39 @@ be our own file. `UNKNOWN` is anything after bytes were sent.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from botocore.exceptions import ClientError
 
-from optimist.core.errors import LogFileNotFoundError, StorageError
-from optimist.logstores.shared.http_answers import PutMeaning
+from optimist.core.errors import StorageError
+from optimist.logstores.shared.answer_table import (
+    ANY_OTHER,
+    AnswerRow,
+    AnswerTable,
+    PutMeaning,
+    error_of_row,
+)
 
-__all__ = [
-    "OTHER_REFUSALS",
-    "S3_ERRORS",
-    "S3ErrorRule",
-    "code_of",
-    "rule_for",
-    "storage_error",
-]
+__all__ = ["S3_ANSWERS", "code_of", "s3_error", "s3_row"]
 
-
-@dataclass(frozen=True, slots=True)
-class S3ErrorRule:
-    """One row of the table.
-
-    Attributes:
-        codes: S3's error codes, names of botocore's exception classes, or statuses as text.
-        on_create: What it says about an attempt to create a file.
-        kind: The kind of the error that is raised for it.
-        retryable: Whether the same call may succeed when made again.
-        cause: What happened.
-        remedy: What to do.
-    """
-
-    codes: tuple[str, ...]
-    on_create: PutMeaning
-    kind: str
-    retryable: bool
-    cause: str
-    remedy: str
-
-
-S3_ERRORS: tuple[S3ErrorRule, ...] = (
-    S3ErrorRule(
+S3_ANSWERS = AnswerTable(
+    AnswerRow(
         ("PreconditionFailed", "412"),
         PutMeaning.EXISTS,
         "OPTIMIST_FILE_CHANGED",
-        True,
         "the file was replaced while it was being read",
         "Run the operation again.",
+        retryable=True,
     ),
-    S3ErrorRule(
+    AnswerRow(
         ("ConditionalRequestConflict", "OperationAborted"),
         PutMeaning.CONFLICT,
         "OPTIMIST_STORE_CONFLICT",
-        True,
         "other requests for the same object kept getting in the way",
         "Run the operation again.",
+        retryable=True,
     ),
-    S3ErrorRule(
+    AnswerRow(
         (
             "SlowDown",
             "SlowDownRead",
@@ -85,36 +61,33 @@ S3_ERRORS: tuple[S3ErrorRule, ...] = (
         ),
         PutMeaning.SLOW_DOWN,
         "OPTIMIST_STORE_BUSY",
-        True,
-        "the store asks to slow down",
+        "{place} asks to slow down",
         "Run it again later, or with fewer writers.",
+        retryable=True,
     ),
-    S3ErrorRule(
-        ("NoSuchKey",),
+    AnswerRow(
+        ("NoSuchKey", "404"),
         PutMeaning.NOTHING_WRITTEN,
         "OPTIMIST_FILE_NOT_FOUND",
-        False,
         "it does not exist",
         "Check the path.",
     ),
-    S3ErrorRule(
+    AnswerRow(
         ("NoSuchBucket", "InvalidBucketName"),
         PutMeaning.NOTHING_WRITTEN,
         "OPTIMIST_BUCKET_NOT_FOUND",
-        False,
-        "there is no such bucket",
+        "{place} has no such bucket",
         "Check the bucket's name and the endpoint, or create the bucket.",
     ),
-    S3ErrorRule(
+    AnswerRow(
         ("ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "RequestExpired"),
         PutMeaning.NOTHING_WRITTEN,
         "OPTIMIST_CREDENTIALS_EXPIRED",
-        False,
         "the credentials have expired",
         "Give new ones, or a callable that renews them "
         "(optimist.store.s3.credentialsProvider=package.module:function).",
     ),
-    S3ErrorRule(
+    AnswerRow(
         (
             "InvalidAccessKeyId",
             "SignatureDoesNotMatch",
@@ -126,11 +99,10 @@ S3_ERRORS: tuple[S3ErrorRule, ...] = (
         ),
         PutMeaning.NOTHING_WRITTEN,
         "OPTIMIST_INVALID_CREDENTIALS",
-        False,
-        "the store does not accept the credentials",
+        "{place} does not accept the credentials",
         "Check the access key, the secret key, the session token and the region.",
     ),
-    S3ErrorRule(
+    AnswerRow(
         (
             "NoCredentialsError",
             "PartialCredentialsError",
@@ -146,22 +118,20 @@ S3_ERRORS: tuple[S3ErrorRule, ...] = (
         ),
         PutMeaning.NOTHING_WRITTEN,
         "OPTIMIST_CREDENTIALS_UNAVAILABLE",
-        False,
         "no credentials were found, or they could not be fetched",
         "Set fs.s3a.access.key and fs.s3a.secret.key, the AWS_* environment, a profile, or "
         "optimist.store.s3.credentialsProvider. Spark Connect hides those two keys of a session's "
         "conf: there pass them as options of the call.",
     ),
-    S3ErrorRule(
+    AnswerRow(
         ("AccessDenied", "AllAccessDisabled", "AccountProblem", "InvalidObjectState", "403"),
         PutMeaning.NOTHING_WRITTEN,
         "OPTIMIST_PERMISSION_DENIED",
-        False,
-        "permission denied",
+        "permission denied by {place}",
         "A writer needs s3:GetObject, s3:PutObject and s3:DeleteObject on the table, and "
         "s3:ListBucket on the bucket.",
     ),
-    S3ErrorRule(
+    AnswerRow(
         (
             "PermanentRedirect",
             "TemporaryRedirect",
@@ -172,35 +142,31 @@ S3_ERRORS: tuple[S3ErrorRule, ...] = (
         ),
         PutMeaning.NOTHING_WRITTEN,
         "OPTIMIST_WRONG_REGION",
-        False,
-        "the bucket is in another region or behind another endpoint",
+        "the bucket is in another region than {place}, or behind another endpoint",
         "Set fs.s3a.endpoint.region (or AWS_REGION) and fs.s3a.endpoint to the bucket's.",
     ),
-    S3ErrorRule(
+    AnswerRow(
         ("RequestTimeTooSkewed",),
         PutMeaning.NOTHING_WRITTEN,
         "OPTIMIST_CLOCK_SKEWED",
-        False,
         "the clock of this machine is wrong by minutes",
         "Set the clock.",
     ),
-    S3ErrorRule(
+    AnswerRow(
         ("NotImplemented", "MethodNotAllowed", "XNotImplemented", "501", "405"),
         PutMeaning.NOTHING_WRITTEN,
         "OPTIMIST_STORE_UNSUPPORTED",
-        False,
-        "the store does not know this request",
+        "{place} does not know this request",
         "Check the endpoint; it may speak only a part of S3.",
     ),
-    S3ErrorRule(
+    AnswerRow(
         ("EntityTooLarge", "QuotaExceeded", "XMinioStorageFull", "413", "507"),
         PutMeaning.NOTHING_WRITTEN,
         "OPTIMIST_NO_SPACE",
-        False,
-        "the store has no room for it",
+        "{place} has no room for it",
         "Make room, or raise the quota.",
     ),
-    S3ErrorRule(
+    AnswerRow(
         (
             "InvalidArgument",
             "InvalidRequest",
@@ -217,36 +183,35 @@ S3_ERRORS: tuple[S3ErrorRule, ...] = (
         ),
         PutMeaning.NOTHING_WRITTEN,
         "OPTIMIST_REQUEST_REFUSED",
-        False,
-        "the store refuses the request as it stands",
+        "{place} refuses the request as it stands",
         "Check the path and the options; the store may speak only a part of S3.",
     ),
-    S3ErrorRule(
+    AnswerRow(
         # Said when an upload in parts is completed twice: by then it is done, or was aborted.
         ("NoSuchUpload",),
         PutMeaning.UNKNOWN,
         "OPTIMIST_STORE_NO_ANSWER",
-        True,
         "the upload is over: its file was made by an earlier request, or it was given up",
         "Run the operation again.",
+        retryable=True,
     ),
-    S3ErrorRule(
+    AnswerRow(
         ("InvalidRange", "416"),
         PutMeaning.NOTHING_WRITTEN,
         "OPTIMIST_FILE_CHANGED",
-        True,
         "the file has become shorter while it was being read",
         "Run the operation again.",
+        retryable=True,
     ),
-    S3ErrorRule(
+    AnswerRow(
         ("EndpointConnectionError", "ConnectTimeoutError", "ProxyConnectionError"),
         PutMeaning.NOTHING_WRITTEN,
         "OPTIMIST_STORE_UNREACHABLE",
-        True,
-        "no connection to the store",
+        "no connection to {place}",
         "Check the endpoint, the port, the network, and whether the server is up.",
+        retryable=True,
     ),
-    S3ErrorRule(
+    AnswerRow(
         (
             "InvalidEndpointConfigurationError",
             "EndpointProviderError",
@@ -257,19 +222,17 @@ S3_ERRORS: tuple[S3ErrorRule, ...] = (
         ),
         PutMeaning.NOTHING_WRITTEN,
         "OPTIMIST_INVALID_ENDPOINT",
-        False,
         "endpoint and region do not fit together",
         "Check fs.s3a.endpoint and fs.s3a.endpoint.region.",
     ),
-    S3ErrorRule(
+    AnswerRow(
         ("SSLError",),
         PutMeaning.UNKNOWN,
         "OPTIMIST_TLS_FAILED",
-        False,
-        "the secure connection failed",
+        "the secure connection to {place} failed",
         "Check the certificate (AWS_CA_BUNDLE) and fs.s3a.connection.ssl.enabled.",
     ),
-    S3ErrorRule(
+    AnswerRow(
         (
             "ReadTimeoutError",
             "ConnectionClosedError",
@@ -278,58 +241,31 @@ S3_ERRORS: tuple[S3ErrorRule, ...] = (
             "ResponseStreamingError",
             "IncompleteReadError",
             "InternalError",
-            "500",
-            "502",
-            "504",
             "408",
+            "5xx",
+            ANY_OTHER,
         ),
         PutMeaning.UNKNOWN,
         "OPTIMIST_STORE_NO_ANSWER",
-        True,
-        "the store gave no clear answer",
+        "{place} gave no clear answer",
         "Run the operation again.",
+        retryable=True,
+    ),
+    AnswerRow(
+        ("3xx", "4xx"),
+        PutMeaning.NOTHING_WRITTEN,
+        "OPTIMIST_STORAGE_FAILED",
+        "{place} refuses the request",
+        "Look the code up in the documentation of the store.",
     ),
 )
-"""The first row with the code wins; without one, the first with the status. See `rule_for`."""
-
-_OTHER_5XX = S3_ERRORS[-1]
-OTHER_REFUSALS = S3ErrorRule(
-    ("4xx",),
-    PutMeaning.NOTHING_WRITTEN,
-    "OPTIMIST_STORAGE_FAILED",
-    False,
-    "the store refuses the request",
-    "Look the code up in the documentation of the store.",
-)
-"""The row for a 3xx or 4xx that has none of its own; any other answer without a row gets the last
-of `S3_ERRORS`."""
-
-_NO_FILE = next(rule for rule in S3_ERRORS if "NoSuchKey" in rule.codes)
-
-_BY_CODE: Mapping[str, S3ErrorRule] = {
-    code: rule for rule in reversed(S3_ERRORS) for code in rule.codes
-}
+"""Names of an answer are S3's code, then its status; or the names of botocore's exception classes,
+from the error's own on to those that it is derived from."""
 
 
-def rule_for(error: Exception) -> S3ErrorRule:
-    """The row for an error.
-
-    A code without a row is looked up by its status. If that has no row either, a 3xx or 4xx counts
-    as a refusal; any other status or exception counts as no answer.
-    """
-    if not isinstance(error, ClientError):
-        for ancestor in type(error).__mro__:
-            if ancestor.__name__ in _BY_CODE:
-                return _BY_CODE[ancestor.__name__]
-        return _OTHER_5XX
-    code, status = code_of(error)
-    if code in _BY_CODE and not code.isdigit():
-        return _BY_CODE[code]
-    if status == 404:
-        return _NO_FILE  # a HEAD has no body and so no code
-    if str(status) in _BY_CODE:
-        return _BY_CODE[str(status)]
-    return OTHER_REFUSALS if 300 <= status < 500 else _OTHER_5XX
+def s3_row(error: Exception) -> AnswerRow:
+    """The row for an error of the SDK, or for anything it raises over an answer."""
+    return S3_ANSWERS.find(_names(error))
 
 
 def code_of(error: ClientError) -> tuple[str, int]:
@@ -339,7 +275,7 @@ def code_of(error: ClientError) -> tuple[str, int]:
     return code, int(status) or (int(code) if code.isdigit() else 0)
 
 
-def storage_error(error: Exception, *, doing: str, path: str, endpoint: str = "") -> StorageError:
+def s3_error(error: Exception, *, doing: str, path: str, endpoint: str = "") -> StorageError:
     """Translate an error of the SDK into the store's.
 
     Args:
@@ -353,26 +289,27 @@ def storage_error(error: Exception, *, doing: str, path: str, endpoint: str = ""
         A `LogFileNotFoundError` where the file is missing, else a `StorageError`; fields `path`,
         `code`, `status`, `request_id` and `endpoint`.
     """
-    rule = rule_for(error)
-    code, status = code_of(error) if isinstance(error, ClientError) else (type(error).__name__, 0)
-    request_id = ""
+    code, status, request_id = type(error).__name__, 0, ""
     if isinstance(error, ClientError):
+        code, status = code_of(error)
         request_id = str(error.response.get("ResponseMetadata", {}).get("RequestId", ""))
-    if rule is _NO_FILE:
-        return LogFileNotFoundError(
-            f"Cannot {doing} {path}: it does not exist.",
-            kind=rule.kind,
-            path=path,
-            retryable=False,
-        )
-    where = f" at {endpoint}" if endpoint else ""
-    return StorageError(
-        f"Cannot {doing} {path}{where}: {rule.cause} ({code or status}). {rule.remedy}",
-        kind=rule.kind,
+    return error_of_row(
+        s3_row(error),
+        doing=doing,
         path=path,
+        place=f"the store at {endpoint}" if endpoint else "the store",
+        said=code or str(status),
         code=code,
         status=status,
         request_id=request_id,
         endpoint=endpoint,
-        retryable=rule.retryable,
     )
+
+
+def _names(error: Exception) -> Sequence[str]:
+    if not isinstance(error, ClientError):
+        return [ancestor.__name__ for ancestor in type(error).__mro__]
+    code, status = code_of(error)
+    of_status = [str(status), f"{status // 100}xx"]
+    # The answer to a HEAD has no body and so no code; the SDK gives its status in place of one.
+    return [code, *of_status] if code.isalpha() else of_status

@@ -36,7 +36,12 @@ from optimist.logstores.s3.data import s3_origin
 from optimist.logstores.s3.options import S3Options
 from optimist.logstores.s3.path import S3Location
 from optimist.logstores.s3.reader import READ_RETRIES, open_ranged
-from optimist.logstores.shared.create_probe import describe_verdicts, ensure_exclusive, probe_once
+from optimist.logstores.shared.create_probe import (
+    STORE_UNSUPPORTED,
+    describe_verdicts,
+    ensure_exclusive,
+    probe_once,
+)
 from optimist.logstores.shared.overwritten_commits import (
     CommitIdentity,
     KnownCommits,
@@ -132,7 +137,7 @@ class S3LogStore(LogStore):
         try:
             return bucket.create(location.key, file, path=path)[0]
         except StorageError as error:
-            if error.kind != "OPTIMIST_STORE_UNSUPPORTED":
+            if error.kind != STORE_UNSUPPORTED:
                 raise
         return bucket.create(location.key, file, path=path, is_conditional=False)[0]
 

@@ -24,7 +24,7 @@ from optimist.core.clock import Clock
 from optimist.core.errors import OptimistError, StorageError
 from optimist.core.plugins.logstore import PutOutcome
 from optimist.core.retry import Patience, call_once
-from optimist.logstores.shared.http_answers import PutMeaning
+from optimist.logstores.shared.answer_table import PutMeaning
 
 __all__ = ["create_once"]
 

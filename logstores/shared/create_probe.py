@@ -28,6 +28,7 @@ from optimist.core.paths import join, parent_of
 from optimist.core.plugins.logstore import NO_ATOMIC_CREATE, PutOutcome
 
 __all__ = [
+    "STORE_UNSUPPORTED",
     "ProbeVerdict",
     "describe_verdicts",
     "ensure_exclusive",
@@ -37,7 +38,8 @@ __all__ = [
 
 _LOG = logging.getLogger(__name__)
 _ATTEMPTS = 2
-_UNSUPPORTED = "OPTIMIST_STORE_UNSUPPORTED"
+STORE_UNSUPPORTED = "OPTIMIST_STORE_UNSUPPORTED"
+"""The kind of the error of a store that does not know the condition of a request."""
 _OTHER_STORE = "another store for this scheme (spark.delta.logStore.<scheme>.impl)"
 
 
@@ -169,7 +171,7 @@ def _probe(
         # EXISTS means that an earlier answer was lost: the file is there, as wanted.
         _insist(create, path, b"first")
     except StorageError as error:
-        if error.kind != _UNSUPPORTED:
+        if error.kind != STORE_UNSUPPORTED:
             raise
         return False, "does not know conditional writes"
     try:

@@ -1,31 +1,28 @@
-"""What an answer of an object store means: rows of data, one table per SDK, searched by code.
+"""Answers of services that are asked over HTTP through an SDK of their own: Azure's and Google's.
 
-A store asks two things of an answer that is not a success. After a conditional put: is the file
-there, is it certain that nothing was written, or is neither known? After anything else: which error
-is it, and can trying again help? A row answers both, so that the tables of the docs are the code's
-own.
+`HTTP_ROWS` says what holds for both; each store adds what only its service says.
 """
 
 from __future__ import annotations
 
-import enum
 import ssl
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import urllib3.exceptions
 
-from optimist.core.errors import LogFileNotFoundError, StorageError
+from optimist.core.errors import StorageError
+from optimist.logstores.shared.answer_table import ANY_OTHER, AnswerRow, PutMeaning, error_of_row
 
 __all__ = [
+    "CREDENTIALS_REFUSED",
+    "HTTP_ROWS",
     "NOT_SENT",
     "NOT_TRUSTED",
     "NO_ANSWER",
     "NO_TOKEN",
-    "AnswerRow",
-    "PutMeaning",
     "ResponseCode",
-    "error_of_row",
-    "find_row",
+    "error_of_answer",
     "transport_code",
 ]
 
@@ -37,16 +34,6 @@ NO_ANSWER = "no-answer"
 """The request may have arrived; its answer did not."""
 NO_TOKEN = "no-token"
 """The credentials gave no token, so no request was made."""
-
-
-class PutMeaning(enum.Enum):
-    """What an answer says about a conditional put."""
-
-    EXISTS = "the file was there already"
-    NOTHING_WRITTEN = "certainly nothing was written"
-    CONFLICT = "turned away because of another request; ask again"
-    SLOW_DOWN = "not yet; wait, then ask again"
-    UNKNOWN = "written or not, it can't be told"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,58 +48,110 @@ class ResponseCode:
     status: int
     code: str
 
-
-@dataclass(frozen=True, slots=True)
-class AnswerRow:
-    """One row of a store's table; the first one that matches holds.
-
-    Attributes:
-        statuses: The HTTP statuses it holds for; 0 stands for no answer.
-        code: The store's error code, or `""` for every code.
-        put: What it says about a conditional put.
-        kind: The kind of the error that is raised where one is raised.
-        cause: The same in words.
-        retryable: Whether the same call may succeed when made again.
-    """
-
-    statuses: range
-    code: str
-    put: PutMeaning
-    kind: str
-    cause: str
-    retryable: bool = False
-
-    def matches(self, answer: ResponseCode) -> bool:
-        """Whether the row speaks of this answer."""
-        return answer.status in self.statuses and self.code in ("", answer.code)
+    @property
+    def names(self) -> Sequence[str]:
+        """Its names in a table of answers, the most exact one first."""
+        if not self.status:
+            return (self.code,)
+        return (f"{self.status} {self.code}", str(self.status), f"{self.status // 100}xx")
 
 
-def find_row(table: tuple[AnswerRow, ...], answer: ResponseCode) -> AnswerRow:
-    """The first row that matches an answer; every table ends in one that matches all."""
-    return next(row for row in table if row.matches(answer))
+CREDENTIALS_REFUSED = AnswerRow(
+    ("401", NO_TOKEN),
+    PutMeaning.NOTHING_WRITTEN,
+    "OPTIMIST_INVALID_CREDENTIALS",
+    "the credentials for {place} were refused; they are wrong, or have expired",
+    "Renew them.",
+)
+HTTP_ROWS: tuple[AnswerRow, ...] = (
+    CREDENTIALS_REFUSED,
+    AnswerRow(
+        ("404",),
+        PutMeaning.NOTHING_WRITTEN,
+        "OPTIMIST_FILE_NOT_FOUND",
+        "it does not exist",
+    ),
+    AnswerRow(
+        ("413",),
+        PutMeaning.NOTHING_WRITTEN,
+        "OPTIMIST_FILE_TOO_LARGE",
+        "it is larger than one request to {place} may be",
+    ),
+    # The file is there: the condition fails, or (Azure) somebody holds a lease on it.
+    AnswerRow(("412",), PutMeaning.EXISTS, "OPTIMIST_FILE_CHANGED", "it was changed meanwhile"),
+    AnswerRow(
+        ("409",),
+        PutMeaning.UNKNOWN,
+        "OPTIMIST_STORE_CONFLICT",
+        "its state in {place} does not allow it now",
+    ),
+    AnswerRow(
+        ("3xx", "4xx"),
+        PutMeaning.NOTHING_WRITTEN,
+        "OPTIMIST_REQUEST_REFUSED",
+        "{place} refused the request",
+    ),
+    # The request may still be carried out.
+    AnswerRow(
+        ("408",),
+        PutMeaning.UNKNOWN,
+        "OPTIMIST_STORE_NO_ANSWER",
+        "{place} gave up on the request",
+        retryable=True,
+    ),
+    AnswerRow(
+        ("5xx",),
+        PutMeaning.UNKNOWN,
+        "OPTIMIST_STORAGE_FAILED",
+        "{place} failed",
+        "Try again later.",
+        retryable=True,
+    ),
+    AnswerRow(
+        (NOT_SENT,),
+        PutMeaning.NOTHING_WRITTEN,
+        "OPTIMIST_STORE_UNREACHABLE",
+        "no connection to {place} came about",
+        "Check the URL, the endpoint and the network.",
+        retryable=True,
+    ),
+    AnswerRow(
+        (NOT_TRUSTED,),
+        PutMeaning.NOTHING_WRITTEN,
+        "OPTIMIST_TLS_FAILED",
+        "the certificate of {place} is not trusted",
+        "Check the endpoint, and the machine's roots.",
+    ),
+    AnswerRow(
+        (NO_ANSWER, ANY_OTHER),
+        PutMeaning.UNKNOWN,
+        "OPTIMIST_STORE_NO_ANSWER",
+        "{place} gave no answer",
+        retryable=True,
+    ),
+)
 
 
-def error_of_row(
+def error_of_answer(
     row: AnswerRow, answer: ResponseCode, *, doing: str, path: str, place: str
 ) -> StorageError:
-    """The error for an answer.
+    """The error for an answer, whose parts land in the fields `status` and `code`.
 
     Args:
         row: What the answer means.
-        answer: What the store said; it lands in the fields `status` and `code`.
+        answer: What the store said.
         doing: What was tried, for the message: `read`, `list`, `write`.
         path: The path as the caller gave it.
-        place: Account and container, or bucket: what the cause speaks of.
+        place: Account and container, or bucket.
     """
-    kind = LogFileNotFoundError if row.kind == "OPTIMIST_FILE_NOT_FOUND" else StorageError
-    said = " ".join(text for text in (str(answer.status or ""), answer.code) if text)
-    return kind(
-        f"Cannot {doing} {path}: {row.cause.format(place=place)} ({said}).",
-        kind=row.kind,
+    return error_of_row(
+        row,
+        doing=doing,
         path=path,
+        place=place,
+        said=" ".join(text for text in (str(answer.status or ""), answer.code) if text),
         status=answer.status,
         code=answer.code,
-        retryable=row.retryable,
     )
 
 

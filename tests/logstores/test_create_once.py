@@ -17,8 +17,8 @@ from optimist.core.errors import StorageError
 from optimist.core.plugins.logstore import PutOutcome
 from optimist.core.retry import Patience
 from optimist.core.testing import ManualClock
+from optimist.logstores.shared.answer_table import PutMeaning
 from optimist.logstores.shared.create_once import create_once
-from optimist.logstores.shared.http_answers import PutMeaning
 
 CREATED = "created"
 ANSWERS = (CREATED, *PutMeaning)

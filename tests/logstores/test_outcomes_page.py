@@ -5,10 +5,22 @@ from pathlib import Path
 
 import pytest
 
+from optimist.core.error_kinds import CLASS_OF_KIND
+from optimist.core.errors import LogFileNotFoundError, StorageError
 from optimist.logstores.azure.errors import AZURE_ANSWERS
 from optimist.logstores.gcs.errors import GCS_ANSWERS
-from optimist.logstores.shared.http_answers import ResponseCode, find_row
+from optimist.logstores.hdfs.errors import HDFS_ANSWERS
+from optimist.logstores.s3.errors import S3_ANSWERS
+from optimist.logstores.shared.answer_table import (
+    ANY_OTHER,
+    AnswerRow,
+    AnswerTable,
+    PutMeaning,
+    error_of_row,
+)
+from optimist.logstores.shared.http_answers import ResponseCode
 
+TABLES = {"azure": AZURE_ANSWERS, "gcs": GCS_ANSWERS, "hdfs": HDFS_ANSWERS, "s3": S3_ANSWERS}
 SCRIPT = Path(__file__).parents[2] / "docs" / "outcomes.py"
 
 
@@ -27,11 +39,40 @@ def test_page_tells_of_every_store(page):
         assert f"`{store}`" in page
 
 
-@pytest.mark.parametrize("table", [AZURE_ANSWERS, GCS_ANSWERS], ids=["azure", "gcs"])
-def test_every_row_is_the_first_for_some_answer(table):
-    reached = {
-        id(find_row(table, ResponseCode(status, code)))
-        for status in range(600)
-        for code in {row.code for row in table} | {"other"}
-    }
-    assert reached == {id(row) for row in table}
+@pytest.mark.parametrize("store", TABLES)
+def test_an_answer_has_one_row_and_every_other_answer_has_one_too(store):
+    names = [name for row in TABLES[store] for name in row.answers]
+    assert len(set(names)) == len(names)
+    assert ANY_OTHER in names
+
+
+@pytest.mark.parametrize("store", TABLES)
+def test_every_row_raises_what_users_of_a_store_catch(store):
+    for row in TABLES[store]:
+        assert issubclass(CLASS_OF_KIND[row.kind], StorageError)
+        error = error_of_row(row, doing="read", path="/t/0.json", place="there", said="404")
+        assert type(error) is CLASS_OF_KIND[row.kind]
+        assert isinstance(error, LogFileNotFoundError) == (row.kind == "OPTIMIST_FILE_NOT_FOUND")
+        assert (error.kind, error.retryable) == (row.kind, row.retryable)
+        assert error.fields["path"] == "/t/0.json"
+        assert str(error).partition("] ")[2].startswith("Cannot read /t/0.json: ")
+        assert str(error).endswith(f"(404). {row.remedy}".rstrip())
+
+
+def test_the_most_exact_name_of_an_answer_finds_its_row():
+    def row(*answers):
+        return AnswerRow(answers, PutMeaning.UNKNOWN, "OPTIMIST_STORAGE_FAILED", "it failed")
+
+    by_rest, by_class, by_status, by_code = rows = (
+        row(ANY_OTHER),
+        row("3xx", "4xx"),
+        row("409"),
+        row("409 Gone"),
+    )
+    for table in (AnswerTable(*rows), AnswerTable(*reversed(rows))):
+        assert table.find(ResponseCode(409, "Gone").names) is by_code
+        assert table.find(ResponseCode(409, "Other").names) is by_status
+        assert table.find(ResponseCode(404, "Gone").names) is by_class
+        assert table.find(ResponseCode(500, "Gone").names) is by_rest
+        assert table.find(ResponseCode(0, "no-answer").names) is by_rest
+        assert table.find([]) is by_rest
