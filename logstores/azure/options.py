@@ -13,24 +13,19 @@ are looked for in this order; the first that has some for the account and contai
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from optimist.core.errors import ConfigError
 from optimist.core.option_fields import (
     contradicting_options,
     key_of_field,
     option,
-    parse_options,
 )
 from optimist.core.option_values import (
-    at_least,
     one_of,
-    parse_bool,
     parse_option,
-    parse_positive,
     parse_url,
 )
 from optimist.core.options import STORE_PREFIX
@@ -39,6 +34,7 @@ from optimist.logstores.azure.hadoop import hadoop_credential
 from optimist.logstores.azure.identity import AUTH_KINDS, AzureCredential
 from optimist.logstores.azure.paths import AzureLocation, parse_account
 from optimist.logstores.shared.hadoop_options import hadoop_options
+from optimist.logstores.shared.service_options import ServiceOptions
 
 __all__ = ["AzureOptions"]
 
@@ -56,7 +52,7 @@ _DEVELOPMENT = {
 
 
 @dataclass(frozen=True, slots=True)
-class AzureOptions:
+class AzureOptions(ServiceOptions):
     """The options of AzureLogStore, parsed. Build it with `from_options`.
 
     Attributes:
@@ -72,14 +68,11 @@ class AzureOptions:
         client_id: The service principal, or the user-assigned managed identity.
         client_secret: The secret of the service principal.
         authority: The login host, for other clouds.
-        connect_timeout_s: How long to wait for a connection.
-        read_timeout_s: How long to wait for an answer.
-        max_tries: How often a request is made when the store says that it is busy.
-        allow_unsafe_writes: Write although a custom endpoint does not refuse to overwrite a commit;
-            for tables that one writer writes. Every commit is logged.
         hadoop: The `fs.azure.*` keys.
         environment: The `AZURE_*` variables.
     """
+
+    prefix: ClassVar[str] = _PREFIX
 
     account: str | None = option(None)
     endpoint: str | None = option(None, parse_url)
@@ -91,38 +84,20 @@ class AzureOptions:
     client_id: str | None = option(None)
     client_secret: Secret[str] | None = option(None, Secret)
     authority: str | None = option(None)
-    connect_timeout_s: float = option(10.0, parse_positive)
-    read_timeout_s: float = option(60.0, parse_positive)
-    max_tries: int = option(5, at_least(1))
-    allow_unsafe_writes: bool = option(False, parse_bool)
     hadoop: Options = field(default_factory=Options)
     environment: Options = field(default_factory=Options)
 
     __repr__ = masked_repr
 
     @classmethod
-    def from_options(
-        cls, options: Mapping[str, str], environment: Mapping[str, str] | None = None
+    def _completed(
+        cls, own: dict[str, Any], options: Mapping[str, str], environment: Mapping[str, str]
     ) -> AzureOptions:
-        """Parse the store's keys; all others are ignored.
-
-        Args:
-            options: A plain mapping, for example the entries of a Spark conf.
-            environment: Environment variables; the process's own if None.
-
-        Raises:
-            ConfigError: An own key is unknown or does not parse, or two spellings of one differ.
-        """
+        of_azure = {key: value for key, value in environment.items() if key.startswith("AZURE_")}
         given = {
             "hadoop": hadoop_options(options, "fs.azure."),
-            "environment": Options(
-                {
-                    key: value
-                    for key, value in (os.environ if environment is None else environment).items()
-                    if key.startswith("AZURE_") and value
-                }
-            ),
-            **parse_options(cls, options, _PREFIX),
+            "environment": Options({key: value for key, value in of_azure.items() if value}),
+            **own,
         }
         return _with_connection_string(cls(**given), given)
 

@@ -8,10 +8,9 @@ credentials (`GOOGLE_APPLICATION_CREDENTIALS`, gcloud, the machine's service acc
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from optimist.core.errors import ConfigError
@@ -20,19 +19,16 @@ from optimist.core.option_fields import (
     key_of_field,
     option,
     parse_foreign_options,
-    parse_options,
 )
 from optimist.core.option_values import (
-    at_least,
     one_of,
-    parse_bool,
     parse_option,
-    parse_positive,
     parse_url,
 )
 from optimist.core.options import STORE_PREFIX
 from optimist.core.secrets import Options, Secret, masked_repr
 from optimist.logstores.shared.hadoop_options import hadoop_options
+from optimist.logstores.shared.service_options import ServiceOptions
 
 __all__ = ["AUTH_KINDS", "GCS_ENDPOINT", "GCSOptions"]
 
@@ -55,7 +51,7 @@ def _endpoint(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class GCSOptions:
+class GCSOptions(ServiceOptions):
     """The options of GCSLogStore, parsed. Build it with `from_options`.
 
     Attributes:
@@ -68,13 +64,10 @@ class GCSOptions:
         access_token: An access token; it is used until it expires, and nothing renews it here.
         impersonate: A service account to act as.
         user_project: The project that pays for requests to buckets whose requester pays.
-        connect_timeout_s: How long to wait for a connection.
-        read_timeout_s: How long to wait for an answer.
-        max_tries: How often a request is made when the store says that it is busy.
-        allow_unsafe_writes: Write although a custom endpoint does not refuse to overwrite a commit;
-            for tables that one writer writes. Every commit is logged.
         paying_buckets: The buckets that `user_project` pays for; empty means all.
     """
+
+    prefix: ClassVar[str] = _PREFIX
 
     project: str | None = option(None, foreign=("fs.gs.project.id",))
     endpoint: str = option(GCS_ENDPOINT, _endpoint, foreign=("fs.gs.storage.root.url",))
@@ -91,29 +84,14 @@ class GCSOptions:
     access_token: Secret[str] | None = option(None, Secret)
     impersonate: str | None = option(None, foreign=("fs.gs.auth.impersonation.service.account",))
     user_project: str | None = option(None)
-    connect_timeout_s: float = option(10.0, parse_positive)
-    read_timeout_s: float = option(60.0, parse_positive)
-    max_tries: int = option(5, at_least(1))
-    allow_unsafe_writes: bool = option(False, parse_bool)
     paying_buckets: tuple[str, ...] = ()
 
     __repr__ = masked_repr
 
     @classmethod
-    def from_options(
-        cls, options: Mapping[str, str], environment: Mapping[str, str] | None = None
+    def _completed(
+        cls, own: dict[str, Any], options: Mapping[str, str], environment: Mapping[str, str]
     ) -> GCSOptions:
-        """Parse the store's keys; all others are ignored.
-
-        Args:
-            options: A plain mapping, for example the entries of a Spark conf.
-            environment: Environment variables; the process's own if None.
-
-        Raises:
-            ConfigError: An own key is unknown or does not parse, keys contradict each other, or
-                Hadoop's keys ask for credentials that do not exist here.
-        """
-        own = parse_options(cls, options, _PREFIX)
         hadoop = _from_hadoop(hadoop_options(options, "fs.gs.", "google.cloud.auth."))
         if {"auth", "key_file", "key_json", "access_token", "emulator_host"} & own.keys():
             for name in ("auth", "key_file"):
@@ -186,10 +164,8 @@ def _hadoop_auth(keys: Mapping[str, str]) -> str | None:
     return kind
 
 
-def _from_environment(
-    given: Mapping[str, Any], environment: Mapping[str, str] | None
-) -> dict[str, Any]:
-    host = (os.environ if environment is None else environment).get(_EMULATOR, "")
+def _from_environment(given: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, Any]:
+    host = environment.get(_EMULATOR, "")
     if not host or "endpoint" in given or "emulator_host" in given:
         return {}
     return {"emulator_host": parse_option(Options({_EMULATOR: host}), _EMULATOR, _endpoint)}
