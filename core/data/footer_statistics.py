@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from optimist.core.data.stats_columns import has_bounds
 from optimist.core.data.string_bounds import lower_bound, upper_bound
 from optimist.core.predicates.resolution import ResolvedColumn, resolve_column
+from optimist.core.schema.stats_property import has_bounds
 from optimist.core.schema.types import DataType, DecimalType, StructType
 
 __all__ = ["ColumnPath", "nan_free_columns", "stats_from_footer"]

@@ -139,9 +139,7 @@ class FileSpec:
         """
         table = TableMetadata.of(metadata)
         schema, properties = table.schema, table.properties
-        columns = stats_columns(
-            schema, metadata.partition_columns, metadata.configuration, clustering
-        )
+        columns = stats_columns(schema, metadata.partition_columns, properties, clustering)
         _ensure_partitions_in_utc(schema, metadata.partition_columns, options)
         wanted = properties.parquet_compression_codec
         return cls(

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from optimist.core.data.partition_values import arrow_type_of, partition_column_of
-from optimist.core.data.stats_columns import has_bounds, stats_columns
+from optimist.core.data.stats_columns import stats_columns
 from optimist.core.errors import SchemaError
 from optimist.core.predicates.resolution import ResolvedColumn, resolve_column
 from optimist.core.protocol.clustering import clustering_columns
+from optimist.core.schema.stats_property import has_bounds
 from optimist.core.schema.types import StructField
 from optimist.core.skipping.statistics import stats_table
 from optimist.core.snapshot import Snapshot
@@ -45,7 +46,7 @@ class StructColumns:
             paths = stats_columns(
                 snapshot.schema,
                 snapshot.partition_columns,
-                snapshot.metadata.configuration,
+                snapshot.properties,
                 clustering_columns(snapshot.domain_metadata, snapshot.schema),
             )
         except SchemaError:

@@ -161,7 +161,7 @@ def _one_of(*allowed: str) -> Callable[[str], str]:
 
 def _column_list(text: str) -> tuple[str, ...]:
     """Split names at commas; a comma between back-ticks belongs to the name."""
-    parts = re.findall(r"(?:`(?:[^`]|``)*`|[^,`])+", text)
+    parts = re.findall(r"(?:`(?:[^`]|``)*`|[^,])+", text)
     return tuple(part.strip() for part in parts if part.strip())
 
 

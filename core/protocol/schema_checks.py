@@ -5,7 +5,7 @@ Each check is a pure function that raises; `verify_new_metadata` runs them all.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from optimist.core.errors import SchemaError
 from optimist.core.foreign_text import listed, shown
@@ -15,6 +15,7 @@ from optimist.core.protocol.gates import supports
 from optimist.core.protocol.properties import TableProperties, ensure_retention_compatible
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.generated_columns import ensure_generated_columns_valid
+from optimist.core.schema.stats_property import bounded_columns
 from optimist.core.schema.types import (
     DataType,
     DecimalType,
@@ -34,17 +35,12 @@ __all__ = [
     "ensure_partition_columns_exist",
     "ensure_partition_columns_usable",
     "ensure_properties_compatible",
-    "ensure_stats_columns_valid",
     "verify_new_metadata",
 ]
 
 CDC_RESERVED_NAMES = ("_change_type", "_commit_version", "_commit_timestamp")
 ILLEGAL_NAME_CHARACTERS = " ,;{}()\n\t="
 _IDENTITY_PREFIX = "delta.identity."
-_STATS_PRIMITIVES = frozenset(
-    {"byte", "short", "integer", "long", "float", "double", "date", "string"}
-    | {"timestamp", "timestamp_ntz"}
-)
 
 
 def verify_new_metadata(
@@ -67,7 +63,8 @@ def verify_new_metadata(
         previous: The table's metadata until now, or None for a new table.
 
     Raises:
-        SchemaError: A check failed; see the functions of this module for the kinds.
+        SchemaError: A check failed; see the functions of this module, `bounded_columns` and
+            `ensure_generated_columns_valid` for the kinds.
         ConfigError: Deleted files would be kept longer than the log (kind
             `OPTIMIST_RETENTION_CONFLICT`).
     """
@@ -83,7 +80,7 @@ def verify_new_metadata(
     ensure_generated_columns_valid(schema)
     ensure_identity_columns_valid(schema, partition_columns)
     ensure_column_defaults_allowed(schema, protocol)
-    ensure_stats_columns_valid(schema, partition_columns, properties)
+    bounded_columns(properties.data_skipping_stats_columns or (), schema, partition_columns)
     ensure_properties_compatible(metadata, properties)
     if options.enforce_retention_compatibility:
         before = {} if previous is None else previous.configuration
@@ -247,50 +244,6 @@ def ensure_column_defaults_allowed(schema: StructType, protocol: Protocol) -> No
         )
 
 
-def ensure_stats_columns_valid(
-    schema: StructType, partition_columns: Sequence[str], properties: TableProperties
-) -> None:
-    """Refuse `delta.dataSkippingStatsColumns` unless all it names can have statistics (spec 9.2).
-
-    Raises:
-        SchemaError: `DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN`,
-            `DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE` (field `column`),
-            `DELTA_DUPLICATE_DATA_SKIPPING_COLUMNS` (field `columns`), or
-            `DELTA_COLUMN_NOT_FOUND_IN_SCHEMA`.
-    """
-    names = properties.data_skipping_stats_columns or ()
-    partitioned = {name.lower() for name in partition_columns}
-    resolved: list[str] = []
-    for name in names:
-        parts = _name_parts(name)
-        if parts and parts[0].lower() in partitioned:
-            raise _bad_stats_column(
-                name,
-                "is a partition column, whose values are in the log already; leave it out",
-                "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN",
-            )
-        data_type = _resolve(schema, parts)
-        if data_type is None:
-            raise _bad_stats_column(
-                name, "does not exist; correct its name", "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA"
-            )
-        if not isinstance(data_type, StructType) and not _has_statistics(data_type):
-            raise _bad_stats_column(
-                name,
-                f"has the type {shown(data_type)}, which has no order; leave it out",
-                "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE",
-            )
-        resolved.extend(_leaves(data_type, ".".join(parts).lower()))
-    repeated = tuple(name for name in dict.fromkeys(resolved) if resolved.count(name) > 1)
-    if repeated:
-        raise SchemaError(
-            "The table property delta.dataSkippingStatsColumns names columns more than once: "
-            f"{listed(repeated)}. Nothing was written. Name each once.",
-            kind="DELTA_DUPLICATE_DATA_SKIPPING_COLUMNS",
-            columns=repeated,
-        )
-
-
 def ensure_properties_compatible(metadata: Metadata, properties: TableProperties) -> None:
     """Refuse properties that exclude each other.
 
@@ -378,55 +331,6 @@ def _bad_identity(column: str, problem: str, kind: str) -> SchemaError:
         f"The identity column {shown(column)} {problem}. Nothing was written.",
         kind=kind,
         column=column,
-    )
-
-
-def _name_parts(name: str) -> tuple[str, ...]:
-    """The parts of a dotted name; dots between back-ticks do not split it."""
-    parts: list[str] = [""]
-    quoted = False
-    for character in name:
-        if character == "`":
-            quoted = not quoted
-        elif character == "." and not quoted:
-            parts.append("")
-        else:
-            parts[-1] += character
-    return tuple(part.strip() for part in parts)
-
-
-def _resolve(schema: StructType, parts: Iterable[str]) -> DataType | None:
-    current: DataType = schema
-    for part in parts:
-        item = current.find(part) if isinstance(current, StructType) else None
-        if item is None:
-            return None
-        current = item.data_type
-    return current
-
-
-def _has_statistics(data_type: DataType) -> bool:
-    if isinstance(data_type, PrimitiveType):
-        return data_type.name in _STATS_PRIMITIVES
-    return isinstance(data_type, DecimalType)
-
-
-def _leaves(data_type: DataType, path: str) -> list[str]:
-    if not isinstance(data_type, StructType):
-        return [path]
-    return [
-        leaf
-        for item in data_type
-        for leaf in _leaves(item.data_type, f"{path}.{item.name.lower()}")
-    ]
-
-
-def _bad_stats_column(name: str, problem: str, kind: str) -> SchemaError:
-    return SchemaError(
-        f"The column {shown(name)} in delta.dataSkippingStatsColumns {problem}. Nothing was "
-        "written.",
-        kind=kind,
-        column=name,
     )
 
 

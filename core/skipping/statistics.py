@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from optimist.core.data.partition_values import arrow_type_of
-from optimist.core.data.stats_columns import has_bounds
 from optimist.core.predicates.resolution import ResolvedColumn, resolve_column
+from optimist.core.schema.stats_property import has_bounds
 from optimist.core.schema.types import DataType, DecimalType, PrimitiveType, StructType
 from optimist.core.values.decimals import exactly_at_scale, is_in_range, largest
 from optimist.core.values.field_types import LARGEST_LONG, SMALLEST_LONG

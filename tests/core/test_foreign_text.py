@@ -26,7 +26,11 @@ from optimist.core.protocol.actions import (
     action_from_dict,
     actions_from_bytes,
 )
-from optimist.core.protocol.properties import IsolationLevel, normalize_configuration
+from optimist.core.protocol.properties import (
+    IsolationLevel,
+    TableProperties,
+    normalize_configuration,
+)
 from optimist.core.protocol.schema_checks import (
     ensure_no_duplicate_columns,
     ensure_partition_columns_exist,
@@ -94,7 +98,9 @@ _VICTIMS: dict[str, Callable[[], object]] = {
         {"delta.appendOnly": _HOSTILE}, allow_arbitrary=False
     ),
     "columns with statistics": lambda: stats_columns(
-        schema_from_json(_unknown_type("long")), (), {"delta.dataSkippingNumIndexedCols": _HOSTILE}
+        schema_from_json(_unknown_type("long")),
+        (),
+        TableProperties.from_configuration({"delta.dataSkippingStatsColumns": _HOSTILE}),
     ),
     "predicate": lambda: Predicate.parse(f"a = '{_HOSTILE}"),
     "name of a column": lambda: parse_column_path(f"a b '{_HOSTILE}"),

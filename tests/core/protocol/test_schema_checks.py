@@ -247,6 +247,10 @@ def test_column_default_needs_its_feature() -> None:
         ("nope", "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA", "nope"),
         ("s.nope", "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA", "s.nope"),
         ("x.y", "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA", "x.y"),
+        ("t.x", "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA", "t.x"),
+        ("x.", "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA", "x."),
+        ("`x", "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA", "`x"),
+        ("`x``y`", "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA", "`x``y`"),
     ],
 )
 def test_statistics_column_that_can_have_none_is_refused(text, kind, subject) -> None:

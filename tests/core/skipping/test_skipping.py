@@ -27,6 +27,7 @@ from optimist.core.predicates.tree import (
     NullSafeEqual,
     StartsWith,
 )
+from optimist.core.protocol.properties import TableProperties
 from optimist.core.schema.types import DecimalType, PrimitiveType, StructField, StructType
 from optimist.core.skipping.pruner import FilePruner, keep_mask, may_match, prune
 from optimist.core.skipping.statistics import FileStatistics
@@ -156,7 +157,7 @@ def footer_stats(table, schema=SCHEMA, **options):
     pq.write_table(table, buffer, row_group_size=2, store_schema=False)
     buffer.seek(0)
     footer = pq.read_metadata(buffer)
-    columns = stats_columns(schema, ["p"], {})
+    columns = stats_columns(schema, ["p"], TableProperties())
     return stats_from_footer(footer, schema, columns, nan_free=nan_free_columns(table), **options)
 
 

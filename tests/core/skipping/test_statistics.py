@@ -16,6 +16,7 @@ from optimist.core.data.footer_statistics import nan_free_columns, stats_from_fo
 from optimist.core.data.stats_columns import stats_columns
 from optimist.core.data.string_bounds import lower_bound, upper_bound
 from optimist.core.errors import SchemaError
+from optimist.core.protocol.properties import TableProperties
 from optimist.core.schema.types import (
     ArrayType,
     DecimalType,
@@ -98,18 +99,24 @@ SCHEMA = StructType(
 )
 
 
+def columns_of(schema, partition_columns=(), configuration=None):
+    properties = TableProperties.from_configuration(configuration or {})
+    return stats_columns(schema, partition_columns, properties)
+
+
 def test_the_first_leaves_get_statistics_and_lists_take_a_place():
-    everything = stats_columns(SCHEMA, ["P"], {})
+    everything = columns_of(SCHEMA, ["P"])
     assert everything[0] == ("i",)
     assert everything[-3:] == (("st", "q"), ("st", "l"), ("mp",))
-    assert stats_columns(SCHEMA, ["p"], {"delta.dataSkippingNumIndexedCols": "12"})[-1] == (
+    assert columns_of(SCHEMA, ["p"], {"delta.dataSkippingNumIndexedCols": "12"})[-1] == (
         "st",
         "l",
     )
-    assert stats_columns(SCHEMA, ["p"], {"delta.dataSkippingNumIndexedCols": "0"}) == ()
-    assert stats_columns(SCHEMA, ["p"], {"delta.dataSkippingNumIndexedCols": "-1"}) == everything
+    assert columns_of(SCHEMA, ["p"], {"delta.dataSkippingNumIndexedCols": "0"}) == ()
+    assert columns_of(SCHEMA, ["p"], {"delta.dataSkippingNumIndexedCols": "-1"}) == everything
     wide = StructType(tuple(field(f"c{i}", "long") for i in range(40)))
-    assert len(stats_columns(wide, [], {})) == 32
+    assert len(columns_of(wide, [], {"delta.dataSkippingNumIndexedCols": "many"})) == 32
+    assert len(columns_of(wide)) == 32
 
 
 def test_named_columns_get_statistics_and_structs_mean_their_leaves():
@@ -118,8 +125,13 @@ def test_named_columns_get_statistics_and_structs_mean_their_leaves():
         "delta.dataSkippingStatsColumns": "ST, s,`a,b`",
         "delta.dataSkippingNumIndexedCols": "1",
     }
-    assert stats_columns(schema, ["p"], named) == (("s",), ("st", "q"), ("st", "l"), ("a,b",))
-    assert stats_columns(schema, ["p"], {"delta.dataSkippingStatsColumns": ""}) == ()
+    assert columns_of(schema, ["p"], named) == (
+        ("s",),
+        ("st", "q"),
+        ("st", "l"),
+        ("a,b",),
+    )
+    assert columns_of(schema, ["p"], {"delta.dataSkippingStatsColumns": ""}) == ()
 
 
 @pytest.mark.parametrize(
@@ -129,12 +141,16 @@ def test_named_columns_get_statistics_and_structs_mean_their_leaves():
         ("b", "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE"),
         ("mp", "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE"),
         ("i, I", "DELTA_DUPLICATE_DATA_SKIPPING_COLUMNS"),
-        ("i, nope", "DELTA_COLUMN_NOT_FOUND"),
+        ("i, nope", "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA"),
+        ("t.i", "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA"),
+        ("st, st.q", "DELTA_DUPLICATE_DATA_SKIPPING_COLUMNS"),
+        ("a b (", "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA"),
+        ("i.", "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA"),
     ],
 )
 def test_columns_that_can_have_no_statistics_are_refused(names, kind):
     with pytest.raises(SchemaError) as caught:
-        stats_columns(SCHEMA, ["p"], {"delta.dataSkippingStatsColumns": names})
+        columns_of(SCHEMA, ["p"], {"delta.dataSkippingStatsColumns": names})
     assert caught.value.kind == kind
 
 
@@ -171,7 +187,7 @@ ROWS = pa.table(
 @pytest.mark.parametrize("as_integer", [True, False])
 def test_a_footer_gives_the_statistics_of_the_protocol(group, as_integer):
     footer = footer_of(ROWS, row_group_size=group, store_decimal_as_integer=as_integer)
-    columns = stats_columns(SCHEMA, ["p"], {})
+    columns = columns_of(SCHEMA, ["p"])
     text = stats_from_footer(footer, SCHEMA, columns, nan_free=nan_free_columns(ROWS))
     assert json.loads(text) == {
         "numRecords": 3,
@@ -231,7 +247,7 @@ def test_what_a_footer_does_not_say_for_certain_is_left_out():
         }
     )
     footer = footer_of(rows, use_deprecated_int96_timestamps=True)
-    columns = stats_columns(schema, [], {})
+    columns = columns_of(schema)
     found = json.loads(
         stats_from_footer(
             footer, schema, columns, nan_free=nan_free_columns(rows), tight_bounds=True
@@ -260,7 +276,7 @@ def test_footers_are_looked_up_by_physical_names_even_with_dots_in_them():
     inner = StructType((field("q", "long", "col-2"),))
     schema = StructType((field("st", inner, "col-1"), field("a", "long", "col-1.col-2")))
     rows = pa.table({"col-1": [{"col-2": 1}], "col-1.col-2": [7]})
-    found = json.loads(stats_from_footer(footer_of(rows), schema, stats_columns(schema, [], {})))
+    found = json.loads(stats_from_footer(footer_of(rows), schema, columns_of(schema)))
     assert found["minValues"] == {"col-1": {"col-2": 1}, "col-1.col-2": 7}
 
 

@@ -1,0 +1,114 @@
+"""Which columns can have statistics, and which of them a table property names (spec 9.1, 9.2).
+
+`delta.dataSkippingStatsColumns` is read here and nowhere else: it is judged alike when it is set,
+when files are written, and when a checkpoint has typed statistics.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from optimist.core.errors import SchemaError
+from optimist.core.foreign_text import listed, shown
+from optimist.core.schema.column_paths import named_path
+from optimist.core.schema.types import DataType, DecimalType, PrimitiveType, StructField, StructType
+
+__all__ = ["ColumnPath", "bounded_columns", "has_bounds", "leaf_columns"]
+
+ColumnPath = tuple[str, ...]
+_PROPERTY = "delta.dataSkippingStatsColumns"
+_BOUNDED_TYPES = frozenset(
+    {"byte", "short", "integer", "long", "float", "double", "date", "string"}
+    | {"timestamp", "timestamp_ntz"}
+)
+_PART = r"(?:`(?:[^`]|``)+`|[^`.]+)"
+_DOTTED_NAME = re.compile(rf"{_PART}(?:\.{_PART})*")
+
+
+def has_bounds(data_type: DataType) -> bool:
+    """Whether statistics hold a minimum and a maximum of such a column (spec 9.1)."""
+    if isinstance(data_type, PrimitiveType):
+        return data_type.name in _BOUNDED_TYPES
+    return isinstance(data_type, DecimalType)
+
+
+def leaf_columns(schema: StructType) -> Iterator[tuple[ColumnPath, StructField]]:
+    """The leaf columns with their logical paths, depth first; lists and maps are leaves."""
+    for field in schema:
+        if isinstance(field.data_type, StructType):
+            for path, leaf in leaf_columns(field.data_type):
+                yield (field.name, *path), leaf
+        else:
+            yield (field.name,), field
+
+
+def bounded_columns(
+    names: Sequence[str], schema: StructType, partition_columns: Sequence[str]
+) -> tuple[ColumnPath, ...]:
+    """The columns that the names mean, as logical paths; a struct stands for all its leaves.
+
+    Args:
+        names: The names in `delta.dataSkippingStatsColumns`, as `a`, `a.b` or ``a.`b.c` ``.
+        schema: The table's schema.
+        partition_columns: The partition columns.
+
+    Raises:
+        SchemaError: A name is that of a partition column
+            (`DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN`), of a column whose type
+            has no minimum and maximum (`DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE`), or of no
+            column (`DELTA_COLUMN_NOT_FOUND_IN_SCHEMA`), field `column`; or a column is named twice
+            (`DELTA_DUPLICATE_DATA_SKIPPING_COLUMNS`, field `columns`).
+    """
+    partitioned = {name.lower() for name in partition_columns}
+    leaves = [leaf for name in names for leaf in _leaves_of(name, schema, partitioned)]
+    repeated = tuple(".".join(p) for p in dict.fromkeys(leaves) if leaves.count(p) > 1)
+    if repeated:
+        raise SchemaError(
+            f"The table property {_PROPERTY} names columns more than once: {listed(repeated)}. "
+            "Nothing was written. Name each once.",
+            kind="DELTA_DUPLICATE_DATA_SKIPPING_COLUMNS",
+            columns=repeated,
+        )
+    return tuple(leaves)
+
+
+def _leaves_of(name: str, schema: StructType, partitioned: set[str]) -> list[ColumnPath]:
+    parts = _name_parts(name)
+    if parts and parts[0].lower() in partitioned:
+        raise _refused(
+            name,
+            "is a partition column, whose values are in the log already; leave it out",
+            "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN",
+        )
+    path = named_path(parts, schema) if parts else None
+    if path is None:
+        raise _refused(name, "does not exist; correct its name", "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA")
+    under = {leaf: item for leaf, item in leaf_columns(schema) if leaf[: len(path)] == path}
+    if path in under and not has_bounds(under[path].data_type):
+        raise _refused(
+            name,
+            f"has the type {shown(under[path].data_type)}, which has no order; leave it out",
+            "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE",
+        )
+    return list(under)
+
+
+def _name_parts(name: str) -> ColumnPath:
+    """The parts of a dotted name, with dots in back-ticks as they are; empty for what is none."""
+    if not _DOTTED_NAME.fullmatch(name):
+        return ()
+    parts = (part.strip() for part in re.findall(_PART, name))
+    return tuple(_unquoted(part) if part.startswith("`") else part for part in parts)
+
+
+def _unquoted(part: str) -> str:
+    return part[1:-1].replace("``", "`")
+
+
+def _refused(name: str, problem: str, kind: str) -> SchemaError:
+    return SchemaError(
+        f"The column {shown(name)} in {_PROPERTY} {problem}. Nothing was written.",
+        kind=kind,
+        column=name,
+    )
