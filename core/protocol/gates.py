@@ -157,7 +157,9 @@ def ensure_writable(
     Raises:
         ProtocolError: As `ensure_readable`, or the table needs features that this engine can't
             write (`DELTA_UNSUPPORTED_FEATURES_FOR_WRITE`, field `unsupported`), or uses features
-            that it does not list (`DELTA_FEATURES_PROTOCOL_METADATA_MISMATCH`, field `missing`).
+            that it does not list (`DELTA_FEATURES_PROTOCOL_METADATA_MISMATCH`, field `missing`), or
+            is kept in another format as well (`DELTA_UNIVERSAL_FORMAT_VIOLATION`, field
+            `formats`).
     """
     ensure_readable(protocol, metadata, table_path=table_path, version=version)
     if protocol.min_writer_version > SUPPORTED_WRITER_VERSIONS[-1]:
@@ -178,6 +180,7 @@ def ensure_writable(
         ensure_features_listed(
             protocol, metadata, table_path=table_path, version=version, to_write=True
         )
+        _ensure_only_delta(protocol, metadata, table_path=table_path, version=version)
 
 
 def ensure_features_listed(
@@ -329,6 +332,26 @@ def ensure_upgrade_allowed(old: Protocol, new: Protocol) -> None:
             old_versions=(old.min_reader_version, old.min_writer_version),
             new_versions=(new.min_reader_version, new.min_writer_version),
         )
+
+
+def _ensure_only_delta(
+    protocol: Protocol, metadata: Metadata, *, table_path: str, version: int
+) -> None:
+    """Refuse a table whose commits must be converted to another format, for that has no feature."""
+    formats = TableMetadata.of(metadata).properties.universal_format_enabled_formats
+    if not formats:
+        return
+    raise _protocol_error(
+        protocol,
+        f"is to be kept in other formats as well (delta.universalFormat.enabledFormats is "
+        f"{shown(', '.join(formats))}), and this engine does not convert to any. Nothing was "
+        "written: readers of those formats would not see the commit. Write with an engine that "
+        "converts, or unset the property",
+        kind="DELTA_UNIVERSAL_FORMAT_VIOLATION",
+        table_path=table_path,
+        version=version,
+        formats=formats,
+    )
 
 
 def _legacy_features(reader: int, writer: int) -> frozenset[str]:

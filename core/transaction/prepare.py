@@ -233,7 +233,7 @@ def _check_protocol(draft: Draft) -> None:
     if draft.read_protocol is not None:
         ensure_writable(draft.read_protocol, draft.read_metadata, table_path=path, version=version)
     changed = any(isinstance(a, Protocol) for a in draft.actions)
-    if changed:
+    if changed or any(isinstance(a, Metadata) for a in draft.actions):
         ensure_writable(draft.protocol, draft.metadata, table_path=path, version=version)
     if changed and draft.read_protocol is not None:
         ensure_upgrade_allowed(draft.read_protocol, draft.protocol)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -165,6 +167,19 @@ def test_table_with_identity_columns_is_read_but_not_written(protocol: Protocol)
         ensure_writable(protocol, IDENTITY, **PLACE)
     assert caught.value.kind == "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE"
     assert caught.value.fields["unsupported"] == ("identityColumns",)
+
+
+@pytest.mark.parametrize("formats", ["hudi", "iceberg, hudi"])
+def test_table_that_is_kept_in_other_formats_is_read_but_not_written(formats: str) -> None:
+    configuration = {"delta.universalFormat.enabledFormats": formats}
+    kept = replace(PLAIN, configuration=configuration)
+    ensure_readable(Protocol(1, 2), kept, **PLACE)
+    with pytest.raises(ProtocolError) as caught:
+        ensure_writable(Protocol(1, 2), kept, **PLACE)
+    assert caught.value.kind == "DELTA_UNIVERSAL_FORMAT_VIOLATION"
+    assert ", ".join(caught.value.fields["formats"]) == formats
+    none = dict.fromkeys(configuration, "")
+    ensure_writable(Protocol(1, 2), replace(kept, configuration=none), **PLACE)
 
 
 def test_without_metadata_listed_features_count_as_used_and_implied_ones_as_unused() -> None:

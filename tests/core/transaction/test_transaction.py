@@ -8,6 +8,7 @@ import pytest
 
 from commit_reading import DELETE, ICT, WRITE, commit, info_of, written
 from optimist.core.errors import (
+    ProtocolError,
     SchemaError,
     TableError,
     UsageError,
@@ -280,6 +281,23 @@ def test_reserved_change_feed_names_are_refused_when_the_feed_is_on(make_table):
         txn.update_metadata(metadata)
         txn.commit([], Operation("CREATE TABLE"))
     assert not table.log.table_exists()
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_table_is_not_begun_or_continued_in_other_formats_as_well(make_table, exists):
+    key = "delta.universalFormat.enabledFormats"
+    table = make_table()
+    if exists:
+        table.create()
+    with pytest.raises(ProtocolError) as raised:
+        commit(table, [replace(table.metadata, configuration={key: "hudi"})])
+    assert raised.value.kind == "DELTA_UNIVERSAL_FORMAT_VIOLATION"
+    assert table.log.start_transaction().read_version == (0 if exists else -1)
+
+    kept = make_table(configuration={key: "iceberg"}).create()
+    with pytest.raises(ProtocolError) as raised:
+        commit(kept, [kept.add("a")])
+    assert raised.value.kind == "DELTA_UNIVERSAL_FORMAT_VIOLATION"
 
 
 # One use
