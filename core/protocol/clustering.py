@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from optimist.core.protocol.actions import DomainMetadata
+from optimist.core.errors import SchemaError
+from optimist.core.foreign_text import listed
+from optimist.core.protocol.actions import DomainMetadata, Metadata
+from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.column_paths import logical_path
+from optimist.core.schema.stats_property import has_bounds, leaf_columns
 from optimist.core.schema.types import StructType
 from optimist.core.values.foreign_json import parse_json
 
-__all__ = ["clustering_columns"]
+__all__ = ["CLUSTERING_DOMAIN", "clustering_columns", "ensure_clustering_fits"]
 
-_DOMAIN = "delta.clustering"
+CLUSTERING_DOMAIN = "delta.clustering"
 
 
 def clustering_columns(
@@ -23,7 +27,7 @@ def clustering_columns(
         domains: The live metadata domains, by name.
         schema: The table's schema; a column that it lacks keeps its physical path.
     """
-    domain = domains.get(_DOMAIN)
+    domain = domains.get(CLUSTERING_DOMAIN)
     if domain is None:
         return ()
     try:
@@ -36,3 +40,55 @@ def clustering_columns(
     paths = (column if isinstance(column, list) else [column] for column in columns)
     found = (tuple(str(part) for part in path) for path in paths)
     return tuple(logical_path(path, schema) or path for path in found)
+
+
+def ensure_clustering_fits(metadata: Metadata, domains: Mapping[str, DomainMetadata]) -> None:
+    """Refuse metadata that a table with these clustering columns can't have (spec 6.3).
+
+    Args:
+        metadata: The table's metadata, as it is to be.
+        domains: The live metadata domains, by name, as they are to be.
+
+    Raises:
+        SchemaError: The table would be partitioned as well
+            (`DELTA_CLUSTERING_TO_PARTITIONED_TABLE_WITH_NON_EMPTY_CLUSTERING_COLUMNS`), a
+            clustering column would be gone (`DELTA_UNSUPPORTED_DROP_CLUSTERING_COLUMN`), or would
+            have a type without minimum and maximum
+            (`DELTA_CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED`); field `columns`.
+    """
+    table = TableMetadata.of(metadata)
+    columns = clustering_columns(domains, table.schema)
+    if not columns:
+        return
+    leaves = dict(leaf_columns(table.schema))
+    if table.partition_columns:
+        raise _unfit(
+            columns,
+            f"and can't be partitioned (by {listed(table.partition_columns)}) as well",
+            "DELTA_CLUSTERING_TO_PARTITIONED_TABLE_WITH_NON_EMPTY_CLUSTERING_COLUMNS",
+        )
+    lost = tuple(path for path in columns if path not in leaves)
+    if lost:
+        raise _unfit(
+            lost,
+            "which its new schema does not have",
+            "DELTA_UNSUPPORTED_DROP_CLUSTERING_COLUMN",
+        )
+    unbounded = tuple(path for path in columns if not has_bounds(leaves[path].data_type))
+    if unbounded:
+        raise _unfit(
+            unbounded,
+            "whose new type has no smallest and largest value",
+            "DELTA_CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED",
+        )
+
+
+def _unfit(columns: Iterable[tuple[str, ...]], problem: str, kind: str) -> SchemaError:
+    names = tuple(map(".".join, columns))
+    return SchemaError(
+        f"The table is clustered by {listed(names)}, {problem}. Nothing was written. Keep the "
+        "columns, or take the clustering off first with an engine that can (ALTER TABLE ... "
+        "CLUSTER BY NONE).",
+        kind=kind,
+        columns=names,
+    )

@@ -25,6 +25,7 @@ from optimist.core.protocol.actions import (
     RemoveFile,
     SetTransaction,
 )
+from optimist.core.protocol.clustering import CLUSTERING_DOMAIN, ensure_clustering_fits
 from optimist.core.protocol.gates import ensure_upgrade_allowed, ensure_writable, supports
 from optimist.core.protocol.operation_names import BACKFILLS, ROW_TRACKING_BACKFILL
 from optimist.core.protocol.properties import TableProperties
@@ -396,6 +397,16 @@ def _check_domains(draft: Draft) -> None:
         )
 
 
+def _check_clustering(draft: Draft) -> None:
+    domains = {a.domain: a for a in draft.actions if isinstance(a, DomainMetadata)}
+    changes_metadata = any(isinstance(a, Metadata) for a in draft.actions)
+    if draft.metadata is None or not (changes_metadata or CLUSTERING_DOMAIN in domains):
+        return
+    merged = {**draft.snapshot.domain_metadata, **domains}
+    live = {name: item for name, item in merged.items() if not item.removed}
+    ensure_clustering_fits(draft.metadata, live)
+
+
 def _warn_of_empty_files(draft: Draft) -> None:
     for add in draft.actions:
         if isinstance(add, AddFile) and add.size == 0:
@@ -412,5 +423,6 @@ _CHECKS: tuple[Callable[[Draft], None], ...] = (
     _check_column_defaults,
     _check_change_data_files,
     _check_domains,
+    _check_clustering,
     _warn_of_empty_files,
 )

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pyspark.sql import DataFrame
 
 from optimist.core.protocol.actions import Metadata
+from optimist.core.protocol.clustering import ensure_clustering_fits
 from optimist.core.protocol.properties import normalize_configuration
 from optimist.core.protocol.schema_merge import (
     SchemaAction,
@@ -45,6 +46,8 @@ def adopt_schema(df: DataFrame, txn: OptimisticTransaction, request: WriteReques
         schema_string=schema_to_json(decision.schema),
         partition_columns=decision.partition_columns,
     )
+    # The commit would refuse it, too, but only after all rows have been written.
+    ensure_clustering_fits(changed, txn.snapshot.domain_metadata)
     if decision.action is SchemaAction.OVERWRITE:
         txn.update_metadata_for_table_overwrite(changed)
     else:

@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import functions as sf
 
+from optimist.core import DeltaLog
 from optimist.core.errors import SchemaError
+from optimist.core.protocol.actions import DomainMetadata, Protocol
+from optimist.core.transaction.conflicts.operations import Operation
 from optimist.spark import DeltaTable, read, write
 from read_back import data_directories, ids
 
@@ -165,3 +168,28 @@ def test_data_that_no_file_can_hold_is_refused_for_what_it_is(
         write(spark.sql(query), table_path, **options)
     assert caught.value.kind == kind
     assert not list(Path(table_path).rglob("*.parquet"))
+
+
+def test_a_schema_without_the_clustering_columns_is_refused_before_rows_are_written(
+    spark, table_path
+):
+    write(spark.sql("SELECT 1 AS a, 2 AS b"), table_path)
+    clustering = DomainMetadata("delta.clustering", '{"clusteringColumns":[["a"]]}')
+    features = ("appendOnly", "clustering", "domainMetadata", "invariants")
+    txn = DeltaLog.for_path(table_path).start_transaction()
+    txn.commit([Protocol(1, 7, None, features), clustering], Operation("CLUSTER BY"))
+    files = sorted(Path(table_path).rglob("*.parquet"))
+    never = spark.sql("SELECT raise_error('written') AS b")
+    with pytest.raises(SchemaError) as caught:
+        write(never, table_path, mode="overwrite", overwriteSchema=True)
+    assert caught.value.kind == "DELTA_UNSUPPORTED_DROP_CLUSTERING_COLUMN"
+    with pytest.raises(SchemaError) as caught:
+        write(
+            spark.sql("SELECT 1 AS a, raise_error('written') AS b"),
+            table_path,
+            mode="overwrite",
+            overwriteSchema=True,
+            partitionBy=["a"],
+        )
+    assert "PARTITIONED_TABLE" in caught.value.kind
+    assert sorted(Path(table_path).rglob("*.parquet")) == files

@@ -283,6 +283,51 @@ def test_reserved_change_feed_names_are_refused_when_the_feed_is_on(make_table):
     assert not table.log.table_exists()
 
 
+CLUSTERED = Protocol(1, 7, None, ("clustering", "domainMetadata"))
+BY_X = DomainMetadata("delta.clustering", '{"clusteringColumns":[["x"]]}')
+UNCLUSTERED = DomainMetadata("delta.clustering", "", removed=True)
+
+
+def schema_of(**types):
+    fields = (StructField(name, PrimitiveType(kind)) for name, kind in types.items())
+    return {"schema_string": schema_to_json(StructType(tuple(fields)))}
+
+
+@pytest.mark.parametrize(
+    ("change", "kind"),
+    [
+        (
+            {"partition_columns": ("p",)},
+            "DELTA_CLUSTERING_TO_PARTITIONED_TABLE_WITH_NON_EMPTY_CLUSTERING_COLUMNS",
+        ),
+        (schema_of(p="integer"), "DELTA_UNSUPPORTED_DROP_CLUSTERING_COLUMN"),
+        (schema_of(X="long"), "DELTA_UNSUPPORTED_DROP_CLUSTERING_COLUMN"),
+        (schema_of(x="boolean"), "DELTA_CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED"),
+        (schema_of(x="string", y="long"), None),
+    ],
+)
+def test_a_clustered_table_keeps_what_it_is_clustered_by(make_table, change, kind):
+    table = make_table(partitioned=False, protocol=CLUSTERED).create()
+    commit(table, [BY_X], Operation("CLUSTER BY"))
+    changed = replace(table.metadata, **change)
+    if kind is not None:
+        with pytest.raises(SchemaError) as raised:
+            commit(table, [changed])
+        assert (raised.value.kind, raised.value.fields["columns"]) == (kind, ("x",))
+        assert table.log.update().version == 1
+        assert commit(table, [changed, UNCLUSTERED]).version == 2
+    else:
+        assert commit(table, [changed]).version == 2
+
+
+def test_clustering_columns_must_be_there(make_table):
+    table = make_table(partitioned=False, protocol=CLUSTERED).create()
+    nowhere = replace(BY_X, configuration='{"clusteringColumns":[["nowhere"]]}')
+    with pytest.raises(SchemaError) as raised:
+        commit(table, [nowhere], Operation("CLUSTER BY"))
+    assert raised.value.kind == "DELTA_UNSUPPORTED_DROP_CLUSTERING_COLUMN"
+
+
 @pytest.mark.parametrize("exists", [True, False])
 def test_a_table_is_not_begun_or_continued_in_other_formats_as_well(make_table, exists):
     key = "delta.universalFormat.enabledFormats"
