@@ -259,17 +259,24 @@ def protocol_for_existing(current: Protocol, metadata: Metadata) -> Protocol:
     return merge(current, normalize(with_requirements(missing)))
 
 
-def requested_protocol(configuration: Mapping[str, str]) -> Protocol:
+def requested_protocol(configuration: Mapping[str, str], *, is_new_table: bool = True) -> Protocol:
     """The protocol that a configuration asks for.
 
     It asks by `delta.minReaderVersion`, `delta.minWriterVersion` and `delta.feature.*`, in any
     case. Reader version 3 and writer version 7 only allow lists of features, so by themselves they
     ask for nothing.
 
+    Args:
+        configuration: The properties as given.
+        is_new_table: Whether they are for a table that is created, for the error of clustering.
+
     Raises:
         ConfigError: A feature is unknown (kind `DELTA_UNSUPPORTED_FEATURES_IN_CONFIG`), its status
             is neither `supported` nor `enabled` (`DELTA_UNSUPPORTED_FEATURE_STATUS`), or a version
-            does not parse or is out of range (`OPTIMIST_INVALID_TABLE_PROPERTY`).
+            does not parse or is out of range (`OPTIMIST_INVALID_TABLE_PROPERTY`). Or the feature is
+            `clustering`, which only the command that names the columns brings (spec 10.9;
+            `DELTA_CREATE_TABLE_SET_CLUSTERING_TABLE_FEATURE_NOT_ALLOWED`, for an existing table
+            `DELTA_ALTER_TABLE_SET_CLUSTERING_TABLE_FEATURE_NOT_ALLOWED`).
     """
     reader = _requested_version(configuration, "delta.minReaderVersion")
     writer = _requested_version(configuration, "delta.minWriterVersion")
@@ -279,6 +286,8 @@ def requested_protocol(configuration: Mapping[str, str]) -> Protocol:
         if key.lower().startswith(FEATURE_PREFIX)
         for feature in (_requested_feature(key, status),)
     }
+    if "clustering" in names:
+        raise _clustering_by_property(is_new_table)
     legacy = _legacy_features(reader, writer) if writer < 7 else frozenset[str]()
     return normalize(with_requirements(frozenset(names) | legacy))
 
@@ -461,6 +470,21 @@ def _requested_feature(key: str, status: str) -> Feature:
             status=status,
         )
     return feature
+
+
+def _clustering_by_property(is_new_table: bool) -> ConfigError:
+    kind = (
+        "DELTA_CREATE_TABLE_SET_CLUSTERING_TABLE_FEATURE_NOT_ALLOWED"
+        if is_new_table
+        else "DELTA_ALTER_TABLE_SET_CLUSTERING_TABLE_FEATURE_NOT_ALLOWED"
+    )
+    return ConfigError(
+        "The property delta.feature.clustering says that a table is clustered, and not by which "
+        "columns. Nothing was written. Leave it out; an engine that has CLUSTER BY brings the "
+        "feature together with the columns.",
+        kind=kind,
+        feature="clustering",
+    )
 
 
 def _way_out(names: tuple[str, ...]) -> str:

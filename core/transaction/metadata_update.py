@@ -200,7 +200,7 @@ def _is_protocol_request(key: str) -> bool:
 
 
 def _asked_of_existing(protocol: Protocol, requests: Mapping[str, str]) -> Protocol:
-    asked = merge(protocol, requested_protocol(requests))
+    asked = merge(protocol, requested_protocol(requests, is_new_table=False))
     if supports(asked, "catalogManaged") and not supports(protocol, "catalogManaged"):
         raise ProtocolError(
             "The feature catalogManaged can't be added to an existing table: its catalog would "

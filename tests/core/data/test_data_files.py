@@ -33,7 +33,7 @@ from optimist.core.errors import (
 from optimist.core.options import EngineOptions
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.plugins.data_origin import DataOrigin
-from optimist.core.protocol.actions import DomainMetadata, Metadata
+from optimist.core.protocol.actions import DomainMetadata, Metadata, Protocol
 from optimist.core.schema.arrow_types import from_arrow_schema
 from optimist.core.schema.types import schema_to_json
 from optimist.core.transaction.conflicts.operations import Operation
@@ -424,9 +424,11 @@ def test_declared_lengths_inside_nested_types_are_refused_without_spark(tmp_path
 def clustered(path, columns):
     """An empty table of 40 columns that is clustered."""
     fields = [(f"c{number}", "long", {}) for number in range(40)]
-    log = table_of(path, fields, configuration={"delta.feature.clustering": "supported"})
+    log = table_of(path, fields)
     domain = DomainMetadata("delta.clustering", json.dumps({"clusteringColumns": columns}))
-    log.start_transaction().commit([domain], Operation("CLUSTER BY"))
+    features = ("appendOnly", "clustering", "domainMetadata", "invariants")
+    protocol = Protocol(1, 7, None, features)
+    log.start_transaction().commit([protocol, domain], Operation("CLUSTER BY"))
     return log
 
 

@@ -466,6 +466,15 @@ def test_unknown_feature_in_the_configuration_is_refused() -> None:
     assert caught.value.fields["feature"] == "teleport"
 
 
+@pytest.mark.parametrize(
+    ("is_new_table", "verb"), [(True, "CREATE"), (False, "ALTER")], ids=["new", "existing"]
+)
+def test_clustering_is_not_a_matter_of_properties(is_new_table: bool, verb: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        requested_protocol({"delta.feature.CLUSTERING": "supported"}, is_new_table=is_new_table)
+    assert caught.value.kind == (f"DELTA_{verb}_TABLE_SET_CLUSTERING_TABLE_FEATURE_NOT_ALLOWED")
+
+
 @pytest.mark.parametrize("status", ["disabled", "", "true"])
 def test_feature_status_other_than_supported_is_refused(status: str) -> None:
     with pytest.raises(ConfigError) as caught:

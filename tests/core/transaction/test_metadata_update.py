@@ -60,6 +60,16 @@ def field_metadata(derived: Metadata) -> list[dict]:
     return [dict(item.metadata) for item in schema_from_json(derived.schema_string)]
 
 
+def test_clustering_is_asked_for_by_its_command_alone() -> None:
+    asked = metadata(feature__clustering="supported")
+    with pytest.raises(ConfigError) as caught:
+        created(asked)
+    assert caught.value.kind == "DELTA_CREATE_TABLE_SET_CLUSTERING_TABLE_FEATURE_NOT_ALLOWED"
+    with pytest.raises(ConfigError) as caught:
+        changed(asked, metadata(), Protocol(1, 2))
+    assert caught.value.kind == "DELTA_ALTER_TABLE_SET_CLUSTERING_TABLE_FEATURE_NOT_ALLOWED"
+
+
 # New tables
 
 
