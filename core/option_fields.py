@@ -94,7 +94,7 @@ def parse_options(cls: type[Any], options: Mapping[str, str], prefix: str) -> di
     for key, row in known.items():
         if row.metadata["missing"] and not values.get(row.name):
             raise ConfigError(
-                f"{prefix}{key} is missing: {row.metadata['missing']}.",
+                f"The option {prefix}{key} is missing: {row.metadata['missing']}.",
                 kind="OPTIMIST_MISSING_OPTION",
                 key=prefix + key,
             )
@@ -200,8 +200,9 @@ def key_of_field(name: str) -> str:
 def unknown_option(key: str, known: Iterable[str]) -> ConfigError:
     """The error for a key that no option has."""
     names = ", ".join(sorted(known))
+    remedy = f"The known options are: {names}." if names else "Remove it; none is known here."
     return ConfigError(
-        f"Unknown option {key}. " + (f"Known: {names}." if names else "There are none: remove it."),
+        f"The option {key} is unknown. {remedy}",
         kind="OPTIMIST_UNKNOWN_OPTION",
         key=key,
     )
@@ -212,7 +213,7 @@ def contradicting_options(
 ) -> ConfigError:
     """The error for two keys that can't both hold."""
     return ConfigError(
-        f"{first} and {second} contradict each other: {why}. Keep one.",
+        f"The options {first} and {second} contradict each other: {why}. Keep one.",
         kind="OPTIMIST_CONTRADICTING_OPTIONS",
         keys=(first, second),
     )

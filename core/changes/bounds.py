@@ -40,14 +40,15 @@ class ChangeBounds:
         ):
             if version is not None and time_ms is not None:
                 raise UsageError(
-                    f"Both a {which} version and a {which} timestamp are given. Give one of them.",
+                    f"The {which} version and the {which} timestamp are both given. Nothing was "
+                    "read. Give only one of them.",
                     kind="DELTA_MULTIPLE_CDC_BOUNDARY",
                     boundary=which,
                 )
         if self.starting_version is None and self.starting_ms is None:
             raise UsageError(
-                "Changes need a start: give startingVersion or startingTimestamp. Nothing was "
-                "read.",
+                "The read of changes has no start. Nothing was read. Give startingVersion or "
+                "startingTimestamp.",
                 kind="DELTA_NO_START_FOR_CDC_READ",
             )
 
@@ -111,8 +112,9 @@ class ChangeBounds:
     def _starts_too_late(self, start: int, latest: Snapshot) -> TableError:
         if self.starting_ms is None:
             return TableError(
-                f"The changes are asked for from version {start} on, and the newest version of "
-                f"{latest.table_path} is {latest.version}. Start there or before; or set "
+                f"The read of changes starts at version {start}, but the newest version of "
+                f"{latest.table_path} is {latest.version}. Nothing was read. Start at the newest "
+                "version or earlier, or set "
                 "spark.databricks.delta.changeDataFeed.timestampOutOfRange.enabled to get no rows "
                 "instead of this error.",
                 kind="DELTA_CDC_START_VERSION_AFTER_LATEST",
@@ -120,11 +122,11 @@ class ChangeBounds:
                 latest=latest.version,
             )
         return TableError(
-            f"The changes are asked for from {format_timestamp(self.starting_ms)} on, and the "
-            f"newest version of {latest.table_path}, version {latest.version}, is of "
-            f"{format_timestamp(latest.timestamp_ms)}. Start there or before; or set "
-            "spark.databricks.delta.changeDataFeed.timestampOutOfRange.enabled to get no rows "
-            "instead of this error.",
+            f"The read of changes starts at {format_timestamp(self.starting_ms)}, but the newest "
+            f"version of {latest.table_path}, version {latest.version}, is from "
+            f"{format_timestamp(latest.timestamp_ms)}. Nothing was read. Start at that time or "
+            "earlier, or set spark.databricks.delta.changeDataFeed.timestampOutOfRange.enabled to "
+            "get no rows instead of this error.",
             kind="DELTA_TIMESTAMP_GREATER_THAN_COMMIT",
             timestamp_ms=self.starting_ms,
             latest_version=latest.version,
@@ -134,8 +136,8 @@ class ChangeBounds:
 
 def _backwards(start: int, end: int) -> UsageError:
     return UsageError(
-        f"The changes are asked for from version {start} to version {end}: the end is before the "
-        "start. Nothing was read.",
+        f"The read of changes starts at version {start} and ends at version {end}, before its "
+        "start. Nothing was read. Swap the two.",
         kind="DELTA_INVALID_CDC_RANGE",
         start=start,
         end=end,

@@ -82,8 +82,9 @@ def commit_time_ms(commit: ReadCommit, metadata: Metadata) -> int:
     info = commit.info
     if info is None or info.in_commit_timestamp is None:
         raise TableError(
-            f"Version {commit.version} has no in-commit timestamp, though the table has them "
-            "enabled: a writer that does not know the feature made it. Start after that version.",
+            f"Version {commit.version} has no in-commit timestamp, although the table has them "
+            "enabled. A writer that does not know the feature wrote it. Nothing was read. Start "
+            "after that version.",
             kind="DELTA_MISSING_COMMIT_TIMESTAMP",
             version=commit.version,
         )
@@ -92,11 +93,15 @@ def commit_time_ms(commit: ReadCommit, metadata: Metadata) -> int:
 
 def _gone(version: int, first: int, last: int, listed: dict[int, FileStatus]) -> TableError:
     held = [number for number in listed if number > version]
-    there = f"the log has the commits {held[0]} to {last}" if held else "nor are later commits"
+    there = (
+        f"the log still has the commits {held[0]} to {last}"
+        if held
+        else "the later commits are gone too"
+    )
     return TableError(
         f"The changes of the versions {first} to {last} can't be read: the commit of version "
-        f"{version} is no longer in the log; {there}. Older ones were removed after "
-        "delta.logRetentionDuration. Start later.",
+        f"{version} is no longer in the log; {there}. Older commits were removed after "
+        "delta.logRetentionDuration. Nothing was read. Start at a later version.",
         kind="DELTA_VERSION_NOT_FOUND",
         version=version,
         earliest=held[0] if held else last + 1,

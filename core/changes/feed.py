@@ -159,10 +159,10 @@ class _Run:
         if TableMetadata.of(self.metadata).properties.enable_change_data_feed:
             return
         raise TableError(
-            f"The changes of the versions {self.first} to {self.last} can't be told: at version "
-            f"{version} the change data feed of {self.table_path} was off. Nothing was read. "
-            "The history shows when delta.enableChangeDataFeed was set; start there or later, and "
-            "end before it was unset.",
+            f"The changes of the versions {self.first} to {self.last} are not recorded: the change "
+            f"data feed of {self.table_path} was off at version {version}. Nothing was read. The "
+            "history shows when delta.enableChangeDataFeed was set; start there or later, and end "
+            "before it was unset.",
             kind="DELTA_MISSING_CHANGE_DATA",
             version=version,
             start=self.first,
@@ -202,7 +202,7 @@ def _feed_schema(metadata: Metadata) -> StructType:
     taken = [item.name for item in FEED_COLUMNS if table.find(item.name) is not None]
     if taken:
         raise SchemaError(
-            f"The table has columns with the names that the change data feed gives to its own: "
+            "The table has columns with names that the change data feed reserves: "
             f"{listed(taken)}. Nothing was read. Rename them.",
             kind="DELTA_TABLE_ALREADY_CONTAINS_CDC_COLUMNS",
             columns=tuple(taken),
@@ -218,9 +218,9 @@ def _count_rows(table: TableRef, file: AddFile) -> int:
             return int(pq.read_metadata(source).num_rows)
     except UNREADABLE:
         raise TableError(
-            f"The log does not say how many rows the data file {shown(full_path)} has, and the "
-            "file is gone or can't be read: it was removed by vacuum, or damaged. Start after "
-            "the version that replaced its deletion vector.",
+            f"The data file {shown(full_path)} is missing or can't be read, and the log does not "
+            "say how many rows it has: vacuum removed it, or it was damaged. "
+            "Start after the version that replaced its deletion vector.",
             kind="OPTIMIST_UNREADABLE_DATA_FILE",
             path=full_path,
         ) from None

@@ -140,8 +140,9 @@ def _ensure_countable(file: AddFile, rows: int) -> None:
     # The rows that stay are kept as ranges, of which this many still fit into memory.
     if rows > _MOST_ROWS:
         raise TableError(
-            f"The data file {shown(file.path)} claims to have {rows} rows, more than any has: the "
-            "log is damaged or was written to deceive. Nothing was read.",
+            f"The data file {shown(file.path)} claims to have {rows} rows, more than any file can "
+            "have. The log is damaged or was forged. Nothing was read. Restore the log from a "
+            "backup.",
             kind="OPTIMIST_IMPOSSIBLE_COUNT",
             path=file.path,
             claimed=rows,
@@ -154,8 +155,8 @@ def _stamp(version: int, time_ms: int) -> dict[str, str]:
         time = _EPOCH + timedelta(milliseconds=time_ms)
     except OverflowError:
         raise TableError(
-            f"Version {version} says that it was made {time_ms} milliseconds after 1970, which is "
-            "no time that a column can hold. Start after that version.",
+            f"Version {version} claims the commit time {time_ms} (milliseconds since 1970), which "
+            "a timestamp column can't hold. Start after that version.",
             kind="OPTIMIST_MALFORMED_COMMIT",
             version=version,
         ) from None

@@ -46,9 +46,9 @@ def ensure_reads_as(
         return
     column, what = problem
     raise SchemaError(
-        f"The changes can't be read as the table is at version {final_version}: {what} after "
-        f"version {version}. Nothing was read. End before the change, and read the versions after "
-        "it in a read of their own.",
+        f"The changes can't be read with the schema of version {final_version}: {what} after "
+        f"version {version}. Nothing was read. End the read before that change, and read the later "
+        "versions separately.",
         kind="DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE",
         version=version,
         final_version=final_version,

@@ -163,8 +163,8 @@ def _ensure_rows_can_be_checked(metadata: Metadata, schema: StructType) -> None:
                 reason = f"{what} on the column {shown('.'.join(path))}"
     if reason is not None:
         raise UsageError(
-            f"The table has {reason}, which needs Spark to be honoured. Append with "
-            "optimist.spark.write; nothing was written.",
+            f"The table has {reason}, which only Spark can evaluate. Nothing was written. Append "
+            "with optimist.spark.write.",
             kind="OPTIMIST_NEEDS_SPARK",
         )
 
@@ -194,8 +194,8 @@ def _ensure_not_null(rows: pa.Table, schema: StructType) -> None:
             values = pc.struct_field(values, name)
         if values.null_count:
             raise SchemaError(
-                f"NOT NULL constraint violated for column: {shown('.'.join(path))}. It has "
-                f"{values.null_count} null values in the data; nothing was written.",
+                f"NOT NULL constraint violated for column: {shown('.'.join(path))}. The data has "
+                f"{values.null_count} null values there. Nothing was written. Fill them.",
                 kind="DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
                 column=".".join(path),
             )

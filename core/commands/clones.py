@@ -62,9 +62,9 @@ def ensure_own_rows(table: TableRef, snapshot: Snapshot, files: pa.Table, operat
     if pc.any(is_unknown).as_py():
         text = outside.filter(is_unknown)[0].as_py()
         raise TableError(
-            f"{operation} on {shown(table.table_path)} would copy rows of {quoted(text)} into the "
-            f"table, and that file is outside it: {reason}. Nothing was written. If you trust the "
-            f"table's writers, set {OUTSIDE_TABLE_KEY}={ANY}.",
+            f"The operation {operation} on {shown(table.table_path)} would copy rows into the "
+            f"table from {quoted(text)}, a file outside it: {reason}. Nothing was written. If you "
+            f"trust the table's writers, set {OUTSIDE_TABLE_KEY}={ANY}.",
             kind="OPTIMIST_REWRITE_OF_OUTSIDE_FILE",
             path=shown(text),
             table_path=table.table_path,

@@ -22,8 +22,9 @@ def conf_txn(options: EngineOptions) -> tuple[str, int] | None:
     if app_id is None and version is None:
         return None
     raise UsageError(
-        "spark.databricks.delta.write.txnAppId and write.txnVersion go together: set both or "
-        "neither. Nothing was written.",
+        "The conf keys spark.databricks.delta.write.txnAppId and "
+        "spark.databricks.delta.write.txnVersion work only together. Nothing was written. Set both "
+        "or neither.",
         kind="DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS",
     )
 

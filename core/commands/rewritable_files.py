@@ -39,9 +39,9 @@ def ensure_rewritable(table: TableRef, snapshot: Snapshot, files: pa.Table, oper
         features.append("rowTracking")
     if features:
         raise ProtocolError(
-            f"{operation} on {snapshot.table_path} would have to write what "
-            f"{' and '.join(features)} asks for, which is not supported yet. Nothing was written. "
-            "Use another engine, or switch the table's property off.",
+            f"The operation {operation} on {snapshot.table_path} must write data for the table's "
+            f"feature {' and '.join(features)}, which is not supported yet. Nothing was written. "
+            "Use another engine, or switch the feature's table property off.",
             kind="DELTA_UNSUPPORTED_FEATURES_FOR_WRITE",
             features=tuple(features),
             operation=operation,

@@ -80,4 +80,8 @@ class UncommittedFiles:
         try:
             remove_directory(directory, self._table.data_access())
         except OptimistError as failure:
-            _LOG.warning("Files below %s are left for vacuum to find: %s", directory, failure)
+            _LOG.warning(
+                "The uncommitted files below %s could not be removed and are left for VACUUM: %s",
+                directory,
+                failure,
+            )

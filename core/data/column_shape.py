@@ -81,11 +81,10 @@ def arrow_rows(rows: pa.Table, schema: StructType) -> pa.Table:
             parts = [_conform(chunk, item.data_type, place) for chunk in rows[name].chunks]
         except _MisfitError as misfit:
             raise SchemaError(
-                f"The column {shown(misfit.column)} has the Arrow type "
-                f"{shown(misfit.arrow_type)}, and some of its values do not fit "
-                f"{shown(misfit.data_type)}, the column's type in the table: "
-                f"{shown(misfit.reason)}. Cast it yourself, which says what is to be lost. "
-                "Nothing was written.",
+                f"The column {shown(misfit.column)} has the Arrow type {shown(misfit.arrow_type)}, "
+                f"and some of its values do not fit {shown(misfit.data_type)}, the column's type "
+                f"in the table: {shown(misfit.reason)}. Nothing was written. Cast the column "
+                "yourself, which makes the loss explicit.",
                 kind="OPTIMIST_VALUE_DOES_NOT_FIT",
                 column=misfit.column,
                 type=str(misfit.data_type),
@@ -158,13 +157,10 @@ class _MisfitError(Exception):
 def _remedy(misfit: _MisfitError) -> str:
     if _is_shredded(misfit.arrow_type) and misfit.data_type == _VARIANT:
         return (
-            "Only Spark's own reader puts such variants together again: read the table in a "
-            "classic Spark session on the native plane, or read other columns."
+            "Only Spark's own reader can reassemble such variants. Read the table in a classic "
+            "Spark session on the native plane, or read other columns."
         )
-    return (
-        "The file was written by an engine that broke the schema; restore an older version of the "
-        "table."
-    )
+    return "The engine that wrote the file broke the schema. Restore an older version of the table."
 
 
 def _conform(values: pa.Array, data_type: DataType, place: _Place) -> pa.Array:
@@ -256,7 +252,7 @@ def _variant(values: pa.Array, target: pa.DataType) -> pa.Array:
     present = values.type.names if pa.types.is_struct(values.type) else []
     if sorted(present) != ["metadata", "value"]:
         shredded = "its variants are shredded into columns of their own"
-        reason = shredded if _is_shredded(values.type) else "it is no variant"
+        reason = shredded if _is_shredded(values.type) else "it is not a variant"
         raise pa.ArrowInvalid(reason)
     children = dict(zip(present, values.flatten(), strict=True))
     parts = [children[item.name].cast(item.type).fill_null(b"") for item in target]

@@ -155,7 +155,7 @@ class DataPaths:
         is_absolute = text.startswith("/") or bool(scheme_of(text))
         path = strip_file_scheme(text) if is_absolute else join(self.table_path, text)
         if "\0" in text:
-            return _Verdict(path, True, "it has a character in it that no path may have")
+            return _Verdict(path, True, "it holds a character that no path may hold")
         if "::" in text and self.origin.goes_by_driver:
             return _Verdict(path, True, "it chains one driver to another (::)")
         has_dots = any(part in _DOTS for part in text.split("/"))
@@ -181,13 +181,13 @@ class DataPaths:
     def _wrong_scheme(self, scheme: str) -> str:
         served = ", ".join(f"{item}:" for item in self.origin.schemes if item)
         what = f"of the scheme {shown(scheme, 40)}:" if scheme else "a path of this machine"
-        return f"it is {what}, while the table is reached by {served}"
+        return f"it is {what}, but the table is reached by {served}"
 
     def _ensure_files_within(self, paths: pa.Array, texts: pa.Array) -> None:
         root = self._real_root()
         for path, text in zip(paths.to_pylist(), texts.to_pylist(), strict=True):
             if not os.path.realpath(path).startswith(root):
-                problem = "a symbolic link leads it out of the table's directory"
+                problem = "a symbolic link leads out of the table's directory"
                 raise self._error(text, problem, SAME_STORE)
             _ensure_file_or_missing(path)
 
@@ -195,7 +195,8 @@ class DataPaths:
         return os.path.realpath(strip_file_scheme(self.table_path)).rstrip("/") + "/"
 
     def _error(self, text: str, problem: str, lifted_by: str) -> TableError:
-        kind, remedy = "OPTIMIST_FOREIGN_DATA_PATH", "No option allows it."
+        kind = "OPTIMIST_FOREIGN_DATA_PATH"
+        remedy = "No option allows it. Find out who wrote that, and restore an older version."
         if lifted_by:
             kind = "OPTIMIST_PATH_OUTSIDE_TABLE"
             remedy = f"If you trust the table's writers, set {OUTSIDE_TABLE_KEY}={lifted_by}."
@@ -217,9 +218,9 @@ def _ensure_file_or_missing(path: str) -> None:
         return
     if not stat.S_ISREG(mode):
         raise StorageError(
-            f"{shown(path)} is named by the table's log as a data file or a deletion vector, and "
-            "is no file but a directory, a pipe or a device. It was not opened, and nothing was "
-            "written. Find out who made it, and remove it or move it away.",
+            f"The path {shown(path)}, which the table's log names as a data file or a deletion "
+            "vector, is not a file but a directory, a pipe or a device. It was not opened, and "
+            "nothing was written. Find out who made it, and remove it or move it away.",
             kind="OPTIMIST_NOT_A_FILE",
             path=path,
             retryable=False,

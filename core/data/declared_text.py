@@ -43,8 +43,8 @@ def declared_text(item: StructField) -> DeclaredText | None:
     match = _DECLARED.fullmatch(str(declared))
     if match is None:
         raise SchemaError(
-            f"The column {shown(item.name)} declares char or varchar inside "
-            f"{quoted(declared)}, whose lengths can't be checked yet. Nothing was written.",
+            f"The column {shown(item.name)} declares char or varchar inside {quoted(declared)}, "
+            "whose lengths can't be checked yet. Nothing was written. Write with another engine.",
             kind="OPTIMIST_NESTED_CHAR_VARCHAR",
             column=item.name,
         )

@@ -125,7 +125,7 @@ def deletion_vector_path(descriptor: DeletionVectorDescriptor, paths: DataPaths)
     try:
         name = f"deletion_vector_{uuid.UUID(bytes=_z85_decode(encoded))}.bin"
     except ValueError:
-        raise _malformed("the log", f"{quoted(text)} names no file") from None
+        raise _malformed("the log", f"{quoted(text)} does not name a file") from None
     return paths.full_path_of_text(join(prefix, name) if prefix else name)
 
 
@@ -160,7 +160,7 @@ def parse_bitmap(data: bytes | memoryview) -> BitMap64:
         return BitMap64.deserialize(body)  # type: ignore[arg-type]  # any buffer will do
     if magic == _NATIVE_MAGIC:
         return BitMap64.deserialize(_portable(body))
-    raise ValueError(f"{magic} is no magic number of a deletion vector")
+    raise ValueError(f"{magic} is not the magic number of a deletion vector")
 
 
 def _ensure_portable(body: memoryview) -> None:
@@ -206,9 +206,9 @@ def _stored(source: fs.NativeFile, descriptor: DeletionVectorDescriptor, path: s
     """The bytes of one vector, not copied; the file has its size, the vector, and its checksum."""
     size, offset = descriptor.size_in_bytes, descriptor.offset or 0
     if source.size() and source.read_at(1, 0) != bytes([_FILE_FORMAT]):
-        raise _malformed(path, f"the file is not of version {_FILE_FORMAT} of the format")
+        raise _malformed(path, f"the file does not have the format version {_FILE_FORMAT}")
     if size < 0 or offset < 1:
-        raise _malformed("the log", f"size {size} and offset {offset} can't be")
+        raise _malformed("the log", f"size {size} and offset {offset} are impossible")
     if source.size() < offset + size + 8:
         raise _size_mismatch(path, size, max(0, source.size() - offset - 8))
     framed = memoryview(source.read_at(size + 8, offset))
@@ -219,8 +219,8 @@ def _stored(source: fs.NativeFile, descriptor: DeletionVectorDescriptor, path: s
     (checksum,) = struct.unpack(">I", framed[-4:])
     if zlib.crc32(data) != checksum:
         raise TableError(
-            f"A deletion vector in {shown(path)} was damaged: its checksum does not fit it. "
-            f"{_REMEDY}",
+            f"A deletion vector in {shown(path)} was damaged: its checksum does not match its "
+            f"bytes. {_REMEDY}",
             kind="DELTA_DELETION_VECTOR_CHECKSUM_MISMATCH",
             path=path,
         )
@@ -236,7 +236,7 @@ def _checked(
         raise _malformed(place, str(error)) from None
     if len(bitmap) != descriptor.cardinality:
         raise TableError(
-            f"A deletion vector in {shown(place)} marks {len(bitmap)} rows, and the log says "
+            f"A deletion vector in {shown(place)} marks {len(bitmap)} rows, but the log says "
             f"{descriptor.cardinality}. {_REMEDY}",
             kind="DELTA_DELETION_VECTOR_CARDINALITY_MISMATCH",
             path=place,
@@ -252,8 +252,8 @@ def _opened(path: str, access: DataAccess | None) -> Iterator[fs.NativeFile]:
             yield source
     except FileNotFoundError:
         raise TableError(
-            f"The deletion vector file {shown(path)} is gone, though the table's log names it. "
-            f"Which rows of its data files are deleted can't be told. {_REMEDY}",
+            f"The deletion vector file {shown(path)} is missing, although the table's log names "
+            f"it, so the deleted rows of its data files are unknown. {_REMEDY}",
             kind="DELTA_FILE_NOT_FOUND_DETAILED",
             path=path,
         ) from None
@@ -303,7 +303,7 @@ def _malformed(place: str, reason: str) -> TableError:
 
 def _size_mismatch(place: str, wanted: int, found: int) -> TableError:
     return TableError(
-        f"A deletion vector in {shown(place)} has {found} bytes, and the log says {wanted}. "
+        f"A deletion vector in {shown(place)} has {found} bytes, but the log says {wanted}. "
         f"{_REMEDY}",
         kind="DELTA_DELETION_VECTOR_SIZE_MISMATCH",
         path=place,

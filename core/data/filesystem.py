@@ -79,7 +79,7 @@ def open_to_read(filesystem: fs.FileSystem, inner: str) -> fs.NativeFile:
     if isinstance(filesystem, fs.LocalFileSystem):
         place = Path(inner)
         if place.exists() and not place.is_file():
-            raise OSError(f"{shown(inner)} is no plain file")
+            raise OSError(f"{shown(inner)} is not a plain file")
     return filesystem.open_input_file(inner)
 
 
@@ -153,9 +153,9 @@ def _driver(path: str, access: DataAccess | None) -> tuple[fs.FileSystem, str]:
         is_plain = isinstance(error, ImportError) or access is None or not access.settings
         reason = str(error) if is_plain else "bad settings"
         raise ConfigError(
-            f"Data files of {shown(path)} can't be reached: there is no driver for "
-            f"{shown(scheme)}: paths ({shown(reason)}). Install the scheme's fsspec driver, on "
-            "the executors of Spark too.",
+            f"The data files of {shown(path)} can't be reached: no driver is installed for "
+            f"{shown(scheme)}: paths ({shown(reason)}). Install the scheme's fsspec driver, on the "
+            "executors of Spark too.",
             kind="OPTIMIST_NO_DATA_FILESYSTEM",
             scheme=scheme,
         ) from None
@@ -176,8 +176,8 @@ def _built(access: DataAccess, process: int) -> fs.FileSystem:  # noqa: ARG001 -
     except (AttributeError, ImportError, TypeError) as error:
         # The text of a TypeError names settings, never their values.
         raise ConfigError(
-            f"pyarrow's {name} is missing, or too old for the settings given: {error}. Upgrade "
-            "pyarrow, on the executors of Spark too.",
+            f"The class {name} of pyarrow is missing, or too old for the given settings: {error}. "
+            "Upgrade pyarrow, on the executors of Spark too.",
             kind="OPTIMIST_NO_DATA_FILESYSTEM",
             scheme=access.system,
         ) from None
@@ -191,8 +191,8 @@ def _without_settings(access: DataAccess, path: str) -> DataAccess:
     """Access to a file of another bucket: with the machine's own credentials, not the table's."""
     if access.origin.is_account:
         raise ConfigError(
-            f"The data file {shown(path)} is in another account than the table's, and no "
-            "credentials are known for it. Copy the file into the table's account.",
+            f"The data file {shown(path)} is in another account than the table, and no credentials "
+            "are known for that account. Copy the file into the table's account.",
             kind="OPTIMIST_NO_DATA_FILESYSTEM",
             scheme=scheme_of(path),
         )

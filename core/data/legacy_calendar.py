@@ -66,8 +66,8 @@ class LegacyCalendar:
             if self._is_met(column):
                 raise TableError(
                     f"The column {shown(name)} of {shown(path)} has dates before 1582 or times "
-                    "before 1900 in the calendar of Spark 2. Read the table with Spark on the "
-                    "native plane, which converts them, or write the file anew there.",
+                    "before 1900 in the old calendar of Spark 2. Read the table with Spark on the "
+                    "native plane, which converts them, or rewrite the file there.",
                     kind="OPTIMIST_LEGACY_CALENDAR",
                     path=path,
                     column=name,

@@ -142,7 +142,7 @@ class _StoredFile(NewFile):
             file = _DataFile(self._path, cast(BinaryIO, self.sink))
             outcome = create_file(self._store, file, self._policy, self._clock)
         if outcome is not PutOutcome.CREATED:
-            raise _differs(self._path, "another file is there under its name")
+            raise _differs(self._path, "another file has its name")
         return size_bytes
 
     def discard(self) -> None:
@@ -173,8 +173,8 @@ class _DataFile(FileToCreate):
 
     def unknown(self, reason: str) -> StorageError:
         return StorageError(
-            f"It is not known whether the data file {self.path} was written: {reason}. Nothing was "
-            "committed; run the operation again, and VACUUM removes what may be there.",
+            f"The data file {self.path} may or may not have been written: {reason}. Nothing was "
+            "committed. Run the operation again; VACUUM removes the file if it is there.",
             kind="OPTIMIST_WRITE_OUTCOME_UNKNOWN",
             path=self.path,
             retryable=True,
@@ -183,12 +183,12 @@ class _DataFile(FileToCreate):
 
 def _ensure_size(path: str, written: int, found: int | None) -> None:
     if found is not None and found != written:
-        raise _differs(path, f"{written} bytes were written, and it has {found}")
+        raise _differs(path, f"{written} bytes were written, but it has {found}")
 
 
 def _differs(path: str, what: str) -> StorageError:
     return StorageError(
-        f"The data file {path} is not what was written: {what}. Nothing was committed; run the "
+        f"The data file {path} is not what was written: {what}. Nothing was committed. Run the "
         "operation again.",
         kind="OPTIMIST_DATA_FILE_DIFFERS",
         path=path,

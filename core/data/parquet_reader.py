@@ -289,9 +289,9 @@ def _translated(path: str) -> Iterator[None]:
         yield
     except FileNotFoundError:
         raise TableError(
-            f"The data file {shown(path)} is gone, though the table's log names it. It was "
-            "removed by hand, or by a vacuum while an old version was read. Restore it, or read "
-            "a newer version.",
+            f"The data file {shown(path)} is missing, although the table's log names it. It was "
+            "removed by hand, or by VACUUM while an old version was read. Restore it, or read a "
+            "newer version.",
             kind="DELTA_FILE_NOT_FOUND_DETAILED",
             path=path,
         ) from None

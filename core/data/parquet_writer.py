@@ -74,8 +74,9 @@ def ensure_codec(name: str) -> str:
     folded = name.strip().lower()
     if folded not in _CODECS:
         raise UsageError(
-            f"Files can't be compressed by {quoted(name)}. Known: {', '.join(sorted(_CODECS))}. "
-            "Nothing was written.",
+            f"The compression codec {quoted(name)} is unknown. Nothing was written. Give the "
+            "option compression, or the table property delta.parquet.compression.codec, as one of "
+            f"{', '.join(sorted(_CODECS))}.",
             kind="DELTA_ILLEGAL_OPTION",
             key="compression",
         )
@@ -163,9 +164,9 @@ def _ensure_partitions_in_utc(
     fields = partition_schema(schema, partition_columns)
     if any(field.data_type == PrimitiveType("timestamp") for field in fields):
         raise ConfigError(
-            "spark.databricks.delta.write.utcTimestampPartitionValues=false is not supported: in "
-            "a zone with summer time two instants would become one partition. Nothing was "
-            "written.",
+            "The conf key spark.databricks.delta.write.utcTimestampPartitionValues can't be false: "
+            "in a time zone with summer time, two instants would become one partition. Nothing was "
+            "written. Leave the key unset.",
             kind="OPTIMIST_UNSUPPORTED_OPTION",
             key="spark.databricks.delta.write.utcTimestampPartitionValues",
         )

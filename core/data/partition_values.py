@@ -70,7 +70,7 @@ def partition_schema(schema: StructType, partition_columns: Sequence[str]) -> St
         field = schema.find(name)
         if field is None:
             raise SchemaError(
-                f"The partition column {shown(name)} is not in the table's schema: "
+                f"The partition column {shown(name)} is not in the table's schema. The columns are "
                 f"{shown(schema.names)}.",
                 kind="DELTA_PARTITION_COLUMN_NOT_FOUND",
                 column=name,
@@ -231,7 +231,7 @@ def _malformed(column: str, text: str, data_type: DataType) -> TableError:
     return TableError(
         f"The log holds {quoted(text)} as the value of the partition column "
         f"{shown(column or '?')}, which is of type {shown(data_type)}. The commit that wrote it is "
-        "damaged; restore an older version.",
+        "damaged. Restore an older version of the table.",
         kind="OPTIMIST_MALFORMED_PARTITION_VALUE",
         column=column,
         value=text,
@@ -298,9 +298,9 @@ def _binary_text(value: bytes, column: str) -> str:
     except UnicodeDecodeError:
         raise SchemaError(
             f"The partition column {shown(column or '?')} is binary, and the value "
-            f"X'{shown(value.hex())}' is no UTF-8 text. The log holds partition values as text, "
-            "so the value would be lost. Partition by hex() of the column instead. Nothing was "
-            "written.",
+            f"X'{shown(value.hex())}' is not UTF-8 text. The log holds partition values as text, "
+            "so the value would be lost. Nothing was written. Partition by hex() of the column "
+            "instead.",
             kind="OPTIMIST_VALUE_DOES_NOT_FIT",
             column=column,
             value=value.hex(),

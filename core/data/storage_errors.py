@@ -30,7 +30,8 @@ def storage_errors(doing: str, path: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise StorageError(
-            f"Data of {shown(path)} could not be {doing}: {shown(error)}",
+            f"The data of {shown(path)} could not be {doing}: {shown(error)}. Nothing was "
+            "committed. Check the store, and run the operation again.",
             kind="OPTIMIST_STORAGE_FAILED",
             path=path,
             retryable=False,

@@ -112,7 +112,8 @@ def write_checkpoint(
     """
     if snapshot.version < 0:
         raise TableNotFoundError(
-            f"There is no table at {snapshot.table_path}, so there is nothing to checkpoint.",
+            f"The table at {snapshot.table_path} does not exist, so it can't be checkpointed. "
+            "Check the path.",
             kind="DELTA_TABLE_NOT_FOUND",
             path=snapshot.table_path,
         )
@@ -320,9 +321,9 @@ class _Job:
     def _ensure_complete(self, rows: CheckpointRows, counted: int) -> None:
         if counted != rows.num_files:
             raise TableError(
-                f"The checkpoint of version {self._snapshot.version} came out with {counted} "
-                f"files, but the version has {rows.num_files}. It was not published; the table is "
-                "as it was.",
+                f"The checkpoint of version {self._snapshot.version} was written with {counted} "
+                f"files, but the version has {rows.num_files}. The checkpoint was not published, "
+                "and the table is unchanged. Report this as a bug.",
                 kind="DELTA_CHECKPOINT_SNAPSHOT_MISMATCH",
                 version=self._snapshot.version,
                 written=counted,
@@ -345,10 +346,13 @@ def _in_layout(
         reason = error
     if reason.kind == _BAD_PARTITION_VALUE:
         # The texts are always there, so nothing is lost but time.
-        _LOG.warning("The checkpoint goes without partitionValues_parsed: %s", reason)
+        _LOG.warning("The checkpoint is written without partitionValues_parsed: %s", reason)
         return write(CheckpointRows(snapshot, typed_partitions=False))
     # The base could not be read batch by batch; reading it as a whole can fall back on another.
-    _LOG.debug("The files are read into memory after all: %s", reason)
+    _LOG.debug(
+        "The checkpoint can't be written batch by batch, so the files are read into memory: %s",
+        reason,
+    )
     _ = snapshot.files, snapshot.tombstones
     return write(CheckpointRows(snapshot))
 

@@ -206,7 +206,7 @@ def _unused_sidecars(store: LogStore, log_path: str, cutoff_ms: int) -> tuple[st
         for checkpoint in complete_checkpoints(store.list_from(listing_start(log_path, 0))):
             used.update(item.file_name for item in checkpoint.open(store).sidecars())
     except (TableError, StorageError) as error:
-        _LOG.warning("Sidecars of %s are kept, all of them: %s", without_secrets(log_path), error)
+        _LOG.warning("All sidecars of %s are kept: %s", without_secrets(log_path), error)
         return ()
     return tuple(status.path for status in old if status.name not in used)
 

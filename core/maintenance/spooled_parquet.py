@@ -89,8 +89,8 @@ def ensure_created(outcome: PutOutcome, path: str) -> None:
     """
     if outcome is PutOutcome.UNKNOWN:
         raise StorageError(
-            f"The store gave no answer while creating {path}; the checkpoint may or may not be "
-            "there. The table is complete either way.",
+            f"The checkpoint {path} may or may not have been written, because the store gave no "
+            "answer. The table is complete either way.",
             kind="OPTIMIST_WRITE_OUTCOME_UNKNOWN",
             path=path,
             retryable=True,

@@ -110,8 +110,8 @@ def damaged_entry(
     """
     return StorageError(
         f"The entry of {quoted(file_name)} of the table {quoted(table_path)} in {keeper} is "
-        f"damaged, or forged: {fault}. Nothing was read, copied or deleted for it, and nothing was "
-        "committed. Find out who wrote it, and mend or delete that entry.",
+        f"damaged or forged: {fault}. The entry was not acted on, and nothing was committed. Find "
+        "out who wrote it, and correct or delete it.",
         kind="OPTIMIST_ARBITER_ENTRY_DAMAGED",
         table_path=shown(table_path),
         file_name=shown(file_name),
@@ -123,9 +123,9 @@ def damaged_entry(
 
 def _fault_of(entry: CommitEntry) -> str | None:
     if not isinstance(entry.table_path, str) or not isinstance(entry.file_name, str):
-        return "its key is no text"
+        return "its key is not text"
     if not _FILE_NAME.fullmatch(entry.file_name):
-        return "its fileName is no plain name of a file"
+        return "its fileName is not the plain name of a file"
     if not isinstance(entry.temp_path, str) or not _is_staged(entry.temp_path, entry.file_name):
         return (
             f"its tempPath {quoted(entry.temp_path)} is neither .tmp/{shown(entry.file_name)}.<id> "
@@ -134,7 +134,7 @@ def _fault_of(entry: CommitEntry) -> str | None:
     if type(entry.complete) is not bool:
         return "its complete is neither true nor false"
     if entry.expire_time_s is not None and not _is_time(entry.expire_time_s):
-        return "its expireTime is no time"
+        return "its expireTime is not a time"
     return None
 
 
@@ -155,7 +155,7 @@ def _parse_text(value: object) -> str:
     if value is None:
         raise ValueError("it has no tempPath, so its commit can't be finished")
     if not isinstance(value, str):
-        raise ValueError("its tempPath is no text")  # noqa: TRY004 - content, not a call
+        raise ValueError("its tempPath is not text")  # noqa: TRY004 - content, not a call
     return value
 
 
@@ -176,7 +176,7 @@ def _parse_seconds(value: object) -> int | None:
         numerator, denominator = Decimal(value).as_integer_ratio()  # DynamoDB's may have exponents
         value = numerator if denominator == 1 else None
     if not isinstance(value, int) or not _is_time(value):
-        raise ValueError("its expireTime is no time")
+        raise ValueError("its expireTime is not a time")
     return value
 
 

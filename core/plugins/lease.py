@@ -87,9 +87,9 @@ class Lease(ABC):
 def lapsed(grant: LeaseGrant) -> LeaseLapsedError:
     """The error for a grant that no longer holds, for the caller to raise."""
     return LeaseLapsedError(
-        f"The lease on {grant.name} lapsed before the work was done; another may hold it now. "
-        "Nothing more was written. Run the operation again; if this comes often, let leases last "
-        "longer (optimist.commit.lock.leaseSeconds).",
+        f"The lease on {grant.name} expired before the work was done, and another writer may hold "
+        "it now. Nothing more was written. Run the operation again; if this happens often, raise "
+        "optimist.commit.lock.leaseSeconds.",
         kind="OPTIMIST_LEASE_LAPSED",
         name=grant.name,
         owner=grant.owner,

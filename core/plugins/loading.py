@@ -114,7 +114,7 @@ def choose_by_name(kind: PluginKind, key: str, value: Secret[str]) -> ClassChoic
     choice = _named(kind, key, value.reveal())
     if choice is None:
         raise ConfigError(
-            f"The value of {key} names no {kind.noun}. Known short names: "
+            f"The value of {key} does not name a known {kind.noun}. Known short names: "
             f"{known_names(kind.group)}. A class of your own is named package.module:Class.",
             kind=kind.unknown,
             key=key,
@@ -148,8 +148,9 @@ def entry_point(kind: PluginKind, group: str, name: str) -> importlib.metadata.E
     if len({entry.value for entry in found}) > 1:
         targets = ", ".join(sorted({entry.value for entry in found}))
         raise ConfigError(
-            f"Several installed packages claim the {kind.noun} {name!r}: {targets}. "
-            "Uninstall one, or name the class itself, as package.module:Class, in the conf.",
+            f"The {kind.noun} {name!r} is claimed by several installed packages: {targets}. "
+            "Uninstall all but one, or name the class itself, as package.module:Class, in the "
+            "conf.",
             kind=kind.ambiguous,
             name=name,
         )
@@ -254,7 +255,8 @@ def _not_installed(
     return _cannot_use(
         kind,
         choice,
-        f"could not be imported on {_here()}: there is no module {error.name}. {remedy}",
+        f"could not be imported on {_here()}: the module {error.name} does not exist there. "
+        f"{remedy}",
         error_kind=kind.not_imported,
     )
 

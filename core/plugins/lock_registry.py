@@ -105,8 +105,9 @@ def needed_arbiter(options: Mapping[str, str], *, only: str | None = None) -> Ar
     found = find_arbiter(options, default=only)
     if found is None:
         raise ConfigError(
-            f"This store needs an arbiter: set spark.{ARBITER_KEY} to dynamodb, redis, sql, or a "
-            "class of your own as package.module:Class.",
+            "The store needs an arbiter, and none is named. Nothing was written. Set "
+            f"spark.{ARBITER_KEY} to dynamodb, redis, sql, or a class of your own as "
+            "package.module:Class.",
             kind="OPTIMIST_NO_ARBITER",
             key=ARBITER_KEY,
         )

@@ -245,11 +245,14 @@ class LogStore(ABC):
         outcome = self.put_if_absent(path, data)
         if outcome is PutOutcome.EXISTS:
             raise LogFileExistsError(
-                f"{path} exists already.", kind="DELTA_FILE_ALREADY_EXISTS", path=path
+                f"The file {path} exists already. It was left unchanged.",
+                kind="DELTA_FILE_ALREADY_EXISTS",
+                path=path,
             )
         if outcome is PutOutcome.UNKNOWN:
             raise StorageError(
-                f"The store gave no answer while creating {path}; it may or may not be there.",
+                f"The file {path} may or may not have been written, because the store gave no "
+                "answer. Look at the file before you write it again.",
                 kind="OPTIMIST_WRITE_OUTCOME_UNKNOWN",
                 path=path,
                 retryable=False,

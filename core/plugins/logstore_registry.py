@@ -107,7 +107,8 @@ def choose_store(path: str, options: Mapping[str, str] = MappingProxyType({})) -
     if fallback is not None:
         return from_entry_point(fallback, f"scheme {scheme} has no default, so fsspec is asked")
     raise ConfigError(
-        f"There is no store for {scheme}: paths. Name one with spark.delta.logStore.{scheme}.impl.",
+        f"No store is known for {scheme}: paths. Nothing was read or written. Name one with "
+        f"spark.delta.logStore.{scheme}.impl.",
         kind="OPTIMIST_UNKNOWN_SCHEME",
         scheme=scheme,
     )
@@ -150,8 +151,8 @@ def _refuse_conflict(class_keys: list[_Named], scheme_keys: list[tuple[str, _Nam
         return
     schemes = sorted(key for _, (key, _) in scheme_keys)
     raise ConfigError(
-        f"{class_keys[0][0]} names one store for every path and {', '.join(schemes)} another for "
-        "one scheme; they can't both be set. Remove the one or the other.",
+        f"The conf key {class_keys[0][0]} names one store for every path, and {', '.join(schemes)} "
+        "another for one scheme, which can't both hold. Remove one of them.",
         kind="DELTA_INVALID_LOGSTORE_CONF",
         class_keys=tuple(key for key, _ in class_keys),
         scheme_keys=tuple(schemes),
@@ -162,8 +163,8 @@ def _refuse_inconsistent(first: _Named, second: _Named) -> None:
     if first[1] == second[1]:
         return
     raise ConfigError(
-        f"{first[0]} and {second[0]} are two spellings of one key and differ. Set one of them, or "
-        "both to the same value.",
+        f"The conf keys {first[0]} and {second[0]} are two spellings of one key and have different "
+        "values. Set only one of them, or both to the same value.",
         kind="DELTA_INCONSISTENT_LOGSTORE_CONFS",
         keys=(first[0], second[0]),
     )
@@ -195,9 +196,10 @@ def _is_in_a_package(value: str) -> bool:
 
 def _no_counterpart(key: str, value: str) -> ConfigError:
     return ConfigError(
-        f"{key}={value} is no class on the driver's Python path, and no Java class that has a "
-        f"counterpart here. Those that have one: {known_names(_JAVA)}. Short names: "
-        f"{known_names(_NAMES)}. A Python class of your own is named package.module:Class.",
+        f"The conf {key}={value} names neither a class on the driver's Python path nor a Java "
+        "class that has a counterpart here. Java classes with a counterpart: "
+        f"{known_names(_JAVA)}. Short names: {known_names(_NAMES)}. A Python class of your own is "
+        "named package.module:Class.",
         kind="OPTIMIST_UNSUPPORTED_LOGSTORE",
         key=key,
         value=value,

@@ -37,7 +37,7 @@ def path_text(path: object, name: str = "path") -> str:
     text = os.fspath(path) if isinstance(path, os.PathLike) else path
     if not isinstance(text, str):
         raise ArgumentTypeError(
-            f"{name} must be text or a pathlib.Path, found to be {type(path)}.",
+            f"The argument {name} must be text or a pathlib.Path, found to be {type(path)}.",
             kind="OPTIMIST_INVALID_ARGUMENT_TYPE",
             argument=name,
         )
@@ -58,8 +58,8 @@ def resolve_table_path(path: str, store: LogStore) -> str:
     problem = _problem_of(path)
     if problem:
         raise UsageError(
-            f"{path!r} names no table: {problem}. Nothing was read or written. Give the table's "
-            "directory, as a path of this machine or as a URL.",
+            f"The path {path!r} can't be a table's: {problem}. Nothing was read or written. Give "
+            "the table's directory, as a local path or as a URL.",
             kind="OPTIMIST_NO_TABLE_PATH",
             path=path,
         )

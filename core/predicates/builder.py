@@ -68,7 +68,8 @@ def literal(value: object) -> Literal:
     if isinstance(value, dt.date):
         return Literal(value, "date")
     raise UsageError(
-        f"A predicate can't hold {value!r}, a {type(value).__name__}.",
+        f"A predicate can't hold {value!r} of type {type(value).__name__}. Pass a plain Python "
+        "value, such as a number, a string, a date or None.",
         kind="OPTIMIST_INVALID_LITERAL",
         type=type(value).__name__,
     )
@@ -132,7 +133,8 @@ class ColumnBuilder:
         parts = like_parts(pattern)
         if parts is None:
             raise UsageError(
-                f"In the pattern {pattern!r} a backslash stands before an ordinary character.",
+                f"The pattern {pattern!r} has a backslash before an ordinary character. Escape "
+                "only %, _ and the backslash itself.",
                 kind="OPTIMIST_INVALID_LITERAL",
                 pattern=pattern,
             )

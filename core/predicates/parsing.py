@@ -103,7 +103,8 @@ def parse_column_path(text: str) -> tuple[str, ...]:
         column = None
     if column is None:
         raise UsageError(
-            f"{quoted(text)} is no name of a column. Put unusual names in back-ticks.",
+            f"The text {quoted(text)} is not the name of a column. Put unusual names in "
+            "back-ticks.",
             kind="OPTIMIST_INVALID_PREDICATE",
             predicate=text,
         )
@@ -118,7 +119,8 @@ def _invalid(sql: str, reason: str, place: tuple[int, int] | None) -> UsageError
     where = f" (line {place[0]}, column {place[1]})" if place else ""
     fields = {"line": place[0], "column": place[1]} if place else {}
     return UsageError(
-        f"The predicate {quoted(sql)} can't be parsed{where}: {shown(reason)}.",
+        f"The predicate {quoted(sql)} can't be parsed{where}: {shown(reason)}. Correct the SQL, "
+        "and put unusual names in back-ticks.",
         kind="OPTIMIST_INVALID_PREDICATE",
         predicate=sql,
         **fields,
@@ -127,7 +129,7 @@ def _invalid(sql: str, reason: str, place: tuple[int, int] | None) -> UsageError
 
 def _parse_error_place(error: ParseError) -> tuple[str, tuple[int, int] | None]:
     if not error.errors:
-        return "there is no expression in it", None
+        return "it holds no expression", None
     first = error.errors[0]
     near = _ANSI_CODES.sub("", str(first.get("highlight") or ""))
     what = "something is missing" if "missing" in str(first["description"]) else "unexpected text"

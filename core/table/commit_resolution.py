@@ -68,10 +68,13 @@ def resolve_commit(
     state = CommitState.LANDED if found == txn_id else CommitState.NOT_LANDED
     if found is _ABSENT:
         if attempted <= latest:
-            raise _not_told(txn_id, attempted, "its file was cleaned up")
+            raise _not_told(txn_id, attempted, "its commit file was cleaned up")
         state = CommitState.PENDING
     elif found is None and not has_commit_info:
-        reason = "without commitInfo (option commitInfo.enabled) a commit does not say whose it is"
+        reason = (
+            "commits without commitInfo (conf key spark.databricks.delta.commitInfo.enabled) do "
+            "not say which transaction wrote them"
+        )
         raise _not_told(txn_id, attempted, reason)
     return CommitResolution(state, attempted)
 
@@ -91,8 +94,9 @@ def _found_in_log(store: LogStore, log_path: str, txn_id: str, latest: int) -> C
 
 def _not_told(txn_id: str, version: int, reason: str) -> CommitOutcomeUnknownError:
     return CommitOutcomeUnknownError(
-        f"Version {version} is taken, and nothing tells whether by the transaction {txn_id}: "
-        f"{reason}. Look in the table for what it was to write before you run it again.",
+        f"Version {version} exists, but it is unknown whether the transaction {txn_id} wrote it: "
+        f"{reason}. Look in the table for the rows that the transaction should have written before "
+        "you run it again.",
         kind="OPTIMIST_COMMIT_OUTCOME_UNKNOWN",
         txn_id=txn_id,
         version=version,

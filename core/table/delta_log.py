@@ -196,7 +196,8 @@ class DeltaLog:
         """
         if version is not None and timestamp is not None:
             raise UsageError(
-                "Give a version or a timestamp, not both.", kind="DELTA_ONEOF_IN_TIMETRAVEL"
+                "The arguments version and timestamp are both given. Give only one of them.",
+                kind="DELTA_ONEOF_IN_TIMETRAVEL",
             )
         try:
             latest = self.update()

@@ -79,7 +79,11 @@ class OwnCommits:
             ours = self._known(version, actions, self._table.clock.now_ms())
             snapshot = base.with_commits([*theirs, ours])
         except Exception:  # noqa: BLE001 - the commit stands whatever happens here
-            _LOG.warning("Version %d landed, but its snapshot failed.", version, exc_info=True)
+            _LOG.warning(
+                "Version %d was committed, but its snapshot could not be loaded.",
+                version,
+                exc_info=True,
+            )
             return None
         self._newest.adopt(snapshot)
         return snapshot

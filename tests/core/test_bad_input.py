@@ -144,7 +144,7 @@ def test_an_invalid_predicate(table, predicate):
     ("options", "words"),
     [
         ({"spark.databricks.delta.maxCommitAttempts": "many"}, "maxCommitAttempts"),
-        ({"spark.optimist.conflict.granularty": "file"}, "Unknown option"),
+        ({"spark.optimist.conflict.granularty": "file"}, "is unknown"),
         (
             {"optimist.commit.lock.enabled": "true",
              "spark.databricks.delta.commitLock.enabled": "false"},

@@ -124,7 +124,7 @@ def test_an_unknown_option_is_told_alike_everywhere(prefix):
     key = f"spark.optimist.{prefix}hunter2"
     error = refused(prefix, {key: "x"})
     assert (error.kind, error.fields["key"]) == ("OPTIMIST_UNKNOWN_OPTION", key)
-    assert f"Unknown option {key}. Known: " in str(error)
+    assert f"The option {key} is unknown. The known options are: " in str(error)
 
 
 @each_component

@@ -188,7 +188,7 @@ class HostileEntriesSuite:
                 shown = str(caught.value)
                 assert str(table) in shown
                 assert database.keeper.lower() in shown.lower()
-                assert "mend or delete" in shown
+                assert "correct or delete" in shown
             assert _everything_below(tmp_path) == before, temp_path
 
     def test_who_loses_to_a_hostile_entry_is_told_so(self, database, store, table, tmp_path):
