@@ -2,8 +2,6 @@
 
 from contextlib import closing
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 
 import pytest
 import redis
@@ -14,6 +12,7 @@ from optimist.core.errors import ConfigError, StorageError
 from optimist.core.plugins.logstore import PutOutcome
 from optimist.logstores.s3.store import S3LogStore
 from private_servers import private_redis, skip_or_fail
+from scripted_http import Reply, ScriptedService
 
 
 @pytest.fixture
@@ -58,51 +57,27 @@ def test_redis_that_loses_its_data_between_two_commits_is_noticed(options, fresh
     assert caught.value.kind == "OPTIMIST_STORE_NO_ANSWER"
 
 
-class Overwriting(BaseHTTPRequestHandler):
+class Overwriting(ScriptedService):
     """Speaks just enough S3 to take every PUT, whatever its condition says."""
 
-    protocol_version = "HTTP/1.1"
-
-    def do_PUT(self):
-        self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.taken.append((self.path, self.headers.get("If-None-Match")))
-        self._answer(b"", ETag='"1"')
-
-    def do_GET(self):
-        self._answer(
-            b"<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>",
-            **{"Content-Type": "application/xml"},
-        )
-
-    def do_DELETE(self):
-        self._answer(b"")
-
-    def log_message(self, *arguments):
-        pass
-
-    def _answer(self, body, **headers):
-        self.send_response(200)
-        for name, value in {**headers, "Content-Length": str(len(body))}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
+    def work(self, request):
+        if request.method == "PUT":
+            return Reply(200, headers={"ETag": '"1"'})
+        if request.method == "GET":
+            empty = b"<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>"
+            return Reply(200, empty, {"Content-Type": "application/xml"})
+        return Reply(200)
 
 
 @pytest.fixture
 def overwriting():
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Overwriting)
-    server.taken = []
-    thread = Thread(target=server.serve_forever)
-    thread.start()
-    yield server
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with Overwriting() as service:
+        yield service
 
 
 def test_endpoint_that_ignores_the_condition_is_refused_before_the_first_commit(overwriting):
     given = {
-        "fs.s3a.endpoint": f"http://127.0.0.1:{overwriting.server_port}",
+        "fs.s3a.endpoint": overwriting.endpoint,
         "fs.s3a.access.key": "key",
         "fs.s3a.secret.key": "hunter2",
     }
@@ -113,7 +88,8 @@ def test_endpoint_that_ignores_the_condition_is_refused_before_the_first_commit(
     assert caught.value.kind == "OPTIMIST_NO_ATOMIC_CREATE"
     assert "hunter2" not in str(caught.value) + str(store.describe())
     # Both creations of the probe carried the condition, and no commit was sent.
-    assert [condition for _, condition in overwriting.taken] == ["*", "*"]
-    assert all("probe" in sent for sent, _ in overwriting.taken)
+    sent = [request for request in overwriting.requests if request.method == "PUT"]
+    assert [request.headers.get("If-None-Match") for request in sent] == ["*", "*"]
+    assert all("probe" in request.path for request in sent)
     insisting = S3LogStore({**given, "optimist.store.s3.allowUnsafeWrites": "true"})
     assert insisting.put_if_absent(path, b"x") is PutOutcome.CREATED
