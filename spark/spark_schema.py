@@ -85,8 +85,8 @@ def to_spark_schema(schema: StructType) -> st.StructType:
     except (AssertionError, AttributeError, TypeError, ValueError, PySparkException) as error:
         # PySpark parses the metadata of collations without checking its form first.
         raise SchemaError(
-            f"Spark can't take the table's schema: {shown(repr(error))}. A type or a collation in "
-            "it is none that this Spark knows. Nothing was read or written.",
+            "The table's schema has a type or a collation that this Spark does not know: "
+            f"{shown(repr(error))}. Nothing was read or written. Use a Spark that knows it.",
             kind="OPTIMIST_UNKNOWN_TYPE",
         ) from None
 

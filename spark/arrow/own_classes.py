@@ -50,8 +50,9 @@ def ensure_own_classes(spark: SparkSession, table: TableRef) -> None:
             _ = spark.read.format(_SOURCE).load().schema
     except ConfigError as error:
         raise ConfigError(
-            f"{error.args[0]} Nothing was written. The process that writes has the class; so must "
-            "the Python workers of Spark, or nobody could read the table (docs/stores.md).",
+            f"{error.args[0]} Nothing was written. Install the class on Spark's Python workers "
+            "too, as on the process that writes; without it, they can't read the table "
+            "(docs/stores.md).",
             kind=error.kind,
             **error.fields,
         ) from None

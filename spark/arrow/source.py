@@ -214,8 +214,8 @@ def _snapshot(path: str, version: int, table_id: str, store_options: Options) ->
     snapshot = _log(path, store_options).snapshot(version)
     if snapshot.metadata.id != table_id:
         raise TableError(
-            f"The table at {path} is not the one that the frame was made from: it was deleted and "
-            "made anew meanwhile. Read it again.",
+            f"The table at {path} is not the table that the DataFrame was made from: it has been "
+            "deleted and created again since. Nothing was read. Read the table again.",
             kind="DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS",
             path=path,
         )

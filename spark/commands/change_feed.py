@@ -54,7 +54,8 @@ class ChangeOptions:
         if given:
             name = next(iter(given))
             raise ConfigError(
-                f"{name} means nothing without readChangeFeed=True. Add that, or leave it out.",
+                f"The option {name} works only with readChangeFeed=True. Nothing was read. Add "
+                f"readChangeFeed=True, or leave {name} out.",
                 kind="OPTIMIST_UNKNOWN_OPTION",
                 key=name,
                 known=("readChangeFeed",),
@@ -82,7 +83,7 @@ class ChangeOptions:
         version = version_number(value)
         if version is None:
             raise UsageError(
-                f"{name} must be a version number, not {value!r}.",
+                f"The option {name} must be a version number, not {value!r}.",
                 kind="OPTIMIST_INVALID_ARGUMENT",
                 argument=name,
             )
@@ -114,7 +115,7 @@ def _flag(name: str, value: OptionValue) -> bool:
         return parse_bool(str(value))
     except ValueError:
         raise UsageError(
-            f"{name} must be true or false, not {value!r}.",
+            f"The option {name} must be true or false, not {value!r}.",
             kind="OPTIMIST_INVALID_ARGUMENT",
             argument=name,
         ) from None

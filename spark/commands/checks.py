@@ -134,14 +134,14 @@ def _violation(body: Mapping[str, str]) -> SchemaError:
         message = f"The column {shown(name)} is NOT NULL, and a row has no value for it."
     elif body["kind"] == _NO_TEXT:
         message = (
-            f"The partition column {shown(name)} is binary, and a row's value for it is no UTF-8 "
-            f"text, as which the log holds partition values. Partition by hex({shown(name)}) "
-            "instead."
+            f"The partition column {shown(name)} is binary, and a row has a value there that is "
+            "not UTF-8 text, the form in which the log holds partition values. Partition by "
+            f"hex({shown(name)}) instead."
         )
     else:
         message = f"A row violates the constraint {shown(name)} ({shown(sql)}): {shown(values)}."
     return SchemaError(
-        f"{message} Nothing was committed. Mend the data, or leave such rows out.",
+        f"{message} Nothing was committed. Correct the data, or leave such rows out.",
         kind=body["kind"],
         constraint=name,
         expression=sql,
@@ -198,8 +198,8 @@ def _invariant_text(metadata: object, path: str) -> str:
         return str(parse_json(str(metadata))["expression"]["expression"])
     except (ValueError, KeyError, TypeError):
         raise SchemaError(
-            f"The invariant of the column {shown(path)} can't be read: {quoted(metadata)}. "
-            "Nothing was written.",
+            f"The invariant of the column {shown(path)} can't be read: {quoted(metadata)}. Nothing "
+            "was written. Correct the column's metadata with the engine that wrote it.",
             kind="OPTIMIST_MALFORMED_INVARIANT",
             column=path,
         ) from None

@@ -107,13 +107,14 @@ class DataWriter:
         columns = self.txn.metadata.partition_columns
         if not rows.columns:
             raise SchemaError(
-                "All columns are void, the type of a bare NULL, of which no file holds values. "
-                "Nothing was written. Cast one to a type, as in CAST(NULL AS STRING).",
+                "All columns are void, the type of a bare NULL, for which data files hold no "
+                "values. Nothing was written. Cast one of them to a type, as in CAST(NULL AS "
+                "STRING).",
                 kind="DELTA_EMPTY_DATA",
             )
         if not set(rows.columns) - set(columns):
             raise SchemaError(
-                "All columns with values are partition columns, so nothing is left for the data "
-                "files. Partition by fewer. Nothing was written.",
+                "All columns with values are partition columns, so no column is left for the data "
+                "files. Nothing was written. Partition by fewer columns.",
                 kind="DELTA_NON_PARTITION_COLUMN_ABSENT",
             )

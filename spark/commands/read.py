@@ -74,12 +74,15 @@ def read(
     at_version, at_time = given.named.get("versionAsOf"), given.named.get("timestampAsOf")
     if changes is not None and (at_version is not None or at_time is not None):
         raise UsageError(
-            "A read of changes has a start and an end instead of versionAsOf and timestampAsOf.",
+            "A read of changes can't have versionAsOf or timestampAsOf. Nothing was read. Give a "
+            "start and an end (startingVersion, endingVersion, or the timestamps) instead.",
             kind="DELTA_ONEOF_IN_TIMETRAVEL",
         )
     if at_version is not None and at_time is not None:
         raise UsageError(
-            "Give versionAsOf or timestampAsOf, not both.", kind="DELTA_ONEOF_IN_TIMETRAVEL"
+            "The options versionAsOf and timestampAsOf are both given. Nothing was read. Give only "
+            "one of them.",
+            kind="DELTA_ONEOF_IN_TIMETRAVEL",
         )
     with original_errors():
         log = open_log(spark, text, given.filesystem)
@@ -117,7 +120,7 @@ def _version(value: OptionValue) -> int:
     version = version_number(value)
     if version is None:
         raise UsageError(
-            f"versionAsOf must be a version number, not {value!r}.",
+            f"The option versionAsOf must be a version number, not {value!r}.",
             kind="DELTA_TIME_TRAVEL_INVALID_BEGIN_VALUE",
             value=str(value).strip(),
         )
@@ -133,7 +136,7 @@ def _millis(spark: SparkSession, value: OptionValue) -> int:
     row = spark.sql(query, args={"text": text}).collect()[0]
     if row["millis"] is None:
         raise UsageError(
-            f"{value!r} is no timestamp; write it like 2026-11-20 10:30:00.",
+            f"The text {value!r} is not a timestamp. Write it like 2026-11-20 10:30:00.",
             kind="DELTA_TIMESTAMP_INVALID",
             value=text,
         )

@@ -91,8 +91,8 @@ class DeltaTable:
         match = _PATH_NAME.match(tableOrViewName)
         if match is None:
             raise UsageError(
-                f"{tableOrViewName!r} is a name in the catalog, which is not supported yet. Use "
-                "DeltaTable.forPath(spark, path), or a name of the form delta.`path`.",
+                f"The name {tableOrViewName!r} is a name in the catalog, which is not supported "
+                "yet. Use DeltaTable.forPath(spark, path), or a name of the form delta.`path`.",
                 kind="OPTIMIST_CATALOG_NAMES_UNSUPPORTED",
                 name=tableOrViewName,
             )

@@ -94,8 +94,8 @@ def _run(df: DataFrame, log: DeltaLog, request: WriteRequest) -> CommitResult | 
         return None
     if begun.read_version >= 0 and request.mode == "error":
         raise UsageError(
-            f"There is a table at {log.table_path} already. Nothing was written. Use mode append "
-            "or overwrite to write to it.",
+            f"The table {log.table_path} exists already. Nothing was written. Use mode append or "
+            "overwrite to write to it.",
             kind="DELTA_PATH_EXISTS",
             path=log.table_path,
         )
@@ -159,9 +159,10 @@ def _replaces_partitions(df: DataFrame, txn: OptimisticTransaction, request: Wri
         return False
     if request.overwrite_schema:
         raise UsageError(
-            "overwriteSchema replaces the whole table, and by the session's "
-            "spark.sql.sources.partitionOverwriteMode=dynamic only partitions are replaced. "
-            "Nothing was written. Leave the option out, or give partitionOverwriteMode=static.",
+            "The option overwriteSchema replaces the whole table, but the session's "
+            "spark.sql.sources.partitionOverwriteMode=dynamic replaces only partitions. Nothing "
+            "was written. Leave overwriteSchema out, or give the option "
+            "partitionOverwriteMode=static.",
             kind="DELTA_OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE",
         )
     return True
@@ -271,9 +272,9 @@ class _Write:
         enabled = self.txn.table.options.replace_where_data_columns_enabled
         if not condition.is_partition_only and not enabled:
             raise UsageError(
-                f"replaceWhere {quoted(text)} names columns that the table is not partitioned by, "
-                "and spark.databricks.delta.replaceWhere.dataColumns.enabled is false. Nothing "
-                "was written.",
+                f"The option replaceWhere {quoted(text)} names columns that are not partition "
+                "columns, and spark.databricks.delta.replaceWhere.dataColumns.enabled is false. "
+                "Nothing was written. Name only partition columns, or set that key to true.",
                 kind="DELTA_REPLACE_WHERE_ON_DATA_COLUMNS_DISABLED",
                 predicate=text,
             )

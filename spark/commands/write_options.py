@@ -191,7 +191,7 @@ def _mode(mode: str) -> str:
         return "error"
     if folded not in MODES:
         raise UsageError(
-            f"Unknown mode {mode!r}. Known: {', '.join(MODES)}.",
+            f"The mode {mode!r} is unknown. Nothing was written. Use one of {', '.join(MODES)}.",
             kind="OPTIMIST_UNKNOWN_MODE",
             mode=mode,
         )
@@ -202,8 +202,8 @@ def _names(given: str | Sequence[str] | None) -> tuple[str, ...] | None:
     names = (given,) if isinstance(given, str) else given or ()
     if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
         raise ArgumentTypeError(
-            f"partitionBy must be the name of a column or a list of names, not {given!r}. Nothing "
-            "was written.",
+            "The argument partitionBy must be the name of a column or a list of names, not "
+            f"{given!r}. Nothing was written.",
             kind="OPTIMIST_INVALID_ARGUMENT_TYPE",
             argument="partitionBy",
         )
@@ -216,30 +216,35 @@ def _txn(app_id: str | None, version: int | None) -> tuple[str, int] | None:
     if app_id is None and version is None:
         return None
     raise UsageError(
-        "txnAppId and txnVersion go together: give both or neither. Nothing was written.",
+        "The options txnAppId and txnVersion work only together. Nothing was written. Give both or "
+        "neither.",
         kind="DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS",
     )
 
 
 def _ensure_consistent(request: WriteRequest) -> None:
     if request.replace_where is not None and not request.is_overwrite:
-        raise _illegal("replaceWhere needs mode overwrite", "DELTA_REPLACE_WHERE_IN_APPEND")
+        raise _illegal(
+            "The option replaceWhere works only with mode overwrite",
+            "DELTA_REPLACE_WHERE_IN_APPEND",
+        )
     if request.replace_where is not None and request.is_dynamic:
         raise _illegal(
-            "replaceWhere and partitionOverwriteMode=dynamic exclude each other",
+            "The options replaceWhere and partitionOverwriteMode=dynamic can't be combined",
             "DELTA_REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE",
         )
     if request.overwrite_schema and request.is_dynamic:
         raise _illegal(
-            "overwriteSchema and partitionOverwriteMode=dynamic exclude each other",
+            "The options overwriteSchema and partitionOverwriteMode=dynamic can't be combined",
             "DELTA_OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE",
         )
     if request.overwrite_schema and request.replace_where is not None:
         raise _illegal(
-            "overwriteSchema replaces the whole table, replaceWhere a part of it",
+            "The options overwriteSchema, which replaces the whole table, and replaceWhere, which "
+            "replaces a part of it, can't be combined",
             "DELTA_OVERWRITE_SCHEMA_WITH_REPLACE_WHERE",
         )
 
 
 def _illegal(reason: str, kind: str) -> UsageError:
-    return UsageError(f"{reason}. Nothing was written.", kind=kind)
+    return UsageError(f"{reason}. Nothing was written. Change one of the two.", kind=kind)

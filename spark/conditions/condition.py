@@ -97,8 +97,8 @@ _REFUSALS: dict[Obstacle, tuple[str, str]] = {
     ),
     "star": (
         "INVALID_USAGE_OF_STAR_OR_REGEX",
-        "holds a `*` or a pattern of names, and which columns those mean differs from pass to "
-        "pass. Name the columns.",
+        "holds a `*` or a pattern of column names, which may mean other columns in each pass over "
+        "the rows. Name the columns.",
     ),
 }
 
@@ -116,9 +116,9 @@ def _ensure_own(names: frozenset[str], schema: StructType, text: str) -> None:
     unknown = sorted(names - {name.lower() for name in schema.names})
     if unknown:
         raise UsageError(
-            f"The condition {quoted(text)} names {listed(unknown)}, which Spark knows "
-            "of the table's files and which is no column of the table; commands can't choose "
-            "rows by it. Nothing was written. Use a column of the table.",
+            f"The condition {quoted(text)} names {listed(unknown)}, which is not a column of the "
+            "table but what Spark knows about its files; commands can't select rows by that. "
+            "Nothing was written. Use a column of the table.",
             kind="OPTIMIST_NO_COLUMN_OF_THE_TABLE",
             condition=text,
             columns=tuple(unknown),

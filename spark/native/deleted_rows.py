@@ -137,9 +137,10 @@ class DeletedRows:
     def _ensure_room(self, num_positions: int) -> None:
         if num_positions > self._set.capacity:
             raise TableError(
-                f"The files to be read of {self._paths.table_path} have deletion vectors over "
-                f"{num_positions} rows, and one query takes {self._set.capacity}. Read less of the "
-                "table at once, or rewrite its files without vectors (REORG ... PURGE).",
+                f"The query reads files of {self._paths.table_path} whose deletion vectors cover "
+                f"{num_positions} rows, but one query can handle only {self._set.capacity}. "
+                "Nothing was read. Read less of the table at once, or rewrite its files without "
+                "deletion vectors (REORG ... PURGE).",
                 kind="OPTIMIST_TOO_MANY_ROWS_WITH_VECTORS",
                 path=self._paths.table_path,
                 num_rows=num_positions,

@@ -80,9 +80,9 @@ class NativePlane:
         touched = candidates.filter(pc.is_in(paths, value_set=found))
         if touched.num_rows != counts.num_rows:
             raise TableError(
-                f"Spark found matching rows in {counts.num_rows} files, and {touched.num_rows} of "
-                "them are known in the log. Nothing was written. Give the table's path in its "
-                "plain form.",
+                f"Spark found matching rows in {counts.num_rows} files, but the log lists only "
+                f"{touched.num_rows} of them. Probably the two spell paths differently. Nothing "
+                "was written. Give the table's path in its plain form.",
                 kind="OPTIMIST_UNKNOWN_FILE_PATHS",
                 path=snapshot.table_path,
             )

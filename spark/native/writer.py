@@ -132,7 +132,7 @@ def _footer(info: fs.FileInfo, filesystem: fs.FileSystem) -> pq.FileMetaData:
     try:
         footer = pq.read_metadata(info.path, filesystem=filesystem)
     except pa.ArrowInvalid as error:
-        raise _differs(info.path, f"it is no whole Parquet file ({error})") from None
+        raise _differs(info.path, f"it is not a complete Parquet file ({error})") from None
     # The last column chunk is followed by the footer, its length in 4 bytes, and the magic.
     ends = (
         column.total_compressed_size + (column.dictionary_page_offset or column.data_page_offset)
@@ -141,7 +141,7 @@ def _footer(info: fs.FileInfo, filesystem: fs.FileSystem) -> pq.FileMetaData:
     )
     needed = max(ends, default=len(_MAGIC)) + footer.serialized_size + 4 + len(_MAGIC)
     if info.size < needed:
-        raise _differs(info.path, f"it has {info.size} bytes, and its footer speaks of {needed}")
+        raise _differs(info.path, f"it has {info.size} bytes, but its footer describes {needed}")
     return footer
 
 
@@ -150,13 +150,13 @@ def _ensure_unchanged(before: Sequence[fs.FileInfo], now: Sequence[fs.FileInfo])
     for info in before:
         if sizes.get(info.path) != info.size:
             found = f"{sizes[info.path]} bytes" if info.path in sizes else "nothing"
-            raise _differs(info.path, f"Spark wrote {info.size} bytes, and there is {found} now")
+            raise _differs(info.path, f"Spark wrote {info.size} bytes, but it now has {found}")
 
 
 def _differs(path: str, what: str) -> StorageError:
     return StorageError(
         f"The data file {shown(path)} is not what Spark wrote: {shown(what)}. Nothing was "
-        "committed; run the operation again.",
+        "committed. Run the operation again.",
         kind="OPTIMIST_DATA_FILE_DIFFERS",
         path=path,
         retryable=True,

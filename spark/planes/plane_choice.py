@@ -42,8 +42,8 @@ def is_native(
     if is_connect(spark):
         if options.spark_plane == "native":
             raise ConfigError(
-                "optimist.spark.plane=native needs classic PySpark, and this session is a Spark "
-                "Connect client. Leave the option out, or set it to arrow.",
+                "The option optimist.spark.plane=native needs a classic PySpark session, but this "
+                "session is a Spark Connect client. Leave the option out, or set it to arrow.",
                 kind="OPTIMIST_CLASSIC_SPARK_NEEDED",
                 key="optimist.spark.plane",
             )

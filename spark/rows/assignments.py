@@ -78,7 +78,8 @@ class Assignments:
         """
         if not given:
             raise UsageError(
-                "There is nothing to update: name at least one column and its new value.",
+                "The update sets no column. Nothing was written. Name at least one column and its "
+                "new value.",
                 kind="OPTIMIST_EMPTY_UPDATE",
             )
         targets = [_target(name, sql.schema, alias) for name in given]
@@ -149,8 +150,8 @@ def _not_found(name: str, level: StructType, above: _Path) -> SchemaError:
     )
     what = "fields" if above else "columns"
     return SchemaError(
-        f"{shown(name)} can't be updated: the {where}. Its {what} are "
-        f"{listed(level.names)}. Nothing was written.",
+        f"The column {shown(name)} can't be updated: the {where}. Its {what} are "
+        f"{listed(level.names)}. Nothing was written. Use one of these.",
         kind="DELTA_COLUMN_NOT_FOUND",
         column=name,
         candidates=level.names,
@@ -160,7 +161,7 @@ def _not_found(name: str, level: StructType, above: _Path) -> SchemaError:
 def _no_struct(fields: list[StructField], name: str) -> UsageError:
     column = ".".join(field.name for field in fields)
     return UsageError(
-        f"{shown(name)} can't be updated: {shown(column)} is of type "
+        f"The field {shown(name)} can't be updated: {shown(column)} is of type "
         f"{shown(fields[-1].data_type)}, and only fields of structs can be updated by themselves. "
         f"Nothing was written. Set {shown(column)} as a whole.",
         kind="DELTA_UNSUPPORTED_FIELD_UPDATE_NON_STRUCT",
@@ -195,7 +196,7 @@ def _ensure_storable(source: DataType | None, target: DataType, column: str) -> 
     for data_type, stored in _pairs(source, target):
         if stored == VOID and data_type != VOID:
             raise SchemaError(
-                f"The column {shown(column)} is void: no file holds values for it. Nothing was "
+                f"The column {shown(column)} is void, so it can't hold values. Nothing was "
                 "written. Give it a type first, with a write that has the option mergeSchema.",
                 kind="OPTIMIST_VOID_COLUMN",
                 column=column,
@@ -204,10 +205,10 @@ def _ensure_storable(source: DataType | None, target: DataType, column: str) -> 
             given = {field.name.lower() for field in data_type}
             if given != {field.name.lower() for field in stored}:
                 raise SchemaError(
-                    f"The value for {shown(column)} is {shown(data_type)}, and the column is "
-                    f"{shown(stored)}: the fields of structs must have the same names. Nothing "
-                    "was written. Build the value with all fields, or assign single fields of "
-                    "the column.",
+                    f"The value for {shown(column)} is of type {shown(data_type)}, but the column "
+                    f"is of type {shown(stored)}: the fields of structs must have the same names. "
+                    "Nothing was written. Build the value with all fields, or assign single fields "
+                    "of the column.",
                     kind="DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION",
                     column=column,
                 )

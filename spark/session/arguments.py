@@ -76,7 +76,8 @@ def ensure_assignments(given: object) -> Mapping[str, ExpressionOrColumn]:
     """
     if given is None:
         raise UsageError(
-            "'set' cannot be None. Nothing was written.",
+            "'set' cannot be None. Nothing was written. Give a dict of column names to their new "
+            "values.",
             kind="OPTIMIST_INVALID_ARGUMENT",
             argument="'set'",
         )

@@ -61,8 +61,8 @@ class CallOptions(Generic[_Value]):
                 others[key] = _text(value)
             elif named.setdefault(name, value) != value:
                 raise ConfigError(
-                    f"The option {name} is given twice, with two values. Nothing was written. "
-                    "Options are the same in any case: keep one of them.",
+                    f"The option {name} is given twice, with two values (upper and lower case are "
+                    "the same). Nothing was written. Keep one of them.",
                     kind="OPTIMIST_CONTRADICTING_OPTIONS",
                     key=name,
                 )
@@ -79,8 +79,8 @@ def _text(value: object) -> str:
 
 def _unknown(key: str, known: Sequence[str], prefixes: Sequence[str]) -> ConfigError:
     return ConfigError(
-        f"Unknown option {key}. Known: {', '.join(known)}, and keys that start with "
-        f"{' or '.join(prefixes)}. Nothing was written.",
+        f"The option {key} is unknown. Nothing was written. The known options are: "
+        f"{', '.join(known)}, and keys that start with {' or '.join(prefixes)}.",
         kind="OPTIMIST_UNKNOWN_OPTION",
         key=key,
         known=tuple(known),

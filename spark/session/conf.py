@@ -84,7 +84,9 @@ class SessionConf(MutableMapping[str, str]):
     def _session(self) -> SparkSession:
         spark = self._spark()
         if spark is None:
-            raise UsageError("The Spark session is gone.", kind="OPTIMIST_SESSION_STOPPED")
+            raise UsageError(
+                "The Spark session was stopped. Create a new one.", kind="OPTIMIST_SESSION_STOPPED"
+            )
         return spark
 
 
@@ -117,7 +119,7 @@ def open_log(spark: SparkSession, path: str, extra: Mapping[str, str] | None = N
     for key in extra or {}:
         if not key.startswith(FILESYSTEM_PREFIXES):
             raise ConfigError(
-                f"{key} is no option for the file system; those start with "
+                f"The key {key} is not an option for the file system. Use keys that start with "
                 f"{' or '.join(FILESYSTEM_PREFIXES)}.",
                 kind="OPTIMIST_UNKNOWN_OPTION",
                 key=key,

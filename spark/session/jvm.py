@@ -89,7 +89,9 @@ class Jvm:
         """The session that the handles belong to."""
         spark = self._spark()
         if spark is None:
-            raise UsageError("The Spark session is gone.", kind="OPTIMIST_SESSION_STOPPED")
+            raise UsageError(
+                "The Spark session was stopped. Create a new one.", kind="OPTIMIST_SESSION_STOPPED"
+            )
         return spark
 
     def module(self, name: str) -> Any:
@@ -250,9 +252,9 @@ class Jvm:
     def _ensure_same_process(self) -> None:
         if os.getpid() != self._pid:
             raise UsageError(
-                "This process was forked from the one that made the Spark session; two processes "
-                "can't share one connection to the JVM. Use threads, or start a session of its own "
-                "in the child.",
+                "The Spark session can't be used in this process, which was forked from the one "
+                "that made the session: two processes can't share one connection to the JVM. Use "
+                "threads, or start another session in the child process.",
                 kind="OPTIMIST_FORKED_SESSION",
             )
 
@@ -286,7 +288,7 @@ def known_to_spark() -> Iterator[None]:
         # A Connect client gets no causes; the server's stack follows the first line of the text.
         reason = causes[0] if causes else own.strip().partition("\n")[0]
         raise SchemaError(
-            "This Spark does not know a type or a collation in the table's schema: "
+            "The table's schema has a type or a collation that this Spark does not know: "
             f"{shown(reason).rstrip('.')}. Nothing was read or written. Use a Spark that knows it.",
             kind="OPTIMIST_UNKNOWN_TYPE",
         ) from None

@@ -55,14 +55,15 @@ def ensure_supported(spark: SparkSession) -> None:
     """
     if not is_session(spark):
         raise UsageError(
-            "sparkSession must be a SparkSession, classic or of Spark Connect, not "
+            "The argument sparkSession must be a SparkSession, classic or of Spark Connect, not "
             f"{type(spark).__name__}.",
             kind="OPTIMIST_INVALID_ARGUMENT",
             argument="sparkSession",
         )
     if _version() < FIRST_SUPPORTED:
         raise UsageError(
-            f"PySpark {pyspark.__version__} is too old; 4.0 or newer is needed.",
+            f"The installed PySpark {pyspark.__version__} is too old. Install PySpark 4.0 or "
+            "newer.",
             kind="OPTIMIST_UNSUPPORTED_PYSPARK",
             version=pyspark.__version__,
         )
@@ -78,9 +79,9 @@ def ensure_classic(spark: SparkSession) -> None:
     ensure_supported(spark)
     if is_connect(spark):
         raise ConfigError(
-            "This needs a classic PySpark session, whose JVM plans and reads, and this session is "
-            "a Spark Connect client. Tables are read and written there on the arrow plane: leave "
-            "optimist.spark.plane out, or set it to arrow.",
+            "The session is a Spark Connect client, but this operation needs the JVM of a classic "
+            "PySpark session. Leave optimist.spark.plane out, or set it to arrow: the arrow plane "
+            "reads and writes tables on Spark Connect.",
             kind="OPTIMIST_CLASSIC_SPARK_NEEDED",
         )
 

@@ -48,7 +48,7 @@ def warn_of_shown_secrets(entries: Mapping[str, str], regex: str | None) -> None
             continue
         _TOLD.add((key, pattern))
         _LOG.warning(
-            "Spark shows the value of %s in its UI and its event log, since the name does not "
+            "Spark shows the value of %s in its UI and its event log, because the key does not "
             "match spark.redaction.regex. %s",
             key,
             _advice(key, pattern),

@@ -50,9 +50,9 @@ def error_of_task(texts: Iterable[str]) -> OptimistError | None:
             return _missing_data_file(match["path"])
         if _NOT_INSTALLED in text:
             return ConfigError(
-                "Spark's Python workers can't import optimist. Install it where they run: on every "
-                "machine of the cluster, and for a local session by setting PYSPARK_PYTHON to this "
-                "Python (sys.executable) before the session starts. Nothing was written.",
+                "Spark's Python workers can't import optimist. Nothing was written. Install it "
+                "where they run: on every machine of the cluster. For a local session, set "
+                "PYSPARK_PYTHON to this Python (sys.executable) before the session starts.",
                 kind="OPTIMIST_MISSING_PACKAGE",
                 package="optimist",
             )
@@ -61,9 +61,9 @@ def error_of_task(texts: Iterable[str]) -> OptimistError | None:
 
 def _missing_data_file(path: str) -> TableError:
     return TableError(
-        f"The data file {shown(path)} is gone, though the table's log names it. It was removed by "
-        "hand, or by a vacuum while an old version was read. Restore it, or read a newer "
-        "version. Nothing was written.",
+        f"The data file {shown(path)} is missing, although the table's log names it. It was "
+        "removed by hand, or by VACUUM while an old version was read. Nothing was written. Restore "
+        "it, or read a newer version.",
         kind="DELTA_FILE_NOT_FOUND_DETAILED",
         path=path,
     )

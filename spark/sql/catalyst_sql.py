@@ -77,7 +77,7 @@ def constant_of_sql(spark: SparkSession, sql: str) -> Column:
         raise InvalidSqlError(str(error)) from None
     value = _value(plan)
     if _simple_name(str(value.getClass().getName())) != "Literal":
-        raise UnsafeSqlError("is no constant")
+        raise UnsafeSqlError("is not a constant")
     return jvm.column(value)
 
 
@@ -128,7 +128,7 @@ def _judge_function(jvm: Jvm, name: str) -> None:
 def _judge(class_name: str, is_on_list: Callable[[str], bool]) -> None:
     if not is_on_list(class_name):
         raise UnsafeSqlError(
-            "holds what is not on the list of safe expressions", _simple_name(class_name)
+            "holds an expression that is not on the list of safe ones", _simple_name(class_name)
         )
 
 

@@ -135,7 +135,7 @@ def _tokens(sql: str) -> tuple[_Token, ...]:
     while at < len(sql):
         match = _TOKEN.match(sql, at)
         if match is None:
-            raise UnsafeSqlError("holds what can't be judged", sql[at : at + 20])
+            raise UnsafeSqlError("holds text that can't be checked", sql[at : at + 20])
         found.append(_Token(str(match.lastgroup), match[0]))
         at = match.end()
     return tuple(token for token in found if token.kind != "space")
@@ -187,12 +187,12 @@ class _Judged:
             self.calls.add(token.name)
         elif is_plain and token.name in _OF_QUERIES:
             if not self._is_type(before, token):
-                raise UnsafeSqlError("holds a word of queries", token.text)
+                raise UnsafeSqlError("holds a keyword of queries", token.text)
         elif is_plain and token.name == "from":
             if not self._may_be_from(before):
-                raise UnsafeSqlError("holds a word of queries", token.text)
+                raise UnsafeSqlError("holds a keyword of queries", token.text)
         elif before.text != "." and token.name not in known and not self._is_known(token):
-            raise UnsafeSqlError("names what is no column of the table", token.text)
+            raise UnsafeSqlError("names something that is not a column of the table", token.text)
 
     def _may_stand_before_a_parenthesis(self, before: _Token, token: _Token) -> bool:
         is_list = token.name in ("any", "all", "some") and before.name in ("like", "ilike")

@@ -91,18 +91,18 @@ class TableSql:
             reason = error.reason + (f": {quoted(error.part)}" if error.part else "")
             raise self._refusal(text, reason, "OPTIMIST_UNSAFE_EXPRESSION") from None
         except InvalidSqlError as error:
-            reason = f"is no expression over its columns that Spark understands ({shown(error)})"
+            reason = f"is not an expression over the table's columns ({shown(error)})"
             raise self._refusal(text, reason, "OPTIMIST_INVALID_EXPRESSION") from None
 
     def _column_of(self, sql: str, is_constant: bool) -> Column:
         if len(sql) > _MAX_LENGTH or _depth(sql) > _MAX_DEPTH:
             raise UnsafeSqlError(
-                f"is longer than {_MAX_LENGTH} characters, or its parentheses are more than "
+                f"is longer than {_MAX_LENGTH} characters, or nests parentheses more than "
                 f"{_MAX_DEPTH} deep"
             )
         if _SUBSTITUTED in sql:
             # Before they parse, sessions replace this by variables, those of the environment, too.
-            raise UnsafeSqlError("holds what sessions replace by variables", _SUBSTITUTED)
+            raise UnsafeSqlError("holds a variable that the session would replace", _SUBSTITUTED)
         columns = _NO_COLUMNS if is_constant else self._columns
         if is_connect(self.spark):
             return judged_sent_sql(self.spark, sql, columns)
@@ -118,9 +118,9 @@ class TableSql:
     def _refusal(self, text: _Text, reason: str, kind: str) -> SchemaError:
         return SchemaError(
             f"The {text.what} {shown(text.name)} of the table {shown(self.path)}, "
-            f"{quoted(text.sql)}, {reason}. It stands in the table's log, so it may only compute "
-            "values from the row by functions that are known to be safe. Nothing was written. "
-            "Look who wrote it, and change or drop it with the engine that did.",
+            f"{quoted(text.sql)}, {reason}. It comes from the table's log, so it may only compute "
+            "values from the row with functions that are known to be safe. Nothing was written. "
+            "Find out who wrote it, and change or drop it with that engine.",
             kind=kind,
             path=self.path,
             name=text.name,
