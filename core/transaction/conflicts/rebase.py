@@ -5,6 +5,7 @@ Pure functions `(ours, theirs) -> ours`; the rows of `table.py` name them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from optimist.core.log.file_table import canonical_path
@@ -86,9 +87,7 @@ def reconcile_backfill(ours: Ours, theirs: Theirs) -> Ours:
         touched = added | {canonical_path(item.path) for item in theirs.removes}
         kept = tuple(a for a in ours.actions if _path_of(a) not in touched)
         return replace(ours, actions=kept)
-    if theirs.operation != ROW_TRACKING_BACKFILL:
-        return ours
-    given = {canonical_path(item.path): item for item in theirs.adds}
+    given = _backfilled(theirs)
 
     def with_ids(action: Action) -> Action:
         source = given.get(_path_of(action) or "")
@@ -103,8 +102,19 @@ def reconcile_backfill(ours: Ours, theirs: Theirs) -> Ours:
     return replace(ours, actions=tuple(map(with_ids, ours.actions)))
 
 
+def _backfilled(theirs: Theirs) -> Mapping[str, AddFile]:
+    """The files that got ids from the winner, if it is a backfill, by canonical path."""
+    if theirs.operation != ROW_TRACKING_BACKFILL:
+        return {}
+    return {canonical_path(item.path): item for item in theirs.adds}
+
+
 def reassign_row_ids(ours: Ours, theirs: Theirs) -> Ours:
-    """Give our files row ids above the winner's high-water mark, and the next commit version."""
+    """Give our files row ids above the winner's high-water mark, and the next commit version.
+
+    What `reconcile_backfill` has copied from the winner stays, though it is above the mark that we
+    know: it is of the winner's making, and not of an attempt of ours that lost.
+    """
     if not is_row_tracking_on(ours.protocol, ours.metadata):
         return ours
     known = ours.row_id_high_water_mark
@@ -112,10 +122,11 @@ def reassign_row_ids(ours: Ours, theirs: Theirs) -> Ours:
     # Without a file to number we record no mark, but the next rebase starts from this one.
     if not any(isinstance(action, AddFile) for action in ours.actions):
         return replace(ours, row_id_high_water_mark=mark)
-    actions = assign_row_ids(ours.actions, known_mark=known, next_mark=mark)
+    settled = _backfilled(theirs)
+    actions = assign_row_ids(ours.actions, known_mark=known, next_mark=mark, settled=settled)
 
     def with_version(action: Action) -> Action:
-        if not isinstance(action, AddFile):
+        if not isinstance(action, AddFile) or _path_of(action) in settled:
             return action
         # The winner's version was ours when we last tried; any other was copied from older files.
         if action.default_row_commit_version in (None, theirs.version):

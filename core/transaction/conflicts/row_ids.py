@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from optimist.core.data.stats_text import num_rows
 from optimist.core.errors import ProtocolError, SchemaError, TableError
 from optimist.core.foreign_text import quoted, shown
+from optimist.core.log.file_table import canonical_path
 from optimist.core.protocol.actions import Action, AddFile, DomainMetadata, Metadata, Protocol
 from optimist.core.protocol.gates import supports
 from optimist.core.protocol.table_metadata import TableMetadata
@@ -103,7 +104,11 @@ def _recorded_mark(configuration: str) -> int:
 
 
 def assign_row_ids(
-    actions: Sequence[Action], *, known_mark: int, next_mark: int
+    actions: Sequence[Action],
+    *,
+    known_mark: int,
+    next_mark: int,
+    settled: Collection[str] = (),
 ) -> tuple[Action, ...]:
     """Give row ids to the added files that have none, and new ones where ids pass `known_mark`.
 
@@ -112,9 +117,10 @@ def assign_row_ids(
         known_mark: Ids up to this one were copied from older files, and stay. Ids above it are from
             an attempt that lost.
         next_mark: The ids of the next file start right above this.
+        settled: The canonical paths of files whose ids stay, whatever they are.
 
     Returns:
-        The actions, preceded by the domain action with the new high-water mark.
+        The actions; if the high-water mark grows, preceded by the domain action that records it.
 
     Raises:
         SchemaError: A file has no `numRecords`, so its rows can't be numbered
@@ -126,7 +132,7 @@ def assign_row_ids(
     for action in actions:
         if isinstance(action, DomainMetadata) and action.domain == ROW_TRACKING_DOMAIN:
             continue
-        if isinstance(action, AddFile) and _is_fresh(action, known_mark):
+        if isinstance(action, AddFile) and _is_fresh(action, known_mark, settled):
             action = replace(action, base_row_id=mark + 1)
             mark += _num_records(action)
         out.append(action)
@@ -137,12 +143,16 @@ def assign_row_ids(
             "claims far too many rows; restore an older version of the table.",
             kind="OPTIMIST_MALFORMED_ROW_TRACKING",
         )
+    if mark == next_mark:
+        return tuple(out)
     configuration = json.dumps({"rowIdHighWaterMark": mark}, separators=(",", ":"))
     return (DomainMetadata(ROW_TRACKING_DOMAIN, configuration), *out)
 
 
-def _is_fresh(action: AddFile, known_mark: int) -> bool:
-    return action.base_row_id is None or action.base_row_id > known_mark
+def _is_fresh(action: AddFile, known_mark: int, settled: Collection[str]) -> bool:
+    if action.base_row_id is None:
+        return True
+    return action.base_row_id > known_mark and canonical_path(action.path) not in settled
 
 
 def _num_records(action: AddFile) -> int:

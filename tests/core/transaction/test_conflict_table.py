@@ -134,6 +134,17 @@ def test_row_tracking_backfill(make_table):
     assert [item.base_row_id for item in copied] == [70, 10]
 
 
+def test_the_ids_that_a_backfill_gave_stay_when_ours_are_given_anew(make_table):
+    table = make_table(protocol=FEATURES).create()
+    backfilled = replace(table.add("a"), base_row_id=70, default_row_commit_version=1)
+    mark = DomainMetadata("delta.rowTracking", '{"rowIdHighWaterMark":79}')
+    winner = theirs(mark, backfilled, operation=BACKFILL.name)
+    moved = pass_winner(ours(table, [table.add("a"), table.add("b")]), winner)
+    ids = [(item.base_row_id, item.default_row_commit_version) for item in moved.of_type(AddFile)]
+    assert ids == [(70, 1), (80, 2)]
+    assert json.loads(moved.of_type(DomainMetadata)[0].configuration) == {"rowIdHighWaterMark": 89}
+
+
 def test_row_ids(make_table):
     table = make_table(protocol=FEATURES).create()
     mark = DomainMetadata("delta.rowTracking", '{"rowIdHighWaterMark":41}')

@@ -108,6 +108,22 @@ def test_a_commit_without_files_hands_out_no_row_ids_when_it_is_rebased(make_tab
     assert not [a for a in written(table, 2) if isinstance(a, DomainMetadata)]
 
 
+def test_a_commit_that_gives_out_no_row_ids_records_no_high_water_mark(make_table):
+    table = make_table(protocol=ROW_TRACKING).create()
+    commit(table, [table.add("a")])
+    again = replace(table.add("a"), base_row_id=0, default_row_commit_version=1, data_change=False)
+    nothing = replace(table.add("empty"), stats='{"numRecords":0}')
+    ours = table.log.start_transaction()
+    commit(table, [again], Operation("COMPUTE STATS"))
+    ours.commit([again, nothing], Operation("COMPUTE STATS"))
+    assert row_ids(table, 2) == [("a", 0, 1)]
+    assert row_ids(table, 3) == [("a", 0, 1), ("empty", 10, 3)]
+    for version in (2, 3):
+        assert not [a for a in written(table, version) if isinstance(a, DomainMetadata)]
+    commit(table, [table.add("b")])
+    assert row_ids(table, 4) == [("b", 10, 4)]
+
+
 ICT_PROTOCOL = Protocol(1, 7, None, ("inCommitTimestamp",))
 
 
