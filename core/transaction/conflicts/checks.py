@@ -15,7 +15,7 @@ from optimist.core.errors import Conflict
 from optimist.core.log.file_table import canonical_path, files_table
 from optimist.core.predicates import SplitPredicate
 from optimist.core.protocol.actions import AddFile, DomainMetadata, Metadata, Protocol, RemoveFile
-from optimist.core.protocol.gates import implied_features, supports
+from optimist.core.protocol.gates import ensure_writable, implied_features, supports
 from optimist.core.protocol.operation_names import (
     BACKFILLS,
     ROW_TRACKING_BACKFILL,
@@ -43,10 +43,16 @@ _MAX_PATHS_SHOWN = 10
 
 
 def protocol_conflict(ours: Ours, theirs: Theirs) -> Conflict | None:
-    """The winner set a protocol and so do we, or it dropped a feature (spec 2.3)."""
+    """The winner set a protocol and so do we, or it dropped a feature (spec 2.3).
+
+    Raises:
+        ProtocolError: The winner upgraded the table beyond this engine.
+    """
     winner = theirs.protocol
     if winner is None:
         return None
+    metadata = theirs.metadata or ours.metadata
+    ensure_writable(winner, metadata, table_path=ours.table_path, version=theirs.version)
     dropped = implied_features(ours.read_protocol) - implied_features(winner)
     if ours.of_type(Protocol):
         subject = "both commits set the table's protocol"

@@ -43,20 +43,8 @@ _PRESERVED_TAG = "delta.rowTracking.preserved"
 
 
 def adopt_protocol(ours: Ours, theirs: Theirs) -> Ours:
-    """Take over the winner's protocol, which this engine must be able to write.
-
-    Raises:
-        ProtocolError: The winner upgraded the table beyond this engine.
-    """
-    if theirs.protocol is None:
-        return ours
-    ensure_writable(
-        theirs.protocol,
-        theirs.metadata or ours.metadata,
-        table_path=ours.table_path,
-        version=theirs.version,
-    )
-    return replace(ours, protocol=theirs.protocol)
+    """Take over the winner's protocol, which the protocol check has let pass."""
+    return ours if theirs.protocol is None else replace(ours, protocol=theirs.protocol)
 
 
 def adopt_metadata(ours: Ours, theirs: Theirs) -> Ours:

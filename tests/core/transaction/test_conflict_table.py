@@ -77,8 +77,15 @@ def test_protocol(plain):
     assert checked(plain, "protocol", ours(plain), upgrade) is None
     moved = RULES["protocol"].rebase(ours(plain), upgrade)
     assert moved.protocol == Protocol(1, 3)
-    with pytest.raises(ProtocolError):
-        RULES["protocol"].rebase(ours(plain), theirs(Protocol(1, 7, None, ("teleport",))))
+
+
+@pytest.mark.parametrize("actions", [[], [Protocol(1, 4)]])
+def test_a_protocol_beyond_this_engine_is_no_matter_of_conflicts(plain, actions):
+    # It drops features, too; but what the loser reads again is a table that it can't write.
+    beyond = theirs(Protocol(1, 7, None, ("teleport",)))
+    with pytest.raises(ProtocolError) as caught:
+        checked(plain, "protocol", ours(plain, actions), beyond)
+    assert caught.value.fields["unsupported"] == ("teleport",)
 
 
 def test_metadata(plain):
