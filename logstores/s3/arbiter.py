@@ -10,7 +10,7 @@
 
 The entries spell a table as the caller does (`s3a://bucket/table`), because all writers of it, of
 all engines, must spell it alike. `optimist.store.s3arbiter.scheme` sets the scheme for all; where
-the arbiter knows the table only under the other of `s3a` and `s3`, nothing is written.
+the arbiter knows the table only under another of `s3`, `s3a` and `s3n`, nothing is written.
 """
 
 from __future__ import annotations
@@ -135,8 +135,10 @@ class S3ArbiterLogStore(ExternalArbiterLogStore):
         if self._arbiter.latest(table_path) is not None:
             return
         own, _, rest = table_path.partition(":")
-        other = f"{'s3' if own == 's3a' else 's3a'}:{rest}"
-        if self._arbiter.latest(other) is None:
+        spellings = (f"{scheme}:{rest}" for scheme in SCHEMES if scheme != own)
+        known = (path for path in spellings if self._arbiter.latest(path) is not None)
+        other = next(known, None)
+        if other is None:
             return
         raise ConfigError(
             f"Nothing was written: the arbiter has entries for {other} and none for {table_path}. "
