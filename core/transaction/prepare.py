@@ -31,7 +31,7 @@ from optimist.core.protocol.operation_names import BACKFILLS, ROW_TRACKING_BACKF
 from optimist.core.protocol.properties import TableProperties
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.snapshot import Snapshot
-from optimist.core.transaction.conflicts.isolation import FILE_ACTIONS, ROW_TRACKING_DOMAIN
+from optimist.core.transaction.conflicts.isolation import ROW_TRACKING_DOMAIN
 from optimist.core.transaction.conflicts.operations import Operation
 
 __all__ = [
@@ -142,6 +142,8 @@ def prepare_commit(draft: Draft) -> tuple[Action, ...]:
     # A reader that takes a commit line by line must know the schema before it meets files.
     first = [a for a in draft.actions if isinstance(a, Metadata)]
     second = [a for a in draft.actions if isinstance(a, Protocol)]
+    if draft.read_version < 0 and not second:
+        second = [draft.protocol]
     rest = [a for a in draft.actions if not isinstance(a, Metadata | Protocol)]
     prepared = (*first, *second, *rest)
     ensure_consistent_files(prepared, draft.options)
@@ -350,26 +352,6 @@ def _check_column_defaults(draft: Draft) -> None:
             )
 
 
-def _check_change_data_files(draft: Draft) -> None:
-    changes_metadata = any(isinstance(a, Metadata) for a in draft.actions)
-    has_files = any(isinstance(a, FILE_ACTIONS) for a in draft.actions)
-    if not (changes_metadata and has_files and draft.properties.enable_change_data_feed):
-        return
-    if draft.read_metadata is None or draft.metadata is None:
-        return
-    before = TableMetadata.of(draft.read_metadata).schema
-    after = TableMetadata.of(draft.metadata).schema
-    names = {item.physical_name: item.name for item in before}
-    renamed = [f for f in after if names.get(f.physical_name, f.name) != f.name]
-    if renamed:
-        raise UsageError(
-            f"The column {shown(renamed[0].name)} can't be renamed in a commit that also changes "
-            "data while the change data feed is on. Nothing was written. Make two commits.",
-            kind="DELTA_BLOCK_COLUMN_MAPPING_AND_CDC_OPERATION",
-            column=renamed[0].name,
-        )
-
-
 def _check_domains(draft: Draft) -> None:
     domains = [a.domain for a in draft.actions if isinstance(a, DomainMetadata)]
     if domains and not supports(draft.protocol, "domainMetadata"):
@@ -421,7 +403,6 @@ _CHECKS: tuple[Callable[[Draft], None], ...] = (
     _check_append_only,
     _check_deletion_vectors,
     _check_column_defaults,
-    _check_change_data_files,
     _check_domains,
     _check_clustering,
     _warn_of_empty_files,

@@ -232,6 +232,13 @@ def test_a_new_table_needs_metadata(make_table):
     assert not table.log.table_exists()
 
 
+def test_a_new_table_has_a_protocol_even_where_it_may_go_without_metadata(make_table):
+    key = "spark.databricks.delta.commitValidation.enabled"
+    table = make_table(options={key: "false"})
+    commit(table, [table.add("a")])
+    assert [type(action).KEY for action in written(table, 0)] == ["commitInfo", "protocol", "add"]
+
+
 def test_repartitioning_is_for_operations_that_may(make_table):
     table = make_table().create()
     metadata = replace(table.metadata, partition_columns=())
