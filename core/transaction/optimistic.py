@@ -216,7 +216,8 @@ class OptimisticTransaction:
         """
         with self._closing():
             ours = self._draft(actions, operation, tags)
-            return self._post_commit(commit_large(ours, self._loop(), self.table))
+            landed = commit_large(ours, self._loop(), self.table)
+            return self._post_commit(landed, is_large=True)
 
     def is_commit_lock_enabled(self) -> bool:
         """Whether commits take the lock: as the option says, else if partial writes are visible.
@@ -293,7 +294,7 @@ class OptimisticTransaction:
     def _loop(self) -> CommitLoop:
         return CommitLoop(self.table, self.txn_id, self._listener.note_attempt)
 
-    def _post_commit(self, landed: Landed) -> CommitResult:
+    def _post_commit(self, landed: Landed, *, is_large: bool = False) -> CommitResult:
         """Bring the table's handle up to date and run the hooks; the commit is in the table."""
         version, actions = landed.ours.attempt_version, landed.lines
         # This stands first: from here on the transaction is committed, whatever fails below.
@@ -312,7 +313,9 @@ class OptimisticTransaction:
         # Hooks work on the snapshot of their commit; without one, none of them can run.
         if snapshot is None:
             return result
-        committed = CommittedTransaction(self.table, version, actions, snapshot, self.txn_id)
+        committed = CommittedTransaction(
+            self.table, version, actions, snapshot, self.txn_id, is_large
+        )
         return self.run_post_commit_hooks(committed, result)
 
     def _is_skippable(self, ours: Ours) -> bool:

@@ -52,7 +52,9 @@ class LogCompactionHook:
 
 
 class CheckpointHook:
-    """Writes a checkpoint every `delta.checkpointInterval` commits, then removes expired logs.
+    """Writes a checkpoint, then removes expired logs: every `delta.checkpointInterval` commits.
+
+    After a large commit it does so whatever the version is.
 
     Args:
         cleaner: The table's cleaner, which remembers from one commit to the next when more of the
@@ -88,7 +90,9 @@ def default_hooks(
         hooks.append(ChecksumHook())
     if is_compaction_due(committed.version, options.log_compaction_interval):
         hooks.append(LogCompactionHook())
-    if is_checkpoint_due(committed.version, properties.checkpoint_interval):
+    is_due = is_checkpoint_due(committed.version, properties.checkpoint_interval)
+    # A large commit takes as long to read as a checkpoint, which is then read in its place.
+    if is_due or committed.is_large:
         hooks.append(CheckpointHook(cleaner))
     has_files = any(isinstance(action, FILE_ACTIONS) for action in committed.actions)
     if has_files and properties.symlink_format_manifest_enabled:

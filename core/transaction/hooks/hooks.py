@@ -31,6 +31,7 @@ class CommittedTransaction:
         actions: What it wrote, commitInfo first where there is one.
         snapshot: The table at exactly that version.
         txn_id: The transaction's id.
+        is_large: Whether it was made by `commit_large`, whose actions are as long as the table.
     """
 
     table: TableRef
@@ -38,6 +39,7 @@ class CommittedTransaction:
     actions: tuple[Action, ...]
     snapshot: Snapshot
     txn_id: str
+    is_large: bool = False
 
 
 class PostCommitHook(Protocol):

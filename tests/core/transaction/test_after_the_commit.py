@@ -15,6 +15,7 @@ from optimist.core.errors import (
     StorageError,
     UsageError,
 )
+from optimist.core.log.last_checkpoint import read_last_checkpoint
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.core.transaction.hooks import default_hooks
 from optimist.logstores import LocalLogStore
@@ -44,6 +45,23 @@ def test_a_large_commit_is_no_blind_append_and_serializable(make_table):
     restore.commit_large([table.add("a", data_change=False)], Operation("RESTORE"))
     info = info_of(table, 1)
     assert (info.is_blind_append, info.isolation_level) == (False, "Serializable")
+
+
+def checkpointed(table):
+    return read_last_checkpoint(table.store, table.log.log_path, clock=table.clock).version
+
+
+def test_a_large_commit_is_followed_by_a_checkpoint_whatever_its_version(make_table):
+    table = make_table()
+    for version, actions in enumerate(([table.metadata, table.add("a")], [table.add("b")])):
+        txn = table.log.start_transaction()
+        result = txn.commit_large(actions, Operation("CLONE"))
+        assert result.version == version
+        assert "Post Commit Checkpoint Trigger" in [hook.name for hook in result.hooks]
+        assert not result.failed_hooks
+        assert checkpointed(table) == version
+    commit(table, [table.add("c")])
+    assert checkpointed(table) == 1
 
 
 # Hooks, log lines, session
