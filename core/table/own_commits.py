@@ -13,6 +13,7 @@ from optimist.core.maintenance.cleanup import LogCleaner
 from optimist.core.plugins.logstore import FileStatus
 from optimist.core.protocol.actions import Action
 from optimist.core.snapshot import KnownCommit, Snapshot
+from optimist.core.snapshot.one_version import load_version
 from optimist.core.table.newest_snapshot import NewestSnapshot
 from optimist.core.transaction.conflicts.ours_and_theirs import Theirs
 from optimist.core.transaction.hooks.background import BackgroundWork
@@ -80,13 +81,23 @@ class OwnCommits:
             snapshot = base.with_commits([*theirs, ours])
         except Exception:  # noqa: BLE001 - the commit stands whatever happens here
             _LOG.warning(
-                "Version %d was committed, but its snapshot could not be loaded.",
+                "Version %d was committed, but its snapshot could not be made.",
                 version,
                 exc_info=True,
             )
-            return None
+            return self._read_again(version)
         self._newest.adopt(snapshot)
         return snapshot
+
+    def _read_again(self, version: int) -> Snapshot | None:
+        """The version as the log has it, for the hooks; None if it can't be read either."""
+        try:
+            return load_version(self._table, version)
+        except Exception:  # noqa: BLE001 - the commit stands whatever happens here
+            _LOG.warning(
+                "Version %d was committed, but could not be read back.", version, exc_info=True
+            )
+            return None
 
     def run_hooks(
         self, registered: Sequence[PostCommitHook], committed: CommittedTransaction

@@ -30,9 +30,10 @@ class CommitListener(Protocol):
         version: int,
         actions: tuple[Action, ...],
     ) -> Snapshot | None:
-        """Take note of a commit, and return the table at its version without reading it again.
+        """Take note of a commit, and return the table at its version.
 
-        The commit has landed, so nothing is raised: None means that the snapshot could not be made.
+        It is made of what is known, and only if that fails read from the log. The commit has
+        landed, so nothing is raised: None means that the log could not be read either.
 
         Args:
             base: The snapshot that the transaction started from.

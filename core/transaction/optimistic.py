@@ -38,7 +38,7 @@ from optimist.core.transaction.conflicts.ours_and_theirs import Ours
 from optimist.core.transaction.conflicts.reads import ReadTracker
 from optimist.core.transaction.conflicts.row_ids import ensure_rows_are_numbered
 from optimist.core.transaction.first_attempt import first_attempt
-from optimist.core.transaction.hooks.default_hooks import raises_on_failure
+from optimist.core.transaction.hooks.default_hooks import missed_hooks, raises_on_failure
 from optimist.core.transaction.hooks.hooks import CommittedTransaction, PostCommitHook
 from optimist.core.transaction.large_commit import commit_large
 from optimist.core.transaction.listener import CommitListener
@@ -254,7 +254,12 @@ class OptimisticTransaction:
                 "Can't call post commit hooks before committing. Call commit first.",
                 kind="OPTIMIST_NOT_COMMITTED",
             )
-        result = replace(result, hooks=self._listener.run_hooks(self._hooks, committed))
+        return self._raise_loud(
+            replace(result, hooks=self._listener.run_hooks(self._hooks, committed))
+        )
+
+    def _raise_loud(self, result: CommitResult) -> CommitResult:
+        """Raise the first failure of a hook that may not fail in silence."""
         for failed in result.failed_hooks:
             if not raises_on_failure(failed.name, self.table.options):
                 continue
@@ -310,9 +315,9 @@ class OptimisticTransaction:
             elapsed_ms=landed.elapsed_ms,
             isolation_level=landed.ours.isolation_level.value,
         )
-        # Hooks work on the snapshot of their commit; without one, none of them can run.
         if snapshot is None:
-            return result
+            missed = missed_hooks(self._hooks, version, actions, landed.ours.metadata)
+            return self._raise_loud(replace(result, hooks=missed))
         committed = CommittedTransaction(
             self.table, version, actions, snapshot, self.txn_id, is_large
         )

@@ -5,13 +5,23 @@ Spec 1.15. All but the last can run in the background: a table is whole without 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from optimist.core.errors import TableError
 from optimist.core.log.checksum import write_checksum
 from optimist.core.maintenance.checkpoint import write_checkpoint
 from optimist.core.maintenance.cleanup import LogCleaner
 from optimist.core.maintenance.compaction import is_compaction_due, write_compaction
 from optimist.core.options import EngineOptions
+from optimist.core.protocol.actions import Action, Metadata
+from optimist.core.protocol.properties import TableProperties
+from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.transaction.conflicts.isolation import FILE_ACTIONS
-from optimist.core.transaction.hooks.hooks import CommittedTransaction, PostCommitHook
+from optimist.core.transaction.hooks.hooks import (
+    CommittedTransaction,
+    HookOutcome,
+    PostCommitHook,
+)
 from optimist.core.transaction.hooks.symlink_manifest import GenerateSymlinkManifest
 
 __all__ = [
@@ -20,6 +30,7 @@ __all__ = [
     "LogCompactionHook",
     "default_hooks",
     "is_checkpoint_due",
+    "missed_hooks",
     "raises_on_failure",
 ]
 
@@ -94,10 +105,42 @@ def default_hooks(
     # A large commit takes as long to read as a checkpoint, which is then read in its place.
     if is_due or committed.is_large:
         hooks.append(CheckpointHook(cleaner))
-    has_files = any(isinstance(action, FILE_ACTIONS) for action in committed.actions)
-    if has_files and properties.symlink_format_manifest_enabled:
+    if _needs_manifest(committed.actions, properties):
         hooks.append(GenerateSymlinkManifest())
     return tuple(hooks)
+
+
+def missed_hooks(
+    registered: Sequence[PostCommitHook],
+    version: int,
+    actions: Sequence[Action],
+    metadata: Metadata,
+) -> tuple[HookOutcome, ...]:
+    """What is reported where no hook can run, because the committed version can't be read.
+
+    It is those registered, and the symlink manifest. The next commit makes up for all others.
+
+    Args:
+        registered: The transaction's own hooks.
+        version: The version that was committed.
+        actions: What the commit wrote.
+        metadata: The table's metadata since.
+    """
+    names = [hook.name for hook in registered]
+    if _needs_manifest(actions, TableMetadata.of(metadata).properties):
+        names.insert(0, GenerateSymlinkManifest.name)
+    error = TableError(
+        f"The commit of version {version} succeeded, but the version can't be read back, and its "
+        "post-commit hooks work on that. Look into the log for the cause.",
+        kind="DELTA_STATE_RECOVER_ERROR",
+        version=version,
+    )
+    return tuple(HookOutcome(name, error) for name in names)
+
+
+def _needs_manifest(actions: Sequence[Action], properties: TableProperties) -> bool:
+    has_files = any(isinstance(action, FILE_ACTIONS) for action in actions)
+    return has_files and properties.symlink_format_manifest_enabled
 
 
 def raises_on_failure(hook_name: str, options: EngineOptions) -> bool:

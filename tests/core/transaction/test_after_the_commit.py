@@ -16,6 +16,8 @@ from optimist.core.errors import (
     UsageError,
 )
 from optimist.core.log.last_checkpoint import read_last_checkpoint
+from optimist.core.snapshot import Snapshot
+from optimist.core.table import own_commits
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.core.transaction.hooks import default_hooks
 from optimist.logstores import LocalLogStore
@@ -135,6 +137,37 @@ def test_a_symlink_manifest_that_fails_is_always_heard(make_table, tmp_path):
     with pytest.raises(PostCommitHookError, match="version 1 succeeded"):
         txn.commit([table.add("p=1/a", 1)], WRITE)
     assert table.live() == ["p=1/a"]
+
+
+def without_snapshot():
+    """Makes snapshots fail that are made of what is known of a commit."""
+    return mock.patch.object(Snapshot, "with_commits", side_effect=ArithmeticError("no snapshot"))
+
+
+def test_hooks_work_on_the_log_where_the_snapshot_can_not_be_made(make_table):
+    table = make_table().create()
+    txn, hook = table.log.start_transaction(), Recorder()
+    txn.register_post_commit_hook(hook)
+    with without_snapshot():
+        result = txn.commit([table.add("a")], WRITE)
+    assert (hook.versions, result.failed_hooks) == ([(1, 1)], ())
+    assert "Write Version Checksum" in [outcome.name for outcome in result.hooks]
+
+
+@pytest.mark.parametrize("has_manifest", [True, False])
+def test_hooks_that_can_not_run_are_reported(make_table, has_manifest):
+    key = "delta.compatibility.symlinkFormatManifest.enabled"
+    table = make_table(configuration={key: str(has_manifest).lower()}).create()
+    txn, hook = table.log.start_transaction(), Recorder()
+    txn.register_post_commit_hook(hook)
+    loud = pytest.raises(PostCommitHookError, match="Manifest") if has_manifest else nullcontext()
+    unreadable = StorageError("gone", kind="OPTIMIST_STORAGE_FAILED")
+    broken = mock.patch.object(own_commits, "load_version", side_effect=unreadable)
+    with without_snapshot(), broken, loud:
+        result = txn.commit([table.add("a")], WRITE)
+        assert [outcome.name for outcome in result.failed_hooks] == ["recorder"]
+    assert hook.versions == []
+    assert table.live() == ["a"]
 
 
 def test_hooks_cannot_be_run_before_the_commit(make_table):
