@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 
+import log_mutations
 import trial_runner
 from hostile_cases import case_of
-from hostile_values import Surroundings
+from hostile_values import Chance, Surroundings
+from log_mutations import Mutated, mutate
+from table_trial import Trial
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="only Linux limits memory and tells who opened a file"
@@ -151,3 +154,49 @@ def test_a_case_is_the_same_each_time(tmp_path):
     around = Surroundings("/t", tmp_path, 1)
     for number in range(50):
         assert case_of(number, around) == case_of(number, around)
+
+
+def test_what_was_put_in_a_place_last_is_what_is_there(tmp_path, monkeypatch):
+    def put_directory(table, chance, around):
+        table.files.pop("a", None)
+        table.special["a"] = "directory"
+        return "a directory"
+
+    def put_file(table, chance, around):
+        table.files["a"] = b""
+        return "a file"
+
+    table, around = Mutated({"b": b""}), Surroundings("/t", tmp_path, 1)
+    for step in (put_file, put_directory, put_file):
+        monkeypatch.setattr(log_mutations, "_STEPS", (step,))
+        monkeypatch.setattr(log_mutations, "_WEIGHTS", (1,))
+        mutate(table, Chance(1), around)
+    assert table.files == {"a": b"", "b": b""}
+    assert table.special == {}
+
+
+@pytest.mark.parametrize(
+    ("statistics_are_kept", "rows", "count_after", "faults"),
+    [
+        (True, 5, 9, []),
+        (True, 5, 5, ["count was 9, and 5 after the checkpoint"]),
+        (False, 5, 5, []),
+        (False, None, None, []),
+        (False, 5, 7, ["count was 9, and 7 after the checkpoint"]),
+        (False, 5, None, ["count was 9, and X after the checkpoint"]),
+    ],
+)
+def test_a_checkpoint_changes_a_count_only_where_it_drops_statistics(
+    statistics_are_kept, rows, count_after, faults
+):
+    answers = {
+        "count": 9,
+        "rows": rows,
+        "statistics are kept": statistics_are_kept,
+        "checkpoint": "written",
+        "count after the checkpoint": count_after,
+    }
+    trial = Trial("/t", {}, None, refused={"count after the checkpoint": "X"})
+    trial.answers = {name: answer for name, answer in answers.items() if answer is not None}
+    trial.compare()
+    assert trial.faults == faults

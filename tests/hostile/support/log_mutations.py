@@ -47,6 +47,8 @@ def mutate(table: Mutated, chance: Chance, around: Surroundings) -> None:
             table.said.append(step(table, chance, around))
         except RecursionError:
             table.said.append("nothing: what is there is too deep already")
+        for name in table.files.keys() & table.special.keys():
+            del table.special[name]  # the file came later, and took its place
         changed = {name for name, data in before.items() if table.files.get(name) is not data}
         is_redundant = all(re.search(_REDUNDANT, name) for name in changed)
         table.is_redundant &= is_redundant and before.keys() == table.files.keys()
