@@ -126,10 +126,11 @@ def _struct_batches(
 
 
 def _fields_of(file: pq.ParquetFile, column: str) -> frozenset[str]:
-    index = file.schema_arrow.get_field_index(column)
+    schema = file.schema_arrow
+    index = schema.get_field_index(column)
     if index < 0:
         return frozenset()
-    kind = file.schema_arrow.field(index).type
+    kind = schema.field(index).type
     if not pa.types.is_struct(kind):
         raise ValueError(f"the column {column!r} is not a struct")
     return frozenset(field.name for field in kind)
@@ -146,7 +147,8 @@ def _groups_with(file: pq.ParquetFile, leaf: str) -> list[int]:
 
 def _null_counts(file: pq.ParquetFile, leaf: str) -> list[int | None]:
     """Nulls per row group; None where unknown."""
-    leaves = [file.schema.column(index).path for index in range(len(file.schema))]
+    schema = file.schema
+    leaves = [schema.column(index).path for index in range(len(schema))]
     count = file.num_row_groups
     if leaf not in leaves:
         return [None] * count

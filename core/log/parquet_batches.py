@@ -60,15 +60,16 @@ def bounded_batches(
 
 def _leaves(file: pq.ParquetFile, columns: Sequence[str]) -> list[int]:
     prefixes = tuple(f"{column}." for column in columns)
-    paths = (f"{file.schema.column(index).path}." for index in range(len(file.schema)))
+    schema = file.schema
+    paths = (f"{schema.column(index).path}." for index in range(len(schema)))
     return [index for index, path in enumerate(paths) if path.startswith(prefixes)]
 
 
 def _safe_rows(
     file: pq.ParquetFile, group: int, leaves: Sequence[int], max_rows: int, max_bytes: int
 ) -> int:
-    metadata = file.metadata.row_group(group)
-    chunks = [(file.schema.column(index), metadata.column(index)) for index in leaves]
+    schema, metadata = file.schema, file.metadata.row_group(group)
+    chunks = [(schema.column(index), metadata.column(index)) for index in leaves]
     plain_bytes = sum(chunk.total_uncompressed_size for _, chunk in chunks)
     if plain_bytes > max_bytes:
         raise ValueError(f"a row group of {metadata.num_rows} rows unpacks to {plain_bytes} bytes")
