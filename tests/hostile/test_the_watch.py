@@ -11,8 +11,10 @@ import pytest
 import log_mutations
 import trial_runner
 from hostile_cases import case_of
+from hostile_records import Record, arbiter_with
 from hostile_values import Chance, Surroundings
 from log_mutations import Mutated, mutate
+from optimist.core.errors import StorageError
 from table_trial import Trial
 
 pytestmark = pytest.mark.skipif(
@@ -200,3 +202,12 @@ def test_a_checkpoint_changes_a_count_only_where_it_drops_statistics(
     trial.answers = {name: answer for name, answer in answers.items() if answer is not None}
     trial.compare()
     assert trial.faults == faults
+
+
+@pytest.mark.parametrize("temp_path", [1 << 64, -(1 << 63) - 1, 7, 1.5, None, "\ud800"])
+def test_any_entry_gets_into_the_database_of_an_arbiter(temp_path, tmp_path):
+    name = f"{5:020}.json"
+    arbiter = arbiter_with(Record("sql", name, "true", temp_path, "{}", ""), "/t", tmp_path)
+    with pytest.raises(StorageError) as raised:
+        arbiter.get("/t", name)
+    assert raised.value.kind == "OPTIMIST_ARBITER_ENTRY_DAMAGED"

@@ -111,7 +111,7 @@ def arbiter_with(record: Record, table: str, folder: Path) -> Arbiter:
 def _sql_arbiter(record: Record, table: str, path: Path, clock: ManualClock) -> Arbiter:
     arbiter = SQLArbiter({"optimist.store.sql.url": f"sqlite:///{path}"}, clock=clock)
     arbiter.latest("makes the table")
-    temp = _plain(record.temp_path) if isinstance(record.temp_path, str) else record.temp_path
+    temp = _storable(record.temp_path)
     row = (table, _plain(record.file_name), temp, _plain(record.fields)[:9], None)
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("INSERT OR REPLACE INTO delta_log VALUES (?, ?, ?, ?, ?)", row)
@@ -153,3 +153,11 @@ def ensure_lease_is_sane(lease: Lease) -> None:
 def _plain(text: str) -> str:
     """What a database can hold: no half characters."""
     return text.encode("utf-8", "replace").decode()
+
+
+def _storable(value: Any) -> Any:
+    """What the column can hold: no null, and a whole number of more than 64 bits as a text."""
+    if value is None:
+        return ""
+    is_long = isinstance(value, int) and not -(1 << 63) <= value < 1 << 63
+    return _plain(str(value)) if is_long or isinstance(value, str) else value
