@@ -7,6 +7,7 @@ begins and how it ended. `python trial_worker.py CASE` tells a person all about 
 from __future__ import annotations
 
 import faulthandler
+import gc
 import json
 import os
 import resource
@@ -24,6 +25,7 @@ from hostile_values import Surroundings
 from log_mutations import LOG, Mutated
 from seed_tables import SeedTable, seed_tables
 from table_trial import Trial, lay_out
+from trial_runner import place
 
 __all__ = ["MEMORY_BYTES", "SECONDS", "WALL_SECONDS", "Workshop"]
 
@@ -51,6 +53,7 @@ class Workshop:
             seed = seed_tables()[0]
             lay_out(Mutated(dict(seed.files)), path)
             Trial(path, {}, seed.append).run()
+        gc.freeze()  # what is there by now stays: no collection needs to go through it again
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         limit = pages * resource.getpagesize() + MEMORY_BYTES
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
@@ -113,7 +116,7 @@ def _work(first: int, count: int, folder: Path) -> None:
 
 
 def _explain(number: int) -> None:
-    folder = Path(tempfile.mkdtemp())
+    folder = Path(tempfile.mkdtemp(dir=place()))
     try:
         workshop = Workshop(folder)
         workshop.limit()
