@@ -12,7 +12,7 @@ SPARK_RUN = JAVA_HOME="$$(cat .venv/java-home)" $(RUN)
 PYTEST = $(SPARK_RUN) -m pytest -n $(JOBS) --dist loadscope --no-loadscope-reorder
 EXHAUSTIVE = tests/exhaustive integration/exhaustive
 EXHAUSTIVE_JOBS = 3
-HOSTILE_CASES = 5000
+HOSTILE_CASES = 10000
 # Tried in an environment of their own: s3fs pins a botocore, and boto3 beside it another.
 DRIVER_TESTS = integration/test_fsspec_drivers.py
 UV = .venv/bin/uv
