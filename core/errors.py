@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from optimist.core.foreign_text import bounded, bounded_value, on_one_line
 from optimist.core.secrets import without_secrets
@@ -55,6 +55,8 @@ __all__ = [
 
 _MAX_MESSAGE_LENGTH = 8_000
 
+_Field = TypeVar("_Field")
+
 
 class OptimistError(Exception):
     """The root of everything that Optimist raises on purpose.
@@ -79,6 +81,13 @@ class OptimistError(Exception):
     def __reduce__(self) -> tuple[Any, ...]:
         # Pickle would call the class with `args` alone, without the keywords that it requires.
         return _rebuild, (type(self), self.args[0], self.kind, dict(self.fields))
+
+
+def _field(error: OptimistError, name: str, expected: type[_Field]) -> _Field:
+    value = error.fields[name]
+    if not isinstance(value, expected):
+        raise TypeError(f"The field {name} of {type(error).__name__} is a {type(value).__name__}.")
+    return value
 
 
 def _without_secrets(value: object) -> object:
@@ -143,9 +152,7 @@ class DeltaConcurrentModificationException(OptimistError):  # noqa: N818 - the f
     @property
     def conflict(self) -> Conflict:
         """The conflict as a value: who won, what it touched, and what to do."""
-        value = self.fields["conflict"]
-        assert isinstance(value, Conflict)
-        return value
+        return _field(self, "conflict", Conflict)
 
 
 class ConcurrentWriteException(DeltaConcurrentModificationException):
@@ -191,9 +198,7 @@ class CommitOutcomeUnknownError(OptimistError):
     @property
     def version(self) -> int:
         """The version that was being created when the answer was lost."""
-        value = self.fields["version"]
-        assert isinstance(value, int)
-        return value
+        return _field(self, "version", int)
 
 
 class MaxCommitAttemptsExceededError(OptimistError):

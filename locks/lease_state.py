@@ -62,8 +62,13 @@ class LeaseState:
         return LeaseState(self.fencing_number)
 
     def grant(self, name: str) -> LeaseGrant:
-        """The grant that holds the lease."""
-        assert self.owner is not None
+        """The grant that holds the lease.
+
+        Raises:
+            ValueError: Nobody holds it.
+        """
+        if self.owner is None:
+            raise ValueError(f"nobody holds the lease {name}")
         return LeaseGrant(name, self.owner, self.fencing_number, self.deadline_ms)
 
 

@@ -46,11 +46,7 @@ class ChangeBounds:
                     boundary=which,
                 )
         if self.starting_version is None and self.starting_ms is None:
-            raise UsageError(
-                "The read of changes has no start. Nothing was read. Give startingVersion or "
-                "startingTimestamp.",
-                kind="DELTA_NO_START_FOR_CDC_READ",
-            )
+            raise _without_start()
 
     def resolve(self, table: TableRef, latest: Snapshot) -> tuple[int, int] | None:
         """The first and the last version; None if no commit lies between the two times.
@@ -87,16 +83,17 @@ class ChangeBounds:
     def _start(self, table: TableRef, latest: Snapshot) -> int:
         if self.starting_version is not None:
             return self.starting_version
-        assert self.starting_ms is not None
+        if self.starting_ms is None:
+            raise _without_start()
         try:
             before = version_at_timestamp(
                 table.store, table.log_path, self.starting_ms - 1, latest=latest, accept_last=True
             )
         except TableError as error:
             earliest = error.fields.get("earliest_version")
-            if error.kind != "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION":
+            is_early = error.kind == "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION"
+            if not is_early or not isinstance(earliest, int):
                 raise
-            assert isinstance(earliest, int)
             return earliest
         return before + 1
 
@@ -132,6 +129,14 @@ class ChangeBounds:
             latest_version=latest.version,
             latest_timestamp_ms=latest.timestamp_ms,
         )
+
+
+def _without_start() -> UsageError:
+    return UsageError(
+        "The read of changes has no start. Nothing was read. Give startingVersion or "
+        "startingTimestamp.",
+        kind="DELTA_NO_START_FOR_CDC_READ",
+    )
 
 
 def _backwards(start: int, end: int) -> UsageError:

@@ -11,9 +11,10 @@ partition columns, so any reader of the table's files can read these.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -38,6 +39,9 @@ FEED_COLUMNS = (
     StructField(_TIME, PrimitiveType("timestamp")),
 )
 """The columns that the feed adds after the table's own, in order."""
+
+_Stamp: TypeAlias = Mapping[str, str | None]
+"""The partition values that tell a commit's version and time."""
 
 RowCounter = Callable[[AddFile], int]
 """Counts the rows of a file whose statistics don't tell."""
@@ -118,13 +122,14 @@ class FileCollector:
         removes = [
             item for item in commit.actions if isinstance(item, RemoveFile) and item.data_change
         ]
-        bare = [item for item in removes if not _is_complete(item, is_partitioned)]
-        whole = [_as_add(item) for item in removes if _is_complete(item, is_partitioned)]
+        found = [(item, _as_add(item, is_partitioned=is_partitioned)) for item in removes]
+        bare = [item for item, add in found if add is None]
+        whole = [add for _, add in found if add is not None]
         if bare:
             whole.extend(self.complete(bare, commit.version))
         return {canonical_path(item.path): item for item in whole}
 
-    def _replace(self, before: AddFile, after: AddFile, stamp: dict[str, str]) -> None:
+    def _replace(self, before: AddFile, after: AddFile, stamp: _Stamp) -> None:
         if before.deletion_vector == after.deletion_vector:
             return  # the same rows as before
         stamped = replace(after, partition_values={**after.partition_values, **stamp})
@@ -149,7 +154,7 @@ def _ensure_countable(file: AddFile, rows: int) -> None:
         )
 
 
-def _stamp(version: int, time_ms: int) -> dict[str, str]:
+def _stamp(version: int, time_ms: int) -> _Stamp:
     """The partition values that all files of a commit have in common: its version and time."""
     try:
         time = _EPOCH + timedelta(milliseconds=time_ms)
@@ -161,15 +166,14 @@ def _stamp(version: int, time_ms: int) -> dict[str, str]:
             version=version,
         ) from None
     text = serialize_partition_value(time, PrimitiveType("timestamp"))
-    assert text is not None
     return {_VERSION: str(version), _TIME: text}
 
 
-def _typed(file: AddFile, kind: str, stamp: dict[str, str]) -> AddFile:
+def _typed(file: AddFile, kind: str, stamp: _Stamp) -> AddFile:
     return replace(file, partition_values={**file.partition_values, **stamp, CHANGE_TYPE: kind})
 
 
-def _of_cdc(item: AddCDCFile, stamp: dict[str, str]) -> AddFile:
+def _of_cdc(item: AddCDCFile, stamp: _Stamp) -> AddFile:
     return AddFile(
         path=item.path,
         partition_values={**item.partition_values, **stamp},
@@ -179,8 +183,10 @@ def _of_cdc(item: AddCDCFile, stamp: dict[str, str]) -> AddFile:
     )
 
 
-def _as_add(item: RemoveFile) -> AddFile:
-    assert item.size is not None
+def _as_add(item: RemoveFile, *, is_partitioned: bool) -> AddFile | None:
+    """The file as it was added; None if its remove lacks the size or the partition values."""
+    if item.size is None or (item.partition_values is None and is_partitioned):
+        return None
     return AddFile(
         path=item.path,
         partition_values=item.partition_values or {},
@@ -192,10 +198,6 @@ def _as_add(item: RemoveFile) -> AddFile:
         base_row_id=item.base_row_id,
         default_row_commit_version=item.default_row_commit_version,
     )
-
-
-def _is_complete(item: RemoveFile, is_partitioned: bool) -> bool:
-    return item.size is not None and (item.partition_values is not None or not is_partitioned)
 
 
 def _is_merge_of_nothing(info: CommitInfo | None) -> bool:

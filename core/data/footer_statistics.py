@@ -69,7 +69,8 @@ def stats_from_footer(
     null_counts: dict[str, Any] = {}
     for path in stats_columns:
         column = resolve_column(path, schema)
-        assert column is not None, path
+        if column is None:
+            raise ValueError(f"the schema has no column {'.'.join(path)}")
         is_trusted = shows_nan or path in nan_free or not _is_float(column.data_type)
         summary = _summarize(metadata, leaves, column, is_trusted)
         low, high = _shortened(summary, string_prefix_length)

@@ -110,7 +110,8 @@ def read_batches(part: FilePart, layout: RowLayout) -> Iterator[pa.RecordBatch]:
 def _vector_of(part: FilePart, layout: RowLayout) -> BitMap64 | None:
     if part.deletion_vector is None:
         return None
-    assert layout.data_paths is not None, part.path
+    if layout.data_paths is None:
+        raise ValueError(f"the layout can't find the deletion vector of {part.path}")
     return read_deletion_vector(part.deletion_vector, layout.data_paths, layout.access)
 
 

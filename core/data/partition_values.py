@@ -133,7 +133,8 @@ def parse_partition_value(
     try:
         if isinstance(data_type, DecimalType):
             return _parse_decimal(text, data_type)
-        assert isinstance(data_type, PrimitiveType)
+        if not isinstance(data_type, PrimitiveType):
+            raise ValueError(f"a partition column can't be of type {data_type}")  # noqa: TRY004
         if data_type.name in _INTEGER_BITS:
             return _parse_integer(text, _INTEGER_BITS[data_type.name])
         if data_type.name == "timestamp":

@@ -114,32 +114,34 @@ class CheckedFiles:
         """
         with self._lock:
             noted = self.checksum
-            if noted is not None and self._disagreement is None:
-                self._compare(noted, num_files=num_files, size_bytes=size_bytes)
+            if self._segment and noted and self._disagreement is None:
+                self._compare(self._segment, noted, num_files=num_files, size_bytes=size_bytes)
         self.ensure_intact()
 
     def _compare_as_read(self, num_files: int, size_bytes: int) -> None:
         """Compare what was read with the checksum, where the listing showed one."""
-        if self._segment is None or self._segment.checksum_file is None:
+        segment = self._segment
+        if segment is None or segment.checksum_file is None:
             return
         noted = self._checksum or self._read_checksum()
         if noted is None:
             return
-        self._compare(noted, num_files=num_files, size_bytes=size_bytes)
+        self._compare(segment, noted, num_files=num_files, size_bytes=size_bytes)
         if self._disagreement is None:
             self._checksum = noted
         elif self._options.checksum_mismatch_fatal_for_reads:
             raise self._disagreement.with_traceback(None)
 
-    def _compare(self, noted: VersionChecksum, *, num_files: int, size_bytes: int) -> None:
-        assert self._segment is not None
+    def _compare(
+        self, segment: LogSegment, noted: VersionChecksum, *, num_files: int, size_bytes: int
+    ) -> None:
         self._disagreement = disagreement(
             noted,
             self._state.table,
             num_files=num_files,
             size_bytes=size_bytes,
-            log_path=self._segment.log_path,
-            version=self._segment.version,
+            log_path=segment.log_path,
+            version=segment.version,
         )
         if self._disagreement is not None:
             self._checksum = None

@@ -327,7 +327,8 @@ def _if_fitting(kind: str, value: Any) -> Any:
 
 def _decoded(cls: type[_Item], body: object) -> _Item:
     action = action_from_dict({cls.KEY: body})
-    assert isinstance(action, cls)
+    if not isinstance(action, cls):
+        raise TypeError(f"it holds no {cls.KEY}")
     return action
 
 

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from optimist.core.foreign_text import quoted
 from optimist.core.log.file_table import file_keys
-from optimist.core.log.names import LogFileKind, LogFileName, parse_log_file_name
+from optimist.core.log.names import LogFileKind, parse_log_file_name
 from optimist.core.plugins.logstore import FileStatus
 from optimist.core.protocol.actions import (
     Action,
@@ -41,14 +41,19 @@ class NotReconciledError(Exception):
 
 def is_compacted(status: FileStatus) -> bool:
     """Whether the file holds several commits, by its name."""
-    return _compacted_name(status) is not None
+    return _range_of(status) is not None
 
 
 def compacted_range(status: FileStatus) -> tuple[int, int]:
-    """The first and the last version that a compacted file stands for."""
-    name = _compacted_name(status)
-    assert name is not None and name.end_version is not None
-    return name.version, name.end_version
+    """The first and the last version that a compacted file stands for.
+
+    Raises:
+        ValueError: The file is not named as one.
+    """
+    found = _range_of(status)
+    if found is None:
+        raise ValueError(f"{status.name} is not the name of compacted commits")
+    return found
 
 
 def choose_compacted(files: Iterable[FileStatus], after: int, upto: int) -> tuple[FileStatus, ...]:
@@ -108,6 +113,8 @@ def ensure_reconciled(actions: Iterable[Action], files: pa.RecordBatch, path: st
             raise NotReconciledError(f"{path} has more than one action for {quoted(what)}")
 
 
-def _compacted_name(status: FileStatus) -> LogFileName | None:
+def _range_of(status: FileStatus) -> tuple[int, int] | None:
     name = parse_log_file_name(status.name)
-    return name if name is not None and name.kind is LogFileKind.COMPACTED else None
+    if name is None or name.kind is not LogFileKind.COMPACTED or name.end_version is None:
+        return None
+    return name.version, name.end_version

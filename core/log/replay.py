@@ -17,6 +17,7 @@ import pyarrow as pa
 from optimist.core.errors import LogFileNotFoundError, OptimistError, TableError
 from optimist.core.foreign_text import shown
 from optimist.core.forking import ForkSafeLock
+from optimist.core.log.checkpoint_kinds import Checkpoint
 from optimist.core.log.commit_lines import FileBody, parse_commit_lines
 from optimist.core.log.commits import read_commits_bytes
 from optimist.core.log.compacted import NotReconciledError, ensure_reconciled, is_compacted
@@ -146,7 +147,9 @@ def replay(
     if segment.checkpoint is None:
         base = LogState.empty()
     else:
-        base = _CheckpointState(store, segment, max_retries, limits).state()
+        base = _CheckpointState(
+            store, segment, segment.checkpoint, max_retries=max_retries, limits=limits
+        ).state()
     if use_compacted and segment.compacted:
         try:
             return with_commits(base, store, segment.deltas, limits)
@@ -224,19 +227,24 @@ class _CheckpointState:
     """
 
     def __init__(
-        self, store: LogStore, segment: LogSegment, max_retries: int, limits: LogLimits
+        self,
+        store: LogStore,
+        segment: LogSegment,
+        checkpoint: Checkpoint,
+        *,
+        max_retries: int,
+        limits: LogLimits,
     ) -> None:
-        assert segment.checkpoint is not None
         self._store = store
         self._segment = replace(
             segment,
-            version=segment.checkpoint.version,
+            version=checkpoint.version,
             commits=(),
             checksum_file=None,
             compacted=(),
         )
-        self._checkpoint = segment.checkpoint
-        self._reader = segment.checkpoint.open(store, limits)
+        self._checkpoint = checkpoint
+        self._reader = checkpoint.open(store, limits)
         self._limits = limits
         self._max_retries = max_retries
         self._lock = ForkSafeLock()

@@ -16,12 +16,13 @@ from optimist.core.errors import SchemaError
 from optimist.core.predicates.resolution import ResolvedColumn, resolve_column
 from optimist.core.protocol.clustering import clustering_columns
 from optimist.core.schema.stats_property import has_bounds
-from optimist.core.schema.types import StructField
+from optimist.core.schema.types import StructField, StructType
 from optimist.core.skipping.statistics import stats_table
 from optimist.core.snapshot import Snapshot
 
 __all__ = ["StructColumns"]
 
+_NO_COLUMNS = StructType(())
 _Path = tuple[str, ...]
 
 
@@ -32,12 +33,12 @@ class StructColumns:
     Attributes:
         statistics: The leaf columns that have statistics; empty for no `stats_parsed`.
         partitions: The partition columns' fields; empty for no `partitionValues_parsed`.
-        snapshot: The snapshot that the columns are made from.
+        schema: The table's schema, which has all these columns.
     """
 
     statistics: tuple[ResolvedColumn, ...] = ()
     partitions: tuple[StructField, ...] = ()
-    snapshot: Snapshot | None = None
+    schema: StructType = _NO_COLUMNS
 
     @classmethod
     def of(cls, snapshot: Snapshot, *, typed_partitions: bool = True) -> StructColumns:
@@ -57,7 +58,7 @@ class StructColumns:
             for field in snapshot.partition_schema
             if typed_partitions and arrow_type_of(field.data_type) is not None
         ]
-        return cls(tuple(item for item in found if item is not None), tuple(typed), snapshot)
+        return cls(tuple(item for item in found if item is not None), tuple(typed), snapshot.schema)
 
     @property
     def fields(self) -> tuple[pa.Field, ...]:
@@ -101,9 +102,8 @@ class StructColumns:
         )
 
     def _statistics_of(self, table: pa.Table) -> pa.Array:
-        assert self.snapshot is not None
         paths = [item.path for item in self.statistics]
-        flat = stats_table(table, paths, self.snapshot.schema)
+        flat = stats_table(table, paths, self.schema)
         kind = self._statistics_type()
         arrays = []
         for field in kind:

@@ -142,8 +142,7 @@ def _from_text(literal: Literal, name: str, zone: dt.tzinfo) -> Literal | None:
 def _bind_integer(op: ComparisonOp, literal: Literal, name: str) -> Answer:
     bits, precision = INTEGER_DIGITS[name]
     value = literal.value
-    if literal.kind in ("float", "double"):
-        assert isinstance(value, float)
+    if isinstance(value, float):
         if math.isnan(value) or math.isinf(value):
             return _constant(op, "greater" if value == -math.inf else "less")
         # Spark casts the column to the literal's type, which rounds integers beyond this limit.
@@ -166,9 +165,8 @@ def _bind_integer(op: ComparisonOp, literal: Literal, name: str) -> Answer:
 
 def _bind_float(op: ComparisonOp, literal: Literal, name: str) -> Answer:
     value = literal.value
-    if literal.kind not in ("integer", "decimal", "float", "double"):
+    if not isinstance(value, (int, float, Decimal)) or isinstance(value, bool):
         return None
-    assert isinstance(value, (int, float, Decimal))
     # Spark may compare an integer with a float column as floats, which round beyond this limit.
     if isinstance(value, int) and name == "float" and abs(value) > _EXACT_IN_FLOAT:
         return None
@@ -178,13 +176,15 @@ def _bind_float(op: ComparisonOp, literal: Literal, name: str) -> Answer:
 def _bind_decimal(op: ComparisonOp, literal: Literal, data_type: DecimalType) -> Answer:
     if literal.kind == "string":
         converted = cast_literal(literal, "decimal")
+        if converted is None:
+            return None
         # Spark compares these as doubles, which tell numbers of up to 15 digits apart.
-        if converted is None or max(data_type.precision, _digits(converted)) > _SAFE_DIGITS:
+        digits = Decimal(str(converted.value)).as_tuple().digits
+        if max(data_type.precision, len(digits)) > _SAFE_DIGITS:
             return None
         literal = converted
     value = literal.value
-    if literal.kind in ("float", "double"):
-        assert isinstance(value, float)
+    if isinstance(value, float):
         if math.isnan(value) or math.isinf(value):
             return _constant(op, "greater" if value == -math.inf else "less")
         is_safe = value.is_integer() and abs(value) < 10**_SAFE_DIGITS
@@ -209,15 +209,11 @@ def _bind_to_scale(op: ComparisonOp, number: Decimal, data_type: DecimalType) ->
     return _on_grid(op, floor, floor == number)
 
 
-def _digits(literal: Literal) -> int:
-    assert isinstance(literal.value, Decimal)
-    return len(literal.value.as_tuple().digits)
-
-
 def _comparable(number: Decimal, precision: int, scale: int) -> bool:
     """Whether Spark's common type of both decimals holds every digit of both."""
     _, digits, exponent = number.as_tuple()
-    assert isinstance(exponent, int)
+    if not isinstance(exponent, int):  # no number: NaN or infinite
+        return False
     own_scale = max(0, -exponent)
     own_whole = max(0, len(digits) + exponent)
     return max(own_whole, precision - scale) + max(own_scale, scale) <= MAX_PRECISION
@@ -232,12 +228,8 @@ def _bind_time(op: ComparisonOp, literal: Literal, name: str, zone: dt.tzinfo) -
 
 def _bind_date(op: ComparisonOp, literal: Literal, zone: dt.tzinfo) -> Answer:
     value = literal.value
-    if literal.kind == "date":
-        assert isinstance(value, dt.date)
-        return Bound(op, value)
-    if literal.kind not in ("timestamp", "timestamp_ntz"):
-        return None
-    assert isinstance(value, dt.datetime)
+    if not isinstance(value, dt.datetime):
+        return Bound(op, value) if isinstance(value, dt.date) else None
     if literal.kind == "timestamp_ntz":
         return _on_grid(op, value.date(), value.time() == dt.time())
     moment = instant(value, zone)
@@ -247,28 +239,22 @@ def _bind_date(op: ComparisonOp, literal: Literal, zone: dt.tzinfo) -> Answer:
 
 def _bind_timestamp(op: ComparisonOp, literal: Literal, zone: dt.tzinfo) -> Answer:
     value = literal.value
-    if literal.kind in ("timestamp", "timestamp_ntz"):
-        assert isinstance(value, dt.datetime)
+    if isinstance(value, dt.datetime):
         return Bound(op, instant(value, zone))
-    if literal.kind == "date":
-        assert isinstance(value, dt.date)
-        return Bound(op, _start_of(value, zone))
-    return None
+    return Bound(op, _start_of(value, zone)) if isinstance(value, dt.date) else None
 
 
 def _bind_timestamp_ntz(op: ComparisonOp, literal: Literal, zone: dt.tzinfo) -> Answer:
     value = literal.value
-    if literal.kind == "date":
-        assert isinstance(value, dt.date)
-        return Bound(op, dt.datetime.combine(value, dt.time()))
-    if literal.kind == "timestamp_ntz":
-        assert isinstance(value, dt.datetime)
-        return Bound(op, value)
-    # Spark reads the column in the session's zone; the order stays only if its clocks never change.
-    if literal.kind == "timestamp" and isinstance(zone, dt.timezone):
-        assert isinstance(value, dt.datetime)
-        return Bound(op, instant(value, zone).astimezone(zone).replace(tzinfo=None))
-    return None
+    if isinstance(value, dt.datetime):
+        if literal.kind == "timestamp_ntz":
+            return Bound(op, value)
+        # Spark reads the column in the session's zone; the order stays only if its clocks never
+        # change.
+        is_steady = isinstance(zone, dt.timezone)
+        wall_clock = instant(value, zone).astimezone(zone).replace(tzinfo=None)
+        return Bound(op, wall_clock) if is_steady else None
+    return Bound(op, dt.datetime.combine(value, dt.time())) if isinstance(value, dt.date) else None
 
 
 def _start_of(day: dt.date, zone: dt.tzinfo) -> dt.datetime:

@@ -177,9 +177,8 @@ def _cast_to_integer(literal: Literal, bits: int) -> Literal | None:
 
 def _cast_to_float(literal: Literal, target: str) -> Literal | None:
     value = literal.value
-    if literal.kind not in ("integer", "decimal", "float", "double"):
+    if not isinstance(value, (int, float, Decimal)) or isinstance(value, bool):
         return None
-    assert isinstance(value, (int, float, Decimal))
     kind: LiteralKind = "float" if target == "float" else "double"
     try:
         number = float(value)
@@ -202,7 +201,8 @@ def _decimal(text: str) -> Literal | None:
     except InvalidOperation:
         return None
     _, digits, exponent = value.as_tuple()
-    assert isinstance(exponent, int)
+    if not isinstance(exponent, int):  # no number: NaN or infinite
+        return None
     scale = max(0, -exponent)
     if max(len(digits) + max(0, exponent), scale) > MAX_PRECISION:
         return None

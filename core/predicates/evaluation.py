@@ -97,17 +97,30 @@ def may_be_true(
 
 def evaluate_leaf(leaf: Predicate, lookup: Lookup, zone: dt.tzinfo) -> Array | None:
     """The value of a leaf, or of its negation, over the columns of `lookup`; None if unknown."""
-    if isinstance(leaf, Not):
-        answer = evaluate_leaf(leaf.child, lookup, zone)
-        return None if answer is None else pc.invert(answer)
-    evaluator = _LEAVES.get(type(leaf))
-    return None if evaluator is None else evaluator(leaf, lookup, zone)
+    match leaf:
+        case Not():
+            answer = evaluate_leaf(leaf.child, lookup, zone)
+            return None if answer is None else pc.invert(answer)
+        case Comparison():
+            return _comparison(leaf, lookup, zone)
+        case CastComparison():
+            return _cast_comparison(leaf, lookup, zone)
+        case NullSafeEqual():
+            return _null_safe_equal(leaf, lookup, zone)
+        case IsNull():
+            return _is_null(leaf, lookup)
+        case In():
+            return _in(leaf, lookup, zone)
+        case StartsWith():
+            return _starts_with(leaf, lookup)
+        case Like():
+            return _like(leaf, lookup)
+    return None
 
 
 def compare(op: ComparisonOp, column: TypedArray, value: BoundValue) -> Array:
     """The value of `column op value`, with a value of the column's type (see `coercion.Bound`)."""
-    if column.data_type in _FLOATS:
-        assert isinstance(value, float)
+    if isinstance(value, float):
         return _compare_floats(op, column.values, value)
     scalar = pa.scalar(value, type=column.values.type)
     return _KERNELS[op](column.values, scalar)
@@ -162,8 +175,7 @@ def _fill(answer: Array, value: bool) -> Array:
     return pc.fill_null(answer, value)
 
 
-def _comparison(leaf: Predicate, lookup: Lookup, zone: dt.tzinfo) -> Array | None:
-    assert isinstance(leaf, Comparison)
+def _comparison(leaf: Comparison, lookup: Lookup, zone: dt.tzinfo) -> Array | None:
     column = lookup(leaf.left)
     if column is None:
         return None
@@ -178,8 +190,7 @@ def _comparison(leaf: Predicate, lookup: Lookup, zone: dt.tzinfo) -> Array | Non
     return None if answer is None else compare(answer.op, column, answer.value)
 
 
-def _cast_comparison(leaf: Predicate, lookup: Lookup, zone: dt.tzinfo) -> Array | None:
-    assert isinstance(leaf, CastComparison)
+def _cast_comparison(leaf: CastComparison, lookup: Lookup, zone: dt.tzinfo) -> Array | None:
     column = lookup(leaf.column)
     plain = None if column is None else without_cast(leaf, column.data_type, zone)
     return None if plain is None else _evaluate(plain, lookup, zone)
@@ -202,32 +213,28 @@ def _compare_columns(op: ComparisonOp, left: TypedArray, right: TypedArray) -> A
     return pc.or_kleene(answer, below)
 
 
-def _null_safe_equal(leaf: Predicate, lookup: Lookup, zone: dt.tzinfo) -> Array | None:
-    assert isinstance(leaf, NullSafeEqual)
+def _null_safe_equal(leaf: NullSafeEqual, lookup: Lookup, zone: dt.tzinfo) -> Array | None:
     column = lookup(leaf.left)
     if column is None:
         return None
     if isinstance(leaf.right, Literal) and leaf.right.value is None:
         return pc.is_null(column.values)
     equal = _comparison(Comparison("=", leaf.left, leaf.right), lookup, zone)
-    if equal is None:
-        return None
     if isinstance(leaf.right, Literal):
-        return pc.fill_null(equal, False)
+        return None if equal is None else pc.fill_null(equal, False)
     other = lookup(leaf.right)
-    assert other is not None
+    if equal is None or other is None:
+        return None
     both_null = pc.and_(pc.is_null(column.values), pc.is_null(other.values))
     return pc.or_(pc.fill_null(equal, False), both_null)
 
 
-def _is_null(leaf: Predicate, lookup: Lookup, _zone: dt.tzinfo) -> Array | None:
-    assert isinstance(leaf, IsNull)
+def _is_null(leaf: IsNull, lookup: Lookup) -> Array | None:
     column = lookup(leaf.column)
     return None if column is None else pc.is_null(column.values)
 
 
-def _in(leaf: Predicate, lookup: Lookup, zone: dt.tzinfo) -> Array | None:
-    assert isinstance(leaf, In)
+def _in(leaf: In, lookup: Lookup, zone: dt.tzinfo) -> Array | None:
     column = lookup(leaf.column)
     listed = tuple(value for value in leaf.values if value.value is not None)
     values = None if column is None else bind_values(listed, column.data_type, zone)
@@ -256,16 +263,14 @@ def _is_in(column: TypedArray, values: tuple[BoundValue, ...]) -> Array:
     return found
 
 
-def _starts_with(leaf: Predicate, lookup: Lookup, _zone: dt.tzinfo) -> Array | None:
-    assert isinstance(leaf, StartsWith)
+def _starts_with(leaf: StartsWith, lookup: Lookup) -> Array | None:
     column = lookup(leaf.column)
     if column is None or column.data_type != PrimitiveType("string"):
         return None
     return pc.starts_with(column.values, pattern=leaf.prefix)
 
 
-def _like(leaf: Predicate, lookup: Lookup, _zone: dt.tzinfo) -> Array | None:
-    assert isinstance(leaf, Like)
+def _like(leaf: Like, lookup: Lookup) -> Array | None:
     column = lookup(leaf.column)
     if column is None or column.data_type != PrimitiveType("string"):
         return None
@@ -276,17 +281,6 @@ def _like_regex(parts: tuple[tuple[bool, str], ...]) -> str:
     wildcards = {"%": ".*", "_": "."}
     body = "".join(wildcards[text] if wild else re.escape(text) for wild, text in parts)
     return rf"(?s)\A{body}\z"
-
-
-_LEAVES: dict[type[Predicate], Callable[[Predicate, Lookup, dt.tzinfo], Array | None]] = {
-    Comparison: _comparison,
-    CastComparison: _cast_comparison,
-    NullSafeEqual: _null_safe_equal,
-    IsNull: _is_null,
-    In: _in,
-    StartsWith: _starts_with,
-    Like: _like,
-}
 
 
 def _is_comparable(data_type: DataType) -> bool:

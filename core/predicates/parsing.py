@@ -298,8 +298,9 @@ def _negated(literal: Literal | None) -> Literal | None:
         return None
     if isinstance(literal.value, Decimal):
         return Literal(literal.value.copy_negate(), literal.kind)
-    assert isinstance(literal.value, (int, float))
-    return Literal(-literal.value, literal.kind)
+    if isinstance(literal.value, (int, float)):
+        return Literal(-literal.value, literal.kind)
+    return None
 
 
 def _cast(node: exp.Expr) -> Literal | None:

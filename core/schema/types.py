@@ -187,9 +187,12 @@ class StructType:
 
     def as_nullable(self) -> StructType:
         """The schema with every field, array element and map value nullable."""
-        nullable = _as_nullable(self)
-        assert isinstance(nullable, StructType)
-        return nullable
+        return StructType(
+            tuple(
+                replace(item, data_type=_as_nullable(item.data_type), nullable=True)
+                for item in self.fields
+            )
+        )
 
 
 DataType: TypeAlias = PrimitiveType | DecimalType | ArrayType | MapType | StructType
@@ -389,12 +392,7 @@ def _field_to_json(item: StructField) -> dict[str, object]:
 
 def _as_nullable(data_type: DataType) -> DataType:
     if isinstance(data_type, StructType):
-        return StructType(
-            tuple(
-                replace(item, data_type=_as_nullable(item.data_type), nullable=True)
-                for item in data_type.fields
-            )
-        )
+        return data_type.as_nullable()
     if isinstance(data_type, ArrayType):
         return ArrayType(_as_nullable(data_type.element_type), True)
     if isinstance(data_type, MapType):

@@ -190,9 +190,10 @@ def _slack(value: BoundValue, column: ResolvedColumn) -> tuple[BoundValue, Bound
     Some writers put decimals into the statistics as doubles, which hold 15 digits.
     """
     data_type = column.data_type
-    if not isinstance(data_type, DecimalType) or data_type.precision <= _DOUBLE_DIGITS:
+    if not isinstance(data_type, DecimalType) or not isinstance(value, Decimal):
         return value, value
-    assert isinstance(value, Decimal)
+    if data_type.precision <= _DOUBLE_DIGITS:
+        return value, value
     precision, scale = data_type.precision, data_type.scale
     low, high = spread(value, _DOUBLE_DIGITS)
     limit = largest(precision, scale)

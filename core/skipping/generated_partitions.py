@@ -279,14 +279,13 @@ def _between_parts(
 
 def _ordered(parts: list[_Generated], op: ComparisonOp, moment: dt.datetime) -> Predicate:
     """`(year, month, ...) >= (...)`, spelled out from the last part to the first."""
-    found: Predicate | None = None
+    found = Predicate.TRUE
     for item in reversed(parts):
         value = Literal(getattr(moment, item.rule.kind), "integer")
         strict = Comparison(op, item.column, value)
         same = Comparison("=", item.column, value)
-        mine = strict | (same if found is None else same & found)
+        mine = strict | (same if found == Predicate.TRUE else same & found)
         found = _or_null(mine, item)
-    assert found is not None
     return found
 
 

@@ -257,12 +257,11 @@ class FilePruner:
 
     def _partition_values(self, column: Column) -> TypedArray | None:
         resolved = self._resolve(column.path)
-        if resolved is None or not self._is_partition(resolved):
+        field = None if resolved is None else self.schema.find(resolved.path[0])
+        if resolved is None or field is None or not self._is_partition(resolved):
             return None
         name = resolved.path[0]
         if name not in self._partitions:
-            field = self.schema.find(name)
-            assert field is not None
             values = partition_column_of(self.files, field, zone=self._zone)
             self._partitions[name] = TypedArray(values, resolved.data_type)
         return self._partitions[name]

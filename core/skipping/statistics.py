@@ -70,10 +70,7 @@ class FileStatistics:
     @property
     def num_records(self) -> pa.ChunkedArray:
         """`numRecords` of each file: physical rows, deleted ones included; null where unknown."""
-        if self._num_records is None:
-            self._parse([])
-        assert self._num_records is not None
-        return self._num_records
+        return self._parse([]) if self._num_records is None else self._num_records
 
     def is_loaded(self, paths: Iterable[ColumnPath]) -> bool:
         """Whether the columns of these paths, in the schema's spelling, are parsed already."""
@@ -94,7 +91,7 @@ class FileStatistics:
         self.load([resolved.path])
         return self._columns[resolved.path]
 
-    def _parse(self, columns: Sequence[ResolvedColumn]) -> None:
+    def _parse(self, columns: Sequence[ResolvedColumn]) -> pa.ChunkedArray:
         table = _parse_columns(self.files.column("stats"), columns)
         for position, column in enumerate(columns):
             is_bounded = has_bounds(column.data_type)
@@ -105,6 +102,7 @@ class FileStatistics:
                 table.column(f"nullCount.{position}"),
             )
         self._num_records = table.column("numRecords")
+        return self._num_records
 
 
 def stats_table(files: pa.Table, paths: Sequence[ColumnPath], schema: StructType) -> pa.Table:

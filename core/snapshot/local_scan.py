@@ -141,17 +141,22 @@ def _ensure_exact(predicate: Predicate, schema: StructType) -> None:
         columns = [resolve_column(path, schema) for path in part.columns()]
         has_plain_order = all(column is None or column.has_plain_order for column in columns)
         if not has_plain_order or evaluate(part, empty) is None:
-            raise UsageError(
-                f"The part {str(part)!r} of the predicate can be evaluated row by row only by "
-                "Spark. Read with optimist.spark.read and filter there, or leave the part out.",
-                kind="OPTIMIST_NEEDS_SPARK",
-                part=str(part),
-            )
+            raise _needs_spark(part)
+
+
+def _needs_spark(part: Predicate) -> UsageError:
+    return UsageError(
+        f"The part {str(part)!r} of the predicate can be evaluated row by row only by Spark. Read "
+        "with optimist.spark.read and filter there, or leave the part out.",
+        kind="OPTIMIST_NEEDS_SPARK",
+        part=str(part),
+    )
 
 
 def _matching(batch: pa.RecordBatch, predicate: Predicate) -> pa.RecordBatch:
     if predicate == Predicate.TRUE:
         return batch
     mask = evaluate(predicate, pa.Table.from_batches([batch]))
-    assert mask is not None, str(predicate)
+    if mask is None:
+        raise _needs_spark(predicate)
     return batch.filter(mask)

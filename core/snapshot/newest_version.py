@@ -9,6 +9,7 @@ hide a log whose commits are all there: if it can't be read, it is passed over.
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 
 from optimist.core.clock import Clock
 from optimist.core.errors import TableError
@@ -59,11 +60,11 @@ def _to_newest_commit(
     store: LogStore, segment: LogSegment, hint: int | None, reason: TableError
 ) -> LogSegment:
     newest = segment.newest_commit
-    try:
+    found = None
+    with suppress(TableError):
         found = list_segment(store, segment.log_path, version=newest, hint=hint)
-    except TableError:
+    if found is None:
         raise reason from None  # the commits are not all there: the checkpoint is what is missing
-    assert found is not None
     _LOG.warning(
         "The log %s has a checkpoint for version %d that can't be read, and no commit of that "
         "version. The checkpoint is ignored; the newest commit is version %d. Remove the "

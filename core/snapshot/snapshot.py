@@ -177,7 +177,8 @@ class Snapshot(FilesView):
 
     def confirmed(self, status: FileStatus) -> Snapshot:
         """The same version once a listing has shown its commit, and with it the file's own time."""
-        assert self.segment is not None
+        if self.segment is None:
+            return self
         commits = (*self.segment.commits[:-1], status)
         segment = replace(self.segment, commits=commits, last_commit=status)
         return Snapshot(

@@ -197,8 +197,7 @@ class ExternalArbiterLogStore(LogStore):
             else:
                 _LOG.info("Finished %s, which another writer had left.", entry.file_name)
                 return
-        assert failure is not None
-        if not is_copied:
+        if failure is not None and not is_copied:
             raise failure
         # The file is there and only the mark is missing; the next listing or writer tries again.
         _LOG.warning("The entry of %s could not be marked: %s", entry.file_name, failure)

@@ -110,9 +110,9 @@ class Assignments:
         value = self.values.get(path)
         if value is not None:
             return self.shaping.reshaped(value.column, value.data_type, field.data_type, path)
-        if not any(other[: len(path)] == path for other in self.values):
+        has_targets_below = any(other[: len(path)] == path for other in self.values)
+        if not has_targets_below or not isinstance(field.data_type, StructType):
             return current
-        assert isinstance(field.data_type, StructType)  # a target below it was found
         parts = [
             self._built((*path, inner.name), inner, current.getField(inner.name)).alias(inner.name)
             for inner in field.data_type
