@@ -28,6 +28,7 @@ from optimist.core.log.file_table import FILES_SCHEMA, TOMBSTONES_SCHEMA, file_a
 from optimist.core.log.limits import (
     DEFAULT_LIMITS,
     LogLimits,
+    counted,
     distinct,
     ensure_readable_size,
     unpacked,
@@ -114,7 +115,8 @@ class CheckpointReader:
 
     def tombstones(self) -> Iterator[pa.RecordBatch]:
         """The removed files as batches of `TOMBSTONES_SCHEMA`."""
-        return self._file_actions(remove_batches, TOMBSTONES_SCHEMA, is_add=False)
+        batches = self._file_actions(remove_batches, TOMBSTONES_SCHEMA, is_add=False)
+        return counted(batches, self._limits)
 
     def _file_actions(
         self, read: _BatchesOf, schema: pa.Schema, *, is_add: bool

@@ -22,6 +22,7 @@ from optimist.core.plugins.logstore import FileStatus
 __all__ = [
     "DEFAULT_LIMITS",
     "LogLimits",
+    "counted",
     "distinct",
     "ensure_bounded",
     "ensure_readable_size",
@@ -40,7 +41,7 @@ class LogLimits:
     """The most that is read of a log; the options `optimist.log.…` set both limits.
 
     Attributes:
-        max_files: Live files in one checkpoint, or tombstones in one of its files.
+        max_files: Live files in one checkpoint, and as many tombstones.
         max_file_bytes: The size of one commit, compacted commit or JSON checkpoint: each is parsed
             as a whole.
     """
@@ -109,6 +110,19 @@ def unpacked(
         unpacked_bytes += batch.nbytes
         _ensure_few(rows, limits)
         ensure_bounded(unpacked_bytes, size_bytes)
+        yield batch
+
+
+def counted(batches: Iterable[pa.RecordBatch], limits: LogLimits) -> Iterator[pa.RecordBatch]:
+    """Pass on the tombstones of a whole checkpoint, up to as many as are read.
+
+    Raises:
+        TableError: There are more (kind `OPTIMIST_LOG_TOO_LARGE`).
+    """
+    rows = 0
+    for batch in batches:
+        rows += batch.num_rows
+        _ensure_few(rows, limits)
         yield batch
 
 

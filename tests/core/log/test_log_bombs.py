@@ -16,6 +16,7 @@ from optimist.core.errors import TableError
 from optimist.core.log.file_table import FILES_SCHEMA, file_actions_batch
 from optimist.core.log.limits import LogLimits, distinct, unpacked
 from optimist.core.options import EngineOptions
+from optimist.core.protocol.actions import Protocol
 from optimist.logstores import LocalLogStore
 
 _MAP = pa.map_(pa.string(), pa.string())
@@ -200,6 +201,31 @@ def test_more_files_than_the_option_allows_are_refused(table: HostileTable) -> N
         assert caught.value.kind == "OPTIMIST_LOG_TOO_LARGE"
         with pytest.raises(TableError):
             list(log.update().iter_files(10))
+
+
+def test_more_removed_files_than_the_option_allows_are_refused(make_table) -> None:
+    options = {"spark.databricks.delta.checkpoint.partSize": "30"}
+    features = ("appendOnly", "invariants", "v2Checkpoint")
+    table = make_table(
+        configuration={"delta.checkpointPolicy": "v2"},
+        options=options,
+        protocol=Protocol(3, 7, ("v2Checkpoint",), features),
+    ).create()
+    now_ms = table.clock.now_ms()
+    table.poke(1, [table.add(f"f{number}").remove(now_ms) for number in range(100)])
+    table.log.update()
+    table.log.checkpoint()
+    sidecars = table.store.list_from(f"{table.log.log_path}/_sidecars/")
+    assert len(list(sidecars)) == 4
+    for limit, is_read in (("100", True), ("99", False), ("30", False)):
+        snapshot = table.handle({"optimist.log.maxFiles": limit}).update()
+        assert snapshot.num_files == 0
+        if is_read:
+            assert len(snapshot.tombstones) == 100
+            continue
+        with pytest.raises(TableError) as caught:
+            assert snapshot.tombstones
+        assert caught.value.kind == "OPTIMIST_LOG_TOO_LARGE"
 
 
 def test_a_commit_larger_than_the_option_allows_is_not_read(table: HostileTable) -> None:
