@@ -110,7 +110,8 @@ def test_readme_and_contributing_name_only_targets_that_the_makefile_has() -> No
 def test_the_gate_runs_all_that_is_tested_and_the_oldest_packages() -> None:
     gate = ROOT / ".ci" / "run"
     assert gate.stat().st_mode & stat.S_IXUSR
-    assert gate.read_text(encoding="utf-8").strip().endswith("\nmake test-all CASES=2000\nmake test-oldest")
+    text = gate.read_text(encoding="utf-8").strip()
+    assert text.endswith("\nmake test-all CASES=2000\nmake test-oldest")
     assert "\nmake test " in read("README.md")
 
 
