@@ -77,7 +77,8 @@ def verify_new_metadata(
         ensure_names_legal(schema, partition_columns, options=options)
     if options.schema_type_check_enabled:
         ensure_partition_columns_usable(schema, partition_columns)
-    ensure_generated_columns_valid(schema)
+    known = None if previous is None else TableMetadata.of(previous).declared_schema
+    ensure_generated_columns_valid(schema, previous=known)
     ensure_identity_columns_valid(schema, partition_columns)
     ensure_column_defaults_allowed(schema, protocol)
     bounded_columns(properties.data_skipping_stats_columns or (), schema, partition_columns)

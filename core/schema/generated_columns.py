@@ -14,8 +14,15 @@ from sqlglot.errors import SqlglotError
 
 from optimist.core.errors import SchemaError
 from optimist.core.foreign_text import quoted, shown
+from optimist.core.schema.generated_rules import RuleKind, generation_rule
 from optimist.core.schema.sql_functions import NON_DETERMINISTIC_FUNCTIONS, function_names
-from optimist.core.schema.types import PrimitiveType, StructField, StructType
+from optimist.core.schema.types import (
+    DataType,
+    DecimalType,
+    PrimitiveType,
+    StructField,
+    StructType,
+)
 
 __all__ = [
     "GENERATION_EXPRESSION",
@@ -26,6 +33,12 @@ __all__ = [
 
 GENERATION_EXPRESSION = "delta.generationExpression"
 _DIALECT = "databricks"
+_PARTS_OF_TIMES: tuple[RuleKind, ...] = ("year", "month", "day", "hour")
+_RULE_TYPES: dict[RuleKind, DataType] = {
+    "date": PrimitiveType("date"),
+    "format": PrimitiveType("string"),
+    **dict.fromkeys(_PARTS_OF_TIMES, PrimitiveType("integer")),
+}
 _SUBQUERY_NODES = (exp.Subquery, exp.Select, exp.Exists)
 _AGGREGATE_NODES = (exp.AggFunc,)
 _ROWSET_NODES = (exp.Window, exp.UDTF, exp.Explode)
@@ -47,10 +60,17 @@ def referenced_columns(sql: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def ensure_generated_columns_valid(schema: StructType) -> None:
+def ensure_generated_columns_valid(
+    schema: StructType, *, previous: StructType | None = None
+) -> None:
     """Refuse a schema with a generation expression that can't be computed row by row.
 
-    Functions with unknown names pass: only the engine that computes them knows which exist.
+    Functions with unknown names pass: only the engine that computes them knows which exist. So do
+    types that only that engine knows; those that the text alone tells must be the columns'.
+
+    Args:
+        schema: The schema.
+        previous: The table's schema until now. What it has already keeps its type.
 
     Raises:
         SchemaError: An expression can't be parsed or holds a subquery or a window
@@ -58,8 +78,9 @@ def ensure_generated_columns_valid(schema: StructType) -> None:
             generated column or a column that does not exist
             (`DELTA_INVALID_GENERATED_COLUMN_REFERENCES`), is not deterministic
             (`DELTA_NON_DETERMINISTIC_EXPRESSION_IN_GENERATED_COLUMN`), holds an aggregate
-            (`DELTA_AGGREGATE_IN_GENERATED_COLUMN`), or the column can't be generated, being an
-            identity column (`DELTA_IDENTITY_COLUMNS_WITH_GENERATED_EXPRESSION`) or a variant
+            (`DELTA_AGGREGATE_IN_GENERATED_COLUMN`), is not of the column's type
+            (`DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH`); or the column can't be generated, being
+            an identity column (`DELTA_IDENTITY_COLUMNS_WITH_GENERATED_EXPRESSION`) or a variant
             (`DELTA_UNSUPPORTED_DATA_TYPE_IN_GENERATED_COLUMN`). Field `column`.
     """
     generated = {item.name.lower() for item in schema if generation_expression(item) is not None}
@@ -79,6 +100,8 @@ def ensure_generated_columns_valid(schema: StructType) -> None:
             ) from None
         _ensure_row_wise(item, sql, tree)
         _ensure_references_valid(item, sql, schema, generated)
+        if not _is_as_before(item, previous):
+            _ensure_type_fits(item, sql, schema)
 
 
 def _parse(sql: str) -> exp.Expression:
@@ -144,6 +167,40 @@ def _ensure_references_valid(
         raise _invalid(
             item, sql, reason, "DELTA_INVALID_GENERATED_COLUMN_REFERENCES", reference=name
         )
+
+
+def _is_as_before(item: StructField, previous: StructType | None) -> bool:
+    known = previous.find(item.name) if previous is not None else None
+    return (
+        known is not None
+        and known.data_type == item.data_type
+        and generation_expression(known) == generation_expression(item)
+    )
+
+
+def _ensure_type_fits(item: StructField, sql: str, schema: StructType) -> None:
+    rule = generation_rule(sql)
+    if rule is None:
+        return
+    found = _type_at(rule.path, schema) if rule.kind == "identity" else _RULE_TYPES.get(rule.kind)
+    # Types with parts may differ in what may be null, which does not matter here.
+    if isinstance(found, PrimitiveType | DecimalType) and found != item.data_type:
+        raise _invalid(
+            item,
+            sql,
+            f"is of the type {shown(found)}, and the column of the type {shown(item.data_type)}",
+            "DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH",
+        )
+
+
+def _type_at(path: tuple[str, ...], schema: StructType) -> DataType | None:
+    level: DataType = schema
+    for name in path:
+        found = level.find(name) if isinstance(level, StructType) else None
+        if found is None:
+            return None
+        level = found.data_type
+    return level
 
 
 def _invalid(item: StructField, sql: str, reason: str, kind: str, **fields: object) -> SchemaError:

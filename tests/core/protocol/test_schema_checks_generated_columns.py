@@ -31,9 +31,7 @@ def with_generated(sql: str, *more: StructField, data_type=LONG, **metadata) -> 
     [
         "x",
         "X + 1",
-        "CAST(at AS DATE)",
         "year(at) * 100 + month(at)",
-        "date_format(at, 'yyyy-MM')",
         "date_trunc('DAY', at)",
         "substring(CAST(x AS STRING), 1, 2)",
         "s.y",
@@ -49,6 +47,33 @@ def with_generated(sql: str, *more: StructField, data_type=LONG, **metadata) -> 
 )
 def test_expression_over_the_row_is_accepted(sql: str) -> None:
     ensure_generated_columns_valid(with_generated(sql))
+
+
+TYPES = [
+    ("x", "long"),
+    ("s.y", "long"),
+    ("at", "timestamp"),
+    ("CAST(at AS DATE)", "date"),
+    ("to_date(at)", "date"),
+    ("year(at)", "integer"),
+    ("month(CAST(at AS DATE))", "integer"),
+    ("day(at)", "integer"),
+    ("hour(at)", "integer"),
+    ("date_format(at, 'yyyy-MM')", "string"),
+]
+
+
+@pytest.mark.parametrize(("sql", "name"), TYPES)
+def test_a_type_that_the_text_tells_must_be_the_columns(sql: str, name: str) -> None:
+    ensure_generated_columns_valid(with_generated(sql, data_type=PrimitiveType(name)))
+    other = with_generated(sql, data_type=PrimitiveType("binary"))
+    with pytest.raises(SchemaError) as caught:
+        ensure_generated_columns_valid(other)
+    assert caught.value.kind == "DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH"
+    assert caught.value.fields["column"] == "g"
+    ensure_generated_columns_valid(other, previous=other)
+    with pytest.raises(SchemaError):
+        ensure_generated_columns_valid(other, previous=with_generated(sql))
 
 
 @pytest.mark.parametrize(
