@@ -39,10 +39,10 @@ def ensure_balanced(actions: Sequence[Action], balance: RowBalance, operation: s
     if balance is RowBalance.NO_MORE and added < removed:
         return
     raise TableError(
-        f"{operation} would add {added} rows and remove {removed}, and it has to add "
+        f"The operation {operation} would add {added} rows and remove {removed}, but it must add "
         f"{balance.value}. Nothing was committed. Either the statistics of a removed file (its "
-        "numRecords) are wrong, or its rows were not read right: compare them with the file. "
-        "Overwriting the table with its own rows makes new statistics.",
+        "numRecords) are wrong, or its rows were not read correctly. Compare them with the file; "
+        "overwriting the table with its own rows writes new statistics.",
         kind="DELTA_NUM_RECORDS_MISMATCH",
         added=added,
         removed=removed,

@@ -479,8 +479,8 @@ def _clustering_by_property(is_new_table: bool) -> ConfigError:
         else "DELTA_ALTER_TABLE_SET_CLUSTERING_TABLE_FEATURE_NOT_ALLOWED"
     )
     return ConfigError(
-        "The property delta.feature.clustering says that a table is clustered, and not by which "
-        "columns. Nothing was written. Leave it out; an engine that has CLUSTER BY brings the "
+        "The table property delta.feature.clustering says that a table is clustered, but not by "
+        "which columns. Nothing was written. Leave it out; an engine that has CLUSTER BY adds the "
         "feature together with the columns.",
         kind=kind,
         feature="clustering",

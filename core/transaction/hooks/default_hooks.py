@@ -130,8 +130,8 @@ def missed_hooks(
     if _needs_manifest(actions, TableMetadata.of(metadata).properties):
         names.insert(0, GenerateSymlinkManifest.name)
     error = TableError(
-        f"The commit of version {version} succeeded, but the version can't be read back, and its "
-        "post-commit hooks work on that. Look into the log for the cause.",
+        f"The commit of version {version} succeeded, but the version can't be read back, so its "
+        "post-commit hooks could not run. The program's log names the cause.",
         kind="DELTA_STATE_RECOVER_ERROR",
         version=version,
     )
