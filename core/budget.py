@@ -26,6 +26,7 @@ from functools import wraps
 from typing import Concatenate, Generic, ParamSpec, Protocol, TypeVar
 
 from optimist.core.clock import Clock
+from optimist.core.error_kinds import STORE_BUDGET_SPENT
 from optimist.core.errors import StorageError
 from optimist.core.forking import ForkSafeLock, keep_inherited, renew_in_child
 
@@ -175,7 +176,7 @@ class Budget:
             "operation waits (optimist.storage.budgetSeconds), so the operation was given up. "
             f"Check that the store is up and reachable, and run the operation again. "
             f"Last failure: {last}",
-            kind="OPTIMIST_STORE_BUDGET_SPENT",
+            kind=STORE_BUDGET_SPENT,
             budget_s=self.total_s,
             retryable=True,
         )

@@ -1,7 +1,9 @@
 """The error class of each kind: each kind belongs to exactly one class.
 
-So a program that knows the kind also knows the remedy, which the class stands for. A new kind is
-added here and explained in docs/errors.md under its class; tests compare both with the code.
+So a program that knows the kind also knows the remedy, which the class stands for. The code names a
+kind by its text where it raises it; a kind by which the code also decides has a name here, which
+both places use. A new kind is added here and explained in docs/errors.md under its class; tests
+compare both with the code.
 """
 
 from __future__ import annotations
@@ -12,7 +14,38 @@ from types import MappingProxyType
 from optimist.core import errors
 from optimist.core.errors import OptimistError
 
-__all__ = ["CLASS_OF_KIND"]
+__all__ = [
+    "ARBITER_ENTRY_DAMAGED",
+    "CLASS_OF_KIND",
+    "FILE_CHANGED",
+    "LEASE_LAPSED",
+    "MALFORMED_ACTION",
+    "MALFORMED_CHECKPOINT",
+    "MALFORMED_COMMIT",
+    "MALFORMED_PARTITION_VALUE",
+    "MISSING_PART_FILES",
+    "NOT_NULL_VIOLATED",
+    "STORE_BUDGET_SPENT",
+    "STORE_BUSY",
+    "STORE_NO_ANSWER",
+    "STORE_UNREACHABLE",
+    "TIMESTAMP_TOO_EARLY",
+]
+
+ARBITER_ENTRY_DAMAGED = "OPTIMIST_ARBITER_ENTRY_DAMAGED"
+FILE_CHANGED = "OPTIMIST_FILE_CHANGED"
+LEASE_LAPSED = "OPTIMIST_LEASE_LAPSED"
+MALFORMED_ACTION = "OPTIMIST_MALFORMED_ACTION"
+MALFORMED_CHECKPOINT = "OPTIMIST_MALFORMED_CHECKPOINT"
+MALFORMED_COMMIT = "OPTIMIST_MALFORMED_COMMIT"
+MALFORMED_PARTITION_VALUE = "OPTIMIST_MALFORMED_PARTITION_VALUE"
+MISSING_PART_FILES = "DELTA_MISSING_PART_FILES"
+NOT_NULL_VIOLATED = "DELTA_NOT_NULL_CONSTRAINT_VIOLATED"
+STORE_BUDGET_SPENT = "OPTIMIST_STORE_BUDGET_SPENT"
+STORE_BUSY = "OPTIMIST_STORE_BUSY"
+STORE_NO_ANSWER = "OPTIMIST_STORE_NO_ANSWER"
+STORE_UNREACHABLE = "OPTIMIST_STORE_UNREACHABLE"
+TIMESTAMP_TOO_EARLY = "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION"
 
 _KINDS: Mapping[type[OptimistError], tuple[str, ...]] = {
     errors.ConcurrentAppendException: ("DELTA_CONCURRENT_APPEND",),

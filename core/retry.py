@@ -17,6 +17,7 @@ from typing import TypeVar
 
 from optimist.core.budget import current_budget, limited_to, within_budget
 from optimist.core.clock import Clock
+from optimist.core.error_kinds import FILE_CHANGED, STORE_BUDGET_SPENT
 from optimist.core.errors import OptimistError, StorageError
 from optimist.core.options import RetryPolicy
 
@@ -25,7 +26,7 @@ __all__ = ["Patience", "call_once", "call_patiently", "pause_s"]
 _Result = TypeVar("_Result")
 
 _LARGEST_EXPONENT = 30
-_FINAL = frozenset({"OPTIMIST_FILE_CHANGED", "OPTIMIST_STORE_BUDGET_SPENT"})
+_FINAL = frozenset({FILE_CHANGED, STORE_BUDGET_SPENT})
 """Kinds whose request is not repeated, though the errors are retryable: the same request can't
 succeed, but the operation as a whole may when it is run again."""
 

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from optimist.core.clock import Clock, SystemClock
+from optimist.core.error_kinds import ARBITER_ENTRY_DAMAGED
 from optimist.core.errors import OptimistError, StorageError
 from optimist.core.plugins.arbiter import Arbiter, CommitEntry, parse_commit_entry
 from optimist.core.plugins.logstore import PutOutcome
@@ -183,7 +184,7 @@ class DynamoDBArbiter(Arbiter):
             try:
                 found = self.get(entry.table_path, entry.file_name)
             except StorageError as failure:
-                if failure.kind == "OPTIMIST_ARBITER_ENTRY_DAMAGED":
+                if failure.kind == ARBITER_ENTRY_DAMAGED:
                     raise  # a damaged one is another's: ours was not created
                 return PutOutcome.UNKNOWN
             if found is None:

@@ -20,6 +20,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from optimist.core.clock import Clock, SystemClock
+from optimist.core.error_kinds import LEASE_LAPSED
 from optimist.core.errors import OptimistError, StorageError
 from optimist.core.plugins.lease import Lease, LeaseGrant, lapsed
 from optimist.locks.dynamodb_options import DynamoDBOptions
@@ -115,7 +116,7 @@ class DynamoDBLease(Lease):
         try:
             self._change(grant, "REMOVE #owner, #deadline", condition, {})
         except StorageError as error:
-            if error.kind != "OPTIMIST_LEASE_LAPSED":
+            if error.kind != LEASE_LAPSED:
                 raise
 
     def ensure_held(self, grant: LeaseGrant) -> None:

@@ -30,6 +30,7 @@ from botocore.exceptions import (
 
 from optimist.core.budget import PerTimeout
 from optimist.core.clock import Clock
+from optimist.core.error_kinds import STORE_BUSY, STORE_NO_ANSWER, STORE_UNREACHABLE
 from optimist.core.errors import ConfigError, StorageError
 from optimist.core.forking import ForkSafeLock
 from optimist.core.retry import Patience, call_once, call_patiently
@@ -63,7 +64,7 @@ _TIMEOUT_S = 10.0
 CONDITION_FAILED = "ConditionalCheckFailedException"
 """The code of a conditional write whose condition did not hold; nothing was written."""
 
-_RETRYABLE = ("OPTIMIST_STORE_BUSY", "OPTIMIST_STORE_UNREACHABLE", "OPTIMIST_STORE_NO_ANSWER")
+_RETRYABLE = (STORE_BUSY, STORE_UNREACHABLE, STORE_NO_ANSWER)
 CAUSES_BY_CODE: dict[str, tuple[str, str]] = {
     "AccessDeniedException": (
         "OPTIMIST_PERMISSION_DENIED",
@@ -93,7 +94,7 @@ CAUSES_BY_CODE: dict[str, tuple[str, str]] = {
             "RequestLimitExceeded",
             "ThrottlingException",
         ),
-        ("OPTIMIST_STORE_BUSY", "too many requests for its capacity; raise it, or wait"),
+        (STORE_BUSY, "too many requests for its capacity; raise it, or wait"),
     ),
 }
 
@@ -321,9 +322,9 @@ def dynamodb_error(error: Exception, *, doing: str) -> StorageError:
     if isinstance(error, _NO_CREDENTIALS):
         kind, cause = "OPTIMIST_INVALID_CREDENTIALS", "no credentials were found"
     elif isinstance(error, _NOT_SENT):
-        kind, cause = "OPTIMIST_STORE_UNREACHABLE", "the server can't be reached"
+        kind, cause = STORE_UNREACHABLE, "the server can't be reached"
     elif is_unanswered(error):
-        kind, cause = "OPTIMIST_STORE_NO_ANSWER", "no clear answer came"
+        kind, cause = STORE_NO_ANSWER, "no clear answer came"
     else:
         kind, cause = CAUSES_BY_CODE.get(code, ("OPTIMIST_STORAGE_FAILED", f"it answered {status}"))
     return StorageError(

@@ -25,6 +25,7 @@ from redis.retry import Retry
 
 from optimist.core.budget import PerTimeout
 from optimist.core.clock import Clock
+from optimist.core.error_kinds import STORE_BUSY, STORE_NO_ANSWER
 from optimist.core.errors import ConfigError, OptimistError, StorageError
 from optimist.core.forking import ForkSafeLock
 from optimist.core.option_fields import option, parse_options
@@ -173,21 +174,21 @@ def redis_error(error: Exception, *, doing: str) -> StorageError:
     elif isinstance(error, NoPermissionError):
         kind, cause = "OPTIMIST_PERMISSION_DENIED", "the user may not run scripts on these keys"
     elif name in REFUSED_CODES:
-        kind, cause = "OPTIMIST_STORE_BUSY", "the server takes no writes at the moment"
+        kind, cause = STORE_BUSY, "the server takes no writes at the moment"
     elif isinstance(error, UnicodeDecodeError):
         kind, cause = (
             "OPTIMIST_STORAGE_FAILED",
             "what is kept there is no text; find out who wrote it",
         )
     elif is_unanswered(error):
-        kind, cause = "OPTIMIST_STORE_NO_ANSWER", "the server can't be reached, or gave no answer"
+        kind, cause = STORE_NO_ANSWER, "the server can't be reached, or gave no answer"
     else:
         kind, cause = "OPTIMIST_STORAGE_FAILED", "the server refused"
     return StorageError(
         f"Redis: could not {doing}: {cause} ({name}).",
         kind=kind,
         code=name,
-        retryable=kind in ("OPTIMIST_STORE_BUSY", "OPTIMIST_STORE_NO_ANSWER"),
+        retryable=kind in (STORE_BUSY, STORE_NO_ANSWER),
     )
 
 

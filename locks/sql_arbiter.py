@@ -59,6 +59,7 @@ from sqlalchemy.types import NullType
 
 from optimist.core.budget import try_limit_s
 from optimist.core.clock import Clock, SystemClock
+from optimist.core.error_kinds import STORE_BUSY, STORE_NO_ANSWER
 from optimist.core.errors import ConfigError, OptimistError, StorageError
 from optimist.core.forking import NO_FORK_MEANWHILE, ForkSafeLock, PerProcess, keep_inherited
 from optimist.core.option_fields import option, parse_options
@@ -435,13 +436,13 @@ def _sql_error(error: Exception, *, doing: str) -> StorageError:
     """Translate SQLAlchemy's error, by class, SQLSTATE and SQLite's result code, never by text."""
     state, code = _sqlstate_of(error), _sqlite_code_of(error)
     if code in _SQLITE_BUSY or state[:2] in _SQLSTATE_RETRYABLE:
-        kind, cause = "OPTIMIST_STORE_BUSY", "the database is busy"
+        kind, cause = STORE_BUSY, "the database is busy"
     elif state[:2] == "28":
         kind, cause = "OPTIMIST_INVALID_CREDENTIALS", "the user or password was refused"
     elif state == "42501" or code in (3, 8, 23):
         kind, cause = "OPTIMIST_PERMISSION_DENIED", "the user may not do this"
     elif _is_unanswered(error):
-        kind, cause = "OPTIMIST_STORE_NO_ANSWER", "the database can't be reached, or gave no answer"
+        kind, cause = STORE_NO_ANSWER, "the database can't be reached, or gave no answer"
     else:
         kind, cause = "OPTIMIST_STORAGE_FAILED", "the database refused"
     shown = state or (f"SQLite code {code}" if code else type(error).__name__)
@@ -449,7 +450,7 @@ def _sql_error(error: Exception, *, doing: str) -> StorageError:
         f"SQL: could not {doing}: {cause} ({shown}).",
         kind=kind,
         code=shown,
-        retryable=kind in ("OPTIMIST_STORE_BUSY", "OPTIMIST_STORE_NO_ANSWER"),
+        retryable=kind in (STORE_BUSY, STORE_NO_ANSWER),
     )
 
 

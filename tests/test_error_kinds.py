@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from optimist.core import errors
+from optimist.core import error_kinds, errors
 from optimist.core.error_kinds import CLASS_OF_KIND
 from optimist.core.errors import OptimistError
 
@@ -47,9 +47,20 @@ def product() -> Iterator[tuple[Path, ast.Module]]:
             yield path, ast.parse(path.read_text(encoding="utf-8"))
 
 
+NAMED = {
+    name: value
+    for name, value in vars(error_kinds).items()
+    if name.isupper() and isinstance(value, str)
+}
+"""The kinds that have a name in `error_kinds`, by that name."""
+
+
 def texts(node: ast.AST) -> set[str]:
-    leaves = (leaf for leaf in ast.walk(node) if isinstance(leaf, ast.Constant))
-    return {leaf.value for leaf in leaves if isinstance(leaf.value, str)}
+    """The texts in a piece of code, and the kinds that it names."""
+    leaves = list(ast.walk(node))
+    named = {NAMED.get(leaf.id) for leaf in leaves if isinstance(leaf, ast.Name)}
+    written = {leaf.value for leaf in leaves if isinstance(leaf, ast.Constant)}
+    return {text for text in named | written if isinstance(text, str)}
 
 
 def kinds_in_the_code() -> set[str]:
@@ -83,6 +94,18 @@ def explained() -> dict[str, tuple[str, str]]:
 
 def test_every_kind_of_the_code_has_a_class_and_every_kind_with_a_class_is_in_the_code() -> None:
     assert sorted(kinds_in_the_code() ^ set(CLASS_OF_KIND)) == []
+
+
+def test_a_kind_by_which_code_decides_is_asked_for_by_its_name() -> None:
+    literal = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path, tree in product()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Compare)
+        for leaf in ast.walk(node)
+        if isinstance(leaf, ast.Constant) and leaf.value in CLASS_OF_KIND
+    ]
+    assert literal == []
 
 
 def test_no_code_gives_a_kind_to_another_class() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from optimist.core.data.table_ref import TableRef
+from optimist.core.error_kinds import TIMESTAMP_TOO_EARLY
 from optimist.core.errors import TableError, UsageError
 from optimist.core.log.timestamps import format_timestamp
 from optimist.core.snapshot import Snapshot
@@ -91,7 +92,7 @@ class ChangeBounds:
             )
         except TableError as error:
             earliest = error.fields.get("earliest_version")
-            is_early = error.kind == "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION"
+            is_early = error.kind == TIMESTAMP_TOO_EARLY
             if not is_early or not isinstance(earliest, int):
                 raise
             return earliest

@@ -22,6 +22,7 @@ from optimist.core.changes.commits import ReadCommit
 from optimist.core.changes.vectors import ReplacedVector, RowDifference, all_but
 from optimist.core.data.partition_values import serialize_partition_value
 from optimist.core.data.stats_text import num_rows
+from optimist.core.error_kinds import MALFORMED_COMMIT
 from optimist.core.errors import TableError
 from optimist.core.foreign_text import shown
 from optimist.core.log.file_table import FILES_SCHEMA, canonical_path, files_table
@@ -162,7 +163,7 @@ def _stamp(version: int, time_ms: int) -> _Stamp:
         raise TableError(
             f"Version {version} claims the commit time {time_ms} (milliseconds since 1970), which "
             "a timestamp column can't hold. Start after that version.",
-            kind="OPTIMIST_MALFORMED_COMMIT",
+            kind=MALFORMED_COMMIT,
             version=version,
         ) from None
     text = serialize_partition_value(time, PrimitiveType("timestamp"))

@@ -21,6 +21,7 @@ from optimist.core.data.parquet_writer import (
     without_empty_text,
 )
 from optimist.core.data.table_ref import TableRef
+from optimist.core.error_kinds import NOT_NULL_VIOLATED
 from optimist.core.errors import SchemaError, UsageError
 from optimist.core.foreign_text import shown
 from optimist.core.paths import join
@@ -196,7 +197,7 @@ def _ensure_not_null(rows: pa.Table, schema: StructType) -> None:
             raise SchemaError(
                 f"NOT NULL constraint violated for column: {shown('.'.join(path))}. The data has "
                 f"{values.null_count} null values there. Nothing was written. Fill them.",
-                kind="DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
+                kind=NOT_NULL_VIOLATED,
                 column=".".join(path),
             )
 

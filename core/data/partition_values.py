@@ -12,6 +12,7 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from optimist.core.error_kinds import MALFORMED_PARTITION_VALUE
 from optimist.core.errors import SchemaError, TableError
 from optimist.core.foreign_text import quoted, shown
 from optimist.core.predicates.constants import date_of_text, round_to_float32
@@ -233,7 +234,7 @@ def _malformed(column: str, text: str, data_type: DataType) -> TableError:
         f"The log holds {quoted(text)} as the value of the partition column "
         f"{shown(column or '?')}, which is of type {shown(data_type)}. The commit that wrote it is "
         "damaged. Restore an older version of the table.",
-        kind="OPTIMIST_MALFORMED_PARTITION_VALUE",
+        kind=MALFORMED_PARTITION_VALUE,
         column=column,
         value=text,
     )

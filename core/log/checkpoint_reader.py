@@ -20,6 +20,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from optimist.core.error_kinds import (
+    MALFORMED_ACTION,
+    MALFORMED_CHECKPOINT,
+    MALFORMED_COMMIT,
+    MISSING_PART_FILES,
+)
 from optimist.core.errors import LogFileNotFoundError, OptimistError, TableError
 from optimist.core.foreign_text import shown
 from optimist.core.forking import ForkSafeLock
@@ -58,7 +64,7 @@ _BatchesOf: TypeAlias = Callable[[pq.ParquetFile, int], Iterator[pa.RecordBatch]
 _PARALLEL_READS = 8
 _STATE_COLUMNS = ("protocol", "metaData", "txn", "domainMetadata")
 _V2_COLUMNS = ("checkpointMetadata", "sidecar")
-_DAMAGED_CONTENT = frozenset({"OPTIMIST_MALFORMED_ACTION", "OPTIMIST_MALFORMED_COMMIT"})
+_DAMAGED_CONTENT = frozenset({MALFORMED_ACTION, MALFORMED_COMMIT})
 
 
 class CheckpointReader:
@@ -284,7 +290,7 @@ def _malformed(path: str, reason: str) -> TableError:
     return TableError(
         f"The checkpoint {shown(path)} can't be read: {shown(reason).rstrip('.')}. Delete it if "
         "the commits before it are still there, or restore it from a backup.",
-        kind="OPTIMIST_MALFORMED_CHECKPOINT",
+        kind=MALFORMED_CHECKPOINT,
         path=path,
     )
 
@@ -294,7 +300,7 @@ def _missing_sidecar(path: str, version: int) -> TableError:
         f"The checkpoint of version {version} names the sidecar {shown(path)}, which does not "
         "exist. The sidecar was deleted. Restore it from a backup, or restore the commits since an "
         "older checkpoint.",
-        kind="DELTA_MISSING_PART_FILES",
+        kind=MISSING_PART_FILES,
         path=path,
         version=version,
     )

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from optimist.core.error_kinds import MALFORMED_CHECKPOINT, MISSING_PART_FILES
 from optimist.core.errors import LogFileNotFoundError, OptimistError, TableError
 from optimist.core.foreign_text import shown
 from optimist.core.forking import ForkSafeLock
@@ -51,7 +52,7 @@ _Part = TypeVar("_Part")
 _LOG = logging.getLogger(__name__)
 _BATCH_ACTIONS = 50_000
 
-UNREADABLE_CHECKPOINT = frozenset({"OPTIMIST_MALFORMED_CHECKPOINT", "DELTA_MISSING_PART_FILES"})
+UNREADABLE_CHECKPOINT = frozenset({MALFORMED_CHECKPOINT, MISSING_PART_FILES})
 """The kinds of error that mean that a checkpoint can't be used."""
 
 

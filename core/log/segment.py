@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from optimist.core.error_kinds import MISSING_PART_FILES
 from optimist.core.errors import LogFileNotFoundError, StorageError, TableError
 from optimist.core.log.checkpoint_kinds import (
     Checkpoint,
@@ -297,7 +298,7 @@ def _from_older_checkpoint(
             f"The log {log_path} has no complete checkpoint at version {wanted}, where one should "
             "be, and has neither an older checkpoint nor all commits since version 0. Files of the "
             "log were deleted. Restore them from a backup.",
-            kind="DELTA_MISSING_PART_FILES",
+            kind=MISSING_PART_FILES,
             log_path=log_path,
             version=wanted,
         )

@@ -28,6 +28,11 @@ from typing import Any
 import pyarrow as pa
 
 from optimist.core.clock import Clock
+from optimist.core.error_kinds import (
+    MALFORMED_CHECKPOINT,
+    MALFORMED_PARTITION_VALUE,
+    MISSING_PART_FILES,
+)
 from optimist.core.errors import (
     LogFileNotFoundError,
     OptimistError,
@@ -66,10 +71,7 @@ __all__ = [
 _LOG = logging.getLogger(__name__)
 _BATCH_ROWS = 65_536
 _SIDECAR_ACTIONS = 50_000
-_BAD_PARTITION_VALUE = "OPTIMIST_MALFORMED_PARTITION_VALUE"
-_SECOND_WAY = frozenset(
-    {_BAD_PARTITION_VALUE, "OPTIMIST_MALFORMED_CHECKPOINT", "DELTA_MISSING_PART_FILES"}
-)
+_SECOND_WAY = frozenset({MALFORMED_PARTITION_VALUE, MALFORMED_CHECKPOINT, MISSING_PART_FILES})
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,7 +346,7 @@ def _in_layout(
         if error.kind not in _SECOND_WAY:
             raise
         reason = error
-    if reason.kind == _BAD_PARTITION_VALUE:
+    if reason.kind == MALFORMED_PARTITION_VALUE:
         # The texts are always there, so nothing is lost but time.
         _LOG.warning("The checkpoint is written without partitionValues_parsed: %s", reason)
         return write(CheckpointRows(snapshot, typed_partitions=False))

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
+from optimist.core.error_kinds import ARBITER_ENTRY_DAMAGED
 from optimist.core.errors import StorageError
 from optimist.core.foreign_text import quoted, shown
 from optimist.core.plugins.logstore import PutOutcome
@@ -112,7 +113,7 @@ def damaged_entry(
         f"The entry of {quoted(file_name)} of the table {quoted(table_path)} in {keeper} is "
         f"damaged or forged: {fault}. The entry was not acted on, and nothing was committed. Find "
         "out who wrote it, and correct or delete it.",
-        kind="OPTIMIST_ARBITER_ENTRY_DAMAGED",
+        kind=ARBITER_ENTRY_DAMAGED,
         table_path=shown(table_path),
         file_name=shown(file_name),
         fault=fault,

@@ -15,6 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from optimist.core.error_kinds import LEASE_LAPSED
 from optimist.core.errors import LeaseLapsedError
 from optimist.core.secrets import Options
 
@@ -90,7 +91,7 @@ def lapsed(grant: LeaseGrant) -> LeaseLapsedError:
         f"The lease on {grant.name} expired before the work was done, and another writer may hold "
         "it now. Nothing more was written. Run the operation again; if this happens often, raise "
         "optimist.commit.lock.leaseSeconds.",
-        kind="OPTIMIST_LEASE_LAPSED",
+        kind=LEASE_LAPSED,
         name=grant.name,
         owner=grant.owner,
         fencing_number=grant.fencing_number,

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias, cast
 
+from optimist.core.error_kinds import MALFORMED_ACTION, MALFORMED_COMMIT
 from optimist.core.errors import TableError, UsageError
 from optimist.core.foreign_text import quoted, shown
 from optimist.core.values.field_types import Count, Int, Long, SmallCount, TableFormat, fitting
@@ -349,15 +350,13 @@ def malformed_commit(path: str, reason: str) -> TableError:
         f"The commit file {shown(path)} can't be read: {reason}. It was damaged after it was "
         "written, or its writer does not write atomically; restore the file from a backup, or "
         "read an older version.",
-        kind="OPTIMIST_MALFORMED_COMMIT",
+        kind=MALFORMED_COMMIT,
         path=path,
     )
 
 
 def _malformed(line: object, reason: str) -> TableError:
-    return TableError(
-        f"the line {quoted(line)} is not an action: {reason}", kind="OPTIMIST_MALFORMED_ACTION"
-    )
+    return TableError(f"the line {quoted(line)} is not an action: {reason}", kind=MALFORMED_ACTION)
 
 
 def _single_entry(wrapped: Mapping[str, object]) -> tuple[str, object]:

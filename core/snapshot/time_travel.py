@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from optimist.core.error_kinds import TIMESTAMP_TOO_EARLY
 from optimist.core.errors import LogFileNotFoundError, TableError
 from optimist.core.log.checkpoint_kinds import complete_checkpoints
 from optimist.core.log.commits import read_commit_info
@@ -293,7 +294,7 @@ def _too_early(timestamp_ms: int, version: int, earliest_ms: int) -> TableError:
     return TableError(
         f"{format_timestamp(timestamp_ms)} is before the oldest version that can be read, version "
         f"{version} from {format_timestamp(earliest_ms)}. Name a later time.",
-        kind="DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION",
+        kind=TIMESTAMP_TOO_EARLY,
         timestamp_ms=timestamp_ms,
         earliest_version=version,
         earliest_timestamp_ms=earliest_ms,

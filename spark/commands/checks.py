@@ -16,6 +16,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from optimist.core.data.partition_values import partition_schema
+from optimist.core.error_kinds import NOT_NULL_VIOLATED
 from optimist.core.errors import SchemaError
 from optimist.core.foreign_text import quoted, shown
 from optimist.core.protocol.actions import Metadata
@@ -130,7 +131,7 @@ def _with_checks(frame: DataFrame, checks: tuple[RowCheck, ...]) -> DataFrame:
 
 def _violation(body: Mapping[str, str]) -> SchemaError:
     name, sql, values = body["name"], body["sql"], body["values"]
-    if body["kind"] == "DELTA_NOT_NULL_CONSTRAINT_VIOLATED":
+    if body["kind"] == NOT_NULL_VIOLATED:
         message = f"The column {shown(name)} is NOT NULL, and a row has no value for it."
     elif body["kind"] == _NO_TEXT:
         message = (
@@ -170,7 +171,7 @@ def _not_null(item: StructField, value: Column, path: str) -> Iterator[RowCheck]
     A null struct violates the NOT NULL of its fields.
     """
     if not item.nullable:
-        yield RowCheck("DELTA_NOT_NULL_CONSTRAINT_VIOLATED", path, "", (), value.isNotNull())
+        yield RowCheck(NOT_NULL_VIOLATED, path, "", (), value.isNotNull())
     if isinstance(item.data_type, StructType):
         for inner in item.data_type:
             yield from _not_null(inner, value.getField(inner.name), f"{path}.{inner.name}")
