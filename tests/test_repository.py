@@ -115,6 +115,12 @@ def test_the_gate_runs_all_that_is_tested_and_the_oldest_packages() -> None:
     assert "\nmake test " in read("README.md")
 
 
+@pytest.mark.parametrize("job", ["run", "nightly"])
+def test_what_the_gate_samples_is_the_same_in_full(job: str) -> None:
+    """A hostile table's number means another table without the Delta Acceptance Tests."""
+    assert "\nsource .ci/acceptance\n" in read(f".ci/{job}")
+
+
 # The lanes: `make test` runs tests/ and integration/, `make exhaustive` their exhaustive/
 
 
