@@ -8,15 +8,14 @@ from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from optimist.core.changes.bounds import ChangeBounds
 from optimist.core.changes.commits import ReadCommit, commit_time_ms, read_commits
 from optimist.core.changes.files import CHANGE_TYPE, FEED_COLUMNS, FileCollector
 from optimist.core.changes.schemas import ensure_reads_as
 from optimist.core.changes.vectors import row_differences
-from optimist.core.data.filesystem import filesystem_for, open_to_read
 from optimist.core.data.parquet_reader import UNREADABLE
+from optimist.core.data.row_counts import rows_by_footer
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import SchemaError, TableError
 from optimist.core.foreign_text import listed, shown
@@ -212,10 +211,8 @@ def _feed_schema(metadata: Metadata) -> StructType:
 
 def _count_rows(table: TableRef, file: AddFile) -> int:
     full_path = table.data_paths.full_path(file.path)
-    filesystem, path = filesystem_for(full_path, table.data_access())
     try:
-        with open_to_read(filesystem, path) as source:
-            return int(pq.read_metadata(source).num_rows)
+        return rows_by_footer(full_path, table.data_access())
     except UNREADABLE:
         raise TableError(
             f"The data file {shown(full_path)} is missing or can't be read, and the log does not "

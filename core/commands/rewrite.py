@@ -1,9 +1,10 @@
-"""Replacing files by others: what DELETE and UPDATE do to a table (spec 10.15)."""
+"""Replacing files, or the vectors of files: what DELETE and UPDATE do to a table (spec 10.15)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from optimist.core.commands.marked_files import MarkedFile
 from optimist.core.commands.rewritable_files import num_records, num_vectors
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.protocol.actions import Action, AddFile
@@ -13,7 +14,7 @@ __all__ = ["Rewrite"]
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """The files that are removed, and those written in their place.
+    """The files that are removed, those written in their place, and those that got a vector.
 
     Attributes:
         removed: The files that are removed.
@@ -22,6 +23,7 @@ class Rewrite:
             removed files, and they were not counted.
         scan_ms: How long the search for the files took.
         rewrite_ms: How long the writing took.
+        marked: The files that stay, and lose rows by a vector.
     """
 
     removed: tuple[AddFile, ...]
@@ -29,6 +31,12 @@ class Rewrite:
     num_matching: int | None
     scan_ms: int
     rewrite_ms: int
+    marked: tuple[MarkedFile, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no file of the table is touched."""
+        return not (self.removed or self.marked)
 
     @property
     def num_matching_rows(self) -> int | None:
@@ -40,16 +48,25 @@ class Rewrite:
 
     def actions(self, now_ms: int) -> tuple[Action, ...]:
         """The removes, then the adds."""
-        return (*(add.remove(now_ms) for add in self.removed), *self.written.adds)
+        removed = (*self.removed, *(file.before for file in self.marked))
+        return (
+            *(add.remove(now_ms) for add in removed),
+            *(file.after for file in self.marked),
+            *self.written.adds,
+        )
 
     def metrics(self, elapsed_ms: int) -> dict[str, object]:
-        """The history's metrics about files (spec 8.3); each command adds its own about rows."""
+        """The history's metrics about files (spec 8.3); each command adds its own about rows.
+
+        A file that got another vector is neither added nor removed.
+        """
+        num_updated = num_vectors([file.before for file in self.marked])
         return {
             "numAddedFiles": len(self.written.adds),
             "numRemovedFiles": len(self.removed),
-            "numDeletionVectorsAdded": 0,
-            "numDeletionVectorsRemoved": num_vectors(self.removed),
-            "numDeletionVectorsUpdated": 0,
+            "numDeletionVectorsAdded": len(self.marked),
+            "numDeletionVectorsRemoved": num_vectors(self.removed) + num_updated,
+            "numDeletionVectorsUpdated": num_updated,
             "numAddedChangeFiles": 0,
             "executionTimeMs": elapsed_ms,
             "scanTimeMs": self.scan_ms,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from types import TracebackType
 
-from optimist.core.data.filesystem import remove_directory
+from optimist.core.data.filesystem import filesystem_for, remove_directory
 from optimist.core.data.parquet_writer import delete_files
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import NOTHING_COMMITTED, OptimistError
@@ -33,6 +34,7 @@ class UncommittedFiles:
         self._table = table
         self._directories: list[str] = []
         self._files: list[AddFile] = []
+        self._paths: list[str] = []
         self._is_committing = False
 
     def register(self, directory: str) -> None:
@@ -42,6 +44,10 @@ class UncommittedFiles:
     def register_files(self, files: Sequence[AddFile]) -> None:
         """Note that these files were written, in directories that hold other files as well."""
         self._files.extend(files)
+
+    def register_path(self, path: str) -> None:
+        """Note that a file, which is no data file, is about to be written to this full path."""
+        self._paths.append(path)
 
     def commit(
         self, txn: OptimisticTransaction, actions: Sequence[Action], operation: Operation
@@ -73,6 +79,10 @@ class UncommittedFiles:
                 self._remove(directory)
             if self._files:
                 delete_files(self._table.table_path, self._files, self._table.data_access())
+            for path in self._paths:
+                filesystem, inner = filesystem_for(path, self._table.data_access())
+                with suppress(OSError):  # it was never begun, or vacuum finds it
+                    filesystem.delete_file(inner)
 
     def _remove(self, directory: str) -> None:
         """Remove a directory as far as that works, so as not to hide the error at hand."""

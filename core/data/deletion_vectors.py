@@ -30,17 +30,22 @@ from optimist.core.protocol.actions import DeletionVectorDescriptor
 from optimist.core.read_ahead import read_ahead
 
 __all__ = [
+    "DELETION_VECTOR_FILE_FORMAT",
     "deletion_vector_path",
+    "encode_z85",
     "inline_vector",
     "parse_bitmap",
     "read_deletion_vector",
     "read_deletion_vectors",
+    "serialize_bitmap",
 ]
+
+DELETION_VECTOR_FILE_FORMAT = 1
+"""The first byte of a file of vectors."""
 
 _READERS = 8
 _MAGIC = 1681511377
 _NATIVE_MAGIC = 1681511376
-_FILE_FORMAT = 1
 _INLINE, _RELATIVE, _ABSOLUTE = "i", "u", "p"
 _UUID_CHARACTERS = 20
 _Z85 = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
@@ -131,16 +136,29 @@ def deletion_vector_path(descriptor: DeletionVectorDescriptor, paths: DataPaths)
 
 def inline_vector(rows: BitMap64) -> DeletionVectorDescriptor:
     """A vector of these rows that needs no file: its bytes stand in the description itself."""
-    packed = rows.copy()
-    packed.run_optimize()
-    data = struct.pack("<i", _MAGIC) + packed.serialize()
-    padded = data + bytes(-len(data) % 4)
+    data = serialize_bitmap(rows)
     return DeletionVectorDescriptor(
         storage_type=_INLINE,
-        path_or_inline_dv=base64.b85encode(padded).translate(_TO_Z85).decode("ascii"),
+        path_or_inline_dv=encode_z85(data),
         size_in_bytes=len(data),
         cardinality=len(rows),
     )
+
+
+def serialize_bitmap(rows: BitMap64) -> bytes:
+    """The bytes of a vector of these rows, from the magic number on; `parse_bitmap` reads them.
+
+    They are in the portable form, with runs wherever these are shorter.
+    """
+    packed = rows.copy()
+    packed.run_optimize()
+    return struct.pack("<i", _MAGIC) + packed.serialize()
+
+
+def encode_z85(data: bytes) -> str:
+    """The bytes as Z85 text, padded with zeros to a multiple of four."""
+    padded = data + bytes(-len(data) % 4)
+    return base64.b85encode(padded).translate(_TO_Z85).decode("ascii")
 
 
 def parse_bitmap(data: bytes | memoryview) -> BitMap64:
@@ -205,8 +223,9 @@ def _inline(descriptor: DeletionVectorDescriptor) -> bytes:
 def _stored(source: fs.NativeFile, descriptor: DeletionVectorDescriptor, path: str) -> memoryview:
     """The bytes of one vector, not copied; the file has its size, the vector, and its checksum."""
     size, offset = descriptor.size_in_bytes, descriptor.offset or 0
-    if source.size() and source.read_at(1, 0) != bytes([_FILE_FORMAT]):
-        raise _malformed(path, f"the file does not have the format version {_FILE_FORMAT}")
+    if source.size() and source.read_at(1, 0) != bytes([DELETION_VECTOR_FILE_FORMAT]):
+        version = DELETION_VECTOR_FILE_FORMAT
+        raise _malformed(path, f"the file does not have the format version {version}")
     if size < 0 or offset < 1:
         raise _malformed("the log", f"size {size} and offset {offset} are impossible")
     if source.size() < offset + size + 8:

@@ -9,9 +9,10 @@ says how many rows each row group has.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -35,7 +36,7 @@ from optimist.core.plugins.data_access import DataAccess
 from optimist.core.schema.arrow_types import to_arrow_schema, to_arrow_type
 from optimist.core.schema.types import StructField, StructType
 
-__all__ = ["UNREADABLE", "RowLayout", "read_batches"]
+__all__ = ["UNREADABLE", "Positions", "RowLayout", "read_batches", "read_located_batches"]
 
 UNREADABLE = (
     pa.ArrowInvalid,
@@ -48,6 +49,9 @@ UNREADABLE = (
 
 Names that are not UTF-8 and sizes beyond all memory count as damage, too.
 """
+
+Positions = Callable[[], pa.Array]
+"""Makes the positions of a batch's rows in their file, from 0 (int64)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +94,14 @@ def read_batches(part: FilePart, layout: RowLayout) -> Iterator[pa.RecordBatch]:
             `OPTIMIST_LEGACY_CALENDAR`).
         StorageError: The file system failed (kind `OPTIMIST_STORAGE_FAILED`).
     """
+    for batch, _ in read_located_batches(part, layout):
+        yield batch
+
+
+def read_located_batches(
+    part: FilePart, layout: RowLayout
+) -> Iterator[tuple[pa.RecordBatch, Positions]]:
+    """As `read_batches`, each batch with what tells where its rows are in the file."""
     constants = _constants(part, layout)
     deleted = _vector_of(part, layout)
     filesystem, path = filesystem_for(part.path, layout.access)
@@ -102,9 +114,10 @@ def read_batches(part: FilePart, layout: RowLayout) -> Iterator[pa.RecordBatch]:
             if legacy is not None:
                 legacy.ensure_not_met(rows, part.path)
             batch = columns.batch(rows, start)
-            kept = batch if deleted is None else _without(deleted, start, batch)
+            mask = None if deleted is None else _mask(deleted, start, batch.num_rows)
+            kept = batch if mask is None else batch.filter(mask)
             if kept.num_rows:
-                yield kept
+                yield kept, partial(_located, start, batch.num_rows, mask)
 
 
 def _vector_of(part: FilePart, layout: RowLayout) -> BitMap64 | None:
@@ -159,11 +172,10 @@ class _Columns:
         return conform_column(values, item.data_type, column=item.name, by_id=self.layout.by_id)
 
     def _tracked(self, stored: pa.Array, item: StructField, start: int) -> pa.Array:
-        offsets = _positions(len(stored)).cast(pa.int64())
         return with_defaults(
             stored,
             item,
-            pc.add(offsets, pa.scalar(start, pa.int64())),
+            _positions_from(start, len(stored)),
             base_row_id=self.part.base_row_id,
             commit_version=self.part.default_row_commit_version,
         )
@@ -245,11 +257,17 @@ def _batches_of(
         rest -= size
 
 
-def _without(deleted: BitMap64, start: int, rows: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows, the first of which is at position `start`, less the deleted ones."""
-    end = start + rows.num_rows
+def _mask(deleted: BitMap64, start: int, num_rows: int) -> pa.Array | None:
+    """Which of so many rows from position `start` on are not deleted; None if none is."""
+    end = start + num_rows
     here = deleted & BitMap64(range(start, end))
-    return rows.filter(_kept(here, start, end)) if here else rows
+    return _kept(here, start, end) if here else None
+
+
+def _located(start: int, num_rows: int, mask: pa.Array | None) -> pa.Array:
+    """The positions of those of so many rows from position `start` on that the mask keeps."""
+    positions = _positions_from(start, num_rows)
+    return positions if mask is None else positions.filter(mask)
 
 
 def _kept(deleted: BitMap64, start: int, end: int) -> pa.Array:
@@ -272,6 +290,10 @@ def _kept(deleted: BitMap64, start: int, end: int) -> pa.Array:
 def _positions(num_rows: int) -> pa.Array:
     ones = pa.repeat(pa.scalar(1, pa.uint64()), num_rows)
     return pc.subtract(pc.cumulative_sum(ones), pa.scalar(1, pa.uint64()))
+
+
+def _positions_from(start: int, num_rows: int) -> pa.Array:
+    return pc.add(_positions(num_rows).cast(pa.int64()), pa.scalar(start, pa.int64()))
 
 
 def _opened(filesystem: fs.FileSystem, path: str, name: str) -> Any:

@@ -1,0 +1,187 @@
+"""Rows deleted by vectors: their data files stay, and are told which of their rows are gone.
+
+Each file is removed with its old vector and added with its new one, which holds the rows of the old
+one (spec 10.10). A file that is left without rows is only removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from pyroaring import BitMap64
+
+from optimist.core.changes.vectors import all_but
+from optimist.core.commands.uncommitted_files import UncommittedFiles
+from optimist.core.data.deletion_vectors import read_deletion_vectors
+from optimist.core.data.parquet_reader import UNREADABLE
+from optimist.core.data.row_counts import rows_by_footer
+from optimist.core.data.stats_text import num_rows
+from optimist.core.data.table_ref import TableRef
+from optimist.core.data.vector_writer import write_deletion_vectors
+from optimist.core.data.wide_stats import wide_stats
+from optimist.core.errors import TableError
+from optimist.core.foreign_text import shown
+from optimist.core.log.file_table import files_table
+from optimist.core.protocol.actions import AddFile, DeletionVectorDescriptor
+from optimist.core.read_ahead import read_ahead
+
+__all__ = ["ChosenRows", "MarkedFile", "MarkedFiles", "choose_rows", "only_chosen"]
+
+_READERS = 8
+_MOST_ROWS = 1 << 36
+"""More than any file has; so many positions still fit into memory as ranges."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenRows:
+    """Live rows of one data file that a command changes.
+
+    Attributes:
+        file: The file.
+        rows: The positions of the rows in the file, from 0; at least one.
+        deleted: The positions that its vector deletes already.
+        num_rows: How many rows the file has, deleted ones included.
+    """
+
+    file: AddFile
+    rows: BitMap64
+    deleted: BitMap64
+    num_rows: int
+
+    @property
+    def are_all(self) -> bool:
+        """Whether no other row of the file is live."""
+        # A vector may name rows that the file does not have.
+        num_deleted = self.deleted.range_cardinality(0, self.num_rows)
+        return len(self.rows) + num_deleted == self.num_rows
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedFile:
+    """A data file that got another vector."""
+
+    before: AddFile
+    after: AddFile
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedFiles:
+    """What becomes of files when rows of them are deleted.
+
+    Attributes:
+        marked: Those that have live rows left.
+        emptied: Those that have none, and are removed.
+    """
+
+    marked: tuple[MarkedFile, ...] = ()
+    emptied: tuple[AddFile, ...] = ()
+
+    @classmethod
+    def write(
+        cls, table: TableRef, chosen: Sequence[ChosenRows], pending: UncommittedFiles
+    ) -> MarkedFiles:
+        """Delete the chosen rows by vectors, whose files `pending` looks after.
+
+        Raises:
+            StorageError: A file of vectors can't be written.
+        """
+        partly = [item for item in chosen if not item.are_all]
+        vectors = write_deletion_vectors(
+            [item.deleted | item.rows for item in partly], table, pending.register_path
+        )
+        return cls(
+            tuple(map(_marked, partly, vectors)),
+            tuple(item.file for item in chosen if item.are_all),
+        )
+
+
+def choose_rows(
+    table: TableRef, files: Sequence[AddFile], rows: Sequence[BitMap64]
+) -> tuple[ChosenRows, ...]:
+    """The chosen rows of each file, with what else must be known to delete them.
+
+    Args:
+        table: The table.
+        files: Files of one version.
+        rows: The positions of the rows to delete, for each file.
+
+    Raises:
+        TableError: A row is deleted already (kind `DELTA_DELETION_VECTOR_CARDINALITY_MISMATCH`); a
+            file does not have that many rows, or can't be read to find out (kind
+            `OPTIMIST_UNREADABLE_DATA_FILE`); or a vector is gone or damaged, see
+            `read_deletion_vectors`.
+    """
+    old = _old_vectors(table, files)
+    counts = read_ahead(
+        lambda pair: _count(table, *pair),
+        zip(files, rows, strict=True),
+        threads=_READERS,
+        ahead=2 * _READERS,
+    )
+    chosen = tuple(map(ChosenRows, files, rows, old, counts))
+    for item in chosen:
+        _ensure_live(item)
+    return chosen
+
+
+def only_chosen(chosen: Iterable[ChosenRows]) -> pa.Table:
+    """The files as rows of `Snapshot.files`, with made-up vectors: a reader finds the chosen rows.
+
+    A second pass that evaluated the condition again could find others, where it asks for the time.
+    """
+    return files_table(
+        replace(item.file, deletion_vector=all_but(item.rows, item.num_rows)) for item in chosen
+    )
+
+
+def _old_vectors(table: TableRef, files: Sequence[AddFile]) -> list[BitMap64]:
+    given = [file.deletion_vector for file in files if file.deletion_vector]
+    read = iter(read_deletion_vectors(given, table.data_paths, table.data_access()))
+    return [next(read) if file.deletion_vector else BitMap64() for file in files]
+
+
+def _count(table: TableRef, file: AddFile, rows: BitMap64) -> int:
+    """The rows of a file: by its statistics, or by its footer where these can't be right."""
+    count = num_rows(file.stats)
+    if count is not None and rows.max() < count <= _MOST_ROWS:
+        return count
+    path = table.data_paths.full_path(file.path)
+    reason = "the file is gone or can't be read"
+    try:
+        count = rows_by_footer(path, table.data_access())
+    except UNREADABLE:
+        count = None
+    if count is not None and rows.max() < count:
+        return count
+    if count is not None:
+        reason = f"by its footer it has {count}, and row {rows.max()} of it is to be deleted"
+    raise TableError(
+        f"The log does not say rightly how many rows the data file {shown(path)} has, and {reason}."
+        " Nothing was written. Restore the file, and run the operation again.",
+        kind="OPTIMIST_UNREADABLE_DATA_FILE",
+        path=path,
+    )
+
+
+def _ensure_live(item: ChosenRows) -> None:
+    if item.rows.isdisjoint(item.deleted):
+        return
+    raise TableError(
+        f"Of the data file {shown(item.file.path)}, {len(item.rows & item.deleted)} rows are to be "
+        "deleted that its deletion vector deletes already. Nothing was written. The file or its "
+        "vector was replaced by hand, or this is a fault of ours: please report it.",
+        kind="DELTA_DELETION_VECTOR_CARDINALITY_MISMATCH",
+        path=item.file.path,
+    )
+
+
+def _marked(item: ChosenRows, vector: DeletionVectorDescriptor) -> MarkedFile:
+    stats = wide_stats(
+        item.file.stats,
+        num_rows=item.num_rows,
+        num_live=item.num_rows - len(item.deleted),
+    )
+    after = replace(item.file, deletion_vector=vector, stats=stats, data_change=True)
+    return MarkedFile(item.file, after)
