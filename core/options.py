@@ -193,6 +193,8 @@ class EngineOptions:
     replace_where_constraint_check_enabled: bool = _key(
         True, parse_bool, delta="replaceWhere.constraintCheck.enabled"
     )
+    delete_by_vectors: bool = _key(True, parse_bool, delta="delete.deletionVectors.persistent")
+    update_by_vectors: bool = _key(True, parse_bool, delta="update.deletionVectors.persistent")
     storage_budget_s: float = _key(DEFAULT_BUDGET_S, parse_positive, own="storage.budgetSeconds")
     write_txn_app_id: str | None = _key(None, str, delta="write.txnAppId")
     write_txn_version: int | None = _key(None, parse_whole, delta="write.txnVersion")

@@ -254,7 +254,7 @@ _ROWS = (
     _reader_writer(
         "deletionVectors",
         can_read=True,
-        can_write=True,  # files are rewritten without their vector; none is written
+        can_write=True,
         is_active=_has_property(lambda properties: properties.enable_deletion_vectors),
     ),
     _reader_writer(

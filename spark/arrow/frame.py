@@ -18,7 +18,7 @@ from optimist.core.snapshot.files_view import FilesView
 from optimist.core.snapshot.row_layout import row_layout
 from optimist.spark.arrow.fresh_scans import with_fresh_scans
 from optimist.spark.arrow.source import ScanOptions, register_source
-from optimist.spark.arrow.tasks import Grouping, encode_groups, read_group
+from optimist.spark.arrow.tasks import Grouping, Places, encode_groups, read_group
 from optimist.spark.rows.row_shape import column_of
 from optimist.spark.rows.scanned_table import scan_alias
 from optimist.spark.session.conf import session_zone_name
@@ -77,7 +77,7 @@ def arrow_frame_of_files(
     files: pa.Table,
     *,
     columns: Collection[str] | None = None,
-    file_column: str | None = None,
+    places: Places | None = None,
 ) -> DataFrame:
     """The rows of some files of a version; for commands, which have pruned already.
 
@@ -87,13 +87,13 @@ def arrow_frame_of_files(
         view: The version, or other files that are read like one.
         files: Rows of `view.files`.
         columns: Read only these; None reads all.
-        file_column: Add a column of this name: the `add.path` of each row's file.
+        places: Add the columns that it names.
     """
     wanted = _columns(view.schema, columns)
     kept = StructType(tuple(item for item in wanted if item.data_type != VOID))
     schema = _stored(spark, kept)
-    if file_column is not None:
-        schema = st.StructType([*schema.fields, st.StructField(file_column, st.StringType())])
+    own = [] if places is None else places.fields
+    schema = st.StructType([*schema.fields, *own])
     task = _ReadTask(
         groups=tuple(
             encode_groups(view.data_paths, files, Grouping.of(spark, is_connect=is_connect(spark)))
@@ -105,12 +105,12 @@ def arrow_frame_of_files(
             access=table.data_access(),
         ),
         schema=schema,
-        file_column=file_column,
+        places=places,
     )
     # One partition per number gives each task exactly one number, also when it is run again.
     num_tasks = len(task.groups)
     rows = spark.range(0, num_tasks, 1, max(1, num_tasks)).mapInArrow(task, schema)
-    return _with_void(rows, wanted, *([] if file_column is None else [file_column]))
+    return _with_void(rows, wanted, *(field.name for field in own))
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ class _ReadTask:
     groups: tuple[bytes, ...]
     layout: RowLayout
     schema: st.StructType
-    file_column: str | None
+    places: Places | None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with portable_errors():
@@ -130,7 +130,7 @@ class _ReadTask:
                         self.groups[number],
                         self.layout,
                         self.schema,
-                        file_column=self.file_column,
+                        places=self.places,
                     )
 
 

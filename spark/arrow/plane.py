@@ -10,9 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sf
 
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.parquet_writer import FileSpec
@@ -21,14 +19,15 @@ from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.files_view import FilesView
 from optimist.spark.arrow.frame import arrow_frame, arrow_frame_of_files
 from optimist.spark.arrow.own_classes import ensure_own_classes
+from optimist.spark.arrow.tasks import Places
 from optimist.spark.arrow.writer import write_by_arrow
 from optimist.spark.conditions.condition import Condition
 from optimist.spark.rows.row_shape import free_name
-from optimist.spark.rows.touched_files import TouchedFiles, aliased
+from optimist.spark.rows.touched_files import TouchedFiles, aliased, matches_of
 
 __all__ = ["ArrowPlane"]
 
-_FILE = "__optimist_file"
+_PATH, _POSITION = "__optimist_path", "__optimist_position"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,27 +57,23 @@ class ArrowPlane:
         condition: Condition,
         *,
         alias: str | None,
+        with_rows: bool = False,
     ) -> TouchedFiles:
         """See `RowPlane.touched_files`; reads the columns that the condition names."""
-        name = free_name(_FILE, snapshot.schema.names)
+        taken = snapshot.schema.names
+        path = free_name(_PATH, taken)
+        position = free_name(_POSITION, taken) if with_rows else None
         frame = arrow_frame_of_files(
             self.spark,
             self.table,
             snapshot,
             candidates,
             columns=condition.columns,
-            file_column=name,
+            places=Places(path, position),
         )
-        counts = (
-            aliased(frame, alias)
-            .where(condition.column)
-            .groupBy(sf.col(name).alias("path"))
-            .agg(sf.count(sf.lit(1)).alias("rows"))
-            .toArrow()
-        )
-        found = counts["path"].cast(pa.string()).combine_chunks()
-        touched = candidates.filter(pc.is_in(candidates["path"], value_set=found))
-        return TouchedFiles(touched, pc.sum(counts["rows"], min_count=0).as_py())
+        matches = matches_of(aliased(frame, alias).where(condition.column), path, position)
+        paths = pa.concat_arrays(candidates["path"].chunks)
+        return matches.files(candidates, paths, known_as=matches.paths)
 
     def write(self, rows: DataFrame, spec: FileSpec) -> WrittenFiles:
         """See `RowPlane.write` and `write_by_arrow`."""

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
+from pyspark.sql.types import LongType, StringType, StructField
 from pyspark.sql.types import StructType as SparkStruct
 
 from optimist.core.data.data_paths import DataPaths
 from optimist.core.data.file_parts import balanced_groups, file_parts, parts_of
-from optimist.core.data.parquet_reader import RowLayout, read_batches
+from optimist.core.data.parquet_reader import RowLayout, read_located_batches
 from optimist.spark.session.pyspark_versions import spark_arrow_schema
 
-__all__ = ["Grouping", "decode_group", "encode_groups", "read_group", "spark_batch"]
+__all__ = ["Grouping", "Places", "decode_group", "encode_groups", "read_group", "spark_batch"]
 
 _DEFAULT_GROUPS = 16
 _COMPRESSED = pa.ipc.IpcWriteOptions(compression="zstd")
@@ -49,6 +50,25 @@ class Grouping:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Columns that say where a row comes from, after the table's own.
+
+    Attributes:
+        path: The name of a column for the `add.path` of the row's file.
+        position: The name of a column for the row's position in the file; None for no such column.
+    """
+
+    path: str
+    position: str | None
+
+    @property
+    def fields(self) -> list[StructField]:
+        """The columns, as Spark has them."""
+        fields = [StructField(self.path, StringType())]
+        return fields + ([StructField(self.position, LongType())] if self.position else [])
+
+
 def encode_groups(data_paths: DataPaths, files: pa.Table, grouping: Grouping) -> Iterator[bytes]:
     """The files in balanced groups, each as Arrow's bytes."""
     groups = balanced_groups(
@@ -71,22 +91,23 @@ def decode_group(data: bytes) -> pa.Table:
 
 
 def read_group(
-    data: bytes, layout: RowLayout, schema: SparkStruct, *, file_column: str | None = None
+    data: bytes, layout: RowLayout, schema: SparkStruct, *, places: Places | None = None
 ) -> Iterator[pa.RecordBatch]:
     """The rows of one group as Spark takes them.
 
     Args:
         data: A group of `encode_groups`.
         layout: The columns to read.
-        schema: The same columns as Spark has them, and `file_column` at the end if there is one.
-        file_column: Add a column of this name that holds each row's `add.path`.
+        schema: The same columns as Spark has them, and then those of `places`.
+        places: Add these columns.
     """
     target = spark_arrow_schema(schema)
     for part in parts_of(decode_group(data)):
-        for rows in read_batches(part, layout):
+        for rows, positions in read_located_batches(part, layout):
             columns = rows.columns
-            if file_column is not None:
+            if places is not None:
                 columns.append(pa.repeat(pa.scalar(part.reference), rows.num_rows))
+                columns += [positions()] if places.position else []
             yield spark_batch(columns, target)
 
 

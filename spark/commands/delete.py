@@ -1,9 +1,10 @@
-"""DELETE by copy on write (spec 10.15, profiles D0, DP and DX of 2.13).
+"""DELETE, by vectors or by copy on write (spec 10.15, profiles D0, DP and DX of 2.13).
 
 1. Without a condition, or with one on partition columns alone, whole files are removed, and no row
    is read.
 2. Otherwise one pass finds the files with matching rows, among those that statistics leave.
-3. Those files are removed, and their other rows are written again.
+3. Where the table has deletion vectors, those rows are marked in vectors, and no row is written.
+   Elsewhere those files are removed, and their other rows are written again.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as sf
 
 from optimist.core.commands.command import Changes, run_command
+from optimist.core.commands.marked_files import MarkedFiles
 from optimist.core.commands.rewrite import Rewrite
 from optimist.core.commands.row_balance import RowBalance
 from optimist.core.commands.uncommitted_files import UncommittedFiles
@@ -62,16 +64,29 @@ def _delete(target: Target, condition: Column | str | None, files: UncommittedFi
     return Changes(
         rewrite.actions(target.writer.txn.table.clock.now_ms()),
         operation.with_metrics(metrics),
-        is_progress=bool(rewrite.removed),
+        is_progress=not rewrite.is_empty,
         balance=RowBalance.NO_MORE,
     )
 
 
 def delete_rows(target: Target, condition: Condition | None, files: UncommittedFiles) -> Rewrite:
-    """Find the files that hold matching rows, and write their other rows again."""
+    """Find the matching rows, and mark them in vectors or write the other rows of their files."""
     watch = target.stopwatch()
-    touched = target.matching_files(condition)
+    table = target.writer.txn.table
+    with_rows = target.has_vectors and table.options.delete_by_vectors
+    touched = target.matching_files(condition, with_rows=with_rows)
     scan_ms = watch.lap_ms()
+    chosen = target.choose_rows(touched)
+    if chosen is not None:
+        files_now = MarkedFiles.write(table, chosen, files)
+        return Rewrite(
+            files_now.emptied,
+            WrittenFiles(),
+            touched.num_matching,
+            scan_ms,
+            watch.lap_ms(),
+            files_now.marked,
+        )
     kept = WrittenFiles()
     if condition is not None and touched.num_matching:
         rows = target.rows_of(touched.table, "DELETE of single rows")

@@ -8,7 +8,9 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from optimist.core.commands.command import Stopwatch
+from optimist.core.commands.marked_files import ChosenRows, choose_rows
 from optimist.core.commands.rewritable_files import ensure_rewritable
+from optimist.core.protocol.gates import supports
 from optimist.core.snapshot import Snapshot
 from optimist.core.table.delta_log import DeltaLog
 from optimist.core.transaction.optimistic import OptimisticTransaction
@@ -79,11 +81,23 @@ class Target:
             alias=self.alias,
         )
 
-    def matching_files(self, condition: Condition | None) -> TouchedFiles:
+    @property
+    def has_vectors(self) -> bool:
+        """Whether rows of the table are deleted by vectors (spec 10.10)."""
+        is_supported = supports(self.snapshot.protocol, "deletionVectors")
+        return is_supported and self.snapshot.properties.enable_deletion_vectors
+
+    def matching_files(
+        self, condition: Condition | None, *, with_rows: bool = False
+    ) -> TouchedFiles:
         """The files with matching rows; the transaction records the files looked at as read.
 
         Without a condition, or with one on partition columns alone, no row is read, and every row
         of the files matches.
+
+        Args:
+            condition: What matches.
+            with_rows: Tell which rows match, where rows are read.
         """
         txn, plane = self.writer.txn, self.writer.plane
         candidates = txn.filter_files(None if condition is None else condition.predicate)
@@ -96,4 +110,12 @@ class Target:
             return TouchedFiles(matching, None)
         if not candidates.num_rows:
             return TouchedFiles(candidates, 0)
-        return plane.touched_files(self.snapshot, candidates, condition, alias=self.alias)
+        return plane.touched_files(
+            self.snapshot, candidates, condition, alias=self.alias, with_rows=with_rows
+        )
+
+    def choose_rows(self, touched: TouchedFiles) -> tuple[ChosenRows, ...] | None:
+        """The matching rows, to be deleted by vectors; None where whole files are rewritten."""
+        if touched.rows is None:
+            return None
+        return choose_rows(self.writer.txn.table, touched.adds, touched.rows)

@@ -1,9 +1,12 @@
-"""UPDATE by copy on write (spec 10.15, profile U of 2.13).
+"""UPDATE, by vectors or by copy on write (spec 10.15, profile U of 2.13).
 
 1. If the condition names data columns, one pass finds the files with matching rows; otherwise the
    log alone tells the files.
-2. All rows of those files are written again, the matching ones with their new values. Generated
-   columns that are not assigned are computed again, and every constraint is checked.
+2. Where the table has deletion vectors, and rows were looked for, the matching rows are written
+   with their new values, and marked in vectors where they were. Elsewhere all rows of those files
+   are written again, the matching ones with their new values.
+
+Generated columns that are not assigned are computed again, and every constraint is checked.
 """
 
 from __future__ import annotations
@@ -16,10 +19,12 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from optimist.core.commands.command import Changes, run_command
+from optimist.core.commands.marked_files import MarkedFiles, only_chosen
 from optimist.core.commands.rewrite import Rewrite
 from optimist.core.commands.row_balance import RowBalance
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.commands.written_files import WrittenFiles
+from optimist.core.data.table_ref import TableRef
 from optimist.core.schema.generated_columns import generation_expression
 from optimist.core.schema.types import StructField, StructType
 from optimist.core.table.delta_log import DeltaLog
@@ -96,40 +101,71 @@ class _Update:
         sql = target.writer.table_sql(target.spark)
         new_values = Assignments.resolve(frame, assignments, sql, target.alias)
         job = cls(target, sql, resolved, new_values)
-        _ = job.updated(frame).schema  # Spark resolves the values now, before anything is read
+        _ = job.updated(
+            frame, job._matches()
+        ).schema  # Spark resolves the values now, before anything is read
         return job
 
     def run(self, files: UncommittedFiles) -> Changes:
-        """Find the files, and write their rows again."""
+        """Find the files, and write their matching rows, or all of them, again."""
         watch = self.target.stopwatch()
-        touched = self.target.matching_files(self.condition)
+        with_rows = self.target.has_vectors and self.table.options.update_by_vectors
+        touched = self.target.matching_files(self.condition, with_rows=with_rows)
         scan_ms = watch.lap_ms()
-        written = self.rewrite(touched.table, files)
-        rewrite = Rewrite(touched.adds, written, touched.num_matching, scan_ms, watch.lap_ms())
+        chosen = self.target.choose_rows(touched)
+        if chosen is None:
+            files_now = MarkedFiles(emptied=touched.adds)
+            written = self.write(touched.table, files)
+        else:
+            files_now = MarkedFiles.write(self.table, chosen, files)
+            written = self.write(only_chosen(chosen), files, are_chosen=True)
+        rewrite = Rewrite(
+            files_now.emptied,
+            written,
+            touched.num_matching,
+            scan_ms,
+            watch.lap_ms(),
+            files_now.marked,
+        )
         metrics = rewrite.metrics(watch.total_ms())
         num_updated = written.num_rows if touched.num_matching is None else touched.num_matching
         metrics["numUpdatedRows"] = num_updated
         metrics["numCopiedRows"] = written.num_rows - num_updated
         operation = Operation.update([self.condition.text] if self.condition else [])
-        now_ms = self.target.writer.txn.table.clock.now_ms()
         return Changes(
-            rewrite.actions(now_ms), operation.with_metrics(metrics), balance=RowBalance.EQUAL
+            rewrite.actions(self.table.clock.now_ms()),
+            operation.with_metrics(metrics),
+            balance=RowBalance.EQUAL,
         )
 
-    def rewrite(self, touched: pa.Table, files: UncommittedFiles) -> WrittenFiles:
-        """Write the rows of the files again."""
-        if not touched.num_rows:
+    @property
+    def table(self) -> TableRef:
+        """The table."""
+        return self.target.writer.txn.table
+
+    def write(
+        self, read: pa.Table, files: UncommittedFiles, *, are_chosen: bool = False
+    ) -> WrittenFiles:
+        """Write the rows of some files again.
+
+        Args:
+            read: The files, as rows of `Snapshot.files`.
+            files: Looks after the new files.
+            are_chosen: Every row is one that matches.
+        """
+        if not read.num_rows:
             return WrittenFiles()
-        rows = self.updated(self.target.rows_of(touched, "UPDATE"))
-        checked = checked_rows(rows, self.sql, self.target.snapshot.metadata)
+        rows = self.target.rows_of(read, "UPDATE")
+        if are_chosen and self.condition is not None and self.condition.predicate.is_exact:
+            # It changes nothing, and lets Spark leave out parts of files.
+            rows = rows.where(self.condition.column)
+        updated = self.updated(rows, sf.lit(True) if are_chosen else self._matches())
+        checked = checked_rows(updated, self.sql, self.target.snapshot.metadata)
         return self.target.writer.write(checked, files)
 
-    def updated(self, frame: DataFrame) -> DataFrame:
-        """The rows with their new values, in the table's columns and types."""
+    def updated(self, frame: DataFrame, matches: Column) -> DataFrame:
+        """The rows with their new values where they match, in the table's columns and types."""
         schema = self.target.snapshot.schema
-        matches = sf.lit(True)
-        if self.condition is not None:
-            matches = sf.coalesce(self.condition.column, sf.lit(False))
         columns = [
             self._new_value(field, matches).alias(field.name)
             for field in schema
@@ -140,6 +176,11 @@ class _Update:
         if regenerated:
             rows = rows.withColumns(regenerated)
         return without_void(rows, schema)
+
+    def _matches(self) -> Column:
+        if self.condition is None:
+            return sf.lit(True)
+        return sf.coalesce(self.condition.column, sf.lit(False))
 
     def _new_value(self, field: StructField, matches: Column) -> Column:
         if field.name not in self.assignments.columns:

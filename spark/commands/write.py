@@ -181,8 +181,9 @@ class _Outcome:
         return self.deletion.written if self.deletion else WrittenFiles()
 
     def actions(self, now_ms: int) -> tuple[Action, ...]:
-        removes = (add.remove(now_ms) for add in self.removed)
-        return (*removes, *self.kept.adds, *self.written.adds)
+        if self.deletion is not None:
+            return (*self.deletion.actions(now_ms), *self.written.adds)
+        return (*(add.remove(now_ms) for add in self.removed), *self.written.adds)
 
     def metrics(self, *, is_overwrite: bool) -> dict[str, object]:
         metrics: dict[str, object] = {

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sf
 
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.parquet_writer import FileSpec
@@ -21,11 +20,11 @@ from optimist.spark.conditions.condition import Condition
 from optimist.spark.native.frame import listing_of, scan_frame
 from optimist.spark.native.writer import write_natively
 from optimist.spark.rows.row_shape import free_name
-from optimist.spark.rows.touched_files import TouchedFiles, aliased
+from optimist.spark.rows.touched_files import TouchedFiles, aliased, matches_of
 
 __all__ = ["NativePlane"]
 
-_PATH = "__optimist_path"
+_PATH, _POSITION = "__optimist_path", "__optimist_position"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +54,7 @@ class NativePlane:
         condition: Condition,
         *,
         alias: str | None,
+        with_rows: bool = False,
     ) -> TouchedFiles:
         """See `RowPlane.touched_files`.
 
@@ -63,30 +63,29 @@ class NativePlane:
                 `OPTIMIST_UNKNOWN_FILE_PATHS`).
         """
         scan = self.scan_files(snapshot, candidates)
-        # As a plain column: before Spark 4.2, hidden columns can't be named behind an alias.
-        name = free_name(_PATH, snapshot.schema.names)
-        path = scan.metadataColumn("_metadata").getField("file_path").alias(name)
-        counts = (
-            aliased(scan.select("*", path), alias)
-            .where(condition.column)
-            .groupBy(sf.col(name).alias("path"))
-            .agg(sf.count(sf.lit(1)).alias("rows"))
-            .toArrow()
-        )
-        found = canonical_paths(counts["path"].cast(pa.string())).combine_chunks()
+        # As plain columns: before Spark 4.2, hidden columns can't be named behind an alias.
+        metadata, taken = scan.metadataColumn("_metadata"), snapshot.schema.names
+        path = free_name(_PATH, taken)
+        columns = [metadata.getField("file_path").alias(path)]
+        position = None
+        if with_rows:
+            position = free_name(_POSITION, taken)
+            columns.append(metadata.getField("row_index").alias(position))
+        frame = aliased(scan.select("*", *columns), alias)
+        matches = matches_of(frame.where(condition.column), path, position)
         full_paths = listing_of(self.spark, snapshot, candidates).paths
         # Hadoop spells local URIs with one slash or with three.
         paths = pc.replace_substring_regex(full_paths, "^file:/+", "/")
-        touched = candidates.filter(pc.is_in(paths, value_set=found))
-        if touched.num_rows != counts.num_rows:
+        touched = matches.files(candidates, paths, known_as=canonical_paths(matches.paths))
+        if touched.table.num_rows != len(matches.paths):
             raise TableError(
-                f"Spark found matching rows in {counts.num_rows} files, but the log lists only "
-                f"{touched.num_rows} of them. Probably the two spell paths differently. Nothing "
-                "was written. Give the table's path in its plain form.",
+                f"Spark found matching rows in {len(matches.paths)} files, but the log lists only "
+                f"{touched.table.num_rows} of them. Probably the two spell paths differently. "
+                "Nothing was written. Give the table's path in its plain form.",
                 kind="OPTIMIST_UNKNOWN_FILE_PATHS",
                 path=snapshot.table_path,
             )
-        return TouchedFiles(touched, pc.sum(counts["rows"], min_count=0).as_py())
+        return touched
 
     def write(self, rows: DataFrame, spec: FileSpec) -> WrittenFiles:
         """See `RowPlane.write` and `write_natively`."""

@@ -57,8 +57,17 @@ class RowPlane(Protocol):
         condition: Condition,
         *,
         alias: str | None,
+        with_rows: bool = False,
     ) -> TouchedFiles:
-        """Which of the candidates hold matching rows, and how many; rows stay on the executors."""
+        """Which of the candidates hold matching rows, and how many; rows stay on the executors.
+
+        Args:
+            snapshot: The version.
+            candidates: Rows of `snapshot.files`.
+            condition: What matches.
+            alias: The name that the condition may use for the table.
+            with_rows: Tell the positions of the matching rows, too.
+        """
         ...
 
     def write(self, rows: DataFrame, spec: FileSpec) -> WrittenFiles:

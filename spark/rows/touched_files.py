@@ -1,16 +1,31 @@
-"""Which files hold rows that match a condition (spec 10.15)."""
+"""Which files hold rows that match a condition, and which rows of them (spec 10.15).
+
+A row is known by the path of its file and its position there. Spark's own bitmap aggregates gather
+the positions on the executors: 4 KiB for each run of 32,768 rows that holds a match. So the driver
+gets at most a bit per row, and memory on the executors is bounded.
+"""
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
 
 from optimist.core.log.file_table import add_files
 from optimist.core.protocol.actions import AddFile
+from optimist.spark.rows.row_shape import column_of
 
-__all__ = ["TouchedFiles", "aliased"]
+__all__ = ["Matches", "TouchedFiles", "aliased", "matches_of"]
+
+_BUCKET_BYTES = 4096
+_BUCKET_ROWS = 8 * _BUCKET_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +35,13 @@ class TouchedFiles:
     Attributes:
         table: Those files, as rows of `Snapshot.files`.
         num_matching: How many rows match, in all of them; None where every row does.
+        rows: The positions of the matching rows in each of the files; None where they were not
+            asked for, or every row matches.
     """
 
     table: pa.Table
     num_matching: int | None
+    rows: tuple[BitMap64, ...] | None = None
 
     @property
     def adds(self) -> tuple[AddFile, ...]:
@@ -31,6 +49,92 @@ class TouchedFiles:
         return add_files(self.table)
 
 
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """The matching rows of some files.
+
+    Attributes:
+        paths: The files, by the paths that the query knew them by.
+        num_matching: How many rows match, in all of them.
+        rows: The positions of the matching rows in each of the files; None where they were not
+            asked for.
+    """
+
+    paths: pa.Array
+    num_matching: int
+    rows: tuple[BitMap64, ...] | None
+
+    def files(self, candidates: pa.Table, paths: pa.Array, *, known_as: pa.Array) -> TouchedFiles:
+        """The candidates that are among the files.
+
+        Args:
+            candidates: Rows of `Snapshot.files`.
+            paths: The path of each candidate.
+            known_as: The paths of `self.paths`, spelled like those of the candidates.
+        """
+        places = pc.index_in(paths, value_set=known_as)
+        table = candidates.filter(pc.is_valid(places))
+        if self.rows is None:
+            return TouchedFiles(table, self.num_matching)
+        rows = tuple(self.rows[place] for place in places.drop_null().to_pylist())
+        return TouchedFiles(table, self.num_matching, rows)
+
+
 def aliased(frame: DataFrame, alias: str | None) -> DataFrame:
     """The frame under the alias the user gave the table, so that conditions may name it."""
     return frame if alias is None else frame.alias(alias)
+
+
+def matches_of(frame: DataFrame, path: str, position: str | None) -> Matches:
+    """Run a query, and gather which rows of which files it has.
+
+    Args:
+        frame: The matching rows.
+        path: The column with the path of a row's file.
+        position: The column with a row's position in the file, from 0; None if positions are not
+            wanted.
+    """
+    keys = [column_of(path).alias("path")]
+    values = [sf.count(sf.lit(1)).alias("rows")]
+    if position is not None:
+        number = column_of(position) + 1  # Spark's buckets count from 1
+        keys.append(sf.bitmap_bucket_number(number).alias("bucket"))
+        values.append(_bitmap(number).alias("bits"))
+    found = frame.groupBy(*keys).agg(*values).toArrow()
+    num_matching = pc.sum(found["rows"], min_count=0).as_py()
+    if position is None:
+        return Matches(_strings(found["path"]), num_matching, None)
+    ordered = found.sort_by([("path", "ascending"), ("bucket", "ascending")])
+    paths, rows = [], []
+    for name, buckets in _by_path(ordered):
+        paths.append(name)
+        rows.append(_positions(buckets))
+    return Matches(pa.array(paths, pa.string()), num_matching, tuple(rows))
+
+
+def _bitmap(number: Column) -> Column:
+    return sf.bitmap_construct_agg(sf.bitmap_bit_position(number))
+
+
+def _strings(column: pa.ChunkedArray) -> pa.Array:
+    return column.cast(pa.string()).combine_chunks()
+
+
+def _by_path(ordered: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+    """Each path with its rows, which follow each other."""
+    runs = pc.run_end_encode(_strings(ordered["path"]))
+    start = 0
+    for path, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
+        yield path, ordered.slice(start, end - start)
+        start = end
+
+
+def _positions(buckets: pa.Table) -> BitMap64:
+    """The positions of one file, whose buckets are counted from 1."""
+    found = BitMap64()
+    firsts = pc.multiply(pc.subtract(buckets["bucket"], 1), _BUCKET_ROWS).to_pylist()
+    for first, bits in zip(firsts, buckets["bits"].to_pylist(), strict=True):
+        here = np.unpackbits(np.frombuffer(bits, np.uint8), bitorder="little")
+        numbers = np.flatnonzero(here).astype(np.uint64) + np.uint64(first)
+        found.update(array("Q", numbers.tobytes()))
+    return found

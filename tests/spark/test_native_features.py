@@ -239,16 +239,27 @@ def metrics_of(table):
     return DeltaLog.for_path(table.path).history(1)[0].info.operation_metrics
 
 
-def test_delete_copies_only_live_rows_and_removes_the_file_with_its_vector(spark, holes):
+def last_actions(table, key):
+    name = f"{table.version:020d}.json"
+    lines = (table.root / "_delta_log" / name).read_text().splitlines()
+    return [action[key] for action in map(json.loads, lines) if key in action]
+
+
+@pytest.mark.parametrize("by_vectors", ["true", "false"])
+def test_delete_takes_the_rows_of_a_file_that_has_a_vector(spark, holes, conf, by_vectors):
+    conf("spark.databricks.delta.delete.deletionVectors.persistent", by_vectors)
     DeltaTable.forPath(spark, holes.path).delete("id BETWEEN 2 AND 10")
     wanted = [number for number in LIVE if not 2 <= number <= 10]
     assert ids(read(spark, holes.path)) == wanted
-    name = f"{holes.version:020d}.json"
-    lines = (holes.root / "_delta_log" / name).read_text().splitlines()
-    (removed,) = (json.loads(line)["remove"] for line in lines if line.startswith('{"remove"'))
+    (removed,), (added,) = last_actions(holes, "remove"), last_actions(holes, "add")
     assert removed["path"] == "a.parquet"
     assert removed["deletionVector"]["cardinality"] == len(DELETED)
     assert metrics_of(holes)["numDeletionVectorsRemoved"] == "1"
+    if by_vectors == "true":
+        assert added["path"] == "a.parquet"
+        assert added["deletionVector"]["cardinality"] == len(DELETED) + 9
+    else:
+        assert "deletionVector" not in added
 
 
 def test_delete_of_rows_that_are_gone_already_changes_nothing(spark, holes):
