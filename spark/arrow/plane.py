@@ -27,7 +27,7 @@ from optimist.spark.rows.touched_files import TouchedFiles, aliased, matches_of
 
 __all__ = ["ArrowPlane"]
 
-_PATH, _POSITION = "__optimist_path", "__optimist_position"
+_PATH, _POSITION = "__optimist_file", "__optimist_position"
 
 
 @dataclass(frozen=True, slots=True)

@@ -318,6 +318,7 @@ def main(folder: str) -> None:
     tell("odd values", spelled(frame.toArrow().to_pylist()) == spelled(odd.to_pylist()))
     tell("wrong answers", wrong_answers(frame, odd, COLUMNS))
     updates(spark, f"{folder}/updates")
+    vectors(spark, f"{folder}/vectors")
     odd_paths(spark, folder)
     foreign_paths(spark, folder)
     odd_schemas(spark, folder)
@@ -355,6 +356,21 @@ def updates(spark, path: str) -> None:
     tell("legacy", [row.st.a for row in target.toDF().collect()])
     spark.conf.unset("spark.sql.storeAssignmentPolicy")
     spark.conf.unset("spark.sql.ansi.enabled")
+
+
+def vectors(spark, path: str) -> None:
+    """Rows are marked where they are, by positions that the server gathers."""
+    on = "spark.databricks.delta.properties.defaults.enableDeletionVectors"
+    spark.conf.set(on, "true")
+    rows = spark.range(20).selectExpr("id", "id AS __optimist_position", "id AS __optimist_file")
+    write(rows.coalesce(1), path)
+    spark.conf.unset(on)
+    table = DeltaTable.forPath(spark, path)
+    table.delete("__optimist_position % 3 = 0")
+    table.update("__optimist_file > 15 AND pmod(hash(id), 1) = 0", {"id": "id + 100"})
+    tell("marked", ids(table.toDF()))
+    metrics = table.history(1).collect()[0].operationMetrics
+    tell("vectors updated", metrics["numDeletionVectorsUpdated"])
 
 
 if __name__ == "__main__":

@@ -74,6 +74,8 @@ EXPECTED = {
     "by name": [[4, "3"]],
     "strict": "SchemaError CANNOT_UP_CAST_DATATYPE",
     "legacy": [1215752191],
+    "marked": [*(i for i in range(16) if i % 3), 116, 117, 119],
+    "vectors updated": "1",
     "odd path": [5, 30],
     "empty path": "UsageError OPTIMIST_NO_TABLE_PATH",
     "conditions": [27, 29],
