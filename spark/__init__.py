@@ -1,8 +1,9 @@
 """PySpark in, PySpark out: read, write and change Delta tables from a Spark session."""
 
 from optimist.spark.commands.count import count
+from optimist.spark.commands.merge.builder import DeltaMergeBuilder
 from optimist.spark.commands.read import read
 from optimist.spark.commands.tables import DeltaTable
 from optimist.spark.commands.write import write
 
-__all__ = ["DeltaTable", "count", "read", "write"]
+__all__ = ["DeltaMergeBuilder", "DeltaTable", "count", "read", "write"]

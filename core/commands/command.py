@@ -7,8 +7,8 @@
 5. One commit makes that part of the table, and records the application's progress.
 6. If it is certain that nothing was committed, the files that the work wrote are removed.
 
-So a command is a transaction, which its caller starts, and a `Work`: DELETE, UPDATE and writes on
-Spark, and appends of Arrow tables without it.
+So a command is a transaction, which its caller starts, and a `Work`: DELETE, UPDATE, MERGE and
+writes on Spark, and appends of Arrow tables without it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Replacing files, or the vectors of files: what DELETE and UPDATE do to a table (spec 10.15)."""
+"""Replacing files, or the vectors of files, by others: DELETE, UPDATE and MERGE (spec 10.15)."""
 
 from __future__ import annotations
 

@@ -18,7 +18,8 @@ from optimist.core.snapshot.files_view import FilesView
 from optimist.core.snapshot.row_layout import row_layout
 from optimist.spark.arrow.fresh_scans import with_fresh_scans
 from optimist.spark.arrow.source import ScanOptions, register_source
-from optimist.spark.arrow.tasks import Grouping, Places, encode_groups, read_group
+from optimist.spark.arrow.tasks import Grouping, encode_groups, read_group
+from optimist.spark.rows.places import Places
 from optimist.spark.rows.row_shape import column_of
 from optimist.spark.rows.scanned_table import scan_alias
 from optimist.spark.session.conf import session_zone_name

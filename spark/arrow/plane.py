@@ -7,9 +7,11 @@ sessions and in Spark Connect. *Does not provide* column pruning of reads.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from optimist.core.commands.written_files import WrittenFiles
@@ -19,15 +21,12 @@ from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.files_view import FilesView
 from optimist.spark.arrow.frame import arrow_frame, arrow_frame_of_files
 from optimist.spark.arrow.own_classes import ensure_own_classes
-from optimist.spark.arrow.tasks import Places
 from optimist.spark.arrow.writer import write_by_arrow
 from optimist.spark.conditions.condition import Condition
-from optimist.spark.rows.row_shape import free_name
+from optimist.spark.rows.places import Places
 from optimist.spark.rows.touched_files import TouchedFiles, aliased, matches_of
 
 __all__ = ["ArrowPlane"]
-
-_PATH, _POSITION = "__optimist_file", "__optimist_position"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,22 +59,34 @@ class ArrowPlane:
         with_rows: bool = False,
     ) -> TouchedFiles:
         """See `RowPlane.touched_files`; reads the columns that the condition names."""
-        taken = snapshot.schema.names
-        path = free_name(_PATH, taken)
-        position = free_name(_POSITION, taken) if with_rows else None
-        frame = arrow_frame_of_files(
-            self.spark,
-            self.table,
-            snapshot,
-            candidates,
-            columns=condition.columns,
-            places=Places(path, position),
+        places = Places.beside(snapshot.schema.names, with_position=with_rows)
+        rows = self.placed_rows(snapshot, candidates, places, condition.columns)
+        matches = matches_of(aliased(rows, alias).where(condition.column), places)
+        return matches.files(candidates, _known(candidates, matches.paths))
+
+    def placed_rows(
+        self, view: FilesView, files: pa.Table, places: Places, columns: Collection[str]
+    ) -> DataFrame:
+        """See `RowPlane.placed_rows`; only the columns that are needed are read."""
+        return arrow_frame_of_files(
+            self.spark, self.table, view, files, columns=columns, places=places
         )
-        matches = matches_of(aliased(frame, alias).where(condition.column), path, position)
-        paths = pa.concat_arrays(candidates["path"].chunks)
-        return matches.files(candidates, paths, known_as=matches.paths)
+
+    def files_at(
+        self,
+        view: FilesView,  # noqa: ARG002 - here paths are those of the log
+        files: pa.Table,
+        paths: pa.Array,
+    ) -> pa.Table:
+        """See `RowPlane.files_at`."""
+        return files.filter(pc.is_valid(_known(files, paths)))
 
     def write(self, rows: DataFrame, spec: FileSpec) -> WrittenFiles:
         """See `RowPlane.write` and `write_by_arrow`."""
         ensure_own_classes(self.spark, self.table)
         return write_by_arrow(rows, spec, self.table.store)
+
+
+def _known(files: pa.Table, paths: pa.Array) -> pa.Array:
+    """For each file the place of its path among the paths; null if it is not there."""
+    return pc.index_in(pa.concat_arrays(files["path"].chunks), value_set=paths)

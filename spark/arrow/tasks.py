@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
-from pyspark.sql.types import LongType, StringType, StructField
 from pyspark.sql.types import StructType as SparkStruct
 
 from optimist.core.data.data_paths import DataPaths
 from optimist.core.data.file_parts import balanced_groups, file_parts, parts_of
 from optimist.core.data.parquet_reader import RowLayout, read_located_batches
+from optimist.spark.rows.places import Places
 from optimist.spark.session.pyspark_versions import spark_arrow_schema
 
-__all__ = ["Grouping", "Places", "decode_group", "encode_groups", "read_group", "spark_batch"]
+__all__ = ["Grouping", "decode_group", "encode_groups", "read_group", "spark_batch"]
 
 _DEFAULT_GROUPS = 16
 _COMPRESSED = pa.ipc.IpcWriteOptions(compression="zstd")
@@ -48,25 +48,6 @@ class Grouping:
             num_groups=int(wanted),
             open_cost=_bytes(spark, "spark.sql.files.openCostInBytes", 4 << 20),
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Places:
-    """Columns that say where a row comes from, after the table's own.
-
-    Attributes:
-        path: The name of a column for the `add.path` of the row's file.
-        position: The name of a column for the row's position in the file; None for no such column.
-    """
-
-    path: str
-    position: str | None
-
-    @property
-    def fields(self) -> list[StructField]:
-        """The columns, as Spark has them."""
-        fields = [StructField(self.path, StringType())]
-        return fields + ([StructField(self.position, LongType())] if self.position else [])
 
 
 def encode_groups(data_paths: DataPaths, files: pa.Table, grouping: Grouping) -> Iterator[bytes]:

@@ -1,1 +1,1 @@
-"""What users call: read, write, DELETE, UPDATE, and DeltaTable."""
+"""What users call: read, write, DELETE, UPDATE, MERGE, and DeltaTable."""

@@ -15,6 +15,8 @@ from optimist.core.table.delta_log import DeltaLog
 from optimist.spark.commands import delete as delete_command
 from optimist.spark.commands import update as update_command
 from optimist.spark.commands.history import detail_frame, history_frame
+from optimist.spark.commands.merge.builder import DeltaMergeBuilder, MergeRequest
+from optimist.spark.commands.merge.run import OWN_ALIAS, merge
 from optimist.spark.conditions.own_frames import OwnFrames
 from optimist.spark.planes.planes import plane_of
 from optimist.spark.rows.touched_files import aliased
@@ -22,7 +24,9 @@ from optimist.spark.session.arguments import (
     ExpressionOrColumn,
     ensure_assignments,
     ensure_condition,
+    ensure_given,
     ensure_kind,
+    ensure_source,
 )
 from optimist.spark.session.callback_errors import original_errors
 from optimist.spark.session.conf import open_log, reset_session_version
@@ -168,6 +172,36 @@ class DeltaTable:
             }
             update_command.update(self._spark, log, chosen, values, alias=self._alias)
             reset_session_version(self._spark, log.options)
+
+    def merge(self, source: DataFrame, condition: ExpressionOrColumn) -> DeltaMergeBuilder:
+        """Begin a MERGE: rows of a source change, remove and join those of the table.
+
+        Nothing happens before `execute` of the builder is called.
+
+        Args:
+            source: The rows that the table's are compared with, under an alias if the condition
+                has to tell the two apart by name.
+            condition: When a row of the table and one of the source match: SQL text or a column.
+
+        Raises:
+            UsageError: An argument is None.
+            ArgumentTypeError: An argument has the wrong type; this is a `TypeError`, too.
+        """
+        ensure_source(source)
+        ensure_given(condition, "'condition' in merge")
+        ensure_condition(condition)
+        return DeltaMergeBuilder(MergeRequest(source, condition), self._merge)
+
+    def _merge(self, request: MergeRequest) -> DataFrame:
+        alias = self._alias or OWN_ALIAS
+        with original_errors():
+            log, frames = self._log, self._frames
+            told_apart = request.expressions_changed(
+                lambda value: frames.beside(request.source, value, alias)
+            )
+            result = merge(self._spark, log, told_apart, alias)
+            reset_session_version(self._spark, log.options)
+            return result
 
     def history(self, limit: int | None = None) -> DataFrame:
         """The commits, newest first; at most `limit` of them."""

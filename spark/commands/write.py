@@ -13,7 +13,7 @@ from optimist.core.commands.rewrite import Rewrite
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.partition_values import partition_schema
-from optimist.core.errors import OptimistError, UsageError
+from optimist.core.errors import UsageError
 from optimist.core.foreign_text import quoted
 from optimist.core.log.file_table import add_files
 from optimist.core.plugins.table_path import TablePath, path_text
@@ -25,12 +25,12 @@ from optimist.core.transaction.result import CommitResult
 from optimist.spark.commands.checks import RowCheck, checked_rows
 from optimist.spark.commands.data_writer import DataWriter
 from optimist.spark.commands.delete import delete_rows
+from optimist.spark.commands.own_sources import own_sources
 from optimist.spark.commands.target import Target
 from optimist.spark.commands.write_options import WriteRequest
 from optimist.spark.commands.written_schema import adopt_schema
 from optimist.spark.conditions.condition import Condition, resolve_condition
 from optimist.spark.planes.planes import plane_of
-from optimist.spark.planes.sources import table_sources
 from optimist.spark.rows.row_shape import shape_rows
 from optimist.spark.rows.scanned_table import ScannedTable
 from optimist.spark.session.arguments import ensure_frame
@@ -99,7 +99,7 @@ def _run(df: DataFrame, log: DeltaLog, request: WriteRequest) -> CommitResult | 
             kind="DELTA_PATH_EXISTS",
             path=log.table_path,
         )
-    sources = _own_sources(df, log, begun)
+    sources = own_sources(df, log, begun)
     txn = _from_what_was_read(log, begun, request, sources)
 
     def work(files: UncommittedFiles) -> Changes:
@@ -112,27 +112,6 @@ def _run(df: DataFrame, log: DeltaLog, request: WriteRequest) -> CommitResult | 
         return _Write(df, request, writer, _replaces_partitions(df, txn, request)).run(files)
 
     return run_command(txn, work, identity=request.txn)
-
-
-def _own_sources(
-    df: DataFrame, log: DeltaLog, txn: OptimisticTransaction
-) -> tuple[ScannedTable, ...]:
-    """The scans in `df` that read the very table that is written to."""
-    if txn.read_version < 0:
-        return ()
-    return tuple(
-        source
-        for source in table_sources(df)
-        if source.table_id == txn.metadata.id and _is_at(log, source.path)
-    )
-
-
-def _is_at(log: DeltaLog, path: str) -> bool:
-    """Whether a path is the table's; the id can't tell, for a copy elsewhere has the same one."""
-    try:
-        return log.store.resolve_path(path) == log.store.resolve_path(log.table_path)
-    except OptimistError:
-        return False  # the path belongs to another store
 
 
 def _from_what_was_read(

@@ -18,7 +18,14 @@ def attributes_of(frame: DataFrame) -> Any:
     return analyzed_plan(frame).output()
 
 
-def by_name(spark: SparkSession, column: Column, attributes: Sequence[Any]) -> Column:
+def by_name(
+    spark: SparkSession,
+    column: Column,
+    attributes: Sequence[Any],
+    *,
+    qualifier: str | None = None,
+    kept: Any = None,
+) -> Column:
     """The column, with its references to attributes of some frames turned back into names.
 
     A column without such references stays as it is.
@@ -27,15 +34,23 @@ def by_name(spark: SparkSession, column: Column, attributes: Sequence[Any]) -> C
         spark: A classic session.
         column: The column.
         attributes: What `attributes_of` gave for the frames, the oldest first.
+        qualifier: The alias by which the names are to be found; None for the names alone.
+        kept: What `attributes_of` gave for a frame whose columns stay bound to it.
     """
     jvm, java_column = Jvm.of(spark), cast(Any, column._jc)
     expression = jvm.module(COLUMN_CONVERTER + "$").apply(java_column.node())
     bound = [leaf for leaf in iterate(expression.collectLeaves()) if _is_bound(leaf)]
-    known = _known({_id(leaf) for leaf in bound}, attributes)
+    wanted = {_id(leaf) for leaf in bound}
+    known = _known(wanted, attributes)
+    if known and kept is not None:
+        known -= _known(wanted, [kept])
     if not known:
         return column
     unresolved = jvm.root.org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute
-    named = {leaf: unresolved(jvm.seq([leaf.name()])) for leaf in bound if _id(leaf) in known}
+    above = [] if qualifier is None else [qualifier]
+    named = {
+        leaf: unresolved(jvm.seq([*above, leaf.name()])) for leaf in bound if _id(leaf) in known
+    }
     changed = expression.transformUp(jvm.scala_map(named))
     return jvm.column(changed)
 

@@ -21,7 +21,7 @@ from optimist.spark.conditions.condition_reading import Obstacle
 from optimist.spark.conditions.connect_condition import read_sent_condition
 from optimist.spark.session.pyspark_versions import is_connect
 
-__all__ = ["Condition", "resolve_condition"]
+__all__ = ["Condition", "JoinedCondition", "resolve_condition", "resolve_joined_condition"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +83,47 @@ def resolve_condition(
         is_partition_only=bool(reading.names)
         and reading.names <= {name.lower() for name in partition_columns},
     )
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedCondition:
+    """A condition over the rows of a table and of another frame, or of either.
+
+    Attributes:
+        text: SQL, for the history.
+        column: What Spark evaluates.
+        names: The columns that it reads, and perhaps more, in lower case.
+    """
+
+    text: str
+    column: Column
+    names: frozenset[str]
+
+
+def resolve_joined_condition(
+    frame: DataFrame, condition: Column | str, *, schema: StructType, alias: str
+) -> JoinedCondition:
+    """Resolve a condition against rows that are not, or not only, those of a table.
+
+    Args:
+        frame: The rows.
+        condition: SQL text or a column.
+        schema: The table's schema.
+        alias: The alias of the table's rows.
+
+    Raises:
+        pyspark.errors.AnalysisException: Spark can't resolve it.
+        UsageError: It is not deterministic, or holds a subquery or a `*`.
+    """
+    column = sf.expr(condition) if isinstance(condition, str) else condition
+    if is_connect(frame.sparkSession):
+        reading = read_sent_condition(frame, condition, schema, alias)
+    else:
+        reading = read_analyzed_condition(frame, column, schema, ())
+    text = condition if isinstance(condition, str) else reading.text
+    if reading.obstacle is not None:
+        raise _refusal(text, reading.obstacle)
+    return JoinedCondition(text, column, reading.names)
 
 
 _REFUSALS: dict[Obstacle, tuple[str, str]] = {

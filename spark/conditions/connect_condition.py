@@ -20,7 +20,7 @@ from optimist.spark.conditions.connect_text import SentTexts
 from optimist.spark.session.conf import session_zone_name
 from optimist.spark.session.jvm import conf_entries
 
-__all__ = ["read_sent_condition"]
+__all__ = ["opaque_in_other_zones", "read_sent_condition", "sent_message"]
 
 _SHOWN = re.compile(r"^Column<'(?P<text>.*)'>$", re.DOTALL)
 
@@ -47,25 +47,31 @@ def read_sent_condition(
     else:
         text = _shown(condition)
         sent = SentExpressions(texts, text)
-        message = _message(frame, condition)
+        message = sent_message(frame, condition)
         predicate, names = sent.predicate(message), sent.names(message)
         obstacle = sent.obstacle(message)
-    zone = session_zone_name(frame.sparkSession)
-    if zone not in UTC_NAMES:
-        predicate = opaque_where(predicate, lambda part: _depends_on_zone(part, schema))
+    predicate = opaque_in_other_zones(frame, predicate, schema)
     return ConditionReading(text, names, predicate, obstacle)
+
+
+def opaque_in_other_zones(frame: DataFrame, predicate: Predicate, schema: StructType) -> Predicate:
+    """The predicate; where the session is not in UTC, conjuncts with times in it are opaque."""
+    if session_zone_name(frame.sparkSession) in UTC_NAMES:
+        return predicate
+    return opaque_where(predicate, lambda part: _depends_on_zone(part, schema))
+
+
+def sent_message(frame: DataFrame, column: Column) -> Any:
+    """A column as the client of the frame's session sends it."""
+    client: Any = frame.sparkSession.client
+    expression: Any = column
+    return expression.to_plan(client)
 
 
 def _shown(column: Column) -> str:
     """A column as people read it; not SQL to be parsed, for it has no quotes around texts."""
     match = _SHOWN.match(str(column))
     return match["text"] if match else str(column)
-
-
-def _message(frame: DataFrame, column: Column) -> Any:
-    client: Any = frame.sparkSession.client
-    expression: Any = column
-    return expression.to_plan(client)
 
 
 def _depends_on_zone(predicate: Predicate, schema: StructType) -> bool:

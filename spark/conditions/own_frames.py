@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import copy
 from collections import deque
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
 
 from optimist.spark.conditions.attributes import attributes_of, by_name
+from optimist.spark.rows.row_shape import quoted
 from optimist.spark.session.pyspark_versions import is_connect
 
 __all__ = ["OwnFrames"]
@@ -41,20 +43,67 @@ class OwnFrames:
             return value
         marks = tuple(self._marks)
         if is_connect(spark):
-            sent: Column = _unbound(value, frozenset(marks))
+            own = frozenset(marks)
+            sent: Column = _rebound(value, lambda part: _unbind(part, own, None))
             return sent
         return by_name(spark, value, marks)
 
+    def beside(self, source: DataFrame, value: Column | str, qualifier: str) -> Column | str:
+        """An expression over the table's rows and those of another frame, its columns told apart.
 
-def _unbound(part: Any, plan_ids: frozenset[int]) -> Any:
-    """A copy of what a Connect client sends, without the ids of those plans."""
+        Args:
+            source: The other frame; its columns stay bound to it.
+            value: The expression.
+            qualifier: The alias of the table's rows, by which columns of these frames are found.
+        """
+        if isinstance(value, str):
+            return value
+        spark, marks = source.sparkSession, tuple(self._marks)
+        if not is_connect(spark):
+            kept = attributes_of(source)
+            return by_name(spark, value, marks, qualifier=qualifier, kept=kept) if marks else value
+        plan: Any = source
+        inner = frozenset(item._plan_id for item in _plans(plan._plan))
+        own = frozenset(marks) - inner
+
+        def change(part: Any) -> None:
+            _unbind(part, own, qualifier)
+            if part._plan_id in inner:
+                # A materialised source has this one plan left.
+                part._plan_id = plan._plan._plan_id
+
+        sent: Column = _rebound(value, change)
+        return sent
+
+
+def _rebound(part: Any, change: Callable[[Any], None]) -> Any:
+    """A copy of what a Connect client sends, each part that is bound to a plan changed."""
     if isinstance(part, (list, tuple)):
-        return type(part)(_unbound(item, plan_ids) for item in part)
+        return type(part)(_rebound(item, change) for item in part)
     if not hasattr(type(part), "to_plan"):
         return part
     made = copy.copy(part)
     for name, value in vars(part).items():
-        setattr(made, name, _unbound(value, plan_ids))
-    if vars(made).get("_plan_id") in plan_ids:
-        made._plan_id = None
+        setattr(made, name, _rebound(value, change))
+    if vars(made).get("_plan_id") is not None:
+        change(made)
     return made
+
+
+def _unbind(part: Any, plan_ids: frozenset[int], qualifier: str | None) -> None:
+    """Have a part that is bound to one of the plans found by its name."""
+    if part._plan_id not in plan_ids:
+        return
+    part._plan_id = None
+    name = vars(part).get("_unparsed_identifier")
+    if qualifier is not None and name is not None:
+        part._unparsed_identifier = f"{quoted(qualifier)}.{name}"
+
+
+def _plans(plan: Any) -> Iterator[Any]:
+    """A plan of a Connect client, and those below it."""
+    yield plan
+    for value in vars(plan).values():
+        for item in value if isinstance(value, (list, tuple)) else (value,):
+            if hasattr(type(item), "to_proto") and hasattr(item, "_plan_id"):
+                yield from _plans(item)

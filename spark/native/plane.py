@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -19,12 +20,10 @@ from optimist.core.snapshot.files_view import FilesView
 from optimist.spark.conditions.condition import Condition
 from optimist.spark.native.frame import listing_of, scan_frame
 from optimist.spark.native.writer import write_natively
-from optimist.spark.rows.row_shape import free_name
+from optimist.spark.rows.places import Places
 from optimist.spark.rows.touched_files import TouchedFiles, aliased, matches_of
 
 __all__ = ["NativePlane"]
-
-_PATH, _POSITION = "__optimist_path", "__optimist_position"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,36 +55,53 @@ class NativePlane:
         alias: str | None,
         with_rows: bool = False,
     ) -> TouchedFiles:
-        """See `RowPlane.touched_files`.
+        """See `RowPlane.touched_files`; raises as `files_at` does."""
+        places = Places.beside(snapshot.schema.names, with_position=with_rows)
+        rows = self.placed_rows(snapshot, candidates, places, condition.columns)
+        matches = matches_of(aliased(rows, alias).where(condition.column), places)
+        return matches.files(candidates, self._known(snapshot, candidates, matches.paths))
+
+    def placed_rows(
+        self,
+        view: FilesView,
+        files: pa.Table,
+        places: Places,
+        columns: Collection[str],  # noqa: ARG002 - Spark prunes columns by itself
+    ) -> DataFrame:
+        """See `RowPlane.placed_rows`."""
+        scan = self.scan_files(view, files)
+        metadata = scan.metadataColumn("_metadata")
+        # As plain columns: before Spark 4.2, hidden columns can't be named behind an alias.
+        found = [metadata.getField("file_path").alias(places.path)]
+        if places.position is not None:
+            found.append(metadata.getField("row_index").alias(places.position))
+        return scan.select("*", *found)
+
+    def files_at(self, view: FilesView, files: pa.Table, paths: pa.Array) -> pa.Table:
+        """See `RowPlane.files_at`.
 
         Raises:
             TableError: Spark names a file differently from the log (kind
                 `OPTIMIST_UNKNOWN_FILE_PATHS`).
         """
-        scan = self.scan_files(snapshot, candidates)
-        # As plain columns: before Spark 4.2, hidden columns can't be named behind an alias.
-        metadata, taken = scan.metadataColumn("_metadata"), snapshot.schema.names
-        path = free_name(_PATH, taken)
-        columns = [metadata.getField("file_path").alias(path)]
-        position = None
-        if with_rows:
-            position = free_name(_POSITION, taken)
-            columns.append(metadata.getField("row_index").alias(position))
-        frame = aliased(scan.select("*", *columns), alias)
-        matches = matches_of(frame.where(condition.column), path, position)
-        full_paths = listing_of(self.spark, snapshot, candidates).paths
+        return files.filter(pc.is_valid(self._known(view, files, paths)))
+
+    def _known(self, view: FilesView, files: pa.Table, paths: pa.Array) -> pa.Array:
+        """For each file the place of its path among the paths; null if it is not there."""
+        full_paths = listing_of(self.spark, view, files).paths
         # Hadoop spells local URIs with one slash or with three.
-        paths = pc.replace_substring_regex(full_paths, "^file:/+", "/")
-        touched = matches.files(candidates, paths, known_as=canonical_paths(matches.paths))
-        if touched.table.num_rows != len(matches.paths):
+        plain = pc.replace_substring_regex(full_paths, "^file:/+", "/")
+        known = pc.index_in(plain, value_set=canonical_paths(paths))
+        num_known = len(known) - known.null_count
+        if num_known != len(paths):
             raise TableError(
-                f"Spark found matching rows in {len(matches.paths)} files, but the log lists only "
-                f"{touched.table.num_rows} of them. Probably the two spell paths differently. "
-                "Nothing was written. Give the table's path in its plain form.",
+                f"Spark found matching rows in {len(paths)} files, but the log lists only "
+                f"{num_known} of them. Probably the two spell paths differently. Nothing was "
+                "written. Give the table's path in its plain form.",
                 kind="OPTIMIST_UNKNOWN_FILE_PATHS",
-                path=snapshot.table_path,
+                path=view.table_path,
             )
-        return touched
+        return known
 
     def write(self, rows: DataFrame, spec: FileSpec) -> WrittenFiles:
         """See `RowPlane.write` and `write_natively`."""

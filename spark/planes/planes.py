@@ -6,6 +6,7 @@ between them.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Protocol
 
 import pyarrow as pa
@@ -20,6 +21,7 @@ from optimist.spark.arrow.plane import ArrowPlane
 from optimist.spark.conditions.condition import Condition
 from optimist.spark.native.plane import NativePlane
 from optimist.spark.planes.plane_choice import is_native
+from optimist.spark.rows.places import Places
 from optimist.spark.rows.touched_files import TouchedFiles
 
 __all__ = ["RowPlane", "plane_of"]
@@ -68,6 +70,23 @@ class RowPlane(Protocol):
             alias: The name that the condition may use for the table.
             with_rows: Tell the positions of the matching rows, too.
         """
+        ...
+
+    def placed_rows(
+        self, view: FilesView, files: pa.Table, places: Places, columns: Collection[str]
+    ) -> DataFrame:
+        """The rows of some files, and where each stands.
+
+        Args:
+            view: The version.
+            files: Rows of `view.files`.
+            places: The names of the columns that tell.
+            columns: The columns that are needed; there may be others.
+        """
+        ...
+
+    def files_at(self, view: FilesView, files: pa.Table, paths: pa.Array) -> pa.Table:
+        """Those of the files that `placed_rows` spells as one of the paths, which are distinct."""
         ...
 
     def write(self, rows: DataFrame, spec: FileSpec) -> WrittenFiles:

@@ -1,4 +1,4 @@
-"""What an UPDATE assigns: columns and struct fields to new values, as Spark resolves them.
+"""What UPDATE and MERGE assign: columns and struct fields to new values, as Spark resolves them.
 
 1. A target is a column of the table, or a field at any depth below one. Its first name may be the
    table's alias, and nothing else.
@@ -59,6 +59,8 @@ class Assignments:
         given: Mapping[str, Column | str],
         sql: TableSql,
         alias: str | None,
+        *,
+        may_lack_fields: bool = False,
     ) -> Assignments:
         """Find the targets and let Spark resolve the values; no row is read.
 
@@ -67,6 +69,7 @@ class Assignments:
             given: Names of columns or struct fields to new values, SQL text or columns.
             sql: The SQL of the table, with its schema.
             alias: The table's alias.
+            may_lack_fields: Structs may lack fields of their targets, which become null.
 
         Raises:
             UsageError: Nothing is assigned, or a target lies below something that is not a struct,
@@ -93,7 +96,7 @@ class Assignments:
         values = {}
         for target, column, data_type in zip(targets, columns, types, strict=True):
             path = tuple(field.name for field in target)
-            _ensure_storable(data_type, target[-1].data_type, ".".join(path))
+            _ensure_storable(data_type, target[-1].data_type, ".".join(path), may_lack_fields)
             values[path] = _Value(column, data_type)
         return cls(values, Reshaping(StoreAssignment.of(frame.sparkSession), sql))
 
@@ -102,9 +105,15 @@ class Assignments:
         """The top-level columns that change, in whole or in part."""
         return frozenset(path[0] for path in self.values)
 
-    def new_value(self, field: StructField) -> Column:
-        """A column's value after the update; it must be one of `columns`."""
-        return with_declared_length(self._built((field.name,), field, column_of(field.name)), field)
+    def new_value(self, field: StructField, current: Column | None = None) -> Column:
+        """A column's value after the update; it must be one of `columns`.
+
+        Args:
+            field: The column.
+            current: Its value before, of the same type; None for the column of that name.
+        """
+        current = column_of(field.name) if current is None else current
+        return with_declared_length(self._built((field.name,), field, current), field)
 
     def _built(self, path: _Path, field: StructField, current: Column) -> Column:
         value = self.values.get(path)
@@ -191,7 +200,9 @@ def _value(given: Column | str, field: StructField, sql: TableSql) -> Column:
     return sf.expr(given)
 
 
-def _ensure_storable(source: DataType | None, target: DataType, column: str) -> None:
+def _ensure_storable(
+    source: DataType | None, target: DataType, column: str, may_lack_fields: bool
+) -> None:
     """Refuse a value that would be lost in part: a struct's field, or a value for a void column."""
     for data_type, stored in _pairs(source, target):
         if stored == VOID and data_type != VOID:
@@ -203,7 +214,8 @@ def _ensure_storable(source: DataType | None, target: DataType, column: str) -> 
             )
         if isinstance(data_type, StructType) and isinstance(stored, StructType):
             given = {field.name.lower() for field in data_type}
-            if given != {field.name.lower() for field in stored}:
+            wanted = {field.name.lower() for field in stored}
+            if not given <= wanted or (given < wanted and not may_lack_fields):
                 raise SchemaError(
                     f"The value for {shown(column)} is of type {shown(data_type)}, but the column "
                     f"is of type {shown(stored)}: the fields of structs must have the same names. "

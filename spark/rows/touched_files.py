@@ -20,6 +20,7 @@ from pyspark.sql import functions as sf
 
 from optimist.core.log.file_table import add_files
 from optimist.core.protocol.actions import AddFile
+from optimist.spark.rows.places import Places
 from optimist.spark.rows.row_shape import column_of
 
 __all__ = ["Matches", "TouchedFiles", "aliased", "matches_of"]
@@ -64,19 +65,17 @@ class Matches:
     num_matching: int
     rows: tuple[BitMap64, ...] | None
 
-    def files(self, candidates: pa.Table, paths: pa.Array, *, known_as: pa.Array) -> TouchedFiles:
+    def files(self, candidates: pa.Table, known: pa.Array) -> TouchedFiles:
         """The candidates that are among the files.
 
         Args:
             candidates: Rows of `Snapshot.files`.
-            paths: The path of each candidate.
-            known_as: The paths of `self.paths`, spelled like those of the candidates.
+            known: For each candidate its place in `self.paths`; null if it is not there.
         """
-        places = pc.index_in(paths, value_set=known_as)
-        table = candidates.filter(pc.is_valid(places))
+        table = candidates.filter(pc.is_valid(known))
         if self.rows is None:
             return TouchedFiles(table, self.num_matching)
-        rows = tuple(self.rows[place] for place in places.drop_null().to_pylist())
+        rows = tuple(self.rows[place] for place in known.drop_null().to_pylist())
         return TouchedFiles(table, self.num_matching, rows)
 
 
@@ -85,16 +84,15 @@ def aliased(frame: DataFrame, alias: str | None) -> DataFrame:
     return frame if alias is None else frame.alias(alias)
 
 
-def matches_of(frame: DataFrame, path: str, position: str | None) -> Matches:
+def matches_of(frame: DataFrame, places: Places) -> Matches:
     """Run a query, and gather which rows of which files it has.
 
     Args:
         frame: The matching rows.
-        path: The column with the path of a row's file.
-        position: The column with a row's position in the file, from 0; None if positions are not
-            wanted.
+        places: The columns that tell where they stand.
     """
-    keys = [column_of(path).alias("path")]
+    position = places.position
+    keys = [column_of(places.path).alias("path")]
     values = [sf.count(sf.lit(1)).alias("rows")]
     if position is not None:
         number = column_of(position) + 1  # Spark's buckets count from 1

@@ -19,7 +19,9 @@ __all__ = [
     "ensure_assignments",
     "ensure_condition",
     "ensure_frame",
+    "ensure_given",
     "ensure_kind",
+    "ensure_source",
     "version_number",
 ]
 
@@ -53,6 +55,32 @@ def ensure_frame(value: object) -> None:
         )
 
 
+def ensure_given(value: object, name: str) -> None:
+    """Refuse None.
+
+    Raises:
+        UsageError: The value is None.
+    """
+    if value is None:
+        raise UsageError(
+            f"{name} cannot be None. Nothing was written. Give it a value.",
+            kind="OPTIMIST_INVALID_ARGUMENT",
+            argument=name,
+        )
+
+
+def ensure_source(value: object) -> None:
+    """Refuse to merge anything but a DataFrame, of a classic session or of Spark Connect.
+
+    Raises:
+        UsageError: The value is None.
+        ArgumentTypeError: The value is something else.
+    """
+    ensure_given(value, "'source' in merge")
+    if not isinstance(value, DataFrame):
+        raise _wrong_type("Type of 'source' in merge", "must be DataFrame")
+
+
 def ensure_condition(condition: object) -> None:
     """Refuse a condition that is not None, SQL text or a column.
 
@@ -67,31 +95,29 @@ def ensure_condition(condition: object) -> None:
         )
 
 
-def ensure_assignments(given: object) -> Mapping[str, ExpressionOrColumn]:
+def ensure_assignments(given: object, argument: str = "'set'") -> Mapping[str, ExpressionOrColumn]:
     """Check and return what an update sets: a dict of names to SQL texts or columns.
+
+    Args:
+        given: What the caller passed.
+        argument: What the argument is called in errors.
 
     Raises:
         UsageError: `given` is None.
         ArgumentTypeError: `given` is not a dict, or has keys or values of other types.
     """
-    if given is None:
-        raise UsageError(
-            "'set' cannot be None. Nothing was written. Give a dict of column names to their new "
-            "values.",
-            kind="OPTIMIST_INVALID_ARGUMENT",
-            argument="'set'",
-        )
+    ensure_given(given, argument)
     if not isinstance(given, Mapping):
-        raise _wrong_type("'set'", f"must be a dict, found to be {type(given)}")
+        raise _wrong_type(argument, f"must be a dict, found to be {type(given)}")
     for name, value in given.items():
         if not isinstance(name, str):
             raise _wrong_type(
-                "Keys of dict in 'set'",
+                f"Keys of dict in {argument}",
                 f"must contain only strings with column names, found '{name}' of type {type(name)}",
             )
         if not isinstance(value, (str, Column)):
             raise _wrong_type(
-                "Values of dict in 'set'",
+                f"Values of dict in {argument}",
                 "must contain only Spark SQL Columns or strings (expressions in SQL syntax) as "
                 f"values, found '{value}' of type '{type(value)}'",
             )

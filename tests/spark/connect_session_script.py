@@ -17,6 +17,7 @@ from pyspark.sql import functions as sf
 
 from connect_process import tell
 from hostile_log import HostileTable
+from merge_session import tell_merges
 from odd_session import (
     frame_of_rows,
     odd_rows,
@@ -238,6 +239,7 @@ def main(folder: str) -> None:
         "id", "CAST(id % 3 AS INT) AS p", "concat('n', id) AS s", "named_struct('a', id) AS st"
     )
     tell("module", type(spark).__module__)
+    tell_merges(spark, f"{folder}/merges")
     tell("created", write(rows, path, partitionBy="p").version)
     tell("read", ids(read(spark, path).where("p = 1 AND id < 10")))
     frame = read(spark, path)

@@ -8,6 +8,7 @@ import deltalake
 import pytest
 
 from connect_process import results_of
+from merge_session import MERGES_TOLD
 from odd_session import NAMES_TOLD
 
 SCRIPT = Path(__file__).with_name("connect_session_script.py")
@@ -26,6 +27,7 @@ def told(folder):
 
 STAR = "UsageError INVALID_USAGE_OF_STAR_OR_REGEX"
 EXPECTED = {
+    "merges": MERGES_TOLD,
     "odd names": NAMES_TOLD,
     "odd values": True,
     "wrong answers": [],

@@ -90,3 +90,21 @@ class Operation:
     def update(cls, predicates: Sequence[str], *, user_metadata: str | None = None) -> Operation:
         """`UPDATE` of the rows that match all the predicates."""
         return cls("UPDATE", {"predicate": json_text(predicates)}, user_metadata=user_metadata)
+
+    @classmethod
+    def merge(
+        cls,
+        predicate: str,
+        *,
+        matched: Sequence[Mapping[str, str]],
+        not_matched: Sequence[Mapping[str, str]],
+        not_matched_by_source: Sequence[Mapping[str, str]],
+    ) -> Operation:
+        """`MERGE`; each clause tells its `actionType` and, if it has one, its `predicate`."""
+        parameters: dict[str, object] = {
+            "predicate": json_text([predicate]),
+            "matchedPredicates": json_text(matched),
+            "notMatchedPredicates": json_text(not_matched),
+            "notMatchedBySourcePredicates": json_text(not_matched_by_source),
+        }
+        return cls("MERGE", parameters)

@@ -1,0 +1,170 @@
+"""`DeltaMergeBuilder`: names and signatures of `delta.tables`, to the letter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame
+
+from optimist.spark.commands.merge.clauses import Action, Clause, Kind
+from optimist.spark.session.arguments import (
+    ExpressionOrColumn,
+    ensure_assignments,
+    ensure_condition,
+)
+
+__all__ = ["DeltaMergeBuilder", "MergeRequest"]
+
+
+@dataclass(frozen=True, slots=True)
+class MergeRequest:
+    """A MERGE as its caller asks for it.
+
+    Attributes:
+        source: The rows that the table's are compared with.
+        condition: When a row of the table and one of the source match.
+        clauses: What is done; of those for a row, the first whose condition is true counts.
+        evolves_schema: Columns that only the source has become columns of the table.
+    """
+
+    source: DataFrame
+    condition: ExpressionOrColumn
+    clauses: tuple[Clause, ...] = ()
+    evolves_schema: bool = False
+
+    def expressions_changed(
+        self, change: Callable[[ExpressionOrColumn], ExpressionOrColumn]
+    ) -> MergeRequest:
+        """The same MERGE with all of its expressions changed."""
+        clauses = tuple(
+            replace(
+                clause,
+                condition=None if clause.condition is None else change(clause.condition),
+                assignments=None
+                if clause.assignments is None
+                else {name: change(value) for name, value in clause.assignments.items()},
+            )
+            for clause in self.clauses
+        )
+        return replace(self, condition=change(self.condition), clauses=clauses)
+
+
+class DeltaMergeBuilder:
+    """A MERGE that is being put together; get one with `DeltaTable.merge`.
+
+    Each call gives a new builder with one more clause. There may be any number of them: for each
+    row, the clauses of its kind are tried in order, and the first whose condition is true counts.
+    Only the last of a kind may have no condition.
+
+    Conditions and values of `whenMatched…` see both rows, those of `whenNotMatched…` the source's
+    row, and those of `whenNotMatchedBySource…` the table's row.
+    """
+
+    def __init__(self, request: MergeRequest, run: Callable[[MergeRequest], DataFrame]) -> None:
+        self._request = request
+        self._run = run
+
+    def whenMatchedUpdate(
+        self,
+        condition: ExpressionOrColumn | None = None,
+        set: Mapping[str, ExpressionOrColumn] | None = None,
+    ) -> DeltaMergeBuilder:
+        """Set columns, or fields within structs, of rows of the table that match.
+
+        Raises:
+            UsageError: `set` is None.
+            ArgumentTypeError: An argument has the wrong type; this is a `TypeError`, too.
+        """
+        values = ensure_assignments(set, "'set' in whenMatchedUpdate")
+        return self._with("MATCHED", condition, values)
+
+    def whenMatchedUpdateAll(
+        self, condition: ExpressionOrColumn | None = None
+    ) -> DeltaMergeBuilder:
+        """Set all columns of rows that match to the source's columns of the same names."""
+        return self._with("MATCHED", condition, None)
+
+    def whenMatchedDelete(self, condition: ExpressionOrColumn | None = None) -> DeltaMergeBuilder:
+        """Delete rows of the table that match."""
+        ensure_condition(condition)
+        return self._and(Clause("MATCHED", "delete", condition))
+
+    def whenNotMatchedInsert(
+        self,
+        condition: ExpressionOrColumn | None = None,
+        values: Mapping[str, ExpressionOrColumn] | None = None,
+    ) -> DeltaMergeBuilder:
+        """Insert a row for each row of the source that matches none of the table.
+
+        Columns that are not named get their defaults, or are computed, or are null.
+
+        Raises:
+            UsageError: `values` is None.
+            ArgumentTypeError: An argument has the wrong type; this is a `TypeError`, too.
+        """
+        given = ensure_assignments(values, "'values' in whenNotMatchedInsert")
+        return self._with("NOT MATCHED", condition, given)
+
+    def whenNotMatchedInsertAll(
+        self, condition: ExpressionOrColumn | None = None
+    ) -> DeltaMergeBuilder:
+        """Insert the rows of the source that match none of the table, column by column."""
+        return self._with("NOT MATCHED", condition, None)
+
+    def whenNotMatchedBySourceUpdate(
+        self,
+        condition: ExpressionOrColumn | None = None,
+        set: Mapping[str, ExpressionOrColumn] | None = None,
+    ) -> DeltaMergeBuilder:
+        """Set columns, or fields within structs, of rows of the table that match none.
+
+        Raises:
+            UsageError: `set` is None.
+            ArgumentTypeError: An argument has the wrong type; this is a `TypeError`, too.
+        """
+        values = ensure_assignments(set, "'set' in whenNotMatchedBySourceUpdate")
+        return self._with("NOT MATCHED BY SOURCE", condition, values)
+
+    def whenNotMatchedBySourceDelete(
+        self, condition: ExpressionOrColumn | None = None
+    ) -> DeltaMergeBuilder:
+        """Delete rows of the table that match no row of the source."""
+        ensure_condition(condition)
+        return self._and(Clause("NOT MATCHED BY SOURCE", "delete", condition))
+
+    def withSchemaEvolution(self) -> DeltaMergeBuilder:
+        """Add columns, and fields of structs, that only the source has to the table."""
+        return DeltaMergeBuilder(replace(self._request, evolves_schema=True), self._run)
+
+    def execute(self) -> DataFrame:
+        """Run the MERGE in one transaction.
+
+        Returns:
+            One row: `num_affected_rows`, `num_updated_rows`, `num_deleted_rows` and
+            `num_inserted_rows`.
+
+        Raises:
+            DeltaConcurrentModificationException: Another commit changed what this one read; nothing
+                was written.
+            ProtocolError: The table has a feature under which files can't be rewritten yet.
+            SchemaError: A column does not exist, or a row violates a constraint.
+            UsageError: Several rows of the source match one of the table (kind
+                `DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE`); the clauses stand in an
+                impossible order; or a condition is not deterministic or holds a subquery.
+        """
+        return self._run(self._request)
+
+    def _with(
+        self,
+        kind: Kind,
+        condition: ExpressionOrColumn | None,
+        assignments: Mapping[str, ExpressionOrColumn] | None,
+    ) -> DeltaMergeBuilder:
+        ensure_condition(condition)
+        action: Action = "insert" if kind == "NOT MATCHED" else "update"
+        return self._and(Clause(kind, action, condition, assignments))
+
+    def _and(self, clause: Clause) -> DeltaMergeBuilder:
+        request = replace(self._request, clauses=(*self._request.clauses, clause))
+        return DeltaMergeBuilder(request, self._run)

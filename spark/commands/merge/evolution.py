@@ -1,0 +1,87 @@
+"""The schema that a table has after a MERGE with schema evolution (spec 10.1, 10.15).
+
+New columns of the source, and new fields of its structs, go to the end of theirs. What the table
+has keeps its type: values of another type are cast as they are stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from optimist.core.predicates.parsing import parse_column_path
+from optimist.core.protocol.schema_merge import SchemaAction, SchemaWrite, decide_schema
+from optimist.core.schema.types import (
+    ArrayType,
+    DataType,
+    MapType,
+    StructType,
+    schema_to_json,
+)
+from optimist.core.transaction.optimistic import OptimisticTransaction
+from optimist.spark.commands.merge.clauses import Clause
+
+__all__ = ["evolve_schema"]
+
+
+def evolve_schema(
+    txn: OptimisticTransaction, source: StructType, clauses: Sequence[Clause]
+) -> None:
+    """Set metadata with the columns that the clauses assign and only the source has.
+
+    Args:
+        txn: The transaction.
+        source: The schema of the source.
+        clauses: The clauses; one that takes all columns brings all of the source's.
+
+    Raises:
+        SchemaError: The new columns do not go together with the table.
+    """
+    snapshot = txn.snapshot
+    wanted = _with_additions(snapshot.schema, _assigned(source, clauses))
+    decision = decide_schema(
+        snapshot.schema,
+        snapshot.partition_columns,
+        SchemaWrite(wanted, merge_schema=True),
+        constraints=snapshot.properties.constraints,
+    )
+    if decision.action is SchemaAction.EVOLVE:
+        changed = replace(txn.metadata, schema_string=schema_to_json(decision.schema))
+        txn.update_metadata(changed)
+
+
+def _assigned(source: StructType, clauses: Sequence[Clause]) -> StructType:
+    """The columns of the source that the clauses bring into the table."""
+    if any(clause.takes_all_columns for clause in clauses):
+        return source
+    names = {
+        path[0].lower()
+        for clause in clauses
+        for name in clause.assignments or ()
+        if len(path := parse_column_path(name)) == 1
+    }
+    return StructType(tuple(item for item in source if item.name.lower() in names))
+
+
+def _with_additions(table: StructType, source: StructType) -> StructType:
+    kept = []
+    for item in table:
+        other = source.find(item.name)
+        data_type = item.data_type if other is None else _widened(item.data_type, other.data_type)
+        kept.append(replace(item, data_type=data_type))
+    added = tuple(item for item in source if table.find(item.name) is None)
+    return StructType((*kept, *added))
+
+
+def _widened(table: DataType, source: DataType) -> DataType:
+    if isinstance(table, StructType) and isinstance(source, StructType):
+        return _with_additions(table, source)
+    if isinstance(table, ArrayType) and isinstance(source, ArrayType):
+        return replace(table, element_type=_widened(table.element_type, source.element_type))
+    if isinstance(table, MapType) and isinstance(source, MapType):
+        return replace(
+            table,
+            key_type=_widened(table.key_type, source.key_type),
+            value_type=_widened(table.value_type, source.value_type),
+        )
+    return table

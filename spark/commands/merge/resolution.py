@@ -1,0 +1,217 @@
+"""The expressions of a MERGE, resolved by Spark before any row is read.
+
+Conditions and values of a clause see only the rows that the clause is for: both, the source's, or
+the table's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+
+from optimist.core.commands.row_balance import RowBalance
+from optimist.core.errors import SchemaError, UsageError
+from optimist.core.foreign_text import listed, shown
+from optimist.core.predicates.parsing import parse_column_path
+from optimist.core.schema.generated_columns import generation_expression
+from optimist.core.schema.types import StructType
+from optimist.spark.commands.merge.builder import MergeRequest
+from optimist.spark.commands.merge.clauses import Clause, Kind
+from optimist.spark.commands.target import Target
+from optimist.spark.conditions.condition import JoinedCondition, resolve_joined_condition
+from optimist.spark.rows.assignments import Assignments
+from optimist.spark.rows.row_shape import quoted
+from optimist.spark.spark_schema import VOID
+from optimist.spark.sql.table_sql import TableSql
+
+__all__ = ["ResolvedClause", "ResolvedMerge"]
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedClause:
+    """One clause.
+
+    Attributes:
+        number: Its place among all clauses.
+        clause: The clause as it was given.
+        condition: Its condition; None if it has none.
+        assignments: What it assigns; None for a DELETE, and for an INSERT of no column.
+    """
+
+    number: int
+    clause: Clause
+    condition: JoinedCondition | None
+    assignments: Assignments | None
+
+    def shown(self) -> dict[str, str]:
+        """The clause as the history tells it."""
+        predicate = {} if self.condition is None else {"predicate": self.condition.text}
+        return {**predicate, "actionType": self.clause.action}
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedMerge:
+    """All expressions of one MERGE.
+
+    Attributes:
+        sql: The SQL of the table, with its schema after the MERGE.
+        on: The condition by which rows match.
+        clauses: The clauses in their order.
+    """
+
+    sql: TableSql
+    on: JoinedCondition
+    clauses: tuple[ResolvedClause, ...]
+
+    @classmethod
+    def of(cls, target: Target, rows: DataFrame, request: MergeRequest) -> ResolvedMerge:
+        """Resolve the expressions; Spark analyses them, and reads no row.
+
+        Args:
+            target: The table, with its schema as the MERGE has evolved it.
+            rows: What `target.rows()` gave.
+            request: The MERGE.
+
+        Raises:
+            pyspark.errors.AnalysisException: Spark can't resolve an expression.
+            SchemaError, UsageError: As `DeltaMergeBuilder.execute`.
+        """
+        sql = target.writer.table_sql(target.spark)
+        scopes = _Scopes(target, rows, request, sql)
+        on = scopes.condition(scopes.both, request.condition)
+        clauses = (scopes.resolved(at, clause) for at, clause in enumerate(request.clauses))
+        return cls(sql, on, tuple(clauses))
+
+    def of_kind(self, kind: Kind) -> tuple[ResolvedClause, ...]:
+        """The clauses for one kind of rows, in their order."""
+        return tuple(item for item in self.clauses if item.clause.kind == kind)
+
+    @property
+    def has_inserts(self) -> bool:
+        """Whether rows may be added that match none."""
+        return bool(self.of_kind("NOT MATCHED"))
+
+    @property
+    def only_inserts(self) -> bool:
+        """Whether no row that the table has can change."""
+        return all(item.clause.kind == "NOT MATCHED" for item in self.clauses)
+
+    @property
+    def takes_several_matches(self) -> bool:
+        """Whether it does not matter how many rows of the source a row of the table matches."""
+        matched = self.of_kind("MATCHED")
+        return [(item.clause.action, item.condition) for item in matched] == [("delete", None)]
+
+    @property
+    def balance(self) -> RowBalance:
+        """How many rows it may add, against those in the files that it removes."""
+        actions = {item.clause.action for item in self.clauses}
+        if "insert" in actions:
+            return RowBalance.ANY
+        return RowBalance.NO_MORE if "delete" in actions else RowBalance.EQUAL
+
+    def columns_for_search(self) -> frozenset[str]:
+        """The columns that tell which rows match and which clauses they get, in lower case."""
+        conditions = (item.condition for item in self.clauses if item.clause.kind != "NOT MATCHED")
+        return self.on.names.union(*(item.names for item in conditions if item is not None))
+
+
+@dataclass(frozen=True, slots=True)
+class _Scopes:
+    """The rows that the expressions of a clause can see."""
+
+    target: Target
+    rows: DataFrame
+    request: MergeRequest
+    sql: TableSql
+
+    @property
+    def both(self) -> DataFrame:
+        return self.rows.crossJoin(self.request.source)
+
+    def of(self, kind: Kind) -> DataFrame:
+        if kind == "MATCHED":
+            return self.both
+        return self.request.source if kind == "NOT MATCHED" else self.rows
+
+    def condition(self, frame: DataFrame, condition: Column | str) -> JoinedCondition:
+        schema, alias = self.target.snapshot.schema, self.target.alias or ""
+        return resolve_joined_condition(frame, condition, schema=schema, alias=alias)
+
+    def resolved(self, number: int, clause: Clause) -> ResolvedClause:
+        frame = self.of(clause.kind)
+        given = clause.condition
+        condition = None if given is None else self.condition(frame, given)
+        values = clause.assignments
+        if clause.takes_all_columns:
+            values = dict(self._all_columns(clause))
+        assignments = None
+        if clause.action == "insert":
+            _ensure_insertable(values or {}, self.sql.schema, self.target.alias)
+        if values or clause.action == "update":
+            assignments = Assignments.resolve(
+                frame,
+                values or {},
+                self.sql,
+                self.target.alias,
+                may_lack_fields=self.request.evolves_schema,
+            )
+            _resolve_values(frame, assignments, self.sql.schema)
+        return ResolvedClause(number, clause, condition, assignments)
+
+    def _all_columns(self, clause: Clause) -> Iterator[tuple[str, Column]]:
+        """Each column of the table, and the source's column of that name."""
+        source = self.request.source
+        names = {name.lower(): name for name in source.columns}
+        for field in self.sql.schema:
+            name = names.get(field.name.lower())
+            if name is not None:
+                yield quoted(field.name), source[quoted(name)]
+            elif not self.request.evolves_schema and generation_expression(field) is None:
+                raise SchemaError(
+                    f"Cannot resolve {shown(field.name)} in {clause.action.upper()} clause given "
+                    f"columns {listed(source.columns)}: the clause takes all columns of the table "
+                    "from the source, which has none of that name. Nothing was written. Name the "
+                    "columns that the clause sets, or call withSchemaEvolution.",
+                    kind="DELTA_MERGE_UNRESOLVED_EXPRESSION",
+                    column=field.name,
+                    candidates=tuple(source.columns),
+                )
+
+
+def _resolve_values(frame: DataFrame, assignments: Assignments, schema: StructType) -> None:
+    """Have Spark resolve the casts, too; only a struct's neighbours are not known yet."""
+    whole = {path[0] for path in assignments.values if len(path) == 1}
+    columns = [
+        assignments.new_value(field)
+        for field in schema
+        if field.name in whole and field.data_type != VOID
+    ]
+    _ = frame.select(*columns).schema
+
+
+def _ensure_insertable(names: Iterable[str], schema: StructType, alias: str | None) -> None:
+    """Refuse an INSERT into a field of a struct, or into one column twice."""
+    seen: set[str] = set()
+    for name in names:
+        path = parse_column_path(name)
+        is_qualified = len(path) > 1 and path[0].lower() == (alias or "").lower()
+        if is_qualified and schema.find(path[1]) is not None:
+            path = path[1:]
+        if len(path) > 1 and schema.find(path[0]) is not None:
+            raise UsageError(
+                f"Nested field is not supported in the INSERT clause of MERGE operation: "
+                f"{shown(name)}. Nothing was written. Build the whole struct.",
+                kind="DELTA_UNSUPPORTED_NESTED_FIELD_IN_OPERATION",
+                column=name,
+            )
+        if path[-1].lower() in seen:
+            raise UsageError(
+                f"Duplicate column name in INSERT clause: {shown(name)}. Nothing was written. Name "
+                "each column once.",
+                kind="DELTA_DUPLICATE_COLUMNS_ON_INSERT",
+                column=name,
+            )
+        seen.add(path[-1].lower())

@@ -1,0 +1,184 @@
+"""The source of a MERGE: the same rows in every pass, and what they say of the table's rows.
+
+A MERGE reads its source more than once. Where its rows could differ from pass to pass, they are
+stored on the executors first: a block that is lost ends the command instead of being computed
+again, perhaps with other rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+from pyspark.sql import types as st
+
+from optimist.core.predicates import Predicate
+from optimist.spark.commands.target import Target
+from optimist.spark.conditions.join_reading import JoinKey
+from optimist.spark.planes.sources import table_sources
+from optimist.spark.session.jvm import analyzed_plan, iterate
+from optimist.spark.session.pyspark_versions import is_connect
+
+__all__ = ["SourceFacts", "facts_of", "repeatable"]
+
+_MAX_VALUES = 64
+"""How many values of a key become a list; more become a range."""
+_PLACE_IN_PARTITION = (1 << 33) - 1
+_INTEGERS = (st.ByteType, st.ShortType, st.IntegerType, st.LongType)
+_LISTED = (*_INTEGERS, st.DateType, st.DecimalType)
+_RANGED = (*_LISTED, st.FloatType, st.DoubleType)
+_SIMPLE_NODES = ("SubqueryAlias", "LocalRelation", "Range", "LogicalRelation")
+_SIMPLE_SENT = ("SubqueryAlias", "LocalRelation", "CachedLocalRelation", "Range")
+
+
+@contextmanager
+def repeatable(source: DataFrame) -> Iterator[DataFrame]:
+    """The source with rows that stay the same; what is stored for that is given back at the end."""
+    connected = is_connect(source.sparkSession)
+    if _is_constant_sent(source) if connected else _is_constant(source):
+        yield source
+        return
+    stored: Any = source.localCheckpoint(eager=True)
+    if connected:
+        # Columns that are bound to the source find its plan by this number. The server gives the
+        # rows back once the client has let go of the frame.
+        _set_plan_id(stored._plan, _plan_id(source))
+        yield stored
+        return
+    try:
+        yield stored
+    finally:
+        for leaf in iterate(analyzed_plan(stored).collectLeaves()):
+            leaf.rdd().unpersist(False)
+
+
+def _is_constant(source: DataFrame) -> bool:
+    """Whether the plan is nothing but rows in the plan itself, or those of a version of a table."""
+    plan = analyzed_plan(source)
+    while plan.nodeName() == "SubqueryAlias":
+        plan = plan.child()
+    name = str(plan.getClass().getSimpleName())
+    return name in _SIMPLE_NODES and (name != "LogicalRelation" or bool(table_sources(source)))
+
+
+def _is_constant_sent(source: DataFrame) -> bool:
+    inner: Any = source
+    plan = inner._plan
+    while plan is not None and type(plan).__name__ in _SIMPLE_SENT:
+        plan = plan._child
+    return plan is None
+
+
+def _plan_id(frame: DataFrame) -> int:
+    inner: Any = frame
+    return int(inner._plan._plan_id)
+
+
+def _set_plan_id(plan: Any, plan_id: int) -> None:
+    """PySpark 4.3 made `_plan_id` a property of another field."""
+    name = "_root_plan_id" if hasattr(plan, "_root_plan_id") else "_plan_id"
+    setattr(plan, name, plan_id)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFacts:
+    """What one pass over the source has found.
+
+    Attributes:
+        num_rows: How many rows it has.
+        predicate: True for every row of the table that can match one of them.
+    """
+
+    num_rows: int
+    predicate: Predicate
+
+
+def facts_of(
+    source: DataFrame, keys: Sequence[JoinKey], target: Target, rows: DataFrame
+) -> SourceFacts:
+    """Count the source's rows and collect the values of its keys, in one pass.
+
+    Args:
+        source: The source, materialised.
+        keys: What the condition asks to be equal.
+        target: The table.
+        rows: What `target.rows()` gave, to which the keys' own sides are bound.
+    """
+    named = source.select(
+        *(key.other.alias(f"k{at}") for at, key in enumerate(keys)),
+        (sf.monotonically_increasing_id().bitwiseAND(_PLACE_IN_PARTITION)).alias("place"),
+    )
+    types = [field.dataType for field in named.schema.fields[:-1]]
+    known = {at: kind for at, kind in enumerate(types) if _is_ranged(kind)}
+    facts = [column for at, kind in known.items() for column in _facts(at, kind)]
+    answer = named.agg(
+        sf.count(sf.lit(1)).alias("rows"), sf.max("place").alias("place"), *facts
+    ).toArrow()
+    (found,) = answer.to_pylist()
+    is_complete = found["place"] is None or found["place"] < _MAX_VALUES
+    parts = [
+        _predicate(_Key(keys[at], kind, at, is_complete), found, target, rows)
+        for at, kind in known.items()
+    ]
+    predicate = reduce(and_, parts) if parts else Predicate.TRUE
+    return SourceFacts(found["rows"], predicate if found["rows"] else Predicate.FALSE)
+
+
+def _is_ranged(kind: st.DataType) -> bool:
+    # Text with a collation is in another order than the table's statistics.
+    return isinstance(kind, _RANGED) or kind == st.StringType()
+
+
+def _facts(at: int, kind: st.DataType) -> list[Column]:
+    value = sf.col(f"k{at}")
+    # No text that is not UTF-8 may come here: Python could not read the answer.
+    usable = value.isNotNull()
+    if isinstance(kind, st.StringType):
+        usable = sf.coalesce(sf.is_valid_utf8(value), sf.lit(True))
+    listed = sf.when(usable & (sf.col("place") < _MAX_VALUES), value)
+    all_usable = sf.coalesce(sf.bool_and(usable | value.isNull()), sf.lit(True))
+    facts = [
+        sf.when(all_usable, sf.min(value)).alias(f"min{at}"),
+        sf.when(all_usable, sf.max(value)).alias(f"max{at}"),
+        all_usable.alias(f"usable{at}"),
+        sf.count_if(value.isNull()).alias(f"nulls{at}"),
+    ]
+    if isinstance(kind, (*_LISTED, st.StringType)):
+        facts.append(sf.collect_set(listed).alias(f"values{at}"))
+    return facts
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    key: JoinKey
+    kind: st.DataType
+    at: int
+    is_complete: bool
+
+    def literal(self, value: object) -> Column:
+        if is_connect(self.key.spark):
+            return sf.lit(value)  # the client understands literals, and no casts of them
+        return sf.lit(value).cast(self.kind)
+
+
+def _predicate(key: _Key, found: dict[str, Any], target: Target, rows: DataFrame) -> Predicate:
+    """What the table's side of a key must be for a row to match."""
+    at, own = key.at, key.key.own
+    if not found[f"usable{at}"]:
+        return Predicate.TRUE
+    low, high = found[f"min{at}"], found[f"max{at}"]
+    takes_null = key.key.is_null_safe and found[f"nulls{at}"] > 0
+    if low is None:
+        return target.resolve(own.isNull(), rows).predicate if takes_null else Predicate.FALSE
+    values = found.get(f"values{at}", ())
+    if key.is_complete and 0 < len(values) <= _MAX_VALUES:
+        wanted = own.isin([key.literal(value) for value in sorted(values)])
+    else:
+        wanted = (own >= key.literal(low)) & (own <= key.literal(high))
+    return target.resolve(wanted | own.isNull() if takes_null else wanted, rows).predicate

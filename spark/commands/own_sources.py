@@ -1,0 +1,40 @@
+"""A command whose rows are computed from the very table that it changes."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from optimist.core.errors import OptimistError
+from optimist.core.table.delta_log import DeltaLog
+from optimist.core.transaction.optimistic import OptimisticTransaction
+from optimist.spark.planes.sources import table_sources
+from optimist.spark.rows.scanned_table import ScannedTable
+
+__all__ = ["own_sources"]
+
+
+def own_sources(
+    df: DataFrame, log: DeltaLog, txn: OptimisticTransaction
+) -> tuple[ScannedTable, ...]:
+    """The scans in `df` that read the very table that is written to.
+
+    Args:
+        df: The rows that a command is given.
+        log: The table.
+        txn: The command's transaction.
+    """
+    if txn.read_version < 0:
+        return ()
+    return tuple(
+        source
+        for source in table_sources(df)
+        if source.table_id == txn.metadata.id and _is_at(log, source.path)
+    )
+
+
+def _is_at(log: DeltaLog, path: str) -> bool:
+    """Whether a path is the table's; the id can't tell, for a copy elsewhere has the same one."""
+    try:
+        return log.store.resolve_path(path) == log.store.resolve_path(log.table_path)
+    except OptimistError:
+        return False  # the path belongs to another store
