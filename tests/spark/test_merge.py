@@ -16,6 +16,7 @@ from merge_model import Merge, SeveralMatchesError, changed
 from optimist.core import DeltaLog
 from optimist.core.errors import (
     ConcurrentAppendException,
+    DeltaConcurrentModificationException,
     ProtocolError,
     SchemaError,
     UsageError,
@@ -187,6 +188,18 @@ def test_where_no_row_changes_no_file_is_rewritten(spark, table, source, plane, 
     assert builder.execute().collect()[0].num_inserted_rows == 1
     metrics = metrics_of(table)
     assert (metrics["numTargetFilesRemoved"], metrics["numTargetFilesAdded"]) == ("0", "1")
+
+
+def test_a_row_that_matches_and_gets_no_clause_is_not_new(spark, table):
+    rows = pa.table({"id": pa.array([1, 13, 99], pa.int64()), "v": ["a", "b", "c"]})
+    source = spark.createDataFrame(rows).alias("s")
+    for taken in (1, -1):
+        builder = target(spark, table).merge(source, "t.id = s.id")
+        builder = builder.whenMatchedUpdate(f"s.id = {taken}", {"v": "s.v"})
+        builder.whenNotMatchedInsertAll().execute()
+        found = {row.id: row.v for row in read(spark, table).collect()}
+        assert found == {i: {1: "a", 99: "c"}.get(i, f"v{i}") for i in [*range(30), 99]}
+        assert read(spark, table).count() == 31
 
 
 def test_columns_of_frames_say_which_side_they_are_of(spark, table, source, plane):
@@ -456,6 +469,14 @@ def test_a_merge_by_source_depends_on_every_row(spark, table, source, meeting):
     builder = target(spark, table).merge(source, "t.id = s.id")
     with pytest.raises(ConcurrentAppendException):
         builder.whenNotMatchedBySourceDelete("t.id = 3").execute()
+
+
+def test_rows_made_of_the_tables_own_depend_on_those(spark, table, meeting):
+    made = read(spark, table).where("id < 2").selectExpr("id + 1000 AS id", "v").alias("s")
+    meeting(lambda: DeltaTable.forPath(spark, table).delete("id = 1"))
+    with pytest.raises(DeltaConcurrentModificationException):
+        upsert(spark, table, made).execute()
+    assert read(spark, table).where("id > 1000").count() == 0
 
 
 def test_a_merge_of_a_table_with_itself_depends_on_what_it_read(spark, table):

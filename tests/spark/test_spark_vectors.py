@@ -23,7 +23,7 @@ from table_contents import read_locally
 
 PLANE = "spark.optimist.spark.plane"
 DEFAULTS = "spark.databricks.delta.properties.defaults."
-CONDITIONS = ["id < 25", "x IS NULL", "p = 1 OR x > 4", "x + p > 5", "P = 2 AND t.id < 40"]
+CONDITIONS = ["id < 25", "p = 1 OR x IS NULL", "P = 2 AND t.id < 40"]
 UNDECIDED = "length(s) + id > 40"  # not one that our predicates evaluate
 
 
