@@ -211,8 +211,8 @@ _DOING = "create the entry"
 
 
 def _judged(error: Any) -> tuple[str, bool, str]:
-    cause = str(error).partition(f"{_DOING}: ")[2].rpartition(" (")[0]
-    return error.kind, error.retryable, cause.replace("it answered 400", "the server refused")
+    cause = str(error).partition(": ")[2].rpartition(" (")[0]
+    return error.kind, error.retryable, cause.replace(" with status 400", "")
 
 
 def _codes(codes: Iterable[str]) -> str:

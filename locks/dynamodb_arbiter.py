@@ -103,10 +103,12 @@ class DynamoDBArbiter(Arbiter):
             if code_of(error) == CONDITION_FAILED:
                 return self._lost_to(entry, error)
             if is_unanswered(error):
-                _LOG.warning("No answer while creating the entry of %s.", entry.file_name)
+                _LOG.warning(
+                    "DynamoDB did not say whether the entry of %s was created.", entry.file_name
+                )
                 return PutOutcome.UNKNOWN
-            doing = f"create the entry of {entry.file_name}, and did not"
-            raise dynamodb_error(error, doing=doing) from error
+            doing = f"create the entry of {entry.file_name}"
+            raise dynamodb_error(error, doing=doing, outcome="Nothing was committed.") from error
         return PutOutcome.CREATED
 
     def get(self, table_path: str, file_name: str) -> CommitEntry | None:
@@ -150,7 +152,8 @@ class DynamoDBArbiter(Arbiter):
             if error.fields.get("code") != CONDITION_FAILED:
                 raise
             _LOG.warning(
-                "The entry of %s is gone or another's; it was left as it is.", entry.file_name
+                "The entry of %s is gone, or belongs to another writer; it was left as it is.",
+                entry.file_name,
             )
 
     def describe(self) -> Mapping[str, str]:

@@ -107,9 +107,10 @@ def _ensure_known_provider(given: Mapping[str, str]) -> None:
     if _PROVIDER not in given or given[_PROVIDER].strip() in _DEFAULT_CHAINS:
         return
     raise ConfigError(
-        f"The value of spark.{DELTA_PREFIX}{_PROVIDER} is no Java class that has a "
-        "counterpart here. Remove the key, and credentials are looked for as every AWS tool does; "
-        "or give optimist.store.dynamodb.profile, or accessKeyId and secretAccessKey beside it.",
+        f"The value of spark.{DELTA_PREFIX}{_PROVIDER} is a Java class that Optimist has no "
+        "counterpart for. Remove the key to use the default credentials of AWS, or set "
+        "optimist.store.dynamodb.profile, or optimist.store.dynamodb.accessKeyId and "
+        ".secretAccessKey.",
         kind="OPTIMIST_INVALID_OPTION",
         key=f"spark.{DELTA_PREFIX}{_PROVIDER}",
     )
@@ -118,8 +119,8 @@ def _ensure_known_provider(given: Mapping[str, str]) -> None:
 def _ensure_whole_credentials(options: DynamoDBOptions) -> None:
     if (options.access_key_id is None) != (options.secret_access_key is None):
         raise ConfigError(
-            "optimist.store.dynamodb.accessKeyId and optimist.store.dynamodb.secretAccessKey go "
-            "together; one of them is missing.",
+            "Only one of optimist.store.dynamodb.accessKeyId and "
+            "optimist.store.dynamodb.secretAccessKey is set. Set both, or neither.",
             kind="OPTIMIST_INVALID_OPTION",
             key="optimist.store.dynamodb.accessKeyId",
         )

@@ -68,12 +68,12 @@ _RETRYABLE = (STORE_BUSY, STORE_UNREACHABLE, STORE_NO_ANSWER)
 CAUSES_BY_CODE: dict[str, tuple[str, str]] = {
     "AccessDeniedException": (
         "OPTIMIST_PERMISSION_DENIED",
-        "the credentials may not do this; give them DescribeTable, CreateTable, GetItem, PutItem, "
-        "UpdateItem and Query on the table",
+        "the credentials lack a permission; they need DescribeTable, CreateTable, GetItem, "
+        "PutItem, UpdateItem and Query on the table",
     ),
     "ResourceNotFoundException": (
         "OPTIMIST_LOCK_TABLE_GONE",
-        "the table is gone; it was there before",
+        "the table was there before and is gone; find out who deleted it, then restart the process",
     ),
     **dict.fromkeys(
         (
@@ -94,7 +94,10 @@ CAUSES_BY_CODE: dict[str, tuple[str, str]] = {
             "RequestLimitExceeded",
             "ThrottlingException",
         ),
-        (STORE_BUSY, "too many requests for its capacity; raise it, or wait"),
+        (
+            STORE_BUSY,
+            "the table gets more requests than its capacity allows; raise the capacity, or wait",
+        ),
     ),
 }
 
@@ -213,8 +216,8 @@ class DynamoDBTable:
                 return description
             self._clock.sleep(_POLL_S)
         raise StorageError(
-            f"The DynamoDB table {self.shape.name} is still being made after {_MAX_POLLS} s. "
-            "Nothing was written; try again later.",
+            f"The DynamoDB table {self.shape.name} is still being created after {_MAX_POLLS} s. "
+            "Nothing was written. Run the operation again later.",
             kind="OPTIMIST_LOCK_TABLE_NOT_READY",
             table=self.shape.name,
             retryable=True,
@@ -234,12 +237,13 @@ class DynamoDBTable:
     def _create(self) -> None:
         if not self._creates:
             raise ConfigError(
-                f"There is no DynamoDB table {self.shape.name}, and "
-                "optimist.store.dynamodb.createTables is off. Make the table, or name another.",
+                f"There is no DynamoDB table {self.shape.name}, and creating it is not allowed: "
+                "optimist.store.dynamodb.createTables is off. Nothing was written. Create the "
+                "table, or name another one.",
                 kind="OPTIMIST_LOCK_TABLE_MISSING",
                 table=self.shape.name,
             )
-        _LOG.info("Making the DynamoDB table %s.", self.shape.name)
+        _LOG.info("Creating the DynamoDB table %s.", self.shape.name)
         keys = self.shape.keys
         arguments: dict[str, Any] = {
             "TableName": self.shape.name,
@@ -262,7 +266,7 @@ class DynamoDBTable:
                 if code_of(error) != "ResourceInUseException":  # another made it meanwhile
                     raise
 
-        self._ask(request, f"make the table {self.shape.name}")
+        self._ask(request, f"create the table {self.shape.name}")
 
     def _ensure_keys(self, description: dict[str, Any]) -> None:
         types = {
@@ -274,7 +278,7 @@ class DynamoDBTable:
         wanted = ", ".join(f"{key} {role} S" for key, role in self.shape.keys.items())
         shown = ", ".join(f"{key} {role} {types.get(key)}" for key, role in found.items())
         raise ConfigError(
-            f"The DynamoDB table {self.shape.name} has the keys {shown}; needed are {wanted}. "
+            f"The DynamoDB table {self.shape.name} has the keys {shown}, and must have {wanted}. "
             "Nothing was written. Name another table.",
             kind="OPTIMIST_LOCK_TABLE_SHAPE",
             table=self.shape.name,
@@ -303,32 +307,41 @@ def _new_client(options: DynamoDBOptions, timeout_s: float) -> DynamoDBClient:
         return session.client("dynamodb", endpoint_url=options.endpoint, config=config)
     except (BotoCoreError, ValueError) as error:
         raise ConfigError(
-            f"DynamoDB can't be reached with these options: {type(error).__name__}. Check "
+            f"The options for DynamoDB give no client ({type(error).__name__}). Check "
             "optimist.store.dynamodb.profile, optimist.store.dynamodb.endpoint and the region.",
             kind="OPTIMIST_INVALID_OPTION",
             key="optimist.store.dynamodb",
         ) from None  # the cause may quote the endpoint
 
 
-def dynamodb_error(error: Exception, *, doing: str) -> StorageError:
+def dynamodb_error(error: Exception, *, doing: str, outcome: str = "") -> StorageError:
     """Translate an error of the SDK, by its class and code, never by its text.
 
     Args:
         error: What the SDK raised.
         doing: What was tried, for the message: `read the entry of ...`.
+        outcome: What is known to have come of it, as a sentence.
     """
     code = code_of(error)
     status = _status_of(error)
     if isinstance(error, _NO_CREDENTIALS):
-        kind, cause = "OPTIMIST_INVALID_CREDENTIALS", "no credentials were found"
+        kind, cause = (
+            "OPTIMIST_INVALID_CREDENTIALS",
+            "no credentials were found; set them, or a profile",
+        )
     elif isinstance(error, _NOT_SENT):
-        kind, cause = STORE_UNREACHABLE, "the server can't be reached"
+        kind, cause = (
+            STORE_UNREACHABLE,
+            "the server can't be reached; check the endpoint, the region and the network",
+        )
     elif is_unanswered(error):
-        kind, cause = STORE_NO_ANSWER, "no clear answer came"
+        kind, cause = STORE_NO_ANSWER, "the server gave no clear answer; try again"
     else:
-        kind, cause = CAUSES_BY_CODE.get(code, ("OPTIMIST_STORAGE_FAILED", f"it answered {status}"))
+        kind, cause = CAUSES_BY_CODE.get(
+            code, ("OPTIMIST_STORAGE_FAILED", f"the server refused with status {status}")
+        )
     return StorageError(
-        f"DynamoDB: could not {doing}: {cause} ({code}).",
+        f"Cannot {doing} in DynamoDB: {cause} ({code}). {outcome}".rstrip(),
         kind=kind,
         code=code,
         retryable=kind in _RETRYABLE,

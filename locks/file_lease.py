@@ -207,14 +207,14 @@ def _opened(path: str, flags: int) -> int:
         descriptor = os.open(path, flags | _CAREFULLY, _MODE)
     except OSError as error:
         if error.errno in _NO_FILE:
-            raise _foreign(path, "it is a link, or no file") from None
+            raise _foreign(path, "it is a link, or not a file") from None
         raise
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise _foreign(path, "it is no file")
+            raise _foreign(path, "it is not a file")
         if status.st_uid != os.geteuid():
-            raise _foreign(path, f"it belongs to the user {status.st_uid}, and we are another")
+            raise _foreign(path, f"it belongs to another user ({status.st_uid})")
         if stat.S_IMODE(status.st_mode) & ~_MODE:
             os.fchmod(descriptor, _MODE)
     except BaseException:
@@ -244,8 +244,8 @@ def _read(path: str, name: str) -> LeaseState:
 def _foreign(path: str, reason: str) -> StorageError:
     return StorageError(
         f"The lease file {shown(path)} is not ours: {reason}. Nothing was written, and it was left "
-        "as it is. Name a directory of your own in optimist.store.file-lease.directory; all who "
-        "compete for leases run as one user.",
+        "as it is. Name a directory of your own in optimist.store.file-lease.directory; all "
+        "processes that compete for leases must run as one user.",
         kind="OPTIMIST_LEASE_FILE_FOREIGN",
         path=path,
         retryable=False,
@@ -267,7 +267,8 @@ def _file_error(error: OSError, directory: str) -> StorageError:
     elif error.errno in (errno.ENOSPC, errno.EDQUOT):
         kind = "OPTIMIST_NO_SPACE"
     return StorageError(
-        f"The leases in {directory} can't be kept: {error.strerror or type(error).__name__}.",
+        f"Cannot keep leases in {directory}: {error.strerror or type(error).__name__}. Check the "
+        "directory, or name another one in optimist.store.file-lease.directory.",
         kind=kind,
         path=directory,
         errno=error.errno,

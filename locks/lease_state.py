@@ -83,13 +83,13 @@ def parse_lease(fields: object) -> LeaseState:
         ValueError: It is not a lease; the text says why.
     """
     if not isinstance(fields, Mapping):
-        raise ValueError("it is no JSON object")  # noqa: TRY004 - content, not a call
+        raise ValueError("it is not a JSON object")  # noqa: TRY004 - content, not a call
     owner = fields.get("owner")
     number = _parse_number(fields, "fencingNumber")
     if owner is None:
         return LeaseState(number)
     if not isinstance(owner, str) or not 0 < len(owner) <= _MAX_OWNER:
-        raise ValueError("its owner is no text, or too long")
+        raise ValueError("its owner is not text, or too long")
     return LeaseState(number, owner, _parse_number(fields, "deadlineMs"))
 
 
@@ -103,7 +103,7 @@ def damaged_lease(name: str, where: str, reason: str) -> StorageError:
     """
     return StorageError(
         f"The lease on {shown(name)} can't be read from {where}: {reason}. Nothing was written. "
-        "Find out who changed it; once no writer is at work it can be deleted.",
+        "Find out who changed it. When no writer is at work, it can be deleted.",
         kind="OPTIMIST_LEASE_DAMAGED",
         name=name,
         where=where,
@@ -116,5 +116,5 @@ def _parse_number(fields: Mapping[object, object], name: str) -> int:
     if isinstance(value, str) and _DIGITS.fullmatch(value):
         value = int(value)
     if type(value) is not int or not 0 <= value <= LARGEST_NUMBER:
-        raise ValueError(f"its {name} is no whole number from 0 to 2^53")
+        raise ValueError(f"its {name} is not a whole number from 0 to 2^53")
     return value

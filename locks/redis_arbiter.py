@@ -152,8 +152,8 @@ class RedisArbiter(Arbiter):
         except Exception as error:
             if is_unanswered(error):
                 return PutOutcome.UNKNOWN
-            doing = f"create the entry of {entry.file_name}, and did not"
-            raise redis_error(error, doing=doing) from error
+            doing = f"create the entry of {entry.file_name}"
+            raise redis_error(error, doing=doing, outcome="Nothing was committed.") from error
         if answer[0] == "LOST":
             raise _lost_data(entry.table_path, last)
         self._seen.note(entry.table_path, answer[1], answer[2])
@@ -244,10 +244,11 @@ class _Seen:
 
 def _lost_data(table_path: str, last: str) -> StorageError:
     return StorageError(
-        f"Redis has lost entries of {table_path}: it knew {last} before and does not now. It was "
-        "restarted without its data, failed over to a replica that lagged, or was emptied. Nothing "
-        "was created. A commit acknowledged just before may have no file in the log: compare the "
-        f"log with what your jobs committed up to {last}, and then restart this process.",
+        f"Redis has lost entries of {table_path}: it had the entry of {last}, and no longer has "
+        "it. It was restarted without its data, failed over to a replica that was behind, or was "
+        "emptied. Nothing was committed now, but a commit that was reported just before may have "
+        f"no file in the log. Compare the log with what your jobs committed up to {last}, then "
+        "restart this process.",
         kind="OPTIMIST_ARBITER_LOST_DATA",
         table_path=table_path,
         last_file_name=last,
@@ -272,5 +273,5 @@ def _entry_of(table_path: str, file_name: str, text: str, key: str) -> CommitEnt
     except (ValueError, RecursionError):
         fields = None
     if not isinstance(fields, dict):
-        raise damaged_entry(table_path, file_name, "it is no JSON object", keeper=keeper)
+        raise damaged_entry(table_path, file_name, "it is not a JSON object", keeper=keeper)
     return parse_commit_entry(fields, table_path=table_path, file_name=file_name, keeper=keeper)

@@ -108,7 +108,7 @@ class RedisLease(Lease):
             return None
         if answer == "DAMAGED":
             where = f"Redis under the key {quoted(keys[1])}"
-            raise damaged_lease(name, where, "the number there is no fencing number")
+            raise damaged_lease(name, where, "its number is not a fencing number")
         return LeaseGrant(name, owner, int(answer[0]), int(answer[1]))
 
     def renew(self, grant: LeaseGrant, *, ttl_s: float) -> LeaseGrant:

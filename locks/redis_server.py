@@ -161,31 +161,38 @@ def key_of(prefix: str, kind: str, subject: str, *more: str) -> str:
     return ":".join((prefix, kind, "{" + quote(subject, safe="/:@=+,;~") + "}", *more))
 
 
-def redis_error(error: Exception, *, doing: str) -> StorageError:
+def redis_error(error: Exception, *, doing: str, outcome: str = "") -> StorageError:
     """Translate an error of the client, by its class and code, never by its text.
 
     Args:
         error: What redis-py or the socket raised.
         doing: What was tried, for the message.
+        outcome: What is known to have come of it, as a sentence.
     """
     name = _code_of(error)
     if isinstance(error, AuthenticationError):
-        kind, cause = "OPTIMIST_INVALID_CREDENTIALS", "the user or password was refused"
+        kind, cause = (
+            "OPTIMIST_INVALID_CREDENTIALS",
+            "the user or the password was refused; check them",
+        )
     elif isinstance(error, NoPermissionError):
         kind, cause = "OPTIMIST_PERMISSION_DENIED", "the user may not run scripts on these keys"
     elif name in REFUSED_CODES:
-        kind, cause = STORE_BUSY, "the server takes no writes at the moment"
+        kind, cause = STORE_BUSY, "the server takes no writes now; try again"
     elif isinstance(error, UnicodeDecodeError):
         kind, cause = (
             "OPTIMIST_STORAGE_FAILED",
-            "what is kept there is no text; find out who wrote it",
+            "the value is not text; find out who wrote it",
         )
     elif is_unanswered(error):
-        kind, cause = STORE_NO_ANSWER, "the server can't be reached, or gave no answer"
+        kind, cause = (
+            STORE_NO_ANSWER,
+            "the server can't be reached, or gave no answer; check that it is up, and try again",
+        )
     else:
-        kind, cause = "OPTIMIST_STORAGE_FAILED", "the server refused"
+        kind, cause = "OPTIMIST_STORAGE_FAILED", "the server refused the command"
     return StorageError(
-        f"Redis: could not {doing}: {cause} ({name}).",
+        f"Cannot {doing} in Redis: {cause} ({name}). {outcome}".rstrip(),
         kind=kind,
         code=name,
         retryable=kind in (STORE_BUSY, STORE_NO_ANSWER),
@@ -231,7 +238,7 @@ def _new_client(options: RedisOptions, timeout_s: float) -> Any:
 def _evicting(policy: str) -> OptimistError:
     return ConfigError(
         f"This Redis throws any key away when its memory is full (maxmemory-policy {policy}), and "
-        "with it entries of commits that are not finished. Nothing was written. Set "
+        "with it entries of unfinished commits. Nothing was written. Set "
         "maxmemory-policy to noeviction or to one of the volatile policies, or use another server.",
         kind="OPTIMIST_REDIS_EVICTS",
         policy=policy,

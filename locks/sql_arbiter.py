@@ -170,13 +170,17 @@ class SQLArbiter(Arbiter):
         If the key is taken, nothing changes, and the row that has it tells whether it is ours.
         """
         self._ensure_ready()
-        doing = f"create the entry of {entry.file_name}, and did not"
+        failed = partial(
+            _sql_error,
+            doing=f"create the entry of {entry.file_name}",
+            outcome="Nothing was committed.",
+        )
         try:
             call_once(partial(self._insert, entry), self._clock)
         except OptimistError:  # not sent
             raise
         except _NotConnectedError as error:  # without a connection nothing was sent
-            raise _sql_error(error.reason, doing=doing) from error.reason
+            raise failed(error.reason) from error.reason
         except IntegrityError:
             winner = self.get(entry.table_path, entry.file_name)
             if winner is None:  # deleted in between; whose it was can't be told
@@ -186,7 +190,7 @@ class SQLArbiter(Arbiter):
         except Exception as error:
             if _is_unanswered(error):
                 return PutOutcome.UNKNOWN
-            raise _sql_error(error, doing=doing) from error
+            raise failed(error) from error
         return PutOutcome.CREATED
 
     def _insert(self, entry: CommitEntry) -> None:
@@ -283,15 +287,15 @@ class SQLArbiter(Arbiter):
     def _ensure_ready(self) -> None:
         with self._lock:
             if not self._is_ready:
-                self._retried(self._prepare, f"make the table {self._parsed.table}")
+                self._retried(self._prepare, f"create the table {self._parsed.table}")
                 self._is_ready = True
 
     def _prepare(self, connection: Connection) -> None:
         is_postgresql = connection.dialect.name == "postgresql"
         if is_postgresql and connection.scalar(text("SELECT pg_is_in_recovery()")):
             raise ConfigError(
-                "optimist.store.sql.url leads to a replica, which lags behind and takes no "
-                "entries. Nothing was written. Name the primary.",
+                "optimist.store.sql.url leads to a replica, which may be behind and takes no "
+                "writes. Nothing was committed. Name the primary server.",
                 kind="OPTIMIST_SQL_REPLICA",
             )
         if is_postgresql:  # two that make one table at once: both are told that it exists
@@ -389,7 +393,7 @@ def _ensure_alive(dialect: Dialect, timeout_s: float) -> Callable[..., None]:
             with broken_off_after(try_limit_s(timeout_s), connection):
                 dialect.do_ping(connection)
         except Exception as error:
-            raise DisconnectionError("The server does not answer any more.") from error
+            raise DisconnectionError("The server no longer answers.") from error
 
     return ping
 
@@ -432,22 +436,28 @@ def _first_entry(
     )
 
 
-def _sql_error(error: Exception, *, doing: str) -> StorageError:
+def _sql_error(error: Exception, *, doing: str, outcome: str = "") -> StorageError:
     """Translate SQLAlchemy's error, by class, SQLSTATE and SQLite's result code, never by text."""
     state, code = _sqlstate_of(error), _sqlite_code_of(error)
     if code in _SQLITE_BUSY or state[:2] in _SQLSTATE_RETRYABLE:
-        kind, cause = STORE_BUSY, "the database is busy"
+        kind, cause = STORE_BUSY, "the database is busy; try again"
     elif state[:2] == "28":
-        kind, cause = "OPTIMIST_INVALID_CREDENTIALS", "the user or password was refused"
+        kind, cause = (
+            "OPTIMIST_INVALID_CREDENTIALS",
+            "the user or the password was refused; check them",
+        )
     elif state == "42501" or code in (3, 8, 23):
-        kind, cause = "OPTIMIST_PERMISSION_DENIED", "the user may not do this"
+        kind, cause = "OPTIMIST_PERMISSION_DENIED", "the user lacks a permission"
     elif _is_unanswered(error):
-        kind, cause = STORE_NO_ANSWER, "the database can't be reached, or gave no answer"
+        kind, cause = (
+            STORE_NO_ANSWER,
+            "the database can't be reached, or gave no answer; check that it is up, and try again",
+        )
     else:
-        kind, cause = "OPTIMIST_STORAGE_FAILED", "the database refused"
+        kind, cause = "OPTIMIST_STORAGE_FAILED", "the database refused the statement"
     shown = state or (f"SQLite code {code}" if code else type(error).__name__)
     return StorageError(
-        f"SQL: could not {doing}: {cause} ({shown}).",
+        f"Cannot {doing} in the SQL database: {cause} ({shown}). {outcome}".rstrip(),
         kind=kind,
         code=shown,
         retryable=kind in (STORE_BUSY, STORE_NO_ANSWER),

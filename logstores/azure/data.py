@@ -102,7 +102,7 @@ def _credential(credential: AzureCredential) -> dict[str, Any]:
         return {"client_id": credential.client_id}
     if credential.kind == "anonymous":
         raise ConfigError(
-            "Arrow's Azure file system does not read without credentials. Give an account key or "
+            "Arrow's Azure file system can't read without credentials. Set an account key or "
             "a shared access signature.",
             kind="OPTIMIST_UNSUPPORTED_OPTION",
             key="optimist.store.azure.auth",
@@ -124,9 +124,9 @@ def _hosts(options: AzureOptions, location: AzureLocation) -> dict[str, Any]:
         authority = endpoint.netloc.removeprefix(location.account)
     else:
         raise ConfigError(
-            "Arrow's Azure file system reaches an endpoint of its own only where the account is "
-            "the first part of the host or the whole of the path, as in "
-            f"http://127.0.0.1:10000/{location.account}.",
+            "Arrow's Azure file system can use this endpoint only if the account is the first part "
+            "of its host or the whole of its path, as in "
+            f"http://127.0.0.1:10000/{location.account}. Set such an endpoint.",
             kind="OPTIMIST_UNSUPPORTED_OPTION",
             key="optimist.store.azure.endpoint",
         )

@@ -23,20 +23,26 @@ _NOTHING = PutMeaning.NOTHING_WRITTEN
 AZURE_ANSWERS = AnswerTable(
     # The file is there: of all conditional puts of one name, one succeeds.
     AnswerRow(
-        ("409 BlobAlreadyExists",), PutMeaning.EXISTS, "DELTA_FILE_ALREADY_EXISTS", "it exists"
+        ("409 BlobAlreadyExists",),
+        PutMeaning.EXISTS,
+        "DELTA_FILE_ALREADY_EXISTS",
+        "the file exists already",
+        "Run the operation again.",
     ),
     # A directory of a hierarchical account stands where the file should be.
     AnswerRow(
         ("409 ResourceTypeMismatch",),
         _NOTHING,
         "OPTIMIST_NOT_A_FILE",
-        "there is a directory in its place",
+        "a directory has that name",
+        "Check the path; find out who made the directory, and move it away.",
     ),
     AnswerRow(
         ("409 ContainerBeingDeleted",),
         _NOTHING,
         "OPTIMIST_BUCKET_NOT_FOUND",
         "{place} is being deleted",
+        "Wait until it is gone and create it again, or correct the URL.",
     ),
     AnswerRow(
         ("404 ContainerNotFound",),
@@ -50,7 +56,7 @@ AZURE_ANSWERS = AnswerTable(
         _NOTHING,
         "OPTIMIST_INVALID_CREDENTIALS",
         "{place} allows no anonymous access",
-        "Give credentials.",
+        "Set one of optimist.store.azure.accountKey, .sas, .connectionString or .auth.",
     ),
     replace(
         CREDENTIALS_REFUSED, answers=("403 AuthenticationFailed", "400 InvalidAuthenticationInfo")
@@ -60,14 +66,15 @@ AZURE_ANSWERS = AnswerTable(
         _NOTHING,
         "OPTIMIST_PERMISSION_DENIED",
         "permission denied on {place}",
-        "Reading needs read and list, writing needs write and create; a firewall of the account "
-        "looks like this, too.",
+        "Reading needs the permissions read and list, writing needs write and create. A firewall "
+        "of the account answers in the same way.",
     ),
     AnswerRow(
         ("400 InvalidResourceName",),
         _NOTHING,
         "OPTIMIST_INVALID_PATH",
-        "container or path are not valid names for {place}",
+        "Azure does not allow the name of the container or of the path",
+        "Check the URL.",
     ),
     # It may have been carried out for all that: an EXISTS after that is read back by the engine.
     AnswerRow(
@@ -75,7 +82,7 @@ AZURE_ANSWERS = AnswerTable(
         PutMeaning.SLOW_DOWN,
         "OPTIMIST_STORE_BUSY",
         "{place} asks for fewer requests",
-        "Try again later.",
+        "Run the operation again later, or with fewer writers.",
         retryable=True,
     ),
     *HTTP_ROWS,

@@ -116,7 +116,7 @@ def _secret(text: str | None) -> Secret[str] | None:
 
 def _unsupported(key: str, known: str) -> ConfigError:
     return ConfigError(
-        f"The value of {key} has no counterpart here. Those that have one: {known}. Or give "
+        f"The value of {key} is not supported. Supported are: {known}. Or give "
         "credentials with optimist.store.azure.*.",
         kind="OPTIMIST_UNSUPPORTED_OPTION",
         key=key,

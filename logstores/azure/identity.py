@@ -64,7 +64,7 @@ class AzureCredential:
         if missing:
             raise ConfigError(
                 f"The credentials of kind {self.kind} for account {self.account} ({source}) lack "
-                f"{', '.join(missing)}. Set what is missing, or another kind.",
+                f"{', '.join(missing)}. Set what is missing, or choose another kind.",
                 kind="OPTIMIST_NO_CREDENTIALS",
                 account=self.account,
                 missing=tuple(missing),

@@ -56,6 +56,7 @@ from optimist.logstores.azure.errors import azure_answer
 from optimist.logstores.azure.identity import sdk_credential
 from optimist.logstores.azure.options import AzureOptions
 from optimist.logstores.azure.paths import AzureLocation, parse_location
+from optimist.logstores.shared.answer_table import CREATE
 from optimist.logstores.shared.create_once import create_once
 from optimist.logstores.shared.create_probe import describe_verdicts, ensure_exclusive, probe_once
 from optimist.logstores.shared.file_pieces import PIECE_BYTES, send_pieces, size_of
@@ -127,7 +128,7 @@ class AzureLogStore(LogStore):
         def stage(number: int, piece: bytes) -> BlobBlock:
             block = BlobBlock(f"{writer}-{number:06d}")
             send = partial(blob.stage_block, block.id, piece, validate_content=True)
-            self._patiently("write", path, send)
+            self._patiently(CREATE, path, send)
             return block
 
         blocks = send_pieces(file, stage)
@@ -182,7 +183,7 @@ class AzureLogStore(LogStore):
             yield FileStatus(prefix + name, int(blob.size or 0), modified_ms)
         if not found and not any(True for _ in self._walk(path, directory, flat=True)):
             raise LogFileNotFoundError(
-                f"Cannot list {prefix}: there is nothing in it.",
+                f"Cannot list {prefix}: the directory does not exist. Check the path.",
                 kind="OPTIMIST_FILE_NOT_FOUND",
                 path=prefix,
                 retryable=False,
@@ -248,7 +249,7 @@ class AzureLogStore(LogStore):
         outcome, _ = create_once(
             send,
             lambda error: azure_answer(error)[1].put,
-            partial(_translated, doing="write", path=path, location=self._locate(path)),
+            partial(_translated, doing=CREATE, path=path, location=self._locate(path)),
             self._patience,
             self._clock,
             size_bytes=size_bytes,
@@ -350,7 +351,7 @@ def _ensure_one_request(path: str, data: bytes) -> None:
     if len(data) > _MAX_PUT_BYTES:
         raise StorageError(
             f"Nothing was written to {path}: its {len(data)} bytes are more than one request "
-            f"carries ({_MAX_PUT_BYTES}). Commit fewer files at a time.",
+            f"can carry ({_MAX_PUT_BYTES}). Commit fewer files at a time.",
             kind="OPTIMIST_FILE_TOO_LARGE",
             path=path,
             retryable=False,
@@ -358,7 +359,7 @@ def _ensure_one_request(path: str, data: bytes) -> None:
 
 
 def _place(location: AzureLocation) -> str:
-    return f"account {location.account}, container {location.container}"
+    return f"container {location.container} of account {location.account}"
 
 
 def _is_file(item: BlobProperties | BlobPrefix) -> bool:

@@ -348,10 +348,11 @@ def _refused(driver: fsspec.AbstractFileSystem, path: str) -> ConfigError:
     return ConfigError(
         f"Nothing was written to {path}: the fsspec driver {kind.__module__}.{kind.__qualname__} "
         "is not known to create a file only if it is absent, so two writers could overwrite each "
-        f"other's commits. Known are: {known}, and local paths. Ways out: {newer}name a store "
-        f"that can with spark.delta.logStore.{scheme}.impl (a short name, or your own class as "
-        "package.module:Class); for object stores an arbiter (the store fsspec-arbiter, with "
-        "optimist.store.arbiter); or keep the table on a local path. Reading works as it is.",
+        f"other's commits. Drivers that are known to: {known}, and local paths. What you can do: "
+        f"{newer}name a store that can, with spark.delta.logStore.{scheme}.impl (a short name, or "
+        "your own class as package.module:Class); on an object store, use an arbiter (the store "
+        "fsspec-arbiter, with optimist.store.arbiter); or keep the table on a local path. Reading "
+        "works without that.",
         kind=NO_ATOMIC_CREATE,
         path=path,
         driver=f"{kind.__module__}:{kind.__qualname__}",
@@ -372,7 +373,8 @@ def _translated(doing: str, path: str) -> Iterator[None]:
     except Exception as error:  # noqa: BLE001 - drivers let their SDK's errors through
         # The SDK's text is not repeated: it may quote a request, and with it a secret.
         raise StorageError(
-            f"Cannot {doing} {path}: the driver failed ({type(error).__name__}).",
+            f"Cannot {doing} {path}: the fsspec driver failed ({type(error).__name__}). Run the "
+            "operation again.",
             kind="OPTIMIST_STORAGE_FAILED",
             path=path,
             retryable=True,
@@ -380,7 +382,7 @@ def _translated(doing: str, path: str) -> Iterator[None]:
 
 
 def _unclear(error: Exception, path: str) -> PutOutcome:
-    _LOG.warning("No clear answer while creating %s: %s", path, type(error).__name__)
+    _LOG.warning("It is not known whether %s was created: %s", path, type(error).__name__)
     return PutOutcome.UNKNOWN
 
 
@@ -400,7 +402,9 @@ def _is_local(driver: fsspec.AbstractFileSystem) -> bool:
 def _parse(given: Options, name: str) -> Secret[Any]:
     with contextlib.suppress(ValueError):
         return Secret(_value(given[name]))
-    raise invalid_option(f"optimist.store.fsspec.{name}", "must be JSON, as it starts like it")
+    raise invalid_option(
+        f"optimist.store.fsspec.{name}", "must be valid JSON, because it begins with { or ["
+    )
 
 
 def _value(text: str) -> Any:
@@ -420,7 +424,7 @@ def _ensure_directory_listing(entries: list[dict[str, Any]], directory: str, *, 
     bare = directory.rstrip("/")
     if len(entries) == 1 and entries[0]["name"].rstrip("/") == bare and _is_file(entries[0]):
         raise StorageError(
-            f"Cannot list {path}: a file stands where a directory should be.",
+            f"Cannot list {path}: it is a file, not a directory.",
             kind="OPTIMIST_NOT_A_DIRECTORY",
             path=path,
             retryable=False,

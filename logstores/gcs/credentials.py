@@ -64,7 +64,7 @@ def _service_account(options: GCSOptions) -> Any:
     except (ValueError, GoogleAuthError) as error:
         raise _unusable(options.key_file or f"{_OWN}.keyJson", error) from None
     raise ConfigError(
-        f"A service account was asked for, and no key. Set {_OWN}.keyFile or "
+        f"A service account was asked for, but there is no key for it. Set {_OWN}.keyFile or "
         "fs.gs.auth.service.account.json.keyfile.",
         kind="OPTIMIST_NO_CREDENTIALS",
     )

@@ -50,9 +50,9 @@ def gcs_data_access(options: GCSOptions, bucket: str, given: Mapping[str, str]) 
     """
     if options.user_project_of(bucket) is not None:
         raise ConfigError(
-            f"The requests to bucket {bucket} are to be paid for by another project, which Arrow's "
-            "file system can't say. Set optimist.spark.plane=native, with Hadoop's connector on "
-            "Spark's class path.",
+            f"Another project pays for requests to bucket {bucket}, and Arrow's file system can't "
+            "name it. Set optimist.spark.plane=native, and put Hadoop's connector on Spark's class "
+            "path.",
             kind="OPTIMIST_UNSUPPORTED_OPTION",
             key="optimist.store.gcs.userProject",
         )
@@ -99,7 +99,7 @@ def _credentials(options: GCSOptions) -> dict[str, Any]:
         credentials.refresh(Request())
     except GoogleAuthError as error:
         raise ConfigError(
-            f"Google gives no token for these credentials ({type(error).__name__}). Check the "
+            f"Google refused a token for these credentials ({type(error).__name__}). Check the "
             "service account and its key.",
             kind="OPTIMIST_NO_CREDENTIALS",
         ) from None

@@ -30,7 +30,7 @@ GCS_ANSWERS = AnswerTable(
         PutMeaning.UNKNOWN,
         "OPTIMIST_STORE_BUSY",
         "{place} asks for fewer requests",
-        "Try again later.",
+        "Run the operation again later, or with fewer writers.",
         retryable=True,
     ),
     # Said when a piece is sent twice: by then the upload is done, or was given up.
@@ -38,8 +38,8 @@ GCS_ANSWERS = AnswerTable(
         (f"404 {_UPLOAD_OVER}",),
         PutMeaning.UNKNOWN,
         "OPTIMIST_STORE_NO_ANSWER",
-        "the upload to {place} is over: its file was made by an earlier request, or it was given "
-        "up",
+        "the upload to {place} is over: an earlier request completed it or gave it up",
+        "Run the operation again.",
         retryable=True,
     ),
     AnswerRow(
@@ -54,8 +54,8 @@ GCS_ANSWERS = AnswerTable(
         PutMeaning.NOTHING_WRITTEN,
         "OPTIMIST_PERMISSION_DENIED",
         "permission denied on {place}",
-        "Reading needs storage.objects.get and .list, writing needs .create (and .delete to "
-        "overwrite).",
+        "Reading needs storage.objects.get and storage.objects.list, writing needs "
+        "storage.objects.create, overwriting also storage.objects.delete.",
     ),
     *HTTP_ROWS,
 )

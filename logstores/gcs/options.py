@@ -156,8 +156,8 @@ def _hadoop_auth(keys: Mapping[str, str]) -> str | None:
     kind = _AUTH_TYPES.get(keys[key].strip().upper())
     if kind is None:
         raise ConfigError(
-            f"The value of {key} has no counterpart here. Those that have one: "
-            f"{', '.join(_AUTH_TYPES)}. Or give credentials with {_PREFIX}*.",
+            f"The value of {key} is not supported. Supported are: "
+            f"{', '.join(_AUTH_TYPES)}. Or set credentials with {_PREFIX}*.",
             kind="OPTIMIST_UNSUPPORTED_OPTION",
             key=key,
         )
@@ -179,4 +179,4 @@ def _refuse_two(given: Mapping[str, Any], *names: str) -> None:
 
 def _contradiction(*names: str) -> ConfigError:
     first, second = (_PREFIX + key_of_field(name) for name in names)
-    return contradicting_options(first, second, "only one of them can hold")
+    return contradicting_options(first, second, "only one of them can be used")

@@ -57,6 +57,7 @@ from optimist.logstores.gcs.credentials import gcs_credentials
 from optimist.logstores.gcs.data import gcs_data_access, gcs_origin
 from optimist.logstores.gcs.errors import gcs_answer
 from optimist.logstores.gcs.options import GCSOptions
+from optimist.logstores.shared.answer_table import CREATE
 from optimist.logstores.shared.create_once import create_once
 from optimist.logstores.shared.create_probe import describe_verdicts, ensure_exclusive, probe_once
 from optimist.logstores.shared.file_pieces import PIECE_BYTES, md5_of, size_of
@@ -206,7 +207,7 @@ class GCSLogStore(LogStore):
         anything = self._page(path, place, {"prefix": directory, "max_results": 1})
         if not anything.blobs:
             raise LogFileNotFoundError(
-                f"Cannot list {prefix}: there is nothing in it.",
+                f"Cannot list {prefix}: the directory does not exist. Check the path.",
                 kind="OPTIMIST_FILE_NOT_FOUND",
                 path=prefix,
                 retryable=False,
@@ -280,7 +281,7 @@ class GCSLogStore(LogStore):
         outcome, _ = create_once(
             upload,
             lambda error: gcs_answer(error, of_bucket=True)[1].put,
-            partial(_translated, doing="write", path=path, of_bucket=True),
+            partial(_translated, doing=CREATE, path=path, of_bucket=True),
             _ONCE,
             self._clock,
             size_bytes=size_bytes,
@@ -419,7 +420,7 @@ def _ensure_whole(response: requests.Response, sent: Mapping[str, str]) -> None:
     except (AttributeError, requests.JSONDecodeError):
         is_same = False
     if not is_same:
-        raise DataCorruption(response, "the answer speaks of other bytes than were sent")
+        raise DataCorruption(response, "the answer describes other bytes than were sent")
 
 
 def _milliseconds(moment: datetime.datetime | None) -> int:

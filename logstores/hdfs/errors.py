@@ -29,20 +29,23 @@ HDFS_ANSWERS = AnswerTable(
         ("java.io.FileNotFoundException", "org.apache.hadoop.fs.PathNotFoundException"),
         _UNKNOWN,
         "OPTIMIST_FILE_NOT_FOUND",
-        "it, or the directory that it should be in, does not exist",
+        "the file, or the directory that it should be in, does not exist",
+        "Check the path.",
     ),
     AnswerRow(
         ("org.apache.hadoop.fs.FileAlreadyExistsException",),
         PutMeaning.EXISTS,
         "OPTIMIST_STORE_CONFLICT",
-        "a request was repeated and met its own traces",
+        "a request was sent twice, and the second met what the first had left",
+        "Run the operation again.",
         retryable=True,
     ),
     AnswerRow(
         ("org.apache.hadoop.hdfs.protocol.AlreadyBeingCreatedException",),
         _UNKNOWN,
         "OPTIMIST_STORE_CONFLICT",
-        "a request was repeated and met its own traces",
+        "a request was sent twice, and the second met what the first had left",
+        "Run the operation again.",
         retryable=True,
     ),
     AnswerRow(
@@ -52,7 +55,8 @@ HDFS_ANSWERS = AnswerTable(
         ),
         _UNKNOWN,
         "OPTIMIST_NOT_A_DIRECTORY",
-        "a file stands where a directory of its path should be",
+        "a part of the path is a file, not a directory",
+        "Check the path.",
     ),
     AnswerRow(
         (
@@ -61,7 +65,8 @@ HDFS_ANSWERS = AnswerTable(
         ),
         _UNKNOWN,
         "OPTIMIST_INVALID_PATH",
-        "HDFS takes no such name",
+        "HDFS does not allow such a name",
+        "Choose another path.",
     ),
     AnswerRow(
         (
@@ -73,6 +78,7 @@ HDFS_ANSWERS = AnswerTable(
         _UNKNOWN,
         "OPTIMIST_PERMISSION_DENIED",
         "permission denied",
+        "Ask for access to the directory of the table.",
     ),
     AnswerRow(
         (
@@ -82,7 +88,8 @@ HDFS_ANSWERS = AnswerTable(
         ),
         _UNKNOWN,
         "OPTIMIST_INVALID_CREDENTIALS",
-        "the name node does not accept the Kerberos ticket or token, or there is none",
+        "the Kerberos ticket or token is missing, or the name node does not accept it",
+        "Get a new ticket or token.",
     ),
     AnswerRow(
         (
@@ -93,7 +100,8 @@ HDFS_ANSWERS = AnswerTable(
         ),
         _UNKNOWN,
         "OPTIMIST_NO_SPACE",
-        "a quota or a limit is used up",
+        "a quota or a limit of HDFS is used up",
+        "Make room, or raise the quota.",
     ),
     AnswerRow(
         (
@@ -105,6 +113,7 @@ HDFS_ANSWERS = AnswerTable(
         _UNKNOWN,
         "OPTIMIST_STORE_BUSY",
         "the name node is in safe mode, or no name node is active",
+        "Run the operation again later.",
         retryable=True,
     ),
     AnswerRow(
@@ -117,6 +126,7 @@ HDFS_ANSWERS = AnswerTable(
         _UNKNOWN,
         "OPTIMIST_STORE_UNREACHABLE",
         "no name node could be reached",
+        "Check the host, the port and the network.",
     ),
     AnswerRow(
         (
@@ -127,20 +137,22 @@ HDFS_ANSWERS = AnswerTable(
         _UNKNOWN,
         "OPTIMIST_STORE_NO_ANSWER",
         "the connection was lost",
+        "Run the operation again.",
         retryable=True,
     ),
     AnswerRow(
         ("py4j.protocol.Py4JNetworkError",),
         _UNKNOWN,
         "OPTIMIST_STORE_NO_ANSWER",
-        "the JVM of the Spark session does not answer any more",
-        "Make a new session.",
+        "the JVM of the Spark session no longer answers",
+        "Make a new session, and run the operation again.",
     ),
     AnswerRow(
         (ANY_OTHER,),
         _UNKNOWN,
         "OPTIMIST_STORAGE_FAILED",
-        "HDFS refused",
+        "HDFS refused the request",
+        "Look at the log of the name node.",
     ),
 )
 

@@ -89,8 +89,8 @@ class JvmHdfsClient(HdfsClient):
         if resolved != "hdfs":
             raise ConfigError(
                 f"Nothing was written. {self._root}{directory} is a mount of a {resolved}: file "
-                "system, where a rename may replace the file of another writer. Give the path that "
-                "it is mounted from, so that the store for that scheme serves it.",
+                "system, where a rename may replace the file of another writer. Use the path that "
+                "is mounted there instead, so that the store for its scheme serves it.",
                 kind="DELTA_INCORRECT_LOG_STORE_IMPLEMENTATION",
                 path=f"{self._root}{directory}",
             )
@@ -217,7 +217,7 @@ class JvmHdfsClient(HdfsClient):
         default = self._fs.FileSystem.getDefaultUri(self._conf)
         if default.getScheme() != scheme or not default.getAuthority():
             raise ConfigError(
-                f"A path {scheme}:/// names no name node, and fs.defaultFS is {default}. Write "
+                f"A path {scheme}:/// has no name node, and fs.defaultFS is {default}. Write "
                 f"{scheme}://namenode:port/path, or set spark.hadoop.fs.defaultFS.",
                 kind="OPTIMIST_INCOMPLETE_PATH",
                 scheme=scheme,

@@ -32,6 +32,7 @@ from optimist.core.retry import Patience, call_once, call_patiently
 from optimist.logstores.hdfs.client import HdfsClient, HdfsClientError, HdfsPlace, locate
 from optimist.logstores.hdfs.errors import hdfs_error, outcome_of_rename, tells_existence
 from optimist.logstores.hdfs.options import HDFSOptions
+from optimist.logstores.shared.answer_table import CREATE
 from optimist.logstores.shared.file_pieces import PIECE_BYTES, pieces
 
 __all__ = ["HDFSLogStore"]
@@ -93,7 +94,7 @@ class HDFSLogStore(LogStore):
         place = locate(path)
 
         def overwrite(client: HdfsClient) -> None:
-            with self._written(client, place, (data,), path) as temporary:
+            with self._written(client, place, (data,)) as temporary:
                 client.rename(temporary, place.path, overwrite=True)
                 client.let_observers_catch_up()
 
@@ -144,12 +145,12 @@ class HDFSLogStore(LogStore):
         except HdfsClientError as error:
             if tells_existence(error):
                 raise StorageError(
-                    f"Cannot make the directory {path}: a file of that name stands there.",
+                    f"Cannot create the directory {path}: a file has that name. Check the path.",
                     kind="OPTIMIST_NOT_A_DIRECTORY",
                     path=path,
                     retryable=False,
                 ) from error
-            raise hdfs_error(error, doing="make the directory", path=path) from error
+            raise hdfs_error(error, doing="create the directory", path=path) from error
 
     def resolve_path(self, path: str) -> str:
         """The URL with its name node, without doubled or trailing slashes and dots."""
@@ -174,10 +175,10 @@ class HDFSLogStore(LogStore):
             client.ensure_exclusive(parent_of(place.path))
             return client.exists(place.path)
 
-        if self._ask("write", path, place, is_taken):
+        if self._ask(CREATE, path, place, is_taken):
             return PutOutcome.EXISTS
         client = self._client(path, place)
-        with _errors("write", path), self._written(client, place, content, path) as temporary:
+        with _errors(CREATE, path), self._written(client, place, content) as temporary:
             try:
                 call_once(
                     lambda: client.rename(temporary, place.path, overwrite=False), self._clock
@@ -228,16 +229,15 @@ class HDFSLogStore(LogStore):
 
     @contextlib.contextmanager
     def _written(
-        self, client: HdfsClient, place: HdfsPlace, content: Iterable[bytes], path: str
+        self, client: HdfsClient, place: HdfsPlace, content: Iterable[bytes]
     ) -> Iterator[str]:
         """A whole file beside the target, under a name that readers ignore (spec 3.3)."""
         name = f".{name_of(place.path)}.{self._clock.new_uuid()}.tmp"
         temporary = join(parent_of(place.path), name)
         try:
-            with _errors("write", path):
-                call_once(
-                    lambda: client.create(temporary, content), self._clock, size_bytes=PIECE_BYTES
-                )
+            call_once(
+                lambda: client.create(temporary, content), self._clock, size_bytes=PIECE_BYTES
+            )
             yield temporary
         finally:
             client.discard(temporary)
@@ -271,8 +271,8 @@ def _no_session(path: str, has_pyspark: bool) -> ConfigError:
         else ("PySpark is not installed")
     )
     return ConfigError(
-        f"Cannot reach {path}: optimist.store.hdfs.client=jvm, and {missing}. Make the session "
-        "first, on this machine (a Spark Connect client has no JVM); or take hdfs-native: "
+        f"Cannot reach {path}: optimist.store.hdfs.client is jvm, and {missing}. Make the session "
+        "first, on this machine (a Spark Connect client has no JVM); or use hdfs-native: "
         f"{_INSTALL}, and remove the option or set it to native.",
         kind="OPTIMIST_CLASSIC_SPARK_NEEDED",
         path=path,

@@ -39,7 +39,7 @@ def turn_at(directory: str, *, timeout_s: float) -> Iterator[None]:
         try:
             if not turn.wait(timeout_s):
                 _LOG.warning(
-                    "Another writer has held its turn at %s for %.0f s; not waiting any longer.",
+                    "Another writer has held its turn at %s for %.0f s; this one no longer waits.",
                     directory,
                     timeout_s,
                 )

@@ -208,7 +208,7 @@ class LocalLogStore(LogStore):
         except OSError as error:
             if isinstance(error, FileExistsError):
                 error.errno = errno.ENOTDIR
-            raise storage_error(error, doing="make the directory", path=path) from error
+            raise storage_error(error, doing="create the directory", path=path) from error
         for made in missing:
             _sync_directory(made)
 
@@ -295,7 +295,7 @@ class LocalLogStore(LogStore):
         if not known:
             raise ConfigError(
                 f"Nothing was written. The file system of {directory} has neither hard links nor a "
-                "rename that refuses to replace, so two writers could both believe that they won. "
+                "rename that refuses to replace a file, so two writers could both win one version. "
                 "Put the table on another file system, or on an object store.",
                 kind=NO_ATOMIC_CREATE,
                 path=directory,
@@ -328,7 +328,7 @@ def _open_regular_file(path: str, flags: int) -> int:
 def _local_path(path: str) -> str:
     if "\0" in path:
         raise StorageError(
-            f"{shown(path)} is no path: it holds the character NUL.",
+            f"{shown(path)} is not a path: it contains the character NUL.",
             kind="OPTIMIST_INVALID_PATH",
             path=path,
             retryable=False,
@@ -374,9 +374,9 @@ def _taken(target: str, path: str) -> PutOutcome:
     if is_file:
         return PutOutcome.EXISTS
     raise StorageError(
-        f"Nothing was written: the name {shown(path)} is taken by something that is no file, such "
-        "as a directory, a pipe or a link to nothing. No writer of tables makes such a thing. Find "
-        "out who did, and remove it or move it away.",
+        f"Nothing was written: {shown(path)} is not a file, but a directory, a pipe, a link to "
+        "nothing or the like. No writer of tables creates that. Find out who did, and remove it or "
+        "move it away.",
         kind="OPTIMIST_NOT_A_FILE",
         path=path,
         retryable=False,

@@ -141,9 +141,10 @@ class S3ArbiterLogStore(ExternalArbiterLogStore):
         if other is None:
             return
         raise ConfigError(
-            f"Nothing was written: the arbiter has entries for {other} and none for {table_path}. "
-            "All writers must spell a table alike, or two of them can win one version. Use that "
-            f"URL, or set optimist.store.s3arbiter.scheme={scheme_of(other)}.",
+            f"Nothing was written: the arbiter has entries for {other}, but none for "
+            f"{table_path}. All writers must spell the URL of a table in the same way, or two of "
+            f"them can win one version. Use {other}, or set "
+            f"optimist.store.s3arbiter.scheme={scheme_of(other)}.",
             kind="OPTIMIST_ARBITER_PATH_MISMATCH",
             table_path=table_path,
             other_path=other,

@@ -23,6 +23,7 @@ from optimist.logstores.s3.options import S3Options
 from optimist.logstores.s3.parts import MAX_PUT_BYTES, PartsUpload
 from optimist.logstores.s3.path import S3Location
 from optimist.logstores.s3.reader import Fetched
+from optimist.logstores.shared.answer_table import CREATE
 from optimist.logstores.shared.create_once import create_once
 from optimist.logstores.shared.file_pieces import md5_of, size_of
 
@@ -85,7 +86,7 @@ class S3Bucket:
             return self._created_by(
                 lambda client: self._put(client, key, data, condition), path, size_bytes=size_bytes
             )
-        ask = partial(self._ask, doing="create", path=path)
+        ask = partial(self._ask, doing=CREATE, path=path)
         with PartsUpload(ask, self.name, key, self.options) as upload:
             upload.send(data)
             created = self._created_by(
@@ -100,7 +101,7 @@ class S3Bucket:
         """How a request with the condition ended, and the entity tag if it created the object."""
 
         def failed(error: Exception) -> StorageError:
-            failure = self._failed(error, "create", path)
+            failure = self._failed(error, CREATE, path)
             failure.__cause__ = error
             return failure
 

@@ -108,7 +108,7 @@ def make_clients(
     except (BotoCoreError, ValueError) as error:
         raise ConfigError(
             f"boto3 can't make a client with these options ({type(error).__name__}). Check "
-            "profile, region and endpoint.",
+            "the profile, the region and the endpoint.",
             kind="OPTIMIST_INVALID_OPTION",
             cause=type(error).__name__,
         ) from None
@@ -124,7 +124,7 @@ def credentials_callable(path: Secret[str]) -> Callable[[], S3Credentials]:
     if provider is None:
         raise ConfigError(
             "The value of optimist.store.s3.credentialsProvider names no function. Write it as "
-            "package.module:function, of a module on the driver's Python path.",
+            "package.module:function, with a module that is on the driver's Python path.",
             kind="OPTIMIST_INVALID_OPTION",
             key="optimist.store.s3.credentialsProvider",
         )

@@ -84,7 +84,7 @@ def abort_uploads(client: S3Client, location: S3Location) -> None:
     except (BotoCoreError, ClientError) as error:
         _LOG.warning(
             "Unfinished uploads below %s may be left (%s). A lifecycle rule of the bucket "
-            "(AbortIncompleteMultipartUpload) removes such.",
+            "(AbortIncompleteMultipartUpload) removes them.",
             location.url,
             type(error).__name__,
         )
@@ -98,8 +98,8 @@ def _keys(session: boto3.Session) -> dict[str, Any]:
         frozen = found.get_frozen_credentials()
     except (BotoCoreError, ClientError) as error:
         raise ConfigError(
-            f"The credentials for S3 can't be had ({type(error).__name__}). Check profile, "
-            "credentials callable and keys.",
+            f"There are no credentials for S3: fetching them failed ({type(error).__name__}). "
+            "Check the profile, the keys, and the function that gives credentials.",
             kind="OPTIMIST_NO_CREDENTIALS",
         ) from None
     return {
@@ -117,9 +117,9 @@ def _ensure_readable(options: S3Options) -> None:
         asked = "fs.s3a.encryption.algorithm=SSE-C"
     if asked is not None:
         raise ConfigError(
-            f"{asked} can't be honoured for data files: Arrow's S3 file system sends no such "
-            "header. Set optimist.spark.plane=native, with Hadoop's S3A connector on Spark's class "
-            "path.",
+            f"{asked} can't be honoured for data files: Arrow's S3 file system does not send this "
+            "header. Set optimist.spark.plane=native, and put Hadoop's S3A connector on Spark's "
+            "class path.",
             kind="OPTIMIST_UNSUPPORTED_OPTION",
             key=asked,
         )

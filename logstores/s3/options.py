@@ -60,7 +60,7 @@ def _encryption(text: str) -> str:
     if found is None:
         raise ValueError(
             "must be SSE-S3 (AES256), SSE-KMS (aws:kms), DSSE-KMS (aws:kms:dsse) or SSE-C; "
-            "client-side encryption is not done here"
+            "client-side encryption is not supported"
         )
     return found
 
@@ -204,8 +204,8 @@ def _settled(values: dict[str, Any]) -> dict[str, Any]:
 def _ensure_honest(options: S3Options, s3a: Mapping[str, str]) -> None:
     if (options.access_key is None) != (options.secret_key is None):
         raise ConfigError(
-            "An access key needs its secret key, and the other way round. Set both "
-            "fs.s3a.access.key and fs.s3a.secret.key, or neither.",
+            "Only one of access key and secret key is set. Set both fs.s3a.access.key and "
+            "fs.s3a.secret.key, or neither.",
             kind="OPTIMIST_INVALID_OPTION",
             key="fs.s3a.access.key",
         )
@@ -213,7 +213,7 @@ def _ensure_honest(options: S3Options, s3a: Mapping[str, str]) -> None:
     if _ASSUMED_ROLE in s3a.get(_PROVIDER, "") and not has_own:
         raise ConfigError(
             f"fs.s3a.aws.credentials.provider names {_ASSUMED_ROLE}, which assumes a role through "
-            "S3A; that is not done here. Name a profile with a role_arn (optimist.store.s3.profile)"
+            "S3A; this is not supported. Name a profile with a role_arn (optimist.store.s3.profile)"
             ", or a function that gives credentials (optimist.store.s3.credentialsProvider).",
             kind="OPTIMIST_UNSUPPORTED_OPTION",
             key="fs.s3a.aws.credentials.provider",

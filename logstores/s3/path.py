@@ -47,7 +47,7 @@ class S3Location:
         if "@" in bucket:
             # Not quoted: what stands before the @ is a secret.
             raise ConfigError(
-                "Credentials can't stand in a URL. Write "
+                "A URL must not contain credentials. Write "
                 f"{scheme}://{bucket.rpartition('@')[2]}/... and set fs.s3a.access.key and "
                 "fs.s3a.secret.key.",
                 kind="OPTIMIST_CREDENTIALS_IN_URL",

@@ -267,12 +267,16 @@ class S3LogStore(LogStore):
         if staged is None:
             return
         if bucket.options.allow_foreign_arbiter:
-            _LOG.warning("%s holds staged commits; written all the same, as configured.", log)
+            _LOG.warning(
+                "%s has staged commits of another engine; it is written to because "
+                "optimist.store.s3.allowForeignArbiter is set.",
+                log,
+            )
             return
         raise ConfigError(
             f"Nothing was written to {path}: {staging.url} holds commits staged by a writer that "
-            "decides through an arbiter (delta-spark or Optimist with S3DynamoDBLogStore), which "
-            "this store does not ask, so both could win one version. Use the same arbiter "
+            "asks an arbiter first (delta-spark or Optimist with S3DynamoDBLogStore). This store "
+            "does not, so both could win one version. Use the same arbiter "
             f"(spark.delta.logStore.{_scheme(path)}.impl=s3-dynamodb, with that writer's DynamoDB "
             "table and region). If all such writers are gone for good, delete the staged files or "
             "set optimist.store.s3.allowForeignArbiter=true.",
@@ -306,7 +310,7 @@ class S3LogStore(LogStore):
         found = seen.with_content(bucket.fetch(item["Key"], path=status.path).data)
         is_new_table = not self._is_copy(known, found) and self._is_new_table(bucket, known, found)
         if is_new_table:
-            _LOG.warning("The table of %s was deleted and made anew.", url)
+            _LOG.warning("The table of %s was deleted and created again.", url)
             self._known.forget_table(url)
         self._known.remember(found)
         if not is_new_table and not self._is_copy(known, found):

@@ -20,10 +20,12 @@ from typing import cast
 from optimist.core.error_kinds import CLASS_OF_KIND
 from optimist.core.errors import StorageError
 
-__all__ = ["ANY_OTHER", "AnswerRow", "AnswerTable", "PutMeaning", "error_of_row"]
+__all__ = ["ANY_OTHER", "CREATE", "AnswerRow", "AnswerTable", "PutMeaning", "error_of_row"]
 
 ANY_OTHER = "any other"
 """The last name of every answer."""
+CREATE = "create"
+"""What is tried where an error is raised only if nothing was written; its message says so."""
 
 
 class PutMeaning(enum.Enum):
@@ -45,7 +47,7 @@ class AnswerRow:
         put: What they say about a conditional put.
         kind: The kind of the error that is raised where one is raised, one of a `StorageError`.
         cause: What happened, as half a sentence; `{place}` stands for what was asked.
-        remedy: What to do, in whole sentences; empty where nothing can be said in general.
+        remedy: What to do, in whole sentences.
         retryable: Whether the same call may succeed when made again.
     """
 
@@ -53,7 +55,7 @@ class AnswerRow:
     put: PutMeaning
     kind: str
     cause: str
-    remedy: str = ""
+    remedy: str
     retryable: bool = False
 
 
@@ -84,7 +86,7 @@ def error_of_row(
 
     Args:
         row: What the answer means.
-        doing: What was tried, for the message: `read`, `list`, `write`.
+        doing: What was tried, for the message: `read`, `list`, `write`, or `CREATE`.
         path: The path as the caller gave it.
         place: What was asked: the account and container, the bucket, the endpoint.
         said: The answer itself: its status and code, or the name of an exception.
@@ -92,7 +94,10 @@ def error_of_row(
     """
     error_class = cast("type[StorageError]", CLASS_OF_KIND[row.kind])
     cause = row.cause.format(place=place)
-    message = f"Cannot {doing} {path}: {cause}{f' ({said})' if said else ''}. {row.remedy}"
-    return error_class(
-        message.rstrip(), kind=row.kind, path=path, **fields, retryable=row.retryable
+    sentences = (
+        f"Cannot {doing} {path}: {cause}{f' ({said})' if said else ''}.",
+        "Nothing was written." if doing == CREATE else "",
+        row.remedy,
     )
+    message = " ".join(filter(None, sentences))
+    return error_class(message, kind=row.kind, path=path, **fields, retryable=row.retryable)

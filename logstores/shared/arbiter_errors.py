@@ -19,10 +19,10 @@ __all__ = [
 def stale_entry(path: str, table_path: str) -> StorageError:
     """The error for a commit that the arbiter calls complete and whose file is gone."""
     return StorageError(
-        f"Nothing was committed: the arbiter says that {shown(name_of(path))} of {table_path} was "
-        "committed, and the file is not there. Probably the table was deleted and made anew while "
-        "the arbiter still has the entries of the old one: delete the entries of this table path, "
-        "or wait until they expire. If the table was not deleted, restore the file.",
+        f"Nothing was committed: the arbiter has {shown(name_of(path))} of {table_path} as "
+        "committed, but the file is not there. If the table was deleted and created again, the "
+        "arbiter still has the entries of the old one: delete the entries of this table path, or "
+        "wait until they expire. If the table was not deleted, restore the file.",
         kind="OPTIMIST_STALE_ARBITER_ENTRY",
         path=path,
         table_path=table_path,
@@ -33,8 +33,8 @@ def stale_entry(path: str, table_path: str) -> StorageError:
 def given_back(path: str, table_path: str) -> StorageError:
     """The error for an entry that beat ours and was then deleted by its writer."""
     return StorageError(
-        f"Nothing was committed: another writer had claimed {shown(name_of(path))} of "
-        f"{table_path} and gave it back. Run the operation again.",
+        f"Nothing was committed: another writer claimed {shown(name_of(path))} of {table_path}, "
+        "then gave it up. Run the operation again.",
         kind="OPTIMIST_STORE_CONFLICT",
         path=path,
         retryable=True,
@@ -43,11 +43,11 @@ def given_back(path: str, table_path: str) -> StorageError:
 
 def predecessor_missing(path: str, previous: str, *, is_known: bool) -> StorageError:
     """The error for a commit before ours that has no file."""
-    knowledge = "is known to the arbiter" if is_known else "has no entry in the arbiter"
+    knowledge = "has an entry in the arbiter" if is_known else "has no entry in the arbiter"
     return StorageError(
         f"Nothing was committed: {shown(previous)}, the commit before {shown(name_of(path))}, "
-        f"{knowledge} and is not in {parent_of(path)}. Restore the file, or see whether all "
-        "writers spell the table's path alike.",
+        f"{knowledge}, but no file in {parent_of(path)}. Restore the file, and check that all "
+        "writers spell the path of the table in the same way.",
         kind="OPTIMIST_PREDECESSOR_MISSING",
         path=path,
         previous=previous,
@@ -59,9 +59,9 @@ def staged_commit_lost(entry: CommitEntry, target: str) -> StorageError:
     """The error for a commit that can't be finished, because its staged bytes are gone."""
     return StorageError(
         f"The commit {shown(entry.file_name)} of {entry.table_path} can't be finished: its staged "
-        f"file {shown(entry.temp_path)} is gone, and {shown(target)} was never made. That commit "
-        "is lost, and blocks the table. Was a lifecycle rule too quick? To go on without it, "
-        "delete its entry from the arbiter.",
+        f"file {shown(entry.temp_path)} is gone, and {shown(target)} was never created. That "
+        "commit is lost, and the table takes no more commits until its entry is deleted from the "
+        "arbiter. Check whether a lifecycle rule deletes files below _delta_log/.tmp.",
         kind="OPTIMIST_STAGED_COMMIT_LOST",
         path=target,
         temp_path=entry.temp_path,
@@ -73,7 +73,8 @@ def staged_commit_lost(entry: CommitEntry, target: str) -> StorageError:
 def no_answer(path: str) -> StorageError:
     """The error for a store that does not say whether a file was created."""
     return StorageError(
-        f"The store did not say whether {path} was created, and it can't be seen.",
+        f"The store did not say whether {path} was created, and looking for it failed. Run the "
+        "operation again.",
         kind="OPTIMIST_STORE_NO_ANSWER",
         path=path,
         retryable=True,

@@ -74,7 +74,7 @@ def create_once(
             break
         is_doubtful = is_doubtful or meaning is PutMeaning.SLOW_DOWN
     if is_doubtful or failure is None:
-        _LOG.warning("Whether the object was created is not known: %s", type(failure).__name__)
+        _LOG.warning("It is not known whether the object was created: %s", type(failure).__name__)
         return PutOutcome.UNKNOWN, None
     if isinstance(failure, StorageError):
         raise failure

@@ -134,8 +134,8 @@ def ensure_exclusive(
     option, is_overridden = override
     if is_overridden:
         _LOG.warning(
-            "%s is written without exclusion, as %s wants it: %s %s, so a second writer can "
-            "destroy this commit.",
+            "%s is written although nothing excludes other writers, because %s is set: %s %s, so "
+            "a second writer can destroy this commit.",
             path,
             option,
             endpoint,
@@ -143,10 +143,10 @@ def ensure_exclusive(
         )
         return
     raise ConfigError(
-        f"Nothing was written to {path}: asked to create one name in {container} twice, {endpoint} "
-        f"failed the test, it {verdict.reason}. Two writers could overwrite each other's commits "
-        f"there. Ways out: a server that honours the condition; {instead}; or, for a table that "
-        f"has one writer only, {option}=true. Reading works as it is.",
+        f"Nothing was written to {path}: {endpoint} {verdict.reason} in {container}, as a test "
+        "showed. Two writers could overwrite each other's commits there. Use a server that honours "
+        f"the condition; or {instead}; or, for a table with a single writer, set {option}=true. "
+        "Reading works without that.",
         kind=NO_ATOMIC_CREATE,
         path=path,
         endpoint=endpoint,
@@ -191,8 +191,8 @@ def _insist(create: Callable[[str, bytes], PutOutcome], path: str, data: bytes) 
         if outcome is not PutOutcome.UNKNOWN:
             return outcome
     raise StorageError(
-        "Whether the store honours conditional writes could not be found out: creating "
-        f"{path} got no answer. Nothing was committed; try again.",
+        f"The store gave no answer to the creation of {path}, by which it is tested whether it "
+        "honours conditional writes. Nothing was committed. Run the operation again.",
         kind="OPTIMIST_STORE_NO_ANSWER",
         path=path,
         retryable=True,

@@ -195,12 +195,19 @@ class ExternalArbiterLogStore(LogStore):
             except StorageError as error:
                 failure = error
             else:
-                _LOG.info("Finished %s, which another writer had left.", entry.file_name)
+                _LOG.info(
+                    "Finished the commit %s, which another writer had left unfinished.",
+                    entry.file_name,
+                )
                 return
         if failure is not None and not is_copied:
             raise failure
         # The file is there and only the mark is missing; the next listing or writer tries again.
-        _LOG.warning("The entry of %s could not be marked: %s", entry.file_name, failure)
+        _LOG.warning(
+            "The commit %s is in, but its entry could not be marked as complete: %s",
+            entry.file_name,
+            failure,
+        )
 
     def put_overwrite(self, path: str, data: bytes) -> None:
         """See `LogStore.put_overwrite`; the arbiter is not asked."""
@@ -323,7 +330,11 @@ class ExternalArbiterLogStore(LogStore):
             except OptimistError as error:
                 if not is_open:
                     raise
-                _LOG.warning("The entry of %s stays open: %s", entry.file_name, error)
+                _LOG.warning(
+                    "It is not known whether the entry of %s was created: %s",
+                    entry.file_name,
+                    error,
+                )
                 return PutOutcome.UNKNOWN
             if outcome is not PutOutcome.UNKNOWN:
                 break
@@ -350,7 +361,7 @@ class ExternalArbiterLogStore(LogStore):
         except OptimistError as error:
             # The entry is ours, so the next listing or writer finishes the commit: we must not say
             # that nothing was written.
-            _LOG.warning("%s is claimed and not yet there: %s", place.path, error)
+            _LOG.warning("The commit %s has its entry, but not its file yet: %s", place.path, error)
             return PutOutcome.UNKNOWN
         try:
             if not is_ours:
@@ -359,13 +370,15 @@ class ExternalArbiterLogStore(LogStore):
                 self._store.delete(join(place.log_path, entry.temp_path))
             self._arbiter.complete(self._completed(entry))
         except OptimistError as error:
-            _LOG.warning("The entry of %s is left to the next writer: %s", place.path, error)
+            _LOG.warning(
+                "The entry of %s is left for the next writer to complete: %s", place.path, error
+            )
         if is_ours:
             return PutOutcome.CREATED
         _LOG.error(
             "%s was written by a writer that did not ask the arbiter, although the version was "
-            "ours. It is left as it is, and our commit goes on to the next version. Give all "
-            "writers of the table the same arbiter.",
+            "ours. Its file is left as it is, and our commit tries the next version. Set all "
+            "writers of the table to the same arbiter.",
             place.path,
         )
         return PutOutcome.EXISTS
@@ -429,7 +442,10 @@ class ExternalArbiterLogStore(LogStore):
             return outcome
         # Look, then write. Of those that ask the arbiter, only the owner of the version and those
         # who finish its commit come here, all with the same bytes.
-        _LOG.warning("%s: the store can't create exclusively; the arbiter alone excludes.", path)
+        _LOG.warning(
+            "%s: the store can't create exclusively; only the arbiter excludes other writers.",
+            path,
+        )
         if self._exists(path):
             return PutOutcome.EXISTS
         self._store.put_overwrite(path, data)
@@ -477,8 +493,8 @@ class ExternalArbiterLogStore(LogStore):
         except OptimistError:
             info = None
         _LOG.warning(
-            "%s was committed past the arbiter by %s. Writers that do not ask it can overwrite and "
-            "be overwritten: give all writers of the table the same arbiter.",
+            "%s was committed by %s, which did not ask the arbiter. Such writers can overwrite "
+            "commits, and theirs can be overwritten: set all writers of the table to one arbiter.",
             commit.path,
             (info.engine_info if info is not None else None) or "an engine that gives no name",
         )
@@ -486,5 +502,5 @@ class ExternalArbiterLogStore(LogStore):
 
 def _ensure_of_log(entry: CommitEntry) -> None:
     if parse_log_file_name(entry.file_name) is None:
-        fault = "no file of a log has that name"
+        fault = "no file of a log has such a name"
         raise damaged_entry(entry.table_path, entry.file_name, fault)

@@ -13,10 +13,10 @@ _NOT_A_DIRECTORY = "OPTIMIST_NOT_A_DIRECTORY"
 _NOT_A_FILE = "OPTIMIST_NOT_A_FILE"
 
 _CAUSES: dict[int, tuple[str, str]] = {
-    errno.ENOTDIR: (_NOT_A_DIRECTORY, "a file stands where a directory of its path should be"),
-    errno.EISDIR: (_NOT_A_FILE, "there is a directory where a file should be"),
-    errno.ENXIO: (_NOT_A_FILE, "there is a pipe, a device or the like where a file should be"),
-    errno.ELOOP: (_NOT_A_FILE, "its symbolic links lead in a circle"),
+    errno.ENOTDIR: (_NOT_A_DIRECTORY, "a part of the path is a file, not a directory"),
+    errno.EISDIR: (_NOT_A_FILE, "it is a directory, not a file"),
+    errno.ENXIO: (_NOT_A_FILE, "it is a pipe, a device or the like, not a file"),
+    errno.ELOOP: (_NOT_A_FILE, "its symbolic links form a loop"),
     errno.EACCES: ("OPTIMIST_PERMISSION_DENIED", "permission denied"),
     errno.EPERM: ("OPTIMIST_PERMISSION_DENIED", "operation not permitted"),
     errno.EROFS: ("OPTIMIST_PERMISSION_DENIED", "the file system is read-only"),

@@ -136,10 +136,11 @@ def commit_replaced(known: CommitIdentity, found: CommitIdentity) -> StorageErro
     lost = "A commit that this process made is lost" if known.is_ours else "A commit is lost"
     return StorageError(
         f"{lost}: {known.path} was {known} and is now {found}. Another writer overwrote it without "
-        "asking whether it was there; what the first commit did is no longer in the table, and its "
-        "data files are without owner. Stop the writer that overwrites (Spark's default S3 store "
-        "does, across drivers), look at both commits, and run the lost operation again if it is "
-        "still wanted. This is said once; after it the table is read as it is now.",
+        "checking whether it was there. What the first commit did is no longer in the table, and "
+        "no commit refers to its data files. Stop the writer that overwrites (delta-spark's "
+        "default S3 store does, across drivers), compare both commits, and run the lost operation "
+        "again if it is still wanted. This error is raised once; from now on the table is read as "
+        "it is.",
         kind=COMMIT_REPLACED,
         path=known.path,
         lost_txn_id=known.txn_id,

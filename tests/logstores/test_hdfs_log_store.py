@@ -152,6 +152,7 @@ def test_missing_directory_is_not_found(store, client):
     with pytest.raises(LogFileNotFoundError) as caught:
         store.put_if_absent(PATH, b"x")
     assert caught.value.fields["path"] == PATH
+    assert "Nothing was written." in str(caught.value)
 
 
 def test_overwrite_is_a_rename_too(store, client):

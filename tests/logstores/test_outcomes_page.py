@@ -56,12 +56,13 @@ def test_every_row_raises_what_users_of_a_store_catch(store):
         assert (error.kind, error.retryable) == (row.kind, row.retryable)
         assert error.fields["path"] == "/t/0.json"
         assert str(error).partition("] ")[2].startswith("Cannot read /t/0.json: ")
-        assert str(error).endswith(f"(404). {row.remedy}".rstrip())
+        assert str(error).endswith(f"(404). {row.remedy}")
+        assert row.remedy.endswith(".")
 
 
 def test_the_most_exact_name_of_an_answer_finds_its_row():
     def row(*answers):
-        return AnswerRow(answers, PutMeaning.UNKNOWN, "OPTIMIST_STORAGE_FAILED", "it failed")
+        return AnswerRow(answers, PutMeaning.UNKNOWN, "OPTIMIST_STORAGE_FAILED", "it failed", "")
 
     by_rest, by_class, by_status, by_code = rows = (
         row(ANY_OTHER),

@@ -80,6 +80,7 @@ def test_refused_put_raises_and_wrote_nothing(service, probed, commit, answer, e
     with pytest.raises(StorageError) as caught:
         probed.put_if_absent(commit, b"x")
     assert caught.value.kind == error
+    assert "Nothing was written." in str(caught.value)
     assert caught.value.fields["status"] == answer[0]
     assert not caught.value.retryable
     assert service.objects == {}
