@@ -13,7 +13,7 @@ import pytest
 
 from optimist.core.errors import ArgumentTypeError, ConfigError, TableNotFoundError, UsageError
 from optimist.core.options import EngineOptions
-from optimist.spark import DeltaTable, write
+from optimist.spark import DeltaMergeBuilder, DeltaTable, write
 from optimist.spark.planes.plane_choice import is_native
 from optimist.spark.session.conf import SessionConf, engine_options, open_log
 from optimist.spark.session.jvm import Jvm
@@ -26,8 +26,20 @@ SIGNATURES = {
     "alias": ["self", "aliasName"],
     "delete": ["self", "condition"],
     "update": ["self", "condition", "set"],
+    "merge": ["self", "source", "condition"],
     "history": ["self", "limit"],
     "detail": ["self"],
+}
+CLAUSES = {
+    "whenMatchedUpdate": ["self", "condition", "set"],
+    "whenMatchedUpdateAll": ["self", "condition"],
+    "whenMatchedDelete": ["self", "condition"],
+    "whenNotMatchedInsert": ["self", "condition", "values"],
+    "whenNotMatchedInsertAll": ["self", "condition"],
+    "whenNotMatchedBySourceUpdate": ["self", "condition", "set"],
+    "whenNotMatchedBySourceDelete": ["self", "condition"],
+    "withSchemaEvolution": ["self"],
+    "execute": ["self"],
 }
 
 
@@ -49,6 +61,11 @@ def test_signatures_are_those_of_delta_tables(name):
 
 def test_nothing_public_exists_beside_the_names_of_delta_tables():
     assert {name for name in vars(DeltaTable) if not name.startswith("_")} == set(SIGNATURES)
+
+
+def test_the_builder_of_a_merge_has_the_clauses_of_delta_tables_and_no_other():
+    methods = {name: method for name, method in vars(DeltaMergeBuilder).items() if name[0] != "_"}
+    assert {name: list(inspect.signature(m).parameters) for name, m in methods.items()} == CLAUSES
 
 
 def test_a_table_is_found_by_its_path_and_by_a_path_name(spark, table):
