@@ -86,6 +86,7 @@ def spark() -> Iterator[SparkSession]:
     session = (
         SparkSession.builder.master("local[2]")
         .appName("optimist-tests")
+        .config("spark.driver.memory", "2g")  # hundreds of tests fill 1 GB
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.session.timeZone", "UTC")

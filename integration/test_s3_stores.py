@@ -65,6 +65,10 @@ def sql_options(s3_options, tmp_path):
 
 class OnLocalStack(LogStoreSuite):
     has_directories = False
+    # It answers one request at a time.
+    rounds = 20
+    process_rounds = 10
+    commits = 4
 
     @pytest.fixture
     def directory(self, bucket):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import signal
@@ -38,15 +39,23 @@ def is_free(directory) -> bool:
     return True
 
 
-@pytest.fixture
-def holder(tmp_path):
+@contextlib.contextmanager
+def holding(directory):
     """Another process that has its turn and does not end it."""
     with subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", HOLD, directory], stdout=subprocess.PIPE, text=True
     ) as process:
-        assert process.stdout.readline() == "held\n"
+        try:
+            assert process.stdout.readline() == "held\n"
+            yield process
+        finally:
+            process.kill()  # one that was stopped would be waited for for ever
+
+
+@pytest.fixture
+def holder(tmp_path):
+    with holding(str(tmp_path)) as process:
         yield process
-        process.kill()
 
 
 def test_a_turn_is_had_alone_and_leaves_nothing_behind(tmp_path):
@@ -78,14 +87,10 @@ def test_a_commit_does_without_its_turn_where_the_holder_was_stopped(tmp_path, m
     log = DeltaLog(str(tmp_path / "t"), LocalLogStore())
     log.append(pa.table({"id": [1]}))
     monkeypatch.setattr("optimist.core.transaction.commit_lock._LONGEST_WAIT_S", 0.05)
-    with subprocess.Popen(
-        [sys.executable, "-c", HOLD, log.log_path], stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout.readline() == "held\n"
+    with holding(log.log_path) as process:
         process.send_signal(signal.SIGSTOP)
         log.append(pa.table({"id": [2]}))
-        assert "not waiting any longer" in caplog.text
-        process.kill()
+    assert "this one no longer waits" in caplog.text
     assert log.count() == 2
     with turn_at(log.log_path, timeout_s=60):  # the one that was given up came and went
         assert not is_free(log.log_path)

@@ -66,7 +66,8 @@ def own_keys(name):
     """As the error about an unknown option lists them."""
     with pytest.raises(ConfigError) as caught:
         CLASSES[name].from_options({**NEEDED.get(name, {}), f"optimist.store.{name}.nosuch": "1"})
-    known = str(caught.value).partition("Known: ")[2].rstrip(".").split(", ")
+    known = str(caught.value).partition("The known options are: ")[2].rstrip(".").split(", ")
+    assert len(known) > 1, caught.value
     return [f"optimist.store.{name}.{option}" for option in known]
 
 
