@@ -24,6 +24,8 @@ from xdist.scheduler import LoadScopeScheduling
 from optimist.spark.session.conf import engine_options
 
 _SESSIONS = 2
+_CONNECT = "tests/spark/test_spark_connect.py"
+"""All of it waits for one script, which takes minutes, in a process of its own."""
 # Only the client compiler and the smallest collector: no JVM here lives long enough for more.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 _LEFT_BY_THE_ENGINE = "spark.databricks.delta.lastCommitVersionInSession"
@@ -58,14 +60,14 @@ class _Sharing(LoadScopeScheduling):
 
 
 def _rank(nodeid: str) -> int:
-    if _needs_session(nodeid):
+    if _needs_session(nodeid) or _file_of(nodeid) == _CONNECT:
         return 0
     return 1 if nodeid.startswith("integration/") else 2
 
 
 def _needs_session(nodeid: str) -> bool:
     file = _file_of(nodeid)
-    return file.startswith("tests/spark/") or _takes_session(file)
+    return (file.startswith("tests/spark/") and file != _CONNECT) or _takes_session(file)
 
 
 def _file_of(nodeid: str) -> str:

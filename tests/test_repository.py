@@ -164,16 +164,18 @@ def test_modules_with_a_spark_session_are_dealt_to_two_workers(request) -> None:
         "tests/odd/test_odd_on_spark.py::test_d",
     ]
     others = [
+        "tests/spark/test_spark_connect.py::test_g",
         "tests/core/transaction/test_races.py::test_e",
         "tests/locks/test_own_locks.py::TestX::test_f[y]",
     ]
     sharing.collection = [*others, *of_spark]
     groups = [sharing._split_scope(test) for test in sharing.collection]
-    assert groups[:2] == [
+    assert groups[:3] == [
+        "tests/spark/test_spark_connect.py",
         "tests/core/transaction/test_races.py",
         "tests/locks/test_own_locks.py::TestX",
     ]
-    assert groups[2:] == ["session 0", "session 0", "session 1", "session 1"]
+    assert groups[3:] == ["session 0", "session 0", "session 1", "session 1"]
 
 
 def test_the_hooks_before_a_commit_are_those_of_make_check() -> None:
