@@ -26,6 +26,7 @@ import urllib3
 
 from fleet import append_to
 from optimist.core import DeltaLog
+from optimist.logstores.hdfs.native_client import NativeWriter
 
 __all__ = ["KILLED", "SURVIVOR", "Kill", "append_elsewhere", "kill_at", "record_steps"]
 
@@ -166,7 +167,7 @@ def _watch_all(steps: _Steps) -> None:
     for call in ("get_file_info", "create", "rename", "delete", "list_status", "read"):
         steps.watch(hdfs_native.Client, call, lambda *_, call=call, **__: f"hdfs {call}")
     for call in ("write", "close"):
-        steps.watch(hdfs_native.FileWriter, call, lambda *_, call=call: f"hdfs {call}")
+        steps.watch(NativeWriter, call, lambda *_, call=call: f"hdfs {call}")
 
 
 def _request(_: Any, method: str, url: str, body: Any = None, *__: Any, **more: Any) -> str:

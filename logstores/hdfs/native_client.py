@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, wait
 from functools import partial
-from typing import BinaryIO, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import hdfs_native
 
@@ -26,7 +26,7 @@ from optimist.logstores.hdfs.client import HdfsClient, HdfsClientError, HdfsEntr
 from optimist.logstores.hdfs.options import HDFSOptions
 from optimist.logstores.shared.ranged_file import open_ranged
 
-__all__ = ["NativeHdfsClient"]
+__all__ = ["NativeHdfsClient", "NativeWriter"]
 
 _Result = TypeVar("_Result")
 
@@ -37,6 +37,34 @@ _MISSING = "java.io.FileNotFoundException"
 _TIMEOUT = "java.net.SocketTimeoutException"
 _JAVA_CLASS = re.compile(r'(?:Fatal)?RPCError\("([\w.$]+)", "')
 """hdfs-native gives the class of a remote exception only in the debug form of its own error."""
+
+
+class _Closed:
+    def close(self) -> None:
+        """Ask nobody."""
+
+
+class NativeWriter:
+    """A file that is being written, and nothing closes it but `close`.
+
+    hdfs-native's own writer is closed once more by its finalizer. With a name node that does not
+    answer, that waits for ever in whatever thread collects garbage, and no signal ends it.
+
+    Args:
+        file: What `hdfs_native.Client.create` gave; not to be used any more.
+    """
+
+    def __init__(self, file: Any) -> None:
+        self._inner = file.inner
+        file.inner = _Closed()
+
+    def write(self, data: bytes) -> None:
+        """Send bytes to a data node."""
+        self._inner.write(data)
+
+    def close(self) -> None:
+        """Complete the file; readers see all of it from now on."""
+        self._inner.close()
 
 
 class NativeHdfsClient(HdfsClient):
@@ -64,7 +92,7 @@ class NativeHdfsClient(HdfsClient):
     def create(self, path: str, content: Iterable[bytes]) -> None:
         """See `HdfsClient.create`."""
         how = hdfs_native.WriteOptions(overwrite=False, create_parent=False)
-        file = self._in_time(lambda: self._client.create(path, how))
+        file = self._in_time(lambda: NativeWriter(self._client.create(path, how)))
         for piece in filter(None, content):
             self._in_time(partial(file.write, piece))
         self._in_time(file.close)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import posixpath
 import sys
@@ -318,3 +319,22 @@ def test_without_a_session_hdfs_native_serves(without_session):
 
 def test_description_before_the_first_use_asks_nothing():
     assert HDFSLogStore().describe()["client"] == "auto, not connected yet"
+
+
+def test_who_collects_garbage_does_not_close_a_file_that_was_given_up():
+    """hdfs-native's own finalizer asks the name node, and waits for ever if that is silent."""
+    hdfs_native = pytest.importorskip("hdfs_native")
+    native_client = pytest.importorskip("optimist.logstores.hdfs.native_client")
+    asked = []
+
+    class Raw:
+        def close(self) -> None:
+            asked.append("close")
+
+    writer = native_client.NativeWriter(hdfs_native.FileWriter(Raw()))
+    gc.collect()
+    assert asked == []
+    writer.close()
+    del writer
+    gc.collect()
+    assert asked == ["close"]
