@@ -11,9 +11,10 @@ import pyarrow.compute as pc
 
 from optimist.core.changes.bounds import ChangeBounds
 from optimist.core.changes.commits import ReadCommit, commit_time_ms, read_commits
-from optimist.core.changes.files import CHANGE_TYPE, FEED_COLUMNS, FileCollector
+from optimist.core.changes.files import FEED_COLUMNS, FileCollector
 from optimist.core.changes.schemas import ensure_reads_as
 from optimist.core.changes.vectors import row_differences
+from optimist.core.data.change_files import CHANGE_TYPE
 from optimist.core.data.parquet_reader import UNREADABLE
 from optimist.core.data.row_counts import rows_by_footer
 from optimist.core.data.table_ref import TableRef

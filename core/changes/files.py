@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from optimist.core.changes.commits import ReadCommit
 from optimist.core.changes.vectors import ReplacedVector, RowDifference, all_but
+from optimist.core.data.change_files import CHANGE_TYPE, DELETE, INSERT
 from optimist.core.data.partition_values import serialize_partition_value
 from optimist.core.data.stats_text import num_rows
 from optimist.core.error_kinds import MALFORMED_COMMIT
@@ -29,9 +30,8 @@ from optimist.core.log.file_table import FILES_SCHEMA, canonical_path, files_tab
 from optimist.core.protocol.actions import AddCDCFile, AddFile, CommitInfo, RemoveFile
 from optimist.core.schema.types import PrimitiveType, StructField
 
-__all__ = ["CHANGE_TYPE", "FEED_COLUMNS", "FileCollector", "RowCounter"]
+__all__ = ["FEED_COLUMNS", "FileCollector", "RowCounter"]
 
-CHANGE_TYPE = "_change_type"
 _VERSION = "_commit_version"
 _TIME = "_commit_timestamp"
 FEED_COLUMNS = (
@@ -94,10 +94,8 @@ class FileCollector:
             if isinstance(item, AddFile) and item.data_change
         }
         both = removed.keys() & added.keys()
-        inserted = [_typed(item, "insert", stamp) for key, item in added.items() if key not in both]
-        deleted = [
-            _typed(item, "delete", stamp) for key, item in removed.items() if key not in both
-        ]
+        inserted = [_typed(item, INSERT, stamp) for key, item in added.items() if key not in both]
+        deleted = [_typed(item, DELETE, stamp) for key, item in removed.items() if key not in both]
         if inserted or deleted:
             self.derived.append(files_table((*inserted, *deleted)))
         for key in sorted(both):
@@ -107,7 +105,7 @@ class FileCollector:
         """Take the rows in which the vectors of each item of `replaced` differ, in its order."""
         found = []
         for (vectors, file), rows in zip(self.replaced, differences, strict=True):
-            for kind, changed in (("delete", rows.deleted), ("insert", rows.restored)):
+            for kind, changed in ((DELETE, rows.deleted), (INSERT, rows.restored)):
                 if changed:
                     others = all_but(changed, vectors.num_rows)
                     found.append(_typed(replace(file, deletion_vector=others), kind, {}))

@@ -16,7 +16,14 @@ from optimist.core.snapshot import Snapshot
 __all__ = ["ensure_rewritable", "num_records", "num_vectors"]
 
 
-def ensure_rewritable(table: TableRef, snapshot: Snapshot, files: pa.Table, operation: str) -> None:
+def ensure_rewritable(
+    table: TableRef,
+    snapshot: Snapshot,
+    files: pa.Table,
+    operation: str,
+    *,
+    records_changes: bool = False,
+) -> None:
     """Refuse files that can't be rewritten without loss (spec 6.5, 10.11), or are not the table's.
 
     Args:
@@ -24,16 +31,17 @@ def ensure_rewritable(table: TableRef, snapshot: Snapshot, files: pa.Table, oper
         snapshot: The version that the rewrite starts from.
         files: The files whose rows are to be copied; rows of `snapshot.files`.
         operation: The name for the message, for example `UPDATE`.
+        records_changes: Whether it writes change files where the table has the change data feed on.
 
     Raises:
-        ProtocolError: The table has the change data feed or row tracking on, and this engine can't
+        ProtocolError: The table has the change data feed or row tracking on, and the rewrite can't
             write yet what they ask for (kind `DELTA_UNSUPPORTED_FEATURES_FOR_WRITE`, field
             `features`).
         TableError: A file is outside the table (kind `OPTIMIST_REWRITE_OF_OUTSIDE_FILE`).
     """
     ensure_own_rows(table, snapshot, files, operation)
     features = []
-    if snapshot.properties.enable_change_data_feed:
+    if snapshot.properties.enable_change_data_feed and not records_changes:
         features.append("changeDataFeed")
     if snapshot.properties.enable_row_tracking:
         features.append("rowTracking")

@@ -47,12 +47,12 @@ class Rewrite:
         return num_records(self.removed) if self.num_matching is None else self.num_matching
 
     def actions(self, now_ms: int) -> tuple[Action, ...]:
-        """The removes, then the adds."""
+        """The removes, then the adds, then the files of changes."""
         removed = (*self.removed, *(file.before for file in self.marked))
         return (
             *(add.remove(now_ms) for add in removed),
             *(file.after for file in self.marked),
-            *self.written.adds,
+            *self.written.actions,
         )
 
     def metrics(self, elapsed_ms: int) -> dict[str, object]:
@@ -67,7 +67,7 @@ class Rewrite:
             "numDeletionVectorsAdded": len(self.marked),
             "numDeletionVectorsRemoved": num_vectors(self.removed) + num_updated,
             "numDeletionVectorsUpdated": num_updated,
-            "numAddedChangeFiles": 0,
+            "numAddedChangeFiles": len(self.written.changes),
             "executionTimeMs": elapsed_ms,
             "scanTimeMs": self.scan_ms,
             "rewriteTimeMs": self.rewrite_ms,

@@ -11,7 +11,7 @@ from optimist.core.data.filesystem import filesystem_for, remove_directory
 from optimist.core.data.parquet_writer import delete_files
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import NOTHING_COMMITTED, OptimistError
-from optimist.core.protocol.actions import Action, AddFile
+from optimist.core.protocol.actions import Action, AddCDCFile, AddFile
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.result import CommitResult
@@ -33,7 +33,7 @@ class UncommittedFiles:
     def __init__(self, table: TableRef) -> None:
         self._table = table
         self._directories: list[str] = []
-        self._files: list[AddFile] = []
+        self._files: list[AddFile | AddCDCFile] = []
         self._paths: list[str] = []
         self._is_committing = False
 
@@ -41,7 +41,7 @@ class UncommittedFiles:
         """Note that files are about to be written to this directory, which holds no others."""
         self._directories.append(directory)
 
-    def register_files(self, files: Sequence[AddFile]) -> None:
+    def register_files(self, files: Sequence[AddFile | AddCDCFile]) -> None:
         """Note that these files were written, in directories that hold other files as well."""
         self._files.extend(files)
 

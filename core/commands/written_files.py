@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from optimist.core.protocol.actions import AddFile
+from optimist.core.protocol.actions import AddCDCFile, AddFile
 
 __all__ = ["WrittenFiles"]
 
@@ -16,12 +16,19 @@ class WrittenFiles:
     Attributes:
         adds: The actions that add the files; files without rows were removed already.
         num_rows: Rows in all of them.
+        changes: The actions that add files with changes of rows (spec 10.11).
     """
 
     adds: tuple[AddFile, ...] = ()
     num_rows: int = 0
+    changes: tuple[AddCDCFile, ...] = ()
+
+    @property
+    def actions(self) -> tuple[AddFile | AddCDCFile, ...]:
+        """The adds, then the changes."""
+        return (*self.adds, *self.changes)
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of all files."""
+        """Bytes of all files but those with changes."""
         return sum(add.size for add in self.adds)

@@ -37,7 +37,7 @@ from optimist.core.foreign_text import quoted
 from optimist.core.options import EngineOptions, RetryPolicy
 from optimist.core.paths import join
 from optimist.core.plugins.data_access import DataAccess
-from optimist.core.protocol.actions import AddFile, Metadata
+from optimist.core.protocol.actions import AddCDCFile, AddFile, Metadata
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.types import PrimitiveType, StructType
 
@@ -95,6 +95,7 @@ class FileSpec:
         string_prefix_length: To how many UTF-16 units a text in statistics is shortened.
         tight_bounds: The value of `tightBounds` in statistics; None leaves it out.
         directory: The directory below the table that the files go to; empty for the table's own.
+        prefix: What the names of the files begin with.
         compression: A codec by Spark's name; a `FileSet` takes those that `ensure_codec` knows.
         max_rows_per_file: A file that would hold more rows is split; None for no limit.
         data_change: The `dataChange` of the `add` actions.
@@ -109,6 +110,7 @@ class FileSpec:
     string_prefix_length: int = 32
     tight_bounds: bool | None = None
     directory: str = ""
+    prefix: str = "part"
     compression: str = DEFAULT_CODEC
     max_rows_per_file: int | None = None
     data_change: bool = True
@@ -242,7 +244,7 @@ class FileSet:
     def _start(self, schema: pa.Schema) -> _OpenFile:
         codec = self._codec
         ending = "parquet" if codec == "none" else f"{self._spec.compression}.parquet"
-        name = f"part-{self._task:05d}-{self._clock.new_uuid()}.c000.{ending}"
+        name = f"{self._spec.prefix}-{self._task:05d}-{self._clock.new_uuid()}.c000.{ending}"
         places = (self._spec.directory, partition_directory(self._values), name)
         relative = "/".join(place for place in places if place)
         path = join(self._root, relative)
@@ -365,7 +367,7 @@ class _OpenFile:
 
 
 def delete_files(
-    table_path: str, files: Sequence[AddFile], access: DataAccess | None = None
+    table_path: str, files: Sequence[AddFile | AddCDCFile], access: DataAccess | None = None
 ) -> None:
     """Remove files that were written but will never be committed, as far as that can be done."""
     filesystem, root = filesystem_for(table_path, access)

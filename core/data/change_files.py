@@ -1,0 +1,108 @@
+"""Rows of a table and changes of its rows, each written to files of its own (spec 10.11).
+
+A command that records changes gives its rows with the kind of each. A row whose kind is null goes
+into the table's files. Any other is a change: it goes into a change file, which has the table's
+columns and `_change_type`, and is in no version of the table. So a row that is new in the table is
+given twice, once without a kind and once with one, by the same job: a new value that is random, or
+asks for the time, is then the same in both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from optimist.core.clock import Clock
+from optimist.core.data.parquet_writer import FileSet, FileSpec
+from optimist.core.paths import join
+from optimist.core.protocol.actions import AddCDCFile, AddFile
+from optimist.core.schema.types import PrimitiveType, StructField, StructType
+
+__all__ = [
+    "CHANGE_TYPE",
+    "DELETE",
+    "INSERT",
+    "UPDATE_POSTIMAGE",
+    "UPDATE_PREIMAGE",
+    "RowFiles",
+    "change_files",
+    "change_spec",
+]
+
+CHANGE_TYPE = "_change_type"
+"""The column of change files that tells the kind of a change."""
+INSERT, DELETE = "insert", "delete"
+UPDATE_PREIMAGE, UPDATE_POSTIMAGE = "update_preimage", "update_postimage"
+
+_DIRECTORY = "_change_data"
+
+
+def change_spec(spec: FileSpec) -> FileSpec:
+    """What the change files have in common that are written together with data files.
+
+    Args:
+        spec: What the data files have in common.
+    """
+    return replace(
+        spec,
+        schema=StructType((*spec.schema, StructField(CHANGE_TYPE, PrimitiveType("string")))),
+        stats_columns=None,
+        directory=join(_DIRECTORY, spec.directory) if spec.directory else _DIRECTORY,
+        prefix="cdc",
+    )
+
+
+def change_files(files: Sequence[AddFile]) -> tuple[AddCDCFile, ...]:
+    """The actions for files that were written by a `change_spec`."""
+    return tuple(AddCDCFile(file.path, file.partition_values, file.size) for file in files)
+
+
+class RowFiles:
+    """The files of both sorts that one task writes. End them as a `FileSet`.
+
+    Args:
+        spec: What the data files have in common.
+        clock: See `FileSet`.
+        task: The task's number, for the names.
+
+    Attributes:
+        num_rows: How many rows of the table were written.
+    """
+
+    def __init__(self, spec: FileSpec, clock: Clock, *, task: int = 0) -> None:
+        self.num_rows = 0
+        self._rows = FileSet(spec, clock, task=task)
+        self._changes = FileSet(change_spec(spec), clock, task=task)
+
+    def write(self, rows: pa.Table, kinds: pa.ChunkedArray | None = None) -> None:
+        """Write some rows, which have the table's columns (void ones may be missing).
+
+        Args:
+            rows: The rows.
+            kinds: The kind of change that each is, null for rows of the table; None if all are.
+
+        Raises:
+            StorageError: The file system failed (kind `OPTIMIST_STORAGE_FAILED`).
+        """
+        if kinds is not None:
+            changes = rows.append_column(CHANGE_TYPE, kinds).filter(pc.is_valid(kinds))
+            self._changes.write(changes)
+            rows = rows.filter(pc.is_null(kinds))
+        self.num_rows += rows.num_rows
+        self._rows.write(rows)
+
+    def close(self) -> tuple[tuple[AddFile, ...], tuple[AddCDCFile, ...]]:
+        """Finish the last files; the actions of the data files and of the change files.
+
+        Raises:
+            StorageError: The file system failed (kind `OPTIMIST_STORAGE_FAILED`).
+        """
+        return self._rows.close(), change_files(self._changes.close())
+
+    def abort(self) -> None:
+        """Remove all that was written; what can't be removed is left for vacuum to find."""
+        self._rows.abort()
+        self._changes.abort()
