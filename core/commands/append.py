@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote
 
@@ -11,13 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from optimist.core.commands.command import Changes, run_command
+from optimist.core.commands.new_files import new_files
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.data.column_shape import arrow_rows
 from optimist.core.data.declared_text import with_declared_length
 from optimist.core.data.filesystem import filesystem_for, make_durable
 from optimist.core.data.parquet_writer import (
     FileSet,
-    FileSpec,
     without_empty_text,
 )
 from optimist.core.data.table_ref import TableRef
@@ -26,8 +25,6 @@ from optimist.core.errors import SchemaError, UsageError
 from optimist.core.foreign_text import shown
 from optimist.core.paths import join
 from optimist.core.protocol.actions import AddFile, Metadata
-from optimist.core.protocol.clustering import clustering_columns
-from optimist.core.protocol.gates import supports
 from optimist.core.protocol.schema_merge import (
     SchemaAction,
     SchemaDecision,
@@ -41,7 +38,7 @@ from optimist.core.transaction.conflicts.operations import Operation
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.result import CommitResult
 
-__all__ = ["append"]
+__all__ = ["append", "as_stored", "ensure_not_null", "ensure_rows_can_be_checked"]
 
 _NEEDS_EXPRESSIONS = {
     "delta.invariants": "an invariant",
@@ -87,9 +84,9 @@ def _rows_to_write(
     if decision.action is SchemaAction.CREATE:
         txn.update_metadata(_new_metadata(txn.table, decision))
     schema = TableMetadata.of(txn.metadata).schema
-    _ensure_rows_can_be_checked(txn.metadata, schema)
-    rows = _as_stored(arrow_rows(data, schema), schema, txn.metadata.partition_columns)
-    _ensure_not_null(rows, schema)
+    ensure_rows_can_be_checked(txn.metadata, schema)
+    rows = as_stored(arrow_rows(data, schema), schema, txn.metadata.partition_columns)
+    ensure_not_null(rows, schema)
     if txn.read_version < 0:
         txn.table.ensure_log_directory()
     return rows
@@ -98,13 +95,7 @@ def _rows_to_write(
 def _write(txn: OptimisticTransaction, rows: pa.Table) -> tuple[AddFile, ...]:
     """Write the rows to durable files; if one can't be written, none of them is left."""
     table = txn.table
-    schema = TableMetadata.of(txn.metadata).schema
-    clustering = clustering_columns(txn.snapshot.domain_metadata, schema)
-    spec = replace(
-        FileSpec.of(table.table_path, txn.metadata, table.options, clustering=clustering),
-        tight_bounds=True if supports(txn.protocol, "deletionVectors") else None,
-        access=table.data_access(),
-    )
+    spec = new_files(txn)
     writer = FileSet(spec, table.clock)
     filesystem, root = filesystem_for(spec.table_path, spec.access)
     try:
@@ -154,7 +145,7 @@ def _new_metadata(table: TableRef, decision: SchemaDecision) -> Metadata:
     )
 
 
-def _ensure_rows_can_be_checked(metadata: Metadata, schema: StructType) -> None:
+def ensure_rows_can_be_checked(metadata: Metadata, schema: StructType) -> None:
     """Refuse a table that has rules in SQL, which can't be evaluated without Spark."""
     constraints = TableMetadata.of(metadata).properties.constraints
     reason = f"the CHECK constraint {shown(next(iter(constraints)))}" if constraints else None
@@ -170,7 +161,7 @@ def _ensure_rows_can_be_checked(metadata: Metadata, schema: StructType) -> None:
         )
 
 
-def _as_stored(rows: pa.Table, schema: StructType, partition_columns: Sequence[str]) -> pa.Table:
+def as_stored(rows: pa.Table, schema: StructType, partition_columns: Sequence[str]) -> pa.Table:
     """The values as a reader will find them, with texts of their declared lengths.
 
     An empty text in a partition column becomes null here, before NOT NULL is checked.
@@ -182,7 +173,7 @@ def _as_stored(rows: pa.Table, schema: StructType, partition_columns: Sequence[s
     return pa.table(columns, schema=rows.schema)
 
 
-def _ensure_not_null(rows: pa.Table, schema: StructType) -> None:
+def ensure_not_null(rows: pa.Table, schema: StructType) -> None:
     """Refuse nulls in NOT NULL columns and fields of structs, but not inside arrays and maps.
 
     A struct that is null violates the NOT NULL of its fields.

@@ -13,11 +13,16 @@ from optimist.core.data.row_tracking import tracking_columns
 from optimist.core.errors import SchemaError, UsageError
 from optimist.core.foreign_text import listed, quoted
 from optimist.core.plugins.data_access import DataAccess
-from optimist.core.predicates import Predicate, evaluate
-from optimist.core.predicates.resolution import resolve_column
+from optimist.core.predicates import Predicate
 from optimist.core.read_ahead import read_ahead
 from optimist.core.schema.types import StructField, StructType
 from optimist.core.snapshot.files_view import FilesView
+from optimist.core.snapshot.row_filter import (
+    READ_WITH_SPARK,
+    ensure_exact,
+    row_mask,
+    with_columns_of,
+)
 from optimist.core.snapshot.row_layout import row_layout
 from optimist.core.snapshot.scan import Scan
 
@@ -62,7 +67,7 @@ def count_rows(
         return counted.total
     scan = replace(view.scan(predicate), files=counted.undecided)
     # Without a predicate, too, something must be read to know how many rows there are.
-    named = _with_columns_of(scan.predicate, StructType(), view.schema)
+    named = with_columns_of(scan.predicate, StructType(), view.schema)
     wanted = named or StructType(view.schema.fields[:1])
     found = _matching_rows(view, scan, wanted, access)
     return counted.rows + sum(int(batch.num_rows) for batch in found)
@@ -72,8 +77,8 @@ def _matching_rows(
     view: FilesView, scan: Scan, wanted: StructType, access: DataAccess | None
 ) -> Iterator[pa.RecordBatch]:
     """The matching rows of a scan's files; a few files are read ahead of the caller."""
-    _ensure_exact(scan.predicate, view.schema)
-    read = _with_columns_of(scan.predicate, wanted, view.schema)
+    ensure_exact(scan.predicate, view.schema, remedy=READ_WITH_SPARK)
+    read = with_columns_of(scan.predicate, wanted, view.schema)
     layout = row_layout(view, read, batch_rows=_BATCH_ROWS, access=access)
     names = list(wanted.names)
 
@@ -128,35 +133,5 @@ def _fields(view: FilesView, columns: Sequence[str] | None) -> StructType:
     return StructType(tuple(found.values()))
 
 
-def _with_columns_of(predicate: Predicate, wanted: StructType, schema: StructType) -> StructType:
-    names = {path[0].lower() for path in predicate.columns()}
-    missing = (item for item in schema if item.name.lower() in names)
-    return StructType((*wanted, *(item for item in missing if wanted.find(item.name) is None)))
-
-
-def _ensure_exact(predicate: Predicate, schema: StructType) -> None:
-    """Refuse a predicate with a part that this engine can't judge row by row."""
-    empty = RowLayout(schema).arrow_schema.empty_table()
-    for part in predicate.conjuncts():
-        columns = [resolve_column(path, schema) for path in part.columns()]
-        has_plain_order = all(column is None or column.has_plain_order for column in columns)
-        if not has_plain_order or evaluate(part, empty) is None:
-            raise _needs_spark(part)
-
-
-def _needs_spark(part: Predicate) -> UsageError:
-    return UsageError(
-        f"The part {str(part)!r} of the predicate can be evaluated row by row only by Spark. Read "
-        "with optimist.spark.read and filter there, or leave the part out.",
-        kind="OPTIMIST_NEEDS_SPARK",
-        part=str(part),
-    )
-
-
 def _matching(batch: pa.RecordBatch, predicate: Predicate) -> pa.RecordBatch:
-    if predicate == Predicate.TRUE:
-        return batch
-    mask = evaluate(predicate, pa.Table.from_batches([batch]))
-    if mask is None:
-        raise _needs_spark(predicate)
-    return batch.filter(mask)
+    return batch if predicate == Predicate.TRUE else batch.filter(row_mask(predicate, batch))

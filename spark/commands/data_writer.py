@@ -11,13 +11,12 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
 
+from optimist.core.commands.new_files import new_files
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.parquet_writer import DEFAULT_CODEC, FileSpec
 from optimist.core.errors import SchemaError
 from optimist.core.paths import join
-from optimist.core.protocol.clustering import clustering_columns
-from optimist.core.protocol.gates import supports
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.types import StructType
 from optimist.core.transaction.optimistic import OptimisticTransaction
@@ -80,27 +79,17 @@ class DataWriter:
         return TableSql(spark, self.txn.table.table_path, self.schema)
 
     def _spec(self, spark: SparkSession) -> FileSpec:
-        table = self.txn.table
         codec = session_value(spark, "compression") or DEFAULT_CODEC
         limit = self.max_records_per_file
         if limit is None:
             limit = session_value(spark, "maxRecordsPerFile")
-        spec = FileSpec.of(
-            table.table_path,
-            self.txn.metadata,
-            table.options,
-            codec=codec,
-            clustering=clustering_columns(self.txn.snapshot.domain_metadata, self.schema),
-        )
+        spec = new_files(self.txn, codec=codec)
         return replace(
             spec,
-            # Where files may have deletion vectors, statistics say whether their bounds are tight.
-            tight_bounds=True if supports(self.txn.protocol, "deletionVectors") else None,
-            directory=f"data-{table.clock.new_uuid()}",
+            directory=f"data-{self.txn.table.clock.new_uuid()}",
             compression=self.compression or spec.compression,
             max_rows_per_file=limit or None,
             data_change=self.data_change,
-            access=table.data_access(),
         )
 
     def _ensure_writable(self, rows: DataFrame) -> None:

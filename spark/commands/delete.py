@@ -15,11 +15,11 @@ from pyspark.sql import functions as sf
 from optimist.core.commands.command import Changes, run_command
 from optimist.core.commands.marked_files import MarkedFiles
 from optimist.core.commands.rewrite import Rewrite
-from optimist.core.commands.row_balance import RowBalance
+from optimist.core.commands.row_changes import changes_of_delete
+from optimist.core.commands.touched_files import has_vectors
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.table.delta_log import DeltaLog
-from optimist.core.transaction.conflicts.operations import Operation
 from optimist.core.transaction.result import CommitResult
 from optimist.spark.commands.target import Target
 from optimist.spark.conditions.condition import Condition
@@ -56,27 +56,18 @@ def _delete(target: Target, condition: Column | str | None, files: UncommittedFi
     watch = target.stopwatch()
     resolved = None if condition is None else target.resolve(condition, target.rows())
     rewrite = delete_rows(target, resolved, files)
-    metrics = rewrite.metrics(watch.total_ms())
-    if rewrite.num_matching_rows is not None:
-        metrics["numDeletedRows"] = rewrite.num_matching_rows
-        metrics["numCopiedRows"] = rewrite.written.num_rows
-    operation = Operation.delete([resolved.text] if resolved else ["true"])
-    return Changes(
-        rewrite.actions(target.writer.txn.table.clock.now_ms()),
-        operation.with_metrics(metrics),
-        is_progress=not rewrite.is_empty,
-        balance=RowBalance.NO_MORE,
-    )
+    text = None if resolved is None else resolved.text
+    return changes_of_delete(rewrite, text, target.writer.txn.table, watch)
 
 
 def delete_rows(target: Target, condition: Condition | None, files: UncommittedFiles) -> Rewrite:
     """Find the matching rows, and mark them in vectors or write the other rows of their files."""
     watch = target.stopwatch()
     table = target.writer.txn.table
-    with_rows = target.has_vectors and table.options.delete_by_vectors
+    with_rows = has_vectors(target.snapshot) and table.options.delete_by_vectors
     touched = target.matching_files(condition, with_rows=with_rows)
     scan_ms = watch.lap_ms()
-    chosen = target.choose_rows(touched)
+    chosen = touched.choose_rows(table)
     if chosen is not None:
         files_now = MarkedFiles.write(table, chosen, files)
         return Rewrite(

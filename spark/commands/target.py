@@ -8,9 +8,8 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from optimist.core.commands.command import Stopwatch
-from optimist.core.commands.marked_files import ChosenRows, choose_rows
 from optimist.core.commands.rewritable_files import ensure_rewritable
-from optimist.core.protocol.gates import supports
+from optimist.core.commands.touched_files import TouchedFiles
 from optimist.core.snapshot import Snapshot
 from optimist.core.table.delta_log import DeltaLog
 from optimist.core.transaction.optimistic import OptimisticTransaction
@@ -18,7 +17,7 @@ from optimist.spark.commands.data_writer import DataWriter
 from optimist.spark.commands.matching_partitions import matching_partitions
 from optimist.spark.conditions.condition import Condition, resolve_condition
 from optimist.spark.planes.planes import plane_of
-from optimist.spark.rows.touched_files import TouchedFiles, aliased
+from optimist.spark.rows.touched_files import aliased
 
 __all__ = ["Target"]
 
@@ -81,12 +80,6 @@ class Target:
             alias=self.alias,
         )
 
-    @property
-    def has_vectors(self) -> bool:
-        """Whether rows of the table are deleted by vectors (spec 10.10)."""
-        is_supported = supports(self.snapshot.protocol, "deletionVectors")
-        return is_supported and self.snapshot.properties.enable_deletion_vectors
-
     def matching_files(
         self, condition: Condition | None, *, with_rows: bool = False
     ) -> TouchedFiles:
@@ -113,9 +106,3 @@ class Target:
         return plane.touched_files(
             self.snapshot, candidates, condition, alias=self.alias, with_rows=with_rows
         )
-
-    def choose_rows(self, touched: TouchedFiles) -> tuple[ChosenRows, ...] | None:
-        """The matching rows, to be deleted by vectors; None where whole files are rewritten."""
-        if touched.rows is None:
-            return None
-        return choose_rows(self.writer.txn.table, touched.adds, touched.rows)

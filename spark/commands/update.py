@@ -21,14 +21,14 @@ from pyspark.sql import functions as sf
 from optimist.core.commands.command import Changes, run_command
 from optimist.core.commands.marked_files import MarkedFiles, only_chosen
 from optimist.core.commands.rewrite import Rewrite
-from optimist.core.commands.row_balance import RowBalance
+from optimist.core.commands.row_changes import changes_of_update
+from optimist.core.commands.touched_files import has_vectors
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.table_ref import TableRef
 from optimist.core.schema.generated_columns import generation_expression
 from optimist.core.schema.types import StructField, StructType
 from optimist.core.table.delta_log import DeltaLog
-from optimist.core.transaction.conflicts.operations import Operation
 from optimist.core.transaction.result import CommitResult
 from optimist.spark.commands.checks import checked_rows
 from optimist.spark.commands.target import Target
@@ -109,10 +109,10 @@ class _Update:
     def run(self, files: UncommittedFiles) -> Changes:
         """Find the files, and write their matching rows, or all of them, again."""
         watch = self.target.stopwatch()
-        with_rows = self.target.has_vectors and self.table.options.update_by_vectors
+        with_rows = has_vectors(self.target.snapshot) and self.table.options.update_by_vectors
         touched = self.target.matching_files(self.condition, with_rows=with_rows)
         scan_ms = watch.lap_ms()
-        chosen = self.target.choose_rows(touched)
+        chosen = touched.choose_rows(self.table)
         if chosen is None:
             files_now = MarkedFiles(emptied=touched.adds)
             written = self.write(touched.table, files)
@@ -127,16 +127,8 @@ class _Update:
             watch.lap_ms(),
             files_now.marked,
         )
-        metrics = rewrite.metrics(watch.total_ms())
-        num_updated = written.num_rows if touched.num_matching is None else touched.num_matching
-        metrics["numUpdatedRows"] = num_updated
-        metrics["numCopiedRows"] = written.num_rows - num_updated
-        operation = Operation.update([self.condition.text] if self.condition else [])
-        return Changes(
-            rewrite.actions(self.table.clock.now_ms()),
-            operation.with_metrics(metrics),
-            balance=RowBalance.EQUAL,
-        )
+        text = None if self.condition is None else self.condition.text
+        return changes_of_update(rewrite, text, self.table, watch)
 
     @property
     def table(self) -> TableRef:

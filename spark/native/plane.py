@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
+from optimist.core.commands.touched_files import TouchedFiles
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.parquet_writer import FileSpec
 from optimist.core.data.table_ref import TableRef
@@ -21,7 +22,7 @@ from optimist.spark.conditions.condition import Condition
 from optimist.spark.native.frame import listing_of, scan_frame
 from optimist.spark.native.writer import write_natively
 from optimist.spark.rows.places import Places
-from optimist.spark.rows.touched_files import TouchedFiles, aliased, matches_of
+from optimist.spark.rows.touched_files import aliased, matches_of
 
 __all__ = ["NativePlane"]
 

@@ -12,6 +12,7 @@ from typing import Protocol
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from optimist.core.commands.touched_files import TouchedFiles
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.parquet_writer import FileSpec
 from optimist.core.data.table_ref import TableRef
@@ -22,7 +23,6 @@ from optimist.spark.conditions.condition import Condition
 from optimist.spark.native.plane import NativePlane
 from optimist.spark.planes.plane_choice import is_native
 from optimist.spark.rows.places import Places
-from optimist.spark.rows.touched_files import TouchedFiles
 
 __all__ = ["RowPlane", "plane_of"]
 

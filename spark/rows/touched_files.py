@@ -18,36 +18,14 @@ from pyroaring import BitMap64
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from optimist.core.log.file_table import add_files
-from optimist.core.protocol.actions import AddFile
+from optimist.core.commands.touched_files import TouchedFiles
 from optimist.spark.rows.places import Places
 from optimist.spark.rows.row_shape import column_of
 
-__all__ = ["Matches", "TouchedFiles", "aliased", "matches_of"]
+__all__ = ["Matches", "aliased", "matches_of"]
 
 _BUCKET_BYTES = 4096
 _BUCKET_ROWS = 8 * _BUCKET_BYTES
-
-
-@dataclass(frozen=True, slots=True)
-class TouchedFiles:
-    """The candidates that hold matching rows.
-
-    Attributes:
-        table: Those files, as rows of `Snapshot.files`.
-        num_matching: How many rows match, in all of them; None where every row does.
-        rows: The positions of the matching rows in each of the files; None where they were not
-            asked for, or every row matches.
-    """
-
-    table: pa.Table
-    num_matching: int | None
-    rows: tuple[BitMap64, ...] | None = None
-
-    @property
-    def adds(self) -> tuple[AddFile, ...]:
-        """The files as values."""
-        return add_files(self.table)
 
 
 @dataclass(frozen=True, slots=True)

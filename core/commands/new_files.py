@@ -1,0 +1,37 @@
+"""Where and how a transaction writes new data files, with Spark and without it (spec 10.2)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from optimist.core.data.parquet_writer import DEFAULT_CODEC, FileSpec
+from optimist.core.protocol.clustering import clustering_columns
+from optimist.core.protocol.gates import supports
+from optimist.core.protocol.table_metadata import TableMetadata
+from optimist.core.transaction.optimistic import OptimisticTransaction
+
+__all__ = ["new_files"]
+
+
+def new_files(txn: OptimisticTransaction, *, codec: str = DEFAULT_CODEC) -> FileSpec:
+    """The spec of new files in the table's own directory, by the transaction's metadata.
+
+    Args:
+        txn: The transaction.
+        codec: The codec to use if the table's `delta.parquet.compression.codec` names none.
+
+    Raises:
+        SchemaError, ConfigError: As `FileSpec.of`.
+    """
+    table = txn.table
+    schema = TableMetadata.of(txn.metadata).schema
+    clustering = clustering_columns(txn.snapshot.domain_metadata, schema)
+    spec = FileSpec.of(
+        table.table_path, txn.metadata, table.options, codec=codec, clustering=clustering
+    )
+    return replace(
+        spec,
+        # Where files may have deletion vectors, statistics say whether their bounds are tight.
+        tight_bounds=True if supports(txn.protocol, "deletionVectors") else None,
+        access=table.data_access(),
+    )

@@ -1,0 +1,48 @@
+"""The files that a command found rows to change in, and which rows these are (spec 10.15)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyroaring import BitMap64
+
+from optimist.core.commands.marked_files import ChosenRows, choose_rows
+from optimist.core.data.table_ref import TableRef
+from optimist.core.log.file_table import add_files
+from optimist.core.protocol.actions import AddFile
+from optimist.core.protocol.gates import supports
+from optimist.core.snapshot import Snapshot
+
+__all__ = ["TouchedFiles", "has_vectors"]
+
+
+@dataclass(frozen=True, slots=True)
+class TouchedFiles:
+    """The candidates that hold matching rows.
+
+    Attributes:
+        table: Those files, as rows of `Snapshot.files`.
+        num_matching: How many rows match, in all of them; None where every row does.
+        rows: The positions of the matching rows in each of the files; None where they were not
+            asked for, or every row matches.
+    """
+
+    table: pa.Table
+    num_matching: int | None
+    rows: tuple[BitMap64, ...] | None = None
+
+    @property
+    def adds(self) -> tuple[AddFile, ...]:
+        """The files as values."""
+        return add_files(self.table)
+
+    def choose_rows(self, table: TableRef) -> tuple[ChosenRows, ...] | None:
+        """The matching rows, to be deleted by vectors; None where whole files are rewritten."""
+        return None if self.rows is None else choose_rows(table, self.adds, self.rows)
+
+
+def has_vectors(snapshot: Snapshot) -> bool:
+    """Whether rows of the table are deleted by vectors (spec 10.10)."""
+    is_supported = supports(snapshot.protocol, "deletionVectors")
+    return is_supported and snapshot.properties.enable_deletion_vectors

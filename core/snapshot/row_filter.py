@@ -1,0 +1,77 @@
+"""Predicates judged row by row in this process, where that gives Spark's own answer."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from optimist.core.errors import UsageError
+from optimist.core.predicates import Predicate, evaluate
+from optimist.core.predicates.resolution import resolve_column
+from optimist.core.schema.arrow_types import to_arrow_schema
+from optimist.core.schema.types import StructType
+
+__all__ = ["READ_WITH_SPARK", "ensure_exact", "is_exact", "row_mask", "with_columns_of"]
+
+READ_WITH_SPARK = "Read with optimist.spark.read and filter there, or leave the part out."
+"""What to do with a predicate that this engine can't judge, where rows are only read."""
+
+
+def ensure_exact(predicate: Predicate, schema: StructType, *, remedy: str) -> None:
+    """Refuse a predicate with a part that this engine can't judge row by row.
+
+    Args:
+        predicate: The predicate, its columns in the schema's spelling.
+        schema: The columns of the rows.
+        remedy: The end of the message: what to do instead.
+
+    Raises:
+        UsageError: There is such a part (kind `OPTIMIST_NEEDS_SPARK`, field `part`).
+    """
+    for part in predicate.conjuncts():
+        if not is_exact(part, schema):
+            raise _needs_spark(part, remedy)
+
+
+def is_exact(predicate: Predicate, schema: StructType, *, zone: str = "UTC") -> bool:
+    """Whether the predicate's value is known for every row of these columns.
+
+    Args:
+        predicate: The predicate, its columns in the schema's spelling.
+        schema: The columns of the rows.
+        zone: The session's time zone.
+    """
+    columns = [resolve_column(path, schema) for path in predicate.columns()]
+    if not all(column is None or column.has_plain_order for column in columns):
+        return False
+    empty = to_arrow_schema(schema).empty_table()
+    return evaluate(predicate, empty, zone=zone) is not None
+
+
+def row_mask(
+    predicate: Predicate, batch: pa.RecordBatch, *, zone: str = "UTC", remedy: str = READ_WITH_SPARK
+) -> pa.BooleanArray:
+    """The predicate's value for each row: true, false or null.
+
+    Raises:
+        UsageError: It is not known (kind `OPTIMIST_NEEDS_SPARK`); see `ensure_exact`.
+    """
+    mask = evaluate(predicate, pa.Table.from_batches([batch]), zone=zone)
+    if mask is None:
+        raise _needs_spark(predicate, remedy)
+    return mask
+
+
+def with_columns_of(predicate: Predicate, wanted: StructType, schema: StructType) -> StructType:
+    """The columns wanted, and after them those of the schema that only the predicate names."""
+    names = {path[0].lower() for path in predicate.columns()}
+    missing = (item for item in schema if item.name.lower() in names)
+    return StructType((*wanted, *(item for item in missing if wanted.find(item.name) is None)))
+
+
+def _needs_spark(part: Predicate, remedy: str) -> UsageError:
+    return UsageError(
+        f"The part {str(part)!r} of the predicate can be evaluated row by row only by Spark. "
+        f"{remedy}",
+        kind="OPTIMIST_NEEDS_SPARK",
+        part=str(part),
+    )
