@@ -46,6 +46,7 @@ from optimist.core.table.commit_resolution import CommitResolution, resolve_comm
 from optimist.core.table.handle_cache import HandleCache
 from optimist.core.table.newest_snapshot import NewestSnapshot
 from optimist.core.table.own_commits import LAST_COMMIT_VERSION, OwnCommits
+from optimist.core.table.row_commands import RowCommands
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.result import CommitResult
 
@@ -54,7 +55,7 @@ __all__ = ["DeltaLog"]
 _LOG = logging.getLogger(__name__)
 
 
-class DeltaLog:
+class DeltaLog(RowCommands):
     """One Delta table, by its path. Threads may share it.
 
     Attributes:
@@ -167,6 +168,10 @@ class DeltaLog:
             TableError: The log is damaged.
             ProtocolError: The table needs a feature that this engine can't read.
         """
+        return self._newest_version()
+
+    def _newest_version(self) -> Snapshot:
+        """See `update`."""
         snapshot = self._newest.refresh()
         if snapshot is None:
             raise table_not_found(self.table)

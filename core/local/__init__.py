@@ -1,0 +1,1 @@
+"""The local plane: DELETE, UPDATE and MERGE on Arrow, in this process, without Spark."""

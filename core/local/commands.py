@@ -1,0 +1,83 @@
+"""DELETE, UPDATE and MERGE as `DeltaLog` offers them, from the transaction to the commit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from optimist.core.commands.command import Changes, Stopwatch, run_command
+from optimist.core.commands.row_changes import changes_of_delete
+from optimist.core.commands.uncommitted_files import UncommittedFiles
+from optimist.core.local.conditions import LocalCondition
+from optimist.core.local.delete import delete_rows
+from optimist.core.local.progress import Progress, ProgressReport
+from optimist.core.local.rewriting import RowWriter
+from optimist.core.local.target import LocalTarget
+from optimist.core.predicates import Predicate
+from optimist.core.transaction.optimistic import OptimisticTransaction
+from optimist.core.transaction.result import CommitResult
+
+__all__ = ["CommandOptions", "RowsChanged", "delete"]
+
+
+@dataclass(frozen=True, slots=True)
+class RowsChanged:
+    """What a command has done.
+
+    Attributes:
+        commit: The commit; None if nothing changed and nothing had to be recorded, or for a replay.
+        num_deleted: How many rows were deleted; None where whole files were removed, and the log
+            does not say how many rows they had.
+        num_updated: How many rows were updated.
+        num_inserted: How many rows were added.
+        num_copied: How many rows were written again as they were.
+    """
+
+    commit: CommitResult | None = None
+    num_deleted: int | None = 0
+    num_updated: int = 0
+    num_inserted: int = 0
+    num_copied: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CommandOptions:
+    """What all commands take.
+
+    Attributes:
+        user_metadata: Text for the history.
+        identity: Application id and version of a write that may be repeated; None leaves both to
+            the options.
+        progress: Called after each file.
+    """
+
+    user_metadata: str | None = None
+    identity: tuple[str, int] | None = None
+    progress: Progress | None = None
+
+
+def delete(
+    txn: OptimisticTransaction, predicate: str | Predicate | None, options: CommandOptions
+) -> RowsChanged:
+    """Delete rows and commit; see `DeltaLog.delete`."""
+    done = RowsChanged()
+
+    def work(pending: UncommittedFiles) -> Changes:
+        nonlocal done
+        watch = Stopwatch(txn.table.clock)
+        target = LocalTarget(txn, ProgressReport(txn.table.clock, options.progress, "DELETE"))
+        condition = None if predicate is None else LocalCondition.of(predicate, txn.snapshot)
+        rewrite = delete_rows(RowWriter(target, pending, is_checked=False), condition)
+        done = RowsChanged(
+            num_deleted=rewrite.num_matching_rows, num_copied=rewrite.written.num_rows
+        )
+        text = None if condition is None else condition.text
+        return _noted(changes_of_delete(rewrite, text, txn.table, watch), options)
+
+    commit = run_command(txn, work, identity=options.identity)
+    return replace(done, commit=commit)
+
+
+def _noted(changes: Changes, options: CommandOptions) -> Changes:
+    """The changes with the caller's text for the history."""
+    operation = replace(changes.operation, user_metadata=options.user_metadata)
+    return replace(changes, operation=operation)

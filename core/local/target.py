@@ -1,0 +1,133 @@
+"""The table that a command changes in this process: its rows are found, read and written here.
+
+Rows are read one file at a time, with a few files ahead, so that memory stays flat however many
+files there are. A row is known by its file and its position there.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+
+from optimist.core.commands.touched_files import TouchedFiles
+from optimist.core.data.file_parts import FilePart, file_parts, parts_of
+from optimist.core.data.parquet_reader import RowLayout, read_located_batches
+from optimist.core.data.table_ref import TableRef
+from optimist.core.local.conditions import RUN_WITH_SPARK, LocalCondition
+from optimist.core.local.progress import FileProgress, ProgressReport, Step
+from optimist.core.read_ahead import read_ahead
+from optimist.core.schema.types import StructType
+from optimist.core.snapshot import Snapshot
+from optimist.core.snapshot.row_filter import row_mask, with_columns_of
+from optimist.core.snapshot.row_layout import row_layout
+from optimist.core.transaction.optimistic import OptimisticTransaction
+
+__all__ = ["LocalTarget", "is_among", "positions_of"]
+
+_Result = TypeVar("_Result")
+_READERS = 8
+_BATCH_ROWS = 131_072
+
+
+@dataclass(frozen=True)
+class LocalTarget:
+    """One table in one transaction.
+
+    Attributes:
+        txn: The transaction.
+        report: Told of each file.
+        zone: The time zone of conditions and partition values.
+    """
+
+    txn: OptimisticTransaction
+    report: ProgressReport
+    zone: str = "UTC"
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The version that the command reads."""
+        return self.txn.snapshot
+
+    @property
+    def table(self) -> TableRef:
+        """The table."""
+        return self.txn.table
+
+    # Finding rows
+
+    def matching_files(self, condition: LocalCondition | None) -> TouchedFiles:
+        """The files with matching rows; the transaction records the files looked at as read.
+
+        Without a condition, or with one on partition columns alone, no row is read, and every row
+        of the files matches.
+        """
+        candidates = self.txn.filter_files(None if condition is None else condition.predicate)
+        if condition is None:
+            return TouchedFiles(candidates, None)
+        if condition.is_partition_only:
+            return TouchedFiles(condition.matching_partitions(self.snapshot, candidates), None)
+        found = list(self._search(candidates, condition))
+        hit = [place for place, rows in enumerate(found) if rows]
+        rows = tuple(found[place] for place in hit)
+        return TouchedFiles(candidates.take(pa.array(hit, pa.int64())), sum(map(len, rows)), rows)
+
+    def _search(self, candidates: pa.Table, condition: LocalCondition) -> Iterator[BitMap64]:
+        predicate, schema = condition.predicate, self.snapshot.schema
+        named = with_columns_of(predicate, StructType(), schema)
+        layout = self.layout(named or StructType(schema.fields[:1]))
+
+        def matching_rows(part: FilePart) -> BitMap64:
+            found = BitMap64()
+            for batch, positions in read_located_batches(part, layout):
+                mask = row_mask(predicate, batch, zone=condition.zone, remedy=RUN_WITH_SPARK)
+                if mask.true_count:
+                    found |= positions_of(positions().filter(mask))
+            return found
+
+        return self.read_each("search", candidates, matching_rows)
+
+    # Reading files
+
+    def read_each(
+        self, step: Step, files: pa.Table, work: Callable[[FilePart], _Result]
+    ) -> Iterator[_Result]:
+        """What `work` gives for each of the files, in their order; several threads call it.
+
+        Args:
+            step: For the report.
+            files: Rows of `Snapshot.files`.
+            work: Reads one file.
+        """
+        parts = parts_of(file_parts(self.snapshot.data_paths, files))
+        found = read_ahead(work, parts, threads=_READERS, ahead=2 * _READERS)
+        for done, result in enumerate(found, start=1):
+            self.report.tell(FileProgress(step, done, len(parts)))
+            yield result
+
+    def layout(self, schema: StructType) -> RowLayout:
+        """The layout for reading some columns of the table's files."""
+        access = self.table.data_access()
+        return row_layout(
+            self.snapshot, schema, zone=self.zone, batch_rows=_BATCH_ROWS, access=access
+        )
+
+
+def positions_of(numbers: pa.Array) -> BitMap64:
+    """Positions, an array of 64-bit integers without nulls, as a set."""
+    _, values = numbers.buffers()
+    items = array("Q")
+    items.frombytes(memoryview(values)[8 * numbers.offset : 8 * (numbers.offset + len(numbers))])
+    return BitMap64(items)
+
+
+def is_among(positions: pa.Array, rows: BitMap64) -> pa.BooleanArray:
+    """For each position (int64), whether it is one of the rows."""
+    buffer = pa.py_buffer(rows.to_array())
+    numbers = pa.Array.from_buffers(pa.int64(), len(rows), [None, buffer])
+    return pc.is_in(positions, value_set=numbers)

@@ -1,0 +1,69 @@
+"""What the handle of a table changes of its rows in this process, without Spark."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from optimist.core.budget import one_operation
+from optimist.core.clock import Clock
+from optimist.core.local.commands import CommandOptions, RowsChanged, delete
+from optimist.core.local.progress import Progress
+from optimist.core.options import EngineOptions
+from optimist.core.predicates import Predicate
+from optimist.core.snapshot import Snapshot
+from optimist.core.transaction.optimistic import OptimisticTransaction
+
+__all__ = ["RowCommands"]
+
+
+class RowCommands(ABC):
+    """The commands of the local plane; `DeltaLog` is the one that has them."""
+
+    @property
+    @abstractmethod
+    def options(self) -> EngineOptions:
+        """The engine's options."""
+
+    @property
+    @abstractmethod
+    def clock(self) -> Clock:
+        """Where time comes from."""
+
+    @abstractmethod
+    def start_transaction(self, snapshot: Snapshot | None = None) -> OptimisticTransaction:
+        """A new transaction."""
+
+    @abstractmethod
+    def _newest_version(self) -> Snapshot:
+        """The newest version; there must be one."""
+
+    @one_operation
+    def delete(
+        self,
+        predicate: str | Predicate | None = None,
+        *,
+        user_metadata: str | None = None,
+        txn: tuple[str, int] | None = None,
+        progress: Progress | None = None,
+    ) -> RowsChanged:
+        """Delete the rows for which the predicate is true, in one commit; all rows without one.
+
+        By deletion vectors where the table has them (`delta.enableDeletionVectors`); elsewhere the
+        other rows of the files are written again. Files are read one by one, in this process.
+
+        Args:
+            predicate: SQL text or a tree; a row for which it is null stays. Times are read in UTC.
+            user_metadata: Text for the history.
+            txn: Application id and version of a command that may be repeated, as for `append`.
+            progress: Called after each file, see `FileProgress`.
+
+        Raises:
+            DeltaConcurrentModificationException: Another commit changed what this one read; nothing
+                is deleted.
+            UsageError: The predicate does not parse, or a part of it can be evaluated only by Spark
+                (kind `OPTIMIST_NEEDS_SPARK`, field `part`).
+            SchemaError: There is no such column.
+            ProtocolError: The table has a feature under which files can't be rewritten yet.
+        """
+        begun = self.start_transaction(self._newest_version())
+        return delete(begun, predicate, CommandOptions(user_metadata, txn, progress))
