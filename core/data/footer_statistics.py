@@ -58,7 +58,7 @@ def stats_from_footer(
         stats_columns: Logical paths of the leaves that get statistics; see `stats_columns`.
         string_prefix_length: Text with more UTF-16 units than this is shortened.
         tight_bounds: What to write as `tightBounds`; None leaves it out.
-        nan_free: Logical paths of float columns known to hold no NaN. Arrow's writer passes over
+        nan_free: Physical paths of float columns known to hold no NaN. Arrow's writer passes over
             NaN, so its bounds of other float columns are not used; Spark's writer shows NaN as a
             bound.
     """
@@ -71,7 +71,8 @@ def stats_from_footer(
         column = resolve_column(path, schema)
         if column is None:
             raise ValueError(f"the schema has no column {'.'.join(path)}")
-        is_trusted = shows_nan or path in nan_free or not _is_float(column.data_type)
+        is_free = column.physical_path in nan_free
+        is_trusted = shows_nan or is_free or not _is_float(column.data_type)
         summary = _summarize(metadata, leaves, column, is_trusted)
         low, high = _shortened(summary, string_prefix_length)
         for target, value in ((minimums, low), (maximums, high), (null_counts, summary.null_count)):
@@ -84,7 +85,7 @@ def stats_from_footer(
 
 
 def nan_free_columns(table: pa.Table) -> frozenset[ColumnPath]:
-    """The paths of the float columns in which no value is NaN, those inside structs included."""
+    """The paths of a file's float columns in which no value is NaN, those in structs included."""
     found: list[ColumnPath] = []
     for name in table.column_names:
         pending: list[tuple[ColumnPath, Any]] = [((name,), table.column(name))]

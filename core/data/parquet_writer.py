@@ -32,6 +32,7 @@ from optimist.core.data.partition_values import (
 )
 from optimist.core.data.stats_columns import stats_columns
 from optimist.core.data.storage_errors import storage_errors
+from optimist.core.data.stored_rows import StoredRows
 from optimist.core.errors import ConfigError, UsageError
 from optimist.core.foreign_text import quoted
 from optimist.core.options import EngineOptions, RetryPolicy
@@ -193,6 +194,7 @@ class FileSet:
         self._task = task
         self._filesystem, self._root = filesystem_for(spec.table_path, spec.access)
         self._partitions = partition_schema(spec.schema, spec.partition_columns)
+        self._stored = StoredRows(spec.schema)
         self._values: Mapping[str, str | None] = {}
         self._open: _OpenFile | None = None
         self._adds: list[AddFile] = []
@@ -292,7 +294,7 @@ class FileSet:
         if not rows.num_rows:
             return
         if not names:
-            yield {}, rows
+            yield {}, self._stored.of(rows)
             return
         # Empty text is null in a partition (spec 10.2), so both must fall into one group. Columns
         # go by their places: Arrow takes names that begin with a dot for paths.
@@ -301,7 +303,7 @@ class FileSet:
         numbers = pa.array(range(rows.num_rows), pa.int64())
         numbered = pa.table([*keys, numbers], names=[*places, "row"])
         groups = numbered.group_by(places, use_threads=False).aggregate([("row", "list")])
-        stored = rows.drop_columns(names)
+        stored = self._stored.of(rows.drop_columns(names))
         for position in range(groups.num_rows):
             group = groups.slice(position, 1)
             key = {name: group[place][0].as_py() for name, place in zip(names, places, strict=True)}

@@ -196,7 +196,7 @@ _ROWS = (
     _reader_writer(
         "columnMapping",
         can_read=True,
-        can_write=False,
+        can_write=True,
         legacy_reader=2,
         legacy_writer=5,
         is_active=_has_property(lambda properties: properties.column_mapping_mode != "none"),

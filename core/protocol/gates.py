@@ -195,10 +195,16 @@ def ensure_features_listed(
         ProtocolError: Features are not listed (kind `DELTA_FEATURES_PROTOCOL_METADATA_MISMATCH`,
             field `missing`).
     """
-    if protocol.min_writer_version < 7:
+    is_legacy = protocol.min_writer_version < 7
+    if is_legacy and not to_write:
         return
     listed = implied_features(protocol)
-    asked = (name for name in _needed(metadata) if to_write or FEATURES[name].reader_writer)
+    asked: Iterable[str] = _needed(metadata)
+    if is_legacy:
+        # Readers that go by the versions alone would look for mapped columns under their names.
+        asked = (name for name in asked if FEATURES[name].legacy_reader is not None)
+    elif not to_write:
+        asked = (name for name in asked if FEATURES[name].reader_writer)
     missing = tuple(sorted(name for name in asked if not covers(listed, name)))
     if missing:
         raise _protocol_error(

@@ -29,6 +29,7 @@ __all__ = [
     "ILLEGAL_NAME_CHARACTERS",
     "ensure_column_defaults_allowed",
     "ensure_identity_columns_valid",
+    "ensure_mapping_sound",
     "ensure_names_legal",
     "ensure_no_cdc_columns",
     "ensure_no_duplicate_columns",
@@ -72,6 +73,7 @@ def verify_new_metadata(
     schema, properties = table.declared_schema, table.properties
     partition_columns = table.partition_columns
     ensure_no_duplicate_columns(schema)
+    ensure_mapping_sound(metadata)
     ensure_partition_columns_exist(schema, partition_columns)
     if not table.is_mapped:
         ensure_names_legal(schema, partition_columns, options=options)
@@ -223,6 +225,24 @@ def ensure_identity_columns_valid(schema: StructType, partition_columns: Sequenc
                 "can't be a partition column",
                 "DELTA_IDENTITY_COLUMNS_PARTITION_NOT_SUPPORTED",
             )
+
+
+def ensure_mapping_sound(metadata: Metadata) -> None:
+    """Refuse a mapped table whose files could take one column for another (spec 10.8).
+
+    Raises:
+        SchemaError: A column lacks its id or its physical name, or shares it with another column
+            (kind `OPTIMIST_MALFORMED_COLUMN_MAPPING`, field `problems`).
+    """
+    problems = TableMetadata.of(metadata).mapping_problems
+    if problems:
+        raise SchemaError(
+            f"The table's column mapping is damaged: {listed(problems)}. Nothing was written, "
+            "because files could take one column for another. Repair the table with the engine "
+            "that wrote its metadata, or write to an older version of it.",
+            kind="OPTIMIST_MALFORMED_COLUMN_MAPPING",
+            problems=problems,
+        )
 
 
 def ensure_column_defaults_allowed(schema: StructType, protocol: Protocol) -> None:

@@ -14,6 +14,7 @@ from optimist.core.errors import SchemaError
 from optimist.core.foreign_text import quoted
 from optimist.core.protocol.actions import Metadata
 from optimist.core.protocol.properties import TableProperties
+from optimist.core.schema.column_mapping import mapping_problems
 from optimist.core.schema.type_widening import TYPE_CHANGES, unknown_type_changes
 from optimist.core.schema.types import (
     COLUMN_MAPPING_PREFIX,
@@ -80,6 +81,15 @@ class TableMetadata:
         if self.is_mapped or COLUMN_MAPPING_PREFIX not in self.schema_string:
             return schema
         return schema.without_field_keys(lambda key: key.startswith(COLUMN_MAPPING_PREFIX))
+
+    @cached_property
+    def mapping_problems(self) -> tuple[str, ...]:
+        """What is wrong with the columns' ids and physical names, if the columns are mapped.
+
+        Raises:
+            SchemaError: As `declared_schema`.
+        """
+        return tuple(mapping_problems(self.declared_schema)) if self.is_mapped else ()
 
     @cached_property
     def unknown_type_changes(self) -> tuple[str, ...]:

@@ -48,6 +48,7 @@ from optimist.core.schema.types import (
     StructType,
     schema_to_json,
 )
+from optimist.core.transaction.mapped_metadata import with_column_mapping
 from optimist.core.values.foreign_json import parse_json
 
 __all__ = [
@@ -108,6 +109,7 @@ def derive_metadata_and_protocol(
     protocol: Protocol | None,
     options: EngineOptions,
     clock: Clock | None = None,
+    is_overwrite: bool = False,
 ) -> tuple[Metadata, Protocol | None]:
     """The metadata as it will stand in the log, and the protocol that must go with it.
 
@@ -116,7 +118,9 @@ def derive_metadata_and_protocol(
         current: The table's metadata now, or None for a table that is created.
         protocol: The table's protocol now, or None for a table that is created.
         options: The engine's options.
-        clock: Gives the UUIDs in the names of the row tracking columns.
+        clock: Gives the UUIDs in names that are made up: of mapped columns, and of those of row
+            tracking.
+        is_overwrite: The commit replaces the table's schema and removes all its files.
 
     Returns:
         The metadata, and the new protocol, or None if the protocol stays as it is.
@@ -127,16 +131,18 @@ def derive_metadata_and_protocol(
         SchemaError: The schema can't be stored as requested.
     """
     requests = new.configuration
+    clock = clock or SystemClock()
     metadata = _with_storable_schema(new, current, options)
     metadata = replace(metadata, configuration=_storable_configuration(metadata, current))
+    metadata = with_column_mapping(metadata, current, clock, is_overwrite=is_overwrite)
     if protocol is None:
         derived = protocol_for_new_table(requests, metadata, options)
-        return _with_row_tracking_columns(metadata, current, clock or SystemClock()), derived
+        return _with_row_tracking_columns(metadata, current, clock), derived
     asked = _asked_of_existing(protocol, requests)
     metadata = _without_unsupported_field_keys(metadata, asked)
     derived = protocol_for_existing(asked, metadata)
     ensure_upgrade_allowed(protocol, derived)
-    metadata = _with_row_tracking_columns(metadata, current, clock or SystemClock())
+    metadata = _with_row_tracking_columns(metadata, current, clock)
     return metadata, None if derived == protocol else derived
 
 

@@ -26,6 +26,7 @@ from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import PostCommitHookError, UsageError
 from optimist.core.predicates import Predicate
 from optimist.core.protocol.actions import Action, Metadata, Protocol
+from optimist.core.protocol.gates import ensure_writable
 from optimist.core.protocol.properties import IsolationLevel
 from optimist.core.protocol.schema_checks import verify_new_metadata
 from optimist.core.secrets import without_secrets
@@ -155,7 +156,8 @@ class OptimisticTransaction:
 
     def update_metadata_for_table_overwrite(self, metadata: Metadata) -> None:
         """Replace the schema, partitioning and properties of an existing table, and keep its id."""
-        self._set_metadata(replace(metadata, id=self.snapshot.metadata.id))
+        kept = replace(metadata, id=self.snapshot.metadata.id)
+        self._set_metadata(kept, is_overwrite=True)
 
     # Committing
 
@@ -345,7 +347,7 @@ class OptimisticTransaction:
                 self.update_metadata(action)
         return tuple(a for a in actions if not isinstance(a, Metadata | Protocol))
 
-    def _set_metadata(self, metadata: Metadata) -> None:
+    def _set_metadata(self, metadata: Metadata, *, is_overwrite: bool = False) -> None:
         if self._new_metadata is not None:
             raise UsageError(
                 "Cannot change the metadata more than once in a transaction. Nothing was "
@@ -360,11 +362,19 @@ class OptimisticTransaction:
             protocol=self._new_protocol or (self.snapshot.protocol if exists else None),
             options=self.table.options,
             clock=self.table.clock,
+            is_overwrite=is_overwrite,
         )
         self._new_protocol = protocol or self._new_protocol
         self._new_metadata = derived
         # `self.protocol` by now is the one that the new metadata needs, and judges it.
         verify_new_metadata(derived, self.protocol, self.table.options, previous=previous)
+        # The commit would refuse it, too, but only after all rows have been written.
+        ensure_writable(
+            self.protocol,
+            derived,
+            table_path=self.table.table_path,
+            version=self.read_version,
+        )
         if exists:
             ensure_rows_are_numbered(derived, self.snapshot)
 

@@ -29,6 +29,7 @@ from optimist.core.protocol.clustering import CLUSTERING_DOMAIN, ensure_clusteri
 from optimist.core.protocol.gates import ensure_upgrade_allowed, ensure_writable, supports
 from optimist.core.protocol.operation_names import BACKFILLS, ROW_TRACKING_BACKFILL
 from optimist.core.protocol.properties import TableProperties
+from optimist.core.protocol.schema_checks import ensure_mapping_sound
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.snapshot import Snapshot
 from optimist.core.transaction.conflicts.isolation import ROW_TRACKING_DOMAIN
@@ -202,10 +203,12 @@ def ensure_table_writable(table_path: str, snapshot: Snapshot) -> None:
 
     Raises:
         ProtocolError: The table needs a writer feature that this engine does not have.
+        SchemaError: Its columns can't be told apart in files; see `ensure_mapping_sound`.
     """
     ensure_writable(
         snapshot.protocol, snapshot.metadata, table_path=table_path, version=snapshot.version
     )
+    ensure_mapping_sound(snapshot.metadata)
 
 
 def _check_duplicates(actions: Sequence[Action]) -> None:

@@ -36,8 +36,10 @@ from optimist.core.errors import StorageError
 from optimist.core.foreign_text import shown
 from optimist.core.paths import join
 from optimist.core.protocol.actions import AddFile
+from optimist.core.schema.column_mapping import is_mapped
 from optimist.core.schema.types import StructField
 from optimist.spark.native.listing import hadoop_path
+from optimist.spark.rows.file_columns import file_columns
 from optimist.spark.rows.row_shape import column_of
 from optimist.spark.session.jvm import Jvm
 
@@ -51,9 +53,9 @@ _SESSION_CONFS: Mapping[str, str] = {
     "spark.sql.parquet.writeLegacyFormat": "false",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
-    "spark.sql.parquet.fieldId.write.enabled": "false",
     "spark.sql.sources.partitionOverwriteMode": "STATIC",
 }
+_WRITE_IDS = "spark.sql.parquet.fieldId.write.enabled"
 _NO_MARKER_FILE = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
 _MAGIC = b"PAR1"
 _TEXTS = ("string", "binary")
@@ -72,13 +74,16 @@ def write_natively(rows: DataFrame, spec: FileSpec) -> WrittenFiles:
     fields = partition_schema(spec.schema, spec.partition_columns)
     texts = {field.name: _partition_text(field) for field in fields}
     jvm = Jvm.of(rows.sparkSession)
-    isolated = jvm.isolated(rows.withColumns(texts) if texts else rows, _SESSION_CONFS)
+    stored = file_columns(rows.withColumns(texts) if texts else rows, spec.schema)
+    # Data may bring along ids of other files; those of a table that is not mapped have none.
+    ids = {_WRITE_IDS: str(is_mapped(spec.schema)).lower()}
+    isolated = jvm.isolated(stored, {**_SESSION_CONFS, **ids})
     writer = isolated.write.mode("errorifexists").options(**_NO_MARKER_FILE)
     writer = writer.option("compression", spec.compression)
     # 0 is given, too, or the session's conf would apply.
     writer = writer.option("maxRecordsPerFile", spec.max_rows_per_file or 0)
     if texts:
-        writer = writer.partitionBy(*texts)
+        writer = writer.partitionBy(*(field.physical_name for field in fields))
     directory = join(spec.table_path, spec.directory)
     with jvm.muted(_WRITER_LOGGER):  # it repeats the error that is raised, with a long stack
         writer.parquet(hadoop_path(directory))
@@ -186,7 +191,7 @@ def _partition_values(spec: FileSpec, directories: Sequence[str]) -> dict[str, s
         by_name[unescape_hive(name) or name] = unescape_hive(value)
     return {
         field.physical_name: canonical_partition_value(
-            _unmarked(by_name[field.name], field), field.data_type, zone="UTC"
+            _unmarked(by_name[field.physical_name], field), field.data_type, zone="UTC"
         )
         for field in partition_schema(spec.schema, spec.partition_columns)
     }

@@ -33,6 +33,7 @@ from optimist.core.schema.types import (
     StructType,
 )
 from optimist.core.snapshot.files_view import FilesView
+from optimist.spark.rows.file_columns import PARQUET_ID
 from optimist.spark.rows.row_shape import column_of
 from optimist.spark.spark_schema import VOID, to_spark_schema, to_spark_type
 
@@ -47,7 +48,6 @@ __all__ = [
 READ_BY_ID = {"spark.sql.parquet.fieldId.read.enabled": "true"}
 """Options of a relation whose columns are found by their ids."""
 
-_PARQUET_ID = "parquet.field.id"
 _INTEGER_DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
 """Digits before the point of the narrowest decimal that Spark reads the stored integers as."""
 
@@ -156,7 +156,7 @@ def _stored_name(item: StructField, *, by_id: bool) -> str:
 
 def _with_parquet_id(item: StructField) -> dict[str, object]:
     number = item.metadata.get(COLUMN_ID)
-    return dict(item.metadata) if number is None else {**item.metadata, _PARQUET_ID: number}
+    return dict(item.metadata) if number is None else {**item.metadata, PARQUET_ID: number}
 
 
 def _stored_type(data_type: DataType, *, by_id: bool) -> DataType:

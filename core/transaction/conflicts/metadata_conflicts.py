@@ -102,7 +102,7 @@ def _same_but_for_mapping(current: Metadata, winner: Metadata) -> bool:
     mine = TableMetadata.of(current).declared_schema.fields
     other = TableMetadata.of(winner).declared_schema.fields
     return len(mine) == len(other) and all(
-        _without_mapping(left) == _without_mapping(right)
+        _without_mapping(left) == _without_mapping(right) and right.physical_name == left.name
         for left, right in zip(mine, other, strict=True)
     )
 

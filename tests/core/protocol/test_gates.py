@@ -150,14 +150,19 @@ def test_feature_names_are_compared_to_the_letter() -> None:
         Protocol(2, 7, None, ("columnMapping",)),
         reader_writer("columnMapping"),
         Protocol(3, 7, (), ("columnMapping",)),
-        Protocol(1, 2),
     ],
 )
-def test_table_with_column_mapping_in_use_is_read_but_not_written(protocol) -> None:
+def test_table_with_column_mapping_in_use_is_read_and_written(protocol) -> None:
     ensure_readable(protocol, MAPPED, **PLACE)
+    ensure_writable(protocol, MAPPED, **PLACE)
+
+
+def test_table_that_is_mapped_without_saying_so_is_read_but_not_written() -> None:
+    ensure_readable(Protocol(1, 2), MAPPED, **PLACE)
     with pytest.raises(ProtocolError) as caught:
-        ensure_writable(protocol, MAPPED, **PLACE)
-    assert caught.value.fields["unsupported"] == ("columnMapping",)
+        ensure_writable(Protocol(1, 2), MAPPED, **PLACE)
+    assert caught.value.kind == "DELTA_FEATURES_PROTOCOL_METADATA_MISMATCH"
+    assert caught.value.fields["missing"] == ("columnMapping",)
 
 
 @pytest.mark.parametrize("protocol", [Protocol(1, 6), writer_only("identityColumns")])
@@ -185,8 +190,8 @@ def test_table_that_is_kept_in_other_formats_is_read_but_not_written(formats: st
 def test_without_metadata_listed_features_count_as_used_and_implied_ones_as_unused() -> None:
     ensure_writable(Protocol(2, 6), None, **PLACE)
     with pytest.raises(ProtocolError) as caught:
-        ensure_writable(reader_writer("columnMapping"), None, **PLACE)
-    assert caught.value.fields["unsupported"] == ("columnMapping",)
+        ensure_writable(writer_only("identityColumns"), None, **PLACE)
+    assert caught.value.fields["unsupported"] == ("identityColumns",)
 
 
 def test_reader_version_of_the_future_is_refused_with_both_sides_versions() -> None:

@@ -104,7 +104,9 @@ def test_illegal_character_in_a_nested_name_is_refused_by_path() -> None:
 
 
 def test_column_mapping_allows_any_character() -> None:
-    accept(metadata(struct("a b"), configuration={"delta.columnMapping.mode": "name"}))
+    mapping = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "col-1"}
+    column = StructField("a b", PrimitiveType("long"), metadata=mapping)
+    accept(metadata(struct(column), configuration={"delta.columnMapping.mode": "name"}))
 
 
 def test_illegal_partition_column_name_is_refused_unless_the_check_is_off() -> None:

@@ -17,7 +17,15 @@ from optimist.core.protocol.actions import (
     SetTransaction,
 )
 from optimist.core.protocol.properties import IsolationLevel
-from optimist.core.schema.types import PrimitiveType, StructField, StructType, schema_to_json
+from optimist.core.protocol.table_metadata import TableMetadata
+from optimist.core.schema.types import (
+    COLUMN_ID,
+    PHYSICAL_NAME,
+    PrimitiveType,
+    StructField,
+    StructType,
+    schema_to_json,
+)
 from optimist.core.transaction.conflicts.checks import partition_text
 from optimist.core.transaction.conflicts.messages import get_pretty_partition_message
 from optimist.core.transaction.conflicts.operations import Operation
@@ -102,11 +110,29 @@ def test_metadata(plain):
 
 def test_metadata_of_a_table_that_this_engine_does_not_write_is_not_adopted(make_table):
     table = make_table(protocol=Protocol(2, 7, None, ("columnMapping",))).create()
-    mapped = theirs(replace(table.metadata, configuration={"delta.columnMapping.mode": "name"}))
-    mine = ours(table, [table.add("a")])
-    assert checked(table, "metadata", mine, mapped) is None
-    with pytest.raises(ProtocolError, match="columnMapping"):
-        RULES["metadata"].rebase(mine, mapped)
+    kept = {"delta.universalFormat.enabledFormats": "hudi"}
+    converted = theirs(replace(table.metadata, configuration=kept))
+    with pytest.raises(ProtocolError, match="hudi"):
+        RULES["metadata"].rebase(ours(table, [table.add("a")]), converted)
+
+
+@pytest.mark.parametrize(("physical", "is_adopted"), [("{}", True), ("col-{}", False)])
+def test_a_mapping_is_adopted_only_where_it_keeps_the_names_of_the_files(
+    make_table, physical, is_adopted
+):
+    table = make_table(protocol=Protocol(2, 7, None, ("columnMapping",))).create()
+
+    def mapped(item):
+        keys = {COLUMN_ID: 1, PHYSICAL_NAME: physical.format(item.name)}
+        return replace(item, metadata={**item.metadata, **keys})
+
+    schema = TableMetadata.of(table.metadata).declared_schema.map_fields(mapped)
+    configuration = {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "1"}
+    winner = replace(
+        table.metadata, schema_string=schema_to_json(schema), configuration=configuration
+    )
+    problem = checked(table, "metadata", ours(table, [table.add("a")]), theirs(winner))
+    assert (problem is None) is is_adopted
 
 
 def test_domain_metadata(make_table):

@@ -1,0 +1,48 @@
+"""Rows of a table as its data files have them: physical names, and ids for Parquet (spec 10.8)."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from optimist.core.data.column_shape import conform_column
+from optimist.core.schema.arrow_types import to_arrow_schema
+from optimist.core.schema.column_mapping import file_schema, is_mapped
+from optimist.core.schema.types import StructType
+
+__all__ = ["StoredRows"]
+
+
+class StoredRows:
+    """Turns rows of one table into what its files hold; this is the place where that happens.
+
+    Args:
+        schema: The table's schema. Without ids, files have the columns as the table does.
+    """
+
+    def __init__(self, schema: StructType) -> None:
+        stored = file_schema(schema)
+        arrow_fields = to_arrow_schema(stored)
+        self._is_mapped = is_mapped(schema)
+        self._columns = {
+            item.name: (column, field)
+            for item, column, field in zip(schema, stored, arrow_fields, strict=True)
+        }
+
+    def of(self, rows: pa.Table) -> pa.Table:
+        """The rows with the names and ids of files, at every depth.
+
+        Args:
+            rows: Columns of the table, in its types. Other columns stay as they are.
+        """
+        if not self._is_mapped:
+            return rows
+        fields, columns = [], []
+        for given, values in zip(rows.schema, rows.columns, strict=True):
+            column, field = self._columns.get(given.name, (None, given))
+            if column is not None:
+                parts = (conform_column(part, column.data_type) for part in values.chunks)
+                values = pa.chunked_array(parts, type=field.type)
+            fields.append(field)
+            columns.append(values)
+        # The types compare equal without their ids, which only the schema given here has for sure.
+        return pa.Table.from_arrays(columns, schema=pa.schema(fields))

@@ -1,0 +1,178 @@
+"""Column mapping as writers have to keep it: ids, physical names, the schema of files (spec 10.8).
+
+Every field at any depth has an id and a physical name, which it keeps for life. Data files,
+statistics and partition values know columns by these alone, so that a column can be renamed, and
+one that was dropped never comes back under its old name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from optimist.core.schema.types import (
+    COLUMN_ID,
+    PHYSICAL_NAME,
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+    walk_fields,
+)
+
+__all__ = ["file_schema", "is_mapped", "largest_column_id", "mapping_problems", "with_mapping"]
+
+_NEW_NAME = "col-"
+_LARGEST_PARQUET_ID = 2**31 - 1
+
+
+def with_mapping(
+    schema: StructType,
+    known: StructType,
+    *,
+    max_id: int,
+    new_uuid: Callable[[], str],
+    is_overwrite: bool = False,
+) -> StructType:
+    """The schema with an id and a physical name for every field that has none yet.
+
+    A field takes over those of the field at its path in the known schema; else it gets the next
+    id, and `col-<uuid>` as its physical name. Ids go depth first.
+
+    Args:
+        schema: The schema as it is to be.
+        known: The table's schema until now. On a table that is not mapped yet its names become the
+            physical names, since the files have the columns under these.
+        max_id: The largest id that the table has ever used.
+        new_uuid: Makes UUIDs for new names.
+        is_overwrite: No file is left of the known schema, so a field whose type differs is another
+            field.
+    """
+    by_path = {_folded(path): item for path, item in walk_fields(known)}
+    return _Assignment(by_path, new_uuid, is_overwrite, max_id).struct(schema, ())
+
+
+def is_mapped(schema: StructType) -> bool:
+    """Whether columns carry ids, as those of a mapped table do, and of no other."""
+    return any(COLUMN_ID in item.metadata for item in schema)
+
+
+def largest_column_id(schema: StructType) -> int:
+    """The largest id of a field at any depth; 0 if none has one."""
+    return max((_id_of(item) or 0 for _, item in walk_fields(schema)), default=0)
+
+
+def mapping_problems(schema: StructType) -> Iterator[str]:
+    """What is wrong with the ids and physical names of a mapped schema; nothing if they are fine.
+
+    Such a table can't be written to: two columns of a file would be taken for one another.
+    """
+    ids: dict[int | None, str] = {}
+    names: dict[tuple[str, ...], str] = {}
+    for path, parents, item in _with_physical_parents(schema, (), ()):
+        column, number, name = ".".join(path), _id_of(item), item.metadata.get(PHYSICAL_NAME)
+        if number is None or number > _LARGEST_PARQUET_ID:
+            yield f"the column {column} has no id that a Parquet file can hold"
+        elif number in ids:
+            yield f"the columns {ids[number]} and {column} have the id {number}"
+        place = (*parents, str(name))
+        if not isinstance(name, str) or not name:
+            yield f"the column {column} has no physical name"
+        elif place in names:
+            yield f"the columns {names[place]} and {column} have the physical name {name}"
+        ids[number], names[place] = column, column
+
+
+def file_schema(schema: StructType) -> StructType:
+    """The columns as data files have them: by their physical names, with their ids.
+
+    In it, what a field calls its physical name is the table's name for it. So rows of the table are
+    brought into the shape of its files as rows of a file are brought into that of the table.
+    """
+
+    def stored(item: StructField) -> StructField:
+        metadata: dict[str, object] = {PHYSICAL_NAME: item.name}
+        if COLUMN_ID in item.metadata:
+            metadata[COLUMN_ID] = item.metadata[COLUMN_ID]
+        return replace(item, name=item.physical_name, metadata=metadata)
+
+    return schema.map_fields(stored)
+
+
+@dataclass(slots=True)
+class _Assignment:
+    """Gives ids and physical names to the fields of one schema."""
+
+    known: Mapping[tuple[str, ...], StructField]
+    new_uuid: Callable[[], str]
+    is_overwrite: bool
+    max_id: int = field(default=0)
+
+    def struct(self, struct: StructType, path: tuple[str, ...]) -> StructType:
+        return StructType(tuple(self.field(item, (*path, item.name)) for item in struct))
+
+    def field(self, item: StructField, path: tuple[str, ...]) -> StructField:
+        before = self.known.get(_folded(path))
+        if before is not None and self.is_overwrite and not _has_type_of(before, item):
+            before = None
+        metadata = dict(item.metadata)
+        if COLUMN_ID not in metadata:
+            metadata[COLUMN_ID] = self.id_of(before)
+        if PHYSICAL_NAME not in metadata:
+            name = _NEW_NAME + self.new_uuid() if before is None else before.physical_name
+            metadata[PHYSICAL_NAME] = name
+        return replace(item, metadata=metadata, data_type=self.inside(item.data_type, path))
+
+    def id_of(self, before: StructField | None) -> object:
+        if before is not None and COLUMN_ID in before.metadata:
+            return before.metadata[COLUMN_ID]
+        self.max_id += 1
+        return self.max_id
+
+    def inside(self, data_type: DataType, path: tuple[str, ...]) -> DataType:
+        if isinstance(data_type, StructType):
+            return self.struct(data_type, path)
+        if isinstance(data_type, ArrayType):
+            element = self.inside(data_type.element_type, (*path, "element"))
+            return replace(data_type, element_type=element)
+        if isinstance(data_type, MapType):
+            return replace(
+                data_type,
+                key_type=self.inside(data_type.key_type, (*path, "key")),
+                value_type=self.inside(data_type.value_type, (*path, "value")),
+            )
+        return data_type
+
+
+def _folded(path: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(part.lower() for part in path)
+
+
+def _has_type_of(before: StructField, after: StructField) -> bool:
+    plain = (StructType((replace(item, name=""),)).as_nullable() for item in (before, after))
+    first, second = (schema.without_field_keys(lambda _: True) for schema in plain)
+    return first == second
+
+
+def _id_of(item: StructField) -> int | None:
+    value = item.metadata.get(COLUMN_ID)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _with_physical_parents(
+    data_type: DataType, path: tuple[str, ...], parents: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], tuple[str, ...], StructField]]:
+    """Every field at any depth, with its path, and the physical names of what it is in."""
+    if isinstance(data_type, StructType):
+        for item in data_type:
+            yield (*path, item.name), parents, item
+            inside = ((*path, item.name), (*parents, item.physical_name))
+            yield from _with_physical_parents(item.data_type, *inside)
+    elif isinstance(data_type, ArrayType):
+        yield from _with_physical_parents(
+            data_type.element_type, (*path, "element"), (*parents, "element")
+        )
+    elif isinstance(data_type, MapType):
+        for part, inner in (("key", data_type.key_type), ("value", data_type.value_type)):
+            yield from _with_physical_parents(inner, (*path, part), (*parents, part))

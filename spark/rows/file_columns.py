@@ -1,0 +1,52 @@
+"""Rows of a table as Spark's writer is to put them into data files (spec 10.8)."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+
+from optimist.core.schema.column_mapping import file_schema, is_mapped
+from optimist.core.schema.types import (
+    COLUMN_ID,
+    ArrayType,
+    MapType,
+    StructField,
+    StructType,
+)
+from optimist.spark.rows.row_shape import column_of
+from optimist.spark.spark_schema import to_spark_type
+
+__all__ = ["PARQUET_ID", "file_columns"]
+
+PARQUET_ID = "parquet.field.id"
+"""The key in a field's metadata by which Spark reads and writes the id of a Parquet column."""
+
+
+def file_columns(rows: DataFrame, schema: StructType) -> DataFrame:
+    """The rows with the names of files, at every depth, and the ids that Spark writes.
+
+    Args:
+        rows: Columns of the table, in its types; a partition column may be text. Other columns stay
+            as they are.
+        schema: The table's schema.
+    """
+    if not is_mapped(schema):
+        return rows
+    stored = dict(zip(schema.names, file_schema(schema), strict=True))
+    columns = (_stored(column_of(name), name, stored.get(name)) for name in rows.columns)
+    return rows.select(*columns)
+
+
+def _stored(value: Column, name: str, item: StructField | None) -> Column:
+    if item is None:
+        return value.alias(name)
+    if isinstance(item.data_type, (StructType, ArrayType, MapType)):
+        # Fields are renamed by their places. A cast can't make them NOT NULL, nor need it.
+        nullable = StructType((item,)).as_nullable().map_fields(_with_parquet_id)
+        value = value.cast(to_spark_type(nullable.fields[0].data_type))
+    return value.alias(item.name, metadata=_with_parquet_id(item).metadata)
+
+
+def _with_parquet_id(item: StructField) -> StructField:
+    number = item.metadata.get(COLUMN_ID)
+    metadata = {} if number is None else {PARQUET_ID: number}
+    return StructField(item.name, item.data_type, item.nullable, metadata)
