@@ -40,7 +40,7 @@ from optimist.core.paths import join
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.protocol.actions import AddCDCFile, AddFile, Metadata
 from optimist.core.protocol.table_metadata import TableMetadata
-from optimist.core.schema.types import PrimitiveType, StructType
+from optimist.core.schema.types import PrimitiveType, StructField, StructType
 
 __all__ = [
     "DEFAULT_CODEC",
@@ -100,6 +100,8 @@ class FileSpec:
         compression: A codec by Spark's name; a `FileSet` takes those that `ensure_codec` knows.
         max_rows_per_file: A file that would hold more rows is split; None for no limit.
         data_change: The `dataChange` of the `add` actions.
+        carried: Columns that the files hold beside the table's, and that come after them; they have
+            no statistics.
         access: How data files are reached.
         policy: How often a request without a clear answer is made again.
     """
@@ -115,6 +117,7 @@ class FileSpec:
     compression: str = DEFAULT_CODEC
     max_rows_per_file: int | None = None
     data_change: bool = True
+    carried: tuple[StructField, ...] = ()
     access: DataAccess | None = None
     policy: RetryPolicy = EngineOptions().retry_policy
 
@@ -202,6 +205,8 @@ class FileSet:
 
     def write(self, rows: pa.Table) -> None:
         """Write some rows, which have the table's columns (void ones may be missing).
+
+        Those of `FileSpec.carried` come last.
 
         Raises:
             StorageError: The file system failed (kind `OPTIMIST_STORAGE_FAILED`).

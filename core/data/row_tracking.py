@@ -7,17 +7,22 @@ moved to another file carry their own values there, in columns that no schema na
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from optimist.core.errors import TableError
+from optimist.core.foreign_text import shown
+from optimist.core.protocol.actions import Metadata
 from optimist.core.protocol.properties import (
     MATERIALIZED_ROW_COMMIT_VERSION,
     MATERIALIZED_ROW_ID,
 )
+from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.types import PHYSICAL_NAME, PrimitiveType, StructField, StructType
 
-__all__ = ["is_tracking_column", "tracking_columns", "with_defaults"]
+__all__ = ["carried_columns", "is_tracking_column", "tracking_columns", "with_defaults"]
 
 _ROW_ID, _ROW_COMMIT_VERSION = "_metadata.row_id", "_metadata.row_commit_version"
 _PROPERTIES = {
@@ -44,6 +49,38 @@ def tracking_columns(configuration: Mapping[str, str]) -> StructType:
             for name, key in _PROPERTIES.items()
         )
     )
+
+
+def carried_columns(metadata: Metadata) -> StructType:
+    """The columns in which rows carry their ids and versions to another file, id first.
+
+    They have the names that files have for them. A row that moves keeps its id. It keeps its commit
+    version only if it is the same as before, else that is null, and the new file's version counts.
+
+    Args:
+        metadata: The table's; without row tracking there are no such columns.
+
+    Raises:
+        TableError: The table tracks rows, and its properties name no columns for that, or names
+            that other columns have (kind `OPTIMIST_MALFORMED_ROW_TRACKING`).
+    """
+    table = TableMetadata.of(metadata)
+    if not table.properties.enable_row_tracking:
+        return StructType()
+    fields = [
+        replace(item, name=item.physical_name) for item in tracking_columns(metadata.configuration)
+    ]
+    names = {item.name.lower() for item in fields}
+    taken = {name.lower() for item in table.schema for name in (item.name, item.physical_name)}
+    if len(names - taken - {""}) < len(fields):
+        raise TableError(
+            "The table tracks rows, but its properties do not say in which columns files keep the "
+            f"ids and versions of rows that move: {shown(sorted(names))}. Nothing was written. Set "
+            f"{MATERIALIZED_ROW_ID} and {MATERIALIZED_ROW_COMMIT_VERSION} to names that no column "
+            "has, with the engine that enabled row tracking.",
+            kind="OPTIMIST_MALFORMED_ROW_TRACKING",
+        )
+    return StructType(tuple(fields))
 
 
 def is_tracking_column(item: StructField) -> bool:

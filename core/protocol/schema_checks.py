@@ -27,6 +27,7 @@ from optimist.core.schema.types import (
 __all__ = [
     "CDC_RESERVED_NAMES",
     "ILLEGAL_NAME_CHARACTERS",
+    "ensure_carried_names_free",
     "ensure_column_defaults_allowed",
     "ensure_identity_columns_valid",
     "ensure_mapping_sound",
@@ -85,6 +86,7 @@ def verify_new_metadata(
     ensure_column_defaults_allowed(schema, protocol)
     bounded_columns(properties.data_skipping_stats_columns or (), schema, partition_columns)
     ensure_properties_compatible(metadata, properties)
+    ensure_carried_names_free(schema, properties)
     if options.enforce_retention_compatibility:
         before = {} if previous is None else previous.configuration
         changed = dict(metadata.configuration.items() - before.items())
@@ -293,6 +295,30 @@ def ensure_properties_compatible(metadata: Metadata, properties: TableProperties
             ("delta.enableDeletionVectors", "delta.compatibility.symlinkFormatManifest.enabled"),
             "can't both be true: readers of the manifest would see deleted rows",
             "DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED",
+        )
+
+
+def ensure_carried_names_free(schema: StructType, properties: TableProperties) -> None:
+    """Refuse columns with the names under which files keep the ids and versions of moved rows.
+
+    Raises:
+        SchemaError: A column is called so, or is in files under such a name (kind
+            `DELTA_ADDING_COLUMN_WITH_INTERNAL_NAME_FAILED`, field `columns`); see spec 6.5.
+    """
+    carried = (
+        properties.materialized_row_id_column,
+        properties.materialized_row_commit_version_column,
+    )
+    reserved = {name.lower() for name in carried if name}
+    used = tuple(
+        item.name for item in schema if {item.name.lower(), item.physical_name.lower()} & reserved
+    )
+    if used:
+        raise SchemaError(
+            f"Columns have names that the table uses to track its rows: {listed(used)}. Nothing "
+            "was written. Rename them.",
+            kind="DELTA_ADDING_COLUMN_WITH_INTERNAL_NAME_FAILED",
+            columns=used,
         )
 
 

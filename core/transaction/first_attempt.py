@@ -22,6 +22,7 @@ from optimist.core.transaction.conflicts.ours_and_theirs import Ours
 from optimist.core.transaction.conflicts.reads import Reads
 from optimist.core.transaction.conflicts.row_ids import (
     NO_ROW_IDS,
+    ROWS_PRESERVED,
     assign_row_ids,
     high_water_mark,
     is_row_tracking_on,
@@ -60,7 +61,7 @@ def first_attempt(
         read_version=draft.read_version,
         isolation_level=level,
         is_blind_append=appends_blindly,
-        tags=tags,
+        tags=_with_preserved_rows(tags, snapshot),
         options=options,
     )
     domains = snapshot.domain_metadata.values()
@@ -102,6 +103,15 @@ def perform_cdc_metadata_check(draft: Draft) -> None:
     for action in draft.actions:
         if isinstance(action, Metadata):
             ensure_no_cdc_columns(action, previous=draft.read_metadata)
+
+
+def _with_preserved_rows(
+    tags: Mapping[str, str] | None, snapshot: Snapshot
+) -> Mapping[str, str] | None:
+    """The tags, which say that rows keep their ids where the table tracks them (spec 6.5)."""
+    if not snapshot.properties.enable_row_tracking:
+        return tags
+    return {ROWS_PRESERVED: "true", **(tags or {})}
 
 
 def _with_row_ids(ours: Ours) -> Ours:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -77,7 +77,7 @@ def arrow_frame_of_files(
     view: FilesView,
     files: pa.Table,
     *,
-    columns: Collection[str] | None = None,
+    columns: StructType | None = None,
     places: Places | None = None,
 ) -> DataFrame:
     """The rows of some files of a version; for commands, which have pruned already.
@@ -87,10 +87,10 @@ def arrow_frame_of_files(
         table: The table.
         view: The version, or other files that are read like one.
         files: Rows of `view.files`.
-        columns: Read only these; None reads all.
+        columns: Read only these; None reads the columns of the table.
         places: Add the columns that it names.
     """
-    wanted = _columns(view.schema, columns)
+    wanted = view.schema if columns is None else columns
     kept = StructType(tuple(item for item in wanted if item.data_type != VOID))
     schema = _stored(spark, kept)
     own = [] if places is None else places.fields
@@ -133,15 +133,6 @@ class _ReadTask:
                         self.schema,
                         places=self.places,
                     )
-
-
-def _columns(schema: StructType, names: Collection[str] | None) -> StructType:
-    """The named columns of the schema; its first if none is named, since rows need a column."""
-    if names is None:
-        return schema
-    folded = {name.lower() for name in names}
-    found = tuple(item for item in schema if item.name.lower() in folded)
-    return StructType(found or schema.fields[:1])
 
 
 def _stored(spark: SparkSession, schema: StructType) -> st.StructType:

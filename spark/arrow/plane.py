@@ -17,7 +17,9 @@ from pyspark.sql import DataFrame, SparkSession
 from optimist.core.commands.touched_files import TouchedFiles
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.parquet_writer import FileSpec
+from optimist.core.data.row_tracking import carried_columns
 from optimist.core.data.table_ref import TableRef
+from optimist.core.schema.types import StructType
 from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.files_view import FilesView
 from optimist.spark.arrow.frame import arrow_frame, arrow_frame_of_files
@@ -46,9 +48,13 @@ class ArrowPlane:
         """See `RowPlane.scan`; filters of the query prune by the log."""
         return arrow_frame(self.spark, self.table, snapshot, is_time_travel=is_time_travel)
 
-    def scan_files(self, view: FilesView, files: pa.Table) -> DataFrame:
+    def scan_files(
+        self, view: FilesView, files: pa.Table, *, with_row_ids: bool = False
+    ) -> DataFrame:
         """See `RowPlane.scan_files`."""
-        return arrow_frame_of_files(self.spark, self.table, view, files)
+        carried = carried_columns(view.metadata) if with_row_ids else ()
+        columns = StructType((*view.schema, *carried))
+        return arrow_frame_of_files(self.spark, self.table, view, files, columns=columns)
 
     def touched_files(
         self,
@@ -69,8 +75,9 @@ class ArrowPlane:
         self, view: FilesView, files: pa.Table, places: Places, columns: Collection[str]
     ) -> DataFrame:
         """See `RowPlane.placed_rows`; only the columns that are needed are read."""
+        wanted = _named(view.schema, columns)
         return arrow_frame_of_files(
-            self.spark, self.table, view, files, columns=columns, places=places
+            self.spark, self.table, view, files, columns=wanted, places=places
         )
 
     def files_at(
@@ -86,6 +93,13 @@ class ArrowPlane:
         """See `RowPlane.write` and `write_by_arrow`."""
         ensure_own_classes(self.spark, self.table)
         return write_by_arrow(rows, spec, self.table.store)
+
+
+def _named(schema: StructType, names: Collection[str]) -> StructType:
+    """The named columns of the schema; its first if none is named, since rows need a column."""
+    folded = {name.lower() for name in names}
+    found = tuple(item for item in schema if item.name.lower() in folded)
+    return StructType(found or schema.fields[:1])
 
 
 def _known(files: pa.Table, paths: pa.Array) -> pa.Array:

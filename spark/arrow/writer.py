@@ -50,7 +50,8 @@ def write_by_arrow(rows: DataFrame, spec: FileSpec, store: LogStore) -> WrittenF
     """Write the rows below `spec.directory`, which must be new.
 
     Args:
-        rows: Exactly the stored columns of the table, in its types.
+        rows: Exactly the stored columns of the table, in its types, and then those that are
+            carried.
         spec: What the files have in common.
         store: The store of the table's log, which ends uploads that failed tasks have left.
 
@@ -92,7 +93,7 @@ class WriteTask:
             try:
                 for batch in batches:
                     num_rows += batch.num_rows
-                    files.write(_table_rows(batch, self.spec.schema))
+                    files.write(_table_rows(batch, self.spec))
                 adds = files.close()
             except BaseException:
                 files.abort()
@@ -106,9 +107,10 @@ class WriteTask:
         )
 
 
-def _table_rows(batch: pa.RecordBatch, schema: StructType) -> pa.Table:
+def _table_rows(batch: pa.RecordBatch, spec: FileSpec) -> pa.Table:
     """Spark's batch in the types of the table: it names parts of nested types in its own way."""
-    stored = StructType(tuple(field for field in schema if field.data_type != VOID))
+    own = (field for field in spec.schema if field.data_type != VOID)
+    stored = StructType((*own, *spec.carried))
     columns = [
         conform_column(values, field.data_type, column=field.name)
         for values, field in zip(batch.columns, stored, strict=True)

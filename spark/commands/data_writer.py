@@ -18,7 +18,7 @@ from optimist.core.data.parquet_writer import DEFAULT_CODEC, FileSpec
 from optimist.core.errors import SchemaError
 from optimist.core.paths import join
 from optimist.core.protocol.table_metadata import TableMetadata
-from optimist.core.schema.types import StructType
+from optimist.core.schema.types import PrimitiveType, StructField, StructType
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.spark.commands.checks import violation_of
 from optimist.spark.commands.write_options import session_value
@@ -51,7 +51,8 @@ class DataWriter:
         """Write the rows into a directory of their own, which `pending` looks after.
 
         Args:
-            rows: Exactly the stored columns of the table, in its types.
+            rows: Exactly the stored columns of the table, in its types. Others that the files are
+                to carry come after them; see `carried_columns`.
             pending: The files of the transaction so far.
 
         Raises:
@@ -59,7 +60,7 @@ class DataWriter:
             ConfigError: An option asks for files that can't be written.
         """
         self._ensure_writable(rows)
-        spec = self._spec(rows.sparkSession)
+        spec = self._spec(rows)
         pending.register(join(spec.table_path, spec.directory))
         try:
             return self.plane.write(rows, spec)
@@ -78,7 +79,12 @@ class DataWriter:
         """The SQL in the table's log, as changed in the transaction."""
         return TableSql(spark, self.txn.table.table_path, self.schema)
 
-    def _spec(self, spark: SparkSession) -> FileSpec:
+    def _spec(self, rows: DataFrame) -> FileSpec:
+        spark, properties = rows.sparkSession, TableMetadata.of(self.txn.metadata).properties
+        carried = (
+            properties.materialized_row_id_column,
+            properties.materialized_row_commit_version_column,
+        )
         codec = session_value(spark, "compression") or DEFAULT_CODEC
         limit = self.max_records_per_file
         if limit is None:
@@ -90,6 +96,9 @@ class DataWriter:
             compression=self.compression or spec.compression,
             max_rows_per_file=limit or None,
             data_change=self.data_change,
+            carried=tuple(
+                StructField(name, PrimitiveType("long")) for name in rows.columns if name in carried
+            ),
         )
 
     def _ensure_writable(self, rows: DataFrame) -> None:

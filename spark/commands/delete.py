@@ -80,8 +80,9 @@ def delete_rows(target: Target, condition: Condition | None, files: UncommittedF
         )
     kept = WrittenFiles()
     if condition is not None and touched.num_matching:
-        rows = target.rows_of(touched.table, "DELETE of single rows")
+        rows = target.rows_of(touched.table, "DELETE of single rows", keeps_row_ids=True)
         # A row is deleted only if the condition is true; null keeps it.
         rows = rows.where(~sf.coalesce(condition.column, sf.lit(False)))
-        kept = target.writer.write(without_void(rows, target.snapshot.schema), files)
+        rows = without_void(rows, target.snapshot.schema, *target.carried.names)
+        kept = target.writer.write(rows, files)
     return Rewrite(touched.adds, kept, touched.num_matching, scan_ms, watch.lap_ms())

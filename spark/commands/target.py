@@ -10,6 +10,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from optimist.core.commands.command import Stopwatch
 from optimist.core.commands.rewritable_files import ensure_rewritable
 from optimist.core.commands.touched_files import TouchedFiles
+from optimist.core.data.row_tracking import carried_columns
+from optimist.core.schema.types import StructType
 from optimist.core.snapshot import Snapshot
 from optimist.core.table.delta_log import DeltaLog
 from optimist.core.transaction.optimistic import OptimisticTransaction
@@ -56,19 +58,31 @@ class Target:
         """All rows of the version that the command reads, under the alias."""
         return aliased(self.writer.plane.scan(self.snapshot), self.alias)
 
-    def rows_of(self, files: pa.Table, operation: str) -> DataFrame:
+    @property
+    def carried(self) -> StructType:
+        """The columns with the id and the version of a row that moves; none without row tracking.
+
+        Raises:
+            TableError: See `carried_columns`.
+        """
+        return carried_columns(self.snapshot.metadata)
+
+    def rows_of(self, files: pa.Table, operation: str, *, keeps_row_ids: bool = False) -> DataFrame:
         """The rows of some files that the command is going to rewrite.
 
         Args:
             files: Rows of `Snapshot.files`.
             operation: For the message, for example `UPDATE`.
+            keeps_row_ids: Add the columns `carried`, which the command writes with the rows.
 
         Raises:
             ProtocolError: The table has a feature under which files can't be rewritten yet.
             TableError: A file is outside the table.
         """
-        ensure_rewritable(self.writer.txn.table, self.snapshot, files, operation)
-        return aliased(self.writer.plane.scan_files(self.snapshot, files), self.alias)
+        table, plane, snapshot = self.writer.txn.table, self.writer.plane, self.snapshot
+        ensure_rewritable(table, snapshot, files, operation, keeps_row_ids=keeps_row_ids)
+        rows = plane.scan_files(snapshot, files, with_row_ids=keeps_row_ids)
+        return aliased(rows, self.alias)
 
     def resolve(self, condition: Column | str, rows: DataFrame) -> Condition:
         """The condition, resolved against `rows`, which must be what `rows()` gave."""

@@ -34,6 +34,7 @@ from optimist.spark.commands.checks import checked_rows
 from optimist.spark.commands.target import Target
 from optimist.spark.conditions.condition import Condition
 from optimist.spark.rows.assignments import Assignments
+from optimist.spark.rows.row_ids import moved_row_ids
 from optimist.spark.rows.row_shape import column_of, without_void
 from optimist.spark.spark_schema import VOID, to_spark_type
 from optimist.spark.sql.table_sql import TableSql
@@ -147,27 +148,36 @@ class _Update:
         """
         if not read.num_rows:
             return WrittenFiles()
-        rows = self.target.rows_of(read, "UPDATE")
+        rows = self.target.rows_of(read, "UPDATE", keeps_row_ids=True)
         if are_chosen and self.condition is not None and self.condition.predicate.is_exact:
             # It changes nothing, and lets Spark leave out parts of files.
             rows = rows.where(self.condition.column)
-        updated = self.updated(rows, sf.lit(True) if are_chosen else self._matches())
+        matches = sf.lit(True) if are_chosen else self._matches()
+        updated = self.updated(rows, matches, self.target.carried.names)
         checked = checked_rows(updated, self.sql, self.target.snapshot.metadata)
         return self.target.writer.write(checked, files)
 
-    def updated(self, frame: DataFrame, matches: Column) -> DataFrame:
-        """The rows with their new values where they match, in the table's columns and types."""
+    def updated(
+        self, frame: DataFrame, matches: Column, carried: tuple[str, ...] = ()
+    ) -> DataFrame:
+        """The rows with their new values where they match, in the table's columns and types.
+
+        Args:
+            frame: The rows.
+            matches: Which of them get new values.
+            carried: The columns with their ids and versions, if the frame has them.
+        """
         schema = self.target.snapshot.schema
         columns = [
             self._new_value(field, matches).alias(field.name)
             for field in schema
             if field.data_type != VOID
         ]
-        rows = frame.select(*columns)
+        rows = frame.select(*columns, *moved_row_ids(carried, matches))
         regenerated = self._regenerated(schema)
         if regenerated:
             rows = rows.withColumns(regenerated)
-        return without_void(rows, schema)
+        return without_void(rows, schema, *carried)
 
     def _matches(self) -> Column:
         if self.condition is None:

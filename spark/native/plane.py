@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 
 from optimist.core.commands.touched_files import TouchedFiles
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.parquet_writer import FileSpec
+from optimist.core.data.row_tracking import carried_columns
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import TableError
 from optimist.core.log.file_table import canonical_paths
@@ -43,9 +44,17 @@ class NativePlane:
         """See `RowPlane.scan` and `scan_frame`."""
         return scan_frame(self.spark, snapshot, is_time_travel=is_time_travel, access=self._access)
 
-    def scan_files(self, view: FilesView, files: pa.Table) -> DataFrame:
+    def scan_files(
+        self, view: FilesView, files: pa.Table, *, with_row_ids: bool = False
+    ) -> DataFrame:
         """See `RowPlane.scan_files`."""
-        return scan_frame(self.spark, view, files, access=self._access)
+        rows = scan_frame(self.spark, view, files, access=self._access)
+        carried = carried_columns(view.metadata).names if with_row_ids else ()
+        if not carried:
+            return rows
+        metadata = rows.metadataColumn("_metadata")
+        found = (metadata.getField(name) for name in ("row_id", "row_commit_version"))
+        return rows.select("*", *map(Column.alias, found, carried))
 
     def touched_files(
         self,

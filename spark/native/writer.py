@@ -68,7 +68,8 @@ def write_natively(rows: DataFrame, spec: FileSpec) -> WrittenFiles:
     """Write the rows below `spec.directory`, which must be new.
 
     Args:
-        rows: Exactly the stored columns of the table, in its types.
+        rows: Exactly the stored columns of the table, in its types, and then those that are
+            carried.
         spec: What the files have in common.
     """
     fields = partition_schema(spec.schema, spec.partition_columns)

@@ -48,8 +48,16 @@ class RowPlane(Protocol):
         """
         ...
 
-    def scan_files(self, view: FilesView, files: pa.Table) -> DataFrame:
-        """The rows of some files, given as rows of `view.files`; otherwise as `scan`."""
+    def scan_files(
+        self, view: FilesView, files: pa.Table, *, with_row_ids: bool = False
+    ) -> DataFrame:
+        """The rows of some files, given as rows of `view.files`; otherwise as `scan`.
+
+        Args:
+            view: The version.
+            files: Rows of `view.files`.
+            with_row_ids: Add `carried_columns`, where the table tracks its rows.
+        """
         ...
 
     def touched_files(
@@ -93,7 +101,8 @@ class RowPlane(Protocol):
         """Write rows to files below `spec.directory`, which is new; no version names them yet.
 
         Args:
-            rows: Exactly the stored columns of the table, in its types.
+            rows: Exactly the stored columns of the table, in its types, and then those that are
+                carried.
             spec: What the files have in common.
         """
         ...

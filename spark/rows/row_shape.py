@@ -91,9 +91,10 @@ def shape_rows(frame: DataFrame, sql: TableSql) -> DataFrame:
     return without_void(shaped, sql.schema)
 
 
-def without_void(frame: DataFrame, schema: StructType) -> DataFrame:
-    """The columns that files hold, in the table's order."""
-    return frame.select(*(column_of(f.name) for f in schema if f.data_type != VOID))
+def without_void(frame: DataFrame, schema: StructType, *more: str) -> DataFrame:
+    """The columns that files hold, in the table's order, and then some more."""
+    names = (*(item.name for item in schema if item.data_type != VOID), *more)
+    return frame.select(*map(column_of, names))
 
 
 def with_declared_length(value: Column, field: StructField) -> Column:

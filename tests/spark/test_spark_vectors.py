@@ -147,7 +147,7 @@ def test_the_feed_tells_what_vectors_deleted_and_rows_keep_their_ids(
     assert [row["id"] for row in rows] == [row["_metadata.row_id"] for row in rows]
     with pytest.raises(ProtocolError) as caught:
         target.update("id = 3", {"id": "30"})
-    assert caught.value.fields["features"] == ("changeDataFeed", "rowTracking")
+    assert caught.value.fields["features"] == ("changeDataFeed",)
     assert len(list(Path(table_path).glob("data-*"))) == 2
 
 

@@ -25,6 +25,7 @@ from optimist.core.transaction.conflicts.in_commit_timestamp import (
 )
 from optimist.core.transaction.conflicts.ours_and_theirs import Ours, Theirs
 from optimist.core.transaction.conflicts.row_ids import (
+    ROWS_PRESERVED,
     assign_row_ids,
     high_water_mark,
     is_row_tracking_on,
@@ -38,8 +39,6 @@ __all__ = [
     "reassign_row_ids",
     "reconcile_backfill",
 ]
-
-_PRESERVED_TAG = "delta.rowTracking.preserved"
 
 
 def adopt_protocol(ours: Ours, theirs: Theirs) -> Ours:
@@ -63,7 +62,7 @@ def adopt_metadata(ours: Ours, theirs: Theirs) -> Ours:
     after = TableMetadata.of(winner).properties
     ours = replace(ours, metadata=winner)
     if after.enable_row_tracking and not before.enable_row_tracking:
-        return ours.with_tag(_PRESERVED_TAG, "false")
+        return ours.with_tag(ROWS_PRESERVED, "false")
     return ours
 
 

@@ -20,6 +20,7 @@ from optimist.core.values.foreign_json import parse_json
 
 __all__ = [
     "NO_ROW_IDS",
+    "ROWS_PRESERVED",
     "assign_row_ids",
     "ensure_rows_are_numbered",
     "high_water_mark",
@@ -29,6 +30,8 @@ __all__ = [
 
 NO_ROW_IDS = -1
 """The high-water mark of a table that has handed out no row id."""
+ROWS_PRESERVED = "delta.rowTracking.preserved"
+"""The tag of a commit that says whether rows which it moved have kept their ids and versions."""
 
 
 def is_row_tracking_on(protocol: Protocol, metadata: Metadata) -> bool:

@@ -152,7 +152,8 @@ class _Merge:
         names = Names.beside(
             [*snapshot.schema.names, *merge.sql.schema.names, *request.source.columns]
         )
-        return cls(target, request, rows, reading, Stages(merge, snapshot.schema, names, alias))
+        stages = Stages(merge, snapshot.schema, names, alias, target.carried)
+        return cls(target, request, rows, reading, stages)
 
     def run(self, files: UncommittedFiles) -> Outcome:
         """Find the matches, write the rows, and tell what was done."""
@@ -201,7 +202,7 @@ class _Merge:
         scan_ms = watch.lap_ms()
         written = WrittenFiles()
         if found.touched.num_rows:
-            rows = self.target.rows_of(found.touched, "MERGE")
+            rows = self.target.rows_of(found.touched, "MERGE", keeps_row_ids=True)
             own = self._aliased(self.stages.marked(rows, self.stages.names.own))
             written = self._write(self.stages.rewritten(own, other), files)
         removed = add_files(found.touched)
@@ -245,7 +246,8 @@ class _Merge:
             return replace(counts, copied=num_written - counts.all_updated)
         num_rows = num_records(rewrite.removed)
         if num_rows is None:
-            num_rows = self.target.rows_of(found.touched, "MERGE").count()
+            plane, snapshot = self.target.writer.plane, self.target.snapshot
+            num_rows = plane.scan_files(snapshot, found.touched).count()
         copied = num_rows - counts.all_updated - counts.all_deleted
         return replace(counts, copied=copied, inserted=num_written - counts.all_updated - copied)
 

@@ -108,12 +108,14 @@ class Stages:
         before: The schema of the table's rows as they are read.
         names: Names of columns.
         alias: The alias of the table's rows.
+        carried: The columns with the ids and versions of rows that move; see `carried_columns`.
     """
 
     merge: ResolvedMerge
     before: StructType
     names: Names
     alias: str
+    carried: StructType
 
     @property
     def sql(self) -> TableSql:
@@ -151,7 +153,7 @@ class Stages:
         """The rows that are written in place of those of the touched files, and the new ones.
 
         Args:
-            own: The rows of the touched files, marked, under the alias.
+            own: The rows of the touched files, marked, under the alias, with the columns `carried`.
             other: The source's rows, marked.
         """
         names, merge = self.names, self.merge
@@ -176,7 +178,7 @@ class Stages:
             shown = self._shown(frame, kept, [*carried, *self._value_names])
             is_alone = self._is_there(names.own) & ~self._is_there(names.other)
             frame = self._after(shown, is_alone, by_source, carried=(), otherwise=COPIED)
-        return self._finished(frame)
+        return self._finished(frame, *self.carried.names)
 
     def only_inserted(self, other: DataFrame) -> DataFrame:
         """The rows that are added for rows of the source that match none.
@@ -201,7 +203,7 @@ class Stages:
         """The values that rows of the table have, in the types that they have afterwards."""
         copies = {}
         for _, item in self._stored_fields:
-            before = self.before.find(item.name)
+            before = self.before.find(item.name) or self.carried.find(item.name)
             if before is None or before.data_type == VOID:
                 copies[item.name] = self._null(item)
             else:
@@ -233,6 +235,8 @@ class Stages:
 
     def _changed(self, clause: ResolvedClause, item: StructField, current: Column) -> Column | None:
         """The value that a clause gives a column; None if it leaves it as it is."""
+        if item in self.carried.fields[1:]:
+            return self._null(item)  # the version of a changed row is that of its new file
         new = clause.assignments
         if new is not None and item.name in new.columns:
             return new.new_value(item, current)
@@ -275,7 +279,7 @@ class Stages:
             *self._values(clauses, number, current),
         )
 
-    def _finished(self, frame: DataFrame) -> DataFrame:
+    def _finished(self, frame: DataFrame, *carried: str) -> DataFrame:
         """The rows that stay, in the table's columns; generated ones are computed again."""
         names = self.names
         gone = [LEFT_OUT]
@@ -290,7 +294,7 @@ class Stages:
         }
         if generated:
             rows = rows.withColumns(generated)
-        return without_void(rows, self.sql.schema)
+        return without_void(rows, self.sql.schema, *carried)
 
     def _generated(self, item: StructField, text: str) -> Column:
         """A generated column: as the row's clause assigns it, or computed from the others."""
@@ -313,7 +317,8 @@ class Stages:
 
     @property
     def _stored_fields(self) -> list[tuple[int, StructField]]:
-        return [(at, item) for at, item in enumerate(self.sql.schema) if item.data_type != VOID]
+        columns = enumerate((*self.sql.schema, *self.carried))
+        return [(at, item) for at, item in columns if item.data_type != VOID]
 
     @property
     def _value_names(self) -> list[str]:

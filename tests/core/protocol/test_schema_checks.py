@@ -297,6 +297,13 @@ def test_row_tracking_is_not_both_enabled_and_suspended() -> None:
     assert set(error.fields["properties"]) == set(both)
 
 
+def test_no_column_has_the_name_of_those_that_carry_row_ids() -> None:
+    names = {"delta.rowTracking.materializedRowIdColumnName": "_row-id"}
+    error = refusal(metadata(struct("x", "_ROW-id"), configuration=names))
+    assert error.kind == "DELTA_ADDING_COLUMN_WITH_INTERNAL_NAME_FAILED"
+    assert error.fields["columns"] == ("_ROW-id",)
+
+
 def test_deleted_files_are_not_kept_longer_than_the_log_that_names_them() -> None:
     long = metadata(
         struct("x"), configuration={"delta.deletedFileRetentionDuration": "interval 60 days"}
