@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from optimist.core.commands.append import ensure_rows_can_be_checked
 from optimist.core.commands.command import Changes, Stopwatch, run_command
-from optimist.core.commands.row_changes import changes_of_delete
+from optimist.core.commands.row_changes import changes_of_delete, changes_of_update
 from optimist.core.commands.uncommitted_files import UncommittedFiles
+from optimist.core.local.assignments import LocalAssignments
 from optimist.core.local.conditions import LocalCondition
 from optimist.core.local.delete import delete_rows
 from optimist.core.local.progress import Progress, ProgressReport
 from optimist.core.local.rewriting import RowWriter
 from optimist.core.local.target import LocalTarget
+from optimist.core.local.update import update_rows
 from optimist.core.predicates import Predicate
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.result import CommitResult
 
-__all__ = ["CommandOptions", "RowsChanged", "delete"]
+__all__ = ["CommandOptions", "RowsChanged", "delete", "update"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,33 @@ def delete(
         )
         text = None if condition is None else condition.text
         return _noted(changes_of_delete(rewrite, text, txn.table, watch), options)
+
+    commit = run_command(txn, work, identity=options.identity)
+    return replace(done, commit=commit)
+
+
+def update(
+    txn: OptimisticTransaction,
+    values: Mapping[str, object],
+    predicate: str | Predicate | None,
+    options: CommandOptions,
+) -> RowsChanged:
+    """Update rows and commit; see `DeltaLog.update`."""
+    done = RowsChanged()
+
+    def work(pending: UncommittedFiles) -> Changes:
+        nonlocal done
+        watch = Stopwatch(txn.table.clock)
+        target = LocalTarget(txn, ProgressReport(txn.table.clock, options.progress, "UPDATE"))
+        condition = None if predicate is None else LocalCondition.of(predicate, txn.snapshot)
+        assignments = LocalAssignments.of(values, txn.snapshot.schema)
+        ensure_rows_can_be_checked(txn.metadata, txn.snapshot.schema)
+        rewrite = update_rows(RowWriter(target, pending), condition, assignments)
+        num_written, num_matching = rewrite.written.num_rows, rewrite.num_matching
+        num_updated = num_written if num_matching is None else num_matching
+        done = RowsChanged(num_updated=num_updated, num_copied=num_written - num_updated)
+        text = None if condition is None else condition.text
+        return _noted(changes_of_update(rewrite, text, txn.table, watch), options)
 
     commit = run_command(txn, work, identity=options.identity)
     return replace(done, commit=commit)

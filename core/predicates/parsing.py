@@ -28,7 +28,14 @@ from optimist.core.schema.sql_functions import NON_DETERMINISTIC_FUNCTIONS, func
 from optimist.core.values.decimals import exactly_at_scale, is_in_range
 from optimist.core.values.unicode_text import ensure_unicode
 
-__all__ = ["parse_column_path", "parse_predicate"]
+__all__ = [
+    "column_of",
+    "literal_of",
+    "parse_column_path",
+    "parse_predicate",
+    "predicate_of",
+    "type_name_of",
+]
 
 _TYPE_NAMES = {
     "TINYINT": "byte",
@@ -109,6 +116,30 @@ def parse_column_path(text: str) -> tuple[str, ...]:
             predicate=text,
         )
     return column.path
+
+
+def predicate_of(node: exp.Expr) -> Predicate:
+    """The predicate that a part of a parsed text stands for; see `parse_predicate`."""
+    return _SQL_TEXT.predicate(node)
+
+
+def column_of(node: exp.Expr) -> Column | None:
+    """The column or struct field that a part of a parsed text names; None for other parts."""
+    return _column(node)
+
+
+def literal_of(node: exp.Expr) -> Literal | None:
+    """The constant that a part of a parsed text is; None for other parts, and in doubt."""
+    return _literal(node)
+
+
+def type_name_of(target: exp.Expr) -> str | None:
+    """Delta's name of the type that a cast names, for a decimal with its parameters."""
+    name = _TYPE_NAMES.get(getattr(target.this, "name", str(target.this)))
+    if name != "decimal":
+        return name
+    precision, scale = _decimal_parameters(target)
+    return f"decimal({precision},{scale})" if precision <= MAX_PRECISION else None
 
 
 def _is_empty_list(node: exp.In) -> bool:
@@ -322,16 +353,10 @@ def _column_cast(node: exp.Expr) -> tuple[Column, str] | None:
         return None if column is None else (column, "date")
     if not isinstance(node, (exp.Cast, exp.TryCast)) or node.args.get("format"):
         return None
-    column, target = _column(node.this), node.args["to"]
-    name = _TYPE_NAMES.get(getattr(target.this, "name", str(target.this)))
-    if column is None or name in (None, "string", "boolean"):
+    column, name = _column(node.this), type_name_of(node.args["to"])
+    if column is None or name is None or name in ("string", "boolean"):
         return None
-    if name == "decimal":
-        precision, scale = _decimal_parameters(target)
-        if precision > MAX_PRECISION:
-            return None
-        name = f"decimal({precision},{scale})"
-    return column, str(name)
+    return column, name
 
 
 def _decimal_parameters(target: exp.Expr) -> tuple[int, int]:

@@ -19,6 +19,8 @@ from optimist.core.errors import (
     TableNotFoundError,
     UsageError,
 )
+from optimist.core.local.commands import CommandOptions, RowsChanged
+from optimist.core.local.progress import Progress as FileProgressCall
 from optimist.core.log.last_checkpoint import LastCheckpoint
 from optimist.core.maintenance.checkpoint import Progress, write_checkpoint
 from optimist.core.options import EngineOptions
@@ -158,17 +160,50 @@ class DeltaLog(RowCommands):
         """Whether there is a table at the path now."""
         return self._newest.refresh() is not None
 
-    def update(self) -> Snapshot:
-        """The newest version.
+    @overload
+    def update(self) -> Snapshot: ...
+    @overload
+    def update(
+        self,
+        *,
+        set: Mapping[str, object],
+        predicate: str | Predicate | None = None,
+        user_metadata: str | None = None,
+        txn: tuple[str, int] | None = None,
+        progress: FileProgressCall | None = None,
+    ) -> RowsChanged: ...
+    def update(
+        self,
+        *,
+        set: Mapping[str, object] | None = None,
+        predicate: str | Predicate | None = None,
+        user_metadata: str | None = None,
+        txn: tuple[str, int] | None = None,
+        progress: FileProgressCall | None = None,
+    ) -> Snapshot | RowsChanged:
+        """The newest version; or, with `set`, UPDATE: set columns to new values in one commit.
 
-        Costs one listing from the known version on, and the reading of the commits since.
+        The newest version costs one listing from the known version on, and the reading of the
+        commits since. An UPDATE goes the ways of `delete`.
+
+        Args:
+            set: Names of columns or of struct fields (`pos.lat`) to new values: SQL text, which
+                sees the row as it was, or a Python value that is not text, or a `pyarrow` scalar.
+            predicate: Which rows, as for `delete`; all rows without one.
+            user_metadata: Text for the history.
+            txn: Application id and version of a command that may be repeated, as for `append`.
+            progress: Called after each file, see `FileProgress`.
 
         Raises:
             TableNotFoundError: There is no table at the path.
             TableError: The log is damaged.
             ProtocolError: The table needs a feature that this engine can't read.
+            DeltaConcurrentModificationException, UsageError, SchemaError: As `delete`; or a new
+                value does not fit its column, or only Spark knows it (`OPTIMIST_NEEDS_SPARK`).
         """
-        return self._newest_version()
+        if set is None and predicate is None:
+            return self._newest_version()
+        return self._update_rows(set or {}, predicate, CommandOptions(user_metadata, txn, progress))
 
     def _newest_version(self) -> Snapshot:
         """See `update`."""

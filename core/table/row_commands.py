@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 
 from optimist.core.budget import one_operation
 from optimist.core.clock import Clock
-from optimist.core.local.commands import CommandOptions, RowsChanged, delete
+from optimist.core.local.commands import CommandOptions, RowsChanged, delete, update
 from optimist.core.local.progress import Progress
 from optimist.core.options import EngineOptions
 from optimist.core.predicates import Predicate
@@ -67,3 +68,13 @@ class RowCommands(ABC):
         """
         begun = self.start_transaction(self._newest_version())
         return delete(begun, predicate, CommandOptions(user_metadata, txn, progress))
+
+    @one_operation
+    def _update_rows(
+        self,
+        values: Mapping[str, object],
+        predicate: str | Predicate | None,
+        options: CommandOptions,
+    ) -> RowsChanged:
+        """UPDATE; see `DeltaLog.update`."""
+        return update(self.start_transaction(self._newest_version()), values, predicate, options)

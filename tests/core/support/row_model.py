@@ -55,7 +55,7 @@ def as_table(rows: list[Row], schema: pa.Schema = ROW_TYPE) -> pa.Table:
 
 def counted(rows: list[Row]) -> Counter[str]:
     """The rows in a form that can be counted: NaN is NaN, and -0.0 is not 0.0."""
-    return Counter(repr(sorted(row.items())) for row in rows)
+    return Counter(repr(sorted(row.items())) for row in as_table(rows).to_pylist())
 
 
 def rank(value: Any) -> tuple[bool, Any]:
@@ -154,3 +154,103 @@ def conditions(base: Any = None) -> Any:
 
 def is_true(condition: Condition | None, row: Row) -> bool:
     return condition is None or condition.rule(row) is True
+
+
+# What UPDATE and MERGE assign
+
+
+@dataclass(frozen=True)
+class Assigned:
+    """A new value for a column: what a command is given, and what it is for a row."""
+
+    column: str
+    given: Any
+    value: Rule
+
+
+def fitting(low: int, high: int, number: int | None) -> int | None:
+    if number is not None and not low <= number <= high:
+        raise OverflowError(number)
+    return number
+
+
+LONG = functools.partial(fitting, -(2**63), 2**63 - 1)
+INT = functools.partial(fitting, -(2**31), 2**31 - 1)
+
+
+def _joined(*texts: str | None) -> str | None:
+    return None if None in texts else "".join(text for text in texts if text is not None)
+
+
+def _case(row: Row) -> int | None:
+    if row["id"] is not None and row["id"] > 1:
+        return 0
+    return row["id"] if row["s"] is None else row["p"]
+
+
+def _either(row: Row) -> int | None:
+    if row["p"] is not None:
+        return row["p"]
+    return INT(None if row["id"] is None else LONG(row["id"] - 1))
+
+
+def _times(row: Row) -> int | None:
+    return None if row["id"] is None else LONG(LONG(row["id"] * 2) - 1)
+
+
+_CASE = "CASE WHEN id > 1 THEN 0 WHEN s IS NULL THEN id ELSE p END"
+ASSIGNMENTS = [
+    Assigned("id", 7, lambda row: 7),
+    Assigned("ID", "id * 2 - 1", _times),
+    Assigned("id", "p", lambda row: row["p"]),
+    Assigned("id", _CASE, _case),
+    Assigned("p", None, lambda row: None),
+    Assigned("p", "id", lambda row: INT(row["id"])),
+    Assigned("p", "coalesce(p, id - 1)", _either),
+    Assigned("p", pa.scalar(3, pa.int8()), lambda row: 3),
+    Assigned("`x.y`", math.nan, lambda row: math.nan),
+    Assigned("`x.y`", "p", lambda row: None if row["p"] is None else float(row["p"])),
+    Assigned("`x.y`", "id", lambda row: None if row["id"] is None else float(row["id"])),
+    Assigned("`x.y`", "-1.25", lambda row: -1.25),
+    Assigned("d", Decimal("2.5"), lambda row: Decimal("2.5")),
+    Assigned("d", "id", lambda row: None if row["id"] is None else Decimal(row["id"])),
+    Assigned("d", str(BIG), lambda row: BIG),
+    Assigned("s", "concat(s, '!', n.`b.c`)", lambda row: _joined(row["s"], "!", text_of(row))),
+    Assigned("s", "s || '?'", lambda row: _joined(row["s"], "?")),
+    Assigned("s", "id", lambda row: None if row["id"] is None else str(row["id"])),
+    Assigned("s", '"it\'s"', lambda row: "it's"),
+    Assigned("n.a", "id", lambda row: row["id"]),
+    Assigned("n.`b.c`", "if(n.a = 1, s, NULL)", lambda row: row["s"] if a_of(row) == 1 else None),
+    Assigned("n", "NULL", lambda row: None),
+]
+
+
+def a_of(row: Row) -> int | None:
+    return value_of(row, "n.a")
+
+
+def text_of(row: Row) -> str | None:
+    return None if row["n"] is None else row["n"]["b.c"]
+
+
+def assignments() -> st.SearchStrategy[list[Assigned]]:
+    """One to three assignments, none of which touches what another does."""
+    several = st.lists(st.sampled_from(ASSIGNMENTS), min_size=1, max_size=3)
+    return several.map(lambda items: list({top_of(item): item for item in items}.values()))
+
+
+def top_of(item: Assigned) -> str:
+    name = item.column.lower().strip("`")
+    return name if name in VALUES else name.split(".")[0]
+
+
+def updated(row: Row, items: list[Assigned]) -> Row:
+    new = dict(row)
+    for item in items:
+        value, top = item.value(row), top_of(item)
+        if item.column.lower().strip("`") == top:
+            new[top] = value
+        else:
+            field = item.column.split(".", 1)[1].strip("`")
+            new[top] = {"a": None, "b.c": None, **(row[top] or {}), field: value}
+    return new

@@ -1,0 +1,143 @@
+"""What UPDATE and MERGE assign without Spark: columns and struct fields to new values.
+
+1. A target is a column of the table, or a field at any depth below one.
+2. A value sees the row as it was, and becomes the target's type; see `stored_values`.
+3. If fields of a struct are assigned, the struct is built anew; its other fields keep their values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from optimist.core.errors import SchemaError, UsageError
+from optimist.core.foreign_text import listed, shown
+from optimist.core.local.stored_values import Value, stored_as
+from optimist.core.local.values import parse_value
+from optimist.core.predicates.parsing import parse_column_path
+from optimist.core.predicates.resolution import ResolvedColumn, resolve_column
+from optimist.core.schema.arrow_types import to_arrow_schema
+from optimist.core.schema.types import PrimitiveType, StructType
+
+__all__ = ["LocalAssignments"]
+
+_Path = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LocalAssignments:
+    """Resolved assignments.
+
+    Attributes:
+        schema: The table's schema.
+        values: The new values by the paths of their targets, in the table's spelling.
+    """
+
+    schema: StructType
+    values: Mapping[_Path, Value]
+
+    @classmethod
+    def of(
+        cls,
+        given: Mapping[str, object],
+        schema: StructType,
+        *,
+        seen: StructType | None = None,
+        zone: str = "UTC",
+    ) -> LocalAssignments:
+        """Resolve assignments.
+
+        Args:
+            given: Names of columns or struct fields to new values; see `parse_value`.
+            schema: The table's schema.
+            seen: The columns that the values may name; None for those of the table.
+            zone: The time zone in which times without one are read.
+
+        Raises:
+            UsageError: Nothing is assigned, or something twice, or only Spark knows a value (kind
+                `OPTIMIST_NEEDS_SPARK`).
+            SchemaError: A target does not exist, or a constant does not fit it.
+        """
+        if not given:
+            raise UsageError(
+                "The update sets no column. Nothing was written. Name at least one column and its "
+                "new value.",
+                kind="OPTIMIST_EMPTY_UPDATE",
+            )
+        values: dict[_Path, Value] = {}
+        for name, value in given.items():
+            target = _target(name, schema)
+            _ensure_apart(target.path, values)
+            parsed = parse_value(value, seen or schema, zone=zone)
+            values[target.path] = stored_as(parsed, target.data_type, name)
+        return cls(schema, values)
+
+    @property
+    def targets(self) -> frozenset[str]:
+        """The top-level columns that change, in whole or in part."""
+        return frozenset(path[0] for path in self.values)
+
+    def updated(self, current: pa.Table, rows: pa.Table) -> pa.Table:
+        """The rows with their new values.
+
+        Args:
+            current: The table's columns, in its order.
+            rows: What the values see, row by row the same.
+        """
+        columns = [self._built((name,), current[name], rows) for name in current.column_names]
+        return pa.table(columns, schema=to_arrow_schema(self.schema))
+
+    def _built(self, path: _Path, current: Any, rows: pa.Table) -> Any:
+        value = self.values.get(path)
+        if value is not None:
+            return value.compute(rows)
+        if not any(target[: len(path)] == path for target in self.values):
+            return current
+        parts = [
+            self._built((*path, field.name), pc.struct_field(current, [at]), rows)
+            for at, field in enumerate(current.type)
+        ]
+        pieces = [
+            part.combine_chunks() if isinstance(part, pa.ChunkedArray) else part for part in parts
+        ]
+        return pa.StructArray.from_arrays(pieces, fields=list(current.type))
+
+
+def _target(name: str, schema: StructType) -> ResolvedColumn:
+    found = resolve_column(parse_column_path(name), schema)
+    if found is None:
+        raise SchemaError(
+            f"The column {shown(name)} can't be set: the table has no such column. Its columns are "
+            f"{listed(schema.names)}. Nothing was written. Use one of these.",
+            kind="DELTA_COLUMN_NOT_FOUND",
+            column=name,
+            candidates=schema.names,
+        )
+    if found.data_type == PrimitiveType("void"):
+        raise SchemaError(
+            f"The column {shown(name)} is void, so it can't hold values. Nothing was written. Give "
+            "it a type first, with a write that has the option mergeSchema.",
+            kind="OPTIMIST_VOID_COLUMN",
+            column=name,
+        )
+    return found
+
+
+def _ensure_apart(path: _Path, others: Mapping[_Path, Value]) -> None:
+    """Refuse a target that is the same as another, or one of which lies within the other."""
+    for one, other in combinations([path, *others], 2):
+        shorter = min(len(one), len(other))
+        if path in (one, other) and one[:shorter] == other[:shorter]:
+            names = (".".join(one), ".".join(other))
+            raise UsageError(
+                f"The assignments to {shown(names[0])} and {shown(names[1])} contradict each "
+                "other. Nothing was written. Assign each column or field once.",
+                kind="DELTA_CONFLICT_SET_COLUMN",
+                column=names[0],
+                columns=names,
+            )

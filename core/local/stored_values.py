@@ -1,0 +1,242 @@
+"""Values as columns take them: Spark's store assignment, ANSI, where it is exact.
+
+A value of another type is cast, and an error if it does not fit. A cast whose result depends on
+more than the value, or rounds, is refused: Spark does it.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from optimist.core.errors import SchemaError, UsageError
+from optimist.core.foreign_text import quoted, shown
+from optimist.core.local.conditions import RUN_WITH_SPARK
+from optimist.core.predicates.constants import cast_literal, round_to_float32
+from optimist.core.predicates.tree import Literal
+from optimist.core.schema.arrow_types import to_arrow_type
+from optimist.core.schema.types import DataType, DecimalType, PrimitiveType
+from optimist.core.values.decimals import exactly_at_scale, is_in_range
+from optimist.core.values.time_zones import instant, session_zone
+
+__all__ = ["INTEGERS", "NULL", "Value", "constant_of", "does_not_fit", "stored_as"]
+
+INTEGERS = ("byte", "short", "integer", "long")
+"""The integer types, the narrowest first."""
+_BITS = dict(zip(INTEGERS, (7, 15, 31, 63), strict=True))
+_VOID = PrimitiveType("void")
+_EXACT_IN_DOUBLE = 2**53
+
+Compute: TypeAlias = Callable[[pa.Table], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value for each row.
+
+    Attributes:
+        data_type: Its type.
+        compute: Gives the values for some rows, as an Arrow array of that type.
+        columns: The top-level columns that it needs.
+        literal: The constant that it is; None if it is none.
+    """
+
+    data_type: DataType
+    compute: Compute
+    columns: frozenset[str] = frozenset()
+    literal: Literal | None = None
+
+
+def _nulls(rows: pa.Table) -> pa.Array:
+    return pa.nulls(rows.num_rows)
+
+
+NULL = Value(_VOID, _nulls, literal=Literal(None, "null"))
+"""The value of a bare NULL."""
+
+
+def constant_of(literal: Literal, zone: str = "UTC") -> Value:
+    """A constant in its own type, as Spark reads it."""
+    value = literal.value
+    if value is None:
+        return NULL
+    if literal.kind == "timestamp" and isinstance(value, dt.datetime):
+        value = instant(value, session_zone(zone))
+    data_type = _type_of(literal)
+    scalar = pa.scalar(value, to_arrow_type(data_type))
+    plain = Literal(value, literal.kind)
+    return Value(data_type, lambda rows: pa.repeat(scalar, rows.num_rows), literal=plain)
+
+
+def stored_as(value: Value, target: DataType, what: str) -> Value:
+    """The value as a column of that type takes it.
+
+    Args:
+        value: The value.
+        target: The column's type.
+        what: The value or the column, for errors.
+
+    Raises:
+        UsageError: Only Spark knows the cast for certain (kind `OPTIMIST_NEEDS_SPARK`).
+        SchemaError: The constant does not fit (kind `OPTIMIST_VALUE_DOES_NOT_FIT`); computing the
+            value raises it, too.
+    """
+    if value.data_type == target:
+        return value
+    arrow_type = to_arrow_type(target)
+    if value.literal is not None:
+        constant = pa.scalar(_cast_constant(value.literal, target, what), arrow_type)
+        return Value(target, lambda rows: pa.repeat(constant, rows.num_rows))
+    if not _is_exact_cast(value.data_type, target):
+        raise _needs_spark(value.data_type, target, what)
+
+    def compute(rows: pa.Table) -> Any:
+        # Integers beyond 2^53 are rounded to the nearest double, as Java does.
+        is_rounded = str(target) == "double"
+        try:
+            return value.compute(rows).cast(arrow_type, safe=not is_rounded)
+        except pa.ArrowInvalid:
+            raise does_not_fit(what, target) from None
+
+    return Value(target, compute, value.columns)
+
+
+def _type_of(literal: Literal) -> DataType:
+    """The type that Spark gives a constant."""
+    value = literal.value
+    if isinstance(value, Decimal):
+        _, digits, exponent = value.as_tuple()
+        scale = -exponent if isinstance(exponent, int) else 0
+        return DecimalType(max(len(digits), scale), scale)
+    if literal.kind == "integer" and isinstance(value, int):
+        return PrimitiveType("integer" if _fits(value, "integer") else "long")
+    return PrimitiveType(literal.kind)
+
+
+def _fits(number: int, name: str) -> bool:
+    limit = 1 << _BITS[name]
+    return -limit <= number < limit
+
+
+def _is_exact_cast(source: DataType, target: DataType) -> bool:
+    """Whether Arrow casts values of a column as Spark does, or fails where Spark does."""
+    name, wanted = str(source), str(target)
+    if source == _VOID:
+        return True
+    if isinstance(target, DecimalType):
+        is_finer = isinstance(source, DecimalType) and source.scale <= target.scale
+        return is_finer or name in INTEGERS
+    if name in INTEGERS:
+        return wanted in (*INTEGERS, "double", "string")
+    return (name, wanted) in (("float", "double"), ("boolean", "string"))
+
+
+def _cast_constant(literal: Literal, target: DataType, what: str) -> object:
+    """The constant as a Python value of the type."""
+    value, name = literal.value, str(target)
+    if value is None or literal.kind == name != "integer":
+        return value
+    if isinstance(value, str):
+        kind = "decimal" if isinstance(target, DecimalType) else name
+        read = cast_literal(literal, kind)
+        if read is None or (kind == "timestamp" and _is_naive(read.value)):
+            raise _needs_spark(PrimitiveType("string"), target, what)
+        return _cast_constant(read, target, what)
+    cast = _to_decimal if isinstance(target, DecimalType) else _CASTS.get(name)
+    found = None if cast is None else cast(literal, target, what)
+    if found is None:
+        raise _needs_spark(_type_of(literal), target, what)
+    return found
+
+
+def _is_naive(value: object) -> bool:
+    return isinstance(value, dt.datetime) and value.tzinfo is None
+
+
+def _to_decimal(literal: Literal, target: DataType, what: str) -> Decimal | None:
+    if literal.kind not in ("integer", "decimal") or not isinstance(target, DecimalType):
+        return None
+    number = Decimal(str(literal.value))
+    if not is_in_range(number, target.precision, target.scale):
+        raise does_not_fit(what, target)
+    try:
+        return exactly_at_scale(number, target.scale)
+    except InvalidOperation:
+        return None  # Spark rounds it
+
+
+def _to_integer(literal: Literal, target: DataType, what: str) -> int | None:
+    value = literal.value
+    if literal.kind not in ("integer", "decimal"):
+        return None
+    try:
+        number = int(exactly_at_scale(Decimal(str(value)), 0))
+    except InvalidOperation:
+        return None  # Spark cuts digits off
+    if not _fits(number, str(target)):
+        raise does_not_fit(what, target)
+    return number
+
+
+def _to_double(literal: Literal, target: DataType, what: str) -> float | None:  # noqa: ARG001
+    value = literal.value
+    return float(value) if isinstance(value, (int, float, Decimal)) and value is not True else None
+
+
+def _to_float(literal: Literal, target: DataType, what: str) -> float | None:  # noqa: ARG001
+    value = literal.value
+    if isinstance(value, float):
+        return round_to_float32(value)
+    if literal.kind != "integer" or not isinstance(value, int) or abs(value) > _EXACT_IN_DOUBLE:
+        return None
+    return round_to_float32(float(value))
+
+
+def _to_text(literal: Literal, target: DataType, what: str) -> str | None:  # noqa: ARG001
+    value = literal.value
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
+        return value.isoformat()
+    return str(value) if isinstance(value, int) else None
+
+
+def _to_instant(literal: Literal, target: DataType, what: str) -> dt.datetime | None:  # noqa: ARG001
+    value = literal.value
+    if literal.kind != "timestamp_ntz" or not isinstance(value, dt.datetime):
+        return None
+    return instant(value, dt.timezone.utc)
+
+
+_CASTS: dict[str, Callable[[Literal, DataType, str], object]] = {
+    **dict.fromkeys(INTEGERS, _to_integer),
+    "double": _to_double,
+    "float": _to_float,
+    "string": _to_text,
+    "timestamp": _to_instant,
+}
+
+
+def does_not_fit(what: str, target: DataType) -> SchemaError:
+    """The error for a value that its type can't hold."""
+    return SchemaError(
+        f"A value of {shown(what)} does not fit {shown(target)}. Nothing was written. Cast it "
+        "yourself, or leave out the rows where it does not fit.",
+        kind="OPTIMIST_VALUE_DOES_NOT_FIT",
+        column=what,
+        type=str(target),
+    )
+
+
+def _needs_spark(source: DataType, target: DataType, what: str) -> UsageError:
+    return UsageError(
+        f"The value {quoted(what)} is of type {shown(source)}, and only Spark casts it to "
+        f"{shown(target)}. {RUN_WITH_SPARK}",
+        kind="OPTIMIST_NEEDS_SPARK",
+        value=what,
+    )

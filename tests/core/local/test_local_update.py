@@ -1,0 +1,163 @@
+"""UPDATE without Spark, against a model that goes through the rows one by one."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from itertools import compress
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from local_tables import Fate, live_rows, make, metrics_of, opened, sixty_rows
+from optimist.core.errors import (
+    DeltaConcurrentModificationException,
+    SchemaError,
+    UsageError,
+)
+from row_model import assignments, conditions, counted, is_true, rows_strategy, updated
+
+STEP = st.tuples(st.none() | conditions(), assignments())
+
+
+@given(st.lists(rows_strategy(), min_size=1, max_size=3), st.lists(STEP, max_size=3))
+@pytest.mark.parametrize("fate", list(Fate))
+def test_update_after_update_gives_the_rows_of_the_model(tmp_path_factory, fate, files, steps):
+    log = make(tmp_path_factory.mktemp("model") / "t", fate, files)
+    model = live_rows(log)
+    for condition, items in steps:
+        hit = [is_true(condition, row) for row in model]
+        sql = None if condition is None else condition.sql
+        values = {item.column: item.given for item in items}
+        try:
+            changed = [updated(row, items) for row in compress(model, hit)]
+        except OverflowError:
+            with pytest.raises(SchemaError) as caught:
+                log.update(set=values, predicate=sql)
+            assert caught.value.kind == "OPTIMIST_VALUE_DOES_NOT_FIT"
+            continue
+        done = log.update(set=values, predicate=sql)
+        model = [row for row in model if not is_true(condition, row)] + changed
+        assert done.num_updated == len(changed)
+        assert counted(live_rows(log)) == counted(model), (sql, values)
+    assert log.count() == len(model)
+
+
+@pytest.mark.parametrize("has_vectors", [True, False])
+def test_only_matching_rows_change(tmp_path, has_vectors):
+    log = sixty_rows(tmp_path / "t", has_vectors=has_vectors)
+    done = log.update(set={"s": "concat('u', s)", "p": 9}, predicate="id < 25")
+    assert (done.num_updated, done.num_copied) == (25, 0 if has_vectors else 15)
+    names = ("numRemovedFiles", "numAddedFiles", "numDeletionVectorsAdded", "numUpdatedRows")
+    assert metrics_of(log, *names) == ((1, 1, 1, 25) if has_vectors else (2, 1, 0, 25))
+    rows = {row["id"]: (row["p"], row["s"]) for row in live_rows(log)}
+    assert rows == {i: (9, f"un{i}") if i < 25 else (i % 3, f"n{i}") for i in range(60)}
+    info = log.history(1)[0].info
+    assert (info.operation, info.operation_parameters) == ("UPDATE", {"predicate": '["id < 25"]'})
+
+
+def test_all_rows_are_updated_without_a_predicate(tmp_path):
+    log = sixty_rows(tmp_path / "t", has_vectors=True)
+    assert log.update(set={"p": "id"}).num_updated == 60
+    assert all(row["p"] == row["id"] for row in live_rows(log))
+    assert metrics_of(log, "numRemovedFiles", "numDeletionVectorsAdded") == (3, 0)
+    assert log.update(set={"p": 1}, predicate="id = 100").commit is None
+
+
+def test_values_of_every_type_are_stored(tmp_path):
+    log = opened(tmp_path / "t", has_vectors=True)
+    at = dt.datetime(2026, 3, 29, 2, 30, tzinfo=dt.timezone.utc)
+    values = {
+        "b": (True, pa.bool_()),
+        "i8": (5, pa.int8()),
+        "f": (1.1, pa.float32()),
+        "day": (dt.date(2026, 11, 23), pa.date32()),
+        "at": (at, pa.timestamp("us", "UTC")),
+        "local": (dt.datetime(2026, 3, 29, 2, 30), pa.timestamp("us")),
+        "raw": (b"\x00\xff", pa.binary()),
+        "l": (pa.scalar([1, None], pa.list_(pa.int64())), pa.list_(pa.int64())),
+    }
+    log.append(pa.table({name: pa.nulls(1, kind) for name, (_, kind) in values.items()}))
+    log.update(set={name: value for name, (value, _) in values.items()})
+    (row,) = live_rows(log)
+    assert row == {
+        name: pa.scalar(getattr(value, "as_py", lambda value=value: value)(), kind).as_py()
+        for name, (value, kind) in values.items()
+    }
+    at = "TIMESTAMP '2024-01-01 00:00:00'"
+    log.update(set={"day": "'2024-2-29'", "at": at, "b": "'true'"})
+    (row,) = live_rows(log)
+    assert (row["day"], row["at"].isoformat()) == (
+        dt.date(2024, 2, 29),
+        "2024-01-01T00:00:00+00:00",
+    )
+
+
+REFUSED = [
+    "upper(s)",
+    "id / 2",
+    "`x` + 1.5",
+    "now()",
+    "(SELECT 1)",
+    "1.00005",
+    "try_cast(s AS INT)",
+    "CASE id WHEN 1 THEN 2 END",
+    "CAST(s AS BIGINT)",
+    "'x'",
+]
+
+
+@pytest.mark.parametrize("value", REFUSED)
+def test_a_value_that_only_spark_knows_is_refused(tmp_path, value):
+    log = opened(tmp_path / "t", has_vectors=False)
+    log.append(pa.table({"id": [1], "x": [1.5], "s": ["5"], "d": [Decimal("1.0000")]}))
+    for column in ("id", "d"):
+        with pytest.raises(UsageError, match="Nothing was written") as caught:
+            log.update(set={column: value})
+        assert caught.value.kind == "OPTIMIST_NEEDS_SPARK"
+    assert log.update().version == 0
+
+
+def test_bad_targets_are_refused(tmp_path):
+    log = sixty_rows(tmp_path / "t", has_vectors=False)
+    for values, kind in [
+        ({}, "OPTIMIST_EMPTY_UPDATE"),
+        ({"nowhere": 1}, "DELTA_COLUMN_NOT_FOUND"),
+        ({"id": 1, "ID": 2}, "DELTA_CONFLICT_SET_COLUMN"),
+        ({"p": 2**31}, "OPTIMIST_VALUE_DOES_NOT_FIT"),
+    ]:
+        with pytest.raises((UsageError, SchemaError)) as caught:
+            log.update(set=values, predicate="id = 1")
+        assert caught.value.kind == kind
+    assert log.update().version == 2
+
+
+def test_rules_of_the_table_hold(tmp_path):
+    log = opened(tmp_path / "t", has_vectors=False)
+    text = pa.field("c", pa.string(), metadata={"__CHAR_VARCHAR_TYPE_STRING": "varchar(3)"})
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), text])
+    log.append(pa.table({"id": [1, 2], "c": ["a", "b"]}, schema=schema))
+    before = sorted((tmp_path / "t").rglob("*.parquet"))
+    for values, kind in [
+        ({"id": None}, "DELTA_NOT_NULL_CONSTRAINT_VIOLATED"),
+        ({"c": "'abcd'"}, "DELTA_EXCEED_CHAR_VARCHAR_LIMIT"),
+    ]:
+        with pytest.raises(SchemaError) as caught:
+            log.update(set=values, predicate="id = 1")
+        assert caught.value.kind == kind
+    assert log.update(set={"c": "'abc '"}, predicate="id = 1").num_updated == 1
+    assert sorted((tmp_path / "t").glob("*.parquet")) == before
+
+
+def test_a_commit_that_adds_matching_rows_is_a_conflict(tmp_path):
+    log = sixty_rows(tmp_path / "t", has_vectors=True)
+
+    def intrude(done):
+        if done.step == "search":
+            log.append(pa.table({"id": [7], "p": pa.array([0], pa.int32()), "s": ["new"]}))
+
+    with pytest.raises(DeltaConcurrentModificationException):
+        log.update(set={"p": 5}, predicate="id < 10", progress=intrude)
+    assert log.count("p = 5") == 0
