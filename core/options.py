@@ -109,8 +109,10 @@ class EngineOptions:
         True, parse_bool, delta="featureEnablement.conflictResolution.enabled"
     )
     conflict_granularity: str = _key(
-        "file", one_of("file", "partition"), own="conflict.granularity"
+        "row", one_of("row", "file", "partition"), own="conflict.granularity"
     )
+    conflict_read_files: int = _key(8, at_least(0), own="conflict.readFiles")
+    conflict_read_bytes: int = _key(32 << 20, at_least(0), own="conflict.readBytes")
     retry_base_s: float = _key(0.005, parse_seconds, own="commit.retry.baseSeconds")
     retry_cap_s: float = _key(1.0, parse_seconds, own="commit.retry.capSeconds")
     retry_budget_s: float = _key(600.0, parse_seconds, own="commit.retry.budgetSeconds")

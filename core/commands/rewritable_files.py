@@ -7,13 +7,12 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from optimist.core.commands.clones import ensure_own_rows
-from optimist.core.data.stats_text import num_live_rows
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import ProtocolError
-from optimist.core.protocol.actions import AddFile, RemoveFile
+from optimist.core.protocol.actions import AddFile
 from optimist.core.snapshot import Snapshot
 
-__all__ = ["ensure_rewritable", "num_records", "num_vectors"]
+__all__ = ["ensure_rewritable", "num_vectors"]
 
 
 def ensure_rewritable(
@@ -56,17 +55,6 @@ def ensure_rewritable(
             features=tuple(features),
             operation=operation,
         )
-
-
-def num_records(files: Sequence[AddFile | RemoveFile]) -> int | None:
-    """The number of live rows in all the files, by their statistics; None if a file has none."""
-    total = 0
-    for file in files:
-        count = num_live_rows(file)
-        if count is None:
-            return None
-        total += count
-    return total
 
 
 def num_vectors(adds: Sequence[AddFile]) -> int:

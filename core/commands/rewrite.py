@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from optimist.core.commands.marked_files import MarkedFile
-from optimist.core.commands.rewritable_files import num_records, num_vectors
+from optimist.core.commands.rewritable_files import num_vectors
 from optimist.core.commands.written_files import WrittenFiles
+from optimist.core.data.stats_text import num_live_rows_in
 from optimist.core.protocol.actions import Action, AddFile
 
 __all__ = ["Rewrite"]
@@ -44,7 +45,7 @@ class Rewrite:
 
         None if a file has no such statistics.
         """
-        return num_records(self.removed) if self.num_matching is None else self.num_matching
+        return num_live_rows_in(self.removed) if self.num_matching is None else self.num_matching
 
     def actions(self, now_ms: int) -> tuple[Action, ...]:
         """The removes, then the adds, then the files of changes."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 
-from optimist.core.commands.rewritable_files import num_records
+from optimist.core.data.stats_text import num_live_rows_in
 from optimist.core.errors import TableError
 from optimist.core.protocol.actions import Action, AddFile, RemoveFile
 
@@ -32,8 +32,8 @@ def ensure_balanced(actions: Sequence[Action], balance: RowBalance, operation: s
     """
     if balance is RowBalance.ANY:
         return
-    added = num_records([item for item in actions if isinstance(item, AddFile)])
-    removed = num_records([item for item in actions if isinstance(item, RemoveFile)])
+    added = num_live_rows_in([item for item in actions if isinstance(item, AddFile)])
+    removed = num_live_rows_in([item for item in actions if isinstance(item, RemoveFile)])
     if added is None or removed is None or added == removed:
         return
     if balance is RowBalance.NO_MORE and added < removed:

@@ -53,15 +53,19 @@ class UncommittedFiles:
         self, txn: OptimisticTransaction, actions: Sequence[Action], operation: Operation
     ) -> CommitResult:
         """Call `txn.commit`; from here on the files may be part of the table."""
-        self._is_committing = True
+        self._begin(txn)
         return txn.commit(actions, operation)
 
     def commit_if_needed(
         self, txn: OptimisticTransaction, actions: Sequence[Action], operation: Operation
     ) -> CommitResult | None:
         """Call `txn.commit_if_needed`; from here on the files may be part of the table."""
-        self._is_committing = True
+        self._begin(txn)
         return txn.commit_if_needed(actions, operation)
+
+    def _begin(self, txn: OptimisticTransaction) -> None:
+        self._is_committing = True
+        txn.tell_of_files(self.register_path)
 
     def __enter__(self) -> UncommittedFiles:
         return self

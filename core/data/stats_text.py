@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from optimist.core.protocol.actions import AddFile, RemoveFile
 from optimist.core.values.field_types import LARGEST_LONG
 from optimist.core.values.foreign_json import parse_json
 
-__all__ = ["num_live_rows", "num_rows", "stats_of"]
+__all__ = ["num_live_rows", "num_live_rows_in", "num_rows", "stats_of"]
 
 
 def stats_of(text: str | None) -> Mapping[str, Any]:
@@ -32,3 +32,14 @@ def num_live_rows(file: AddFile | RemoveFile) -> int | None:
     rows = num_rows(file.stats)
     deleted = file.deletion_vector.cardinality if file.deletion_vector else 0
     return rows - deleted if rows is not None and 0 <= deleted <= rows else None
+
+
+def num_live_rows_in(files: Sequence[AddFile | RemoveFile]) -> int | None:
+    """The number of live rows in all the files; None if it can't be told of one."""
+    total = 0
+    for file in files:
+        count = num_live_rows(file)
+        if count is None:
+            return None
+        total += count
+    return total

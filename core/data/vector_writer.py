@@ -28,15 +28,20 @@ from optimist.core.paths import join
 from optimist.core.protocol.actions import DeletionVectorDescriptor
 from optimist.core.read_ahead import read_ahead
 
-__all__ = ["write_deletion_vectors"]
+__all__ = ["belongs_in_file", "write_deletion_vectors"]
 
-_RELATIVE = "u"
+_RELATIVE, _INLINE = "u", "i"
 _WRITERS = 8
 _INLINE_BYTES = 256
 """Up to this size a vector is small: one of a hundred scattered rows is."""
 _INLINE_BYTES_OF_COMMIT = 8 << 10
 _FILE_BYTES = 2 << 20
 """A file takes no more vectors from here on; Delta's `deletionVectors.packing.targetSize`."""
+
+
+def belongs_in_file(vector: DeletionVectorDescriptor) -> bool:
+    """Whether a vector stands in the log although it is not small."""
+    return vector.storage_type == _INLINE and vector.size_in_bytes > _INLINE_BYTES
 
 
 def write_deletion_vectors(

@@ -62,7 +62,7 @@ class LocalTarget:
     # Finding rows
 
     def matching_files(self, condition: LocalCondition | None) -> TouchedFiles:
-        """The files with matching rows; the transaction records the files looked at as read.
+        """The files with matching rows; the transaction records that it needs these.
 
         Without a condition, or with one on partition columns alone, no row is read, and every row
         of the files matches.
@@ -71,11 +71,16 @@ class LocalTarget:
         if condition is None:
             return TouchedFiles(candidates, None)
         if condition.is_partition_only:
-            return TouchedFiles(condition.matching_partitions(self.snapshot, candidates), None)
-        found = list(self._search(candidates, condition))
-        hit = [place for place, rows in enumerate(found) if rows]
-        rows = tuple(found[place] for place in hit)
-        return TouchedFiles(candidates.take(pa.array(hit, pa.int64())), sum(map(len, rows)), rows)
+            matching = condition.matching_partitions(self.snapshot, candidates)
+            touched = TouchedFiles(matching, None)
+        else:
+            found = list(self._search(candidates, condition))
+            hit = [place for place, rows in enumerate(found) if rows]
+            rows = tuple(found[place] for place in hit)
+            files = candidates.take(pa.array(hit, pa.int64()))
+            touched = TouchedFiles(files, sum(map(len, rows)), rows)
+        self.txn.need_only(touched.table, touched.rows)
+        return touched
 
     def _search(self, candidates: pa.Table, condition: LocalCondition) -> Iterator[BitMap64]:
         predicate, schema = condition.predicate, self.snapshot.schema

@@ -38,6 +38,7 @@ from optimist.core.plugins.logstore import LogStore, PutOutcome
 from optimist.core.protocol.actions import Action, CommitInfo, actions_to_bytes
 from optimist.core.retry import pause_s
 from optimist.core.transaction.commit_lock import NO_LOCK, CommitGuard, lock_commit_if_enabled
+from optimist.core.transaction.conflicts.closer_look import CloserLook
 from optimist.core.transaction.conflicts.ours_and_theirs import Ours, Theirs
 from optimist.core.transaction.conflicts.table import pass_winner
 from optimist.core.transaction.outcome import VersionFile, create_version_file
@@ -99,14 +100,20 @@ class CommitLoop:
         txn_id: The transaction's id.
         note_attempt: Called before each put with the transaction's id and the version; see
             `CommitListener`.
+        look: Reads what the actions of a winner do not tell.
     """
 
     def __init__(
-        self, table: TableRef, txn_id: str, note_attempt: Callable[[str, int], None]
+        self,
+        table: TableRef,
+        txn_id: str,
+        note_attempt: Callable[[str, int], None],
+        look: CloserLook,
     ) -> None:
         self._table = table
         self._txn_id = txn_id
         self._note_attempt = note_attempt
+        self._look = look
         self._guard: CommitGuard = NO_LOCK
 
     def do_commit_retry_iteratively(self, ours: Ours) -> Landed:
@@ -210,8 +217,9 @@ class CommitLoop:
         """
         store, log_path = self._table.store, self._table.log_path
         winners = read_winners(store, log_path, ours.attempt_version - 1)
-        rebased = rebase_past(ours, winners, self._table.clock)
+        rebased = rebase_past(ours, winners, self._table.clock, self._look.at)
         if winners and not rebased.has_landed:
+            rebased = replace(rebased, ours=self._look.settled(ours, rebased.ours))
             # A rebase rewrites actions, so what was checked before the first attempt may not hold.
             ensure_consistent_files(rebased.ours.actions, self._table.options)
         return rebased
@@ -250,8 +258,19 @@ def read_winners(store: LogStore, log_path: str, after_version: int) -> tuple[Th
     )
 
 
-def rebase_past(ours: Ours, winners: tuple[Theirs, ...], clock: Clock) -> Rebased:
+def rebase_past(
+    ours: Ours,
+    winners: tuple[Theirs, ...],
+    clock: Clock,
+    look_closer: Callable[[Ours, Theirs], Theirs] = lambda _, theirs: theirs,
+) -> Rebased:
     """Check each winner in order and move past it.
+
+    Args:
+        ours: Our transaction.
+        winners: The commits that landed first.
+        clock: Measures how long the checks take.
+        look_closer: Finds out about a winner what its actions do not tell.
 
     Raises:
         DeltaConcurrentModificationException: The first conflict found.
@@ -265,7 +284,7 @@ def rebase_past(ours: Ours, winners: tuple[Theirs, ...], clock: Clock) -> Rebase
                 replace(ours, attempt_version=winner.version), winners[:position], has_landed=True
             )
         start_s = clock.monotonic_s()
-        ours = pass_winner(ours, winner)
+        ours = pass_winner(ours, look_closer(ours, winner))
         _LOG.info(
             "Completed checking for conflicts Version: %d Attempt: %d Time: %d ms",
             winner.version,

@@ -15,11 +15,12 @@ The steps are named after those of Delta's `OptimisticTransactionImpl`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 
 import pyarrow as pa
+from pyroaring import BitMap64
 
 from optimist.core.budget import within_budget
 from optimist.core.data.table_ref import TableRef
@@ -34,6 +35,7 @@ from optimist.core.snapshot import Snapshot
 from optimist.core.transaction import metadata_update, prepare
 from optimist.core.transaction.commit_lock import is_commit_lock_enabled, lock_commit_if_enabled
 from optimist.core.transaction.commit_loop import CommitLoop, Landed
+from optimist.core.transaction.conflicts.closer_look import CloserLook
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.core.transaction.conflicts.ours_and_theirs import Ours
 from optimist.core.transaction.conflicts.reads import ReadTracker
@@ -65,6 +67,7 @@ class OptimisticTransaction:
         self._listener = listener
         self._reads = ReadTracker()
         self._hooks: list[PostCommitHook] = []
+        self._register_file: Callable[[str], None] = lambda _: None
         self._new_metadata: Metadata | None = None
         self._new_protocol: Protocol | None = None
         self._is_closed = False
@@ -115,6 +118,19 @@ class OptimisticTransaction:
         self._reads.record_files(scan.split, scan.files)
         return scan.files
 
+    def need_only(self, files: pa.Table, rows: Sequence[BitMap64] | None = None) -> None:
+        """Say what of the files that the last `filter_files` returned the transaction depends on.
+
+        These are the rows that match its predicate, if they were looked for. Where
+        `conflict.granularity` is `row`, only a commit that touches them is a conflict then, or one
+        that adds a row that matches (spec 2.12). Without this call all rows of the files count.
+
+        Args:
+            files: Those of the files that hold such rows.
+            rows: The positions of the rows in each file; None for all rows of the files.
+        """
+        self._reads.record_need(files, rows)
+
     def read_whole_table(self) -> None:
         """Depend on the whole table: any file that another commit adds or removes is a conflict.
 
@@ -160,6 +176,13 @@ class OptimisticTransaction:
         self._set_metadata(kept, is_overwrite=True)
 
     # Committing
+
+    def tell_of_files(self, register: Callable[[str], None]) -> None:
+        """Have the full path of each file that the commit writes passed on before it is begun.
+
+        It writes a file of vectors where it unites its vectors with another commit's (spec 2.12).
+        """
+        self._register_file = register
 
     def register_post_commit_hook(self, hook: PostCommitHook) -> None:
         """Have the hook run after the commit; of several with one name only the first is kept."""
@@ -299,7 +322,8 @@ class OptimisticTransaction:
         return self._post_commit(self._loop().do_commit_retry_iteratively(ours))
 
     def _loop(self) -> CommitLoop:
-        return CommitLoop(self.table, self.txn_id, self._listener.note_attempt)
+        look = CloserLook(self.table, self.snapshot, self._register_file)
+        return CommitLoop(self.table, self.txn_id, self._listener.note_attempt, look)
 
     def _post_commit(self, landed: Landed, *, is_large: bool = False) -> CommitResult:
         """Bring the table's handle up to date and run the hooks; the commit is in the table."""

@@ -97,7 +97,7 @@ class Target:
     def matching_files(
         self, condition: Condition | None, *, with_rows: bool = False
     ) -> TouchedFiles:
-        """The files with matching rows; the transaction records the files looked at as read.
+        """The files with matching rows; the transaction records that it needs these.
 
         Without a condition, or with one on partition columns alone, no row is read, and every row
         of the files matches.
@@ -114,9 +114,12 @@ class Target:
             matching = matching_partitions(
                 self.spark, self.snapshot, candidates, condition, alias=self.alias
             )
-            return TouchedFiles(matching, None)
-        if not candidates.num_rows:
-            return TouchedFiles(candidates, 0)
-        return plane.touched_files(
-            self.snapshot, candidates, condition, alias=self.alias, with_rows=with_rows
-        )
+            touched = TouchedFiles(matching, None)
+        elif not candidates.num_rows:
+            touched = TouchedFiles(candidates, 0)
+        else:
+            touched = plane.touched_files(
+                self.snapshot, candidates, condition, alias=self.alias, with_rows=with_rows
+            )
+        txn.need_only(touched.table, touched.rows)
+        return touched

@@ -24,7 +24,7 @@ def test_without_options_the_defaults_are_deltas() -> None:
     assert options.schema_type_check_enabled
     assert options.skip_recording_empty_commits
     assert not options.schema_auto_merge_enabled
-    assert options.conflict_granularity == "file"
+    assert options.conflict_granularity == "row"
     assert options.property_defaults == {}
 
 
@@ -55,7 +55,7 @@ def test_key_sets_its_option(key: str, value: str, attribute: str, expected: obj
         (DELTA + "commitLock.enabled", "yes"),
         (DELTA + "commitLock.enabled", ""),
         (DELTA + "commitValidation.consistentDataChange.mode", "loud"),
-        ("optimist.conflict.granularity", "row"),
+        ("optimist.conflict.granularity", "cell"),
         ("optimist.commit.retry.baseSeconds", "-0.1"),
         ("optimist.commit.retry.budgetSeconds", "soon"),
         ("spark.databricks.io.skipping.stringPrefixLength", "0"),

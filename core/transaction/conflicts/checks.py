@@ -6,11 +6,12 @@ levels and error classes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from optimist.core.data.stats_text import num_live_rows_in
 from optimist.core.errors import Conflict
 from optimist.core.log.file_table import canonical_path, files_table
 from optimist.core.predicates import SplitPredicate
@@ -33,10 +34,12 @@ __all__ = [
     "concurrent_append_conflict",
     "concurrent_delete_delete_conflict",
     "concurrent_delete_read_conflict",
+    "concurrent_row_conflict",
     "domain_metadata_conflict",
     "metadata_conflict",
     "partition_text",
     "protocol_conflict",
+    "suspicious_adds",
 ]
 
 _MAX_PATHS_SHOWN = 10
@@ -117,44 +120,70 @@ def concurrent_append_conflict(ours: Ours, theirs: Theirs) -> Conflict | None:
 
     By Delta's rule, a file counts when it is in a partition that was read; on an unpartitioned
     table every file counts. Unless `conflict.granularity` is `partition`, a file is then let go if
-    its statistics prove that no read predicate matches any of its rows.
+    its statistics prove that no read predicate matches any of its rows; if it is `row`, also if a
+    closer look has shown that none of its rows is new and matches.
     """
-    # A blind append has read nothing, and a backfill only adds files again that were there before.
-    if ours.is_blind_append or {ours.operation, theirs.operation} & BACKFILLS:
-        return None
-    adds = _considered_adds(ours, theirs)
-    if not adds:
-        return None
-    predicate = None
-    hits = adds
-    # A transaction that depends on the whole table conflicts with any file, whatever it holds.
-    if not ours.reads.whole_table:
-        hits, predicate = _matching_adds(ours, adds)
+    hits, predicate = suspicious_adds(ours, theirs)
     if not hits:
         return None
     return _file_conflict("concurrent append", ours, theirs, hits, predicate=predicate)
 
 
+def suspicious_adds(ours: Ours, theirs: Theirs) -> tuple[Sequence[AddFile], str | None]:
+    """The winner's files that one of our reads might have returned, and that read as text."""
+    # A blind append has read nothing, and a backfill only adds files again that were there before.
+    if ours.is_blind_append or {ours.operation, theirs.operation} & BACKFILLS:
+        return (), None
+    adds = _considered_adds(ours, theirs)
+    # A transaction that depends on the whole table conflicts with any file, whatever it holds.
+    if not adds or ours.reads.whole_table:
+        return adds, None
+    if _is_by_row(ours):
+        if _only_rearranges_others(ours, theirs):
+            return (), None
+        adds = [item for item in adds if canonical_path(item.path) not in theirs.harmless]
+    return _matching_adds(ours, adds)
+
+
 def concurrent_delete_read_conflict(ours: Ours, theirs: Theirs) -> Conflict | None:
-    """The winner removed a file that we read, even if only to rearrange its rows (spec 2.9)."""
+    """The winner removed a file that we read, even if only to rearrange its rows (spec 2.9).
+
+    Where `conflict.granularity` is `row`, a file counts only if we need rows of it, and one whose
+    rows were looked at is left to the next check.
+    """
     if not theirs.removes:
         return None
     if ours.reads.whole_table:
         return _file_conflict("concurrent delete of read files", ours, theirs, theirs.removes)
     # By path alone: a file that a compaction removed (`dataChange` false) is gone all the same, and
     # our remove of it, or our deletion vector for it, would name a file that is no longer there.
-    hit_paths = set(ours.reads.paths_among(theirs.removed_paths()).to_pylist())
-    hits = [item for item in theirs.removes if canonical_path(item.path) in hit_paths]
+    read = ours.reads.paths_among(theirs.removed_paths(), only_needed=_is_by_row(ours))
+    hits = _removes_at(theirs, read - theirs.shared.keys())
     if not hits:
         return None
     return _file_conflict("concurrent delete of read files", ours, theirs, hits)
 
 
+def concurrent_row_conflict(ours: Ours, theirs: Theirs) -> Conflict | None:
+    """The winner deleted or changed, by a vector, a row that we read (spec 2.12)."""
+    lost = {path: item.lost for path, item in theirs.shared.items() if item.lost}
+    if not lost:
+        return None
+    num_rows = sum(map(len, lost.values()))
+    return _file_conflict(
+        "concurrent change of the same rows",
+        ours,
+        theirs,
+        _removes_at(theirs, lost.keys()),
+        subject=f"{num_rows} rows of {len(lost)} files",
+    )
+
+
 def concurrent_delete_delete_conflict(ours: Ours, theirs: Theirs) -> Conflict | None:
     """Both sides remove the same file (spec 2.10)."""
-    # Only files that we never read get this far; the check before this one found the others.
+    # Only files that we never read get this far; the checks before this one found the others.
     mine = {canonical_path(item.path) for item in ours.of_type(RemoveFile)}
-    hits = [item for item in theirs.removes if canonical_path(item.path) in mine]
+    hits = _removes_at(theirs, mine - theirs.shared.keys())
     if not hits:
         return None
     return _file_conflict("concurrent delete of the same files", ours, theirs, hits)
@@ -171,6 +200,28 @@ def partition_text(partition_columns: Sequence[str], partition_values: object) -
     return f"[{', '.join(f'{name}={value}' for name, value in partition_values.items())}]"
 
 
+def _is_by_row(ours: Ours) -> bool:
+    return ours.options.conflict_granularity == "row"
+
+
+def _removes_at(theirs: Theirs, paths: Collection[str]) -> Sequence[RemoveFile]:
+    return [item for item in theirs.removes if canonical_path(item.path) in paths]
+
+
+def _only_rearranges_others(ours: Ours, theirs: Theirs) -> bool:
+    """Whether the winner put the rows of files that we don't need into others, and did no more.
+
+    Such a row matches none of our predicates: we would need the file that it stood in. The numbers
+    of rows must agree, as a commit may call itself a rearrangement and be none.
+    """
+    if not theirs.removes or any(item.data_change for item in theirs.files):
+        return False
+    num_before = num_live_rows_in(theirs.removes)
+    if num_before is None or num_before != num_live_rows_in(theirs.adds):
+        return False
+    return not ours.reads.paths_among(theirs.removed_paths(), only_needed=True)
+
+
 def _considered_adds(ours: Ours, theirs: Theirs) -> Sequence[AddFile]:
     """The winner's added files that count at our isolation level, by the table of spec 2.8."""
     if ours.isolation_level is IsolationLevel.SNAPSHOT_ISOLATION:
@@ -185,7 +236,7 @@ def _considered_adds(ours: Ours, theirs: Theirs) -> Sequence[AddFile]:
 
 def _matching_adds(ours: Ours, adds: Sequence[AddFile]) -> tuple[Sequence[AddFile], str | None]:
     """The added files that some read might have returned, and the first such read as text."""
-    by_file = ours.options.conflict_granularity == "file"
+    by_file = ours.options.conflict_granularity != "partition"
     # Delta's rule for an unpartitioned table: every file counts. Statistics may refine it, but only
     # where there is a predicate to be refined by.
     if not ours.read_partition_columns and not (by_file and ours.reads.predicates):
@@ -220,6 +271,7 @@ def _file_conflict(
     files: Sequence[AddFile | RemoveFile],
     *,
     predicate: str | None = None,
+    subject: str | None = None,
 ) -> Conflict:
     values = files[0].partition_values
     return _conflict(
@@ -229,6 +281,7 @@ def _file_conflict(
         num_paths=len(files),
         partition=partition_text(ours.read_partition_columns, values),
         predicate=predicate,
+        subject=subject,
     )
 
 

@@ -19,6 +19,9 @@ _WHAT = {
     "concurrent delete of read files": (
         "This transaction read files that were deleted from {place} by a concurrent update"
     ),
+    "concurrent change of the same rows": (
+        "This transaction read rows that were deleted or changed in {place} by a concurrent update"
+    ),
     "concurrent delete of the same files": (
         "This transaction deletes files of {place} that were deleted by a concurrent update"
     ),

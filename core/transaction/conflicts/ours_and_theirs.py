@@ -7,10 +7,11 @@ this transaction had started after that winner".
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import pyarrow as pa
+from pyroaring import BitMap64
 
 from optimist.core.log.file_table import canonical_path
 from optimist.core.options import EngineOptions
@@ -28,7 +29,7 @@ from optimist.core.protocol.properties import IsolationLevel
 from optimist.core.schema.types import StructType
 from optimist.core.transaction.conflicts.reads import Reads
 
-__all__ = ["Ours", "Theirs"]
+__all__ = ["Ours", "SharedFile", "Theirs"]
 
 _ActionType = TypeVar("_ActionType")
 _IDENTITY_ONLY_TAG = "delta.identity.schemaUpdate"
@@ -89,6 +90,23 @@ class Ours:
 
 
 @dataclass(frozen=True, slots=True)
+class SharedFile:
+    """A file that we need rows of, and of which the winner deleted rows by a vector (spec 2.12).
+
+    Attributes:
+        after: The file as the winner left it.
+        lost: Rows that we need and that the winner deleted; empty if both commits fit together.
+        num_deleted: How many rows the winner's vector deletes.
+        united: The rows that are deleted once both commits are made.
+    """
+
+    after: AddFile
+    lost: BitMap64
+    num_deleted: int
+    united: BitMap64
+
+
+@dataclass(frozen=True, slots=True)
 class Theirs:
     """One commit that landed after the transaction started (spec 2.1).
 
@@ -96,11 +114,17 @@ class Theirs:
         version: The version it created.
         modified_ms: The modification time of its file, epoch milliseconds.
         actions: Everything it wrote.
+        shared: What a closer look has found of the files whose vectors it replaced and that we need
+            rows of, by canonical path. A file that is not here was not looked at.
+        harmless: The canonical paths of added files that hold no new row which we would have read,
+            as a closer look has found.
     """
 
     version: int
     modified_ms: int
     actions: tuple[Action, ...]
+    shared: Mapping[str, SharedFile] = field(default_factory=dict)
+    harmless: frozenset[str] = frozenset()
 
     def of_type(self, kind: type[_ActionType]) -> tuple[_ActionType, ...]:
         """Its actions of one type, in order."""
@@ -151,6 +175,11 @@ class Theirs:
     def removes(self) -> tuple[RemoveFile, ...]:
         """The files it removed."""
         return self.of_type(RemoveFile)
+
+    @property
+    def files(self) -> tuple[AddFile | RemoveFile, ...]:
+        """The files it added, and those it removed."""
+        return (*self.adds, *self.removes)
 
     @property
     def set_transactions(self) -> tuple[SetTransaction, ...]:

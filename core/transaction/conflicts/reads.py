@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyroaring import BitMap64
 
 from optimist.core.log.file_table import canonical_paths
 from optimist.core.predicates import SplitPredicate
@@ -22,23 +24,36 @@ class Reads:
         paths: The canonical paths of all files that reads returned, one string per file.
         whole_table: Whether the transaction depends on the whole table.
         app_ids: Application ids whose progress was looked up.
+        needed_paths: Those of `paths` whose rows the transaction depends on, all of them.
+        needed_rows: By canonical path, the rows of other files that it depends on.
     """
 
     predicates: tuple[SplitPredicate, ...]
     paths: pa.ChunkedArray
     whole_table: bool
     app_ids: frozenset[str]
+    needed_paths: pa.ChunkedArray
+    needed_rows: Mapping[str, BitMap64] = field(default_factory=dict)
 
     @property
     def has_read_files(self) -> bool:
         """Whether the transaction depends on any file or predicate; a blind append does not."""
         return bool(self.predicates) or len(self.paths) > 0
 
-    def paths_among(self, paths: pa.Array) -> pa.Array:
-        """The given canonical paths that are among those read."""
+    def paths_among(self, paths: pa.Array, *, only_needed: bool = False) -> frozenset[str]:
+        """The given canonical paths that are among those read, or among those that are needed."""
         # The few given paths become the hash set; the read ones, maybe a million, are only scanned.
-        hits = self.paths.filter(pc.is_in(self.paths, value_set=paths))
-        return paths.filter(pc.is_in(paths, value_set=hits.combine_chunks()))
+        read = self.needed_paths if only_needed else self.paths
+        hits = read.filter(pc.is_in(read, value_set=paths)).to_pylist()
+        by_row = self.needed_rows.keys() & set(paths.to_pylist()) if only_needed else ()
+        return frozenset((*hits, *by_row))
+
+    def single_rows_of(self, paths: Collection[str]) -> Mapping[str, BitMap64]:
+        """The rows that are needed of the given files, except of files that are needed whole."""
+        named = self.needed_rows.keys() & set(paths)
+        whole = pc.is_in(self.needed_paths, value_set=pa.array(list(named), pa.string()))
+        others = named - set(self.needed_paths.filter(whole).to_pylist())
+        return {path: self.needed_rows[path] for path in paths if path in others}
 
 
 class ReadTracker:
@@ -47,6 +62,8 @@ class ReadTracker:
     def __init__(self) -> None:
         self._predicates: list[SplitPredicate] = []
         self._paths: list[pa.Array] = []
+        self._needed: list[pa.ChunkedArray] = []
+        self._rows: dict[str, BitMap64] = {}
         self._whole_table = False
         self._app_ids: set[str] = set()
 
@@ -54,7 +71,18 @@ class ReadTracker:
         """Record a read by predicate that returned these files (all that survived skipping)."""
         if split not in self._predicates:
             self._predicates.append(split)
-        self._paths.extend(canonical_paths(files.column("path")).chunks)
+        paths = canonical_paths(files.column("path"))
+        self._paths.extend(paths.chunks)
+        self._needed.append(paths)
+
+    def record_need(self, files: pa.Table, rows: Sequence[BitMap64] | None) -> None:
+        """Record that of what the last read returned, only these files or these rows are needed."""
+        paths = canonical_paths(files.column("path"))
+        self._needed.pop()
+        if rows is None:
+            self._needed.append(paths)
+        else:
+            self._rows.update(zip(paths.to_pylist(), rows, strict=True))
 
     def record_whole_table(self) -> None:
         """Record a read of the whole table, files that are added later included."""
@@ -72,4 +100,10 @@ class ReadTracker:
             paths=pa.chunked_array(self._paths, type=pa.string()),
             whole_table=self._whole_table,
             app_ids=frozenset(self._app_ids),
+            needed_paths=_in_one(self._needed),
+            needed_rows=dict(self._rows),
         )
+
+
+def _in_one(parts: Iterable[pa.ChunkedArray]) -> pa.ChunkedArray:
+    return pa.chunked_array([chunk for part in parts for chunk in part.chunks], type=pa.string())

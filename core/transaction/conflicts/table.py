@@ -25,6 +25,7 @@ from optimist.core.transaction.conflicts import checks as checks
 from optimist.core.transaction.conflicts import rebase
 from optimist.core.transaction.conflicts.messages import explain
 from optimist.core.transaction.conflicts.ours_and_theirs import Ours, Theirs
+from optimist.core.transaction.conflicts.united_vectors import unite_vectors
 
 __all__ = ["CONFLICT_TABLE", "ConflictRule", "pass_winner"]
 
@@ -114,11 +115,19 @@ CONFLICT_TABLE: tuple[ConflictRule, ...] = (
         kind="DELTA_CONCURRENT_DELETE_READ",
     ),
     ConflictRule(
+        "concurrent changes of rows read",
+        "2.12",
+        check=checks.concurrent_row_conflict,
+        error=ConcurrentDeleteReadException,
+        kind="DELTA_CONCURRENT_DELETE_READ",
+    ),
+    ConflictRule(
         "concurrent deletes of files deleted",
         "2.10",
         check=checks.concurrent_delete_delete_conflict,
         error=ConcurrentDeleteDeleteException,
         kind="DELTA_CONCURRENT_DELETE_DELETE",
+        rebase=unite_vectors,
     ),
     ConflictRule("in-commit timestamp", "2.11", rebase=rebase.advance_in_commit_timestamp),
 )

@@ -26,10 +26,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from optimist.core.commands.command import Changes, Stopwatch, run_command
-from optimist.core.commands.rewritable_files import num_records
 from optimist.core.commands.rewrite import Rewrite
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.commands.written_files import WrittenFiles
+from optimist.core.data.stats_text import num_live_rows_in
 from optimist.core.errors import UsageError
 from optimist.core.log.file_table import add_files
 from optimist.core.predicates import Predicate
@@ -244,7 +244,7 @@ class _Merge:
         counts, num_written = found.counts, rewrite.written.num_rows
         if not self.stages.merge.has_inserts:
             return replace(counts, copied=num_written - counts.all_updated)
-        num_rows = num_records(rewrite.removed)
+        num_rows = num_live_rows_in(rewrite.removed)
         if num_rows is None:
             plane, snapshot = self.target.writer.plane, self.target.snapshot
             num_rows = plane.scan_files(snapshot, found.touched).count()

@@ -20,10 +20,10 @@ from optimist.core.commands.rewrite import Rewrite
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.deletion_vectors import inline_vector
 from optimist.core.errors import (
-    DeltaConcurrentModificationException,
+    ConcurrentDeleteReadException,
     TableError,
 )
-from optimist.core.log.file_table import add_files
+from optimist.core.log.file_table import add_files, files_table
 from optimist.core.snapshot.local_scan import to_arrow
 from optimist.core.transaction.conflicts.operations import Operation
 
@@ -62,6 +62,7 @@ def delete(log, ids, txn=None):
             if here:
                 files.append(file)
                 rows.append(here)
+        txn.need_only(files_table(files), rows)
         found = MarkedFiles.write(txn.table, choose_rows(txn.table, files, rows), pending)
         rewrite = Rewrite(found.emptied, WrittenFiles(), len(ids), 0, 0, found.marked)
         operation = Operation.delete(["…"]).with_metrics(rewrite.metrics(0))
@@ -221,14 +222,14 @@ def test_a_vector_that_names_rows_the_file_lacks_empties_no_file(tmp_path):
 # Other transactions
 
 
-def test_two_vectors_of_one_file_conflict_and_the_loser_leaves_nothing(tmp_path, monkeypatch):
+def test_two_vectors_with_one_row_conflict_and_the_loser_leaves_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr("optimist.core.data.vector_writer._INLINE_BYTES", 0)
     log = make(tmp_path / "t")
     late = log.start_transaction(log.update())
     delete(log, {1})
     before = vector_files(tmp_path / "t")
-    with pytest.raises(DeltaConcurrentModificationException):
-        delete(log, {2}, late)
+    with pytest.raises(ConcurrentDeleteReadException, match="1 rows of 1 files"):
+        delete(log, {1, 2}, late)
     assert vector_files(tmp_path / "t") == before
     assert len(before) == 1
     assert ids_of(log) == [0, *range(2, ROWS)]

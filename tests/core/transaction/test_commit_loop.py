@@ -38,7 +38,7 @@ class Scripted(CommitLoop):
             retry_budget_s=policy.budget_s,
         )
         table = TableRef.of("memory://loop/t", MemoryLogStore({}), options, clock)
-        super().__init__(table, "ours", lambda txn_id, version: None)
+        super().__init__(table, "ours", lambda txn_id, version: None, None)
         self.asked, self.outcomes, self.check, self.look = [], outcomes, check, look
 
     def do_commit(self, ours):

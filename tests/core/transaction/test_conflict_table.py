@@ -6,7 +6,9 @@ import json
 from dataclasses import replace
 
 import pytest
+from pyroaring import BitMap64
 
+from optimist.core.data.deletion_vectors import inline_vector
 from optimist.core.errors import DeltaConcurrentModificationException, ProtocolError
 from optimist.core.protocol.actions import (
     AddFile,
@@ -29,14 +31,14 @@ from optimist.core.schema.types import (
 from optimist.core.transaction.conflicts.checks import partition_text
 from optimist.core.transaction.conflicts.messages import get_pretty_partition_message
 from optimist.core.transaction.conflicts.operations import Operation
-from optimist.core.transaction.conflicts.ours_and_theirs import Theirs
+from optimist.core.transaction.conflicts.ours_and_theirs import SharedFile, Theirs
 from optimist.core.transaction.conflicts.table import CONFLICT_TABLE, pass_winner
 
 RULES = {rule.name: rule for rule in CONFLICT_TABLE}
 ORDER = [
     "protocol", "metadata", "domain metadata", "application transactions", "row tracking backfill",
     "row ids", "type widening", "concurrent appends", "concurrent deletes of files read",
-    "concurrent deletes of files deleted", "in-commit timestamp",
+    "concurrent changes of rows read", "concurrent deletes of files deleted", "in-commit timestamp",
 ]  # fmt: skip
 WRITE = Operation.write("Append")
 BACKFILL, UNBACKFILL = Operation("ROW TRACKING BACKFILL"), Operation("ROW TRACKING UNBACKFILL")
@@ -233,6 +235,36 @@ def test_paths_are_compared_decoded(make_table):
     assert checked(
         table, "concurrent deletes of files read", reader, theirs(table.remove("p=a b/f"))
     )
+
+
+def vector_of(*rows):
+    return inline_vector(BitMap64(rows)) if rows else None
+
+
+def with_vector(file, *rows):
+    return replace(file, deletion_vector=vector_of(*rows))
+
+
+def test_concurrent_changes_of_rows_read(plain):
+    rule = "concurrent changes of rows read"
+    file = plain.add("f", 1)
+    marked = replace(file.remove(5), deletion_vector=None), with_vector(file, 1, 2)
+    reader = ours(plain, [plain.remove("f"), plain.add("mine", 1)], read="p = 1")
+    winner = theirs(file.remove(6), with_vector(file, 7))
+    apart = SharedFile(with_vector(file, 7), BitMap64(), 1, BitMap64([1, 2, 7]))
+    both = replace(apart, lost=BitMap64([7]))
+    assert checked(plain, rule, reader, replace(winner, shared={"f": apart})) is None
+    assert checked(plain, rule, reader, winner) is None
+    hit = checked(plain, rule, reader, replace(winner, shared={"f": both}))
+    assert (hit.paths, hit.subject) == (("f",), "1 rows of 1 files")
+    # The file that was looked at is this rule's; the rules about whole files leave it alone.
+    looked_at = replace(winner, shared={"f": apart}, harmless=frozenset({"f"}))
+    for other in ("appends", "deletes of files read", "deletes of files deleted"):
+        assert checked(plain, f"concurrent {other}", reader, winner)
+        assert checked(plain, f"concurrent {other}", reader, looked_at) is None
+    moved = pass_winner(replace(reader, actions=marked), looked_at)
+    assert moved.actions[0].deletion_vector == vector_of(7)
+    assert moved.actions[1].deletion_vector == vector_of(1, 2, 7)
 
 
 def test_concurrent_deletes_of_files_deleted(plain):

@@ -168,8 +168,8 @@ def test_a_transaction_that_skips_the_conflict_check_is_caught(monkeypatch) -> N
     ensure_caught(model(replace_all_files, (), 0), "lost update")
 
 
-def rebase_without_looking_for_ourselves(ours, winners, clock):
-    return REBASE(ours, tuple(without_txn_id(winner) for winner in winners), clock)
+def rebase_without_looking_for_ourselves(ours, winners, *others):
+    return REBASE(ours, tuple(without_txn_id(winner) for winner in winners), *others)
 
 
 REBASE = commit_loop.rebase_past

@@ -1,0 +1,220 @@
+"""A closer look at a winner, where its actions alone do not decide (spec 2.8, 2.12).
+
+The checks are pure functions of what two commits wrote and read. What they may have to know beyond
+that stands in files: which rows a vector deletes, and whether a row of a new file matches what we
+read by. This reads it, so far as the options allow, and puts it into `Theirs`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from pyroaring import BitMap64
+
+from optimist.core.data.deletion_vectors import deletion_vector_path, read_deletion_vectors
+from optimist.core.data.filesystem import filesystem_for
+from optimist.core.data.table_ref import TableRef
+from optimist.core.data.vector_writer import belongs_in_file, write_deletion_vectors
+from optimist.core.errors import OptimistError
+from optimist.core.log.file_table import canonical_path, files_table
+from optimist.core.predicates import SplitPredicate
+from optimist.core.predicates.normal_form import conjunction
+from optimist.core.protocol.actions import (
+    Action,
+    AddFile,
+    DeletionVectorDescriptor,
+    RemoveFile,
+)
+from optimist.core.snapshot import Snapshot
+from optimist.core.snapshot.local_scan import count_rows
+from optimist.core.transaction.conflicts.checks import suspicious_adds
+from optimist.core.transaction.conflicts.ours_and_theirs import Ours, SharedFile, Theirs
+
+__all__ = ["CloserLook"]
+
+Vectors = Mapping[str, BitMap64]
+"""The rows of vectors by their `unique_id`; of no vector, by the empty text."""
+
+
+class CloserLook:
+    """Reads what decides between one transaction and its winners.
+
+    Args:
+        table: The table.
+        snapshot: The version that the transaction read.
+        register: Called with the full path of each file of vectors before it is begun.
+    """
+
+    def __init__(
+        self, table: TableRef, snapshot: Snapshot, register: Callable[[str], None]
+    ) -> None:
+        self._table = table
+        self._snapshot = snapshot
+        self._register = register
+
+    def at(self, ours: Ours, theirs: Theirs) -> Theirs:
+        """The winner with what was found out about it.
+
+        Nothing is found out where files can't be read; then the checks judge by whole files.
+        """
+        if self._table.options.conflict_granularity != "row" or ours.reads.whole_table:
+            return theirs
+        replaced = _replaced_vectors(theirs)
+        theirs = replace(theirs, shared=self._shared(ours, replaced))
+        hits, _ = suspicious_adds(ours, theirs)
+        if not hits:
+            return theirs
+        kept = self._without_new_rows(hits, replaced)
+        theirs = replace(theirs, harmless=kept)
+        hits, _ = suspicious_adds(ours, theirs)
+        if not hits or self._may_match(hits, ours.reads.predicates):
+            return theirs
+        return replace(theirs, harmless=kept | {canonical_path(item.path) for item in hits})
+
+    def settled(self, before: Ours, after: Ours) -> Ours:
+        """Our commit with its large vectors in files, as they are after winners were passed.
+
+        Files of vectors that it named before and does not name any more are removed: we made them,
+        and no version can hold them.
+
+        Raises:
+            StorageError: A file of vectors can't be written; nothing was committed.
+        """
+        if before.actions == after.actions:
+            return after
+        vectors = [add.deletion_vector for add in after.of_type(AddFile) if add.deletion_vector]
+        rows = self._rows_of([vector for vector in vectors if belongs_in_file(vector)])
+        large = {name: vector for name, vector in rows.items() if vector}
+        found = write_deletion_vectors(list(large.values()), self._table, self._register)
+        written = dict(zip(large, found, strict=True))
+        after = replace(after, actions=tuple(_stored(item, written) for item in after.actions))
+        self._remove(self._files_of_vectors(before) - self._files_of_vectors(after))
+        return after
+
+    # Vectors
+
+    def _shared(
+        self, ours: Ours, replaced: Mapping[str, tuple[RemoveFile, AddFile]]
+    ) -> Mapping[str, SharedFile]:
+        """The files that we need single rows of, and whose vectors the winner replaced."""
+        needed = ours.reads.single_rows_of(replaced.keys())
+        pairs = {path: replaced[path] for path in needed}
+        own = {canonical_path(item.path): item for item in ours.of_type(AddFile)}
+        removed = {canonical_path(item.path): item for item in ours.of_type(RemoveFile)}
+        described = [item.deletion_vector for pair in pairs.values() for item in pair]
+        described += [own[path].deletion_vector for path in pairs if path in own]
+        rows = self._rows_of_if_readable(described)
+        if rows is None:
+            return {}
+        found = {}
+        for path, (remove, after) in pairs.items():
+            before, deleted = rows[_id(remove.deletion_vector)], rows[_id(after.deletion_vector)]
+            # Rows that came back are new rows, which nobody has looked at.
+            if not before <= deleted or not _fits(removed.get(path), own.get(path), remove):
+                continue
+            marked = rows[_id(own[path].deletion_vector)] if path in own else BitMap64()
+            lost = (needed[path] | (marked - before)) & deleted
+            found[path] = SharedFile(after, lost, len(deleted), marked | deleted)
+        return found
+
+    def _without_new_rows(
+        self, adds: Sequence[AddFile], replaced: Mapping[str, tuple[RemoveFile, AddFile]]
+    ) -> frozenset[str]:
+        """The paths of those that were there before, with the same rows or more."""
+        paths = {canonical_path(item.path) for item in adds}
+        pairs = {path: pair for path, pair in replaced.items() if path in paths}
+        rows = self._rows_of_if_readable(
+            [item.deletion_vector for pair in pairs.values() for item in pair]
+        )
+        if rows is None:
+            return frozenset()
+        return frozenset(
+            path
+            for path, (remove, after) in pairs.items()
+            if rows[_id(remove.deletion_vector)] <= rows[_id(after.deletion_vector)]
+        )
+
+    def _rows_of_if_readable(
+        self, vectors: Sequence[DeletionVectorDescriptor | None]
+    ) -> Vectors | None:
+        try:
+            return self._rows_of(vectors)
+        except OptimistError:
+            return None
+
+    def _rows_of(self, vectors: Sequence[DeletionVectorDescriptor | None]) -> Vectors:
+        distinct = {_id(vector): vector for vector in vectors if vector is not None}
+        paths, access = self._table.data_paths, self._table.data_access()
+        read = read_deletion_vectors(list(distinct.values()), paths, access)
+        return {"": BitMap64(), **dict(zip(distinct, read, strict=True))}
+
+    # Rows of new files
+
+    def _may_match(self, adds: Sequence[AddFile], predicates: Sequence[SplitPredicate]) -> bool:
+        """Whether a row of the files may match, by reading them; true where they are too many."""
+        options = self._table.options
+        num_bytes = sum(item.size for item in adds)
+        if len(adds) > options.conflict_read_files or num_bytes > options.conflict_read_bytes:
+            return True
+        view = self._snapshot.with_other_files(self._snapshot.metadata, files_table(adds))
+        wanted = [conjunction((*split.partition, *split.data)) for split in predicates]
+        # What rand() < 0.5 is true for now does not tell what it was true for when we read.
+        if not all(predicate.is_deterministic for predicate in wanted):
+            return True
+        access = self._table.data_access()
+        try:
+            return any(count_rows(view, predicate, access=access) for predicate in wanted)
+        except OptimistError:  # only Spark can tell, or a file can't be read
+            return True
+
+    # Files of vectors
+
+    def _files_of_vectors(self, ours: Ours) -> frozenset[str]:
+        paths = (
+            deletion_vector_path(item.deletion_vector, self._table.data_paths)
+            for item in ours.of_type(AddFile)
+            if item.deletion_vector and canonical_path(item.path) in ours.reads.needed_rows
+        )
+        return frozenset(path for path in paths if path is not None)
+
+    def _remove(self, paths: frozenset[str]) -> None:
+        for path in paths:
+            filesystem, inner = filesystem_for(path, self._table.data_access())
+            with suppress(OSError):  # VACUUM finds it
+                filesystem.delete_file(inner)
+
+
+def _replaced_vectors(theirs: Theirs) -> Mapping[str, tuple[RemoveFile, AddFile]]:
+    """The files that a commit removes and adds again, by canonical path."""
+    adds = {canonical_path(item.path): item for item in theirs.adds}
+    removes = {canonical_path(item.path): item for item in theirs.removes}
+    times = Counter(canonical_path(item.path) for item in theirs.files)
+    return {
+        path: (removes[path], add)
+        for path, add in adds.items()
+        if path in removes and times[path] == 2
+    }
+
+
+def _fits(mine: RemoveFile | None, own: AddFile | None, theirs: RemoveFile) -> bool:
+    """Whether what we do to a file can be done to the file as the winner left it.
+
+    We put a vector on the very file that the winner put one on, or have only read of it. A file
+    that we remove for good was written again with all its other rows.
+    """
+    if mine is None:
+        return own is None
+    return own is not None and _id(mine.deletion_vector) == _id(theirs.deletion_vector)
+
+
+def _stored(action: Action, written: Mapping[str, DeletionVectorDescriptor]) -> Action:
+    if not isinstance(action, AddFile) or _id(action.deletion_vector) not in written:
+        return action
+    return replace(action, deletion_vector=written[_id(action.deletion_vector)])
+
+
+def _id(vector: DeletionVectorDescriptor | None) -> str:
+    return "" if vector is None else vector.unique_id

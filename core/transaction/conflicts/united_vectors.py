@@ -1,0 +1,91 @@
+"""Our vectors, united with those that a winner put on the same files (spec 2.12).
+
+Both commits delete rows of a file, and none of them twice. So ours removes the file as the winner
+left it, and adds it with a vector of the rows of both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from optimist.core.data.deletion_vectors import inline_vector
+from optimist.core.data.stats_text import num_rows
+from optimist.core.data.wide_stats import wide_stats
+from optimist.core.log.file_table import canonical_path
+from optimist.core.protocol.actions import Action, AddFile, RemoveFile
+from optimist.core.transaction.conflicts.ours_and_theirs import Ours, SharedFile, Theirs
+
+__all__ = ["unite_vectors"]
+
+
+def unite_vectors(ours: Ours, theirs: Theirs) -> Ours:
+    """Put our deleted rows beside the winner's, in the files of which both delete rows.
+
+    The new vectors are inline, however large they are; who commits them puts them into files.
+    """
+    if not theirs.shared:
+        return ours
+    actions = tuple(
+        moved for action in ours.actions if (moved := _moved(action, theirs.shared)) is not None
+    )
+    return _with_metrics(replace(ours, actions=actions), ours.actions)
+
+
+def _moved(action: Action, shared: Mapping[str, SharedFile]) -> Action | None:
+    if not isinstance(action, AddFile | RemoveFile):
+        return action
+    item = shared.get(canonical_path(action.path))
+    if item is None:
+        return action
+    if isinstance(action, AddFile):
+        return _united(action, item)
+    removed = item.after.remove(action.deletion_timestamp or 0, data_change=action.data_change)
+    return replace(removed, deletion_timestamp=action.deletion_timestamp)
+
+
+def _united(ours: AddFile, item: SharedFile) -> AddFile | None:
+    """The file with the rows of both deleted; None if no row is left."""
+    total = num_rows(ours.stats)
+    # A vector may name rows that the file does not have.
+    if total is not None and item.united.range_cardinality(0, total) == total:
+        return None
+    stats = item.after.stats
+    if total is not None:
+        stats = wide_stats(stats, num_rows=total, num_live=total - item.num_deleted)
+    return replace(
+        item.after,
+        deletion_vector=inline_vector(item.united),
+        stats=stats,
+        data_change=ours.data_change,
+    )
+
+
+def _with_metrics(ours: Ours, before: tuple[Action, ...]) -> Ours:
+    """The metrics of files as they are now; those of rows stay as they were (spec 8.3)."""
+    metrics = ours.commit_info.operation_metrics
+    if not metrics or "numDeletionVectorsUpdated" not in metrics:
+        return ours
+    old, new = _numbers(before), _numbers(ours.actions)
+    moved = {
+        name: str(int(metrics[name]) + new[name] - old[name])
+        for name in new
+        if metrics.get(name, "").isdecimal()
+    }
+    info = replace(ours.commit_info, operation_metrics={**metrics, **moved})
+    return replace(ours, commit_info=info)
+
+
+def _numbers(actions: tuple[Action, ...]) -> dict[str, int]:
+    """What the actions say of files and vectors, named as in the history."""
+    added = {canonical_path(item.path) for item in actions if isinstance(item, AddFile)}
+    removes = [item for item in actions if isinstance(item, RemoveFile)]
+    gone = [item for item in removes if canonical_path(item.path) not in added]
+    with_vector = [item for item in removes if item.deletion_vector]
+    return {
+        "numRemovedFiles": len(gone),
+        "numRemovedBytes": sum(item.size or 0 for item in gone),
+        "numDeletionVectorsAdded": len(removes) - len(gone),
+        "numDeletionVectorsRemoved": len(with_vector),
+        "numDeletionVectorsUpdated": len([i for i in with_vector if i not in gone]),
+    }

@@ -1,0 +1,250 @@
+"""Histories of commands that change rows, on a real table and in a model of it, row by row.
+
+A row is an id, which never changes, and a value. Each command reads the version at which it was
+begun, and commits later. What a table holds in the end is to be what its commits, made one after
+the other in their order, make of the rows.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from hypothesis import strategies as st
+
+from optimist.core import DeltaLog
+from optimist.core.commands.command import Changes, Stopwatch, run_command
+from optimist.core.commands.marked_files import MarkedFiles
+from optimist.core.commands.rewrite import Rewrite
+from optimist.core.commands.row_changes import changes_of_update
+from optimist.core.errors import DeltaConcurrentModificationException
+from optimist.core.local.commands import CommandOptions, delete
+from optimist.core.local.conditions import LocalCondition
+from optimist.core.local.progress import ProgressReport
+from optimist.core.local.rewriting import RowWriter
+from optimist.core.local.target import LocalTarget
+from optimist.core.log.file_table import add_files
+from optimist.core.snapshot.local_scan import to_arrow
+from optimist.core.transaction.conflicts.operations import Operation
+
+DEFAULTS = "spark.databricks.delta.properties.defaults."
+FILES, ROWS = 2, 4
+"""Files of the table at first, and rows in each."""
+
+Rows = Mapping[int, int]
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command: what it does to a table, and what it does to rows."""
+
+    name: str
+    run: Callable[[DeltaLog, object], object]
+    apply: Callable[[Rows], Rows]
+    is_blind: bool = False
+
+    def __repr__(self):
+        return self.name
+
+
+def deletes(low, high):
+    """DELETE of a range of values."""
+    return Command(
+        f"delete[{low},{high})",
+        lambda log, txn: delete(txn, within(low, high), CommandOptions()),
+        lambda rows: {i: v for i, v in rows.items() if not low <= v < high},
+    )
+
+
+def updates(low, high, step):
+    """UPDATE that adds to the values of a range, by vectors."""
+    return Command(
+        f"update[{low},{high})+{step}",
+        lambda log, txn: update(txn, within(low, high), step),
+        lambda rows: {i: v + step if low <= v < high else v for i, v in rows.items()},
+    )
+
+
+def appends(row_id, value):
+    """A blind append of one row."""
+    return appends_rows({row_id: value})
+
+
+def appends_rows(rows):
+    """A blind append of several rows, in one file."""
+    return Command(
+        f"append {rows}", lambda log, txn: append(txn, rows), lambda old: {**old, **rows}, True
+    )
+
+
+def copies(low, high, offset):
+    """INSERT of the table's own rows of a range, under new ids."""
+
+    def run(log, txn):
+        txn.filter_files(within(low, high))
+        read = rows_of(to_arrow(txn.snapshot, within(low, high)))
+        return append(txn, {i + offset: v for i, v in read.items()})
+
+    return Command(
+        f"copy[{low},{high})",
+        run,
+        lambda rows: {**rows, **{i + offset: v for i, v in rows.items() if low <= v < high}},
+    )
+
+
+def compacts(count):
+    """OPTIMIZE of the first files of the table."""
+    return Command(f"compact {count}", lambda log, txn: compact(txn, count), lambda rows: rows)
+
+
+def histories(count):
+    """So many commands on the first rows, of which no two add a row with the same id."""
+    return st.tuples(*map(_any_command, range(count)))
+
+
+def _any_command(number):
+    return st.one_of(
+        st.builds(deletes, st.integers(0, 3), st.integers(3, 8)),
+        st.builds(updates, st.integers(0, 5), st.integers(3, 8), st.sampled_from([-3, 2, 100])),
+        st.builds(copies, st.integers(0, 3), st.integers(1, 8), st.just(1000 << number)),
+        st.builds(appends, st.just(500 + number), st.integers(-1, 9)),
+        st.builds(compacts, st.integers(1, 2)),
+    )
+
+
+def within(low, high):
+    return f"v >= {low} AND v < {high}"
+
+
+def update(txn, predicate, step):
+    def work(pending):
+        watch = Stopwatch(txn.table.clock)
+        target = LocalTarget(txn, ProgressReport(txn.table.clock, None, "UPDATE"))
+        touched = target.matching_files(LocalCondition.of(predicate, txn.snapshot))
+        files = MarkedFiles.write(txn.table, touched.choose_rows(txn.table), pending)
+        rows = rows_of(to_arrow(txn.snapshot, predicate))
+        new = as_table({i: v + step for i, v in rows.items()})
+        written = RowWriter(target, pending).write(new)
+        rewrite = Rewrite(files.emptied, written, len(rows), 0, 0, files.marked)
+        return changes_of_update(rewrite, predicate, txn.table, watch)
+
+    return run_command(txn, work)
+
+
+def append(txn, rows):
+    return run_command(txn, lambda pending: written(txn, pending, rows))
+
+
+def compact(txn, count):
+    return rearrange(txn, add_files(txn.snapshot.files)[:count])
+
+
+def compact_file_of(log, value, rows=None):
+    """Rewrite the file that begins with a value; with other rows, if some are given."""
+    txn = log.start_transaction(log.update())
+    files = add_files(txn.filter_files(f"v = {value}"))
+    rearrange(txn, files, rows)
+
+
+def rearrange(txn, files, rows=None):
+    """What an OPTIMIZE of another engine does: it reads exactly these files."""
+
+    def work(pending):
+        table = table_of(txn, files)
+        txn._reads.record_files(txn.snapshot.scan().split, table)
+        view = txn.snapshot.with_other_files(txn.snapshot.metadata, table)
+        changes = written(txn, pending, rows or rows_of(to_arrow(view)), data_change=False)
+        removes = tuple(file.remove(1, data_change=False) for file in files)
+        return Changes((*removes, *changes.actions), Operation("OPTIMIZE"))
+
+    return run_command(txn, work)
+
+
+def restore_vectors(log, version):
+    """What a RESTORE does to files whose vectors have changed since."""
+    txn = log.start_transaction(log.update())
+    now = {file.path: file for file in add_files(txn.snapshot.files)}
+    old = add_files(log.snapshot(version=version).files)
+    changed = [file for file in old if now[file.path] != file]
+    removes = [now[file.path].remove(1) for file in changed]
+    txn.commit_large([*removes, *changed], Operation("RESTORE"))
+
+
+def table_of(txn, files):
+    paths = pa.array([file.path for file in files])
+    return txn.snapshot.files.filter(pc.is_in(txn.snapshot.files["path"], paths))
+
+
+def written(txn, pending, rows, data_change=True):
+    target = LocalTarget(txn, ProgressReport(txn.table.clock, None, "WRITE"))
+    adds = RowWriter(target, pending).write(as_table(rows)).adds if rows else ()
+    adds = tuple(replace(item, data_change=data_change) for item in adds)
+    return Changes(adds, Operation.write("Append"))
+
+
+def as_table(rows):
+    return pa.table({"id": pa.array(rows, pa.int64()), "v": pa.array(rows.values(), pa.int64())})
+
+
+def rows_of(table):
+    pairs = list(zip(table["id"].to_pylist(), table["v"].to_pylist(), strict=True))
+    assert len(dict(pairs)) == len(pairs), f"rows were doubled: {sorted(pairs)}"
+    return dict(pairs)
+
+
+def make(path, options=None, **properties):
+    """A table whose row i has the value i, in files of `ROWS` rows."""
+    wanted = {"enableDeletionVectors": "true", **properties}
+    conf = {f"{DEFAULTS}{name}": value for name, value in wanted.items()}
+    log = DeltaLog.for_path(str(path), {**conf, **(options or {})})
+    for first in range(0, FILES * ROWS, ROWS):
+        log.append(as_table({i: i for i in range(first, first + ROWS)}))
+    return log
+
+
+def schedules(count) -> Iterator[tuple[int, ...]]:
+    """The orders in which so many commands can begin and commit; each number stands there twice.
+
+    Commands that begin one right after the other begin at the same version, in whatever order.
+    """
+    for order in itertools.permutations(range(count)):
+        for starts in itertools.product(*(range(place + 1) for place in range(count))):
+            schedule: list[int] = []
+            for place, number in enumerate(order):
+                begins = [late for late, start in zip(order, starts, strict=True) if start == place]
+                schedule += [*sorted(begins), number]
+            yield tuple(schedule)
+
+
+def play(log, commands: Sequence[Command], schedule: Sequence[int]) -> list[Command]:
+    """Run the commands as scheduled: first begin, then commit. Those that landed, in order."""
+    begun, landed = {}, []
+    for number in schedule:
+        if number not in begun:
+            begun[number] = log.start_transaction(log.update())
+            continue
+        try:
+            commands[number].run(log, begun[number])
+        except DeltaConcurrentModificationException:
+            continue
+        landed.append(commands[number])
+    return landed
+
+
+def after(commands: Sequence[Command]) -> Rows:
+    """What the commands make of the first rows, one after the other."""
+    rows = {i: i for i in range(FILES * ROWS)}
+    for command in commands:
+        rows = command.apply(rows)
+    return rows
+
+
+def ensure_serial(log, landed: Sequence[Command], *, in_order: bool = True) -> None:
+    """The table holds what the commits make of the rows in their order, or in some order."""
+    found = rows_of(log.to_arrow())
+    orders = [landed] if in_order else itertools.permutations(landed)
+    assert any(found == after(order) for order in orders), f"{found} is not {after(landed)}"
+    assert log.count() == len(found)
