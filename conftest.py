@@ -102,6 +102,14 @@ def spark() -> Iterator[SparkSession]:
     session.stop()
 
 
+@pytest.fixture
+def quiet_log() -> Iterator[None]:
+    """For code under test that warns of every mishap, in each of thousands of runs."""
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
 @pytest.fixture(autouse=True)
 def a_session_that_is_left_as_it_was(request: pytest.FixtureRequest) -> Iterator[None]:
     """A conf that one test leaves behind would send the tables of the next to another store."""

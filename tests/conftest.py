@@ -8,7 +8,10 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -20,6 +23,8 @@ from optimist.core.plugins import lock_registry, logstore_registry
 from optimist.core.table import delta_log
 from optimist.logstores.shared import create_probe
 
+_DOCS = Path(__file__).parents[1] / "docs"
+_FILE = re.compile(r"<!-- file: (?P<name>\S+) -->\n```python\n(?P<code>.*?)```", re.DOTALL)
 _UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 # `--hypothesis-profile thorough` is what `make exhaustive` says.
 settings.register_profile("thorough", _UNHURRIED, max_examples=100)
@@ -53,3 +58,24 @@ def a_kind_of_error_has_one_class(monkeypatch: pytest.MonkeyPatch) -> Iterator[N
     monkeypatch.setattr(errors.OptimistError, "__init__", checked)
     yield
     assert wrong == []
+
+
+@pytest.fixture
+def modules_of_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[[str], Path]]:
+    """Writes the modules that a page of the documentation shows, so that they can be imported."""
+    names: list[str] = []
+
+    def write(page: str) -> Path:
+        directory = tmp_path / "own"
+        directory.mkdir()
+        for file in _FILE.finditer((_DOCS / page).read_text(encoding="utf-8")):
+            (directory / file["name"]).write_text(file["code"], encoding="utf-8")
+            names.append(Path(file["name"]).stem)
+        monkeypatch.syspath_prepend(str(directory))
+        return directory
+
+    yield write
+    for name in names:
+        sys.modules.pop(name, None)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-
 import pytest
 
 from arbiter_scenarios import (
@@ -31,13 +29,7 @@ from optimist.core.testing import (
     reader,
 )
 
-
-@pytest.fixture(autouse=True)
-def _quiet():
-    """The code under test warns of every mishap, in each of thousands of runs."""
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
+pytestmark = pytest.mark.usefixtures("quiet_log")
 
 
 def test_two_writers_and_a_recoverer_survive_every_schedule_with_two_mishaps() -> None:

@@ -1,10 +1,8 @@
 """What docs/locks.md shows is what is run here, to the letter."""
 
 import os
-import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -12,20 +10,10 @@ from optimist.core.plugins.lock_registry import find_arbiter, find_lease
 from optimist.core.plugins.logstore import PutOutcome
 from optimist.core.testing.arbiter_suite import entry_of
 
-DOCS = Path(__file__).parents[2] / "docs" / "locks.md"
-BLOCK = re.compile(r"<!-- file: (?P<name>\S+) -->\n```python\n(?P<code>.*?)```", re.DOTALL)
-
 
 @pytest.fixture
-def own_modules(tmp_path, monkeypatch):
-    directory = tmp_path / "own"
-    directory.mkdir()
-    for block in BLOCK.finditer(DOCS.read_text(encoding="utf-8")):
-        (directory / block["name"]).write_text(block["code"], encoding="utf-8")
-    monkeypatch.syspath_prepend(str(directory))
-    yield directory
-    for name in ("directory_arbiter", "sqlite_lease"):
-        sys.modules.pop(name, None)
+def own_modules(modules_of_page):
+    return modules_of_page("locks.md")
 
 
 def test_own_arbiter_is_found_through_the_conf_key(own_modules, tmp_path):

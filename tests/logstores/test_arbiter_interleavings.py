@@ -5,7 +5,6 @@ The longer searches are in `tests/exhaustive`.
 
 from __future__ import annotations
 
-import logging
 from dataclasses import replace
 
 import pytest
@@ -41,13 +40,7 @@ from optimist.core.testing import (
 )
 from optimist.logstores.shared.external_arbiter import ExternalArbiterLogStore
 
-
-@pytest.fixture(autouse=True)
-def _quiet():
-    """The code under test warns of every mishap, in each of thousands of runs."""
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
+pytestmark = pytest.mark.usefixtures("quiet_log")
 
 
 # The algorithm as it is

@@ -1,34 +1,21 @@
 """What docs/stores.md shows is what is run here, to the letter."""
 
 import os
-import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from optimist.core import DeltaLog
 from optimist.core.errors import ConfigError
-from optimist.core.plugins import logstore_registry
 from optimist.core.plugins.logstore import PutOutcome
 from optimist.core.plugins.logstore_registry import choose_store, find_store
 
-DOCS = Path(__file__).parents[2] / "docs" / "stores.md"
-BLOCK = re.compile(r"<!-- file: (?P<name>\S+) -->\n```python\n(?P<code>.*?)```", re.DOTALL)
-
 
 @pytest.fixture
-def own_modules(tmp_path, monkeypatch):
-    directory = tmp_path / "own"
-    directory.mkdir()
-    for block in BLOCK.finditer(DOCS.read_text(encoding="utf-8")):
-        (directory / block["name"]).write_text(block["code"], encoding="utf-8")
-    monkeypatch.syspath_prepend(str(directory))
-    monkeypatch.setattr(logstore_registry, "_STORES", logstore_registry._StoreCache())
-    yield directory
-    sys.modules.pop("sqlite_store", None)
+def own_modules(modules_of_page):
+    return modules_of_page("stores.md")
 
 
 @pytest.mark.parametrize("value", ["sqlite_store:SqliteLogStore", "sqlite_store.SqliteLogStore"])

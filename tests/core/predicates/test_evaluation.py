@@ -25,6 +25,7 @@ from optimist.core.predicates.tree import (
     Or,
     StartsWith,
 )
+from predicate_trees import trees_of
 
 UTC = dt.timezone.utc
 TYPES = {
@@ -138,15 +139,8 @@ def leaf(draw):
     return Comparison(draw(st.sampled_from(["=", "<>", "<", "<=", ">", ">="])), column, right)
 
 
-predicates = st.recursive(
-    leaf() | st.sampled_from([Predicate.TRUE, Predicate.FALSE, BooleanLiteral(None)]),
-    lambda inner: st.one_of(
-        st.builds(lambda a, b: a & b, inner, inner),
-        st.builds(lambda a, b: a | b, inner, inner),
-        st.builds(Not, inner),
-        st.builds(IsTrue, inner),
-    ),
-    max_leaves=5,
+predicates = trees_of(
+    leaf() | st.sampled_from([Predicate.TRUE, Predicate.FALSE, BooleanLiteral(None)]), max_leaves=5
 )
 rows_strategy = st.lists(
     st.fixed_dictionaries({name: st.none() | values for name, (_, values, _) in TYPES.items()}),

@@ -26,6 +26,7 @@ from optimist.core.predicates.tree import (
     StartsWith,
 )
 from optimist.core.schema.types import PrimitiveType, StructField, StructType
+from predicate_trees import trees_of
 
 A = Column(("a",))
 
@@ -240,16 +241,7 @@ leaves = st.one_of(
     st.builds(lambda column, text: col_like(column, text), columns, texts),
     st.sampled_from([Predicate.TRUE, Predicate.FALSE, BooleanLiteral(None)]),
 )
-trees = st.recursive(
-    leaves,
-    lambda inner: st.one_of(
-        st.builds(lambda a, b: a & b, inner, inner),
-        st.builds(lambda a, b: a | b, inner, inner),
-        st.builds(Not, inner),
-        st.builds(IsTrue, inner),
-    ),
-    max_leaves=6,
-)
+trees = trees_of(leaves, max_leaves=6)
 
 
 def col_like(column, text):

@@ -20,10 +20,8 @@ from optimist.core.predicates.tree import (
     Comparison,
     In,
     IsNull,
-    IsTrue,
     Like,
     Literal,
-    Not,
     NullSafeEqual,
     StartsWith,
 )
@@ -31,6 +29,7 @@ from optimist.core.protocol.properties import TableProperties
 from optimist.core.schema.types import DecimalType, PrimitiveType, StructField, StructType
 from optimist.core.skipping.pruner import FilePruner, keep_mask, may_match, prune
 from optimist.core.skipping.statistics import FileStatistics
+from predicate_trees import trees_of
 
 UTC = dt.timezone.utc
 
@@ -131,16 +130,7 @@ def leaf(draw, names):
 
 
 def predicates_on(*names):
-    return st.recursive(
-        leaf(names),
-        lambda inner: st.one_of(
-            st.builds(lambda a, b: a & b, inner, inner),
-            st.builds(lambda a, b: a | b, inner, inner),
-            st.builds(Not, inner),
-            st.builds(IsTrue, inner),
-        ),
-        max_leaves=4,
-    )
+    return trees_of(leaf(names), max_leaves=4)
 
 
 def data_table(partition, file_rows):

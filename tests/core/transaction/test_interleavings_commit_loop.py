@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 
 import pytest
 
@@ -34,12 +33,7 @@ WORLD = SimulatedWorld([first_commit(TABLE, "f0")])
 LAGGING_WORLD = SimulatedWorld([first_commit(TABLE, "f0")], has_late_listings=True)
 
 
-@pytest.fixture(autouse=True)
-def _quiet():
-    """The engine warns of every mishap, in each of thousands of runs."""
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
+pytestmark = pytest.mark.usefixtures("quiet_log")
 
 
 def conditional_store(line, clock):
