@@ -9,8 +9,9 @@ RUN := .venv/bin/python
 JOBS ?= 4
 SPARK_RUN = JAVA_HOME="$$(cat .venv/java-home)" $(RUN)
 # What stays together, and what comes first, is told by conftest.py.
-PYTEST = $(SPARK_RUN) -m pytest -n $(JOBS) --dist loadscope --no-loadscope-reorder
-EXHAUSTIVE = tests/exhaustive integration/exhaustive
+SHARING = --dist loadscope --no-loadscope-reorder
+PYTEST = $(SPARK_RUN) -m pytest -n $(JOBS) $(SHARING)
+EXHAUSTIVE = tests/exhaustive tests/spark/exhaustive integration/exhaustive
 EXHAUSTIVE_JOBS = 3
 HOSTILE_CASES = 10000
 # Tried in an environment of their own: s3fs pins a botocore, and boto3 beside it another.
@@ -41,7 +42,7 @@ help:
 	@echo "make test-oldest  the oldest versions that pyproject.toml allows"
 	@echo "make coverage  the lines that the tests without Spark and without servers reach"
 	@echo "make test-newest  the newest there are, past the upper bounds of pyproject.toml"
-	@echo "make test-fsspec  the fsspec drivers that may carry commits; part of make test"
+	@echo "make test-fsspec  the fsspec drivers that may carry commits; part of make test-all"
 	@echo "make check    lint, format, types, direction of imports"
 	@echo "make integration  the tests against emulators (TESTS=integration/test_x.py for some)"
 	@echo "make wire     each store with a tenth of its messages harmed, 20 rounds (ROUNDS=50)"
@@ -63,18 +64,19 @@ clouds:
 test: check
 	@$(PYTHON) bootstrap.py dev
 	@$(PYTHON) localstack/up.py || test "$$REQUIRE_EMULATORS" != 1
-	$(PYTEST) $(or $(TESTS),tests integration --ignore=$(DRIVER_TESTS))
-	$(if $(TESTS),,@$(MAKE) --no-print-directory test-fsspec)
+	$(PYTEST) $(or $(TESTS),-m "not race and not on_arrow" tests integration --ignore=$(DRIVER_TESTS))
 
-test-all: test exhaustive
+test-all: test exhaustive test-fsspec
 
 # Searches through all schedules (2 GB each), kills at every step, every message of a commit lost,
-# CASES hostile tables, and what Hypothesis tries in make test, with all its examples.
+# CASES hostile tables, odd and hostile tables on Spark; then the races for servers and the tests
+# that make test runs on one plane, on the other; and all examples of Hypothesis.
 exhaustive:
 	@$(PYTHON) bootstrap.py dev
 	@$(PYTHON) localstack/up.py || test "$$REQUIRE_EMULATORS" != 1
 	HOSTILE_CASES=$(or $(CASES),$(HOSTILE_CASES)) $(SPARK_RUN) -m pytest -n $(EXHAUSTIVE_JOBS) \
-		--timeout 3600 -o faulthandler_timeout=1800 $(or $(TESTS),$(EXHAUSTIVE))
+		$(SHARING) --timeout 3600 -o faulthandler_timeout=1800 $(or $(TESTS),$(EXHAUSTIVE))
+	$(if $(TESTS),,$(PYTEST) -m "race or on_arrow" tests integration --ignore=$(DRIVER_TESTS))
 	$(if $(TESTS),,$(RUN) -m pytest -n $(EXHAUSTIVE_JOBS) --dist loadscope -m hypothesis \
 		--hypothesis-profile thorough tests --ignore=tests/spark)
 

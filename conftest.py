@@ -24,15 +24,26 @@ from xdist.scheduler import LoadScopeScheduling
 from optimist.spark.session.conf import engine_options
 
 _SESSIONS = 2
-_CONNECT = "tests/spark/test_spark_connect.py"
-"""All of it waits for one script, which takes minutes, in a process of its own."""
+_CONNECT = "_connect.py"
+"""How files end whose tests wait for one script, which takes minutes, in a process of its own."""
+_MINUTES = ("tests/exhaustive/", "integration/exhaustive/")
+_RACE = re.compile(
+    r"^(integration|tests/(locks|logstores/s3))/(?!exhaustive).*"
+    r"(_many_threads_|_processes_|_many_that_complete_|_forked_at_any_moment_)"
+)
+"""The races of the suites, where a server is between the racers; on disks and in memory they cost
+little."""
 # Only the client compiler and the smallest collector: no JVM here lives long enough for more.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 _LEFT_BY_THE_ENGINE = "spark.databricks.delta.lastCommitVersionInSession"
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest deselects by mark
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Those that take longest come first: the sessions, then what waits for servers."""
+    """Marks the races; those that take longest come first: the sessions, then what waits."""
+    for item in items:
+        if _RACE.search(item.nodeid):
+            item.add_marker("race")
     items.sort(key=lambda item: _rank(item.nodeid))
 
 
@@ -43,10 +54,16 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 class _Sharing(LoadScopeScheduling):
-    """Gives the modules with a session to `_SESSIONS` workers, in about equal numbers of tests."""
+    """Gives the modules with a session to `_SESSIONS` workers, in about equal numbers of tests.
+
+    Of what takes minutes each test goes to any worker.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
-        return self._sessions.get(_file_of(nodeid)) or super()._split_scope(nodeid)
+        session = self._sessions.get(_file_of(nodeid))
+        if session is None and nodeid.startswith(_MINUTES):
+            return nodeid
+        return session or super()._split_scope(nodeid)
 
     @cached_property
     def _sessions(self) -> dict[str, str]:
@@ -60,14 +77,16 @@ class _Sharing(LoadScopeScheduling):
 
 
 def _rank(nodeid: str) -> int:
-    if _needs_session(nodeid) or _file_of(nodeid) == _CONNECT:
+    if _needs_session(nodeid) or _file_of(nodeid).endswith(_CONNECT):
         return 0
     return 1 if nodeid.startswith("integration/") else 2
 
 
 def _needs_session(nodeid: str) -> bool:
     file = _file_of(nodeid)
-    return (file.startswith("tests/spark/") and file != _CONNECT) or _takes_session(file)
+    if file.endswith(_CONNECT):
+        return False
+    return file.startswith("tests/spark/") or _takes_session(file)
 
 
 def _file_of(nodeid: str) -> str:
@@ -145,9 +164,9 @@ def conf(spark: SparkSession) -> Iterator[Callable[[str, str], None]]:
             spark.conf.set(key, value)
 
 
-@pytest.fixture(params=["native", "arrow"])
+@pytest.fixture(params=["native", pytest.param("arrow", marks=pytest.mark.on_arrow)])
 def plane(request: pytest.FixtureRequest, conf: Callable[[str, str], None]) -> str:
-    """Run a test on either plane."""
+    """Run a test on either plane; on the second one in `make exhaustive`."""
     name = str(request.param)
     conf("spark.optimist.spark.plane", name)
     return name

@@ -121,7 +121,11 @@ def test_what_the_gate_samples_is_the_same_in_full(job: str) -> None:
     assert "\nsource .ci/acceptance\n" in read(f".ci/{job}")
 
 
-# The lanes: `make test` runs tests/ and integration/, `make exhaustive` their exhaustive/
+# The lanes: `make test` runs tests/ and integration/, `make exhaustive` their exhaustive/ and what
+# is marked as costly.
+
+
+EXHAUSTIVE = [ROOT / name / "exhaustive" for name in ("tests", "tests/spark", "integration")]
 
 
 def recipe_of(target: str) -> str:
@@ -133,12 +137,14 @@ def recipe_of(target: str) -> str:
 def test_no_test_belongs_to_no_lane() -> None:
     left_to_others = re.search(r"^DRIVER_TESTS = (\S+)$", read("Makefile"), re.MULTILINE)
     assert left_to_others is not None
-    assert "tests integration --ignore=$(DRIVER_TESTS)" in recipe_of("test")
-    assert "$(MAKE) --no-print-directory test-fsspec" in recipe_of("test")
+    everything = "tests integration --ignore=$(DRIVER_TESTS)"
+    assert f'-m "not race and not on_arrow" {everything}' in recipe_of("test")
+    assert f'-m "race or on_arrow" {everything}' in recipe_of("exhaustive")
     assert "$(DRIVER_TESTS)" in recipe_of("test-fsspec")
     assert "$(EXHAUSTIVE)" in recipe_of("exhaustive")
-    assert "\nEXHAUSTIVE = tests/exhaustive integration/exhaustive\n" in read("Makefile")
-    assert re.search(r"^test-all: test exhaustive$", read("Makefile"), re.MULTILINE)
+    folders = " ".join(path.relative_to(ROOT).as_posix() for path in EXHAUSTIVE)
+    assert f"\nEXHAUSTIVE = {folders}\n" in read("Makefile")
+    assert re.search(r"^test-all: test exhaustive test-fsspec$", read("Makefile"), re.MULTILINE)
     places = [path.relative_to(ROOT).parts for path in ROOT.glob("[!.]*/**/test_*.py")]
     # Packages that emulators brought along have tests, too, in folders that begin with a dot.
     lanes = {parts[0] for parts in places if not any(part.startswith(".") for part in parts)}
@@ -148,10 +154,10 @@ def test_no_test_belongs_to_no_lane() -> None:
 def test_pytest_leaves_out_one_folder_and_no_test() -> None:
     settings = read("pyproject.toml").partition("[tool.pytest.ini_options]")[2]
     assert re.search(r'^norecursedirs = \["\.\*", "build", "exhaustive"\]', settings, re.MULTILINE)
-    assert not re.search(r"^markers|\"-m\"|--ignore|--deselect|-k", settings, re.MULTILINE)
+    assert not re.search(r"\"-m\"|--ignore|--deselect|-k", settings, re.MULTILINE)
     folders = [path for name in ("tests", "integration") for path in (ROOT / name).rglob("*/")]
     left_out = [path for path in folders if path.name in ("build", "exhaustive")]
-    assert left_out == [ROOT / "tests" / "exhaustive", ROOT / "integration" / "exhaustive"]
+    assert sorted(left_out) == sorted(EXHAUSTIVE)
 
 
 def test_modules_with_a_spark_session_are_dealt_to_two_workers(request) -> None:
@@ -161,21 +167,23 @@ def test_modules_with_a_spark_session_are_dealt_to_two_workers(request) -> None:
         "tests/spark/test_spark_write.py::test_a[x]",
         "tests/spark/test_spark_write.py::test_b",
         "tests/spark/test_spark_scan.py::test_c",
-        "tests/odd/test_odd_on_spark.py::test_d",
+        "tests/spark/exhaustive/test_odd_on_spark.py::test_d",
     ]
     others = [
         "tests/spark/test_spark_connect.py::test_g",
         "tests/core/transaction/test_races.py::test_e",
         "tests/locks/test_own_locks.py::TestX::test_f[y]",
+        "tests/exhaustive/test_many_processes.py::test_h",
     ]
     sharing.collection = [*others, *of_spark]
     groups = [sharing._split_scope(test) for test in sharing.collection]
-    assert groups[:3] == [
+    assert groups[:4] == [
         "tests/spark/test_spark_connect.py",
         "tests/core/transaction/test_races.py",
         "tests/locks/test_own_locks.py::TestX",
+        "tests/exhaustive/test_many_processes.py::test_h",
     ]
-    assert groups[3:] == ["session 0", "session 0", "session 1", "session 1"]
+    assert groups[4:] == ["session 0", "session 0", "session 1", "session 1"]
 
 
 def test_the_hooks_before_a_commit_are_those_of_make_check() -> None:

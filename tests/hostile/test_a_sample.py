@@ -10,7 +10,7 @@ pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="only Linux limits memory and tells who opened a file"
 )
 
-SAMPLE = 200
+SAMPLE = 60
 
 
 @pytest.mark.timeout(900)
@@ -21,4 +21,4 @@ def test_a_sample_of_hostile_tables_is_read_or_refused():
     # A fuzzer whose tables are all sound, or all refused, would find nothing.
     assert SAMPLE / 4 < tally.read["rows"] < SAMPLE
     assert tally.read["append"] > SAMPLE / 5
-    assert len(tally.refused) > 15
+    assert len(tally.refused) > 8

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from pyspark.errors import AnalysisException
 
-from connect_process import results_of
 from hostile_expressions import (
     CALL,
     CANARY,
@@ -28,7 +27,6 @@ from optimist.core.errors import SchemaError
 from optimist.spark import DeltaTable, read, write
 from optimist.spark.sql.allowed_expressions import is_allowed
 
-SCRIPT = Path(__file__).with_name("connect_expressions_script.py")
 NOT_EVEN_SQL = ("no SQL", "column that does not exist", "two names", "hidden column")
 REFUSALS = ("OPTIMIST_UNSAFE_EXPRESSION", "OPTIMIST_INVALID_EXPRESSION")
 
@@ -246,27 +244,6 @@ def test_each_builtin_function_is_on_the_list_or_not_and_dangerous_ones_are_not(
 )
 def test_a_class_of_another_package_is_not_on_the_list(kind):
     assert not is_allowed(kind)
-
-
-@pytest.fixture(scope="module")
-def told(tmp_path_factory):
-    """What Spark Connect does, in a process of its own."""
-    folder = tmp_path_factory.mktemp("connect")
-    return results_of(SCRIPT, folder)
-
-
-def test_spark_connect_refuses_the_same_before_anything_is_run(told):
-    names = {f"{place}: {name}" for place in ("check", "default") for name in FORBIDDEN}
-    assert names <= set(told)
-    passed = {name: told[name] for name in names if told[name] not in REFUSALS}
-    assert passed == {}
-    assert told["canary"] == ["null"]
-    assert told["read"] == 0
-
-
-def test_spark_connect_computes_what_tables_usually_have(told):
-    assert told["usual"] == told["expected"]
-    assert told["defaults"] == [[42, "dX"]]
 
 
 ODD_NAME = "${spark.app.name}"

@@ -11,6 +11,7 @@ from deltalake import QueryBuilder
 from hypothesis import given
 from hypothesis import strategies as st
 
+from command_rows import conditions, counted, is_true, rows_strategy
 from local_tables import Fate, live_rows, make, metrics_of, opened, sixty_rows
 from optimist.core import col
 from optimist.core.errors import (
@@ -22,7 +23,6 @@ from optimist.core.errors import (
 from optimist.core.local import progress as progress_module
 from optimist.core.local.progress import FileProgress
 from optimist.core.testing import ManualClock
-from row_model import conditions, counted, is_true, rows_strategy
 
 
 @given(st.lists(rows_strategy(), min_size=1, max_size=3), st.lists(conditions(), max_size=3))

@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from command_rows import Row, as_table
 from optimist.core import DeltaLog
-from row_model import Row, as_table
 
 DEFAULTS = "spark.databricks.delta.properties.defaults."
 

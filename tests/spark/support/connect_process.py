@@ -8,7 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-__all__ = ["results_of", "tell"]
+from optimist.core.errors import OptimistError
+
+__all__ = ["ids", "kind_of", "results_of", "tell"]
 
 _MARK = "RESULT "
 _SUPPORT = (Path(__file__).parent, Path(__file__).parents[2] / "odd" / "support")
@@ -42,3 +44,19 @@ def tell(name: str, value: object) -> None:
     """Say one result to the test that runs this script."""
     sys.stdout.write(_MARK + json.dumps([name, value], default=str) + "\n")
     sys.stdout.flush()
+
+
+def ids(frame) -> list[int]:
+    """The ids of the rows, in order."""
+    return sorted(row.id for row in frame.select("id").collect())
+
+
+def kind_of(call) -> str:
+    """How a call ends: the class of its error and, if it is one of ours, its kind."""
+    try:
+        call()
+    except OptimistError as error:
+        return f"{type(error).__name__} {error.kind}"
+    except Exception as error:  # noqa: BLE001 - the test looks at what came
+        return type(error).__name__
+    return "nothing"

@@ -1,4 +1,4 @@
-"""Run by test_hostile_expressions.py in a process of its own: prints what happened as JSON lines.
+"""Run by test_hostile_expressions_on_connect.py in its own process: tells results as JSON lines.
 
 A session of Spark Connect can't live beside a classic one.
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from connect_process import tell
+from connect_process import kind_of, tell
 from hostile_expressions import (
     CANARY,
     FORBIDDEN,
@@ -22,18 +22,7 @@ from hostile_expressions import (
     make_table,
     table_with,
 )
-from optimist.core.errors import OptimistError
 from optimist.spark import read, write
-
-
-def kind_of(call) -> str:
-    try:
-        call()
-    except OptimistError as error:
-        return str(error.kind)
-    except Exception as error:  # noqa: BLE001 - the test looks at what came
-        return type(error).__name__
-    return "nothing"
 
 
 def usual(spark, folder: str) -> None:
