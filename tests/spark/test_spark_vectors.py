@@ -14,7 +14,7 @@ from deltalake import QueryBuilder
 from pyspark.sql import functions as sf
 
 from optimist.core.commands.marked_files import MarkedFiles
-from optimist.core.errors import DeltaConcurrentModificationException, ProtocolError
+from optimist.core.errors import ConcurrentDeleteReadException, ProtocolError
 from optimist.core.log.file_table import add_files
 from optimist.spark import DeltaTable, read, write
 from read_back import ids
@@ -218,11 +218,15 @@ def meeting(monkeypatch):
 
 
 @pytest.mark.parametrize("plane", ["native"], indirect=True)
-def test_vectors_on_one_file_conflict_and_those_on_others_do_not(spark, table, meeting, log_of):
+def test_vectors_conflict_by_row_and_not_by_file(spark, table, meeting, log_of):
     target = DeltaTable.forPath(spark, table)
     meeting(lambda: target.delete("id = 1"))
-    with pytest.raises(DeltaConcurrentModificationException):
-        target.update("id = 4", {"x": "444"})
+    target.update("id = 4", {"x": "444"})
+    assert [row.x for row in read(spark, table).where("id = 4").collect()] == [444]
+    meeting(lambda: target.update("id = 7", {"id": "700"}))
+    with pytest.raises(ConcurrentDeleteReadException, match="1 rows of 1 files"):
+        target.delete("id = 7")
+    target.update("id = 700", {"id": "7"})
     meeting(lambda: target.delete("id = 4 AND p = 1"))
     target.delete("id = 2 AND p = 2")
     assert ids(read(spark, table)) == [i for i in range(60) if i not in (1, 2, 4)]
