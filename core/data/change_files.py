@@ -19,7 +19,6 @@ from optimist.core.clock import Clock
 from optimist.core.data.parquet_writer import FileSet, FileSpec
 from optimist.core.paths import join
 from optimist.core.protocol.actions import AddCDCFile, AddFile
-from optimist.core.schema.types import PrimitiveType, StructField, StructType
 
 __all__ = [
     "CHANGE_TYPE",
@@ -48,7 +47,6 @@ def change_spec(spec: FileSpec) -> FileSpec:
     """
     return replace(
         spec,
-        schema=StructType((*spec.schema, StructField(CHANGE_TYPE, PrimitiveType("string")))),
         stats_columns=None,
         directory=join(_DIRECTORY, spec.directory) if spec.directory else _DIRECTORY,
         prefix="cdc",

@@ -89,10 +89,10 @@ class ArrowPlane:
         """See `RowPlane.files_at`."""
         return files.filter(pc.is_valid(_known(files, paths)))
 
-    def write(self, rows: DataFrame, spec: FileSpec) -> WrittenFiles:
+    def write(self, rows: DataFrame, spec: FileSpec, *, has_changes: bool = False) -> WrittenFiles:
         """See `RowPlane.write` and `write_by_arrow`."""
         ensure_own_classes(self.spark, self.table)
-        return write_by_arrow(rows, spec, self.table.store)
+        return write_by_arrow(rows, spec, self.table.store, has_changes=has_changes)
 
 
 def _named(schema: StructType, names: Collection[str]) -> StructType:

@@ -1,7 +1,7 @@
 """Rows to data files by pyarrow on the executors, straight to their final paths (docs/planes.md).
 
 1. Rows of one partition are brought together within each task, by Spark's own sort.
-2. Each task writes its files under names that no other attempt has, and answers with their `add`
+2. Each task writes its files under names that no other attempt has, and answers with their
    actions. A task that fails removes what it wrote.
 3. Only files in the answers become part of the table. If a task was run twice, the files of its
    other attempts are removed before the commit.
@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote
 
@@ -22,13 +22,20 @@ from pyspark.sql import types as st
 
 from optimist.core.clock import SystemClock
 from optimist.core.commands.written_files import WrittenFiles
+from optimist.core.data.change_files import RowFiles, change_spec
 from optimist.core.data.column_shape import conform_column
 from optimist.core.data.filesystem import filesystem_for, make_durable
-from optimist.core.data.parquet_writer import FileSet, FileSpec, ensure_codec
+from optimist.core.data.parquet_writer import FileSpec, ensure_codec
 from optimist.core.data.storage_errors import storage_errors
 from optimist.core.paths import join
 from optimist.core.plugins.logstore import LogStore
-from optimist.core.protocol.actions import AddFile, action_from_json, action_to_json
+from optimist.core.protocol.actions import (
+    Action,
+    AddCDCFile,
+    AddFile,
+    action_from_json,
+    action_to_json,
+)
 from optimist.core.schema.arrow_types import to_arrow_schema
 from optimist.core.schema.types import StructType
 from optimist.spark.rows.row_shape import column_of
@@ -39,14 +46,16 @@ __all__ = ["WriteTask", "write_by_arrow"]
 
 _ANSWER = (
     st.StructType()
-    .add("add", st.StringType())
+    .add("action", st.StringType())
     .add("rows", st.LongType())
     .add("attempt", st.IntegerType())
 )
-_ARROW_ANSWER = pa.schema([("add", pa.string()), ("rows", pa.int64()), ("attempt", pa.int32())])
+_ARROW_ANSWER = pa.schema([("action", pa.string()), ("rows", pa.int64()), ("attempt", pa.int32())])
 
 
-def write_by_arrow(rows: DataFrame, spec: FileSpec, store: LogStore) -> WrittenFiles:
+def write_by_arrow(
+    rows: DataFrame, spec: FileSpec, store: LogStore, *, has_changes: bool = False
+) -> WrittenFiles:
     """Write the rows below `spec.directory`, which must be new.
 
     Args:
@@ -54,6 +63,7 @@ def write_by_arrow(rows: DataFrame, spec: FileSpec, store: LogStore) -> WrittenF
             carried.
         spec: What the files have in common.
         store: The store of the table's log, which ends uploads that failed tasks have left.
+        has_changes: The last column tells the kind of change of each row, see `change_files`.
 
     Raises:
         UsageError: Arrow does not write the codec; nothing was written.
@@ -63,17 +73,23 @@ def write_by_arrow(rows: DataFrame, spec: FileSpec, store: LogStore) -> WrittenF
         rows = rows.sortWithinPartitions(*map(column_of, spec.partition_columns))
     # PySpark parses the column names that `mapInArrow` is given, so they must be plain ones.
     plainly_named = rows.toDF(*(f"column_{place}" for place in range(len(rows.columns))))
-    answers = plainly_named.mapInArrow(WriteTask(spec), _ANSWER).toArrow()
-    texts = answers["add"].drop_null().to_pylist()
-    adds = tuple(add for add in map(action_from_json, texts) if isinstance(add, AddFile))
+    answers = plainly_named.mapInArrow(WriteTask(spec, has_changes), _ANSWER).toArrow()
+    actions = [action_from_json(text) for text in answers["action"].drop_null().to_pylist()]
+    written = WrittenFiles(
+        tuple(item for item in actions if isinstance(item, AddFile)),
+        pc.sum(answers["rows"], min_count=0).as_py(),
+        tuple(item for item in actions if isinstance(item, AddCDCFile)),
+    )
     filesystem, root = filesystem_for(spec.table_path, spec.access)
-    paths = [join(root, unquote(add.path)) for add in adds]
+    paths = [join(root, unquote(item.path)) for item in written.actions]
     if _may_have_leftovers(rows, answers):
-        store.abort_uploads(join(spec.table_path, spec.directory))
-        with storage_errors("removed", spec.table_path):
-            _remove_others(filesystem, join(root, spec.directory), set(paths))
+        more = (change_spec(spec).directory,) if has_changes else ()
+        for directory in (spec.directory, *more):
+            store.abort_uploads(join(spec.table_path, directory))
+            with storage_errors("removed", spec.table_path):
+                _remove_others(filesystem, join(root, directory), set(paths))
     make_durable(filesystem, root, paths)
-    return WrittenFiles(adds, pc.sum(answers["rows"], min_count=0).as_py())
+    return written
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +97,7 @@ class WriteTask:
     """What each task runs; see the module."""
 
     spec: FileSpec
+    has_changes: bool = False
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write the batches; the answer has a row per file, and one for the task itself."""
@@ -88,32 +105,38 @@ class WriteTask:
         task = context.partitionId() if context else 0
         attempt = context.attemptNumber() if context else 0
         with portable_errors():
-            files = FileSet(self.spec, SystemClock(), task=task)
-            num_rows = 0
+            files = RowFiles(self.spec, SystemClock(), task=task)
             try:
                 for batch in batches:
-                    num_rows += batch.num_rows
-                    files.write(_table_rows(batch, self.spec))
-                adds = files.close()
+                    files.write(*self._rows_and_kinds(batch))
+                adds, changes = files.close()
             except BaseException:
                 files.abort()
                 raise
-        texts = [None, *map(action_to_json, adds)]
-        counts = [num_rows, *(0 for _ in adds)]
+        actions: list[Action] = [*adds, *changes]
+        texts = [None, *map(action_to_json, actions)]
+        counts = [files.num_rows, *(0 for _ in texts[1:])]
         columns = (texts, counts, [attempt] * len(texts))
         pairs = zip(columns, _ARROW_ANSWER, strict=True)
         yield pa.record_batch(
             [pa.array(column, field.type) for column, field in pairs], schema=_ARROW_ANSWER
         )
 
+    def _rows_and_kinds(self, batch: pa.RecordBatch) -> tuple[pa.Table, pa.ChunkedArray | None]:
+        columns, kinds = batch.columns, None
+        if self.has_changes:
+            *columns, last = columns
+            kinds = pa.chunked_array([last], pa.string())
+        return _table_rows(columns, self.spec), kinds
 
-def _table_rows(batch: pa.RecordBatch, spec: FileSpec) -> pa.Table:
-    """Spark's batch in the types of the table: it names parts of nested types in its own way."""
+
+def _table_rows(given: Sequence[pa.Array], spec: FileSpec) -> pa.Table:
+    """Spark's columns in the types of the table: it names parts of nested types in its own way."""
     own = (field for field in spec.schema if field.data_type != VOID)
     stored = StructType((*own, *spec.carried))
     columns = [
         conform_column(values, field.data_type, column=field.name)
-        for values, field in zip(batch.columns, stored, strict=True)
+        for values, field in zip(given, stored, strict=True)
     ]
     return pa.Table.from_arrays(columns, schema=to_arrow_schema(stored))
 

@@ -7,6 +7,7 @@ nor `.`: vacuum must see it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
@@ -14,9 +15,11 @@ from pyspark.sql import DataFrame, SparkSession
 from optimist.core.commands.new_files import new_files
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.commands.written_files import WrittenFiles
+from optimist.core.data.change_files import change_spec
 from optimist.core.data.parquet_writer import DEFAULT_CODEC, FileSpec
 from optimist.core.errors import SchemaError
 from optimist.core.paths import join
+from optimist.core.protocol.schema_checks import ensure_no_cdc_columns
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.types import PrimitiveType, StructField, StructType
 from optimist.core.transaction.optimistic import OptimisticTransaction
@@ -47,23 +50,39 @@ class DataWriter:
     max_records_per_file: int | None = None
     data_change: bool = True
 
-    def write(self, rows: DataFrame, pending: UncommittedFiles) -> WrittenFiles:
+    @property
+    def records_changes(self) -> bool:
+        """Whether the table has the change data feed on.
+
+        Raises:
+            SchemaError: It has, and a column has a name of the feed.
+        """
+        ensure_no_cdc_columns(self.txn.metadata, previous=self.txn.metadata)
+        return TableMetadata.of(self.txn.metadata).properties.enable_change_data_feed
+
+    def write(
+        self, rows: DataFrame, pending: UncommittedFiles, *, has_changes: bool = False
+    ) -> WrittenFiles:
         """Write the rows into a directory of their own, which `pending` looks after.
 
         Args:
             rows: Exactly the stored columns of the table, in its types. Others that the files are
                 to carry come after them; see `carried_columns`.
             pending: The files of the transaction so far.
+            has_changes: `_change_type` follows as the last column: rows for which it is not null go
+                to change files, in a directory of their own, see `change_files`.
 
         Raises:
             SchemaError: A row violates a constraint, or no column is left for the files.
             ConfigError: An option asks for files that can't be written.
         """
-        self._ensure_writable(rows)
+        self._ensure_writable(rows.columns[:-1] if has_changes else rows.columns)
         spec = self._spec(rows)
         pending.register(join(spec.table_path, spec.directory))
+        if has_changes:
+            pending.register(join(spec.table_path, change_spec(spec).directory))
         try:
-            return self.plane.write(rows, spec)
+            return self.plane.write(rows, spec, has_changes=has_changes)
         except Exception as error:
             violation = violation_of(error)
             if violation is None:
@@ -101,16 +120,16 @@ class DataWriter:
             ),
         )
 
-    def _ensure_writable(self, rows: DataFrame) -> None:
+    def _ensure_writable(self, names: Sequence[str]) -> None:
         columns = self.txn.metadata.partition_columns
-        if not rows.columns:
+        if not names:
             raise SchemaError(
                 "All columns are void, the type of a bare NULL, for which data files hold no "
                 "values. Nothing was written. Cast one of them to a type, as in CAST(NULL AS "
                 "STRING).",
                 kind="DELTA_EMPTY_DATA",
             )
-        if not set(rows.columns) - set(columns):
+        if not set(names) - set(columns):
             raise SchemaError(
                 "All columns with values are partition columns, so no column is left for the data "
                 "files. Nothing was written. Partition by fewer columns.",

@@ -4,11 +4,13 @@
    is read.
 2. Otherwise one pass finds the files with matching rows, among those that statistics leave.
 3. Where the table has deletion vectors, those rows are marked in vectors, and no row is written.
-   Elsewhere those files are removed, and their other rows are written again.
+   Elsewhere those files are removed, and their other rows are written again. With the change data
+   feed, the same pass then writes the deleted rows to change files.
 """
 
 from __future__ import annotations
 
+import pyarrow as pa
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as sf
 
@@ -19,6 +21,7 @@ from optimist.core.commands.row_changes import changes_of_delete
 from optimist.core.commands.touched_files import has_vectors
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.commands.written_files import WrittenFiles
+from optimist.core.data.change_files import CHANGE_TYPE, DELETE
 from optimist.core.table.delta_log import DeltaLog
 from optimist.core.transaction.result import CommitResult
 from optimist.spark.commands.target import Target
@@ -80,9 +83,21 @@ def delete_rows(target: Target, condition: Condition | None, files: UncommittedF
         )
     kept = WrittenFiles()
     if condition is not None and touched.num_matching:
-        rows = target.rows_of(touched.table, "DELETE of single rows", keeps_row_ids=True)
-        # A row is deleted only if the condition is true; null keeps it.
-        rows = rows.where(~sf.coalesce(condition.column, sf.lit(False)))
-        rows = without_void(rows, target.snapshot.schema, *target.carried.names)
-        kept = target.writer.write(rows, files)
+        kept = _write_others(target, touched.table, condition, files)
     return Rewrite(touched.adds, kept, touched.num_matching, scan_ms, watch.lap_ms())
+
+
+def _write_others(
+    target: Target, touched: pa.Table, condition: Condition, files: UncommittedFiles
+) -> WrittenFiles:
+    """Write the rows again for which the condition is not true; null keeps a row."""
+    rows = target.rows_of(
+        touched, "DELETE of single rows", records_changes=True, keeps_row_ids=True
+    )
+    schema, carried = target.snapshot.schema, target.carried.names
+    if not target.writer.records_changes:
+        rows = rows.where(~sf.coalesce(condition.column, sf.lit(False)))
+        return target.writer.write(without_void(rows, schema, *carried), files)
+    kind = sf.when(condition.column, sf.lit(DELETE)).alias(CHANGE_TYPE)
+    rows = without_void(rows.select("*", kind), schema, *carried, CHANGE_TYPE)
+    return target.writer.write(rows, files, has_changes=True)

@@ -67,12 +67,20 @@ class Target:
         """
         return carried_columns(self.snapshot.metadata)
 
-    def rows_of(self, files: pa.Table, operation: str, *, keeps_row_ids: bool = False) -> DataFrame:
+    def rows_of(
+        self,
+        files: pa.Table,
+        operation: str,
+        *,
+        records_changes: bool = False,
+        keeps_row_ids: bool = False,
+    ) -> DataFrame:
         """The rows of some files that the command is going to rewrite.
 
         Args:
             files: Rows of `Snapshot.files`.
             operation: For the message, for example `UPDATE`.
+            records_changes: Whether the command writes change files where the table needs them.
             keeps_row_ids: Add the columns `carried`, which the command writes with the rows.
 
         Raises:
@@ -80,7 +88,14 @@ class Target:
             TableError: A file is outside the table.
         """
         table, plane, snapshot = self.writer.txn.table, self.writer.plane, self.snapshot
-        ensure_rewritable(table, snapshot, files, operation, keeps_row_ids=keeps_row_ids)
+        ensure_rewritable(
+            table,
+            snapshot,
+            files,
+            operation,
+            records_changes=records_changes,
+            keeps_row_ids=keeps_row_ids,
+        )
         rows = plane.scan_files(snapshot, files, with_row_ids=keeps_row_ids)
         return aliased(rows, self.alias)
 

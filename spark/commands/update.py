@@ -7,11 +7,13 @@
    are written again, the matching ones with their new values.
 
 Generated columns that are not assigned are computed again, and every constraint is checked.
+With the change data feed, the pass that writes a row also writes it, and the row it was before, to
+change files: so each new value is computed once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -34,8 +36,9 @@ from optimist.spark.commands.checks import checked_rows
 from optimist.spark.commands.target import Target
 from optimist.spark.conditions.condition import Condition
 from optimist.spark.rows.assignments import Assignments
+from optimist.spark.rows.changed_rows import KEPT, UPDATED, kinds_of, with_changes
 from optimist.spark.rows.row_ids import moved_row_ids
-from optimist.spark.rows.row_shape import column_of, without_void
+from optimist.spark.rows.row_shape import column_of, free_name
 from optimist.spark.spark_schema import VOID, to_spark_type
 from optimist.spark.sql.table_sql import TableSql
 
@@ -148,24 +151,30 @@ class _Update:
         """
         if not read.num_rows:
             return WrittenFiles()
-        rows = self.target.rows_of(read, "UPDATE", keeps_row_ids=True)
+        rows = self.target.rows_of(read, "UPDATE", records_changes=True, keeps_row_ids=True)
         if are_chosen and self.condition is not None and self.condition.predicate.is_exact:
             # It changes nothing, and lets Spark leave out parts of files.
             rows = rows.where(self.condition.column)
         matches = sf.lit(True) if are_chosen else self._matches()
-        updated = self.updated(rows, matches, self.target.carried.names)
-        checked = checked_rows(updated, self.sql, self.target.snapshot.metadata)
-        return self.target.writer.write(checked, files)
+        writer, carried = self.target.writer, self.target.carried.names
+        if writer.records_changes:
+            return writer.write(self._with_changes(rows, matches, carried), files, has_changes=True)
+        return writer.write(self._checked(self.updated(rows, matches, carried)), files)
 
     def updated(
-        self, frame: DataFrame, matches: Column, carried: tuple[str, ...] = ()
+        self,
+        frame: DataFrame,
+        matches: Column,
+        carried: tuple[str, ...] = (),
+        more: Sequence[Column] = (),
     ) -> DataFrame:
         """The rows with their new values where they match, in the table's columns and types.
 
         Args:
-            frame: The rows.
+            frame: The rows as they are.
             matches: Which of them get new values.
             carried: The columns with their ids and versions, if the frame has them.
+            more: Other columns that are needed afterwards; they see the rows as they were.
         """
         schema = self.target.snapshot.schema
         columns = [
@@ -173,11 +182,32 @@ class _Update:
             for field in schema
             if field.data_type != VOID
         ]
-        rows = frame.select(*columns, *moved_row_ids(carried, matches))
+        rows = frame.select(*columns, *moved_row_ids(carried, matches), *more)
         regenerated = self._regenerated(schema)
         if regenerated:
             rows = rows.withColumns(regenerated)
-        return without_void(rows, schema, *carried)
+        return rows
+
+    def _checked(self, rows: DataFrame) -> DataFrame:
+        return checked_rows(rows, self.sql, self.target.snapshot.metadata)
+
+    def _with_changes(
+        self, frame: DataFrame, matches: Column, carried: tuple[str, ...]
+    ) -> DataFrame:
+        """The rows as `updated` gives them, and each change with the row before and after it."""
+        schema = self.target.snapshot.schema
+        names = [field.name for field in schema if field.data_type != VOID]
+        changing = {*self.assignments.columns, *self._regenerated(schema)}
+        before = {
+            name: free_name(f"__optimist_before_{at}", names)
+            for at, name in enumerate(names)
+            if name in changing
+        }
+        old = [column_of(name).alias(hidden) for name, hidden in before.items()]
+        is_updated = free_name("__optimist_updated", names)
+        updated = self.updated(frame, matches, carried, (*old, matches.alias(is_updated)))
+        kinds = sf.when(column_of(is_updated), kinds_of(UPDATED)).otherwise(kinds_of(KEPT))
+        return with_changes(self._checked(updated), (*names, *carried), kinds, before)
 
     def _matches(self) -> Column:
         if self.condition is None:
@@ -195,5 +225,7 @@ class _Update:
         return {
             field.name: self.sql.generated(field.name, text).cast(to_spark_type(field.data_type))
             for field in schema
-            if (text := generation_expression(field)) and field.name not in self.assignments.columns
+            if (text := generation_expression(field))
+            and field.data_type != VOID
+            and field.name not in self.assignments.columns
         }

@@ -31,6 +31,7 @@ from optimist.spark.commands.write_options import WriteRequest
 from optimist.spark.commands.written_schema import adopt_schema
 from optimist.spark.conditions.condition import Condition, resolve_condition
 from optimist.spark.planes.planes import plane_of
+from optimist.spark.rows.changed_rows import INSERTED, kinds_of, with_changes
 from optimist.spark.rows.row_shape import shape_rows
 from optimist.spark.rows.scanned_table import ScannedTable
 from optimist.spark.session.arguments import ensure_frame
@@ -161,7 +162,7 @@ class _Outcome:
 
     def actions(self, now_ms: int) -> tuple[Action, ...]:
         if self.deletion is not None:
-            return (*self.deletion.actions(now_ms), *self.written.adds)
+            return (*self.deletion.actions(now_ms), *self.written.actions)
         return (*(add.remove(now_ms) for add in self.removed), *self.written.adds)
 
     def metrics(self, *, is_overwrite: bool) -> dict[str, object]:
@@ -177,7 +178,7 @@ class _Outcome:
         if num_deleted is not None:
             metrics["numDeletedRows"] = num_deleted
             metrics["numCopiedRows"] = self.kept.num_rows
-            metrics["numAddedChangeFiles"] = 0
+            metrics["numAddedChangeFiles"] = len(self.kept.changes) + len(self.written.changes)
         return metrics
 
 
@@ -201,17 +202,30 @@ class _Write:
 
     def _outcome(self, files: UncommittedFiles) -> _Outcome:
         condition = self._replaced_rows()
-        written = self.writer.write(self._rows(condition), files)
+        rows = self._rows(condition)
+        if condition is not None and self.txn.read_version >= 0:
+            return self._replace(rows, condition, files)
+        written = self.writer.write(rows, files)
         if not self.request.is_overwrite or self.txn.read_version < 0:
             return _Outcome(written)
-        if condition is not None:
-            deletion = delete_rows(Target(self.df.sparkSession, self.writer), condition, files)
-            return _Outcome(written, deletion.removed, deletion)
         predicate = None
         if self.replaces_partitions:
             fields = partition_schema(self.writer.schema, self.txn.metadata.partition_columns)
             predicate = partitions_predicate(written.adds, fields)
         return _Outcome(written, add_files(self.txn.filter_files(predicate)))
+
+    def _replace(self, rows: DataFrame, condition: Condition, files: UncommittedFiles) -> _Outcome:
+        """Delete the rows for which the condition is true, and write others in their place.
+
+        If the deleted rows are recorded as changes, the new ones must be so as well: readers then
+        look at nothing else of the commit (spec 10.11).
+        """
+        deletion = delete_rows(Target(self.df.sparkSession, self.writer), condition, files)
+        has_changes = bool(deletion.written.changes)
+        if has_changes:
+            rows = with_changes(rows, rows.columns, kinds_of(INSERTED))
+        written = self.writer.write(rows, files, has_changes=has_changes)
+        return _Outcome(written, deletion.removed, deletion)
 
     def _operation(self, outcome: _Outcome) -> Operation:
         """The operation, as the history tells it."""

@@ -1,5 +1,8 @@
 """Rows to data files by Spark's own Parquet writer; `add` actions from the footers (spec 10.2).
 
+Changes of rows (spec 10.11) are written by the same job, in a partition of their own, whose
+directory is then renamed to one below `_change_data/`.
+
 *Assumes* that Spark's committer, and Hadoop's file system below it, have a task's files in place
 when the task reports success, and that none of their requests changes the files later. As a check,
 every footer is read and must fit its file, and the sizes are looked at once more at the end: a file
@@ -12,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,6 +25,7 @@ from pyspark.sql import functions as sf
 
 from optimist.core.clock import SystemClock
 from optimist.core.commands.written_files import WrittenFiles
+from optimist.core.data.change_files import CHANGE_TYPE, change_files, change_spec
 from optimist.core.data.filesystem import filesystem_for, make_durable, remove_directory
 from optimist.core.data.footer_statistics import stats_from_footer
 from optimist.core.data.parquet_writer import FileSpec
@@ -39,8 +44,9 @@ from optimist.core.protocol.actions import AddFile
 from optimist.core.schema.column_mapping import is_mapped
 from optimist.core.schema.types import StructField
 from optimist.spark.native.listing import hadoop_path
+from optimist.spark.native.renaming import rename_directory
 from optimist.spark.rows.file_columns import file_columns
-from optimist.spark.rows.row_shape import column_of
+from optimist.spark.rows.row_shape import column_of, free_name
 from optimist.spark.session.jvm import Jvm
 
 __all__ = ["write_natively"]
@@ -61,19 +67,38 @@ _MAGIC = b"PAR1"
 _TEXTS = ("string", "binary")
 _MARKED = re.compile(f"%+{HIVE_NULL}")
 """A text that spells the name of null's directory; one more percent sign tells it from null."""
+_IS_CHANGE = "__is_cdc"
+"""The partition column that tells rows of the table (`false`) from changes (`true`)."""
 _EPOCH = "timestamp_ntz'1970-01-01 00:00:00'"
 
 
-def write_natively(rows: DataFrame, spec: FileSpec) -> WrittenFiles:
+def write_natively(rows: DataFrame, spec: FileSpec, *, has_changes: bool = False) -> WrittenFiles:
     """Write the rows below `spec.directory`, which must be new.
 
     Args:
         rows: Exactly the stored columns of the table, in its types, and then those that are
             carried.
         spec: What the files have in common.
+        has_changes: The last column tells the kind of change of each row, see `change_files`.
     """
+    taken = (name for item in spec.schema for name in (item.name, item.physical_name))
+    is_change = free_name(_IS_CHANGE, taken) if has_changes else None
+    _run_job(rows, spec, is_change)
+    changes = WrittenFiles()
+    if is_change is not None:
+        changes = _take_changes(Jvm.of(rows.sparkSession), spec, f"{is_change}=true")
+    with storage_errors("read", join(spec.table_path, spec.directory)):
+        return replace(_collect(spec), changes=change_files(changes.adds))
+
+
+def _run_job(rows: DataFrame, spec: FileSpec, is_change: str | None) -> None:
+    """Let Spark write the rows, changes to a partition of their own."""
     fields = partition_schema(spec.schema, spec.partition_columns)
     texts = {field.name: _partition_text(field) for field in fields}
+    partitions = [field.physical_name for field in fields]
+    if is_change is not None:
+        texts = {is_change: column_of(CHANGE_TYPE).isNotNull(), **texts}
+        partitions = [is_change, *partitions]
     jvm = Jvm.of(rows.sparkSession)
     stored = file_columns(rows.withColumns(texts) if texts else rows, spec.schema)
     # Data may bring along ids of other files; those of a table that is not mapped have none.
@@ -83,13 +108,21 @@ def write_natively(rows: DataFrame, spec: FileSpec) -> WrittenFiles:
     writer = writer.option("compression", spec.compression)
     # 0 is given, too, or the session's conf would apply.
     writer = writer.option("maxRecordsPerFile", spec.max_rows_per_file or 0)
-    if texts:
-        writer = writer.partitionBy(*(field.physical_name for field in fields))
+    if partitions:
+        writer = writer.partitionBy(*partitions)
     directory = join(spec.table_path, spec.directory)
     with jvm.muted(_WRITER_LOGGER):  # it repeats the error that is raised, with a long stack
         writer.parquet(hadoop_path(directory))
+
+
+def _take_changes(jvm: Jvm, spec: FileSpec, partition: str) -> WrittenFiles:
+    """Move the partition of changes to where change files are; none if there are no changes."""
+    changes = change_spec(spec)
+    directory = join(spec.table_path, changes.directory)
+    if not rename_directory(jvm, join(spec.table_path, spec.directory, partition), directory):
+        return WrittenFiles()
     with storage_errors("read", directory):
-        return _collect(spec)
+        return _collect(changes)
 
 
 def _partition_text(field: StructField) -> Column:

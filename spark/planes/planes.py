@@ -97,13 +97,15 @@ class RowPlane(Protocol):
         """Those of the files that `placed_rows` spells as one of the paths, which are distinct."""
         ...
 
-    def write(self, rows: DataFrame, spec: FileSpec) -> WrittenFiles:
+    def write(self, rows: DataFrame, spec: FileSpec, *, has_changes: bool = False) -> WrittenFiles:
         """Write rows to files below `spec.directory`, which is new; no version names them yet.
 
         Args:
             rows: Exactly the stored columns of the table, in its types, and then those that are
                 carried.
             spec: What the files have in common.
+            has_changes: The last column is `_change_type`: rows for which it is not null go to
+                change files, see `optimist.core.data.change_files`.
         """
         ...
 

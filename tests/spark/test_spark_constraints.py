@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from optimist.core import DeltaLog
-from optimist.core.errors import ProtocolError, SchemaError
+from optimist.core.errors import SchemaError
 from optimist.core.protocol.actions import Metadata
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.spark import DeltaTable, read, write
@@ -191,19 +191,3 @@ def test_void_columns_are_in_no_file_and_read_as_null(spark, table_path):
     make_table(table_path, [field("id", "long"), field("nothing", "void"), field("x", "string")])
     write(spark.sql("SELECT 1L AS id, null AS nothing, 'a' AS x"), table_path, mode="append")
     assert read(spark, table_path).collect() == [(1, None, "a")]
-
-
-def test_rewriting_rows_is_refused_where_a_feature_asks_for_more(spark, table_path):
-    make_table(
-        table_path,
-        [field("id", "long"), field("p", "long")],
-        configuration={"delta.enableChangeDataFeed": "true"},
-        partition_columns=["p"],
-    )
-    write(spark.sql("SELECT id, id % 2 AS p FROM range(4)"), table_path, mode="append")
-    table = DeltaTable.forPath(spark, table_path)
-    for change in (lambda: table.update("id = 1", {"id": "9"}), lambda: table.delete("id = 1")):
-        with pytest.raises(ProtocolError, match="changeDataFeed"):
-            change()
-    table.delete("p = 1")
-    assert sorted(row.id for row in read(spark, table_path).collect()) == [0, 2]
