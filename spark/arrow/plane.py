@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
-from optimist.core.commands.touched_files import TouchedFiles
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.parquet_writer import FileSpec
 from optimist.core.data.row_tracking import carried_columns
@@ -25,9 +24,7 @@ from optimist.core.snapshot.files_view import FilesView
 from optimist.spark.arrow.frame import arrow_frame, arrow_frame_of_files
 from optimist.spark.arrow.own_classes import ensure_own_classes
 from optimist.spark.arrow.writer import write_by_arrow
-from optimist.spark.conditions.condition import Condition
 from optimist.spark.rows.places import Places
-from optimist.spark.rows.touched_files import aliased, matches_of
 
 __all__ = ["ArrowPlane"]
 
@@ -56,21 +53,6 @@ class ArrowPlane:
         columns = StructType((*view.schema, *carried))
         return arrow_frame_of_files(self.spark, self.table, view, files, columns=columns)
 
-    def touched_files(
-        self,
-        snapshot: Snapshot,
-        candidates: pa.Table,
-        condition: Condition,
-        *,
-        alias: str | None,
-        with_rows: bool = False,
-    ) -> TouchedFiles:
-        """See `RowPlane.touched_files`; reads the columns that the condition names."""
-        places = Places.beside(snapshot.schema.names, with_position=with_rows)
-        rows = self.placed_rows(snapshot, candidates, places, condition.columns)
-        matches = matches_of(aliased(rows, alias).where(condition.column), places)
-        return matches.files(candidates, _known(candidates, matches.paths))
-
     def placed_rows(
         self, view: FilesView, files: pa.Table, places: Places, columns: Collection[str]
     ) -> DataFrame:
@@ -80,14 +62,14 @@ class ArrowPlane:
             self.spark, self.table, view, files, columns=wanted, places=places
         )
 
-    def files_at(
+    def find_paths(
         self,
         view: FilesView,  # noqa: ARG002 - here paths are those of the log
         files: pa.Table,
         paths: pa.Array,
-    ) -> pa.Table:
-        """See `RowPlane.files_at`."""
-        return files.filter(pc.is_valid(_known(files, paths)))
+    ) -> pa.Array:
+        """See `RowPlane.find_paths`."""
+        return pc.index_in(pa.concat_arrays(files["path"].chunks), value_set=paths)
 
     def write(self, rows: DataFrame, spec: FileSpec, *, has_changes: bool = False) -> WrittenFiles:
         """See `RowPlane.write` and `write_by_arrow`."""
@@ -100,8 +82,3 @@ def _named(schema: StructType, names: Collection[str]) -> StructType:
     folded = {name.lower() for name in names}
     found = tuple(item for item in schema if item.name.lower() in folded)
     return StructType(found or schema.fields[:1])
-
-
-def _known(files: pa.Table, paths: pa.Array) -> pa.Array:
-    """For each file the place of its path among the paths; null if it is not there."""
-    return pc.index_in(pa.concat_arrays(files["path"].chunks), value_set=paths)

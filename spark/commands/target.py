@@ -18,7 +18,7 @@ from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.spark.commands.data_writer import DataWriter
 from optimist.spark.commands.matching_partitions import matching_partitions
 from optimist.spark.conditions.condition import Condition, resolve_condition
-from optimist.spark.planes.planes import plane_of
+from optimist.spark.planes.planes import plane_of, touched_files
 from optimist.spark.rows.touched_files import aliased
 
 __all__ = ["Target"]
@@ -87,17 +87,30 @@ class Target:
             ProtocolError: The table has a feature under which files can't be rewritten yet.
             TableError: A file is outside the table.
         """
-        table, plane, snapshot = self.writer.txn.table, self.writer.plane, self.snapshot
+        self.ensure_rewritable(
+            files, operation, records_changes=records_changes, keeps_row_ids=keeps_row_ids
+        )
+        plane, snapshot = self.writer.plane, self.snapshot
+        rows = plane.scan_files(snapshot, files, with_row_ids=keeps_row_ids)
+        return aliased(rows, self.alias)
+
+    def ensure_rewritable(
+        self,
+        files: pa.Table,
+        operation: str,
+        *,
+        records_changes: bool = False,
+        keeps_row_ids: bool = False,
+    ) -> None:
+        """Refuse files whose rows can't be written again; see `rows_of`."""
         ensure_rewritable(
-            table,
-            snapshot,
+            self.writer.txn.table,
+            self.snapshot,
             files,
             operation,
             records_changes=records_changes,
             keeps_row_ids=keeps_row_ids,
         )
-        rows = plane.scan_files(snapshot, files, with_row_ids=keeps_row_ids)
-        return aliased(rows, self.alias)
 
     def resolve(self, condition: Column | str, rows: DataFrame) -> Condition:
         """The condition, resolved against `rows`, which must be what `rows()` gave."""
@@ -133,8 +146,13 @@ class Target:
         elif not candidates.num_rows:
             touched = TouchedFiles(candidates, 0)
         else:
-            touched = plane.touched_files(
-                self.snapshot, candidates, condition, alias=self.alias, with_rows=with_rows
+            touched = touched_files(
+                plane,
+                self.snapshot,
+                candidates,
+                condition,
+                alias=self.alias,
+                with_rows=with_rows,
             )
         txn.need_only(touched.table, touched.rows)
         return touched

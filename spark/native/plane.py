@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from optimist.core.commands.touched_files import TouchedFiles
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.parquet_writer import FileSpec
 from optimist.core.data.row_tracking import carried_columns
@@ -19,11 +18,9 @@ from optimist.core.log.file_table import canonical_paths
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.files_view import FilesView
-from optimist.spark.conditions.condition import Condition
 from optimist.spark.native.frame import listing_of, scan_frame
 from optimist.spark.native.writer import write_natively
 from optimist.spark.rows.places import Places
-from optimist.spark.rows.touched_files import aliased, matches_of
 
 __all__ = ["NativePlane"]
 
@@ -56,21 +53,6 @@ class NativePlane:
         found = (metadata.getField(name) for name in ("row_id", "row_commit_version"))
         return rows.select("*", *map(Column.alias, found, carried))
 
-    def touched_files(
-        self,
-        snapshot: Snapshot,
-        candidates: pa.Table,
-        condition: Condition,
-        *,
-        alias: str | None,
-        with_rows: bool = False,
-    ) -> TouchedFiles:
-        """See `RowPlane.touched_files`; raises as `files_at` does."""
-        places = Places.beside(snapshot.schema.names, with_position=with_rows)
-        rows = self.placed_rows(snapshot, candidates, places, condition.columns)
-        matches = matches_of(aliased(rows, alias).where(condition.column), places)
-        return matches.files(candidates, self._known(snapshot, candidates, matches.paths))
-
     def placed_rows(
         self,
         view: FilesView,
@@ -87,17 +69,13 @@ class NativePlane:
             found.append(metadata.getField("row_index").alias(places.position))
         return scan.select("*", *found)
 
-    def files_at(self, view: FilesView, files: pa.Table, paths: pa.Array) -> pa.Table:
-        """See `RowPlane.files_at`.
+    def find_paths(self, view: FilesView, files: pa.Table, paths: pa.Array) -> pa.Array:
+        """See `RowPlane.find_paths`.
 
         Raises:
             TableError: Spark names a file differently from the log (kind
                 `OPTIMIST_UNKNOWN_FILE_PATHS`).
         """
-        return files.filter(pc.is_valid(self._known(view, files, paths)))
-
-    def _known(self, view: FilesView, files: pa.Table, paths: pa.Array) -> pa.Array:
-        """For each file the place of its path among the paths; null if it is not there."""
         full_paths = listing_of(self.spark, view, files).paths
         # Hadoop spells local URIs with one slash or with three.
         plain = pc.replace_substring_regex(full_paths, "^file:/+", "/")

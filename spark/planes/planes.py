@@ -23,8 +23,9 @@ from optimist.spark.conditions.condition import Condition
 from optimist.spark.native.plane import NativePlane
 from optimist.spark.planes.plane_choice import is_native
 from optimist.spark.rows.places import Places
+from optimist.spark.rows.touched_files import aliased, matches_of
 
-__all__ = ["RowPlane", "plane_of"]
+__all__ = ["RowPlane", "plane_of", "touched_files"]
 
 
 class RowPlane(Protocol):
@@ -60,26 +61,6 @@ class RowPlane(Protocol):
         """
         ...
 
-    def touched_files(
-        self,
-        snapshot: Snapshot,
-        candidates: pa.Table,
-        condition: Condition,
-        *,
-        alias: str | None,
-        with_rows: bool = False,
-    ) -> TouchedFiles:
-        """Which of the candidates hold matching rows, and how many; rows stay on the executors.
-
-        Args:
-            snapshot: The version.
-            candidates: Rows of `snapshot.files`.
-            condition: What matches.
-            alias: The name that the condition may use for the table.
-            with_rows: Tell the positions of the matching rows, too.
-        """
-        ...
-
     def placed_rows(
         self, view: FilesView, files: pa.Table, places: Places, columns: Collection[str]
     ) -> DataFrame:
@@ -93,8 +74,14 @@ class RowPlane(Protocol):
         """
         ...
 
-    def files_at(self, view: FilesView, files: pa.Table, paths: pa.Array) -> pa.Table:
-        """Those of the files that `placed_rows` spells as one of the paths, which are distinct."""
+    def find_paths(self, view: FilesView, files: pa.Table, paths: pa.Array) -> pa.Array:
+        """For each file the place of its path among the paths; null if it is not there.
+
+        Args:
+            view: The version.
+            files: Rows of `view.files`.
+            paths: Paths as `placed_rows` spells them, all of them of these files, and distinct.
+        """
         ...
 
     def write(self, rows: DataFrame, spec: FileSpec, *, has_changes: bool = False) -> WrittenFiles:
@@ -119,3 +106,28 @@ def plane_of(spark: SparkSession, table: TableRef) -> RowPlane:
     if is_native(spark, table.table_path, table.options, table.store.options):
         return NativePlane(spark, table)
     return ArrowPlane(spark, table)
+
+
+def touched_files(
+    plane: RowPlane,
+    snapshot: Snapshot,
+    candidates: pa.Table,
+    condition: Condition,
+    *,
+    alias: str | None,
+    with_rows: bool = False,
+) -> TouchedFiles:
+    """Which of the candidates hold matching rows, and how many; rows stay on the executors.
+
+    Args:
+        plane: Reads the columns that the condition names.
+        snapshot: The version.
+        candidates: Rows of `snapshot.files`.
+        condition: What matches.
+        alias: The name that the condition may use for the table.
+        with_rows: Tell the positions of the matching rows, too.
+    """
+    places = Places.beside(snapshot.schema.names, with_position=with_rows)
+    rows = plane.placed_rows(snapshot, candidates, places, condition.columns)
+    matches = matches_of(aliased(rows, alias).where(condition.column), places)
+    return matches.files(candidates, plane.find_paths(snapshot, candidates, matches.paths))

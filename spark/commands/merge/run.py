@@ -236,7 +236,7 @@ class _Merge:
             # Rows of the source that match a row here must be known as such in the next pass.
             is_touched = pc.or_(is_touched, pc.greater(found["most"], 0))
         paths = pc.unique(found.filter(is_touched)["path"].cast(pa.string()))
-        touched = plane.files_at(snapshot, candidates, paths)
+        touched = candidates.filter(pc.is_valid(plane.find_paths(snapshot, candidates, paths)))
         return _Matches(touched, MergeCounts.of(merge, found))
 
     def _counted(self, found: _Matches, rewrite: Rewrite) -> MergeCounts:
