@@ -197,6 +197,7 @@ class EngineOptions:
     )
     delete_by_vectors: bool = _key(True, parse_bool, delta="delete.deletionVectors.persistent")
     update_by_vectors: bool = _key(True, parse_bool, delta="update.deletionVectors.persistent")
+    merge_by_vectors: bool = _key(True, parse_bool, delta="merge.deletionVectors.persistent")
     storage_budget_s: float = _key(DEFAULT_BUDGET_S, parse_positive, own="storage.budgetSeconds")
     write_txn_app_id: str | None = _key(None, str, delta="write.txnAppId")
     write_txn_version: int | None = _key(None, parse_whole, delta="write.txnVersion")

@@ -47,6 +47,16 @@ class Rewrite:
         """
         return num_live_rows_in(self.removed) if self.num_matching is None else self.num_matching
 
+    @property
+    def num_vectors_updated(self) -> int:
+        """How many files had a vector and got another one."""
+        return num_vectors([file.before for file in self.marked])
+
+    @property
+    def num_vectors_removed(self) -> int:
+        """How many vectors are gone, those included that were updated."""
+        return num_vectors(self.removed) + self.num_vectors_updated
+
     def actions(self, now_ms: int) -> tuple[Action, ...]:
         """The removes, then the adds, then the files of changes."""
         removed = (*self.removed, *(file.before for file in self.marked))
@@ -61,13 +71,12 @@ class Rewrite:
 
         A file that got another vector is neither added nor removed.
         """
-        num_updated = num_vectors([file.before for file in self.marked])
         return {
             "numAddedFiles": len(self.written.adds),
             "numRemovedFiles": len(self.removed),
             "numDeletionVectorsAdded": len(self.marked),
-            "numDeletionVectorsRemoved": num_vectors(self.removed) + num_updated,
-            "numDeletionVectorsUpdated": num_updated,
+            "numDeletionVectorsRemoved": self.num_vectors_removed,
+            "numDeletionVectorsUpdated": self.num_vectors_updated,
             "numAddedChangeFiles": len(self.written.changes),
             "executionTimeMs": elapsed_ms,
             "scanTimeMs": self.scan_ms,

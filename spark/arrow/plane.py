@@ -54,10 +54,17 @@ class ArrowPlane:
         return arrow_frame_of_files(self.spark, self.table, view, files, columns=columns)
 
     def placed_rows(
-        self, view: FilesView, files: pa.Table, places: Places, columns: Collection[str]
+        self,
+        view: FilesView,
+        files: pa.Table,
+        places: Places,
+        columns: Collection[str],
+        *,
+        with_row_ids: bool = False,
     ) -> DataFrame:
         """See `RowPlane.placed_rows`; only the columns that are needed are read."""
-        wanted = _named(view.schema, columns)
+        carried = carried_columns(view.metadata) if with_row_ids else ()
+        wanted = StructType((*_named(view.schema, columns), *carried))
         return arrow_frame_of_files(
             self.spark, self.table, view, files, columns=wanted, places=places
         )

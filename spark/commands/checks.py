@@ -1,7 +1,7 @@
 """What every written row must satisfy, enforced by Spark's own expressions (spec 10.3, 10.4).
 
 The checks ride on a column that is written anyway, so no optimizer can drop them. A row that fails
-raises inside the task; `violation_of` turns Spark's error about that into one that names the
+raises inside the task; `violations_raised` turns Spark's error about that into one that names the
 constraint.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from pyspark.sql import Column, DataFrame
@@ -29,7 +30,7 @@ from optimist.spark.session.jvm import error_texts
 from optimist.spark.spark_schema import VOID
 from optimist.spark.sql.table_sql import TableSql
 
-__all__ = ["RowCheck", "checked_rows", "violation_of"]
+__all__ = ["RowCheck", "checked_rows", "violations_raised"]
 
 _MARK = "OPTIMIST_ROW_CHECK"
 _FAILED = re.compile(rf"{_MARK}:(?P<body>\{{.*\}}):{_MARK}", re.DOTALL)
@@ -83,7 +84,23 @@ def checked_rows(
     return _with_checks(frame, (*checks, *more))
 
 
-def violation_of(error: BaseException) -> SchemaError | None:
+@contextmanager
+def violations_raised() -> Iterator[None]:
+    """Raise what a query over checked rows found as the error that names it.
+
+    Raises:
+        SchemaError: A row violates a constraint.
+    """
+    try:
+        yield
+    except Exception as error:
+        violation = _violation_of(error)
+        if violation is None:
+            raise
+        raise violation from None
+
+
+def _violation_of(error: BaseException) -> SchemaError | None:
     """The error to raise for a row that failed a check, or None if that is not what went wrong."""
     for text in error_texts(error):
         if match := _FAILED.search(text):

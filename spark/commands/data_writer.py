@@ -23,7 +23,7 @@ from optimist.core.protocol.schema_checks import ensure_no_cdc_columns
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.types import PrimitiveType, StructField, StructType
 from optimist.core.transaction.optimistic import OptimisticTransaction
-from optimist.spark.commands.checks import violation_of
+from optimist.spark.commands.checks import violations_raised
 from optimist.spark.commands.write_options import session_value
 from optimist.spark.planes.planes import RowPlane
 from optimist.spark.sql.table_sql import TableSql
@@ -81,13 +81,8 @@ class DataWriter:
         pending.register(join(spec.table_path, spec.directory))
         if has_changes:
             pending.register(join(spec.table_path, change_spec(spec).directory))
-        try:
+        with violations_raised():
             return self.plane.write(rows, spec, has_changes=has_changes)
-        except Exception as error:
-            violation = violation_of(error)
-            if violation is None:
-                raise
-            raise violation from None
 
     @property
     def schema(self) -> StructType:

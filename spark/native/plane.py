@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.parquet_writer import FileSpec
@@ -45,13 +45,7 @@ class NativePlane:
         self, view: FilesView, files: pa.Table, *, with_row_ids: bool = False
     ) -> DataFrame:
         """See `RowPlane.scan_files`."""
-        rows = scan_frame(self.spark, view, files, access=self._access)
-        carried = carried_columns(view.metadata).names if with_row_ids else ()
-        if not carried:
-            return rows
-        metadata = rows.metadataColumn("_metadata")
-        found = (metadata.getField(name) for name in ("row_id", "row_commit_version"))
-        return rows.select("*", *map(Column.alias, found, carried))
+        return self._rows(view, files, {}, with_row_ids=with_row_ids)
 
     def placed_rows(
         self,
@@ -59,15 +53,29 @@ class NativePlane:
         files: pa.Table,
         places: Places,
         columns: Collection[str],  # noqa: ARG002 - Spark prunes columns by itself
+        *,
+        with_row_ids: bool = False,
     ) -> DataFrame:
         """See `RowPlane.placed_rows`."""
-        scan = self.scan_files(view, files)
-        metadata = scan.metadataColumn("_metadata")
-        # As plain columns: before Spark 4.2, hidden columns can't be named behind an alias.
-        found = [metadata.getField("file_path").alias(places.path)]
+        fields = {places.path: "file_path"}
         if places.position is not None:
-            found.append(metadata.getField("row_index").alias(places.position))
-        return scan.select("*", *found)
+            fields[places.position] = "row_index"
+        return self._rows(view, files, fields, with_row_ids=with_row_ids)
+
+    def _rows(
+        self, view: FilesView, files: pa.Table, fields: dict[str, str], *, with_row_ids: bool
+    ) -> DataFrame:
+        """The rows of some files, with fields of `_metadata` by the names that they get."""
+        rows = scan_frame(self.spark, view, files, access=self._access)
+        carried = carried_columns(view.metadata).names if with_row_ids else ()
+        if carried:
+            fields |= dict(zip(carried, ("row_id", "row_commit_version"), strict=True))
+        if not fields:
+            return rows
+        metadata = rows.metadataColumn("_metadata")
+        # As plain columns: before Spark 4.2, hidden columns can't be named behind an alias.
+        found = (metadata.getField(field).alias(name) for name, field in fields.items())
+        return rows.select("*", *found)
 
     def find_paths(self, view: FilesView, files: pa.Table, paths: pa.Array) -> pa.Array:
         """See `RowPlane.find_paths`.

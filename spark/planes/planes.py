@@ -62,7 +62,13 @@ class RowPlane(Protocol):
         ...
 
     def placed_rows(
-        self, view: FilesView, files: pa.Table, places: Places, columns: Collection[str]
+        self,
+        view: FilesView,
+        files: pa.Table,
+        places: Places,
+        columns: Collection[str],
+        *,
+        with_row_ids: bool = False,
     ) -> DataFrame:
         """The rows of some files, and where each stands.
 
@@ -71,6 +77,7 @@ class RowPlane(Protocol):
             files: Rows of `view.files`.
             places: The names of the columns that tell.
             columns: The columns that are needed; there may be others.
+            with_row_ids: As for `scan_files`.
         """
         ...
 

@@ -8,8 +8,8 @@ gets at most a bit per row, and memory on the executors is bounded.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +22,7 @@ from optimist.core.commands.touched_files import TouchedFiles
 from optimist.spark.rows.places import Places
 from optimist.spark.rows.row_shape import column_of
 
-__all__ = ["Matches", "aliased", "matches_of"]
+__all__ = ["Matches", "aliased", "distinct_positions", "matches_of"]
 
 _BUCKET_BYTES = 4096
 _BUCKET_ROWS = 8 * _BUCKET_BYTES
@@ -37,11 +37,13 @@ class Matches:
         num_matching: How many rows match, in all of them.
         rows: The positions of the matching rows in each of the files; None where they were not
             asked for.
+        sums: What else was counted, by name.
     """
 
     paths: pa.Array
     num_matching: int
     rows: tuple[BitMap64, ...] | None
+    sums: Mapping[str, int] = field(default_factory=dict)
 
     def files(self, candidates: pa.Table, known: pa.Array) -> TouchedFiles:
         """The candidates that are among the files.
@@ -62,30 +64,57 @@ def aliased(frame: DataFrame, alias: str | None) -> DataFrame:
     return frame if alias is None else frame.alias(alias)
 
 
-def matches_of(frame: DataFrame, places: Places) -> Matches:
+def matches_of(
+    frame: DataFrame,
+    places: Places,
+    *,
+    chosen: Column | None = None,
+    sums: Mapping[str, Column] | None = None,
+) -> Matches:
     """Run a query, and gather which rows of which files it has.
 
     Args:
-        frame: The matching rows.
+        frame: Rows of the files; the same row may be there more than once.
         places: The columns that tell where they stand.
+        chosen: Which of them match, where that is not all of them; never null.
+        sums: Numbers to count in the same pass: aggregates whose sum over parts of the rows is
+            meant. Rows that do not match count, too.
     """
-    position = places.position
+    position, more = places.position, sums or {}
+    is_match = sf.lit(True) if chosen is None else chosen
     keys = [column_of(places.path).alias("path")]
-    values = [sf.count(sf.lit(1)).alias("rows")]
+    values = [sf.count_if(is_match).alias("rows")]
+    values += [value.alias(f"sum {name}") for name, value in more.items()]
     if position is not None:
-        number = column_of(position) + 1  # Spark's buckets count from 1
+        number = _number(position)
         keys.append(sf.bitmap_bucket_number(number).alias("bucket"))
-        values.append(_bitmap(number).alias("bits"))
+        bits = _bitmap(number if chosen is None else sf.when(is_match, number))
+        values.append(sf.when(sf.count_if(is_match) > 0, bits).alias("bits"))
     found = frame.groupBy(*keys).agg(*values).toArrow()
-    num_matching = pc.sum(found["rows"], min_count=0).as_py()
+    totals = {name: _total(found[f"sum {name}"]) for name in more}
+    found = found.filter(pc.greater(found["rows"], 0))
+    num_matching = _total(found["rows"])
     if position is None:
-        return Matches(_strings(found["path"]), num_matching, None)
+        return Matches(_strings(found["path"]), num_matching, None, totals)
     ordered = found.sort_by([("path", "ascending"), ("bucket", "ascending")])
     paths, rows = [], []
     for name, buckets in _by_path(ordered):
         paths.append(name)
         rows.append(_positions(buckets))
-    return Matches(pa.array(paths, pa.string()), num_matching, tuple(rows))
+    return Matches(pa.array(paths, pa.string()), num_matching, tuple(rows), totals)
+
+
+def distinct_positions(position: str, condition: Column) -> Column:
+    """For `matches_of`: in how many places rows stand for which the condition is true."""
+    return sf.bitmap_count(_bitmap(sf.when(condition, _number(position))))
+
+
+def _number(position: str) -> Column:
+    return column_of(position) + 1  # Spark's buckets count from 1
+
+
+def _total(column: pa.ChunkedArray) -> int:
+    return int(pc.sum(column, min_count=0).as_py())
 
 
 def _bitmap(number: Column) -> Column:

@@ -28,6 +28,7 @@ from optimist.spark.commands.data_writer import DataWriter
 from optimist.spark.planes.planes import plane_of
 from table_contents import read_locally, values
 
+VECTORS = {"spark.databricks.delta.properties.defaults.enableDeletionVectors": "true"}
 KINDS = ["MATCHED", "NOT MATCHED", "NOT MATCHED BY SOURCE"]
 SEEDS = [(seed, None) for seed in range(1, 8)] + [
     (101, ["MATCHED"]),
@@ -46,7 +47,8 @@ def metrics_of(path):
 @pytest.mark.parametrize(("seed", "kinds"), SEEDS)
 def test_a_merge_leaves_the_rows_of_the_model(spark, table_path, plane, seed, kinds):
     merge = Merge.of(seed, kinds)
-    merge.write(table_path)
+    has_vectors = (seed % 2 == 0) == (plane == "native")  # each seed once with, once without
+    merge.write(table_path, VECTORS if has_vectors else {})
     try:
         rows, counts = merge.expected()
     except SeveralMatchesError:
@@ -65,8 +67,17 @@ def test_a_merge_leaves_the_rows_of_the_model(spark, table_path, plane, seed, ki
             "num_inserted_rows": inserted,
         }
         if told["num_affected_rows"]:
-            assert_metrics(metrics_of(table_path), merge, rows, counts)
+            metrics = metrics_of(table_path)
+            assert_metrics(metrics, merge, rows, counts)
+            assert not has_vectors or metrics["numTargetRowsCopied"] == "0"
     assert values(read_locally(table_path)) == values(merge.table(rows))
+    assert values(read_elsewhere(table_path)) == values(merge.table(rows))
+
+
+def read_elsewhere(path):
+    """By another engine, which knows deletion vectors."""
+    engine = deltalake.QueryBuilder().register("t", deltalake.DeltaTable(path))
+    return pa.table(engine.execute("SELECT * FROM t").read_all())
 
 
 def assert_metrics(metrics, merge, rows, counts):
@@ -168,9 +179,9 @@ def test_only_the_files_that_the_keys_can_be_in_are_looked_at(spark, table, sour
     looked_at = []
     real = type(plane_of(spark, DeltaLog.for_path(table, {}).table)).placed_rows
 
-    def counted(self, view, files, places, columns):
+    def counted(self, view, files, *arguments, **options):
         looked_at.append(files.num_rows)
-        return real(self, view, files, places, columns)
+        return real(self, view, files, *arguments, **options)
 
     monkeypatch.setattr(f"{real.__module__}.NativePlane.placed_rows", counted)
     upsert(spark, table, source).execute()
@@ -246,6 +257,9 @@ def test_values_are_computed_for_the_rows_of_their_clause_alone(spark, table, pl
     ).execute()
     found = {(row.id, row.v) for row in read(spark, table).where("NOT v LIKE 'v%'").collect()}
     assert found == {(2, "new"), (2, "100"), (3, "50")}
+    builder = target(spark, table).merge(spark.createDataFrame(rows).alias("s"), "t.id = s.id")
+    insert = builder.whenNotMatchedInsert("10 DIV n > 0", {"id": "10 DIV n", "v": "'alone'"})
+    assert insert.execute().collect()[0].num_inserted_rows == 1
 
 
 def test_a_source_that_is_another_each_time_is_read_once_and_given_back(spark, table, plane):

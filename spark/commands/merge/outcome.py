@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as st
 
-from optimist.core.commands.rewritable_files import num_vectors
 from optimist.core.commands.rewrite import Rewrite
 from optimist.core.transaction.conflicts.operations import Operation
+from optimist.spark.commands.merge.clauses import Action, Kind
 from optimist.spark.commands.merge.resolution import ResolvedMerge
 from optimist.spark.rows.local_rows import local_frame
 
@@ -39,27 +39,24 @@ class MergeCounts:
     inserted: int = 0
 
     @classmethod
-    def of(cls, merge: ResolvedMerge, found: pa.Table) -> MergeCounts:
+    def of(cls, merge: ResolvedMerge, found: Mapping[str, int]) -> MergeCounts:
         """The rows by what their clauses do to them.
 
         Args:
             merge: The expressions.
-            found: Numbers of clauses (`clause`), and how many rows got them (`rows`).
+            found: How many rows got each clause, by its number; and under `matched`, how many rows
+                match.
         """
 
-        def rows(kind: str, action: str) -> int:
-            numbers = [
-                item.number
-                for item in merge.clauses
-                if (item.clause.kind, item.clause.action) == (kind, action)
-            ]
-            mask = pc.is_in(found["clause"], value_set=pa.array(numbers, pa.int32()))
-            return int(pc.sum(found.filter(mask)["rows"], min_count=0).as_py())
+        def rows(kind: Kind, action: Action) -> int:
+            items = (item for item in merge.of_kind(kind) if item.clause.action == action)
+            return sum(found[str(item.number)] for item in items)
 
         return cls(
             updated=rows("MATCHED", "update"),
             updated_by_source=rows("NOT MATCHED BY SOURCE", "update"),
-            deleted=rows("MATCHED", "delete"),
+            # Where a row may match several times, it is deleted once.
+            deleted=found["matched"] if merge.takes_several_matches else rows("MATCHED", "delete"),
             deleted_by_source=rows("NOT MATCHED BY SOURCE", "delete"),
         )
 
@@ -118,9 +115,9 @@ class Outcome:
             "numTargetBytesAdded": rewrite.written.size_bytes,
             "numTargetBytesRemoved": sum(add.size for add in rewrite.removed),
             "numTargetChangeFilesAdded": 0,
-            "numTargetDeletionVectorsAdded": 0,
-            "numTargetDeletionVectorsRemoved": num_vectors(rewrite.removed),
-            "numTargetDeletionVectorsUpdated": 0,
+            "numTargetDeletionVectorsAdded": len(rewrite.marked),
+            "numTargetDeletionVectorsRemoved": rewrite.num_vectors_removed,
+            "numTargetDeletionVectorsUpdated": rewrite.num_vectors_updated,
             "executionTimeMs": elapsed_ms,
             "materializeSourceTimeMs": self.materialize_ms,
             "scanTimeMs": rewrite.scan_ms,

@@ -18,7 +18,7 @@ from optimist.core.predicates.parsing import parse_column_path
 from optimist.core.schema.generated_columns import generation_expression
 from optimist.core.schema.types import StructType
 from optimist.spark.commands.merge.builder import MergeRequest
-from optimist.spark.commands.merge.clauses import Clause, Kind
+from optimist.spark.commands.merge.clauses import Action, Clause, Kind
 from optimist.spark.commands.target import Target
 from optimist.spark.conditions.condition import JoinedCondition, resolve_joined_condition
 from optimist.spark.rows.assignments import Assignments
@@ -87,6 +87,15 @@ class ResolvedMerge:
     def of_kind(self, kind: Kind) -> tuple[ResolvedClause, ...]:
         """The clauses for one kind of rows, in their order."""
         return tuple(item for item in self.clauses if item.clause.kind == kind)
+
+    def numbers_of(self, action: Action) -> list[int]:
+        """The numbers of the clauses that do this."""
+        return [item.number for item in self.clauses if item.clause.action == action]
+
+    @property
+    def has_updates(self) -> bool:
+        """Whether rows of the table may get other values."""
+        return bool(self.numbers_of("update"))
 
     @property
     def has_inserts(self) -> bool:

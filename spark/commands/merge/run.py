@@ -1,14 +1,15 @@
-"""MERGE by copy on write (spec 10.15, profiles MG and MGi of 2.13).
+"""MERGE, by vectors or by copy on write (spec 10.15, profiles MG and MGi of 2.13).
 
 1. Spark resolves every expression; no row is read.
 2. If its rows could differ from pass to pass, the source is stored on the executors.
 3. One pass over the source counts its rows, and collects the values of what the condition asks to
    be equal. With them, the log tells which files can hold rows that match; these are recorded as
    read.
-4. One pass joins their rows with the source and finds the files to be touched, what happens to each
-   row, and rows that match more than once.
-5. One pass joins the rows of the touched files with the source, and writes them again, changed,
-   together with the new rows.
+4. One pass joins their rows with the source, and finds which rows change, what happens to each, and
+   rows that match more than once; see `changes`.
+5. Where the table has deletion vectors, those rows are marked in vectors, and their new values are
+   written, which step 4 has computed. Elsewhere the rows of their files are joined with the source
+   again, and written again, changed. Rows of the source that match none are written beside them.
 
 Where nothing but new rows can come of it, steps 4 and 5 are one: the source's rows that match none
 of the table's are added, and no file is removed.
@@ -16,33 +17,33 @@ of the table's are added, and no file is removed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import and_
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sf
 
 from optimist.core.commands.command import Changes, Stopwatch, run_command
+from optimist.core.commands.marked_files import MarkedFiles
 from optimist.core.commands.rewrite import Rewrite
+from optimist.core.commands.touched_files import has_vectors
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.stats_text import num_live_rows_in
-from optimist.core.errors import UsageError
-from optimist.core.log.file_table import add_files
 from optimist.core.predicates import Predicate
 from optimist.core.table.delta_log import DeltaLog
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.spark.commands.checks import checked_rows
 from optimist.spark.commands.merge.builder import MergeRequest
+from optimist.spark.commands.merge.changes import MergeChanges, MergeSearch
 from optimist.spark.commands.merge.clauses import ensure_order
 from optimist.spark.commands.merge.evolution import evolve_schema
 from optimist.spark.commands.merge.outcome import MergeCounts, Outcome, counts_frame
 from optimist.spark.commands.merge.resolution import ResolvedMerge
 from optimist.spark.commands.merge.source import SourceFacts, facts_of, repeatable
-from optimist.spark.commands.merge.stages import COPIED, Names, Stages
+from optimist.spark.commands.merge.stages import Names, Stages
 from optimist.spark.commands.own_sources import own_sources
 from optimist.spark.commands.target import Target
 from optimist.spark.conditions.join_condition import read_join
@@ -112,19 +113,6 @@ def _transaction(log: DeltaLog, source: DataFrame) -> tuple[OptimisticTransactio
 
 
 @dataclass(frozen=True, slots=True)
-class _Matches:
-    """What the pass that looks for matches has found.
-
-    Attributes:
-        touched: The files whose rows are written again, as rows of `Snapshot.files`.
-        counts: How many rows change.
-    """
-
-    touched: pa.Table
-    counts: MergeCounts
-
-
-@dataclass(frozen=True, slots=True)
 class _Merge:
     """One MERGE, its expressions resolved."""
 
@@ -162,12 +150,21 @@ class _Merge:
             materialize_ms = watch.lap_ms()
             facts = facts_of(source, self.reading.keys, self.target, self.rows)
             candidates = self.target.writer.txn.filter_files(self._predicate(facts))
-            other = self.stages.marked(source, self.stages.names.other)
+            other = self.stages.numbered(source)
             if self.stages.merge.only_inserts:
                 rewrite, counts = self._insert(other, candidates, watch, files)
             else:
-                rewrite, counts = self._rewrite(other, candidates, watch, files)
+                with_values = self._is_by_vectors and self.stages.merge.has_updates
+                search = MergeSearch(self.target, self.stages, with_values)
+                with search.run(candidates, other, facts.num_rows) as found:
+                    rewrite, counts = self._change(other, found, watch, files)
         return Outcome(rewrite, counts, facts.num_rows, materialize_ms)
+
+    @property
+    def _is_by_vectors(self) -> bool:
+        """Whether changed rows are marked in vectors, and no other row is written."""
+        is_wanted = self.target.writer.txn.table.options.merge_by_vectors
+        return is_wanted and has_vectors(self.target.snapshot)
 
     def _predicate(self, facts: SourceFacts) -> Predicate | None:
         """What rows of the table that can match satisfy; None where all rows are needed."""
@@ -176,107 +173,73 @@ class _Merge:
         parts = [part for part in (self.reading.own, facts.predicate) if part != Predicate.TRUE]
         return reduce(and_, parts) if parts else None
 
-    # Rows that are only added
-
     def _insert(
         self, other: DataFrame, candidates: pa.Table, watch: Stopwatch, files: UncommittedFiles
     ) -> tuple[Rewrite, MergeCounts]:
+        """Add the rows of the source that match none; no row of the table changes."""
         if candidates.num_rows:
             rows = self.target.writer.plane.scan_files(self.target.snapshot, candidates)
             own = aliased(rows, self.stages.alias)
             other = other.join(own, self.stages.merge.on.column, "left_anti")
         scan_ms = watch.lap_ms()
-        written = self._write(self.stages.only_inserted(other), files)
+        written = self._write([self.stages.inserted(other)], files, carries=False)
         rewrite = Rewrite((), written, 0, scan_ms, watch.lap_ms())
         return rewrite, MergeCounts(inserted=written.num_rows)
 
-    # Rows that change
-
-    def _rewrite(
-        self, other: DataFrame, candidates: pa.Table, watch: Stopwatch, files: UncommittedFiles
+    def _change(
+        self, other: DataFrame, found: MergeChanges, watch: Stopwatch, files: UncommittedFiles
     ) -> tuple[Rewrite, MergeCounts]:
-        found = self._matches(other, candidates)
-        if not found.touched.num_rows and self.stages.merge.has_inserts:
-            # No row of the source matches, so each of them is new.
-            return self._insert(other, candidates.slice(0, 0), watch, files)
+        """Write the rows that change and those that are new; mark or remove the old ones."""
         scan_ms = watch.lap_ms()
-        written = WrittenFiles()
-        if found.touched.num_rows:
-            rows = self.target.rows_of(found.touched, "MERGE", keeps_row_ids=True)
-            own = self._aliased(self.stages.marked(rows, self.stages.names.own))
-            written = self._write(self.stages.rewritten(own, other), files)
-        removed = add_files(found.touched)
-        rewrite = Rewrite(removed, written, None, scan_ms, watch.lap_ms())
-        return rewrite, self._counted(found, rewrite)
-
-    def _matches(self, other: DataFrame, candidates: pa.Table) -> _Matches:
-        """The files that hold rows to be changed, and how many rows that are.
-
-        Raises:
-            UsageError: Several rows of the source match one of the table.
-        """
-        merge, names = self.stages.merge, self.stages.names
-        if not candidates.num_rows:
-            return _Matches(candidates, MergeCounts())
-        plane, snapshot = self.target.writer.plane, self.target.snapshot
-        wanted = merge.columns_for_search()
-        rows = plane.placed_rows(snapshot, candidates, names.places, wanted)
-        own = self._aliased(self.stages.marked(rows, names.own))
-        found = _by_file(self.stages.matches(own, other), names)
-        if _most_matches(found) > 1 and not merge.takes_several_matches:
-            raise UsageError(
-                "Cannot perform Merge as multiple source rows matched and attempted to modify the "
-                "same target row in the Delta table in possibly conflicting ways. Nothing was "
-                "written. Leave out, or combine, the rows of the source that match the same row, "
-                "or tell them apart in the condition.",
-                kind="DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE",
-            )
-        is_touched = pc.greater(found["clause"], COPIED)
+        merge, touched, counts = self.stages.merge, found.touched, found.counts
+        table = self.target.writer.txn.table
+        chosen = touched.choose_rows(table) if self._is_by_vectors else None
+        parts = self._changed_rows(other, found)
+        carries = bool(parts)
         if merge.has_inserts:
-            # Rows of the source that match a row here must be known as such in the next pass.
-            is_touched = pc.or_(is_touched, pc.greater(found["most"], 0))
-        paths = pc.unique(found.filter(is_touched)["path"].cast(pa.string()))
-        touched = candidates.filter(pc.is_valid(plane.find_paths(snapshot, candidates, paths)))
-        return _Matches(touched, MergeCounts.of(merge, found))
+            alone = other if found.rows is None else self.stages.unmatched(other, found.rows)
+            parts.append(self.stages.inserted(alone))
+        written = WrittenFiles()
+        if parts:
+            written = self._write(parts, files, carries=carries)
+        marks = MarkedFiles(emptied=touched.adds)
+        if chosen is not None:
+            marks = MarkedFiles.write(table, chosen, files)
+        copied = 0 if self._is_by_vectors else self._num_copied(found, written)
+        inserted = written.num_rows - counts.all_updated - copied
+        rewrite = Rewrite(marks.emptied, written, None, scan_ms, watch.lap_ms(), marks.marked)
+        return rewrite, replace(counts, copied=copied, inserted=inserted)
 
-    def _counted(self, found: _Matches, rewrite: Rewrite) -> MergeCounts:
-        """The counts with what was copied and inserted."""
-        counts, num_written = found.counts, rewrite.written.num_rows
+    def _changed_rows(self, other: DataFrame, found: MergeChanges) -> list[DataFrame]:
+        """The rows that take the place of those of the touched files."""
+        if found.rows is None or not found.touched.table.num_rows:
+            return []
+        if not self._is_by_vectors:
+            own = self.target.rows_of(found.touched.table, "MERGE", keeps_row_ids=True)
+            return [self.stages.rewritten(aliased(own, self.stages.alias), other)]
+        if not found.counts.all_updated:
+            return []
+        self.target.ensure_rewritable(found.touched.table, "MERGE", keeps_row_ids=True)
+        return [self.stages.updated(found.rows)]
+
+    def _num_copied(self, found: MergeChanges, written: WrittenFiles) -> int:
+        """How many rows of the touched files were written as they were."""
+        counts = found.counts
         if not self.stages.merge.has_inserts:
-            return replace(counts, copied=num_written - counts.all_updated)
-        num_rows = num_live_rows_in(rewrite.removed)
+            return written.num_rows - counts.all_updated
+        num_rows = num_live_rows_in(found.touched.adds)
         if num_rows is None:
             plane, snapshot = self.target.writer.plane, self.target.snapshot
-            num_rows = plane.scan_files(snapshot, found.touched).count()
-        copied = num_rows - counts.all_updated - counts.all_deleted
-        return replace(counts, copied=copied, inserted=num_written - counts.all_updated - copied)
+            num_rows = plane.scan_files(snapshot, found.touched.table).count()
+        return num_rows - counts.all_updated - counts.all_deleted
 
-    def _write(self, rows: DataFrame, files: UncommittedFiles) -> WrittenFiles:
-        writer = self.target.writer
+    def _write(
+        self, parts: Sequence[DataFrame], files: UncommittedFiles, *, carries: bool
+    ) -> WrittenFiles:
+        """Write rows with their clauses and values, and where the table asks for it their ids."""
+        rows, writer = self.stages.finished(*parts, carries=carries), self.target.writer
         partitioning = writer.txn.metadata.partition_columns
         if partitioning:
             # A join leaves rows of every partition in every task.
             rows = rows.repartition(*map(column_of, partitioning))
         return writer.write(checked_rows(rows, self.stages.sql, writer.txn.metadata), files)
-
-    def _aliased(self, frame: DataFrame) -> DataFrame:
-        return aliased(frame, self.stages.alias)
-
-
-def _by_file(rows: DataFrame, names: Names) -> pa.Table:
-    """How many rows of each file get each clause, and the most matches that one of them has."""
-    place = [column_of(names.path).alias("path"), column_of(names.position).alias("position")]
-    by_row = rows.groupBy(*place)
-    single = by_row.agg(
-        sf.count(column_of(names.other)).alias("matches"),
-        sf.max(column_of(names.clause)).alias("clause"),
-    )
-    return (
-        single.groupBy("path", "clause")
-        .agg(sf.count(sf.lit(1)).alias("rows"), sf.max("matches").alias("most"))
-        .toArrow()
-    )
-
-
-def _most_matches(found: pa.Table) -> int:
-    return int(pc.max(found["most"], min_count=0).as_py() or 0)

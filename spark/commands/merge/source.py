@@ -1,8 +1,7 @@
 """The source of a MERGE: the same rows in every pass, and what they say of the table's rows.
 
 A MERGE reads its source more than once. Where its rows could differ from pass to pass, they are
-stored on the executors first: a block that is lost ends the command instead of being computed
-again, perhaps with other rows.
+stored on the executors first.
 """
 
 from __future__ import annotations
@@ -22,7 +21,8 @@ from optimist.core.predicates import Predicate
 from optimist.spark.commands.target import Target
 from optimist.spark.conditions.join_reading import JoinKey
 from optimist.spark.planes.sources import table_sources
-from optimist.spark.session.jvm import analyzed_plan, iterate
+from optimist.spark.rows.stored_rows import stored_rows
+from optimist.spark.session.jvm import analyzed_plan
 from optimist.spark.session.pyspark_versions import is_connect
 
 __all__ = ["SourceFacts", "facts_of", "repeatable"]
@@ -44,18 +44,11 @@ def repeatable(source: DataFrame) -> Iterator[DataFrame]:
     if _is_constant_sent(source) if connected else _is_constant(source):
         yield source
         return
-    stored: Any = source.localCheckpoint(eager=True)
-    if connected:
-        # Columns that are bound to the source find its plan by this number. The server gives the
-        # rows back once the client has let go of the frame.
-        _set_plan_id(stored._plan, _plan_id(source))
+    with stored_rows(source) as stored:
+        if connected:
+            # Columns that are bound to the source find its plan by this number.
+            _set_plan_id(stored, _plan_id(source))
         yield stored
-        return
-    try:
-        yield stored
-    finally:
-        for leaf in iterate(analyzed_plan(stored).collectLeaves()):
-            leaf.rdd().unpersist(False)
 
 
 def _is_constant(source: DataFrame) -> bool:
@@ -80,8 +73,10 @@ def _plan_id(frame: DataFrame) -> int:
     return int(inner._plan._plan_id)
 
 
-def _set_plan_id(plan: Any, plan_id: int) -> None:
+def _set_plan_id(frame: DataFrame, plan_id: int) -> None:
     """PySpark 4.3 made `_plan_id` a property of another field."""
+    inner: Any = frame
+    plan = inner._plan
     name = "_root_plan_id" if hasattr(plan, "_root_plan_id") else "_plan_id"
     setattr(plan, name, plan_id)
 

@@ -4,18 +4,20 @@ The rows of the table and of the source are joined once. What follows are projec
 makes one step of:
 
 1. Both sides are visible: clauses for rows that match.
-2. Only the source's columns are visible: clauses for rows of the source that match none.
-3. Only the table's columns are visible: clauses for rows of the table that match none.
+2. Only the table's columns are visible: clauses for rows of the table that match none.
 
-Each computes the clause of its rows, and with it their new values; those of other rows are carried
-along. So a name means what it means in its clause, and no expression is evaluated for a row that
-its clause does not get.
+Rows of the source that match none go another way, where only the source's columns are visible.
+
+Each projection computes the clause of its rows, and with it their new values; those of other rows
+are carried along. So a name means what it means in its clause, and no expression is evaluated for a
+row that its clause does not get.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
@@ -61,14 +63,14 @@ class Names:
         return cls(prefix)
 
     @property
-    def own(self) -> str:
-        """True where there is a row of the table."""
-        return f"{self.prefix}own"
+    def other(self) -> str:
+        """The number of the row of the source; null where there is none."""
+        return f"{self.prefix}other"
 
     @property
-    def other(self) -> str:
-        """True where there is a row of the source."""
-        return f"{self.prefix}other"
+    def met(self) -> str:
+        """The number of a row of the source that matches one of the table."""
+        return f"{self.prefix}met"
 
     @property
     def clause(self) -> str:
@@ -122,82 +124,129 @@ class Stages:
         """The SQL of the table, with its schema after the MERGE."""
         return self.merge.sql
 
-    def marked(self, frame: DataFrame, mark: str) -> DataFrame:
-        """The rows with a mark that shows, behind an outer join, that they are there."""
-        return frame.select("*", sf.lit(True).alias(mark))
+    def numbered(self, source: DataFrame) -> DataFrame:
+        """The source's rows with their numbers, which are the same in every pass.
 
-    def matches(self, own: DataFrame, other: DataFrame) -> DataFrame:
-        """Where the rows of the table stand, with their clauses, and whether they match.
+        The number follows from a row's task and its place there: what is stored, or stands in the
+        plan, is divided in the same way each time. As it is not deterministic to Spark, no filter
+        gets below it, which could change the division.
+        """
+        return source.select("*", sf.monotonically_increasing_id().alias(self.names.other))
+
+    def changes(self, own: DataFrame, other: DataFrame, *, with_values: bool) -> DataFrame:
+        """The rows of the table that match, or that get a clause without: once for each match.
+
+        Their columns are the places, the numbers of the source's rows, and the clauses.
 
         Args:
-            own: The table's rows with `Names.places`, marked, under the alias.
-            other: The source's rows, marked.
+            own: The table's rows with `Names.places`, under the alias; for values with all
+                columns, and those `carried`.
+            other: The source's rows, numbered.
+            with_values: Add the values after the MERGE, too.
         """
-        names, by_source = self.names, self.merge.of_kind("NOT MATCHED BY SOURCE")
-        joined = own.join(other, self.merge.on.column, "left" if by_source else "inner")
+        names = self.names
+        by_source = self.merge.of_kind("NOT MATCHED BY SOURCE")
         carried = [names.path, names.position, names.other]
-        columns = [column_of(name) for name in carried]
-        clause = sf.when(self._is_there(names.other), _first(self.merge.of_kind("MATCHED")))
-        if not by_source:
-            return joined.select(*columns, clause.alias(names.clause))
-        kept = [name for name in own.columns if name not in (*carried, names.own)]
-        frame = joined.select(*columns, clause.alias(names.clause), *self._hide(own, kept))
-        return self._shown(frame, kept, [*carried, names.clause]).select(
-            *columns,
-            sf.when(self._is_there(names.other), column_of(names.clause))
-            .otherwise(_first(by_source))
-            .alias(names.clause),
-        )
+        how = "left" if by_source else "inner"
+        rows = self._joined(own, other, how, carried=carried, with_values=with_values)
+        is_match = self._is_there(names.other)
+        return rows.where(is_match | (column_of(names.clause) != COPIED)) if by_source else rows
 
     def rewritten(self, own: DataFrame, other: DataFrame) -> DataFrame:
-        """The rows that are written in place of those of the touched files, and the new ones.
+        """What becomes of the rows of some files, with their clauses and values.
 
         Args:
-            own: The rows of the touched files, marked, under the alias, with the columns `carried`.
-            other: The source's rows, marked.
+            own: The rows, under the alias, with the columns `carried`.
+            other: The source's rows, numbered.
         """
-        names, merge = self.names, self.merge
-        inserts, by_source = merge.of_kind("NOT MATCHED"), merge.of_kind("NOT MATCHED BY SOURCE")
-        joined = own.join(other, merge.on.column, "full" if inserts else "left")
-        is_both = self._is_there(names.own) & self._is_there(names.other)
-        clause = sf.when(is_both, _first(merge.of_kind("MATCHED"))).otherwise(sf.lit(COPIED))
-        frame = joined.select("*", clause.alias(names.clause))
-        values = self._values(merge.of_kind("MATCHED"), names.clause, self._copies(own))
-        kept = [name for name in own.columns if name != names.own] if by_source else []
-        carried = [names.own, names.other, names.clause]
-        frame = frame.select(
-            *([other["*"]] if inserts else [column_of(names.other)]),
-            *(column_of(name) for name in (names.own, names.clause)),
-            *self._hide(own, kept),
-            *values,
-        )
-        if inserts:
-            hidden = [names.hidden(at) for at in range(len(kept))]
-            frame = self._inserted(frame, [names.own, names.other, *hidden])
-        if by_source:
-            shown = self._shown(frame, kept, [*carried, *self._value_names])
-            is_alone = self._is_there(names.own) & ~self._is_there(names.other)
-            frame = self._after(shown, is_alone, by_source, carried=(), otherwise=COPIED)
-        return self._finished(frame, *self.carried.names)
+        return self._joined(own, other, "left", carried=[self.names.other], with_values=True)
 
-    def only_inserted(self, other: DataFrame) -> DataFrame:
-        """The rows that are added for rows of the source that match none.
+    def updated(self, changes: DataFrame) -> DataFrame:
+        """Those of `changes` that get other values."""
+        return changes.where(column_of(self.names.clause).isin(self.merge.numbers_of("update")))
+
+    def unmatched(self, other: DataFrame, changes: DataFrame) -> DataFrame:
+        """The rows of the source that match none of the table's.
 
         Args:
-            other: Those rows.
+            other: The source's rows, numbered.
+            changes: What `changes` gave.
+        """
+        number, met = column_of(self.names.other), self.names.met
+        return other.join(changes.select(number.alias(met)), number == column_of(met), "left_anti")
+
+    def inserted(self, other: DataFrame) -> DataFrame:
+        """The rows that are added for rows of the source, with their clauses and values.
+
+        Args:
+            other: Rows of the source that match none of the table's.
         """
         nothing = [self._null(item).alias(self.names.value(at)) for at, item in self._stored_fields]
-        absent = sf.lit(None).cast("boolean").alias(self.names.own)
-        copied = sf.lit(COPIED).alias(self.names.clause)
-        frame = other.select("*", absent, copied, *nothing)
-        return self._finished(self._inserted(frame, ()))
-
-    def _inserted(self, frame: DataFrame, carried: Sequence[str]) -> DataFrame:
-        is_new = ~self._is_there(self.names.own)
+        frame = other.select("*", sf.lit(COPIED).alias(self.names.clause), *nothing)
         inserts = self.merge.of_kind("NOT MATCHED")
-        return self._after(frame, is_new, inserts, carried=carried, otherwise=LEFT_OUT)
+        # Always true, but not deterministic to Spark: a filter by the clause would otherwise get
+        # below the join that leaves out rows that match, and evaluate conditions for these.
+        is_left = sf.monotonically_increasing_id() >= 0
+        return self._after(frame, is_left, inserts, carried=(), otherwise=LEFT_OUT)
 
-    # The parts of a rewrite
+    def finished(self, *parts: DataFrame, carries: bool) -> DataFrame:
+        """The rows that stay, in the table's columns; generated ones are computed again.
+
+        Args:
+            parts: Rows with their clauses and values.
+            carries: Add the columns `carried`.
+        """
+        names = self.names
+        columns = [column_of(name) for name in (names.clause, *self._value_names)]
+        frame = reduce(DataFrame.union, (part.select(*columns) for part in parts))
+        values = (column_of(names.value(at)).alias(item.name) for at, item in self._stored_fields)
+        gone = [LEFT_OUT, *self.merge.numbers_of("delete")]
+        kept = frame.where(~column_of(names.clause).isin(gone))
+        rows = kept.select(column_of(names.clause), *values)
+        generated = {
+            item.name: self._generated(item, text)
+            for _, item in self._stored_fields
+            if (text := generation_expression(item))
+        }
+        if generated:
+            rows = rows.withColumns(generated)
+        return without_void(rows, self.sql.schema, *(self.carried.names if carries else ()))
+
+    # The parts of a join
+
+    def _joined(
+        self,
+        own: DataFrame,
+        other: DataFrame,
+        how: str,
+        *,
+        carried: Sequence[str],
+        with_values: bool,
+    ) -> DataFrame:
+        """Rows of the table with their clauses; a row is there once for each match."""
+        names, merge = self.names, self.merge
+        matched, by_source = merge.of_kind("MATCHED"), merge.of_kind("NOT MATCHED BY SOURCE")
+        joined = own.join(other, merge.on.column, how)
+        clause = sf.when(self._is_there(names.other), _first(matched)).otherwise(COPIED)
+        frame = joined.select("*", clause.alias(names.clause))
+        values = self._values(matched, names.clause, self._copies(own)) if with_values else []
+        kept = [name for name in own.columns if name not in carried] if by_source else []
+        frame = frame.select(
+            *map(column_of, (*carried, names.clause)), *self._hide(own, kept), *values
+        )
+        if not by_source:
+            return frame
+        shown = self._shown(
+            frame, kept, [*carried, names.clause, *(self._value_names if with_values else ())]
+        )
+        return self._after(
+            shown,
+            ~self._is_there(names.other),
+            by_source,
+            carried=carried,
+            otherwise=COPIED,
+            with_values=with_values,
+        )
 
     def _copies(self, own: DataFrame) -> Mapping[str, Column]:
         """The values that rows of the table have, in the types that they have afterwards."""
@@ -258,6 +307,7 @@ class Stages:
         *,
         carried: Sequence[str],
         otherwise: int,
+        with_values: bool = True,
     ) -> DataFrame:
         """The rows after clauses of one kind, whose expressions see the columns of the frame.
 
@@ -267,6 +317,7 @@ class Stages:
             clauses: The clauses.
             carried: Other columns that are needed afterwards.
             otherwise: What such rows get for which no clause is.
+            with_values: Whether the frame has values.
         """
         names = self.names
         number = f"{names.clause}_next"
@@ -276,25 +327,8 @@ class Stages:
         return frame.select("*", numbered).select(
             *map(column_of, carried),
             column_of(number).alias(names.clause),
-            *self._values(clauses, number, current),
+            *(self._values(clauses, number, current) if with_values else ()),
         )
-
-    def _finished(self, frame: DataFrame, *carried: str) -> DataFrame:
-        """The rows that stay, in the table's columns; generated ones are computed again."""
-        names = self.names
-        gone = [LEFT_OUT]
-        gone += [item.number for item in self.merge.clauses if item.clause.action == "delete"]
-        values = (column_of(names.value(at)).alias(item.name) for at, item in self._stored_fields)
-        kept = frame.where(~column_of(names.clause).isin(gone))
-        rows = kept.select(column_of(names.clause), *values)
-        generated = {
-            item.name: self._generated(item, text)
-            for _, item in self._stored_fields
-            if (text := generation_expression(item))
-        }
-        if generated:
-            rows = rows.withColumns(generated)
-        return without_void(rows, self.sql.schema, *carried)
 
     def _generated(self, item: StructField, text: str) -> Column:
         """A generated column: as the row's clause assigns it, or computed from the others."""

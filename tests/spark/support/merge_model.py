@@ -153,8 +153,8 @@ class Merge:
         arrays = [pa.array(values, kind) for values, kind in zip(columns, types, strict=True)]
         return pa.table(arrays, names=list(COLUMNS))
 
-    def write(self, path):
-        log = DeltaLog.for_path(path, {})
+    def write(self, path, conf=None):
+        log = DeltaLog.for_path(path, conf or {})
         half = len(self.rows) // 2
         log.append(self.table(self.rows[:half]), partition_by=self.partition_by)
         log.append(self.table(self.rows[half:]))
