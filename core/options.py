@@ -108,6 +108,9 @@ class EngineOptions:
     feature_enablement_resolution_enabled: bool = _key(
         True, parse_bool, delta="featureEnablement.conflictResolution.enabled"
     )
+    group_commit_enabled: bool = _key(False, parse_bool, own="commit.group.enabled")
+    group_commit_max_actions: int = _key(1000, at_least(1), own="commit.group.maxActions")
+    group_commit_max_bytes: int = _key(1 << 20, at_least(1), own="commit.group.maxBytes")
     conflict_granularity: str = _key(
         "row", one_of("row", "file", "partition"), own="conflict.granularity"
     )

@@ -9,6 +9,7 @@ from optimist.core.errors import CommitOutcomeUnknownError, LogFileNotFoundError
 from optimist.core.log.commits import read_commit_info
 from optimist.core.log.names import commit_path
 from optimist.core.plugins.logstore import LogStore
+from optimist.core.protocol.group_tags import transactions_of
 
 __all__ = ["CommitResolution", "CommitState", "resolve_commit"]
 
@@ -64,13 +65,13 @@ def resolve_commit(
     """
     if attempted is None:
         return _found_in_log(store, log_path, txn_id, latest)
-    found = _txn_id_at(store, log_path, attempted)
-    state = CommitState.LANDED if found == txn_id else CommitState.NOT_LANDED
-    if found is _ABSENT:
+    found = _transactions_at(store, log_path, attempted)
+    state = CommitState.LANDED if found and txn_id in found else CommitState.NOT_LANDED
+    if found is None:
         if attempted <= latest:
             raise _not_told(txn_id, attempted, "its commit file was cleaned up")
         state = CommitState.PENDING
-    elif found is None and not has_commit_info:
+    elif not found and not has_commit_info:
         reason = (
             "commits without commitInfo (conf key spark.databricks.delta.commitInfo.enabled) do "
             "not say which transaction wrote them"
@@ -79,16 +80,13 @@ def resolve_commit(
     return CommitResolution(state, attempted)
 
 
-_ABSENT = object()
-
-
 def _found_in_log(store: LogStore, log_path: str, txn_id: str, latest: int) -> CommitResolution:
     for version in range(latest, -1, -1):
-        found = _txn_id_at(store, log_path, version)
-        if found == txn_id:
-            return CommitResolution(CommitState.LANDED, version)
-        if found is _ABSENT:
+        found = _transactions_at(store, log_path, version)
+        if found is None:
             break
+        if txn_id in found:
+            return CommitResolution(CommitState.LANDED, version)
     return CommitResolution(CommitState.PENDING, None)
 
 
@@ -103,9 +101,10 @@ def _not_told(txn_id: str, version: int, reason: str) -> CommitOutcomeUnknownErr
     )
 
 
-def _txn_id_at(store: LogStore, log_path: str, version: int) -> object:
+def _transactions_at(store: LogStore, log_path: str, version: int) -> frozenset[str] | None:
+    """The transactions in a version, as far as it tells them; None where there is no file."""
     try:
         info = read_commit_info(store, commit_path(log_path, version))
     except LogFileNotFoundError:
-        return _ABSENT
-    return None if info is None else info.txn_id
+        return None
+    return frozenset() if info is None else transactions_of(info)

@@ -49,6 +49,7 @@ from optimist.core.table.handle_cache import HandleCache
 from optimist.core.table.newest_snapshot import NewestSnapshot
 from optimist.core.table.own_commits import LAST_COMMIT_VERSION, OwnCommits
 from optimist.core.table.row_commands import RowCommands
+from optimist.core.transaction.groups.queue import CommitQueue
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.result import CommitResult
 
@@ -64,6 +65,8 @@ class DeltaLog(RowCommands):
         table: Where the table is, what serves it, and by which options; see `TableRef`. Its
             attributes `table_path`, `log_path`, `store`, `options`, `clock` and `lease` are also
             the handle's own.
+        commit_queue: Where appends wait to be committed together; None unless the options ask for
+            that (`commit.group.enabled`).
     """
 
     def __init__(
@@ -81,6 +84,9 @@ class DeltaLog(RowCommands):
         )
         self._newest = NewestSnapshot(self.table)
         self._commits = OwnCommits(self.table, self._newest, session)
+        # One per handle: threads that share it have the same options and the same credentials.
+        grouped = self.table.options.group_commit_enabled
+        self.commit_queue = CommitQueue(self.table, self._commits) if grouped else None
 
     @classmethod
     def for_path(
@@ -263,7 +269,7 @@ class DeltaLog(RowCommands):
             snapshot = self._newest.refresh() or Snapshot.absent(
                 self.table_path, options=self.options, clock=self.clock
             )
-        return OptimisticTransaction(self.table, snapshot, self._commits)
+        return OptimisticTransaction(self.table, snapshot, self._commits, self.commit_queue)
 
     # Without Spark
 

@@ -1,4 +1,8 @@
-"""The newest version of a table that its handle knows, brought up to date by one listing."""
+"""The newest version of a table that its handle knows, brought up to date by one listing.
+
+Threads that ask at the same time share a listing: one that began after a thread had asked shows all
+that was committed before.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +25,7 @@ class NewestSnapshot:
         self._table = table
         self._lock = ForkSafeRLock()
         self._snapshot: Snapshot | None = None
+        self._begun = self._done = 0
         self._last_status: FileStatus | None = None
 
     def refresh(self) -> Snapshot | None:
@@ -32,15 +37,19 @@ class NewestSnapshot:
             TableError, ProtocolError, StorageError: See `DeltaLog.update`.
         """
         options = self._table.options
+        begun_before = self._begun
         with within_budget(self._table.clock, options.storage_budget_s), self._lock:
-            known = self._snapshot
-            if known is not None:
-                extended = self._extend(known)
-                if extended is not None:
-                    self._snapshot = extended
-                    return extended
-            self._snapshot = self._load_patiently()
+            # What another thread asked for after us is as new as what we would ask for.
+            if self._done <= begun_before:
+                self._begun += 1
+                self._snapshot = self._newer()
+                self._done = self._begun
             return self._snapshot
+
+    def _newer(self) -> Snapshot | None:
+        known = self._snapshot
+        extended = None if known is None else self._extend(known)
+        return self._load_patiently() if extended is None else extended
 
     def adopt(self, snapshot: Snapshot) -> None:
         """Take over a version made from our own commit, unless a newer one is known by now."""

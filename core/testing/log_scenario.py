@@ -31,10 +31,11 @@ from optimist.core.log.names import LOG_DIRECTORY, commit_path, parse_log_file_n
 from optimist.core.log.segment import commit_version, list_commits_after
 from optimist.core.options import EngineOptions
 from optimist.core.plugins.logstore import LogStore, PutOutcome
-from optimist.core.protocol.actions import CommitInfo, actions_to_bytes
+from optimist.core.protocol.actions import CommitInfo, actions_from_bytes, actions_to_bytes
+from optimist.core.protocol.group_tags import transactions_of
 from optimist.core.testing.scheduler import Line, Moment, Worker, World, run_alone
 from optimist.core.testing.simulated_store import LogState, SimulatedClock
-from optimist.core.transaction.outcome import VersionFile, create_version_file, read_txn_id
+from optimist.core.transaction.outcome import VersionFile, create_version_file
 
 __all__ = [
     "LogInvariants",
@@ -208,16 +209,16 @@ class LogInvariants:
         log = _log_of(state, self._log_path)
         versions = [version for version, _ in log]
         assert versions == list(range(len(log))), f"not dense: the versions are {versions}"
-        owners = [read_txn_id(data, str(version)) for version, data in log]
-        for txn_id in owners:
-            assert owners.count(txn_id) == 1, (
-                f"doubled: {txn_id} is there as {_all(owners, txn_id)}"
-            )
+        owners = [_transactions_in(data) for _, data in log]
+        for txn_id in frozenset().union(*owners):
+            found = _all(owners, txn_id)
+            assert len(found) == 1, f"doubled: {txn_id} is there as {found}"
         for entry in state.entries:
             is_there = state.read(f"{self._log_path}/{entry.file_name}") is not None
             assert is_there or not entry.complete, f"{entry.file_name} is complete, and not there"
         for outcome in outcomes:
-            _check_outcome(outcome, owners, log)
+            for each in outcome if isinstance(outcome, tuple) else (outcome,):
+                _check_outcome(each, owners, log)
 
 
 _MAX_ROUNDS = 6
@@ -225,7 +226,7 @@ _FAILURES = frozenset({"OPTIMIST_INJECTED_FAULT", "OPTIMIST_STORE_NO_ANSWER"})
 
 
 def _check_outcome(
-    outcome: Hashable, owners: list[str | None], log: tuple[tuple[int, bytes], ...]
+    outcome: Hashable, owners: list[frozenset[str]], log: tuple[tuple[int, bytes], ...]
 ) -> None:
     if isinstance(outcome, Seen):
         seen = log[: len(outcome.versions)]
@@ -242,8 +243,14 @@ def _check_outcome(
         assert not found, f"lied: {txn_id} is told that nothing is committed, and is {found}"
 
 
-def _all(owners: list[str | None], txn_id: str | None) -> list[int]:
-    return [version for version, owner in enumerate(owners) if owner == txn_id]
+def _all(owners: list[frozenset[str]], txn_id: str) -> list[int]:
+    return [version for version, owner in enumerate(owners) if txn_id in owner]
+
+
+@lru_cache(maxsize=10_000)
+def _transactions_in(data: bytes) -> frozenset[str]:
+    infos = (each for each in actions_from_bytes(data, "") if isinstance(each, CommitInfo))
+    return frozenset().union(*map(transactions_of, infos))
 
 
 @lru_cache(maxsize=100_000)

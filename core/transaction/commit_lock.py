@@ -42,6 +42,7 @@ __all__ = [
     "CommitGuard",
     "commit_lock",
     "is_commit_lock_enabled",
+    "is_commit_lock_held_here",
     "lock_commit_if_enabled",
 ]
 
@@ -113,6 +114,13 @@ def is_commit_lock_enabled(options: EngineOptions, store: LogStore, log_path: st
     if options.commit_lock_enabled is not None:
         return options.commit_lock_enabled
     return store.is_partial_write_visible(log_path)
+
+
+def is_commit_lock_held_here(table: TableRef) -> bool:
+    """Whether the calling thread holds the table's commit lock."""
+    with _LOCKS_GUARD:
+        lock = _LOCKS.get(table.store.resolve_path(table.log_path))
+    return lock is not None and lock.mutex.is_held_here
 
 
 @contextmanager

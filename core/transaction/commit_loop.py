@@ -178,13 +178,6 @@ class CommitLoop:
             len(ours.actions),
             ours.isolation_level.value,
         )
-        file = VersionFile(
-            self._path(ours),
-            actions_to_bytes(_lines(ours)),
-            version=ours.attempt_version,
-            txn_id=self._txn_id,
-            has_commit_info=_has_commit_info(ours),
-        )
         # The lease is renewed for this attempt, and checked once more right before the put: between
         # the two the process may sleep for longer than the lease lasts.
         self._guard.renew()
@@ -192,10 +185,20 @@ class CommitLoop:
         self._note_attempt(self._txn_id, ours.attempt_version)
         return create_version_file(
             self._table.store,
-            file,
+            self.file_of(ours),
             self._table.options.retry_policy,
             self._table.clock,
             ensure_may_write=self._guard.ensure_held,
+        )
+
+    def file_of(self, ours: Ours) -> VersionFile:
+        """The file that an attempt puts."""
+        return VersionFile(
+            self._path(ours),
+            actions_to_bytes(_lines(ours)),
+            version=ours.attempt_version,
+            txn_id=self._txn_id,
+            has_commit_info=_has_commit_info(ours),
         )
 
     def check_and_retry(self, ours: Ours, attempt: int) -> Rebased:
@@ -279,7 +282,7 @@ def rebase_past(
     for position, winner in enumerate(winners):
         # Asked before any check: if we took our own commit for another's, we would find a conflict
         # with ourselves, or commit twice.
-        if winner.txn_id is not None and winner.txn_id == ours.commit_info.txn_id:
+        if winner.holds(ours.commit_info.txn_id):
             return Rebased(
                 replace(ours, attempt_version=winner.version), winners[:position], has_landed=True
             )

@@ -6,15 +6,14 @@ What users call is here. Each step of a commit is a module of its own that can b
 2. `prepare` checks that the actions may be written, and `first_attempt` makes the commit as it is
    first tried, with its isolation level and commitInfo.
 3. `commit_loop` puts it, with `outcome` for an unclear answer of the store, `conflicts` for the
-   winners and `commit_lock` for the stores that need one.
-4. The `listener` is told of it, and runs the `hooks`.
+   winners and `commit_lock` for the stores that need one; `groups` puts several as one version.
+4. `after_commit` tells the `listener` of it, which runs the `hooks`.
 
 The steps are named after those of Delta's `OptimisticTransactionImpl`.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
@@ -30,9 +29,9 @@ from optimist.core.protocol.actions import Action, Metadata, Protocol
 from optimist.core.protocol.gates import ensure_writable
 from optimist.core.protocol.properties import IsolationLevel
 from optimist.core.protocol.schema_checks import verify_new_metadata
-from optimist.core.secrets import without_secrets
 from optimist.core.snapshot import Snapshot
 from optimist.core.transaction import metadata_update, prepare
+from optimist.core.transaction.after_commit import finish_commit
 from optimist.core.transaction.commit_lock import is_commit_lock_enabled, lock_commit_if_enabled
 from optimist.core.transaction.commit_loop import CommitLoop, Landed
 from optimist.core.transaction.conflicts.closer_look import CloserLook
@@ -41,15 +40,14 @@ from optimist.core.transaction.conflicts.ours_and_theirs import Ours
 from optimist.core.transaction.conflicts.reads import ReadTracker
 from optimist.core.transaction.conflicts.row_ids import ensure_rows_are_numbered
 from optimist.core.transaction.first_attempt import first_attempt
-from optimist.core.transaction.hooks.default_hooks import missed_hooks, raises_on_failure
+from optimist.core.transaction.groups.queue import CommitQueue
+from optimist.core.transaction.hooks.default_hooks import raises_on_failure
 from optimist.core.transaction.hooks.hooks import CommittedTransaction, PostCommitHook
 from optimist.core.transaction.large_commit import commit_large
 from optimist.core.transaction.listener import CommitListener
 from optimist.core.transaction.result import CommitResult
 
 __all__ = ["OptimisticTransaction"]
-
-_LOG = logging.getLogger(__name__)
 
 
 class OptimisticTransaction:
@@ -60,11 +58,18 @@ class OptimisticTransaction:
     any other way does not count.
     """
 
-    def __init__(self, table: TableRef, snapshot: Snapshot, listener: CommitListener) -> None:
+    def __init__(
+        self,
+        table: TableRef,
+        snapshot: Snapshot,
+        listener: CommitListener,
+        queue: CommitQueue | None = None,
+    ) -> None:
         self.table = table
         self.snapshot = snapshot
         self.txn_id = table.clock.new_uuid()
         self._listener = listener
+        self._queue = queue
         self._reads = ReadTracker()
         self._hooks: list[PostCommitHook] = []
         self._register_file: Callable[[str], None] = lambda _: None
@@ -319,6 +324,8 @@ class OptimisticTransaction:
         return first_attempt(draft, self._reads.freeze(), txn_id=self.txn_id, tags=tags)
 
     def _land(self, ours: Ours) -> CommitResult:
+        if self._queue is not None and not self._hooks and self._queue.accepts(ours):
+            return self._told(self._queue.commit(ours, self.snapshot))
         return self._post_commit(self._loop().do_commit_retry_iteratively(ours))
 
     def _loop(self) -> CommitLoop:
@@ -327,27 +334,22 @@ class OptimisticTransaction:
 
     def _post_commit(self, landed: Landed, *, is_large: bool = False) -> CommitResult:
         """Bring the table's handle up to date and run the hooks; the commit is in the table."""
-        version, actions = landed.ours.attempt_version, landed.lines
         # This stands first: from here on the transaction is committed, whatever fails below.
-        self._committed_version = version
-        _LOG.info("Committed delta #%d to %s", version, without_secrets(self.table.log_path))
-        snapshot = self._listener.update_after_commit(
-            self.snapshot, landed.winners, version, actions
+        self._committed_version = landed.ours.attempt_version
+        return self._told(
+            finish_commit(
+                self.table,
+                self._listener,
+                self.snapshot,
+                landed,
+                hooks=self._hooks,
+                is_large=is_large,
+            )
         )
-        result = CommitResult(
-            version=version,
-            txn_id=self.txn_id,
-            attempts=landed.attempts,
-            elapsed_ms=landed.elapsed_ms,
-            isolation_level=landed.ours.isolation_level.value,
-        )
-        if snapshot is None:
-            missed = missed_hooks(self._hooks, version, actions, landed.ours.metadata)
-            return self._raise_loud(replace(result, hooks=missed))
-        committed = CommittedTransaction(
-            self.table, version, actions, snapshot, self.txn_id, is_large
-        )
-        return self.run_post_commit_hooks(committed, result)
+
+    def _told(self, result: CommitResult) -> CommitResult:
+        self._committed_version = result.version
+        return self._raise_loud(result)
 
     def _is_skippable(self, ours: Ours) -> bool:
         # Delta's rule (spec 1.5): an empty commit keeps the level WriteSerializable only where its

@@ -15,7 +15,7 @@ class CommitResult:
 
     Attributes:
         version: The version it created.
-        txn_id: Its transaction's id, also in the commit's commitInfo.
+        txn_id: The id in its commitInfo: its transaction's, or that of a group of several.
         attempts: How many times a version was tried; 1 without contention.
         elapsed_ms: How long the attempts took, waiting and conflict checks included.
         isolation_level: The level it was committed at.

@@ -27,6 +27,7 @@ from optimist.core.transaction.commit_lock import commit_lock
 from optimist.core.transaction.hooks.background import BackgroundWork
 from optimist.locks import InProcessLease
 
+IN_GROUPS = {"spark.optimist.commit.group.enabled": "true"}
 IN_BACKGROUND = {"spark.optimist.postCommit.background": "true"}
 
 
@@ -39,7 +40,9 @@ def rows(name: str, number: int) -> pa.Table:
     return pa.table({"who": [name], "number": [number]})
 
 
-@pytest.mark.parametrize("options", [{}, IN_BACKGROUND], ids=["", "background"])
+@pytest.mark.parametrize(
+    "options", [{}, IN_BACKGROUND, IN_GROUPS], ids=["", "background", "groups"]
+)
 def test_children_forked_while_threads_commit_go_on_with_the_handle_they_inherit(tmp_path, options):
     path = str(tmp_path / "table")
     log = DeltaLog.for_path(path, options)

@@ -25,6 +25,7 @@ from optimist.core.protocol.actions import (
     RemoveFile,
     SetTransaction,
 )
+from optimist.core.protocol.group_tags import transactions_of
 from optimist.core.protocol.properties import IsolationLevel
 from optimist.core.schema.types import StructType
 from optimist.core.transaction.conflicts.reads import Reads
@@ -139,6 +140,10 @@ class Theirs:
     def txn_id(self) -> str | None:
         """The id of the transaction that wrote it, if it said so."""
         return self.commit_info.txn_id if self.commit_info else None
+
+    def holds(self, txn_id: str | None) -> bool:
+        """Whether it is the commit of a transaction, or of a group that the transaction is in."""
+        return self.commit_info is not None and txn_id in transactions_of(self.commit_info)
 
     @property
     def operation(self) -> str | None:

@@ -10,6 +10,7 @@ import deltalake
 import pyarrow as pa
 
 from optimist.core import DeltaLog
+from optimist.core.protocol.group_tags import transactions_of
 
 __all__ = ["append_in_processes", "create_table", "ensure_every_append_is_there_once"]
 
@@ -50,13 +51,20 @@ def append_in_processes(path: Path, *, writers: int, appends: int, timeout_s: fl
     assert [process.returncode for process in started] == [0] * writers, problems
 
 
-def ensure_every_append_is_there_once(path: Path, *, writers: int, appends: int) -> None:
+def ensure_every_append_is_there_once(
+    path: Path, *, writers: int, appends: int, grouped: bool = False
+) -> None:
     """By deltalake's reading of the rows, and by ours of the log."""
     log = DeltaLog.for_path(str(path))
-    assert log.update().version == writers * appends
+    assert log.update().version == writers * appends or grouped
     rows = deltalake.DeltaTable(str(path)).to_pyarrow_table()
     found = sorted(zip(rows["writer"].to_pylist(), rows["number"].to_pylist(), strict=True))
     expected = [(-1, -1), *((w, n) for w in range(writers) for n in range(appends))]
     assert found == expected
-    txn_ids = [record.info.txn_id for record in log.history()]
-    assert len(set(txn_ids)) == writers * appends + 1
+    sizes = [
+        int((record.info.tags or {}).get("optimist.group.size", 1)) for record in log.history()
+    ]
+    assert sum(sizes) == writers * appends + 1
+    txn_ids = [transactions_of(record.info) for record in log.history()]
+    groups = sum(size > 1 for size in sizes)  # a group's commit has an id besides those in it
+    assert len(frozenset().union(*txn_ids)) == writers * appends + 1 + groups

@@ -19,11 +19,15 @@ from optimist.core.transaction.optimistic import OptimisticTransaction
 
 
 @pytest.mark.parametrize("lock", ["true", "false"])
-def test_16_threads_append_10_times_each(tmp_path, lock):
+@pytest.mark.parametrize("grouped", ["true", "false"])
+def test_16_threads_append_10_times_each(tmp_path, lock, grouped):
     create_table(tmp_path)
     barrier = threading.Barrier(16)
     failures = []
-    options = {"spark.databricks.delta.commitLock.enabled": lock}
+    options = {
+        "spark.databricks.delta.commitLock.enabled": lock,
+        "spark.optimist.commit.group.enabled": grouped,
+    }
 
     def write(writer):
         log = DeltaLog.for_path(str(tmp_path), options)
@@ -40,7 +44,8 @@ def test_16_threads_append_10_times_each(tmp_path, lock):
     for thread in threads:
         thread.join()
     assert failures == []
-    ensure_every_append_is_there_once(tmp_path, writers=16, appends=10)
+    is_grouped = grouped == "true"
+    ensure_every_append_is_there_once(tmp_path, writers=16, appends=10, grouped=is_grouped)
 
 
 def test_one_version_is_created_by_exactly_one_of_many_transactions(tmp_path):

@@ -1,0 +1,229 @@
+"""`CommitQueue`: the threads that wait to append to one table, and who commits for them.
+
+There is no thread in the background. Of the threads that wait, one leads at a time:
+
+1. A transaction that may join (`may_join`) enters the queue.
+2. While another thread leads, it waits; a leader may settle it meanwhile.
+3. Otherwise it leads: it takes those at the head of the queue that go together, within the bounds
+   of the options, and moves each past the commits that landed since it began.
+4. It commits them as one version (`group_loop`), and runs the hooks once.
+5. Each that was taken now has its outcome. All who wait are woken: those that have one return, and
+   one of the others leads.
+
+So nobody waits for company: a thread that is alone commits at once, and whoever comes meanwhile
+goes with the next group.
+
+An interrupt ends the wait of its own thread only. A transaction that was not taken leaves the queue
+and is certainly not committed. If it strikes the leader, those that it took go back to the head of
+the queue, unless a request was under way: then their outcome is unknown, and they are told so.
+
+In a forked child the queue is empty but for the transaction of the forking thread.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+import threading
+from collections import deque
+from collections.abc import Sequence
+
+from optimist.core.data.table_ref import TableRef
+from optimist.core.errors import OptimistError, StorageError
+from optimist.core.forking import renew_in_child
+from optimist.core.snapshot import Snapshot
+from optimist.core.transaction.after_commit import finish_commit, result_of
+from optimist.core.transaction.commit_lock import is_commit_lock_held_here
+from optimist.core.transaction.commit_loop import Landed
+from optimist.core.transaction.conflicts.ours_and_theirs import Ours
+from optimist.core.transaction.groups.group_loop import GroupLoop
+from optimist.core.transaction.groups.members import Member, may_join
+from optimist.core.transaction.groups.recent_commits import RecentCommits
+from optimist.core.transaction.listener import CommitListener
+from optimist.core.transaction.result import CommitResult
+
+__all__ = ["CommitQueue"]
+
+_LOG = logging.getLogger(__name__)
+
+
+class CommitQueue:
+    """The queue of one handle. Threads may share it."""
+
+    def __init__(self, table: TableRef, listener: CommitListener) -> None:
+        self._table = table
+        self._listener = listener
+        self._recent = RecentCommits()
+        self._turn = threading.Condition()
+        self._waiting: deque[Member] = deque()
+        self._leader = 0
+        renew_in_child(self, CommitQueue._renew)
+
+    @property
+    def num_waiting(self) -> int:
+        """How many transactions wait and were not taken yet."""
+        return len(self._waiting)
+
+    def accepts(self, ours: Ours) -> bool:
+        """Whether a transaction may be committed by another thread, together with others."""
+        if self._leader == threading.get_ident():
+            return False
+        # A thread that holds the commit lock must commit by itself: a leader would wait for it.
+        return may_join(ours) and not is_commit_lock_held_here(self._table)
+
+    def commit(self, ours: Ours, base: Snapshot) -> CommitResult:
+        """Commit a transaction that `accepts` let in, alone or with others.
+
+        Args:
+            ours: The transaction as it is first tried.
+            base: The version that it started from.
+
+        Raises:
+            OptimistError: As `CommitLoop.do_commit_retry_iteratively`. Members of one group get the
+                same error, but for a conflict, which only its own member gets.
+            StorageError: Others held the queue for all of the retry budget (kind
+                `OPTIMIST_COMMIT_LOCK_BUSY`). Nothing was committed.
+        """
+        member = Member(ours, base)
+        with self._turn:
+            self._waiting.append(member)
+        try:
+            while (outcome := self._await(member)) is None:
+                self._lead(self._take_group())
+                self._end_lead()
+        except BaseException:
+            self._end_lead()
+            self._leave(member)
+            raise
+        if isinstance(outcome, OptimistError):
+            raise copy.copy(outcome) from outcome  # several threads may be told of one error
+        return outcome
+
+    def _await(self, member: Member) -> CommitResult | OptimistError | None:
+        """Wait for the member's outcome; None if this thread is to lead instead."""
+        budget_s = self._table.options.retry_policy.budget_s
+        with self._turn:
+            while member.outcome is None:
+                if not self._leader:
+                    self._leader = threading.get_ident()
+                    return None
+                is_taken = member not in self._waiting
+                in_time = self._turn.wait(None if is_taken else budget_s)
+                # One that was taken waits on: its leader has limits of its own.
+                if not in_time and member in self._waiting:
+                    raise _busy(self._table.table_path, budget_s)
+            return member.outcome
+
+    def _end_lead(self) -> None:
+        with self._turn:
+            if self._leader == threading.get_ident():
+                self._leader = 0
+                self._turn.notify_all()
+
+    def _leave(self, member: Member) -> None:
+        with self._turn:
+            if member in self._waiting:
+                self._waiting.remove(member)
+            elif member.outcome is None:
+                _LOG.warning(
+                    "Interrupted while another thread commits transaction %s with others. Ask "
+                    "DeltaLog.resolve_commit(%r) whether it landed.",
+                    member.txn_id,
+                    member.txn_id,
+                )
+
+    def _take_group(self) -> list[Member]:
+        """Take the first in the queue, and those behind it that go with it."""
+        options = self._table.options
+        group: list[Member] = []
+        rest: deque[Member] = deque()
+        num_actions = size_bytes = 0
+        with self._turn:
+            for member in self._waiting:
+                num_actions += len(member.ours.actions)
+                size_bytes += member.size_bytes
+                fits = (
+                    num_actions <= options.group_commit_max_actions
+                    and size_bytes <= options.group_commit_max_bytes
+                )
+                if not group or (fits and member.goes_with(group)):
+                    group.append(member)
+                else:
+                    rest.append(member)
+            self._waiting = rest
+        return group
+
+    def _lead(self, group: Sequence[Member]) -> None:
+        """Commit the group; afterwards each of its members has an outcome or waits again."""
+        loop: GroupLoop | None = None
+        try:
+            members = self._move_to_one_version(group)
+            if not members:
+                return
+            loop = self._loop(members)
+            landed = loop.run()
+        except OptimistError as error:
+            _settle(group, error)
+        except BaseException:
+            unknown = loop.unknown_if_putting() if loop is not None else None
+            if unknown is not None:
+                _settle(group, unknown)
+            self._give_back(group)
+            raise
+        else:
+            if landed is not None:
+                self._finish(landed, loop.members)
+
+    def _loop(self, members: list[Member]) -> GroupLoop:
+        alone = len(members) == 1
+        txn_id = members[0].txn_id if alone else self._table.clock.new_uuid()
+        return GroupLoop(self._table, members, txn_id, self._listener.note_attempt)
+
+    def _move_to_one_version(self, group: Sequence[Member]) -> list[Member]:
+        """Check each against the commits that landed since it began; those without a conflict."""
+        oldest = min(member.ours.attempt_version for member in group)
+        newest = max(member.ours.attempt_version for member in group)
+        winners = self._recent.since(oldest, newest, self._table)
+        for member in group:
+            member.pass_winners(winners, self._table)
+        return [member for member in group if member.outcome is None]
+
+    def _finish(self, landed: Landed, members: Sequence[Member]) -> None:
+        """Give all members the result, whatever happens after the commit."""
+        result = result_of(landed)
+        newest = max(members, key=lambda member: member.base.version)
+        seen = Landed(landed.ours, newest.winners, landed.attempts, landed.elapsed_ms)
+        try:
+            self._recent.note(landed, self._table.clock)
+            result = finish_commit(self._table, self._listener, newest.base, seen)
+        finally:
+            _settle(members, result)
+
+    def _give_back(self, group: Sequence[Member]) -> None:
+        with self._turn:
+            self._waiting.extendleft(member for member in reversed(group) if member.outcome is None)
+
+    def _renew(self) -> None:
+        """In a child: forget the threads of the parent."""
+        here = threading.get_ident()
+        self._turn = threading.Condition()
+        self._leader = here if self._leader == here else 0
+        self._waiting = deque(member for member in self._waiting if member.thread == here)
+
+
+def _settle(members: Sequence[Member], outcome: CommitResult | OptimistError) -> None:
+    for member in members:
+        if member.outcome is None:
+            member.outcome = outcome
+
+
+def _busy(table_path: str, budget_s: float) -> StorageError:
+    return StorageError(
+        f"Other commits of this process to {table_path} took the {budget_s:.0f} s that this commit "
+        "could wait. Nothing was committed. Run the operation again when fewer writers are active, "
+        "or raise optimist.commit.retry.budgetSeconds.",
+        kind="OPTIMIST_COMMIT_LOCK_BUSY",
+        name=table_path,
+        elapsed_ms=round(budget_s * 1000),
+        retryable=True,
+    )
