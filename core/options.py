@@ -114,6 +114,7 @@ class EngineOptions:
     conflict_granularity: str = _key(
         "row", one_of("row", "file", "partition"), own="conflict.granularity"
     )
+    conflict_retry: bool = _key(False, parse_bool, own="conflict.retry")
     conflict_read_files: int = _key(8, at_least(0), own="conflict.readFiles")
     conflict_read_bytes: int = _key(32 << 20, at_least(0), own="conflict.readBytes")
     retry_base_s: float = _key(0.005, parse_seconds, own="commit.retry.baseSeconds")

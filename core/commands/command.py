@@ -81,7 +81,13 @@ def run_command(
         ensure_balanced(changes.actions, changes.balance, changes.operation.name)
         recorded = progress(txn, identity) if changes.is_progress else ()
         commit = files.commit if changes.must_land else files.commit_if_needed
-        return commit(txn, (*recorded, *changes.actions), changes.operation)
+        return commit(txn, (*recorded, *changes.actions), _with_reruns(changes.operation, txn))
+
+
+def _with_reruns(operation: Operation, txn: OptimisticTransaction) -> Operation:
+    if txn.num_reruns is None:
+        return operation
+    return operation.with_metrics({**operation.metrics, "numReruns": txn.num_reruns})
 
 
 class Stopwatch:

@@ -52,11 +52,13 @@ class CommandOptions:
         identity: Application id and version of a write that may be repeated; None leaves both to
             the options.
         progress: Called after each file.
+        retry: Whether to run again after a conflict; None leaves that to the options.
     """
 
     user_metadata: str | None = None
     identity: tuple[str, int] | None = None
     progress: Progress | None = None
+    retry: bool | None = None
 
 
 def delete(

@@ -177,6 +177,7 @@ class DeltaLog(RowCommands):
         user_metadata: str | None = None,
         txn: tuple[str, int] | None = None,
         progress: FileProgressCall | None = None,
+        retry: bool | None = None,
     ) -> RowsChanged: ...
     def update(
         self,
@@ -186,6 +187,7 @@ class DeltaLog(RowCommands):
         user_metadata: str | None = None,
         txn: tuple[str, int] | None = None,
         progress: FileProgressCall | None = None,
+        retry: bool | None = None,
     ) -> Snapshot | RowsChanged:
         """The newest version; or, with `set`, UPDATE: set columns to new values in one commit.
 
@@ -199,6 +201,7 @@ class DeltaLog(RowCommands):
             user_metadata: Text for the history.
             txn: Application id and version of a command that may be repeated, as for `append`.
             progress: Called after each file, see `FileProgress`.
+            retry: Whether to run again after a conflict, as for `delete`.
 
         Raises:
             TableNotFoundError: There is no table at the path.
@@ -209,7 +212,8 @@ class DeltaLog(RowCommands):
         """
         if set is None and predicate is None:
             return self._newest_version()
-        return self._update_rows(set or {}, predicate, CommandOptions(user_metadata, txn, progress))
+        options = CommandOptions(user_metadata, txn, progress, retry)
+        return self._update_rows(set or {}, predicate, options)
 
     def _newest_version(self) -> Snapshot:
         """See `update`."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from optimist.core.budget import one_operation
 from optimist.core.clock import Clock
+from optimist.core.commands.reruns import run_until_it_lands
 from optimist.core.local.commands import CommandOptions, RowsChanged, delete, update
 from optimist.core.local.progress import Progress
 from optimist.core.options import EngineOptions
@@ -46,6 +47,7 @@ class RowCommands(ABC):
         user_metadata: str | None = None,
         txn: tuple[str, int] | None = None,
         progress: Progress | None = None,
+        retry: bool | None = None,
     ) -> RowsChanged:
         """Delete the rows for which the predicate is true, in one commit; all rows without one.
 
@@ -57,6 +59,7 @@ class RowCommands(ABC):
             user_metadata: Text for the history.
             txn: Application id and version of a command that may be repeated, as for `append`.
             progress: Called after each file, see `FileProgress`.
+            retry: Whether to run again after a conflict; None leaves that to `conflict.retry`.
 
         Raises:
             DeltaConcurrentModificationException: Another commit changed what this one read; nothing
@@ -66,8 +69,8 @@ class RowCommands(ABC):
             SchemaError: There is no such column.
             ProtocolError: The table has a feature under which files can't be rewritten yet.
         """
-        begun = self.start_transaction(self._newest_version())
-        return delete(begun, predicate, CommandOptions(user_metadata, txn, progress))
+        options = CommandOptions(user_metadata, txn, progress, retry)
+        return self._run(lambda begun: delete(begun, predicate, options), options)
 
     @one_operation
     def _update_rows(
@@ -77,4 +80,11 @@ class RowCommands(ABC):
         options: CommandOptions,
     ) -> RowsChanged:
         """UPDATE; see `DeltaLog.update`."""
-        return update(self.start_transaction(self._newest_version()), values, predicate, options)
+        return self._run(lambda begun: update(begun, values, predicate, options), options)
+
+    def _run(
+        self, run: Callable[[OptimisticTransaction], RowsChanged], options: CommandOptions
+    ) -> RowsChanged:
+        return run_until_it_lands(
+            lambda: self.start_transaction(self._newest_version()), run, retry=options.retry
+        )

@@ -56,6 +56,10 @@ class OptimisticTransaction:
     Get one from `DeltaLog.start_transaction`. It sees the version it started from and nothing
     later. Conflicts of its commit are judged by what was read through its own methods; a read by
     any other way does not count.
+
+    Attributes:
+        num_reruns: How often its command has run before and met a conflict; None where it does not
+            run again.
     """
 
     def __init__(
@@ -68,6 +72,7 @@ class OptimisticTransaction:
         self.table = table
         self.snapshot = snapshot
         self.txn_id = table.clock.new_uuid()
+        self.num_reruns: int | None = None
         self._listener = listener
         self._queue = queue
         self._reads = ReadTracker()

@@ -16,6 +16,7 @@ from pyspark.sql import functions as sf
 
 from optimist.core.commands.command import Changes, run_command
 from optimist.core.commands.marked_files import MarkedFiles
+from optimist.core.commands.reruns import run_until_it_lands
 from optimist.core.commands.rewrite import Rewrite
 from optimist.core.commands.row_changes import changes_of_delete
 from optimist.core.commands.touched_files import has_vectors
@@ -23,6 +24,7 @@ from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.change_files import CHANGE_TYPE, DELETE
 from optimist.core.table.delta_log import DeltaLog
+from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.result import CommitResult
 from optimist.spark.commands.target import Target
 from optimist.spark.conditions.condition import Condition
@@ -49,10 +51,13 @@ def delete(
         ProtocolError: The table has a feature under which files can't be rewritten yet.
         UsageError: The condition is not deterministic or holds a subquery.
     """
-    txn = log.start_transaction(log.update())
-    return run_command(
-        txn, lambda files: _delete(Target.of(spark, log, txn, alias), condition, files)
-    )
+
+    def run(txn: OptimisticTransaction) -> CommitResult | None:
+        return run_command(
+            txn, lambda files: _delete(Target.of(spark, log, txn, alias), condition, files)
+        )
+
+    return run_until_it_lands(lambda: log.start_transaction(log.update()), run)
 
 
 def _delete(target: Target, condition: Column | str | None, files: UncommittedFiles) -> Changes:

@@ -22,6 +22,7 @@ from pyspark.sql import functions as sf
 
 from optimist.core.commands.command import Changes, run_command
 from optimist.core.commands.marked_files import MarkedFiles, only_chosen
+from optimist.core.commands.reruns import run_until_it_lands
 from optimist.core.commands.rewrite import Rewrite
 from optimist.core.commands.row_changes import changes_of_update
 from optimist.core.commands.touched_files import has_vectors
@@ -31,6 +32,7 @@ from optimist.core.data.table_ref import TableRef
 from optimist.core.schema.generated_columns import generation_expression
 from optimist.core.schema.types import StructField, StructType
 from optimist.core.table.delta_log import DeltaLog
+from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.result import CommitResult
 from optimist.spark.commands.checks import checked_rows
 from optimist.spark.commands.target import Target
@@ -75,13 +77,15 @@ def update(
         UsageError: Nothing is assigned, or something twice; or the condition is not deterministic
             or holds a subquery.
     """
-    txn = log.start_transaction(log.update())
 
-    def work(files: UncommittedFiles) -> Changes:
-        target = Target.of(spark, log, txn, alias)
-        return _Update.of(target, condition, assignments).run(files)
+    def run(txn: OptimisticTransaction) -> CommitResult | None:
+        def work(files: UncommittedFiles) -> Changes:
+            target = Target.of(spark, log, txn, alias)
+            return _Update.of(target, condition, assignments).run(files)
 
-    return run_command(txn, work)
+        return run_command(txn, work)
+
+    return run_until_it_lands(lambda: log.start_transaction(log.update()), run)
 
 
 @dataclass(frozen=True, slots=True)

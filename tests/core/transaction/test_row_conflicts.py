@@ -17,6 +17,7 @@ from optimist.core.errors import (
     ConcurrentDeleteReadException,
     DeltaConcurrentModificationException,
 )
+from optimist.core.log.file_table import add_files
 from optimist.core.transaction.commit_loop import CommitLoop
 from optimist.core.transaction.conflicts.table import CONFLICT_TABLE
 from row_histories import (
@@ -230,6 +231,20 @@ def put_after(log, commands, monkeypatch):
 
     monkeypatch.setattr(CommitLoop, "do_commit", slow)
     return waiting
+
+
+def test_a_command_that_runs_again_leaves_nothing_of_its_first_try(tmp_path, monkeypatch):
+    monkeypatch.setattr("optimist.core.data.vector_writer._INLINE_BYTES", 0)
+    path = tmp_path / "t"
+    log = make(path)
+    put_after(log, [updates(1, 2, 100)], monkeypatch)
+    done = log.update(set={"v": 70}, predicate="v >= 1 AND v < 4", retry=True)
+    assert (done.num_updated, done.commit.version) == (2, 3)
+    assert log.history(1)[0].info.operation_metrics["numReruns"] == "1"
+    assert rows_of(log.to_arrow()) == {0: 0, 1: 101, 2: 70, 3: 70, 4: 4, 5: 5, 6: 6, 7: 7}
+    live = {file.path for file in add_files(log.update().files)}
+    assert {str(file.relative_to(path)) for file in path.rglob("*.parquet")} == live
+    assert len(vectors(path)) == 2
 
 
 @pytest.mark.parametrize("has_files", [False, True])
