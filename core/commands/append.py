@@ -32,8 +32,10 @@ from optimist.core.protocol.schema_merge import (
     decide_schema,
 )
 from optimist.core.protocol.table_metadata import TableMetadata
+from optimist.core.protocol.widening import allowed_widening
 from optimist.core.schema.arrow_types import from_arrow_schema
 from optimist.core.schema.types import StructField, StructType, schema_to_json
+from optimist.core.schema.variants import with_variants
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.result import CommitResult
@@ -128,11 +130,16 @@ def _decide(
     txn: OptimisticTransaction, data: pa.Table, partition_by: Sequence[str]
 ) -> SchemaDecision:
     exists = txn.read_version >= 0
-    write = SchemaWrite(from_arrow_schema(data.schema), partition_columns=partition_by)
+    table = txn.snapshot.schema if exists else None
+    schema = from_arrow_schema(data.schema)
+    if table is not None:
+        schema = with_variants(schema, table)
+    write = SchemaWrite(schema, partition_columns=partition_by)
     return decide_schema(
-        txn.snapshot.schema if exists else None,
+        table,
         txn.snapshot.partition_columns if exists else (),
         write,
+        may_widen=allowed_widening(txn.metadata, txn.protocol) if exists else None,
     )
 
 

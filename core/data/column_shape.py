@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from optimist.core.errors import SchemaError, TableError
 from optimist.core.foreign_text import shown
 from optimist.core.schema.arrow_types import to_arrow_schema, to_arrow_type
+from optimist.core.schema.column_mapping import without_mapping
 from optimist.core.schema.types import (
     COLUMN_ID,
     ArrayType,
@@ -69,9 +70,10 @@ def arrow_rows(rows: pa.Table, schema: StructType) -> pa.Table:
         SchemaError: A value does not fit its column's type (kind `OPTIMIST_VALUE_DOES_NOT_FIT`).
     """
     wanted = to_arrow_schema(schema)
+    own = without_mapping(schema)  # rows know their fields by the table's names
     present = {name.lower(): name for name in rows.column_names}
     columns = []
-    for item, field in zip(schema, wanted, strict=True):
+    for item, field in zip(own, wanted, strict=True):
         name = present.get(item.name.lower())
         if name is None:
             columns.append(pa.nulls(rows.num_rows, field.type))
@@ -166,7 +168,7 @@ def _remedy(misfit: _MisfitError) -> str:
 def _conform(values: pa.Array, data_type: DataType, place: _Place) -> pa.Array:
     target = to_arrow_type(data_type)
     values = _plainly_laid_out(values)
-    if values.type == target:
+    if values.type == target and not _holds_variants(data_type):
         return values
     if isinstance(data_type, StructType) and pa.types.is_struct(values.type):
         return _struct(values, data_type, place)
@@ -176,7 +178,7 @@ def _conform(values: pa.Array, data_type: DataType, place: _Place) -> pa.Array:
         return _map(values, data_type, place)
     try:
         if data_type == _VARIANT:
-            return _variant(values, target)
+            return _variant(values, target, must_be_whole=place.must_be_exact)
         # What is finer than microseconds is cut off in files, as Spark does; all else must fit.
         is_cut = _is_in_nanoseconds(values.type) and not place.must_be_exact
         return values.cast(target, safe=not is_cut)
@@ -234,7 +236,10 @@ def _struct(values: pa.Array, data_type: StructType, place: _Place) -> pa.Array:
 
 def _list(values: pa.Array, data_type: ArrayType, place: _Place) -> pa.Array:
     target = to_arrow_type(data_type)
-    whole = _from_offset_zero(values.cast(pa.list_(values.type.value_field)))
+    if not pa.types.is_list(values.type):
+        # Lists that are null may hold null elements even where the type forbids these.
+        values = values.cast(pa.list_(values.type.value_field.with_nullable(True)))
+    whole = _from_offset_zero(values)
     elements = _conform(whole.values, data_type.element_type, place.inside("element"))
     return pa.ListArray.from_arrays(whole.offsets, elements, type=target, mask=whole.is_null())
 
@@ -247,7 +252,7 @@ def _map(values: pa.Array, data_type: MapType, place: _Place) -> pa.Array:
     return pa.MapArray.from_arrays(whole.offsets, keys, items, target, mask=whole.is_null())
 
 
-def _variant(values: pa.Array, target: pa.DataType) -> pa.Array:
+def _variant(values: pa.Array, target: pa.DataType, *, must_be_whole: bool) -> pa.Array:
     """A variant's two binaries, whatever order they have in the file; shredded ones do not fit."""
     present = values.type.names if pa.types.is_struct(values.type) else []
     if sorted(present) != ["metadata", "value"]:
@@ -255,8 +260,21 @@ def _variant(values: pa.Array, target: pa.DataType) -> pa.Array:
         reason = shredded if _is_shredded(values.type) else "it is not a variant"
         raise pa.ArrowInvalid(reason)
     children = dict(zip(present, values.flatten(), strict=True))
+    if must_be_whole and any(part.null_count > values.null_count for part in children.values()):
+        raise pa.ArrowInvalid("a variant lacks one of its two binaries")
     parts = [children[item.name].cast(item.type).fill_null(b"") for item in target]
     return pa.StructArray.from_arrays(parts, fields=list(target), mask=values.is_null())
+
+
+def _holds_variants(data_type: DataType) -> bool:
+    """Whether there are variants: Parquet's writer wants binaries even where these are null."""
+    if isinstance(data_type, StructType):
+        return any(_holds_variants(item.data_type) for item in data_type)
+    if isinstance(data_type, ArrayType):
+        return _holds_variants(data_type.element_type)
+    if isinstance(data_type, MapType):
+        return _holds_variants(data_type.key_type) or _holds_variants(data_type.value_type)
+    return data_type == _VARIANT
 
 
 def _is_shredded(arrow_type: pa.DataType) -> bool:

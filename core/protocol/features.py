@@ -273,17 +273,17 @@ _ROWS = (
     _reader_writer(
         "vacuumProtocolCheck", can_read=True, can_write=True, enablement=Enablement.EXPLICIT
     ),
-    _reader_writer("typeWidening", can_read=True, can_write=False, is_active=_type_widening),
+    _reader_writer("typeWidening", can_read=True, can_write=True, is_active=_type_widening),
     _reader_writer(
-        "typeWidening-preview", can_read=True, can_write=False, enablement=Enablement.EXPLICIT
+        "typeWidening-preview", can_read=True, can_write=True, enablement=Enablement.EXPLICIT
     ),
-    _reader_writer("variantType", can_read=True, can_write=False, is_active=_has_type("variant")),
+    _reader_writer("variantType", can_read=True, can_write=True, is_active=_has_type("variant")),
     _reader_writer(
-        "variantType-preview", can_read=True, can_write=False, enablement=Enablement.EXPLICIT
+        "variantType-preview", can_read=True, can_write=True, enablement=Enablement.EXPLICIT
     ),
-    _reader_writer("variantShredding", can_read=True, can_write=False, is_active=_shredding),
+    _reader_writer("variantShredding", can_read=True, can_write=True, is_active=_shredding),
     _reader_writer(
-        "variantShredding-preview", can_read=True, can_write=False, enablement=Enablement.EXPLICIT
+        "variantShredding-preview", can_read=True, can_write=True, enablement=Enablement.EXPLICIT
     ),
     _reader_writer(
         "catalogManaged",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from optimist.core.errors import SchemaError
 from optimist.core.foreign_text import listed, shown
 from optimist.core.protocol.schema_checks import ensure_no_duplicate_columns
+from optimist.core.protocol.widening import WideningRule
 from optimist.core.schema.generated_columns import generation_expression, referenced_columns
 from optimist.core.schema.types import (
     ArrayType,
@@ -33,9 +34,6 @@ __all__ = [
 _MERGEABLE_INTEGERS = ("byte", "short", "integer")
 _VOID = PrimitiveType("void")
 _DEFAULT_KEYS = ("CURRENT_DEFAULT", "EXISTS_DEFAULT")
-
-WideningRule = Callable[[DataType, DataType], bool]
-"""Tells whether the table's type (first) may be widened to the data's type (second)."""
 
 
 class SchemaAction(enum.Enum):
@@ -250,6 +248,8 @@ class _Merge:
     def wider(self, table: DataType, data: DataType) -> DataType | None:
         if table == _VOID or (self.may_widen is not None and self.may_widen(table, data)):
             return data
+        if self.may_widen is not None and self.may_widen(data, table):
+            return table  # a writer that does not know of the wider type yet
         names = (str(table), str(data))
         if all(name in _MERGEABLE_INTEGERS for name in names):
             return PrimitiveType(max(names, key=_MERGEABLE_INTEGERS.index))

@@ -14,7 +14,7 @@ from optimist.core.errors import SchemaError
 from optimist.core.foreign_text import quoted
 from optimist.core.protocol.actions import Metadata
 from optimist.core.protocol.properties import TableProperties
-from optimist.core.schema.column_mapping import mapping_problems
+from optimist.core.schema.column_mapping import mapping_problems, without_mapping
 from optimist.core.schema.type_widening import TYPE_CHANGES, unknown_type_changes
 from optimist.core.schema.types import (
     COLUMN_MAPPING_PREFIX,
@@ -80,7 +80,7 @@ class TableMetadata:
         _ensure_told_apart(schema)
         if self.is_mapped or COLUMN_MAPPING_PREFIX not in self.schema_string:
             return schema
-        return schema.without_field_keys(lambda key: key.startswith(COLUMN_MAPPING_PREFIX))
+        return without_mapping(schema)
 
     @cached_property
     def mapping_problems(self) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from optimist.core.schema.types import (
     COLUMN_ID,
+    COLUMN_MAPPING_PREFIX,
     PHYSICAL_NAME,
     ArrayType,
     DataType,
@@ -21,7 +22,14 @@ from optimist.core.schema.types import (
     walk_fields,
 )
 
-__all__ = ["file_schema", "is_mapped", "largest_column_id", "mapping_problems", "with_mapping"]
+__all__ = [
+    "file_schema",
+    "is_mapped",
+    "largest_column_id",
+    "mapping_problems",
+    "with_mapping",
+    "without_mapping",
+]
 
 _NEW_NAME = "col-"
 _LARGEST_PARQUET_ID = 2**31 - 1
@@ -82,6 +90,11 @@ def mapping_problems(schema: StructType) -> Iterator[str]:
         elif place in names:
             yield f"the columns {names[place]} and {column} have the physical name {name}"
         ids[number], names[place] = column, column
+
+
+def without_mapping(schema: StructType) -> StructType:
+    """The schema without ids and physical names: its columns are found by the table's names."""
+    return schema.without_field_keys(lambda key: key.startswith(COLUMN_MAPPING_PREFIX))
 
 
 def file_schema(schema: StructType) -> StructType:

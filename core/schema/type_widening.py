@@ -7,6 +7,7 @@ values of older files up, and must refuse the table if it records a change that 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from optimist.core.errors import SchemaError
 from optimist.core.schema.types import (
@@ -15,17 +16,26 @@ from optimist.core.schema.types import (
     DecimalType,
     MapType,
     PrimitiveType,
+    StructField,
     StructType,
     data_type_from_json,
+    data_type_to_json,
 )
 
-__all__ = ["TYPE_CHANGES", "is_widening", "unknown_type_changes"]
+__all__ = [
+    "TYPE_CHANGES",
+    "is_automatic_widening",
+    "is_widening",
+    "unknown_type_changes",
+    "with_type_changes",
+]
 
 TYPE_CHANGES = "delta.typeChanges"
 """The key of a field's metadata that lists the changes of its type."""
 
 _INTEGERS = ("byte", "short", "integer", "long")
 _INTEGER_DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 19}
+_INTEGER_TYPES = frozenset(map(PrimitiveType, _INTEGERS))
 _TO_OTHERS = {
     ("byte", "double"),
     ("short", "double"),
@@ -50,9 +60,70 @@ def is_widening(old: DataType, new: DataType) -> bool:
     return (old.name, new.name) in _TO_OTHERS
 
 
+def is_automatic_widening(old: DataType, new: DataType) -> bool:
+    """Whether a write may make a column wider without being told so by name (spec 10.1).
+
+    An integer never becomes a floating point number or a decimal in this way: a single write of
+    such values, perhaps by mistake, would change what the column means to all.
+    """
+    is_other_number = old in _INTEGER_TYPES and new not in _INTEGER_TYPES
+    return is_widening(old, new) and not is_other_number
+
+
+def with_type_changes(schema: StructType, before: StructType) -> StructType:
+    """The schema with a record of each type that is wider than before, at the field around it.
+
+    Args:
+        schema: The schema as it is to be.
+        before: The table's schema until now. Fields are told by their names.
+    """
+    fields = []
+    for item in schema:
+        old = before.find(item.name)
+        fields.append(item if old is None else _with_record(item, old))
+    return StructType(tuple(fields))
+
+
 def unknown_type_changes(schema: StructType) -> tuple[str, ...]:
     """The recorded changes that are not known to keep all values, as `column: old to new`."""
     return tuple(_unknown(schema, ""))
+
+
+def _with_record(item: StructField, old: StructField) -> StructField:
+    changes = list(_changes(old.data_type, item.data_type, ()))
+    metadata = dict(item.metadata)
+    if changes:
+        known = metadata.get(TYPE_CHANGES, [])
+        metadata[TYPE_CHANGES] = [*(known if isinstance(known, list) else []), *changes]
+    inside = _with_records_inside(item.data_type, old.data_type)
+    return replace(item, data_type=inside, metadata=metadata)
+
+
+def _changes(old: DataType, new: DataType, path: tuple[str, ...]) -> Iterator[dict[str, object]]:
+    """The changes between two types, but for those in the fields of structs."""
+    if isinstance(old, ArrayType) and isinstance(new, ArrayType):
+        yield from _changes(old.element_type, new.element_type, (*path, "element"))
+    elif isinstance(old, MapType) and isinstance(new, MapType):
+        yield from _changes(old.key_type, new.key_type, (*path, "key"))
+        yield from _changes(old.value_type, new.value_type, (*path, "value"))
+    elif is_widening(old, new):
+        change = {"toType": data_type_to_json(new), "fromType": data_type_to_json(old)}
+        yield {**change, "fieldPath": ".".join(path)} if path else change
+
+
+def _with_records_inside(data_type: DataType, old: DataType) -> DataType:
+    if isinstance(data_type, StructType) and isinstance(old, StructType):
+        return with_type_changes(data_type, old)
+    if isinstance(data_type, ArrayType) and isinstance(old, ArrayType):
+        element = _with_records_inside(data_type.element_type, old.element_type)
+        return replace(data_type, element_type=element)
+    if isinstance(data_type, MapType) and isinstance(old, MapType):
+        return replace(
+            data_type,
+            key_type=_with_records_inside(data_type.key_type, old.key_type),
+            value_type=_with_records_inside(data_type.value_type, old.value_type),
+        )
+    return data_type
 
 
 def _fits_decimal(old: DataType, new: DecimalType) -> bool:

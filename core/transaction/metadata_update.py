@@ -22,6 +22,7 @@ from optimist.core.options import EngineOptions
 from optimist.core.protocol.actions import Metadata, Protocol
 from optimist.core.protocol.gates import (
     ensure_upgrade_allowed,
+    implied_features,
     merge,
     protocol_for_existing,
     protocol_for_new_table,
@@ -38,6 +39,8 @@ from optimist.core.protocol.properties import (
     normalize_configuration,
 )
 from optimist.core.protocol.table_metadata import TableMetadata
+from optimist.core.schema.column_mapping import without_mapping
+from optimist.core.schema.type_widening import with_type_changes
 from optimist.core.schema.types import (
     COLUMN_MAPPING_PREFIX,
     DECLARED_TYPE,
@@ -142,6 +145,8 @@ def derive_metadata_and_protocol(
     metadata = _without_unsupported_field_keys(metadata, asked)
     derived = protocol_for_existing(asked, metadata)
     ensure_upgrade_allowed(protocol, derived)
+    if current is not None and not is_overwrite:
+        metadata = _with_type_changes(metadata, current, derived)
     metadata = _with_row_tracking_columns(metadata, current, clock)
     return metadata, None if derived == protocol else derived
 
@@ -177,7 +182,7 @@ def _with_storable_schema(
     if not TableMetadata.of(stored).is_mapped and not _has_mapping(current):
         # Keys of column mapping came along with data read from another table; on a table that is
         # not mapped they mean nothing.
-        schema = schema.without_field_keys(lambda key: key.startswith(COLUMN_MAPPING_PREFIX))
+        schema = without_mapping(schema)
     if schema == declared:
         return stored
     return replace(new, schema_string=schema_to_json(schema))
@@ -215,6 +220,17 @@ def _asked_of_existing(protocol: Protocol, requests: Mapping[str, str]) -> Proto
             feature="catalogManaged",
         )
     return asked
+
+
+def _with_type_changes(metadata: Metadata, current: Metadata, protocol: Protocol) -> Metadata:
+    # The preview's records name a version of the table, which is not known before the commit.
+    if "typeWidening" not in implied_features(protocol):
+        return metadata
+    schema = TableMetadata.of(metadata).declared_schema
+    recorded = with_type_changes(schema, TableMetadata.of(current).declared_schema)
+    if recorded == schema:
+        return metadata
+    return replace(metadata, schema_string=schema_to_json(recorded))
 
 
 def _without_unsupported_field_keys(metadata: Metadata, protocol: Protocol) -> Metadata:

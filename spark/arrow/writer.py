@@ -37,6 +37,7 @@ from optimist.core.protocol.actions import (
     action_to_json,
 )
 from optimist.core.schema.arrow_types import to_arrow_schema
+from optimist.core.schema.column_mapping import without_mapping
 from optimist.core.schema.types import StructType
 from optimist.spark.rows.row_shape import column_of
 from optimist.spark.session.task_errors import portable_errors
@@ -132,7 +133,7 @@ class WriteTask:
 
 def _table_rows(given: Sequence[pa.Array], spec: FileSpec) -> pa.Table:
     """Spark's columns in the types of the table: it names parts of nested types in its own way."""
-    own = (field for field in spec.schema if field.data_type != VOID)
+    own = (field for field in without_mapping(spec.schema) if field.data_type != VOID)
     stored = StructType((*own, *spec.carried))
     columns = [
         conform_column(values, field.data_type, column=field.name)

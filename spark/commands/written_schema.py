@@ -17,6 +17,7 @@ from optimist.core.protocol.schema_merge import (
     SchemaWrite,
     decide_schema,
 )
+from optimist.core.protocol.widening import allowed_widening
 from optimist.core.schema.types import schema_to_json
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.spark.commands.write_options import WriteRequest
@@ -66,9 +67,12 @@ def _decide(df: DataFrame, txn: OptimisticTransaction, request: WriteRequest) ->
     snapshot = txn.snapshot
     if txn.read_version < 0:
         return decide_schema(None, (), wanted)
-    constraints = snapshot.properties.constraints
     return decide_schema(
-        snapshot.schema, snapshot.partition_columns, wanted, constraints=constraints
+        snapshot.schema,
+        snapshot.partition_columns,
+        wanted,
+        constraints=snapshot.properties.constraints,
+        may_widen=allowed_widening(snapshot.metadata, snapshot.protocol),
     )
 
 

@@ -60,6 +60,9 @@ _SESSION_CONFS: Mapping[str, str] = {
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
     "spark.sql.sources.partitionOverwriteMode": "STATIC",
+    # Every reader of variants reads them whole; some know no others, nor the newer annotation.
+    "spark.sql.variant.writeShredding.enabled": "false",
+    "spark.sql.parquet.variant.annotateLogicalType.enabled": "false",
 }
 _WRITE_IDS = "spark.sql.parquet.fieldId.write.enabled"
 _NO_MARKER_FILE = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}

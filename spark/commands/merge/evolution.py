@@ -1,16 +1,18 @@
 """The schema that a table has after a MERGE with schema evolution (spec 10.1, 10.15).
 
 New columns of the source, and new fields of its structs, go to the end of theirs. What the table
-has keeps its type: values of another type are cast as they are stored.
+has keeps its type, and values of another type are cast as they are stored; but a clause that takes
+all columns makes types wider where the table allows that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from optimist.core.predicates.parsing import parse_column_path
 from optimist.core.protocol.schema_merge import SchemaAction, SchemaWrite, decide_schema
+from optimist.core.protocol.widening import WideningRule, allowed_widening
 from optimist.core.schema.types import (
     ArrayType,
     DataType,
@@ -38,22 +40,24 @@ def evolve_schema(
         SchemaError: The new columns do not go together with the table.
     """
     snapshot = txn.snapshot
-    wanted = _with_additions(snapshot.schema, _assigned(source, clauses))
+    takes_all = any(clause.takes_all_columns for clause in clauses)
+    may_widen = allowed_widening(snapshot.metadata, snapshot.protocol) if takes_all else None
+    brought = source if takes_all else _named(source, clauses)
+    wanted = _Evolution(may_widen).struct(snapshot.schema, brought)
     decision = decide_schema(
         snapshot.schema,
         snapshot.partition_columns,
         SchemaWrite(wanted, merge_schema=True),
         constraints=snapshot.properties.constraints,
+        may_widen=may_widen,
     )
     if decision.action is SchemaAction.EVOLVE:
         changed = replace(txn.metadata, schema_string=schema_to_json(decision.schema))
         txn.update_metadata(changed)
 
 
-def _assigned(source: StructType, clauses: Sequence[Clause]) -> StructType:
-    """The columns of the source that the clauses bring into the table."""
-    if any(clause.takes_all_columns for clause in clauses):
-        return source
+def _named(source: StructType, clauses: Sequence[Clause]) -> StructType:
+    """The columns of the source that have the names of those that the clauses assign."""
     names = {
         path[0].lower()
         for clause in clauses
@@ -63,25 +67,35 @@ def _assigned(source: StructType, clauses: Sequence[Clause]) -> StructType:
     return StructType(tuple(item for item in source if item.name.lower() in names))
 
 
-def _with_additions(table: StructType, source: StructType) -> StructType:
-    kept = []
-    for item in table:
-        other = source.find(item.name)
-        data_type = item.data_type if other is None else _widened(item.data_type, other.data_type)
-        kept.append(replace(item, data_type=data_type))
-    added = tuple(item for item in source if table.find(item.name) is None)
-    return StructType((*kept, *added))
+@dataclass(frozen=True, slots=True)
+class _Evolution:
+    """The table's types with what those of the source add."""
 
+    may_widen: WideningRule | None
 
-def _widened(table: DataType, source: DataType) -> DataType:
-    if isinstance(table, StructType) and isinstance(source, StructType):
-        return _with_additions(table, source)
-    if isinstance(table, ArrayType) and isinstance(source, ArrayType):
-        return replace(table, element_type=_widened(table.element_type, source.element_type))
-    if isinstance(table, MapType) and isinstance(source, MapType):
-        return replace(
-            table,
-            key_type=_widened(table.key_type, source.key_type),
-            value_type=_widened(table.value_type, source.value_type),
-        )
-    return table
+    def struct(self, table: StructType, source: StructType) -> StructType:
+        kept = []
+        for item in table:
+            other = source.find(item.name)
+            same = (
+                item.data_type if other is None else self.type_of(item.data_type, other.data_type)
+            )
+            kept.append(replace(item, data_type=same))
+        added = tuple(item for item in source if table.find(item.name) is None)
+        return StructType((*kept, *added))
+
+    def type_of(self, table: DataType, source: DataType) -> DataType:
+        if isinstance(table, StructType) and isinstance(source, StructType):
+            return self.struct(table, source)
+        if isinstance(table, ArrayType) and isinstance(source, ArrayType):
+            return replace(
+                table, element_type=self.type_of(table.element_type, source.element_type)
+            )
+        if isinstance(table, MapType) and isinstance(source, MapType):
+            return replace(
+                table,
+                key_type=self.type_of(table.key_type, source.key_type),
+                value_type=self.type_of(table.value_type, source.value_type),
+            )
+        is_wider = self.may_widen is not None and self.may_widen(table, source)
+        return source if is_wider else table

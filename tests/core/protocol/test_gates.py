@@ -68,6 +68,8 @@ def test_every_legacy_version_is_open_while_its_features_are_unused(protocol: Pr
         writer_only("allowColumnDefaults", "clustering", "checkpointProtection"),
         reader_writer("timestampNtz"),
         reader_writer("vacuumProtocolCheck"),
+        reader_writer("typeWidening", "typeWidening-preview"),
+        reader_writer("variantType", "variantShredding"),
         Protocol(2, 7, None, ("columnMapping", "identityColumns")),
         Protocol(3, 7, ("columnMapping",), ("columnMapping", "identityColumns")),
     ],
@@ -94,8 +96,6 @@ def test_listed_feature_that_can_not_be_read_is_refused_by_name(name: str) -> No
     [
         writer_only("icebergCompatV1"),
         writer_only("icebergCompatV2"),
-        reader_writer("typeWidening"),
-        reader_writer("variantType"),
     ],
 )
 def test_listed_feature_that_can_only_be_read_is_refused_for_writing(protocol: Protocol) -> None:

@@ -216,3 +216,18 @@ def test_metadata_that_needs_a_feature_that_is_not_written_is_refused_at_once(tm
     with pytest.raises(ProtocolError, match="icebergCompatV2") as caught:
         begun.update_metadata(replace(wanted, configuration=configuration))
     assert caught.value.kind == "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE"
+
+
+def test_rows_of_another_layout_are_found_by_the_names_of_the_table(tmp_path):
+    log = log_at(tmp_path, **{MODE[6:]: "name"})
+    inner = pa.struct([("x y", pa.int64()), ("t", pa.string())])
+    whole = pa.array([[{"x y": 1, "t": "a"}]], pa.list_(inner))
+    log.append(pa.table({"l": whole, "s": pa.array([{"x y": 2, "t": "b"}], inner)}))
+    other = pa.struct([("T", pa.large_string()), ("x y", pa.uint32())])
+    lists = pa.array([[{"T": "c", "x y": 3}, None]], pa.large_list(other))
+    narrow = pa.array([{"x y": 4}], pa.struct([("x y", pa.int64())]))
+    log.append(pa.table({"L": lists, "s": narrow}))
+    assert log.to_arrow().to_pylist() == [
+        {"l": [{"x y": 1, "t": "a"}], "s": {"x y": 2, "t": "b"}},
+        {"l": [{"x y": 3, "t": "c"}, None], "s": {"x y": 4, "t": None}},
+    ]

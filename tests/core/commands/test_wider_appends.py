@@ -1,0 +1,197 @@
+"""Appends to tables with widened types and with variants, without Spark."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import replace
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from optimist.core import DeltaLog
+from optimist.core.errors import SchemaError
+from optimist.core.protocol.table_metadata import TableMetadata
+from optimist.core.schema.type_widening import TYPE_CHANGES
+from optimist.core.schema.types import (
+    ArrayType,
+    DecimalType,
+    MapType,
+    PrimitiveType,
+    StructField,
+    StructType,
+    schema_to_json,
+    walk_fields,
+)
+from optimist.core.transaction.conflicts.operations import Operation
+
+DEFAULT = "spark.databricks.delta.properties.defaults."
+TYPES = {
+    "i": (pa.int16(), PrimitiveType("long"), pa.int64()),
+    "f": (pa.float32(), PrimitiveType("double"), pa.float64()),
+    "d": (pa.decimal128(5, 2), DecimalType(37, 4), pa.decimal128(37, 4)),
+}
+NARROW = pa.table(
+    {
+        "i": pa.array([1, None, -3], pa.int16()),
+        "f": pa.array([0.5, float("nan"), None], pa.float32()),
+        "d": pa.array([Decimal("1.25"), None, Decimal("-999.99")], pa.decimal128(5, 2)),
+        "l": pa.array([[{"x": 7}], [], None], pa.list_(pa.struct([("x", pa.int8())]))),
+        "m": pa.array([[(1, [2])], None, []], pa.map_(pa.int32(), pa.list_(pa.int32()))),
+    }
+)
+INNER = StructType((StructField("x", PrimitiveType("integer")),))
+LONG = PrimitiveType("long")
+WIDE = {
+    **{name: kind for name, (_, kind, _) in TYPES.items()},
+    "l": ArrayType(INNER),
+    "m": MapType(LONG, ArrayType(LONG)),
+}
+
+
+def widen(log, types) -> None:
+    """Change the types as an ALTER TABLE would."""
+    begun = log.start_transaction()
+    schema = TableMetadata.of(begun.metadata).declared_schema
+    changed = StructType(
+        tuple(replace(item, data_type=types.get(item.name, item.data_type)) for item in schema)
+    )
+    begun.update_metadata(replace(begun.metadata, schema_string=schema_to_json(changed)))
+    begun.commit((), Operation("CHANGE COLUMN"))
+
+
+@pytest.fixture
+def log(tmp_path) -> DeltaLog:
+    return DeltaLog.for_path(str(tmp_path / "t"), {DEFAULT + "enableTypeWidening": "true"})
+
+
+def test_widened_columns_take_wide_and_narrow_values(log):
+    log.append(NARROW)
+    widen(log, WIDE)
+    log.append(NARROW)
+    big = {"i": 2**62, "f": 1e300, "d": Decimal(10) ** 32, "l": [{"x": 2**30}], "m": [(2**40, [1])]}
+    log.append(pa.Table.from_pylist([big], log.to_arrow(limit=0).schema))
+    found = log.to_arrow().to_pylist()
+    assert repr(found[:3]) == repr(found[3:6])
+    assert found[6] == big
+    assert found[2] == {"i": -3, "f": None, "d": Decimal("-999.9900"), "l": None, "m": []}
+    assert log.update().scan("i > 100000").files.num_rows == 1
+    assert log.update().scan("d = 1.25").files.num_rows == 2
+
+
+def test_each_change_is_recorded_at_the_field_around_it(log):
+    log.append(NARROW)
+    widen(log, WIDE)
+    widen(log, {"d": DecimalType(38, 5)})
+    told = {
+        ".".join(path): item.metadata[TYPE_CHANGES]
+        for path, item in walk_fields(log.update().schema)
+        if TYPE_CHANGES in item.metadata
+    }
+    assert told == {
+        "i": [{"toType": "long", "fromType": "short"}],
+        "f": [{"toType": "double", "fromType": "float"}],
+        "d": [
+            {"toType": "decimal(37,4)", "fromType": "decimal(5,2)"},
+            {"toType": "decimal(38,5)", "fromType": "decimal(37,4)"},
+        ],
+        "l.element.x": [{"toType": "integer", "fromType": "byte"}],
+        "m": [
+            {"toType": "long", "fromType": "integer", "fieldPath": "key"},
+            {"toType": "long", "fromType": "integer", "fieldPath": "value.element"},
+        ],
+    }
+
+
+def test_nothing_is_recorded_without_the_feature(tmp_path):
+    log = DeltaLog.for_path(str(tmp_path / "t"), {})
+    log.append(NARROW)
+    widen(log, {"i": PrimitiveType("integer")})
+    assert TYPE_CHANGES not in log.update().metadata.schema_string
+
+
+def test_narrow_values_do_not_fit_a_wide_column_without_the_feature(tmp_path):
+    log = DeltaLog.for_path(str(tmp_path / "t"), {})
+    log.append(pa.table({"i": pa.array([1], pa.int64())}))
+    with pytest.raises(SchemaError) as caught:
+        log.append(pa.table({"i": pa.array([1], pa.int32())}))
+    assert caught.value.kind == "DELTA_FAILED_TO_MERGE_FIELDS"
+
+
+def test_integers_do_not_become_other_numbers_by_the_way(log):
+    log.append(pa.table({"i": pa.array([1], pa.int32()), "x": pa.array([1.5])}))
+    for column in (pa.array([0.5]), pa.array([Decimal(1)], pa.decimal128(20, 0))):
+        with pytest.raises(SchemaError):
+            log.append(pa.table({"i": column}))
+    with pytest.raises(SchemaError):
+        log.append(pa.table({"x": pa.array([1], pa.int32())}))
+
+
+def test_a_widened_partition_column_has_one_partition_for_one_value(log):
+    day = dt.date(2020, 1, 2)
+    rows = pa.table({"p": pa.array([1, 2], pa.int32()), "q": [day, day], "x": ["a", "b"]})
+    log.append(rows, partition_by=["p", "q"])
+    widen(log, {"p": PrimitiveType("long")})
+    log.append(rows)
+    assert log.update().scan("p = 2").files.num_rows == 2
+    assert log.to_arrow("p = 2").to_pylist() == [{"p": 2, "q": day, "x": "b"}] * 2
+
+
+# Variants
+
+BINARIES = pa.struct([("metadata", pa.binary()), ("value", pa.binary())])
+ONE = {"metadata": b"\x01\x00\x00", "value": b"\x0c\x01"}
+
+
+def variants(kind="variant") -> StructType:
+    return StructType((StructField("v", PrimitiveType(kind)), StructField("n", ArrayType(
+        StructType((StructField("w", PrimitiveType(kind)),))
+    ))))  # fmt: skip
+
+
+@pytest.fixture
+def with_variants(tmp_path) -> DeltaLog:
+    log = DeltaLog.for_path(str(tmp_path / "t"), {})
+    begun = log.start_transaction()
+    metadata = replace(begun.metadata, schema_string=schema_to_json(variants()))
+    begun.update_metadata(metadata)
+    begun.commit((), Operation("CREATE TABLE"))
+    return log
+
+
+def test_two_binaries_become_a_variant_where_the_table_has_one(with_variants):
+    nested = pa.array(
+        [[{"w": ONE}, None, {"w": None}], None], pa.list_(pa.struct([("w", BINARIES)]))
+    )
+    rows = pa.table({"v": pa.array([ONE, None], BINARIES), "n": nested})
+    with_variants.append(rows)
+    with_variants.append(with_variants.to_arrow())
+    assert with_variants.to_arrow().to_pylist() == rows.to_pylist() * 2
+    assert with_variants.update().protocol.writer_features == (
+        "appendOnly",
+        "invariants",
+        "variantType",
+    )
+
+
+def test_what_was_read_as_variants_makes_a_table_of_variants(with_variants, tmp_path):
+    with_variants.append(pa.table({"v": pa.array([ONE], BINARIES)}))
+    copy = DeltaLog.for_path(str(tmp_path / "copy"), {})
+    copy.append(with_variants.to_arrow())
+    assert copy.update().schema == variants()
+
+
+@pytest.mark.parametrize("part", ["metadata", "value"])
+def test_half_a_variant_is_refused(with_variants, part):
+    half = pa.array([ONE, {**ONE, part: None}, None], BINARIES)
+    with pytest.raises(SchemaError, match="lacks one of its two binaries") as caught:
+        with_variants.append(pa.table({"v": half}))
+    assert caught.value.kind == "OPTIMIST_VALUE_DOES_NOT_FIT"
+    assert with_variants.update().version == 0
+
+
+def test_other_structs_are_no_variants(with_variants):
+    other = pa.array([{**ONE, "more": 1}], pa.struct([*BINARIES, ("more", pa.int64())]))
+    with pytest.raises(SchemaError) as caught:
+        with_variants.append(pa.table({"v": other}))
+    assert caught.value.kind == "DELTA_FAILED_TO_MERGE_FIELDS"
