@@ -9,7 +9,11 @@ from dataclasses import replace
 from optimist.core.protocol.actions import Action, CommitInfo
 from optimist.core.protocol.group_tags import group_tags
 from optimist.core.transaction.conflicts.ours_and_theirs import Ours
-from optimist.core.transaction.conflicts.row_ids import assign_row_ids, is_row_tracking_on
+from optimist.core.transaction.conflicts.row_ids import (
+    ROWS_PRESERVED,
+    assign_row_ids,
+    is_row_tracking_on,
+)
 
 __all__ = ["combine"]
 
@@ -42,7 +46,9 @@ def combine(members: Sequence[Ours], txn_id: str) -> Ours:
 
 
 def _combined_info(infos: Sequence[CommitInfo], txn_id: str) -> CommitInfo:
-    tags = {name: value for info in infos for name, value in (info.tags or {}).items()}
+    # "false" before "true": the rows of all of them kept their ids, or it must not be said.
+    preserved = sorted((info.tags or {}).get(ROWS_PRESERVED) or "" for info in infos)[0]
+    tags = {ROWS_PRESERVED: preserved} if preserved else {}
     times = [info.in_commit_timestamp for info in infos if info.in_commit_timestamp is not None]
     return replace(
         infos[0],

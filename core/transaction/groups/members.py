@@ -17,6 +17,7 @@ from optimist.core.snapshot import Snapshot
 from optimist.core.transaction.commit_loop import Rebased, rebase_past
 from optimist.core.transaction.conflicts.isolation import ROW_TRACKING_DOMAIN
 from optimist.core.transaction.conflicts.ours_and_theirs import Ours, Theirs
+from optimist.core.transaction.conflicts.row_ids import ROWS_PRESERVED
 from optimist.core.transaction.prepare import ensure_consistent_files
 from optimist.core.transaction.result import CommitResult
 
@@ -27,13 +28,14 @@ def may_join(ours: Ours) -> bool:
     """Whether a transaction may share a version with others: a blind append and nothing else.
 
     It adds files that bring new rows to a table that exists, perhaps records its application's
-    progress, and has neither read files nor set tags. Row ids are the engine's own doing.
+    progress, and has neither read files nor set tags. Row ids, and what is said of them, are the
+    engine's own doing.
     """
     files = ours.of_type(AddFile)
     return (
         ours.read_version >= 0
         and ours.is_blind_append
-        and ours.commit_info.tags is None
+        and set(ours.commit_info.tags or ()) <= {ROWS_PRESERVED}
         and bool(files)
         and all(item.data_change for item in files)
         and all(_is_of_an_append(action) for action in ours.actions)

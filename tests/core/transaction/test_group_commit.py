@@ -230,11 +230,28 @@ def test_rows_get_ids_of_their_own_in_a_group(make_table):
         protocol=ROW_TRACKING,
     )
     group.together([committing(group.begin(f"f{n}")) for n in range(3)])
+    assert info_at(group, 2).tags["delta.rowTracking.preserved"] == "true"
     adds = [a for a in commit_at(group, 2) if isinstance(a, AddFile)]
     assert [a.base_row_id for a in adds] == [10, 20, 30]
     assert {a.default_row_commit_version for a in adds} == {2}
     domains = [a for a in commit_at(group, 2) if isinstance(a, DomainMetadata)]
     assert [a.configuration for a in domains] == ['{"rowIdHighWaterMark":39}']
+
+
+def test_a_group_says_that_rows_kept_their_ids_only_if_all_of_them_did(make_table):
+    tracked = {"delta.enableRowTracking": "true"}
+    group = GroupTable(make_table, protocol=ROW_TRACKING)
+    before = group.begin("before")
+    group.table.poke(
+        1, (CommitInfo(txn_id="foreign"), replace(group.table.metadata, configuration=tracked))
+    )
+    after = group.begin("after")
+    members = [
+        Member(txn._draft(actions, APPEND), txn.snapshot) for txn, actions in (after, before)
+    ]
+    group.queue._lead(members)
+    assert file_names(group, 2) == ["after", "before"]
+    assert info_at(group, 2).tags["delta.rowTracking.preserved"] == "false"
 
 
 # Unclear answers, interrupts
