@@ -15,6 +15,7 @@ from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.data.column_shape import arrow_rows
 from optimist.core.data.declared_text import with_declared_length
 from optimist.core.data.filesystem import filesystem_for, make_durable
+from optimist.core.data.identity_numbers import with_identity_numbers
 from optimist.core.data.parquet_writer import (
     FileSet,
     without_empty_text,
@@ -69,9 +70,10 @@ def append(
     """
 
     def work(pending: UncommittedFiles) -> Changes:
-        rows = _rows_to_write(txn, data, partition_by)
+        rows, given = _rows_to_write(txn, data, partition_by)
         files = _write(txn, rows)
         pending.register_files(files)
+        txn.advance_identity_columns(given, files)
         operation = _operation(txn, files, rows.num_rows, user_metadata)
         return Changes(files, operation, must_land=True)
 
@@ -80,18 +82,23 @@ def append(
 
 def _rows_to_write(
     txn: OptimisticTransaction, data: pa.Table, partition_by: Sequence[str]
-) -> pa.Table:
-    """The rows as the table's columns, checked against their rules; begins a table that is new."""
+) -> tuple[pa.Table, tuple[str, ...]]:
+    """The rows as the table's columns, checked against their rules; begins a table that is new.
+
+    Returns:
+        The rows, and the identity columns whose numbers were given out to them.
+    """
     decision = _decide(txn, data, partition_by)
     if decision.action is SchemaAction.CREATE:
         txn.update_metadata(_new_metadata(txn.table, decision))
     schema = TableMetadata.of(txn.metadata).schema
     ensure_rows_can_be_checked(txn.metadata, schema)
-    rows = as_stored(arrow_rows(data, schema), schema, txn.metadata.partition_columns)
+    numbered, given = with_identity_numbers(arrow_rows(data, schema), schema, data.column_names)
+    rows = as_stored(numbered, schema, txn.metadata.partition_columns)
     ensure_not_null(rows, schema)
     if txn.read_version < 0:
         txn.table.ensure_log_directory()
-    return rows
+    return rows, given
 
 
 def _write(txn: OptimisticTransaction, rows: pa.Table) -> tuple[AddFile, ...]:

@@ -8,6 +8,7 @@ from optimist.core.data.parquet_writer import DEFAULT_CODEC, FileSpec
 from optimist.core.protocol.clustering import clustering_columns
 from optimist.core.protocol.gates import supports
 from optimist.core.protocol.table_metadata import TableMetadata
+from optimist.core.schema.identity_columns import identity_columns
 from optimist.core.transaction.optimistic import OptimisticTransaction
 
 __all__ = ["new_files"]
@@ -26,11 +27,18 @@ def new_files(txn: OptimisticTransaction, *, codec: str = DEFAULT_CODEC) -> File
     table = txn.table
     schema = TableMetadata.of(txn.metadata).schema
     clustering = clustering_columns(txn.snapshot.domain_metadata, schema)
+    # How far the numbers of identity columns have been given out is told by statistics.
+    identities = tuple((column.name,) for column in identity_columns(schema))
     spec = FileSpec.of(
-        table.table_path, txn.metadata, table.options, codec=codec, clustering=clustering
+        table.table_path,
+        txn.metadata,
+        table.options,
+        codec=codec,
+        with_statistics=(*clustering, *identities),
     )
     return replace(
         spec,
+        stats_columns=identities or None if spec.stats_columns is None else spec.stats_columns,
         # Where files may have deletion vectors, statistics say whether their bounds are tight.
         tight_bounds=True if supports(txn.protocol, "deletionVectors") else None,
         access=table.data_access(),

@@ -129,7 +129,7 @@ class FileSpec:
         options: EngineOptions,
         *,
         codec: str = DEFAULT_CODEC,
-        clustering: Sequence[ColumnPath] = (),
+        with_statistics: Sequence[ColumnPath] = (),
     ) -> FileSpec:
         """The spec of a table's new files, from its metadata and the engine's options.
 
@@ -138,7 +138,7 @@ class FileSpec:
             metadata: The table's metadata as it will be after the write.
             options: The engine's options.
             codec: The codec to use if the table's `delta.parquet.compression.codec` names none.
-            clustering: The paths of the clustering columns.
+            with_statistics: Columns that have statistics whatever the properties say.
 
         Raises:
             SchemaError: A property on statistics names a column that can't have any.
@@ -146,7 +146,7 @@ class FileSpec:
         """
         table = TableMetadata.of(metadata)
         schema, properties = table.schema, table.properties
-        columns = stats_columns(schema, metadata.partition_columns, properties, clustering)
+        columns = stats_columns(schema, metadata.partition_columns, properties, with_statistics)
         _ensure_partitions_in_utc(schema, metadata.partition_columns, options)
         wanted = properties.parquet_compression_codec
         return cls(

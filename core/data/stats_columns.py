@@ -15,7 +15,7 @@ def stats_columns(
     schema: StructType,
     partition_columns: Sequence[str],
     properties: TableProperties,
-    clustering: Collection[ColumnPath] = (),
+    always: Collection[ColumnPath] = (),
 ) -> tuple[ColumnPath, ...]:
     """The logical paths of the leaf columns that get statistics, in the schema's order.
 
@@ -23,7 +23,8 @@ def stats_columns(
         schema: The table's schema; structs are descended into, lists and maps are leaves.
         partition_columns: The partition columns, which never get statistics.
         properties: The table's properties.
-        clustering: The paths of the clustering columns, which always get statistics (spec 6.3).
+        always: Columns that get statistics whatever the properties say: those of clustering (spec
+            6.3), and identity columns.
 
     Raises:
         SchemaError: The property `delta.dataSkippingStatsColumns` names a column that can't have
@@ -38,7 +39,7 @@ def stats_columns(
         chosen = set(bounded_columns(named, schema, partition_columns))
     else:
         chosen = set(leaves if count < 0 else leaves[:count])
-    chosen |= set(clustering)
+    chosen |= set(always)
     return tuple(path for path in leaves if _is_below(path, chosen))
 
 

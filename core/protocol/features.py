@@ -204,7 +204,7 @@ _ROWS = (
     ),
     _writer(
         "identityColumns",
-        can_write=False,
+        can_write=True,
         legacy_writer=6,
         is_active=_has_field_key("delta.identity."),
         harmless_when_inactive=True,

@@ -15,6 +15,7 @@ from optimist.core.protocol.gates import supports
 from optimist.core.protocol.properties import TableProperties, ensure_retention_compatible
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.generated_columns import ensure_generated_columns_valid
+from optimist.core.schema.identity_columns import IDENTITY_PREFIX, is_identity_column
 from optimist.core.schema.stats_property import bounded_columns
 from optimist.core.schema.types import (
     DataType,
@@ -42,7 +43,6 @@ __all__ = [
 
 CDC_RESERVED_NAMES = ("_change_type", "_commit_version", "_commit_timestamp")
 ILLEGAL_NAME_CHARACTERS = " ,;{}()\n\t="
-_IDENTITY_PREFIX = "delta.identity."
 
 
 def verify_new_metadata(
@@ -204,7 +204,7 @@ def ensure_identity_columns_valid(schema: StructType, partition_columns: Sequenc
             or `OPTIMIST_NESTED_IDENTITY_COLUMN`; field `column`.
     """
     for path, item in walk_fields(schema):
-        if not any(key.startswith(_IDENTITY_PREFIX) for key in item.metadata):
+        if not is_identity_column(item):
             continue
         column = ".".join(path)
         if len(path) > 1:
@@ -217,7 +217,7 @@ def ensure_identity_columns_valid(schema: StructType, partition_columns: Sequenc
                 f"must be of type long, not {shown(item.data_type)}",
                 "DELTA_IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE",
             )
-        if item.metadata.get(_IDENTITY_PREFIX + "step") == 0:
+        if item.metadata.get(IDENTITY_PREFIX + "step") == 0:
             raise _bad_identity(
                 column, "can't have the step 0", "DELTA_IDENTITY_COLUMNS_ILLEGAL_STEP"
             )

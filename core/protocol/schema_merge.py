@@ -11,6 +11,7 @@ from optimist.core.foreign_text import listed, shown
 from optimist.core.protocol.schema_checks import ensure_no_duplicate_columns
 from optimist.core.protocol.widening import WideningRule
 from optimist.core.schema.generated_columns import generation_expression, referenced_columns
+from optimist.core.schema.identity_columns import is_identity_column
 from optimist.core.schema.types import (
     ArrayType,
     DataType,
@@ -441,7 +442,7 @@ def _is_computed(item: StructField) -> bool:
     return (
         generation_expression(item) is not None
         or "CURRENT_DEFAULT" in item.metadata
-        or any(key.startswith("delta.identity.") for key in item.metadata)
+        or is_identity_column(item)
     )
 
 

@@ -15,6 +15,7 @@ from sqlglot.errors import SqlglotError
 from optimist.core.errors import SchemaError
 from optimist.core.foreign_text import quoted, shown
 from optimist.core.schema.generated_rules import RuleKind, generation_rule
+from optimist.core.schema.identity_columns import is_identity_column
 from optimist.core.schema.sql_functions import NON_DETERMINISTIC_FUNCTIONS, function_names
 from optimist.core.schema.types import (
     DataType,
@@ -117,7 +118,7 @@ def _parse(sql: str) -> exp.Expression:
 
 def _ensure_may_be_generated(item: StructField) -> None:
     sql = generation_expression(item) or ""
-    if any(key.startswith("delta.identity.") for key in item.metadata):
+    if is_identity_column(item):
         raise _invalid(
             item,
             sql,

@@ -14,7 +14,7 @@ The steps are named after those of Delta's `OptimisticTransactionImpl`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 
@@ -25,10 +25,11 @@ from optimist.core.budget import within_budget
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import PostCommitHookError, UsageError
 from optimist.core.predicates import Predicate
-from optimist.core.protocol.actions import Action, Metadata, Protocol
+from optimist.core.protocol.actions import Action, AddFile, Metadata, Protocol
 from optimist.core.protocol.gates import ensure_writable
 from optimist.core.protocol.properties import IsolationLevel
 from optimist.core.protocol.schema_checks import verify_new_metadata
+from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.snapshot import Snapshot
 from optimist.core.transaction import metadata_update, prepare
 from optimist.core.transaction.after_commit import finish_commit
@@ -43,6 +44,7 @@ from optimist.core.transaction.first_attempt import first_attempt
 from optimist.core.transaction.groups.queue import CommitQueue
 from optimist.core.transaction.hooks.default_hooks import raises_on_failure
 from optimist.core.transaction.hooks.hooks import CommittedTransaction, PostCommitHook
+from optimist.core.transaction.identity_marks import IDENTITY_ONLY, farthest_numbers, with_marks
 from optimist.core.transaction.large_commit import commit_large
 from optimist.core.transaction.listener import CommitListener
 from optimist.core.transaction.result import CommitResult
@@ -80,6 +82,7 @@ class OptimisticTransaction:
         self._register_file: Callable[[str], None] = lambda _: None
         self._new_metadata: Metadata | None = None
         self._new_protocol: Protocol | None = None
+        self._numbers_given: dict[str, int] = {}
         self._is_closed = False
         self._committed_version: int | None = None
 
@@ -184,6 +187,19 @@ class OptimisticTransaction:
         """Replace the schema, partitioning and properties of an existing table, and keep its id."""
         kept = replace(metadata, id=self.snapshot.metadata.id)
         self._set_metadata(kept, is_overwrite=True)
+
+    def advance_identity_columns(self, names: Collection[str], adds: Sequence[AddFile]) -> None:
+        """Note that files hold numbers of identity columns that this transaction has given out.
+
+        The commit moves the columns' high-water marks, and so conflicts with any other that gives
+        out numbers of the same version (spec 1.6).
+
+        Args:
+            names: The columns.
+            adds: All files with such numbers; they have statistics of the columns.
+        """
+        schema = TableMetadata.of(self.metadata).schema
+        self._numbers_given |= farthest_numbers(schema, names, adds)
 
     # Committing
 
@@ -316,6 +332,7 @@ class OptimisticTransaction:
         tags: Mapping[str, str] | None = None,
     ) -> Ours:
         rest = self._adopt_metadata(prepare.dedupe_set_transactions(actions))
+        tags = self._with_identity_marks(tags)
         pending = tuple(a for a in (self._new_metadata, self._new_protocol) if a is not None)
         is_new = self.read_version < 0
         draft = prepare.Draft(
@@ -377,6 +394,17 @@ class OptimisticTransaction:
             if isinstance(action, Metadata):
                 self.update_metadata(action)
         return tuple(a for a in actions if not isinstance(a, Metadata | Protocol))
+
+    def _with_identity_marks(self, tags: Mapping[str, str] | None) -> Mapping[str, str] | None:
+        """Move the marks of identity columns; the tags say if no other metadata changes."""
+        marked = self.metadata
+        if self._numbers_given:
+            marked = with_marks(marked, self._numbers_given)
+        if marked == self.metadata:
+            return tags
+        is_only = self._new_metadata is None
+        self._new_metadata = marked
+        return {IDENTITY_ONLY: "true", **(tags or {})} if is_only else tags
 
     def _set_metadata(self, metadata: Metadata, *, is_overwrite: bool = False) -> None:
         if self._new_metadata is not None:

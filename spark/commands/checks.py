@@ -25,6 +25,7 @@ from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.generated_columns import generation_expression, referenced_columns
 from optimist.core.schema.types import PrimitiveType, StructField, StructType
 from optimist.core.values.foreign_json import parse_json
+from optimist.spark.rows.identity_values import exhaustion_of
 from optimist.spark.rows.row_shape import column_of
 from optimist.spark.session.jvm import error_texts
 from optimist.spark.spark_schema import VOID
@@ -105,6 +106,8 @@ def _violation_of(error: BaseException) -> SchemaError | None:
     for text in error_texts(error):
         if match := _FAILED.search(text):
             return _violation(json.loads(match["body"]))
+        if exhausted := exhaustion_of(text):
+            return exhausted
         if match := _TOO_LONG.search(text):
             return SchemaError(
                 f"A value of the column {shown(match['column'])} is longer than "

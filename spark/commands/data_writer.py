@@ -7,7 +7,7 @@ nor `.`: vacuum must see it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
@@ -61,7 +61,12 @@ class DataWriter:
         return TableMetadata.of(self.txn.metadata).properties.enable_change_data_feed
 
     def write(
-        self, rows: DataFrame, pending: UncommittedFiles, *, has_changes: bool = False
+        self,
+        rows: DataFrame,
+        pending: UncommittedFiles,
+        *,
+        has_changes: bool = False,
+        identities: Collection[str] = (),
     ) -> WrittenFiles:
         """Write the rows into a directory of their own, which `pending` looks after.
 
@@ -71,6 +76,7 @@ class DataWriter:
             pending: The files of the transaction so far.
             has_changes: `_change_type` follows as the last column: rows for which it is not null go
                 to change files, in a directory of their own, see `change_files`.
+            identities: The identity columns whose numbers were given out to some of the rows.
 
         Raises:
             SchemaError: A row violates a constraint, or no column is left for the files.
@@ -82,7 +88,9 @@ class DataWriter:
         if has_changes:
             pending.register(join(spec.table_path, change_spec(spec).directory))
         with violations_raised():
-            return self.plane.write(rows, spec, has_changes=has_changes)
+            written = self.plane.write(rows, spec, has_changes=has_changes)
+        self.txn.advance_identity_columns(identities, written.adds)
+        return written
 
     @property
     def schema(self) -> StructType:

@@ -30,6 +30,7 @@ from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.table_ref import TableRef
 from optimist.core.schema.generated_columns import generation_expression
+from optimist.core.schema.identity_columns import ensure_none_updated
 from optimist.core.schema.types import StructField, StructType
 from optimist.core.table.delta_log import DeltaLog
 from optimist.core.transaction.optimistic import OptimisticTransaction
@@ -108,6 +109,7 @@ class _Update:
         resolved = None if condition is None else target.resolve(condition, frame)
         sql = target.writer.table_sql(target.spark)
         new_values = Assignments.resolve(frame, assignments, sql, target.alias)
+        ensure_none_updated(sql.schema, new_values.columns)
         job = cls(target, sql, resolved, new_values)
         _ = job.updated(
             frame, job._matches()

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
 
 from optimist.core.commands.command import Changes, run_command
 from optimist.core.commands.replaced_partitions import partitions_predicate
@@ -32,6 +33,7 @@ from optimist.spark.commands.written_schema import adopt_schema
 from optimist.spark.conditions.condition import Condition, resolve_condition
 from optimist.spark.planes.planes import plane_of
 from optimist.spark.rows.changed_rows import INSERTED, kinds_of, with_changes
+from optimist.spark.rows.identity_values import missing_identities, with_identity_values
 from optimist.spark.rows.row_shape import shape_rows
 from optimist.spark.rows.scanned_table import ScannedTable
 from optimist.spark.session.arguments import ensure_frame
@@ -202,10 +204,11 @@ class _Write:
 
     def _outcome(self, files: UncommittedFiles) -> _Outcome:
         condition = self._replaced_rows()
-        rows = self._rows(condition)
+        missing = missing_identities(self.writer.schema, self.df.columns)
+        rows = self._rows(condition, missing)
         if condition is not None and self.txn.read_version >= 0:
-            return self._replace(rows, condition, files)
-        written = self.writer.write(rows, files)
+            return self._replace(rows, condition, missing, files)
+        written = self.writer.write(rows, files, identities=missing)
         if not self.request.is_overwrite or self.txn.read_version < 0:
             return _Outcome(written)
         predicate = None
@@ -214,7 +217,13 @@ class _Write:
             predicate = partitions_predicate(written.adds, fields)
         return _Outcome(written, add_files(self.txn.filter_files(predicate)))
 
-    def _replace(self, rows: DataFrame, condition: Condition, files: UncommittedFiles) -> _Outcome:
+    def _replace(
+        self,
+        rows: DataFrame,
+        condition: Condition,
+        missing: tuple[str, ...],
+        files: UncommittedFiles,
+    ) -> _Outcome:
         """Delete the rows for which the condition is true, and write others in their place.
 
         If the deleted rows are recorded as changes, the new ones must be so as well: readers then
@@ -224,7 +233,7 @@ class _Write:
         has_changes = bool(deletion.written.changes)
         if has_changes:
             rows = with_changes(rows, rows.columns, kinds_of(INSERTED))
-        written = self.writer.write(rows, files, has_changes=has_changes)
+        written = self.writer.write(rows, files, has_changes=has_changes, identities=missing)
         return _Outcome(written, deletion.removed, deletion)
 
     def _operation(self, outcome: _Outcome) -> Operation:
@@ -245,12 +254,19 @@ class _Write:
         operation = replace(operation, parameters={**operation.parameters, **shown})
         return operation.with_metrics(outcome.metrics(is_overwrite=request.is_overwrite))
 
-    def _rows(self, condition: Condition | None) -> DataFrame:
-        """The rows as they will be written, with every check on them."""
+    def _rows(self, condition: Condition | None, missing: tuple[str, ...]) -> DataFrame:
+        """The rows as they will be written, with every check on them.
+
+        Args:
+            condition: The rows must satisfy it.
+            missing: The identity columns whose numbers the rows get.
+        """
         sql = self.writer.table_sql(self.df.sparkSession)
         is_checked = self.txn.table.options.replace_where_constraint_check_enabled
         more = self._replacement_check(condition) if is_checked else ()
-        return checked_rows(shape_rows(self.df, sql), sql, self.txn.metadata, more)
+        shaped = shape_rows(self.df, sql)
+        rows = with_identity_values(shaped, sql, dict.fromkeys(missing, sf.lit(True)))
+        return checked_rows(rows, sql, self.txn.metadata, more)
 
     def _replaced_rows(self) -> Condition | None:
         """The condition of `replaceWhere`, resolved against the table."""

@@ -29,11 +29,11 @@ from optimist.core.protocol.group_tags import transactions_of
 from optimist.core.protocol.properties import IsolationLevel
 from optimist.core.schema.types import StructType
 from optimist.core.transaction.conflicts.reads import Reads
+from optimist.core.transaction.identity_marks import IDENTITY_ONLY
 
 __all__ = ["Ours", "SharedFile", "Theirs"]
 
 _ActionType = TypeVar("_ActionType")
-_IDENTITY_ONLY_TAG = "delta.identity.schemaUpdate"
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ class Theirs:
     def is_identity_only(self) -> bool:
         """Whether its metadata only moves the high-water marks of identity columns."""
         tags: Mapping[str, str | None] = (self.commit_info and self.commit_info.tags) or {}
-        return tags.get(_IDENTITY_ONLY_TAG) == "true"
+        return tags.get(IDENTITY_ONLY) == "true"
 
     @property
     def metadata(self) -> Metadata | None:

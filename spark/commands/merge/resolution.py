@@ -16,7 +16,12 @@ from optimist.core.errors import SchemaError, UsageError
 from optimist.core.foreign_text import listed, shown
 from optimist.core.predicates.parsing import parse_column_path
 from optimist.core.schema.generated_columns import generation_expression
-from optimist.core.schema.types import StructType
+from optimist.core.schema.identity_columns import (
+    ensure_none_inserted,
+    ensure_none_updated,
+    is_identity_column,
+)
+from optimist.core.schema.types import StructField, StructType
 from optimist.spark.commands.merge.builder import MergeRequest
 from optimist.spark.commands.merge.clauses import Action, Clause, Kind
 from optimist.spark.commands.target import Target
@@ -157,7 +162,8 @@ class _Scopes:
         if clause.takes_all_columns:
             values = dict(self._all_columns(clause))
         assignments = None
-        if clause.action == "insert":
+        is_insert = clause.action == "insert"
+        if is_insert:
             _ensure_insertable(values or {}, self.sql.schema, self.target.alias)
         if values or clause.action == "update":
             assignments = Assignments.resolve(
@@ -168,6 +174,8 @@ class _Scopes:
                 may_lack_fields=self.request.evolves_schema,
             )
             _resolve_values(frame, assignments, self.sql.schema)
+            ensure_kept = ensure_none_inserted if is_insert else ensure_none_updated
+            ensure_kept(self.sql.schema, assignments.columns)
         return ResolvedClause(number, clause, condition, assignments)
 
     def _all_columns(self, clause: Clause) -> Iterator[tuple[str, Column]]:
@@ -178,7 +186,7 @@ class _Scopes:
             name = names.get(field.name.lower())
             if name is not None:
                 yield quoted(field.name), source[quoted(name)]
-            elif not self.request.evolves_schema and generation_expression(field) is None:
+            elif not self.request.evolves_schema and not _is_computed(field):
                 raise SchemaError(
                     f"Cannot resolve {shown(field.name)} in {clause.action.upper()} clause given "
                     f"columns {listed(source.columns)}: the clause takes all columns of the table "
@@ -199,6 +207,10 @@ def _resolve_values(frame: DataFrame, assignments: Assignments, schema: StructTy
         if field.name in whole and field.data_type != VOID
     ]
     _ = frame.select(*columns).schema
+
+
+def _is_computed(field: StructField) -> bool:
+    return generation_expression(field) is not None or is_identity_column(field)
 
 
 def _ensure_insertable(names: Iterable[str], schema: StructType, alias: str | None) -> None:

@@ -48,6 +48,7 @@ from optimist.spark.commands.own_sources import own_sources
 from optimist.spark.commands.target import Target
 from optimist.spark.conditions.join_condition import read_join
 from optimist.spark.conditions.join_reading import JoinReading
+from optimist.spark.rows.identity_values import with_identity_values
 from optimist.spark.rows.row_shape import column_of
 from optimist.spark.rows.touched_files import aliased
 from optimist.spark.spark_schema import from_spark_schema
@@ -242,4 +243,8 @@ class _Merge:
         if partitioning:
             # A join leaves rows of every partition in every task.
             rows = rows.repartition(*map(column_of, partitioning))
-        return writer.write(checked_rows(rows, self.stages.sql, writer.txn.metadata), files)
+        missing = self.stages.missing
+        if missing:
+            rows = with_identity_values(rows, self.stages.sql, missing).drop(*missing.values())
+        checked = checked_rows(rows, self.stages.sql, writer.txn.metadata)
+        return writer.write(checked, files, identities=missing)

@@ -23,6 +23,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from optimist.core.schema.generated_columns import generation_expression
+from optimist.core.schema.identity_columns import is_identity_column
 from optimist.core.schema.types import StructField, StructType
 from optimist.spark.commands.merge.resolution import ResolvedClause, ResolvedMerge
 from optimist.spark.rows.places import Places
@@ -95,6 +96,10 @@ class Names:
     def value(self, at: int) -> str:
         """The value that is written to a column, by its place in the schema."""
         return f"{self.prefix}value{at}"
+
+    def missing(self, at: int) -> str:
+        """Whether the row needs a number of an identity column, by its place in the schema."""
+        return f"{self.prefix}missing{at}"
 
     def hidden(self, at: int) -> str:
         """The table's own value of a column, by its place among the columns read."""
@@ -210,7 +215,16 @@ class Stages:
         }
         if generated:
             rows = rows.withColumns(generated)
-        return without_void(rows, self.sql.schema, *(self.carried.names if carries else ()))
+        marks = dict(self._identities.values())
+        if marks:
+            rows = rows.withColumns(marks)
+        more = (*(self.carried.names if carries else ()), *marks)
+        return without_void(rows, self.sql.schema, *more)
+
+    @property
+    def missing(self) -> dict[str, Column]:
+        """For identity columns, which of the rows that `finished` gives need a number."""
+        return {name: column_of(mark) for name, (mark, _) in self._identities.items()}
 
     # The parts of a join
 
@@ -329,6 +343,21 @@ class Stages:
             column_of(number).alias(names.clause),
             *(self._values(clauses, number, current) if with_values else ()),
         )
+
+    @property
+    def _identities(self) -> dict[str, tuple[str, Column]]:
+        """By identity column: the name of a column that tells which rows need a number, and it."""
+        found = {}
+        for at, item in self._stored_fields:
+            needing = [
+                clause.number
+                for clause in self.merge.of_kind("NOT MATCHED")
+                if clause.assignments is None or item.name not in clause.assignments.columns
+            ]
+            if needing and is_identity_column(item):
+                needs = column_of(self.names.clause).isin(needing)
+                found[item.name] = (self.names.missing(at), needs)
+        return found
 
     def _generated(self, item: StructField, text: str) -> Column:
         """A generated column: as the row's clause assigns it, or computed from the others."""

@@ -166,12 +166,8 @@ def test_table_that_is_mapped_without_saying_so_is_read_but_not_written() -> Non
 
 
 @pytest.mark.parametrize("protocol", [Protocol(1, 6), writer_only("identityColumns")])
-def test_table_with_identity_columns_is_read_but_not_written(protocol: Protocol) -> None:
-    ensure_readable(protocol, IDENTITY, **PLACE)
-    with pytest.raises(ProtocolError) as caught:
-        ensure_writable(protocol, IDENTITY, **PLACE)
-    assert caught.value.kind == "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE"
-    assert caught.value.fields["unsupported"] == ("identityColumns",)
+def test_table_with_identity_columns_is_written(protocol: Protocol) -> None:
+    ensure_writable(protocol, IDENTITY, **PLACE)
 
 
 @pytest.mark.parametrize("formats", ["hudi", "iceberg, hudi"])
@@ -190,8 +186,8 @@ def test_table_that_is_kept_in_other_formats_is_read_but_not_written(formats: st
 def test_without_metadata_listed_features_count_as_used_and_implied_ones_as_unused() -> None:
     ensure_writable(Protocol(2, 6), None, **PLACE)
     with pytest.raises(ProtocolError) as caught:
-        ensure_writable(writer_only("identityColumns"), None, **PLACE)
-    assert caught.value.fields["unsupported"] == ("identityColumns",)
+        ensure_writable(writer_only("icebergCompatV1"), None, **PLACE)
+    assert caught.value.fields["unsupported"] == ("icebergCompatV1",)
 
 
 def test_reader_version_of_the_future_is_refused_with_both_sides_versions() -> None:

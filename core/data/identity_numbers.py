@@ -1,0 +1,47 @@
+"""Numbers of identity columns for rows in this process (spec 10.7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from optimist.core.schema.identity_columns import (
+    ensure_none_inserted,
+    identity_columns,
+    identity_overflow,
+)
+from optimist.core.schema.types import StructType
+
+__all__ = ["with_identity_numbers"]
+
+
+def with_identity_numbers(
+    rows: pa.Table, schema: StructType, given: Iterable[str]
+) -> tuple[pa.Table, tuple[str, ...]]:
+    """New rows with the numbers of the identity columns that they do not bring.
+
+    Args:
+        rows: The rows, with exactly the table's columns.
+        schema: The table's, with the marks from which on numbers are given out.
+        given: The columns that the rows bring, in any case.
+
+    Returns:
+        The rows, and the columns whose numbers were given out.
+
+    Raises:
+        UsageError: The rows bring numbers that they may not bring; see `ensure_none_inserted`.
+        SchemaError: There are not enough numbers left (kind `OPTIMIST_IDENTITY_COLUMN_EXHAUSTED`).
+    """
+    names = {name.lower() for name in given}
+    ensure_none_inserted(schema, names)
+    missing = [item for item in identity_columns(schema) if item.name.lower() not in names]
+    for column in missing if rows.num_rows else ():
+        if rows.num_rows > column.num_left:
+            raise identity_overflow(column.name)
+        steps = pa.repeat(pa.scalar(column.step, pa.int64()), rows.num_rows - 1)
+        numbers = pc.cumulative_sum(pa.concat_arrays([pa.array([column.first], pa.int64()), steps]))
+        place = rows.column_names.index(column.name)
+        rows = rows.set_column(place, rows.schema.field(place), pa.chunked_array([numbers]))
+    return rows, tuple(column.name for column in missing)
