@@ -17,6 +17,7 @@ from optimist.core.local.rewriting import RowWriter
 from optimist.core.local.target import LocalTarget
 from optimist.core.local.update import update_rows
 from optimist.core.predicates import Predicate
+from optimist.core.schema.identity_columns import ensure_none_updated
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.result import CommitResult
 
@@ -98,6 +99,7 @@ def update(
         target = LocalTarget(txn, ProgressReport(txn.table.clock, options.progress, "UPDATE"))
         condition = None if predicate is None else LocalCondition.of(predicate, txn.snapshot)
         assignments = LocalAssignments.of(values, txn.snapshot.schema)
+        ensure_none_updated(txn.snapshot.schema, (path[0] for path in assignments.values))
         ensure_rows_can_be_checked(txn.metadata, txn.snapshot.schema)
         rewrite = update_rows(RowWriter(target, pending), condition, assignments)
         num_written, num_matching = rewrite.written.num_rows, rewrite.num_matching

@@ -178,3 +178,14 @@ def test_after_a_mark_no_number_up_to_what_was_written_is_given_out_again(
     following = after + step
     assert (following - written) * step > 0 or not -(2**63) <= following <= LARGEST
     assert (after - start) % step == 0 or after == mark
+
+
+def test_numbers_stay_as_they_are_in_updates_without_spark(tmp_path):
+    log = make_table(tmp_path / "t")
+    log.append(rows("a", "b"))
+    with pytest.raises(UsageError) as caught:
+        log.update(set={"N": 7}, predicate="x = 'a'")
+    assert caught.value.kind == "DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED"
+    log.update(set={"x": "'c'"}, predicate="x = 'a'")
+    log.delete("x = 'b'")
+    assert (numbers(log), mark(log)) == ([1], 2)
