@@ -3,23 +3,37 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from optimist.core.errors import SchemaError
 from optimist.core.foreign_text import quoted, shown
-from optimist.core.schema.types import DECLARED_TYPE, PrimitiveType, StructField
+from optimist.core.schema.types import (
+    DECLARED_TYPE,
+    ArrayType,
+    DataType,
+    DecimalType,
+    MapType,
+    PrimitiveType,
+    StructField,
+    StructType,
+)
 
-__all__ = ["DeclaredText", "declared_text", "with_declared_length"]
+__all__ = ["DeclaredText", "Lengths", "declared_lengths", "lengths_below", "with_declared_length"]
 
-_DECLARED = re.compile(r"(char(?=\([0-9]{1,5}\))|varchar)\(([0-9]{1,9})\)")  # char is padded
+_STRING = PrimitiveType("string")
+_TEXT = re.compile(r"string|(char(?=\([0-9]{1,5}\))|varchar)\(([0-9]{1,9})\)")
+_SQL_NAMES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredText:
-    """What a text column was declared as.
+    """What texts were declared as.
 
     Attributes:
         length: The most characters of a value.
@@ -29,47 +43,159 @@ class DeclaredText:
     length: int
     is_padded: bool
 
+    def __str__(self) -> str:
+        return f"{'char' if self.is_padded else 'varchar'}({self.length})"
 
-def declared_text(item: StructField) -> DeclaredText | None:
-    """The declared length of a column's texts, or None if any length is allowed.
+
+Lengths: TypeAlias = Mapping[tuple[str, ...], DeclaredText]
+"""What is declared, by its path below a column: fields, `element`, `key`, `value`."""
+_NONE: Lengths = MappingProxyType({})
+
+
+def declared_lengths(item: StructField) -> Lengths:
+    """The declared lengths of a column's texts, those inside its arrays, maps and structs too.
 
     Raises:
-        SchemaError: Lengths are declared inside a nested type (kind
+        SchemaError: What is declared is not the column's type (kind
             `OPTIMIST_NESTED_CHAR_VARCHAR`).
     """
     declared = item.metadata.get(DECLARED_TYPE)
     if declared is None:
-        return None
-    match = _DECLARED.fullmatch(str(declared))
-    if match is None:
+        return _NONE
+    reading = _Reading(str(declared), {})
+    if not reading.reads(item.data_type, ()) or reading.at != len(reading.text):
         raise SchemaError(
-            f"The column {shown(item.name)} declares char or varchar inside {quoted(declared)}, "
-            "whose lengths can't be checked yet. Nothing was written. Write with another engine.",
+            f"The column {shown(item.name)} was declared as {quoted(declared)}, which does not fit "
+            f"its type {shown(item.data_type)}, so the lengths of its texts can't be checked. "
+            "Nothing was written. Correct the column's metadata with the engine that wrote it.",
             kind="OPTIMIST_NESTED_CHAR_VARCHAR",
             column=item.name,
         )
-    return DeclaredText(int(match.group(2)), match.group(1) == "char")
+    return reading.found
+
+
+def lengths_below(declared: Lengths, name: str) -> Lengths:
+    """What is declared below one field, `element`, `key` or `value`."""
+    return {path[1:]: text for path, text in declared.items() if path and path[0] == name}
 
 
 def with_declared_length(values: pa.ChunkedArray, item: StructField) -> pa.ChunkedArray:
-    """The values as the column takes them: blanks beyond the length are cut, `char` is padded.
+    """The values as the column takes them: blanks beyond a length are cut, `char` is padded.
 
     Raises:
         SchemaError: A value is too long even without its trailing blanks (kind
-            `DELTA_EXCEED_CHAR_VARCHAR_LIMIT`), or as in `declared_text`.
+            `DELTA_EXCEED_CHAR_VARCHAR_LIMIT`), or as in `declared_lengths`.
     """
-    declared = declared_text(item)
-    if declared is None or item.data_type != PrimitiveType("string"):
+    declared = declared_lengths(item)
+    if not declared:
         return values
+    parts = [_fitted(part, item.data_type, declared, item.name) for part in values.chunks]
+    return pa.chunked_array(parts, type=values.type)
+
+
+@dataclass(slots=True)
+class _Reading:
+    """Reads a declared type along the type that it is of."""
+
+    text: str
+    found: dict[tuple[str, ...], DeclaredText]
+    at: int = 0
+
+    def reads(self, data_type: DataType, path: tuple[str, ...]) -> bool:
+        """Whether the text goes on with such a type; takes note of the lengths in it."""
+        if data_type == _STRING:
+            return self._reads_text(path)
+        if isinstance(data_type, ArrayType):
+            inside = (*path, "element")
+            return self._has("array<") and self.reads(data_type.element_type, inside) and self._ends
+        if isinstance(data_type, MapType):
+            return (
+                self._has("map<")
+                and self.reads(data_type.key_type, (*path, "key"))
+                and self._has(",")
+                and self.reads(data_type.value_type, (*path, "value"))
+                and self._ends
+            )
+        if isinstance(data_type, StructType):
+            return self._has("struct<") and self._reads_fields(data_type, path) and self._ends
+        if isinstance(data_type, DecimalType):
+            digits = rf"decimal\({data_type.precision}, ?{data_type.scale}\)"
+            return self._skips(re.compile(digits))
+        return self._has(_SQL_NAMES.get(str(data_type), str(data_type)))
+
+    @property
+    def _ends(self) -> bool:
+        return self._has(">")
+
+    def _reads_fields(self, struct: StructType, path: tuple[str, ...]) -> bool:
+        for place, item in enumerate(struct):
+            # A field may have been renamed since; then the first name counts that can be one.
+            named = rf"(?:`(?:[^`]|``)*`|{re.escape(item.name)}|[^:,<>`]+): ?"
+            if place and not self._has(","):
+                return False
+            if not self._skips(re.compile(named)):
+                return False
+            if not self.reads(item.data_type, (*path, item.name)):
+                return False
+        return True
+
+    def _reads_text(self, path: tuple[str, ...]) -> bool:
+        match = _TEXT.match(self.text, self.at)
+        if match is None:
+            return False
+        if match.group(2):
+            self.found[path] = DeclaredText(int(match.group(2)), match.group(1) == "char")
+        self.at = match.end()
+        return True
+
+    def _has(self, part: str) -> bool:
+        return self._skips(re.compile(re.escape(part) + (" ?" if part == "," else "")))
+
+    def _skips(self, pattern: re.Pattern[str]) -> bool:
+        match = pattern.match(self.text, self.at)
+        self.at = match.end() if match else self.at
+        return match is not None
+
+
+def _fitted(values: Any, data_type: DataType, declared: Lengths, column: str) -> Any:
+    if not declared:
+        return values
+
+    def inside(part: Any, inner: DataType, name: str) -> Any:
+        return _fitted(part, inner, lengths_below(declared, name), f"{column}.{name}")
+
+    if isinstance(data_type, StructType):
+        children = zip(values.flatten(), data_type, strict=True)
+        parts = [inside(part, item.data_type, item.name) for part, item in children]
+        return pa.StructArray.from_arrays(parts, fields=list(values.type), mask=values.is_null())
+    if isinstance(data_type, ArrayType):
+        # Only the elements of lists that are there: what stands behind a null is nobody's value.
+        elements = inside(pc.list_flatten(values), data_type.element_type, "element")
+        offsets = _offsets(pc.list_value_length(values))
+        return pa.ListArray.from_arrays(offsets, elements, type=values.type, mask=values.is_null())
+    if isinstance(data_type, MapType):
+        whole = pa.concat_arrays([values]) if values.offset else values
+        keys = inside(whole.keys, data_type.key_type, "key")
+        items = inside(whole.items, data_type.value_type, "value")
+        mask = whole.is_null()
+        return pa.MapArray.from_arrays(whole.offsets, keys, items, values.type, mask=mask)
+    return _fitted_text(values, declared[()], column)
+
+
+def _offsets(lengths: pa.Array) -> pa.Array:
+    ends = pc.cumulative_sum(pc.fill_null(lengths, 0).cast(pa.int64()))
+    return pa.concat_arrays([pa.array([0], pa.int64()), ends]).cast(pa.int32())
+
+
+def _fitted_text(values: pa.Array, declared: DeclaredText, column: str) -> pa.Array:
     length = declared.length
     if (pc.max(pc.utf8_length(pc.utf8_rtrim(values, " "))).as_py() or 0) > length:
-        kind = shown(item.metadata[DECLARED_TYPE])
         raise SchemaError(
-            f"A value of the column {shown(item.name)} is longer than {kind} allows. Nothing was "
+            f"A value of the column {shown(column)} is longer than {declared} allows. Nothing was "
             "written. Shorten the values.",
             kind="DELTA_EXCEED_CHAR_VARCHAR_LIMIT",
-            column=item.name,
-            type=str(item.metadata[DECLARED_TYPE]),
+            column=column,
+            type=str(declared),
         )
     is_longer = pc.greater(pc.utf8_length(values), length)
     fitted = pc.if_else(is_longer, pc.utf8_slice_codeunits(values, 0, length), values)

@@ -8,10 +8,14 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from optimist.core.data.declared_text import declared_text
+from optimist.core.data.declared_text import (
+    DeclaredText,
+    Lengths,
+    declared_lengths,
+    lengths_below,
+)
 from optimist.core.schema.generated_columns import generation_expression
 from optimist.core.schema.types import (
-    DECLARED_TYPE,
     ArrayType,
     DataType,
     MapType,
@@ -100,15 +104,41 @@ def without_void(frame: DataFrame, schema: StructType, *more: str) -> DataFrame:
 def with_declared_length(value: Column, field: StructField) -> Column:
     """A value as a `char(n)` or `varchar(n)` column takes it (spec 10.5): padded, cut, or refused.
 
+    So are the texts in its arrays, maps and structs.
+
     Raises:
-        SchemaError: Lengths are declared inside a nested type (kind
+        SchemaError: What is declared is not the column's type (kind
             `OPTIMIST_NESTED_CHAR_VARCHAR`).
     """
-    declared = declared_text(field)
-    if declared is None:
+    return _fitted(value, field.data_type, declared_lengths(field), field.name)
+
+
+def _fitted(value: Column, data_type: DataType, declared: Lengths, column: str) -> Column:
+    if not declared:
         return value
-    length, text = declared.length, field.metadata[DECLARED_TYPE]
-    message = f"DELTA_EXCEED_CHAR_VARCHAR_LIMIT: column {field.name} is {text}"
+
+    def inside(part: Column, inner: DataType, name: str) -> Column:
+        return _fitted(part, inner, lengths_below(declared, name), f"{column}.{name}")
+
+    if isinstance(data_type, StructType):
+        parts = (
+            inside(value.getField(item.name), item.data_type, item.name).alias(item.name)
+            for item in data_type
+        )
+        return sf.when(value.isNotNull(), sf.struct(*parts))
+    if isinstance(data_type, ArrayType):
+        element = data_type.element_type
+        return sf.transform(value, lambda item: inside(item, element, "element"))
+    if isinstance(data_type, MapType):
+        keys, values = data_type.key_type, data_type.value_type
+        keyed = sf.transform_keys(value, lambda key, _: inside(key, keys, "key"))
+        return sf.transform_values(keyed, lambda _, item: inside(item, values, "value"))
+    return _fitted_text(value, declared[()], column)
+
+
+def _fitted_text(value: Column, declared: DeclaredText, column: str) -> Column:
+    length = declared.length
+    message = f"DELTA_EXCEED_CHAR_VARCHAR_LIMIT: column {column} is {declared}"
     fitted = (
         sf.when(value.isNull() | (sf.char_length(value) <= length), value)
         .when(sf.char_length(sf.rtrim(value)) <= length, sf.substring(value, 1, length))

@@ -187,6 +187,30 @@ def test_char_is_padded(spark, table_path):
 
 
 @pytest.mark.usefixtures("plane")
+def test_texts_inside_nested_types_have_their_declared_lengths(spark, table_path):
+    inner = {"type": "struct", "fields": [field("a b", "string"), field("n", "long")]}
+    lists = {"type": "array", "elementType": inner, "containsNull": True}
+    kind = {"type": "map", "keyType": "string", "valueType": lists, "valueContainsNull": True}
+    declared = "map<char(2),array<struct<`a b`:varchar(3),n:bigint>>>"
+    make_table(
+        table_path,
+        [field("id", "long"), field("m", kind, __CHAR_VARCHAR_TYPE_STRING=declared)],
+        configuration={"delta.columnMapping.mode": "name"},
+    )
+
+    def row(text):
+        value = f"map('k', array(named_struct('a b', {text}, 'n', 7L), null), 'l', null)"
+        return spark.sql(f"SELECT 1L AS id, {value} AS m")
+
+    write(row("'abc  '"), table_path, mode="append")
+    found = read(spark, table_path).selectExpr("to_json(m) AS m").first().m
+    assert json.loads(found) == {"k ": [{"a b": "abc", "n": 7}, None], "l ": None}
+    error = refused(row("'abcd'"), table_path)
+    assert error.kind == "DELTA_EXCEED_CHAR_VARCHAR_LIMIT"
+    assert error.fields == {"column": "m.value.element.a b", "type": "varchar(3)"}
+
+
+@pytest.mark.usefixtures("plane")
 def test_void_columns_are_in_no_file_and_read_as_null(spark, table_path):
     make_table(table_path, [field("id", "long"), field("nothing", "void"), field("x", "string")])
     write(spark.sql("SELECT 1L AS id, null AS nothing, 'a' AS x"), table_path, mode="append")

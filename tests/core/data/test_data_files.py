@@ -414,9 +414,47 @@ def test_texts_longer_than_declared_are_refused_without_spark(tmp_path, declared
     assert (error.kind, error.fields["column"]) == ("DELTA_EXCEED_CHAR_VARCHAR_LIMIT", "v")
 
 
-def test_declared_lengths_inside_nested_types_are_refused_without_spark(tmp_path):
+def nested_texts():
+    """A column of every nested type, and how it was declared."""
+    parts = [("a b", "string"), ("n", "long"), ("l", {"type": "array", "elementType": "string"})]
+    struct = {
+        "type": "struct",
+        "fields": [{"name": name, "type": kind, "metadata": {}} for name, kind in parts],
+    }
+    outer = {"type": "map", "keyType": "string", "valueType": struct}
+    return outer, "map<char(2),struct<`a b`:varchar(3),n:bigint,l:array<char(2)>>>"
+
+
+def test_declared_lengths_inside_nested_types_are_kept_without_spark(tmp_path):
+    kind, declared = nested_texts()
+    mapping = {"delta.columnMapping.mode": "name"}
+    log = table_of(
+        tmp_path, [("m", kind, {"metadata": {DECLARED: declared}})], configuration=mapping
+    )
+    inner = pa.struct([("a b", pa.string()), ("n", pa.int64()), ("l", pa.list_(pa.string()))])
+    one = {"a b": "abc  ", "n": 1, "l": ["x", None]}
+    maps = [[("k", one), ("l", None)], None, [], [("k2  ", {"a b": None, "n": None, "l": None})]]
+    log.append(pa.table({"m": pa.array([None, *maps], pa.map_(pa.string(), inner)).slice(1)}))
+    assert log.to_arrow()["m"].to_pylist() == [
+        [("k ", {"a b": "abc", "n": 1, "l": ["x ", None]}), ("l ", None)],
+        None,
+        [],
+        [("k2", {"a b": None, "n": None, "l": None})],
+    ]
+    long = {"a b": "abcd", "n": 1, "l": []}
+    with pytest.raises(SchemaError) as caught:
+        log.append(pa.table({"m": pa.array([[("k", long)]], pa.map_(pa.string(), inner))}))
+    assert caught.value.fields == {"column": "m.value.a b", "type": "varchar(3)"}
+    assert log.update().version == 1
+
+
+@pytest.mark.parametrize(
+    "declared",
+    ["array<varchar(3)", "array<varchar(3)>>", "array<int>", "varchar(3)", "map<int,char(2)>", "x"],
+)
+def test_a_declared_type_that_is_not_the_columns_is_refused_without_spark(tmp_path, declared):
     texts = {"type": "array", "elementType": "string", "containsNull": True}
-    log = table_of(tmp_path, [("v", texts, {"metadata": {DECLARED: "array<varchar(3)>"}})])
+    log = table_of(tmp_path, [("v", texts, {"metadata": {DECLARED: declared}})])
     error = refused_append(log, pa.table({"v": [["a"]]}), SchemaError)
     assert error.kind == "OPTIMIST_NESTED_CHAR_VARCHAR"
 
