@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from optimist.core.commands.command import Changes, run_command
 from optimist.core.commands.new_files import new_files
+from optimist.core.commands.row_rules import ensure_constraints_hold, local_constraint
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.data.column_shape import arrow_rows
 from optimist.core.data.declared_text import with_declared_length
@@ -35,18 +36,20 @@ from optimist.core.protocol.schema_merge import (
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.protocol.widening import allowed_widening
 from optimist.core.schema.arrow_types import from_arrow_schema
+from optimist.core.schema.column_paths import named_path
 from optimist.core.schema.types import StructField, StructType, schema_to_json
 from optimist.core.schema.variants import with_variants
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.result import CommitResult
 
-__all__ = ["append", "as_stored", "ensure_not_null", "ensure_rows_can_be_checked"]
+__all__ = ["append", "as_stored", "ensure_rows_can_be_checked", "ensure_rules_kept"]
 
+_DEFAULT = "CURRENT_DEFAULT"
 _NEEDS_EXPRESSIONS = {
     "delta.invariants": "an invariant",
     "delta.generationExpression": "a generation expression",
-    "CURRENT_DEFAULT": "a default value",
+    _DEFAULT: "a default value",
 }
 
 
@@ -92,10 +95,10 @@ def _rows_to_write(
     if decision.action is SchemaAction.CREATE:
         txn.update_metadata(_new_metadata(txn.table, decision))
     schema = TableMetadata.of(txn.metadata).schema
-    ensure_rows_can_be_checked(txn.metadata, schema)
+    ensure_rows_can_be_checked(txn.metadata, schema, from_arrow_schema(data.schema))
     numbered, given = with_identity_numbers(arrow_rows(data, schema), schema, data.column_names)
     rows = as_stored(numbered, schema, txn.metadata.partition_columns)
-    ensure_not_null(rows, schema)
+    ensure_rules_kept(rows, txn.metadata, schema)
     if txn.read_version < 0:
         txn.table.ensure_log_directory()
     return rows, given
@@ -159,13 +162,21 @@ def _new_metadata(table: TableRef, decision: SchemaDecision) -> Metadata:
     )
 
 
-def ensure_rows_can_be_checked(metadata: Metadata, schema: StructType) -> None:
-    """Refuse a table that has rules in SQL, which can't be evaluated without Spark."""
+def ensure_rows_can_be_checked(metadata: Metadata, schema: StructType, given: StructType) -> None:
+    """Refuse a table that has rules in SQL which can't be evaluated without Spark.
+
+    Args:
+        metadata: The table's metadata.
+        schema: The table's schema.
+        given: The columns that the rows have; a default matters only for one that they lack.
+    """
     constraints = TableMetadata.of(metadata).properties.constraints
-    reason = f"the CHECK constraint {shown(next(iter(constraints)))}" if constraints else None
+    unknown = (name for name, sql in constraints.items() if local_constraint(sql, schema) is None)
+    reason = next((f"the CHECK constraint {shown(name)}" for name in unknown), None)
     for path, item in _fields(schema):
         for key, what in _NEEDS_EXPRESSIONS.items():
-            if key in item.metadata:
+            is_given = key == _DEFAULT and named_path(path, given) is not None
+            if key in item.metadata and not is_given:
                 reason = f"{what} on the column {shown('.'.join(path))}"
     if reason is not None:
         raise UsageError(
@@ -187,7 +198,22 @@ def as_stored(rows: pa.Table, schema: StructType, partition_columns: Sequence[st
     return pa.table(columns, schema=rows.schema)
 
 
-def ensure_not_null(rows: pa.Table, schema: StructType) -> None:
+def ensure_rules_kept(rows: pa.Table, metadata: Metadata, schema: StructType) -> None:
+    """Refuse rows that violate a NOT NULL or a CHECK constraint.
+
+    Args:
+        rows: The rows as they will be stored.
+        metadata: The table's metadata, which `ensure_rows_can_be_checked` has passed.
+        schema: The table's schema.
+
+    Raises:
+        SchemaError: See `_ensure_not_null` and `ensure_constraints_hold`.
+    """
+    _ensure_not_null(rows, schema)
+    ensure_constraints_hold(rows, TableMetadata.of(metadata).properties.constraints, schema)
+
+
+def _ensure_not_null(rows: pa.Table, schema: StructType) -> None:
     """Refuse nulls in NOT NULL columns and fields of structs, but not inside arrays and maps.
 
     A struct that is null violates the NOT NULL of its fields.

@@ -99,8 +99,9 @@ def update(
         target = LocalTarget(txn, ProgressReport(txn.table.clock, options.progress, "UPDATE"))
         condition = None if predicate is None else LocalCondition.of(predicate, txn.snapshot)
         assignments = LocalAssignments.of(values, txn.snapshot.schema)
-        ensure_none_updated(txn.snapshot.schema, (path[0] for path in assignments.values))
-        ensure_rows_can_be_checked(txn.metadata, txn.snapshot.schema)
+        schema = txn.snapshot.schema
+        ensure_none_updated(schema, (path[0] for path in assignments.values))
+        ensure_rows_can_be_checked(txn.metadata, schema, schema)
         rewrite = update_rows(RowWriter(target, pending), condition, assignments)
         num_written, num_matching = rewrite.written.num_rows, rewrite.num_matching
         num_updated = num_written if num_matching is None else num_matching

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from optimist.core.commands.append import as_stored, ensure_not_null
+from optimist.core.commands.append import as_stored, ensure_rules_kept
 from optimist.core.commands.new_files import new_files
 from optimist.core.commands.rewritable_files import ensure_rewritable
 from optimist.core.commands.uncommitted_files import UncommittedFiles
@@ -128,7 +128,7 @@ class RowWriter:
             stored = rows
             if self.is_checked:
                 stored = as_stored(rows, schema, self.target.snapshot.partition_columns)
-                ensure_not_null(stored, schema)
+                ensure_rules_kept(stored, self.target.txn.metadata, schema)
             yield stored.drop_columns(voids)
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from optimist.core.commands.row_rules import constraint_violated
 from optimist.core.data.partition_values import partition_schema
 from optimist.core.error_kinds import NOT_NULL_VIOLATED
 from optimist.core.errors import SchemaError
@@ -151,16 +152,16 @@ def _with_checks(frame: DataFrame, checks: tuple[RowCheck, ...]) -> DataFrame:
 
 def _violation(body: Mapping[str, str]) -> SchemaError:
     name, sql, values = body["name"], body["sql"], body["values"]
+    if body["kind"] not in (NOT_NULL_VIOLATED, _NO_TEXT):
+        return constraint_violated(name, sql, values, kind=body["kind"])
     if body["kind"] == NOT_NULL_VIOLATED:
         message = f"The column {shown(name)} is NOT NULL, and a row has no value for it."
-    elif body["kind"] == _NO_TEXT:
+    else:
         message = (
             f"The partition column {shown(name)} is binary, and a row has a value there that is "
             "not UTF-8 text, the form in which the log holds partition values. Partition by "
             f"hex({shown(name)}) instead."
         )
-    else:
-        message = f"A row violates the constraint {shown(name)} ({shown(sql)}): {shown(values)}."
     return SchemaError(
         f"{message} Nothing was committed. Correct the data, or leave such rows out.",
         kind=body["kind"],
@@ -172,7 +173,8 @@ def _violation(body: Mapping[str, str]) -> SchemaError:
 
 def _failure(check: RowCheck) -> Column:
     """Null for a row that is fine, else the text of its violation, as JSON between marks."""
-    values = sf.to_json(sf.struct(*(column_of(name) for name in check.columns)))
+    columns = sf.struct(*(column_of(name) for name in check.columns))
+    values = sf.to_json(columns, {"ignoreNullFields": "false"})
     body = sf.to_json(
         sf.struct(
             sf.lit(check.kind).alias("kind"),

@@ -383,12 +383,13 @@ def test_null_in_a_not_null_field_or_its_parent_is_refused_by_name(tmp_path, val
 )
 def test_rules_of_a_field_in_a_struct_need_spark_too(tmp_path, metadata):
     inner = {"name": "a", "type": "long", "nullable": True, "metadata": metadata}
+    other = {**inner, "name": "z", "metadata": {}}
     log = table_of(
         tmp_path,
-        [("s", {"type": "struct", "fields": [inner]}, {})],
+        [("s", {"type": "struct", "fields": [inner, other]}, {})],
         configuration={"delta.feature.allowColumnDefaults": "supported"},
     )
-    error = refused_append(log, pa.table({"s": [{"a": 1}]}), UsageError)
+    error = refused_append(log, pa.table({"s": [{"z": 1}]}), UsageError)
     assert error.kind == "OPTIMIST_NEEDS_SPARK"
 
 
