@@ -17,6 +17,15 @@ from optimist.core.errors import (
     SchemaError,
     UsageError,
 )
+from optimist.core.protocol.actions import Metadata
+from optimist.core.schema.types import (
+    DECLARED_TYPE,
+    PrimitiveType,
+    StructField,
+    StructType,
+    schema_to_json,
+)
+from optimist.core.transaction.conflicts.operations import Operation
 from row_model import assignments, conditions, counted, is_true, rows_strategy, updated
 
 STEP = st.tuples(st.none() | conditions(), assignments())
@@ -136,9 +145,13 @@ def test_bad_targets_are_refused(tmp_path):
 
 def test_rules_of_the_table_hold(tmp_path):
     log = opened(tmp_path / "t", has_vectors=False)
-    text = pa.field("c", pa.string(), metadata={"__CHAR_VARCHAR_TYPE_STRING": "varchar(3)"})
-    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), text])
-    log.append(pa.table({"id": [1, 2], "c": ["a", "b"]}, schema=schema))
+    text = StructField("c", PrimitiveType("string"), metadata={DECLARED_TYPE: "varchar(3)"})
+    schema = StructType((StructField("id", PrimitiveType("long"), nullable=False), text))
+    txn = log.start_transaction()
+    txn.table.ensure_log_directory()
+    txn.update_metadata(Metadata(id="t", schema_string=schema_to_json(schema)))
+    txn.commit([], Operation("CREATE TABLE"))
+    log.append(pa.table({"id": [1, 2], "c": ["a", "b"]}))
     before = sorted((tmp_path / "t").rglob("*.parquet"))
     for values, kind in [
         ({"id": None}, "DELTA_NOT_NULL_CONSTRAINT_VIOLATED"),
