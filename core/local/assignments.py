@@ -82,6 +82,11 @@ class LocalAssignments:
         """The top-level columns that change, in whole or in part."""
         return frozenset(path[0] for path in self.values)
 
+    @property
+    def whole(self) -> frozenset[str]:
+        """The columns that are set as a whole."""
+        return frozenset(path[0] for path in self.values if len(path) == 1)
+
     def updated(self, current: pa.Table, rows: pa.Table) -> pa.Table:
         """The rows with their new values.
 

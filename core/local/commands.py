@@ -7,21 +7,28 @@ from dataclasses import dataclass, replace
 
 from optimist.core.commands.append import ensure_rows_can_be_checked
 from optimist.core.commands.command import Changes, Stopwatch, run_command
+from optimist.core.commands.merge_clauses import ensure_order
+from optimist.core.commands.merge_outcome import merge_metrics
 from optimist.core.commands.row_changes import changes_of_delete, changes_of_update
 from optimist.core.commands.uncommitted_files import UncommittedFiles
+from optimist.core.data.column_shape import arrow_rows
 from optimist.core.local.assignments import LocalAssignments
 from optimist.core.local.conditions import LocalCondition
 from optimist.core.local.delete import delete_rows
+from optimist.core.local.merge.clauses import LocalMergeRequest
+from optimist.core.local.merge.resolution import ResolvedMerge
+from optimist.core.local.merge.run import merge_rows
 from optimist.core.local.progress import Progress, ProgressReport
 from optimist.core.local.rewriting import RowWriter
 from optimist.core.local.target import LocalTarget
 from optimist.core.local.update import update_rows
 from optimist.core.predicates import Predicate
+from optimist.core.schema.arrow_types import from_arrow_schema
 from optimist.core.schema.identity_columns import ensure_none_updated
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.result import CommitResult
 
-__all__ = ["CommandOptions", "RowsChanged", "delete", "update"]
+__all__ = ["CommandOptions", "RowsChanged", "delete", "merge", "update"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +115,42 @@ def update(
         done = RowsChanged(num_updated=num_updated, num_copied=num_written - num_updated)
         text = None if condition is None else condition.text
         return _noted(changes_of_update(rewrite, text, txn.table, watch), options)
+
+    commit = run_command(txn, work, identity=options.identity)
+    return replace(done, commit=commit)
+
+
+def merge(
+    txn: OptimisticTransaction, request: LocalMergeRequest, options: CommandOptions
+) -> RowsChanged:
+    """Merge rows into the table and commit; see `DeltaLog.merge`."""
+    done = RowsChanged()
+
+    def work(pending: UncommittedFiles) -> Changes:
+        nonlocal done
+        watch, schema = Stopwatch(txn.table.clock), txn.snapshot.schema
+        target = LocalTarget(txn, ProgressReport(txn.table.clock, options.progress, "MERGE"))
+        source_schema = from_arrow_schema(request.source.schema)
+        plain = replace(request, source=arrow_rows(request.source, source_schema))
+        ensure_order(plain.clauses)
+        resolved = ResolvedMerge.of(plain, schema, source_schema)
+        ensure_rows_can_be_checked(txn.metadata, schema, resolved.always_given(schema))
+        rewrite, rows = merge_rows(RowWriter(target, pending), resolved)
+        done = RowsChanged(
+            num_deleted=rows.all_deleted,
+            num_updated=rows.all_updated,
+            num_inserted=rows.inserted,
+            num_copied=rows.copied,
+        )
+        metrics = merge_metrics(
+            rows, rewrite, num_source_rows=plain.source.num_rows, elapsed_ms=watch.total_ms()
+        )
+        changes = Changes(
+            rewrite.actions(txn.table.clock.now_ms()),
+            resolved.operation().with_metrics(metrics),
+            balance=resolved.balance,
+        )
+        return _noted(changes, options)
 
     commit = run_command(txn, work, identity=options.identity)
     return replace(done, commit=commit)

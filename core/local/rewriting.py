@@ -23,7 +23,7 @@ from optimist.core.local.target import LocalTarget
 from optimist.core.paths import join
 from optimist.core.protocol.actions import AddFile
 from optimist.core.read_ahead import read_ahead
-from optimist.core.schema.types import PrimitiveType
+from optimist.core.schema.types import PrimitiveType, StructType
 
 __all__ = ["Change", "RowWriter"]
 
@@ -54,7 +54,15 @@ class RowWriter:
     codec: str = DEFAULT_CODEC
     max_rows_per_file: int | None = None
 
-    def rewrite(self, files: pa.Table, operation: str, change: Change) -> WrittenFiles:
+    def rewrite(
+        self,
+        files: pa.Table,
+        operation: str,
+        change: Change,
+        *,
+        columns: StructType | None = None,
+        added: pa.Table | None = None,
+    ) -> WrittenFiles:
         """Write the rows of some files again, as `change` makes them.
 
         Files of one partition, up to a size, become one file; several threads write.
@@ -63,6 +71,8 @@ class RowWriter:
             files: Rows of `Snapshot.files`.
             operation: For the message, for example `UPDATE`.
             change: Called for each batch.
+            columns: The columns that `change` needs; None for all of the table.
+            added: Rows to write as well.
 
         Raises:
             ProtocolError: The table has a feature under which files can't be rewritten yet.
@@ -72,18 +82,23 @@ class RowWriter:
         target = self.target
         ensure_rewritable(target.table, target.snapshot, files, operation)
         parts = parts_of(file_parts(target.snapshot.data_paths, files))
-        layout = target.layout(target.snapshot.schema)
+        layout = target.layout(columns or target.snapshot.schema)
 
         def new_rows(place: int) -> Iterator[pa.Table]:
             for batch, positions in read_located_batches(parts[place], layout):
                 yield change(place, batch, positions)
 
         groups = list(_together(parts, files["size"].to_pylist()))
-        return self._write([chain.from_iterable(map(new_rows, group)) for group in groups], groups)
+        streams: list[Iterable[pa.Table]] = []
+        streams += [chain.from_iterable(map(new_rows, group)) for group in groups]
+        if added is not None and added.num_rows:
+            last, groups = (streams.pop(), groups) if streams else ((), [[]])
+            streams.append(chain(last, [added]))
+        return self._write(streams, groups)
 
     def write(self, rows: pa.Table) -> WrittenFiles:
-        """Write some rows."""
-        return self._write([[rows]], [[]])
+        """Write new rows."""
+        return self._write([[rows]] if rows.num_rows else [], [[]] if rows.num_rows else [])
 
     def _write(
         self, streams: Sequence[Iterable[pa.Table]], groups: Sequence[Sequence[int]]

@@ -42,13 +42,13 @@ class Value:
     Attributes:
         data_type: Its type.
         compute: Gives the values for some rows, as an Arrow array of that type.
-        columns: The top-level columns that it needs.
+        columns: The paths of the columns that it needs.
         literal: The constant that it is; None if it is none.
     """
 
     data_type: DataType
     compute: Compute
-    columns: frozenset[str] = frozenset()
+    columns: frozenset[tuple[str, ...]] = frozenset()
     literal: Literal | None = None
 
 

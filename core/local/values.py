@@ -147,7 +147,7 @@ class _Sql:
                 values = pc.struct_field(values, [values.type.get_field_index(name)])
             return values
 
-        return Value(found.data_type, compute, frozenset({found.path[0]}))
+        return Value(found.data_type, compute, frozenset({found.path}))
 
     def _arithmetic(self, node: exp.Expr) -> Value:
         sign, kernel = _ARITHMETIC[type(node)]
@@ -236,13 +236,13 @@ class _Sql:
         return wanted, [stored_as(value, wanted, self.text) for value in values]
 
 
-def _columns(values: Sequence[Value]) -> frozenset[str]:
+def _columns(values: Sequence[Value]) -> frozenset[tuple[str, ...]]:
     return frozenset().union(*(value.columns for value in values))
 
 
-def _names(predicate: Predicate, schema: StructType) -> frozenset[str]:
+def _names(predicate: Predicate, schema: StructType) -> frozenset[tuple[str, ...]]:
     found = (resolve_column(path, schema) for path in predicate.columns())
-    return frozenset(column.path[0] for column in found if column is not None)
+    return frozenset(column.path for column in found if column is not None)
 
 
 def _mask(predicate: Predicate, rows: Rows, zone: str) -> Any:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+
+import pyarrow as pa
 
 from optimist.core.budget import one_operation
 from optimist.core.clock import Clock
 from optimist.core.commands.reruns import run_until_it_lands
-from optimist.core.local.commands import CommandOptions, RowsChanged, delete, update
+from optimist.core.local.commands import CommandOptions, RowsChanged, delete, merge, update
+from optimist.core.local.merge.builder import LocalMerge
+from optimist.core.local.merge.clauses import LocalMergeRequest
 from optimist.core.local.progress import Progress
 from optimist.core.options import EngineOptions
 from optimist.core.predicates import Predicate
@@ -81,6 +85,31 @@ class RowCommands(ABC):
     ) -> RowsChanged:
         """UPDATE; see `DeltaLog.update`."""
         return self._run(lambda begun: update(begun, values, predicate, options), options)
+
+    def merge(
+        self,
+        source: pa.Table | pa.RecordBatchReader,
+        on: str | Sequence[str],
+        *,
+        target_alias: str = "t",
+        source_alias: str = "s",
+    ) -> LocalMerge:
+        """A MERGE of Arrow rows; add clauses to it, and call `execute`.
+
+        Args:
+            source: The rows that the table's are compared with; they must fit into memory.
+            on: When two rows match: names of columns that both have, or SQL text, equalities of
+                columns joined by AND (`t.id = s.id AND t.day <=> s.day`).
+            target_alias: What expressions call the table's rows.
+            source_alias: What they call the source's.
+        """
+        rows = source.read_all() if isinstance(source, pa.RecordBatchReader) else source
+        return LocalMerge(LocalMergeRequest(rows, on, target_alias, source_alias), self._merge_rows)
+
+    @one_operation
+    def _merge_rows(self, request: LocalMergeRequest, options: CommandOptions) -> RowsChanged:
+        """MERGE; see `merge`."""
+        return self._run(lambda begun: merge(begun, request, options), options)
 
     def _run(
         self, run: Callable[[OptimisticTransaction], RowsChanged], options: CommandOptions

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from command_rows import assignments, conditions, counted, is_true, rows_strategy, updated
 from local_tables import Fate, live_rows, make, metrics_of, opened, sixty_rows
 from optimist.core.errors import (
     DeltaConcurrentModificationException,
@@ -26,7 +27,6 @@ from optimist.core.schema.types import (
     schema_to_json,
 )
 from optimist.core.transaction.conflicts.operations import Operation
-from row_model import assignments, conditions, counted, is_true, rows_strategy, updated
 
 STEP = st.tuples(st.none() | conditions(), assignments())
 

@@ -86,7 +86,7 @@ def value_of(row: Row, column: str) -> Any:
     name = column.strip("`")
     if name in row:
         return row[name]
-    parent, child = column.split(".")
+    parent, child = column.split(".", 1)
     return None if row[parent] is None else row[parent][child.strip("`")]
 
 

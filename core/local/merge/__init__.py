@@ -1,0 +1,1 @@
+"""MERGE of Arrow rows into a table, in this process."""

@@ -1,0 +1,114 @@
+"""Which rows of the table match, and which clauses they get: one file at a time (spec 10.15)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from optimist.core.commands.merge_clauses import Kind
+from optimist.core.data.file_parts import FilePart
+from optimist.core.data.parquet_reader import read_located_batches
+from optimist.core.errors import UsageError
+from optimist.core.local.merge.keys import matching_rows
+from optimist.core.local.merge.resolution import ResolvedMerge, first_clause
+from optimist.core.local.target import LocalTarget
+from optimist.core.schema.types import StructType
+
+__all__ = ["FileMatches", "find_matches"]
+
+_CHANGED = pa.schema(
+    {"position": pa.int64(), "source": pa.int64(), "kind": pa.string(), "clause": pa.int32()}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FileMatches:
+    """What becomes of the rows of one file.
+
+    Attributes:
+        changed: A row for each row of the file that changes, in order: its `position` in the file,
+            the row of the `source` that it matches (null if none), the `kind` of clause that it
+            gets, and the place of the `clause` among those of the kind.
+        matched: The rows of the source that match a row of the file.
+    """
+
+    changed: pa.Table
+    matched: pa.Array
+
+
+def find_matches(
+    target: LocalTarget, candidates: pa.Table, merge: ResolvedMerge
+) -> Iterator[FileMatches]:
+    """Search the files, in their order; only the columns that decide are read.
+
+    Raises:
+        UsageError: Several rows of the source match one of the table, and it matters.
+    """
+    schema = target.snapshot.schema
+    needed = merge.columns_for_search()
+    layout = target.layout(StructType(tuple(item for item in schema if item.name in needed)))
+
+    def search(part: FilePart) -> FileMatches:
+        batches, positions = [], []
+        for batch, places in read_located_batches(part, layout):
+            batches.append(batch)
+            positions.append(places())
+        rows = pa.Table.from_batches(batches, schema=layout.arrow_schema)
+        return _matches(rows, pa.chunked_array(positions, pa.int64()), merge)
+
+    return target.read_each("search", candidates, search)
+
+
+def _matches(rows: pa.Table, positions: pa.ChunkedArray, merge: ResolvedMerge) -> FileMatches:
+    request = merge.request
+    own, other = matching_rows(rows, request.source, merge.keys)
+    seen = pc.unique(other)
+    if not merge.only_inserts:
+        own, other = _once(own, other, merge)
+    parts = []
+    matched = merge.of_kind("MATCHED")
+    if matched and len(own):
+        both = {
+            request.target_alias: rows.take(own),
+            request.source_alias: request.source.take(other),
+        }
+        found = first_clause(matched, matched[0].scope.rows(both))
+        parts.append(_changed(own, other, "MATCHED", found))
+    by_source = merge.of_kind("NOT MATCHED BY SOURCE")
+    if by_source and rows.num_rows:
+        all_rows = pa.array(range(rows.num_rows), pa.int64())
+        alone = all_rows.filter(pc.invert(pc.is_in(all_rows, value_set=own)))
+        scope = by_source[0].scope.rows({request.target_alias: rows.take(alone)})
+        found = first_clause(by_source, scope)
+        nobody = pa.nulls(len(alone), pa.int64())
+        parts.append(_changed(alone, nobody, "NOT MATCHED BY SOURCE", found))
+    changed = pa.concat_tables(parts) if parts else _CHANGED.empty_table()
+    places = positions.take(changed["position"])
+    changed = changed.set_column(0, "position", places).sort_by("position")
+    return FileMatches(changed, seen)
+
+
+def _once(own: pa.Array, other: pa.Array, merge: ResolvedMerge) -> tuple[pa.Array, pa.Array]:
+    """The pairs, one for each row of the table."""
+    if len(pc.unique(own)) == len(own):
+        return own, other
+    if not merge.takes_several_matches:
+        raise UsageError(
+            "Cannot perform Merge as multiple source rows matched and attempted to modify the "
+            "same target row in the Delta table in possibly conflicting ways. Nothing was "
+            "written. Leave out, or combine, the rows of the source that match the same row, "
+            "or tell them apart in the condition.",
+            kind="DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE",
+        )
+    pairs = pa.table({"own": own, "other": other}).group_by("own", use_threads=False)
+    single = pairs.aggregate([("other", "min")])
+    return single["own"].combine_chunks(), single["other_min"].combine_chunks()
+
+
+def _changed(own: pa.Array, other: pa.Array, kind: Kind, clause: pa.Array) -> pa.Table:
+    kinds = pa.repeat(pa.scalar(kind), len(own))
+    table = pa.table([own, other, kinds, clause], schema=_CHANGED)
+    return table.filter(pc.is_valid(clause))

@@ -1,0 +1,202 @@
+"""MERGE without Spark, by vectors or by copy on write (spec 10.15, profiles MG and MGi of 2.13).
+
+1. Every expression is resolved; no row is read.
+2. The values of the source's keys, or ranges of them, tell which files can hold rows that match;
+   these are recorded as read. With a clause for NOT MATCHED BY SOURCE, all files are.
+3. Those files are searched: only the columns that decide which rows match and what becomes of them.
+4. Rows that are updated are written with their new values, together with the new rows. Where the
+   table has deletion vectors, changed rows are marked in them; elsewhere the other rows of the
+   files are written again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from optimist.core.commands.command import Stopwatch
+from optimist.core.commands.marked_files import ChosenRows, MarkedFiles, choose_rows, only_chosen
+from optimist.core.commands.merge_clauses import Action, Kind
+from optimist.core.commands.merge_outcome import ChangedRows
+from optimist.core.commands.rewrite import Rewrite
+from optimist.core.commands.touched_files import has_vectors
+from optimist.core.commands.written_files import WrittenFiles
+from optimist.core.data.parquet_reader import Positions
+from optimist.core.local.merge.keys import target_predicate
+from optimist.core.local.merge.matches import FileMatches, find_matches
+from optimist.core.local.merge.resolution import ResolvedMerge, first_clause
+from optimist.core.local.rewriting import RowWriter
+from optimist.core.local.target import positions_of
+from optimist.core.log.file_table import add_files, files_table
+from optimist.core.schema.arrow_types import to_arrow_schema
+from optimist.core.schema.types import StructType
+
+__all__ = ["merge_rows"]
+
+
+def merge_rows(writer: RowWriter, merge: ResolvedMerge) -> tuple[Rewrite, ChangedRows]:
+    """Find the matches, write the rows, and tell what was done.
+
+    Raises:
+        ProtocolError: The table has a feature under which files can't be rewritten yet.
+        SchemaError: A new value does not fit its column, or breaks a rule of the table.
+        UsageError: Several rows of the source match one of the table.
+        TableError: A file is outside the table, or can't be read.
+        StorageError: The file system failed.
+    """
+    target = writer.target
+    watch = Stopwatch(target.table.clock)
+    predicate = None
+    if not merge.of_kind("NOT MATCHED BY SOURCE"):
+        predicate = target_predicate(merge.request.source, merge.keys)
+    candidates = target.txn.filter_files(predicate)
+    found = list(find_matches(target, candidates, merge))
+    touched = [place for place, item in enumerate(found) if item.changed.num_rows]
+    job = _Merge(
+        writer,
+        merge,
+        candidates.take(pa.array(touched, pa.int64())),
+        [found[place].changed for place in touched],
+    )
+    inserted = _inserted(merge, found, target.snapshot.schema)
+    scan_ms = watch.lap_ms()
+    rewrite = job.write(inserted)
+    rewrite = Rewrite(
+        rewrite.removed, rewrite.written, None, scan_ms, watch.lap_ms(), rewrite.marked
+    )
+    return rewrite, job.counts(rewrite, inserted.num_rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Merge:
+    """A MERGE whose matches are known.
+
+    Attributes:
+        writer: Writes the rows.
+        merge: The expressions.
+        files: The files with rows that change, as rows of `Snapshot.files`.
+        changed: Those rows, for each of the files; see `FileMatches`.
+    """
+
+    writer: RowWriter
+    merge: ResolvedMerge
+    files: pa.Table
+    changed: Sequence[pa.Table]
+
+    def write(self, inserted: pa.Table) -> Rewrite:
+        """Write what is new and what must be written again."""
+        target = self.writer.target
+        if not self.changed:
+            return Rewrite((), self.writer.write(inserted), None, 0, 0)
+        if not (has_vectors(target.snapshot) and target.table.options.merge_by_vectors):
+            written = self.writer.rewrite(self.files, "MERGE", self._again, added=inserted)
+            return Rewrite(add_files(self.files), written, None, 0, 0)
+        rows = [positions_of(_one(changed["position"])) for changed in self.changed]
+        chosen = choose_rows(target.table, add_files(self.files), rows)
+        written = self._write_updated(chosen, inserted)
+        marked = MarkedFiles.write(target.table, chosen, self.writer.pending)
+        return Rewrite(marked.emptied, written, None, 0, 0, marked.marked)
+
+    def _write_updated(self, chosen: Sequence[ChosenRows], inserted: pa.Table) -> WrittenFiles:
+        """Write the updated rows with their new values, and the new rows."""
+        schema = self.writer.target.snapshot.schema
+        needed = self.merge.columns_for_update(schema)
+        if needed:
+            columns = StructType(tuple(item for item in schema if item.name in needed))
+            files, added = only_chosen(chosen), inserted
+        else:  # the source has all that the new rows are made of
+            columns, files = schema, files_table([])
+            added = pa.concat_tables([inserted, *map(self._made_of_source, range(len(chosen)))])
+        return self.writer.rewrite(files, "MERGE", self._updated, columns=columns, added=added)
+
+    def _made_of_source(self, place: int) -> pa.Table:
+        positions = _one(self.changed[place]["position"])
+        field = to_arrow_schema(self.writer.target.snapshot.schema).field(0)
+        unread = pa.record_batch([pa.nulls(len(positions), field.type)], names=[field.name])
+        return self._updated(place, unread, lambda: positions)
+
+    def counts(self, rewrite: Rewrite, num_inserted: int) -> ChangedRows:
+        """How many rows changed."""
+
+        def rows(kind: Kind, action: Action) -> int:
+            actions = [item.clause.action for item in self.merge.of_kind(kind)]
+            places = [place for place, found in enumerate(actions) if found == action]
+            return sum(_is_given(changed, kind, places).true_count for changed in self.changed)
+
+        updated = rows("MATCHED", "update"), rows("NOT MATCHED BY SOURCE", "update")
+        return ChangedRows(
+            *updated,
+            rows("MATCHED", "delete"),
+            rows("NOT MATCHED BY SOURCE", "delete"),
+            copied=rewrite.written.num_rows - num_inserted - sum(updated),
+            inserted=num_inserted,
+        )
+
+    def _again(self, place: int, batch: pa.RecordBatch, positions: Positions) -> pa.Table:
+        """The rows of a batch that stay, and those that are updated."""
+        is_changed = pc.is_in(positions(), value_set=_one(self.changed[place]["position"]))
+        others = pa.Table.from_batches([batch]).filter(pc.invert(is_changed))
+        return pa.concat_tables([others, self._updated(place, batch, positions)])
+
+    def _updated(self, place: int, batch: pa.RecordBatch, positions: Positions) -> pa.Table:
+        """The rows of a batch that are updated, with their new values."""
+        changed, here = self.changed[place], positions()
+        number = pc.index_in(here, value_set=_one(changed["position"]))
+        schema = self.writer.target.snapshot.schema
+        parts = [to_arrow_schema(schema).empty_table()]
+        for kind in ("MATCHED", "NOT MATCHED BY SOURCE"):
+            for at, item in enumerate(self.merge.of_kind(kind)):
+                if item.assignments is None:
+                    continue
+                mask = pc.fill_null(_is_given(changed, kind, [at]).take(number), False)
+                own = pa.Table.from_batches([batch]).filter(mask)
+                sides = {self.merge.request.target_alias: own}
+                if kind == "MATCHED":
+                    rows = changed["source"].take(number.filter(mask))
+                    sides[self.merge.request.source_alias] = self.merge.request.source.take(rows)
+                current = _with_all_columns(own, schema)
+                parts.append(item.assignments.updated(current, item.scope.rows(sides)))
+        return pa.concat_tables(parts)
+
+
+def _inserted(merge: ResolvedMerge, found: Sequence[FileMatches], schema: StructType) -> pa.Table:
+    """The rows that are added, for those of the source that match none of the table's."""
+    nothing = to_arrow_schema(schema).empty_table()
+    clauses = merge.of_kind("NOT MATCHED")
+    if not clauses:
+        return nothing
+    source = merge.request.source
+    numbers = pa.array(range(source.num_rows), pa.int64())
+    matched = pa.chunked_array([item.matched for item in found], pa.int64())
+    new = source.filter(pc.invert(pc.is_in(numbers, value_set=matched)))
+    parts = [nothing]
+    given = first_clause(clauses, clauses[0].scope.rows({merge.request.source_alias: new}))
+    for at, item in enumerate(clauses):
+        rows = new.filter(pc.fill_null(pc.equal(given, at), False))
+        empty = _with_all_columns(rows.select([]), schema)
+        if item.assignments is not None and rows.num_rows:
+            seen = item.scope.rows({merge.request.source_alias: rows})
+            parts.append(item.assignments.updated(empty, seen))
+    return pa.concat_tables(parts)
+
+
+def _with_all_columns(rows: pa.Table, schema: StructType) -> pa.Table:
+    """The rows with the table's columns; those that they lack, and nobody asks for, are null."""
+    columns = [
+        rows[field.name] if field.name in rows.column_names else pa.nulls(rows.num_rows, field.type)
+        for field in to_arrow_schema(schema)
+    ]
+    return pa.table(columns, names=list(schema.names))
+
+
+def _is_given(changed: pa.Table, kind: str, places: Sequence[int]) -> pa.BooleanArray:
+    """Which of the changed rows get one of those clauses of a kind."""
+    is_one = pc.is_in(changed["clause"], value_set=pa.array(places, pa.int32()))
+    return _one(pc.and_(pc.equal(changed["kind"], kind), is_one))
+
+
+def _one(values: pa.ChunkedArray) -> pa.Array:
+    return values.combine_chunks()

@@ -1,0 +1,108 @@
+"""What the expressions of a MERGE can name: the table's row, the source's row, or both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+
+from optimist.core.errors import UsageError
+from optimist.core.foreign_text import quoted
+from optimist.core.local.conditions import RUN_WITH_SPARK
+from optimist.core.predicates import Predicate, ensure_columns
+from optimist.core.predicates.resolution import ResolvedColumn, resolve_column
+from optimist.core.schema.types import StructField, StructType
+from optimist.core.snapshot.row_filter import ensure_exact
+
+__all__ = ["Scope"]
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Rows under their aliases; a column that only one side has needs no alias.
+
+    Attributes:
+        sides: The columns of each side, by its alias.
+    """
+
+    sides: dict[str, StructType]
+
+    @cached_property
+    def schema(self) -> StructType:
+        """The columns that expressions can name: a struct for each side, and those on one side."""
+        structs = [StructField(alias, columns) for alias, columns in self.sides.items()]
+        return StructType((*structs, *(item for _, item in self._bare)))
+
+    @cached_property
+    def _bare(self) -> list[tuple[str, StructField]]:
+        """The columns that need no alias, each with that of its side."""
+        all_names = [item.name.lower() for columns in self.sides.values() for item in columns]
+        all_names += [alias.lower() for alias in self.sides]
+        return [
+            (alias, item)
+            for alias, columns in self.sides.items()
+            for item in columns
+            if all_names.count(item.name.lower()) == 1
+        ]
+
+    def predicate(self, given: str | Predicate) -> Predicate:
+        """A condition, its columns in the spelling of `schema`.
+
+        Raises:
+            UsageError: It does not parse, or a part of it can be evaluated only by Spark (kind
+                `OPTIMIST_NEEDS_SPARK`).
+            SchemaError: It names an unknown column.
+        """
+        parsed = Predicate.parse(given) if isinstance(given, str) else given
+        predicate = ensure_columns(parsed, self.schema)
+        ensure_exact(predicate, self.schema, remedy=RUN_WITH_SPARK)
+        return predicate
+
+    def place(self, path: tuple[str, ...]) -> tuple[str, ResolvedColumn]:
+        """The side of a column, and the column there.
+
+        Raises:
+            UsageError: There is no such column, or both sides have it (kind
+                `OPTIMIST_INVALID_PREDICATE`).
+        """
+        alias = next((name for name in self.sides if name.lower() == path[0].lower()), None)
+        if alias is not None and len(path) > 1:
+            found = resolve_column(path[1:], self.sides[alias])
+            if found is not None:
+                return alias, found
+        for side, item in self._bare:
+            if item.name.lower() == path[0].lower():
+                found = resolve_column(path, self.sides[side])
+                if found is not None:
+                    return side, found
+        raise UsageError(
+            f"The name {quoted('.'.join(path))} is no column of {' or '.join(self.sides)}, or one "
+            "of both. Nothing was written. Write the alias before the name.",
+            kind="OPTIMIST_INVALID_PREDICATE",
+            predicate=".".join(path),
+        )
+
+    def names(self, paths: frozenset[tuple[str, ...]], alias: str) -> frozenset[str]:
+        """The top-level columns of one side that some paths need."""
+        placed = (self.place(path) for path in paths)
+        return frozenset(column.path[0] for side, column in placed if side == alias)
+
+    def rows(self, sides: dict[str, pa.Table]) -> pa.Table:
+        """The rows as `schema` has them, as far as the sides have columns."""
+        names, columns = [], []
+        for alias, table in sides.items():
+            names.append(alias)
+            columns.append(_struct(table))
+        for alias, item in self._bare:
+            if alias in sides and item.name in sides[alias].column_names:
+                names.append(item.name)
+                columns.append(sides[alias][item.name])
+        return pa.table(columns, names=names)
+
+
+def _struct(table: pa.Table) -> pa.Array:
+    if not table.num_columns:
+        return pa.array([{}] * table.num_rows, pa.struct([]))
+    arrays = [column.combine_chunks() for column in table.columns]
+    return pa.StructArray.from_arrays(arrays, fields=list(table.schema))
