@@ -140,7 +140,8 @@ class OptimisticTransaction:
 
         Args:
             files: Those of the files that hold such rows.
-            rows: The positions of the rows in each file; None for all rows of the files.
+            rows: The positions of the rows in each file; None for all rows of the files. Of a file
+                that the commit removes for good all rows are needed, whatever is said here.
         """
         self._reads.record_need(files, rows)
 

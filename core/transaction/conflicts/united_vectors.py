@@ -18,6 +18,15 @@ from optimist.core.transaction.conflicts.ours_and_theirs import Ours, SharedFile
 
 __all__ = ["unite_vectors"]
 
+_IN_MERGE = {
+    "numRemovedFiles": "numTargetFilesRemoved",
+    "numRemovedBytes": "numTargetBytesRemoved",
+    "numDeletionVectorsAdded": "numTargetDeletionVectorsAdded",
+    "numDeletionVectorsRemoved": "numTargetDeletionVectorsRemoved",
+    "numDeletionVectorsUpdated": "numTargetDeletionVectorsUpdated",
+}
+"""The metrics of files and vectors as MERGE calls them (spec 8.3)."""
+
 
 def unite_vectors(ours: Ours, theirs: Theirs) -> Ours:
     """Put our deleted rows beside the winner's, in the files of which both delete rows.
@@ -64,12 +73,13 @@ def _united(ours: AddFile, item: SharedFile) -> AddFile | None:
 def _with_metrics(ours: Ours, before: tuple[Action, ...]) -> Ours:
     """The metrics of files as they are now; those of rows stay as they were (spec 8.3)."""
     metrics = ours.commit_info.operation_metrics
-    if not metrics or "numDeletionVectorsUpdated" not in metrics:
+    if not metrics:
         return ours
     old, new = _numbers(before), _numbers(ours.actions)
     moved = {
-        name: str(int(metrics[name]) + new[name] - old[name])
-        for name in new
+        name: str(int(metrics[name]) + new[key] - old[key])
+        for key in new
+        for name in (key, _IN_MERGE[key])
         if metrics.get(name, "").isdecimal()
     }
     info = replace(ours.commit_info, operation_metrics={**metrics, **moved})

@@ -113,6 +113,13 @@ class ResolvedMerge:
         return all(item.clause.kind == "NOT MATCHED" for item in self.clauses)
 
     @property
+    def needs_unchanged_rows(self) -> bool:
+        """Whether a row counts that matches and gets no clause: it keeps the source's row out."""
+        return self.has_inserts and all(
+            item.condition is not None for item in self.of_kind("MATCHED")
+        )
+
+    @property
     def takes_several_matches(self) -> bool:
         """Whether it does not matter how many rows of the source a row of the table matches."""
         matched = self.of_kind("MATCHED")

@@ -27,6 +27,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from optimist.core.commands.command import Changes, Stopwatch, run_command
 from optimist.core.commands.marked_files import MarkedFiles
+from optimist.core.commands.reruns import run_until_it_lands
 from optimist.core.commands.rewrite import Rewrite
 from optimist.core.commands.touched_files import has_vectors
 from optimist.core.commands.uncommitted_files import UncommittedFiles
@@ -74,16 +75,24 @@ def merge(spark: SparkSession, log: DeltaLog, request: MergeRequest, alias: str)
     ensure_order(request.clauses)
     evolves_schema = request.evolves_schema or log.options.schema_auto_merge_enabled
     request = replace(request, evolves_schema=evolves_schema)
-    txn, is_own = _transaction(log, request.source)
-    counts = MergeCounts()
+
+    def run(txn: OptimisticTransaction) -> MergeCounts:
+        return _run(Target.of(spark, log, txn, alias), log, request)
+
+    counts = run_until_it_lands(lambda: _transaction(log, request.source), run)
+    return counts_frame(spark, counts)
+
+
+def _run(target: Target, log: DeltaLog, request: MergeRequest) -> MergeCounts:
+    """Run a MERGE in one transaction, to its commit."""
+    txn, counts = target.writer.txn, MergeCounts()
 
     def work(files: UncommittedFiles) -> Changes:
         nonlocal counts
-        target = Target.of(spark, log, txn, alias)
-        if is_own:
+        if _own_versions(log, txn, request.source):
             # What becomes of the table is made of its own rows: any change of it is a conflict.
             txn.read_whole_table()
-        if evolves_schema:
+        if request.evolves_schema:
             evolve_schema(txn, from_spark_schema(request.source.schema), request.clauses)
         watch = target.stopwatch()
         command = _Merge.of(target, request)
@@ -97,20 +106,27 @@ def merge(spark: SparkSession, log: DeltaLog, request: MergeRequest, alias: str)
         )
 
     run_command(txn, work)
-    return counts_frame(spark, counts)
+    return counts
 
 
-def _transaction(log: DeltaLog, source: DataFrame) -> tuple[OptimisticTransaction, bool]:
-    """The transaction, and whether the source is made of the table as it is now.
+def _transaction(log: DeltaLog, source: DataFrame) -> OptimisticTransaction:
+    """The transaction; where the source is made of the table, at the version that it reads.
 
-    Then it starts at the version that the source reads, or it would miss what came in between. A
-    version that the caller chose is a constant, and does not count.
+    Otherwise it would miss what came in between.
     """
     begun = log.start_transaction(log.update())
-    read = [item.version for item in own_sources(source, log, begun) if not item.is_time_travel]
+    read = _own_versions(log, begun, source)
     if read and min(read) < begun.read_version:
         begun = log.start_transaction(log.snapshot(version=min(read)))
-    return begun, bool(read)
+    return begun
+
+
+def _own_versions(log: DeltaLog, txn: OptimisticTransaction, source: DataFrame) -> list[int]:
+    """The versions of the table that the source reads.
+
+    One that the caller chose is a constant, and does not count.
+    """
+    return [item.version for item in own_sources(source, log, txn) if not item.is_time_travel]
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +174,9 @@ class _Merge:
                 with_values = self._is_by_vectors and self.stages.merge.has_updates
                 search = MergeSearch(self.target, self.stages, with_values)
                 with search.run(candidates, other, facts.num_rows) as found:
+                    if not self.stages.merge.needs_unchanged_rows:
+                        touched = found.touched
+                        self.target.writer.txn.need_only(touched.table, touched.rows)
                     rewrite, counts = self._change(other, found, watch, files)
         return Outcome(rewrite, counts, facts.num_rows, materialize_ms)
 
