@@ -64,7 +64,12 @@ class RowCheck:
 
 
 def checked_rows(
-    frame: DataFrame, sql: TableSql, metadata: Metadata, more: tuple[RowCheck, ...] = ()
+    frame: DataFrame,
+    sql: TableSql,
+    metadata: Metadata,
+    more: tuple[RowCheck, ...] = (),
+    *,
+    exempt: Column | None = None,
 ) -> DataFrame:
     """The rows as they go into files; one that breaks a rule raises when it is computed.
 
@@ -73,6 +78,7 @@ def checked_rows(
         sql: The SQL of the table, with its schema.
         metadata: The table's metadata, with its properties and its partitioning.
         more: Rules beside the table's own.
+        exempt: True for rows that need not obey any rule.
 
     Raises:
         SchemaError: A rule can't be used, because it is unsafe or not an expression.
@@ -83,7 +89,7 @@ def checked_rows(
     if texts:
         frame = frame.withColumns({n: sf.nullif(column_of(n), sf.lit("")) for n in texts})
     checks = _row_checks(sql, metadata)
-    return _with_checks(frame, (*checks, *more))
+    return _with_checks(frame, (*checks, *more), exempt)
 
 
 @contextmanager
@@ -138,13 +144,17 @@ def _row_checks(sql: TableSql, metadata: Metadata) -> tuple[RowCheck, ...]:
     return tuple(checks)
 
 
-def _with_checks(frame: DataFrame, checks: tuple[RowCheck, ...]) -> DataFrame:
+def _with_checks(
+    frame: DataFrame, checks: tuple[RowCheck, ...], exempt: Column | None
+) -> DataFrame:
     """The same rows; a row that fails a check raises when it is computed."""
     if not checks:
         return frame
     first, *rest = frame.schema.fields
     carrier = column_of(first.name)
     failure = sf.coalesce(*(_failure(check) for check in checks))
+    if exempt is not None:
+        failure = sf.when(~exempt, failure)
     raised = sf.raise_error(failure).cast(first.dataType)
     checked = sf.when(failure.isNull(), carrier).otherwise(raised).alias(first.name)
     return frame.select(checked, *(column_of(item.name) for item in rest))

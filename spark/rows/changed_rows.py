@@ -13,16 +13,19 @@ from pyspark.sql import functions as sf
 
 from optimist.core.data.change_files import (
     CHANGE_TYPE,
+    DELETE,
     INSERT,
     UPDATE_POSTIMAGE,
     UPDATE_PREIMAGE,
 )
 from optimist.spark.rows.row_shape import column_of
 
-__all__ = ["INSERTED", "KEPT", "UPDATED", "kinds_of", "with_changes"]
+__all__ = ["DELETED", "INSERTED", "KEPT", "UPDATED", "kinds_of", "with_changes"]
 
 KEPT = (None,)
 """The kinds of a row of the table that is as it was before."""
+DELETED = (DELETE,)
+"""The kinds of a row that is no longer in the table."""
 INSERTED = (None, INSERT)
 """The kinds of a row that is new in the table."""
 UPDATED = (None, UPDATE_PREIMAGE, UPDATE_POSTIMAGE)
@@ -46,7 +49,7 @@ def with_changes(
         before: For columns that may have changed: the column with the value before.
     """
     repeated = rows.select("*", sf.explode(kinds).alias(CHANGE_TYPE))
-    is_before = column_of(CHANGE_TYPE) == UPDATE_PREIMAGE
+    is_before = column_of(CHANGE_TYPE).isin(UPDATE_PREIMAGE, DELETE)
 
     def value(name: str) -> Column:
         after = column_of(name)

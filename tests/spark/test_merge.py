@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import deltalake
 import pyarrow as pa
@@ -12,12 +13,11 @@ from pyspark.sql import functions as sf
 
 from hand_made_tables import data_file, inline_vector, make_table
 from hand_made_tables import field as hand_made_field
-from merge_model import Merge, SeveralMatchesError, changed
+from merge_model import COLUMNS, Merge, SeveralMatchesError, changed
 from optimist.core import DeltaLog
 from optimist.core.errors import (
     ConcurrentAppendException,
     DeltaConcurrentModificationException,
-    ProtocolError,
     SchemaError,
     UsageError,
 )
@@ -29,6 +29,7 @@ from optimist.spark.planes.planes import plane_of
 from table_contents import read_locally, values
 
 VECTORS = {"spark.databricks.delta.properties.defaults.enableDeletionVectors": "true"}
+FEED = {"spark.databricks.delta.properties.defaults.enableChangeDataFeed": "true"}
 KINDS = ["MATCHED", "NOT MATCHED", "NOT MATCHED BY SOURCE"]
 SEEDS = [(seed, None) for seed in range(1, 8)] + [
     (101, ["MATCHED"]),
@@ -48,7 +49,8 @@ def metrics_of(path):
 def test_a_merge_leaves_the_rows_of_the_model(spark, table_path, plane, seed, kinds):
     merge = Merge.of(seed, kinds)
     has_vectors = (seed % 2 == 0) == (plane == "native")  # each seed once with, once without
-    merge.write(table_path, VECTORS if has_vectors else {})
+    has_feed = seed % 3 != 0
+    merge.write(table_path, {**(VECTORS if has_vectors else {}), **(FEED if has_feed else {})})
     try:
         rows, counts = merge.expected()
     except SeveralMatchesError:
@@ -70,8 +72,15 @@ def test_a_merge_leaves_the_rows_of_the_model(spark, table_path, plane, seed, ki
             metrics = metrics_of(table_path)
             assert_metrics(metrics, merge, rows, counts)
             assert not has_vectors or metrics["numTargetRowsCopied"] == "0"
+            assert not has_feed or values(changes_of(table_path)) == values(merge.recorded())
     assert values(read_locally(table_path)) == values(merge.table(rows))
     assert values(read_elsewhere(table_path)) == values(merge.table(rows))
+
+
+def changes_of(path):
+    """What the newest version changed."""
+    log = DeltaLog.for_path(path, {})
+    return log.changes(columns=[*COLUMNS, "_change_type"], starting_version=log.update().version)
 
 
 def read_elsewhere(path):
@@ -426,14 +435,46 @@ def test_constraints_defaults_and_generated_columns_hold(spark, table_path, plan
     assert caught.value.kind == "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"
 
 
-def test_a_change_feed_is_refused_only_where_files_are_rewritten(spark, table_path, source):
-    conf = {"spark.databricks.delta.properties.defaults.enableChangeDataFeed": "true"}
-    DeltaLog.for_path(table_path, conf).append(numbers(10, 20))
-    with pytest.raises(ProtocolError) as caught:
-        upsert(spark, table_path, source).execute()
-    assert caught.value.kind == "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE"
+@pytest.mark.parametrize("vectors", [{}, VECTORS])
+def test_a_row_that_matches_several_is_recorded_once_and_a_deleted_one_need_not_obey_rules(
+    spark, table_path, plane, vectors
+):
+    log = DeltaLog.for_path(table_path, {**vectors, **FEED})
+    log.append(pa.table({"id": [1, 1, 2, 3], "v": ["a", "b", "bad", "c"]}), partition_by=["v"])
+    txn = log.start_transaction()
+    rules = {**txn.metadata.configuration, "delta.constraints.good": "v <> 'bad'"}
+    txn.update_metadata(replace(txn.metadata, configuration=rules))
+    txn.commit((), Operation("SET TBLPROPERTIES"))
+    source = spark.createDataFrame(
+        [(1, "x"), (1, "y"), (2, "z"), (9, "new")], "id long, t string"
+    ).alias("s")
+    command = target(spark, table_path).merge(source.coalesce(1), "t.id = s.id")
+    command = command.whenMatchedDelete().whenNotMatchedBySourceUpdate(set={"v": "uuid()"})
+    command.whenNotMatchedInsert(values={"id": "id", "v": "uuid()"}).execute()
+    kept = dict(sorted(read(spark, table_path).collect()))
+    columns = ["_change_type", "id", "v"]
+    found = log.changes(columns=columns, starting_version=log.update().version)
+    assert sorted(map(tuple, (row.values() for row in found.select(columns).to_pylist()))) == [
+        ("delete", 1, "a"),
+        ("delete", 1, "b"),
+        ("delete", 2, "bad"),
+        ("insert", 9, kept[9]),
+        ("update_postimage", 3, kept[3]),
+        ("update_preimage", 3, "c"),
+    ]
+    metrics = metrics_of(table_path)
+    assert (metrics["numOutputRows"], metrics["numTargetRowsInserted"]) == ("2", "1")
+    assert int(metrics["numTargetChangeFilesAdded"]) == 6
+
+
+def test_files_of_changes_are_left_out_where_vectors_and_adds_tell(spark, table_path, source):
+    log = DeltaLog.for_path(table_path, {**VECTORS, **FEED})
+    log.append(numbers(10, 20))
     insert = target(spark, table_path).merge(source, "t.id = s.id").whenNotMatchedInsertAll()
-    assert insert.execute().collect()[0].num_inserted_rows == 1
+    insert.whenMatchedDelete().execute()
+    assert metrics_of(table_path)["numTargetChangeFilesAdded"] == "0"
+    found = log.changes(columns=["_change_type"], starting_version=1)
+    assert set(found["_change_type"].to_pylist()) == {"insert", "delete"}
 
 
 # Conflicts

@@ -114,7 +114,7 @@ class Outcome:
             "numTargetFilesRemoved": len(rewrite.removed),
             "numTargetBytesAdded": rewrite.written.size_bytes,
             "numTargetBytesRemoved": sum(add.size for add in rewrite.removed),
-            "numTargetChangeFilesAdded": 0,
+            "numTargetChangeFilesAdded": len(rewrite.written.changes),
             "numTargetDeletionVectorsAdded": len(rewrite.marked),
             "numTargetDeletionVectorsRemoved": rewrite.num_vectors_removed,
             "numTargetDeletionVectorsUpdated": rewrite.num_vectors_updated,

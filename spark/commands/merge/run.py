@@ -49,6 +49,7 @@ from optimist.spark.commands.own_sources import own_sources
 from optimist.spark.commands.target import Target
 from optimist.spark.conditions.join_condition import read_join
 from optimist.spark.conditions.join_reading import JoinReading
+from optimist.spark.rows.changed_rows import with_changes
 from optimist.spark.rows.identity_values import with_identity_values
 from optimist.spark.rows.row_shape import column_of
 from optimist.spark.rows.touched_files import aliased
@@ -157,7 +158,9 @@ class _Merge:
         names = Names.beside(
             [*snapshot.schema.names, *merge.sql.schema.names, *request.source.columns]
         )
-        stages = Stages(merge, snapshot.schema, names, alias, target.carried)
+        stages = Stages(
+            merge, snapshot.schema, names, alias, target.carried, target.writer.records_changes
+        )
         return cls(target, request, rows, reading, stages)
 
     def run(self, files: UncommittedFiles) -> Outcome:
@@ -202,7 +205,7 @@ class _Merge:
             own = aliased(rows, self.stages.alias)
             other = other.join(own, self.stages.merge.on.column, "left_anti")
         scan_ms = watch.lap_ms()
-        written = self._write([self.stages.inserted(other)], files, carries=False)
+        written = self._write([self.stages.inserted(other)], files)
         rewrite = Rewrite((), written, 0, scan_ms, watch.lap_ms())
         return rewrite, MergeCounts(inserted=written.num_rows)
 
@@ -215,13 +218,13 @@ class _Merge:
         table = self.target.writer.txn.table
         chosen = touched.choose_rows(table) if self._is_by_vectors else None
         parts = self._changed_rows(other, found)
-        carries = bool(parts)
+        is_rewrite = bool(parts)
         if merge.has_inserts:
             alone = other if found.rows is None else self.stages.unmatched(other, found.rows)
             parts.append(self.stages.inserted(alone))
         written = WrittenFiles()
         if parts:
-            written = self._write(parts, files, carries=carries)
+            written = self._write(parts, files, is_rewrite=is_rewrite)
         marks = MarkedFiles(emptied=touched.adds)
         if chosen is not None:
             marks = MarkedFiles.write(table, chosen, files)
@@ -234,13 +237,24 @@ class _Merge:
         """The rows that take the place of those of the touched files."""
         if found.rows is None or not found.touched.table.num_rows:
             return []
-        if not self._is_by_vectors:
-            own = self.target.rows_of(found.touched.table, "MERGE", keeps_row_ids=True)
-            return [self.stages.rewritten(aliased(own, self.stages.alias), other)]
-        if not found.counts.all_updated:
+        if self._is_by_vectors and not found.counts.all_updated:
             return []
-        self.target.ensure_rewritable(found.touched.table, "MERGE", keeps_row_ids=True)
-        return [self.stages.updated(found.rows)]
+        touched = found.touched.table
+        self.target.ensure_rewritable(touched, "MERGE", records_changes=True, keeps_row_ids=True)
+        if self._is_by_vectors:
+            return [self.stages.changed(found.rows)]
+        return [self.stages.rewritten(self._own(touched), other)]
+
+    def _own(self, files: pa.Table) -> DataFrame:
+        """The rows of files that are written again, with their places where `Stages` asks so."""
+        plane, snapshot, stages = self.target.writer.plane, self.target.snapshot, self.stages
+        if stages.records_changes and stages.merge.takes_several_matches:
+            rows = plane.placed_rows(
+                snapshot, files, stages.names.places, snapshot.schema.names, with_row_ids=True
+            )
+        else:
+            rows = plane.scan_files(snapshot, files, with_row_ids=True)
+        return aliased(rows, stages.alias)
 
     def _num_copied(self, found: MergeChanges, written: WrittenFiles) -> int:
         """How many rows of the touched files were written as they were."""
@@ -254,16 +268,30 @@ class _Merge:
         return num_rows - counts.all_updated - counts.all_deleted
 
     def _write(
-        self, parts: Sequence[DataFrame], files: UncommittedFiles, *, carries: bool
+        self, parts: Sequence[DataFrame], files: UncommittedFiles, *, is_rewrite: bool = False
     ) -> WrittenFiles:
-        """Write rows with their clauses and values, and where the table asks for it their ids."""
-        rows, writer = self.stages.finished(*parts, carries=carries), self.target.writer
+        """Write rows with their clauses and values.
+
+        Args:
+            parts: The rows.
+            files: Looks after the new files.
+            is_rewrite: There are rows among them that the table had before, so where the table asks
+                for it their ids are written, and changes are recorded.
+        """
+        stages, writer = self.stages, self.target.writer
+        has_changes = is_rewrite and stages.records_changes
+        rows = stages.finished(*parts, carries=is_rewrite, has_changes=has_changes)
         partitioning = writer.txn.metadata.partition_columns
         if partitioning:
             # A join leaves rows of every partition in every task.
             rows = rows.repartition(*map(column_of, partitioning))
-        missing = self.stages.missing
+        missing = stages.missing
         if missing:
-            rows = with_identity_values(rows, self.stages.sql, missing).drop(*missing.values())
-        checked = checked_rows(rows, self.stages.sql, writer.txn.metadata)
-        return writer.write(checked, files, identities=missing)
+            rows = with_identity_values(rows, stages.sql, missing).drop(*missing.values())
+        exempt = stages.is_deleted if has_changes else None
+        rows = checked_rows(rows, stages.sql, writer.txn.metadata, exempt=exempt)
+        if has_changes:
+            told = {stages.names.clause, *stages.before_names.values()}
+            names = [name for name in rows.columns if name not in told]
+            rows = with_changes(rows, names, stages.kinds, stages.before_names)
+        return writer.write(rows, files, has_changes=has_changes, identities=missing)

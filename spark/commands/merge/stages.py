@@ -26,6 +26,7 @@ from optimist.core.schema.generated_columns import generation_expression
 from optimist.core.schema.identity_columns import is_identity_column
 from optimist.core.schema.types import StructField, StructType
 from optimist.spark.commands.merge.resolution import ResolvedClause, ResolvedMerge
+from optimist.spark.rows.changed_rows import DELETED, INSERTED, KEPT, UPDATED, kinds_of
 from optimist.spark.rows.places import Places
 from optimist.spark.rows.row_shape import (
     Reshaping,
@@ -43,6 +44,8 @@ __all__ = ["COPIED", "Names", "Stages"]
 
 COPIED, LEFT_OUT = -1, -2
 """What stands in place of a clause: the row stays as it is; there is no row."""
+_KINDS = {"update": UPDATED, "delete": DELETED, "insert": INSERTED}
+"""The kinds of change, by what a clause does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,10 @@ class Names:
         """Whether the row needs a number of an identity column, by its place in the schema."""
         return f"{self.prefix}missing{at}"
 
+    def before(self, at: int) -> str:
+        """The value that a column had before, by its place in the schema."""
+        return f"{self.prefix}before{at}"
+
     def hidden(self, at: int) -> str:
         """The table's own value of a column, by its place among the columns read."""
         return f"{self.prefix}hidden{at}"
@@ -116,6 +123,8 @@ class Stages:
         names: Names of columns.
         alias: The alias of the table's rows.
         carried: The columns with the ids and versions of rows that move; see `carried_columns`.
+        records_changes: Whether rows keep the values that they had before the MERGE beside those
+            that they have afterwards.
     """
 
     merge: ResolvedMerge
@@ -123,6 +132,7 @@ class Stages:
     names: Names
     alias: str
     carried: StructType
+    records_changes: bool
 
     @property
     def sql(self) -> TableSql:
@@ -161,14 +171,25 @@ class Stages:
         """What becomes of the rows of some files, with their clauses and values.
 
         Args:
-            own: The rows, under the alias, with the columns `carried`.
+            own: The rows, under the alias, with the columns `carried`, and with `Names.places` if a
+                row may match several rows of the source and is to be told once.
             other: The source's rows, numbered.
         """
-        return self._joined(own, other, "left", carried=[self.names.other], with_values=True)
+        names = self.names
+        places = [name for name in (names.path, names.position) if name in own.columns]
+        carried = [names.other, *places]
+        rows = self._joined(own, other, "left", carried=carried, with_values=True)
+        return rows.dropDuplicates(places) if places else rows
 
-    def updated(self, changes: DataFrame) -> DataFrame:
-        """Those of `changes` that get other values."""
-        return changes.where(column_of(self.names.clause).isin(self.merge.numbers_of("update")))
+    def changed(self, changes: DataFrame) -> DataFrame:
+        """Those of `changes` that are written: updated rows, and deleted ones to be recorded."""
+        numbers = self.merge.numbers_of("update")
+        if self.records_changes:
+            numbers += self.merge.numbers_of("delete")
+        rows = changes.where(column_of(self.names.clause).isin(numbers))
+        if self.records_changes and self.merge.takes_several_matches:
+            rows = rows.dropDuplicates([self.names.path, self.names.position])
+        return rows
 
     def unmatched(self, other: DataFrame, changes: DataFrame) -> DataFrame:
         """The rows of the source that match none of the table's.
@@ -187,27 +208,33 @@ class Stages:
             other: Rows of the source that match none of the table's.
         """
         nothing = [self._null(item).alias(self.names.value(at)) for at, item in self._stored_fields]
+        nothing += [
+            self._null(item).alias(self.names.before(at)) for at, item in self._recorded_fields
+        ]
         frame = other.select("*", sf.lit(COPIED).alias(self.names.clause), *nothing)
         inserts = self.merge.of_kind("NOT MATCHED")
         # Always true, but not deterministic to Spark: a filter by the clause would otherwise get
         # below the join that leaves out rows that match, and evaluate conditions for these.
         is_left = sf.monotonically_increasing_id() >= 0
-        return self._after(frame, is_left, inserts, carried=(), otherwise=LEFT_OUT)
+        return self._after(frame, is_left, inserts, carried=self._before_names, otherwise=LEFT_OUT)
 
-    def finished(self, *parts: DataFrame, carries: bool) -> DataFrame:
+    def finished(self, *parts: DataFrame, carries: bool, has_changes: bool) -> DataFrame:
         """The rows that stay, in the table's columns; generated ones are computed again.
 
         Args:
             parts: Rows with their clauses and values.
             carries: Add the columns `carried`.
+            has_changes: Keep deleted rows, too, and add the clause and the values before; see
+                `kinds` and `before_names`.
         """
         names = self.names
-        columns = [column_of(name) for name in (names.clause, *self._value_names)]
-        frame = reduce(DataFrame.union, (part.select(*columns) for part in parts))
+        told = [names.clause, *(self._before_names if has_changes else ())]
+        columns = (*told, *self._value_names)
+        frame = reduce(DataFrame.union, (part.select(*map(column_of, columns)) for part in parts))
         values = (column_of(names.value(at)).alias(item.name) for at, item in self._stored_fields)
-        gone = [LEFT_OUT, *self.merge.numbers_of("delete")]
+        gone = [LEFT_OUT] if has_changes else [LEFT_OUT, *self.merge.numbers_of("delete")]
         kept = frame.where(~column_of(names.clause).isin(gone))
-        rows = kept.select(column_of(names.clause), *values)
+        rows = kept.select(*map(column_of, told), *values)
         generated = {
             item.name: self._generated(item, text)
             for _, item in self._stored_fields
@@ -218,13 +245,33 @@ class Stages:
         marks = dict(self._identities.values())
         if marks:
             rows = rows.withColumns(marks)
-        more = (*(self.carried.names if carries else ()), *marks)
+        carried = self.carried.names if carries else ()
+        more = (*carried, *marks, *(told if has_changes else ()))
         return without_void(rows, self.sql.schema, *more)
 
     @property
     def missing(self) -> dict[str, Column]:
         """For identity columns, which of the rows that `finished` gives need a number."""
         return {name: column_of(mark) for name, (mark, _) in self._identities.items()}
+
+    @property
+    def is_deleted(self) -> Column:
+        """Whether a row of `finished` is gone after the MERGE."""
+        return column_of(self.names.clause).isin(self.merge.numbers_of("delete"))
+
+    @property
+    def kinds(self) -> Column:
+        """The kinds of change that each row of `finished` is; see `changed_rows`."""
+        kinds = kinds_of(KEPT)
+        for item in self.merge.clauses:
+            is_clause = column_of(self.names.clause) == item.number
+            kinds = sf.when(is_clause, kinds_of(_KINDS[item.clause.action])).otherwise(kinds)
+        return kinds
+
+    @property
+    def before_names(self) -> Mapping[str, str]:
+        """For the columns that may change, those with the values before."""
+        return {item.name: self.names.before(at) for at, item in self._recorded_fields}
 
     # The parts of a join
 
@@ -243,11 +290,18 @@ class Stages:
         joined = own.join(other, merge.on.column, how)
         clause = sf.when(self._is_there(names.other), _first(matched)).otherwise(COPIED)
         frame = joined.select("*", clause.alias(names.clause))
-        values = self._values(matched, names.clause, self._copies(own)) if with_values else []
+        copies = self._copies(own) if with_values else {}
+        values = self._values(matched, names.clause, copies) if with_values else []
         kept = [name for name in own.columns if name not in carried] if by_source else []
+        if with_values:
+            values += [
+                copies[item.name].alias(names.before(at)) for at, item in self._recorded_fields
+            ]
         frame = frame.select(
             *map(column_of, (*carried, names.clause)), *self._hide(own, kept), *values
         )
+        if with_values:
+            carried = [*carried, *self._before_names]
         if not by_source:
             return frame
         shown = self._shown(
@@ -382,6 +436,27 @@ class Stages:
     def _stored_fields(self) -> list[tuple[int, StructField]]:
         columns = enumerate((*self.sql.schema, *self.carried))
         return [(at, item) for at, item in columns if item.data_type != VOID]
+
+    @property
+    def _recorded_fields(self) -> list[tuple[int, StructField]]:
+        """The columns whose values before the MERGE are kept: those that it may change."""
+        if not self.records_changes:
+            return []
+        assigned = {
+            name
+            for item in self.merge.clauses
+            if item.clause.action == "update" and item.assignments is not None
+            for name in item.assignments.columns
+        }
+        return [
+            (at, item)
+            for at, item in self._stored_fields
+            if item.name in assigned or generation_expression(item) is not None
+        ]
+
+    @property
+    def _before_names(self) -> list[str]:
+        return [self.names.before(at) for at, _ in self._recorded_fields]
 
     @property
     def _value_names(self) -> list[str]:

@@ -26,6 +26,7 @@ KEYS = {
 ODD = "a.`b"
 QUOTED = "`a.``b`"
 COLUMNS = ("key", ODD, "s")
+KINDS_OF_UPDATE = ("update_preimage", "update_postimage")
 
 
 class SeveralMatchesError(Exception):
@@ -122,6 +123,7 @@ class Merge:
     rows: list = field(default_factory=list)
     source: list = field(default_factory=list)
     clauses: list = field(default_factory=list)
+    changes: list = field(default_factory=list)
 
     @classmethod
     def of(cls, seed, kinds=None):
@@ -173,10 +175,10 @@ class Merge:
         return row.asDict()
 
     def expected(self):
-        """The rows afterwards, and counts by kind of row and action."""
+        """The rows afterwards, and counts by kind of row and action; tells `changes`, too."""
         sole = [(c.action, c.sql) for c in self.clauses if c.kind == "MATCHED"]
         only_inserts = all(c.kind == "NOT MATCHED" for c in self.clauses)
-        rows, counts, met = [], Counter(), set()
+        rows, counts, met, self.changes = [], Counter(), set(), []
         for t in self.rows:
             found = [at for at, s in enumerate(self.source) if self.is_match(t, s)]
             met.update(found)
@@ -194,8 +196,18 @@ class Merge:
         for clause in self.clauses:
             if clause.kind == kind and clause.matches(t, s):
                 counts[kind, clause.action] += 1
-                return [] if clause.action == "delete" else [clause.change(t, s)]
+                after = [] if clause.action == "delete" else [clause.change(t, s)]
+                is_update = clause.action == "update"
+                gone, new = KINDS_OF_UPDATE if is_update else ("delete", "insert")
+                self.changes += [{**t, "_change_type": gone}] if t else []
+                self.changes += [{**row, "_change_type": new} for row in after]
+                return after
         return otherwise
+
+    def recorded(self):
+        """The changes, as a table."""
+        kinds = pa.array([row["_change_type"] for row in self.changes], pa.string())
+        return self.table(self.changes).append_column("_change_type", kinds)
 
 
 def some_clauses(chance, kind):
