@@ -488,8 +488,8 @@ def meeting(monkeypatch):
     def arrange(between):
         pending = [between]
 
-        def write_then_meet(self, rows, files):
-            written = real(self, rows, files)
+        def write_then_meet(self, rows, files, **more):
+            written = real(self, rows, files, **more)
             if pending:
                 pending.pop()()
             return written

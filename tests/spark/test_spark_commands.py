@@ -228,8 +228,8 @@ def meeting(monkeypatch):
     def arrange(between):
         pending = [between]
 
-        def write_then_meet(self, rows, pending_files):
-            written = real(self, rows, pending_files)
+        def write_then_meet(self, rows, pending_files, **more):
+            written = real(self, rows, pending_files, **more)
             if pending:
                 pending.pop()()
             return written
