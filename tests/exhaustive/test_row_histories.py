@@ -16,6 +16,7 @@ from row_histories import (
     play,
     schedules,
     updates,
+    upserts,
 )
 
 COMMANDS = [
@@ -28,6 +29,7 @@ COMMANDS = [
     appends(500, 3),
     copies(0, 3, 1000),
     compacts(1),
+    upserts({0: 7, 3: 2, 501: 3}, only_low=True),
 ]
 LEVELS = ["Serializable", "WriteSerializable"]
 PARTS = 6

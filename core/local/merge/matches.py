@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyroaring import BitMap64
 
 from optimist.core.commands.merge_clauses import Kind
 from optimist.core.data.file_parts import FilePart
@@ -14,7 +15,7 @@ from optimist.core.data.parquet_reader import read_located_batches
 from optimist.core.errors import UsageError
 from optimist.core.local.merge.keys import matching_rows
 from optimist.core.local.merge.resolution import ResolvedMerge, first_clause
-from optimist.core.local.target import LocalTarget
+from optimist.core.local.target import LocalTarget, positions_of
 from optimist.core.schema.types import StructType
 
 __all__ = ["FileMatches", "find_matches"]
@@ -33,10 +34,13 @@ class FileMatches:
             the row of the `source` that it matches (null if none), the `kind` of clause that it
             gets, and the place of the `clause` among those of the kind.
         matched: The rows of the source that match a row of the file.
+        needed: The positions of the rows that the outcome depends on: those that change, and where
+            rows are inserted those that match, for they keep rows of the source out.
     """
 
     changed: pa.Table
     matched: pa.Array
+    needed: BitMap64
 
 
 def find_matches(
@@ -66,6 +70,7 @@ def _matches(rows: pa.Table, positions: pa.ChunkedArray, merge: ResolvedMerge) -
     request = merge.request
     own, other = matching_rows(rows, request.source, merge.keys)
     seen = pc.unique(other)
+    keeps_out = pc.unique(own) if merge.of_kind("NOT MATCHED") else own.slice(0, 0)
     if not merge.only_inserts:
         own, other = _once(own, other, merge)
     parts = []
@@ -88,7 +93,8 @@ def _matches(rows: pa.Table, positions: pa.ChunkedArray, merge: ResolvedMerge) -
     changed = pa.concat_tables(parts) if parts else _CHANGED.empty_table()
     places = positions.take(changed["position"])
     changed = changed.set_column(0, "position", places).sort_by("position")
-    return FileMatches(changed, seen)
+    needed = pa.chunked_array([*places.chunks, *positions.take(keeps_out).chunks], pa.int64())
+    return FileMatches(changed, seen, positions_of(needed.combine_chunks()))
 
 
 def _once(own: pa.Array, other: pa.Array, merge: ResolvedMerge) -> tuple[pa.Array, pa.Array]:

@@ -54,6 +54,10 @@ def merge_rows(writer: RowWriter, merge: ResolvedMerge) -> tuple[Rewrite, Change
         predicate = target_predicate(merge.request.source, merge.keys)
     candidates = target.txn.filter_files(predicate)
     found = list(find_matches(target, candidates, merge))
+    needed = [place for place, item in enumerate(found) if item.needed]
+    target.txn.need_only(
+        candidates.take(pa.array(needed, pa.int64())), [found[place].needed for place in needed]
+    )
     touched = [place for place, item in enumerate(found) if item.changed.num_rows]
     job = _Merge(
         writer,

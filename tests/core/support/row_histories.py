@@ -21,7 +21,8 @@ from optimist.core.commands.marked_files import MarkedFiles
 from optimist.core.commands.rewrite import Rewrite
 from optimist.core.commands.row_changes import changes_of_update
 from optimist.core.errors import DeltaConcurrentModificationException
-from optimist.core.local.commands import CommandOptions, delete
+from optimist.core.local.commands import CommandOptions, RowsChanged, delete
+from optimist.core.local.commands import merge as merge_rows
 from optimist.core.local.conditions import LocalCondition
 from optimist.core.local.progress import ProgressReport
 from optimist.core.local.rewriting import RowWriter
@@ -80,6 +81,26 @@ def appends_rows(rows):
     )
 
 
+def upserts(rows, *, only_low=False):
+    """MERGE by id: rows that are there get the value, the others are added.
+
+    With `only_low` a row that is there changes only if its value is below 3, and keeps the other
+    out all the same.
+    """
+
+    def run(log, txn):
+        merge = log.merge(as_table(rows), ["id"])
+        merge = merge.when_matched_update_all("t.v < 3" if only_low else None)
+        request = merge.when_not_matched_insert_all()._request
+        return merge_rows(txn, request, CommandOptions())
+
+    def apply(old):
+        changed = {i: v for i, v in rows.items() if not only_low or old.get(i, 0) < 3}
+        return {**old, **changed}
+
+    return Command(f"upsert {rows}{' low' * only_low}", run, apply)
+
+
 def copies(low, high, offset):
     """INSERT of the table's own rows of a range, under new ids."""
 
@@ -111,6 +132,11 @@ def _any_command(number):
         st.builds(updates, st.integers(0, 5), st.integers(3, 8), st.sampled_from([-3, 2, 100])),
         st.builds(copies, st.integers(0, 3), st.integers(1, 8), st.just(1000 << number)),
         st.builds(appends, st.just(500 + number), st.integers(-1, 9)),
+        st.builds(
+            upserts,
+            st.dictionaries(st.integers(0, 9), st.integers(-1, 9), min_size=1, max_size=3),
+            only_low=st.booleans(),
+        ),
         st.builds(compacts, st.integers(1, 2)),
     )
 
@@ -220,17 +246,21 @@ def schedules(count) -> Iterator[tuple[int, ...]]:
 
 
 def play(log, commands: Sequence[Command], schedule: Sequence[int]) -> list[Command]:
-    """Run the commands as scheduled: first begin, then commit. Those that landed, in order."""
+    """Run the commands as scheduled: first begin, then commit. Those that landed, in order.
+
+    One that finds nothing to do commits nothing: it was done at the version that it read.
+    """
     begun, landed = {}, []
     for number in schedule:
         if number not in begun:
             begun[number] = log.start_transaction(log.update())
             continue
         try:
-            commands[number].run(log, begun[number])
+            done = commands[number].run(log, begun[number])
         except DeltaConcurrentModificationException:
             continue
-        landed.append(commands[number])
+        if (done.commit if isinstance(done, RowsChanged) else done) is not None:
+            landed.append(commands[number])
     return landed
 
 

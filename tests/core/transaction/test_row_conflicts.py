@@ -36,6 +36,7 @@ from row_histories import (
     rows_of,
     schedules,
     updates,
+    upserts,
 )
 
 BOTH = (0, 1, 0, 1)
@@ -74,6 +75,15 @@ OUTCOMES = [
     (deletes(0, 1), copies(2, 4, 10), "DR"),  # it needs the whole file that it read
     (updates(0, 1, 5), copies(6, 8, 10), "ok"),
     (updates(0, 1, 6), copies(6, 8, 10), "CA"),
+    (deletes(0, 1), upserts({2: 50, 60: 60}), "ok"),
+    (deletes(2, 3), upserts({2: 50}), "DR"),
+    (updates(2, 3, 50), upserts({2: 50}), "CA"),  # the row is another one, with the same id
+    (deletes(3, 4), upserts({3: 50, 60: 60}, only_low=True), "DR"),  # the row would be added then
+    (deletes(4, 5), upserts({3: 50, 60: 60}, only_low=True), "ok"),
+    (upserts({60: 1}), upserts({60: 2}), "CA"),
+    (upserts({60: 1}), upserts({61: 2}), "ok"),
+    (upserts({2: 50}), deletes(3, 4), "ok"),
+    (upserts({2: 3}), deletes(3, 4), "CA"),
     (compacts(1), deletes(0, 1), "CA"),
     (deletes(0, 1), compacts(2), "DR"),
 ]
