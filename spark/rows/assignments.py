@@ -22,6 +22,7 @@ from optimist.core.foreign_text import listed, shown
 from optimist.core.predicates.parsing import parse_column_path
 from optimist.core.schema.types import ArrayType, DataType, MapType, StructField, StructType
 from optimist.spark.rows.row_shape import Reshaping, column_of, with_declared_length
+from optimist.spark.rows.row_values import ensure_row_values
 from optimist.spark.rows.store_assignment import StoreAssignment
 from optimist.spark.spark_schema import VOID, type_of_values
 from optimist.spark.sql.table_sql import TableSql
@@ -73,7 +74,7 @@ class Assignments:
 
         Raises:
             UsageError: Nothing is assigned, or a target lies below something that is not a struct,
-                or is assigned twice.
+                or is assigned twice; or a value does not follow from its row alone.
             SchemaError: A target does not exist (kind `DELTA_COLUMN_NOT_FOUND`), a struct has other
                 fields than its target, the target is a void column, or a default that is asked for
                 can't be used.
@@ -92,7 +93,9 @@ class Assignments:
             for target, value in zip(targets, given.values(), strict=True)
         ]
         named = (column.alias(f"value{at}") for at, column in enumerate(columns))
-        types = [type_of_values(field) for field in frame.select(*named).schema.fields]
+        selected = frame.select(*named)
+        types = [type_of_values(field) for field in selected.schema.fields]
+        ensure_row_values(selected, frame)
         values = {}
         for target, column, data_type in zip(targets, columns, types, strict=True):
             path = tuple(field.name for field in target)
