@@ -5,6 +5,7 @@ A session of Spark Connect can't live beside a classic one.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -13,6 +14,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
 from connect_process import ids, kind_of, tell
+from optimist.core.protocol.actions import Metadata
+from optimist.core.transaction.conflicts.operations import Operation
 from optimist.spark import DeltaTable, read, write
 from optimist.spark.planes.sources import table_sources
 from optimist.spark.session.conf import open_log
@@ -213,6 +216,7 @@ def main(folder: str) -> None:
 
     updates(spark, f"{folder}/updates")
     vectors(spark, f"{folder}/vectors")
+    numbers_of_rows(spark, folder)
     odd_paths(spark, folder)
     conditions(spark, folder)
     tell("history", [row.operation for row in table.history(2).collect()])
@@ -263,6 +267,28 @@ def vectors(spark, path: str) -> None:
     tell("marked", ids(table.toDF()))
     metrics = table.history(1).collect()[0].operationMetrics
     tell("vectors updated", metrics["numDeletionVectorsUpdated"])
+
+
+def numbers_of_rows(spark, folder: str) -> None:
+    """Row ids, which rows keep, and identity columns, whose numbers tasks give out."""
+    path = f"{folder}/tracked"
+    write(spark.range(0, 6, 1, 1), path, **{"delta.enableRowTracking": "true"})
+    DeltaTable.forPath(spark, path).delete("id = 1")
+    DeltaTable.forPath(spark, path).update("id = 2", {"id": "20L"})
+    names = ["id", "_metadata.row_id", "_metadata.row_commit_version"]
+    rows = open_log(spark, path).to_arrow(columns=names).to_pylist()
+    tell("row ids", sorted(list(row.values()) for row in rows))
+    path = f"{folder}/identities"
+    keys = {f"delta.identity.{key}": value for key, value in (("start", 7), ("step", 2))}
+    number = {"name": "n", "type": "long", "nullable": True, "metadata": keys}
+    other = {"name": "id", "type": "long", "nullable": True, "metadata": {}}
+    schema = json.dumps({"type": "struct", "fields": [number, other]})
+    txn = open_log(spark, path).start_transaction()
+    txn.update_metadata(Metadata("", schema))
+    txn.commit((), Operation("CREATE TABLE"))
+    write(spark.range(0, 6, 1, 2), path, mode="append")
+    write(spark.range(6, 8, 1, 1), path, mode="append")
+    tell("identities", sorted(row.n for row in read(spark, path).collect()))
 
 
 if __name__ == "__main__":

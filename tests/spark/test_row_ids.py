@@ -83,6 +83,29 @@ def is_multiple(least, step, k, p, v):
     return k >= least and k % step == 0
 
 
+def test_ids_and_versions_go_with_rows_whose_changes_are_recorded(spark, table_path, log_of, plane):
+    properties = {
+        "delta.enableRowTracking": "true",
+        "delta.enableChangeDataFeed": "true",
+        "delta.columnMapping.mode": "name" if plane == "native" else "id",
+    }
+    tracked = Tracked(spark, table_path, log_of(table_path), partitionBy="p", **properties)
+    tracked.append({k: (k % 3, f"r{k}") for k in range(9)})
+    tracked.delete("k = 4", lambda k, p, v: k == 4)
+    tracked.update("k > 6", lambda k, p, v: k > 6)
+    tracked.replace({8: (1, "again"), 30: (0, "more")}, 8)
+    feed = read(spark, table_path, readChangeFeed=True, startingVersion=1)
+    assert feed.columns[:3] == ["k", "p", "v"]
+    kinds = [(row._commit_version, row._change_type, row.k) for row in feed.collect()]
+    assert sorted(kinds) == [
+        (1, "delete", 4),
+        *((2, f"update_{when}image", k) for when in ("post", "pre") for k in (7, 8)),
+        (3, "delete", 8),
+        (3, "insert", 8),
+        (3, "insert", 30),
+    ]
+
+
 def test_statistics_and_the_schema_leave_the_carried_columns_out(tracked, table_path):
     tracked.delete("k = 0", lambda k, p, v: k == 0)
     configuration = tracked.log.update().metadata.configuration

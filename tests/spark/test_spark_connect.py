@@ -82,6 +82,8 @@ EXPECTED = {
     "legacy": [1215752191],
     "marked": [*(i for i in range(16) if i % 3), 116, 117, 119],
     "vectors updated": "1",
+    "row ids": [[0, 0, 0], [3, 3, 0], [4, 4, 0], [5, 5, 0], [20, 2, 2]],
+    "identities": [7, 9, 11, 13, 15, 17, 19, 23],
     "odd path": [5, 30],
     "empty path": "UsageError OPTIMIST_NO_TABLE_PATH",
     "conditions": [27, 29],
