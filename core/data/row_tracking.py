@@ -22,7 +22,13 @@ from optimist.core.protocol.properties import (
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.types import PHYSICAL_NAME, PrimitiveType, StructField, StructType
 
-__all__ = ["carried_columns", "is_tracking_column", "tracking_columns", "with_defaults"]
+__all__ = [
+    "carried_columns",
+    "is_tracking_column",
+    "tracking_columns",
+    "with_defaults",
+    "with_ids_of",
+]
 
 _ROW_ID, _ROW_COMMIT_VERSION = "_metadata.row_id", "_metadata.row_commit_version"
 _PROPERTIES = {
@@ -81,6 +87,21 @@ def carried_columns(metadata: Metadata) -> StructType:
             kind="OPTIMIST_MALFORMED_ROW_TRACKING",
         )
     return StructType(tuple(fields))
+
+
+def with_ids_of(before: pa.Table, changed: pa.Table) -> pa.Table:
+    """Rows that were changed, with the ids that they had before, and no version of their own.
+
+    Args:
+        before: The rows as they were, perhaps with `carried_columns` as their last ones.
+        changed: The same rows with their new values, without such columns.
+    """
+    carried = before.column_names[changed.num_columns :]
+    if not carried:
+        return changed
+    row_id, version = carried
+    unknown = pa.nulls(changed.num_rows, pa.int64())
+    return changed.append_column(row_id, before[row_id]).append_column(version, unknown)
 
 
 def is_tracking_column(item: StructField) -> bool:

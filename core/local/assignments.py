@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from optimist.core.data.row_tracking import with_ids_of
 from optimist.core.errors import SchemaError, UsageError
 from optimist.core.foreign_text import listed, shown
 from optimist.core.local.stored_values import Value, stored_as
@@ -91,11 +92,11 @@ class LocalAssignments:
         """The rows with their new values.
 
         Args:
-            current: The table's columns, in its order.
+            current: The table's columns, in its order; those with the ids of rows may follow.
             rows: What the values see, row by row the same.
         """
-        columns = [self._built((name,), current[name], rows) for name in current.column_names]
-        return pa.table(columns, schema=to_arrow_schema(self.schema))
+        columns = [self._built((name,), current[name], rows) for name in self.schema.names]
+        return with_ids_of(current, pa.table(columns, schema=to_arrow_schema(self.schema)))
 
     def _built(self, path: _Path, current: Any, rows: pa.Table) -> Any:
         value = self.values.get(path)

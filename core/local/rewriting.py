@@ -18,6 +18,7 @@ from optimist.core.data.file_parts import FilePart, file_parts, parts_of
 from optimist.core.data.filesystem import filesystem_for, make_durable
 from optimist.core.data.parquet_reader import Positions, read_located_batches
 from optimist.core.data.parquet_writer import DEFAULT_CODEC, FileSet, FileSpec
+from optimist.core.data.row_tracking import carried_columns
 from optimist.core.local.progress import FileProgress
 from optimist.core.local.target import LocalTarget
 from optimist.core.paths import join
@@ -62,6 +63,7 @@ class RowWriter:
         *,
         columns: StructType | None = None,
         added: pa.Table | None = None,
+        keeps_row_ids: bool = False,
     ) -> WrittenFiles:
         """Write the rows of some files again, as `change` makes them.
 
@@ -73,6 +75,8 @@ class RowWriter:
             change: Called for each batch.
             columns: The columns that `change` needs; None for all of the table.
             added: Rows to write as well.
+            keeps_row_ids: `change` gets the columns in which rows of a table that tracks them carry
+                their ids, after the others, and gives them back.
 
         Raises:
             ProtocolError: The table has a feature under which files can't be rewritten yet.
@@ -80,9 +84,13 @@ class RowWriter:
             StorageError: The file system failed.
         """
         target = self.target
-        ensure_rewritable(target.table, target.snapshot, files, operation)
+        ensure_rewritable(
+            target.table, target.snapshot, files, operation, keeps_row_ids=keeps_row_ids
+        )
         parts = parts_of(file_parts(target.snapshot.data_paths, files))
-        layout = target.layout(columns or target.snapshot.schema)
+        carried = carried_columns(target.snapshot.metadata) if keeps_row_ids else ()
+        wanted = target.snapshot.schema if columns is None else columns
+        layout = target.layout(StructType((*wanted, *carried)))
 
         def new_rows(place: int) -> Iterator[pa.Table]:
             for batch, positions in read_located_batches(parts[place], layout):
@@ -92,6 +100,8 @@ class RowWriter:
         streams: list[Iterable[pa.Table]] = []
         streams += [chain.from_iterable(map(new_rows, group)) for group in groups]
         if added is not None and added.num_rows:
+            for item in carried if streams else ():
+                added = added.append_column(item.name, pa.nulls(added.num_rows, pa.int64()))
             last, groups = (streams.pop(), groups) if streams else ((), [[]])
             streams.append(chain(last, [added]))
         return self._write(streams, groups)
@@ -142,8 +152,11 @@ class RowWriter:
         for rows in stream:
             stored = rows
             if self.is_checked:
-                stored = as_stored(rows, schema, self.target.snapshot.partition_columns)
+                own = rows.select(list(schema.names))
+                stored = as_stored(own, schema, self.target.snapshot.partition_columns)
                 ensure_rules_kept(stored, self.target.txn.metadata, schema)
+                for name in rows.column_names[len(schema) :]:
+                    stored = stored.append_column(name, rows[name])
             yield stored.drop_columns(voids)
 
 

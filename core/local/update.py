@@ -47,9 +47,11 @@ def update_rows(
     chosen = touched.choose_rows(target.table) if is_marked else None
     files = MarkedFiles(emptied=touched.adds)
     if chosen is None:
-        written = writer.rewrite(touched.table, "UPDATE", _Update(assignments, touched.rows))
+        change = _Update(assignments, touched.rows)
+        written = writer.rewrite(touched.table, "UPDATE", change, keeps_row_ids=True)
     else:
-        written = writer.rewrite(only_chosen(chosen), "UPDATE", _Update(assignments, None))
+        change = _Update(assignments, None)
+        written = writer.rewrite(only_chosen(chosen), "UPDATE", change, keeps_row_ids=True)
         files = MarkedFiles.write(target.table, chosen, writer.pending)
     return Rewrite(
         files.emptied, written, touched.num_matching, scan_ms, watch.lap_ms(), files.marked

@@ -96,7 +96,9 @@ class _Merge:
         if not self.changed:
             return Rewrite((), self.writer.write(inserted), None, 0, 0)
         if not (has_vectors(target.snapshot) and target.table.options.merge_by_vectors):
-            written = self.writer.rewrite(self.files, "MERGE", self._again, added=inserted)
+            written = self.writer.rewrite(
+                self.files, "MERGE", self._again, added=inserted, keeps_row_ids=True
+            )
             return Rewrite(add_files(self.files), written, None, 0, 0)
         rows = [positions_of(_one(changed["position"])) for changed in self.changed]
         chosen = choose_rows(target.table, add_files(self.files), rows)
@@ -108,13 +110,15 @@ class _Merge:
         """Write the updated rows with their new values, and the new rows."""
         schema = self.writer.target.snapshot.schema
         needed = self.merge.columns_for_update(schema)
-        if needed:
+        if needed or self.writer.target.snapshot.properties.enable_row_tracking:
             columns = StructType(tuple(item for item in schema if item.name in needed))
             files, added = only_chosen(chosen), inserted
         else:  # the source has all that the new rows are made of
             columns, files = schema, files_table([])
             added = pa.concat_tables([inserted, *map(self._made_of_source, range(len(chosen)))])
-        return self.writer.rewrite(files, "MERGE", self._updated, columns=columns, added=added)
+        return self.writer.rewrite(
+            files, "MERGE", self._updated, columns=columns, added=added, keeps_row_ids=True
+        )
 
     def _made_of_source(self, place: int) -> pa.Table:
         positions = _one(self.changed[place]["position"])
@@ -143,7 +147,8 @@ class _Merge:
         """The rows of a batch that stay, and those that are updated."""
         is_changed = pc.is_in(positions(), value_set=_one(self.changed[place]["position"]))
         others = pa.Table.from_batches([batch]).filter(pc.invert(is_changed))
-        return pa.concat_tables([others, self._updated(place, batch, positions)])
+        updated = self._updated(place, batch, positions)
+        return pa.concat_tables([others, updated], promote_options="default")
 
     def _updated(self, place: int, batch: pa.RecordBatch, positions: Positions) -> pa.Table:
         """The rows of a batch that are updated, with their new values."""
@@ -163,7 +168,7 @@ class _Merge:
                     sides[self.merge.request.source_alias] = self.merge.request.source.take(rows)
                 current = _with_all_columns(own, schema)
                 parts.append(item.assignments.updated(current, item.scope.rows(sides)))
-        return pa.concat_tables(parts)
+        return pa.concat_tables(parts, promote_options="default")
 
 
 def _inserted(merge: ResolvedMerge, found: Sequence[FileMatches], schema: StructType) -> pa.Table:
@@ -188,12 +193,17 @@ def _inserted(merge: ResolvedMerge, found: Sequence[FileMatches], schema: Struct
 
 
 def _with_all_columns(rows: pa.Table, schema: StructType) -> pa.Table:
-    """The rows with the table's columns; those that they lack, and nobody asks for, are null."""
+    """The rows with the table's columns; those that they lack, and nobody asks for, are null.
+
+    Columns that carry the ids of the rows follow.
+    """
     columns = [
         rows[field.name] if field.name in rows.column_names else pa.nulls(rows.num_rows, field.type)
         for field in to_arrow_schema(schema)
     ]
-    return pa.table(columns, names=list(schema.names))
+    carried = [name for name in rows.column_names if name not in schema.names]
+    columns += [rows[name] for name in carried]
+    return pa.table(columns, names=[*schema.names, *carried])
 
 
 def _is_given(changed: pa.Table, kind: str, places: Sequence[int]) -> pa.BooleanArray:
