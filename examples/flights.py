@@ -2,7 +2,8 @@
 
 1. Four writers append different months at the same time.
 2. Two jobs, *forget* some tail numbers (DELETE) and *enrich* from planes (UPDATE), start from one
-   version: in the same files, in different months, and in a table without partitions.
+   version: in the same files, in different months, in a table without partitions, and with
+   different people in one file.
 3. Two appends race for one version.
 4. The history, and what another engine reads.
 
@@ -12,6 +13,7 @@ Every promise is checked against the flights themselves; the exit code tells.
 from __future__ import annotations
 
 import argparse
+import json
 import shutil
 import sys
 import time
@@ -39,7 +41,7 @@ from flight_data import (
 from jobs import Job, Jobs, Outcome, race
 from meeting_store import MeetingLogStore
 from narration import DemoError, Narrator
-from optimist.core import CommitResult
+from optimist.core import CommitResult, DeltaLog
 from optimist.core.errors import DeltaConcurrentModificationException, OptimistError
 from optimist.spark import DeltaTable, read
 from quiet_spark import start_spark
@@ -47,6 +49,7 @@ from quiet_spark import start_spark
 DEFAULT_PATH = Path(__file__).resolve().parent.parent / "build" / "demo" / "flights"
 WRITERS = 4
 YEAR = tuple(range(1, 13))
+ENRICHED_CARRIER = "VX"
 GRANULARITY = "spark.optimist.conflict.granularity"
 
 
@@ -175,6 +178,42 @@ def unpartitioned(demo: Demo) -> None:
     narrator.check(checksum(found) == checksum(expected), "the table holds exactly what it should")
 
 
+def same_file(demo: Demo) -> None:
+    """Forget some people and enrich others, whose rows stand in one file: both commit."""
+    narrator, path = demo.narrator, _with_vectors(demo.path)
+    narrator.chapter("2d. Different people in the same file, marked in deletion vectors")
+    january = of_months(demo.flights, (1,))
+    vectors = {"delta.enableDeletionVectors": "true"}
+    demo.jobs.create(path, january, properties=vectors)
+    demo.jobs.append(path, january)
+    before = _marked(path)
+    narrator.say("Forget three tail numbers of January; enrich the flights of Virgin America.")
+    enrich = f"carrier = '{ENRICHED_CARRIER}'"
+    _check_both_commit(demo, _forget_and_enrich(demo, path, "month = 1", enrich))
+
+    is_enriched = pc.equal(january["carrier"], ENRICHED_CARRIER)
+    enriched, rest = january.filter(is_enriched), january.filter(pc.invert(is_enriched))
+    expected = pa.concat_tables(
+        [
+            expected_flights(enriched, demo.planes, forgotten=(1,), enriched=(1,)),
+            expected_flights(rest, demo.planes, forgotten=(1,), enriched=()),
+        ]
+    )
+    after = _marked(path)
+    narrator.table(
+        ("file", "rows", "marked before", "marked now"),
+        [(name, rows, before.get(name, (0, 0))[1], gone) for name, (rows, gone) in after.items()],
+    )
+    forgotten = january.num_rows - expected.num_rows
+    (name,) = before
+    marks = forgotten + enriched.num_rows
+    narrator.check(after[name][1] == marks, "one vector holds the marks of both; no row moved")
+    readers = {"Spark": read(demo.jobs.spark, path).toArrow(), "without Spark": _rows(path)}
+    for reader, found in readers.items():
+        same = checksum(found) == checksum(expected)
+        narrator.check(same, f"{reader}: {forgotten} flights forgotten, {len(enriched)} enriched")
+
+
 def lost_race(demo: Demo) -> None:
     """An append that loses the race for its version commits at the next one by itself."""
     demo.narrator.chapter("3. Two appends race for one version")
@@ -220,7 +259,15 @@ def what_is_there(demo: Demo) -> None:
     _who_is_late(demo)
 
 
-CHAPTERS = (four_writers, same_files, different_months, unpartitioned, lost_race, what_is_there)
+CHAPTERS = (
+    four_writers,
+    same_files,
+    different_months,
+    unpartitioned,
+    same_file,
+    lost_race,
+    what_is_there,
+)
 
 
 def _forget_and_enrich(demo: Demo, path: str, forget: str, enrich: str) -> dict[str, Job]:
@@ -275,14 +322,33 @@ def _who_is_late(demo: Demo) -> None:
     demo.narrator.table(("airline", "flights", "late"), [tuple(row) for row in ranking.collect()])
 
 
+def _marked(path: str) -> dict[str, tuple[int, int]]:
+    """The rows of each file, and how many of them a deletion vector marks as gone."""
+    return {
+        item["path"][:13]: (
+            json.loads(item["stats"])["numRecords"],
+            (item["deletionVector"] or {"cardinality": 0})["cardinality"],
+        )
+        for item in DeltaLog.for_path(path).update().files.to_pylist()
+    }
+
+
+def _rows(path: str) -> pa.Table:
+    return DeltaLog.for_path(path).to_arrow()
+
+
 def _unpartitioned(path: str) -> str:
     return f"{path}_unpartitioned"
+
+
+def _with_vectors(path: str) -> str:
+    return f"{path}_with_vectors"
 
 
 def _fresh_path(given: str | None) -> str:
     """The table's path, with nothing there; only a table at the default path is removed for it."""
     path = str(Path(given).absolute() if given else DEFAULT_PATH)
-    for table in map(Path, (path, _unpartitioned(path))):
+    for table in map(Path, (path, _unpartitioned(path), _with_vectors(path))):
         if given and table.exists():
             raise DemoError(f"{table} is there already; name a path where nothing is.")
         shutil.rmtree(table, ignore_errors=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -31,10 +31,17 @@ class Jobs:
     spark: SparkSession
     planes: pa.Table
 
-    def create(self, path: str, rows: pa.Table, *, partition_by: list[str]) -> None:
+    def create(
+        self,
+        path: str,
+        rows: pa.Table,
+        *,
+        partition_by: Sequence[str] = (),
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
         """Make an empty table for rows like these."""
         empty = self.spark.createDataFrame(rows.slice(0, 0))
-        write(empty, path, mode="error", partitionBy=partition_by)
+        write(empty, path, mode="error", partitionBy=list(partition_by), **(properties or {}))
 
     def append(self, path: str, rows: pa.Table) -> CommitResult:
         """Append as one file; the first append makes the table."""
