@@ -56,6 +56,7 @@ class CommitQueue:
         self._recent = RecentCommits()
         self._turn = threading.Condition()
         self._waiting: deque[Member] = deque()
+        self._taken: list[Member] = []
         self._leader = 0
         renew_in_child(self, CommitQueue._renew)
 
@@ -85,9 +86,9 @@ class CommitQueue:
                 `OPTIMIST_COMMIT_LOCK_BUSY`). Nothing was committed.
         """
         member = Member(ours, base)
-        with self._turn:
-            self._waiting.append(member)
         try:
+            with self._turn:
+                self._waiting.append(member)
             while (outcome := self._await(member)) is None:
                 self._lead(self._take_group())
                 self._end_lead()
@@ -115,8 +116,13 @@ class CommitQueue:
             return member.outcome
 
     def _end_lead(self) -> None:
+        """Give back what was taken and has no outcome, and let another thread lead."""
         with self._turn:
             if self._leader == threading.get_ident():
+                open_ = [member for member in self._taken if member.outcome is None]
+                rest = [member for member in self._waiting if member not in open_]
+                self._waiting = deque([*open_, *rest])
+                self._taken = []
                 self._leader = 0
                 self._turn.notify_all()
 
@@ -150,6 +156,8 @@ class CommitQueue:
                     group.append(member)
                 else:
                     rest.append(member)
+            # In this order: wherever an interrupt strikes, each member is in one of the two.
+            self._taken = group
             self._waiting = rest
         return group
 
@@ -168,7 +176,6 @@ class CommitQueue:
             unknown = loop.unknown_if_putting() if loop is not None else None
             if unknown is not None:
                 _settle(group, unknown)
-            self._give_back(group)
             raise
         else:
             if landed is not None:
@@ -199,15 +206,12 @@ class CommitQueue:
         finally:
             _settle(members, result)
 
-    def _give_back(self, group: Sequence[Member]) -> None:
-        with self._turn:
-            self._waiting.extendleft(member for member in reversed(group) if member.outcome is None)
-
     def _renew(self) -> None:
         """In a child: forget the threads of the parent."""
         here = threading.get_ident()
         self._turn = threading.Condition()
-        self._leader = here if self._leader == here else 0
+        if self._leader != here:
+            self._leader, self._taken = 0, []
         self._waiting = deque(member for member in self._waiting if member.thread == here)
 
 

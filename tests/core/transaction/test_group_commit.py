@@ -344,6 +344,29 @@ def test_an_interrupt_of_the_leader_before_any_request_strands_nobody(group, mon
     assert f"f{lost}" not in group.table.live()
 
 
+def test_an_interrupt_right_after_the_leader_took_a_group_strands_nobody(group, monkeypatch):
+    begun = [group.begin(f"f{n}") for n in range(3)]
+    lead = type(group.queue)._lead
+    calls = []
+
+    def interrupted_once(queue, members):
+        calls.append(len(members))
+        if len(calls) == 1:
+            raise Interrupt
+        lead(queue, members)
+
+    outcomes = group.together(
+        [committing(each) for each in begun],
+        before_release=lambda: monkeypatch.setattr(type(group.queue), "_lead", interrupted_once),
+    )
+    assert sorted(type(each).__name__ for each in outcomes) == [
+        "CommitResult",
+        "CommitResult",
+        "Interrupt",
+    ]
+    assert calls == [3, 2]
+
+
 def test_an_interrupt_while_waiting_leaves_the_queue(group, monkeypatch):
     txn, actions = group.begin("f0")
 
