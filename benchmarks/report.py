@@ -17,7 +17,9 @@ from appends import AppendResult
 from checkpoints import CheckpointResult
 from engines import OURS, THEIRS
 from frames import FrameResult
+from groups import DELAY_S, GroupResult
 from opening import OpenResult
+from rows import MEASURED, RowResult
 from scans import ScanResult
 from writers import WritersResult
 
@@ -43,6 +45,9 @@ CHECKPOINT_TARGET_FILES = 1_000_000
 """Targets for the time and memory to write a checkpoint of at least so many files, as fractions of
 deltalake's."""
 
+GROUP_TARGET = 10.0
+"""Target for the appends per second of many threads in groups, as a multiple of one thread's."""
+
 _Row = tuple[str, str, str, str, str]
 _NAMES = (OURS, THEIRS)
 
@@ -57,6 +62,8 @@ class Results:
     frames: Sequence[FrameResult]
     scans: Sequence[ScanResult]
     checkpoints: Sequence[CheckpointResult]
+    rows: Sequence[RowResult] = ()
+    groups: Sequence[GroupResult] = ()
 
 
 def results_table(results: Results) -> Table:
@@ -73,6 +80,8 @@ def results_table(results: Results) -> Table:
         *_frame_rows(results.frames),
         *_scan_rows(results.scans),
         *_checkpoint_rows(results.checkpoints),
+        *_command_rows(results.rows),
+        *_group_rows(results.groups),
     ):
         table.add_row(*row)
     return table
@@ -202,6 +211,44 @@ def _checkpoint_rows(results: Sequence[CheckpointResult]) -> Iterator[_Row]:
                 f"{ratio:.2f}",
                 _target(ratio <= target, f"<= {target}") if is_judged else "",
             )
+
+
+def _command_rows(results: Sequence[RowResult]) -> Iterator[_Row]:
+    """One row per command and engine beside ours; the other engine stands in the second column."""
+    by_key = {(item.engine, item.what, item.rows): item for item in results}
+    for rows in dict.fromkeys(item.rows for item in results):
+        for what, engines in MEASURED.items():
+            ours, *others = (by_key.get((engine, what, rows)) for engine in engines)
+            if ours is None:
+                continue
+            for other in (item for item in others if item is not None):
+                yield (
+                    f"{what}, {rows:,} rows, beside {other.engine}: best (median), s",
+                    f"{ours.best_s:.2f} ({ours.median_s:.2f})",
+                    f"{other.best_s:.2f} ({other.median_s:.2f})",
+                    f"{ours.best_s / other.best_s:.2f}",
+                    "",
+                )
+
+
+def _group_rows(results: Sequence[GroupResult]) -> Iterator[_Row]:
+    """Ours only: there is nothing to compare with."""
+    alone = next((item for item in results if item.threads == 1), None)
+    for item in results:
+        threads = f"{item.threads} thread" + ("s" if item.threads > 1 else "")
+        how = ", in groups" if item.is_grouped else ""
+        ratio = item.appends_per_s / alone.appends_per_s if alone is not None else None
+        bad = sum(item.failures.values()) + item.wrong
+        reached = bad == 0 and ratio is not None and ratio >= GROUP_TARGET
+        yield (
+            f"S3 at {DELAY_S * 1000:.0f} ms a request, {threads}{how}: "
+            "appends / s (versions; failed, wrong)",
+            f"{item.appends_per_s:.1f} ({item.versions}; {sum(item.failures.values())}, "
+            f"{item.wrong})",
+            "",
+            "" if ratio is None else f"x {ratio:.1f}",
+            _target(reached, f">= x {GROUP_TARGET:.0f}, 0 wrong") if item.is_grouped else "",
+        )
 
 
 def _wrong(result: WritersResult) -> int:

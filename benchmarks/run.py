@@ -20,15 +20,17 @@ from big_log import COMMITS_AFTER_CHECKPOINT, ensure_big_log, ensure_long_log
 from checkpoints import CheckpointResult, measure_checkpoints
 from engines import ENGINES
 from frames import FrameResult, measure_frames
+from groups import GroupResult, measure_groups
 from locations import EMULATORS, Location, emulated_location, local_location
 from opening import OpenResult, measure_opening
 from report import Results, results_table, write_json
+from rows import RowResult, measure_rows
 from scans import ScanResult, measure_scans
 from writers import WritersResult, measure_writers
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
-PARTS = ("appends", "writers", "opening", "frames", "scans", "checkpoints")
+PARTS = ("appends", "writers", "opening", "frames", "scans", "checkpoints", "rows", "group")
 PLANNED_FILES = 100_000
 CONSOLE = Console(highlight=False, width=None if sys.stdout.isatty() else 110)
 
@@ -43,6 +45,8 @@ def main() -> None:
             f"The machine is busy (load {os.getloadavg()[0]:.1f}): trust no figure but failures."
         )
     appends, writers, opening, frames, scans, checkpoints = [], [], [], [], [], []
+    rows: list[RowResult] = []
+    groups: list[GroupResult] = []
     with tempfile.TemporaryDirectory(dir=options.dir, prefix="optimist-bench-") as scratch:
         if "appends" in parts:
             appends = _appends(Path(scratch), rounds=20 if quick else 200)
@@ -54,12 +58,17 @@ def main() -> None:
             scans = _scans(Path(scratch), 200_000 if quick else 10_000_000, 1 if quick else 7)
         if "checkpoints" in parts:
             checkpoints = _checkpoints(Path(scratch), 10_000 if quick else 1_000_000)
+        if "rows" in parts:
+            for count in (20_000,) if quick else (4_000_000, 10_000_000):
+                rows += _rows(Path(scratch), count, rounds=1 if quick else 5)
+    if "group" in parts:
+        groups = _groups(threads=8 if quick else 64, appends=3 if quick else 20)
     if "opening" in parts:
         opening = _opening((10_000,) if quick else (100_000, 1_000_000))
         opening += _long_log(500 if quick else 20_000)
     if "frames" in parts:
         frames = _frames(10_000 if quick else 100_000, rounds=10 if quick else 50)
-    results = Results(appends, writers, opening, frames, scans, checkpoints)
+    results = Results(appends, writers, opening, frames, scans, checkpoints, rows, groups)
     CONSOLE.print(results_table(results))
     written = write_json(BUILD / "bench.json", results)
     CONSOLE.print(f"Written to {written}")
@@ -147,6 +156,18 @@ def _checkpoints(scratch: Path, num_files: int) -> list[CheckpointResult]:
     table = ensure_big_log(BUILD / "bench-cache", num_files)
     expected = num_files + COMMITS_AFTER_CHECKPOINT
     return measure_checkpoints(table, scratch, num_files=expected)
+
+
+def _rows(scratch: Path, rows: int, *, rounds: int) -> list[RowResult]:
+    CONSOLE.print(f"Commands on {rows:,} rows, {rounds} rounds, beside delta-spark and others ...")
+    return measure_rows(scratch, rows=rows, rounds=rounds)
+
+
+def _groups(*, threads: int, appends: int) -> list[GroupResult]:
+    if not any(location.name == EMULATORS["s3"] for location in _emulated()):
+        return []
+    CONSOLE.print(f"Group commit: {threads} threads, {appends} appends each, a slow S3 ...")
+    return measure_groups(threads=threads, appends=appends)
 
 
 def _long_log(num_commits: int) -> list[OpenResult]:

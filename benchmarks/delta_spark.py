@@ -1,0 +1,87 @@
+"""delta-spark, in an environment and a process of its own: its jars fit another PySpark than ours.
+
+Spark resolves the jars by their Maven coordinates. The environment is made once, in `build/`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import venv
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+__all__ = ["DELTA_SPARK", "measure_delta_spark"]
+
+PYSPARK = "4.1.4"
+DELTA_SPARK = "io.delta:delta-spark_4.1_2.13:4.4.0"
+"""The newest delta-spark, and the newest PySpark that it has jars for."""
+
+ENVIRONMENT = Path(__file__).resolve().parent.parent / "build" / "bench-delta-spark"
+_WORKER = """
+import json, sys, time
+from pyspark.sql import SparkSession
+
+coordinates, statements, answers = sys.argv[1:]
+spark = (
+    SparkSession.builder.master("local[2]")
+    .config("spark.ui.enabled", "false")
+    .config("spark.sql.shuffle.partitions", "8")
+    .config("spark.driver.memory", "4g")
+    .config("spark.jars.packages", coordinates)
+    .config("spark.jars.excludes", "org.slf4j:slf4j-api")  # Spark has its own
+    .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
+    .config(
+        "spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+    )
+    .getOrCreate()
+)
+spark.sparkContext.setLogLevel("ERROR")
+times = {}
+for what, each in json.load(open(statements)).items():
+    times[what] = []
+    for statement in each:
+        started = time.perf_counter()
+        spark.sql(statement).collect()
+        times[what].append(time.perf_counter() - started)
+json.dump(times, open(answers, "w"))
+"""
+
+
+def measure_delta_spark(statements: Mapping[str, Sequence[str]]) -> dict[str, list[float]]:
+    """Run SQL statements in order, and return the seconds of each, by the same names.
+
+    Raises:
+        RuntimeError: The environment could not be made, or the process failed.
+    """
+    python = _python()
+    with tempfile.TemporaryDirectory() as scratch:
+        plan, answers = Path(scratch, "plan.json"), Path(scratch, "answers.json")
+        plan.write_text(json.dumps({what: list(each) for what, each in statements.items()}))
+        command = [python, "-c", _WORKER, DELTA_SPARK, str(plan), str(answers)]
+        _run(command, cwd=scratch)
+        found: dict[str, list[float]] = json.loads(answers.read_text())
+        return found
+
+
+def _python() -> str:
+    python = ENVIRONMENT / "bin" / "python"
+    if not (ENVIRONMENT / "ready").exists():
+        venv.create(ENVIRONMENT, with_pip=True, clear=True)
+        _run([str(python), "-m", "pip", "install", "--quiet", f"pyspark=={PYSPARK}"])
+        (ENVIRONMENT / "ready").touch()
+    return str(python)
+
+
+def _run(command: Sequence[str], cwd: str | None = None) -> None:
+    ours = ("PYTHONPATH", "SPARK_HOME", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
+    environment = {name: value for name, value in os.environ.items() if name not in ours}
+    done = subprocess.run(
+        command, env=environment, cwd=cwd, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        print(done.stderr[-4000:], file=sys.stderr)
+        raise RuntimeError(f"{' '.join(command[:2])} ended with {done.returncode}.")
