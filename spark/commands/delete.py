@@ -28,7 +28,7 @@ from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.result import CommitResult
 from optimist.spark.commands.target import Target
 from optimist.spark.conditions.condition import Condition
-from optimist.spark.rows.row_shape import without_void
+from optimist.spark.rows.row_shape import with_new_columns, without_void
 
 __all__ = ["delete", "delete_rows"]
 
@@ -99,10 +99,15 @@ def _write_others(
     rows = target.rows_of(
         touched, "DELETE of single rows", records_changes=True, keeps_row_ids=True
     )
-    schema, carried = target.snapshot.schema, target.carried.names
-    if not target.writer.records_changes:
+    has_changes = target.writer.records_changes
+    if has_changes:
+        kind = sf.when(condition.column, sf.lit(DELETE)).alias(CHANGE_TYPE)
+        rows = rows.select("*", kind)
+    else:
         rows = rows.where(~sf.coalesce(condition.column, sf.lit(False)))
-        return target.writer.write(without_void(rows, schema, *carried), files)
-    kind = sf.when(condition.column, sf.lit(DELETE)).alias(CHANGE_TYPE)
-    rows = without_void(rows.select("*", kind), schema, *carried, CHANGE_TYPE)
-    return target.writer.write(rows, files, has_changes=True)
+    # A write that replaces rows may have given the table columns that these do not have yet.
+    sql = target.writer.table_sql(target.spark)
+    rows = with_new_columns(rows, target.snapshot.schema, sql)
+    more = (*target.carried.names, *((CHANGE_TYPE,) if has_changes else ()))
+    rows = without_void(rows, sql.schema, *more)
+    return target.writer.write(rows, files, has_changes=has_changes)

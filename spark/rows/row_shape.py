@@ -33,6 +33,7 @@ __all__ = [
     "quoted",
     "shape_rows",
     "with_declared_length",
+    "with_new_columns",
     "without_void",
 ]
 
@@ -99,6 +100,28 @@ def without_void(frame: DataFrame, schema: StructType, *more: str) -> DataFrame:
     """The columns that files hold, in the table's order, and then some more."""
     names = (*(item.name for item in schema if item.data_type != VOID), *more)
     return frame.select(*map(column_of, names))
+
+
+def with_new_columns(frame: DataFrame, before: StructType, sql: TableSql) -> DataFrame:
+    """A table's rows with the columns and types that a change of its schema has brought.
+
+    Args:
+        frame: The rows; other columns than the table's stay.
+        before: The schema that they have.
+        sql: The SQL of the table, with its schema after the change.
+    """
+    shaping = Reshaping(StoreAssignment(frame.sparkSession), sql)
+    changed = {}
+    for field in sql.schema:
+        old = before.find(field.name)
+        if field.data_type == VOID or (old is not None and old.data_type == field.data_type):
+            continue
+        if old is None or old.data_type == VOID:
+            changed[field.name] = sf.lit(None).cast(to_spark_type(field.data_type))
+        else:
+            types = (old.data_type, field.data_type)
+            changed[field.name] = shaping.reshaped(column_of(old.name), *types, (field.name,))
+    return frame.withColumns(changed) if changed else frame
 
 
 def with_declared_length(value: Column, field: StructField) -> Column:

@@ -196,3 +196,42 @@ def test_a_column_with_a_name_of_the_feed_is_refused_before_anything_is_written(
             change()
         assert caught.value.kind == "RESERVED_CDC_COLUMNS_ON_WRITE"
     assert sorted(Path(path).rglob("*.parquet")) == files
+
+
+@pytest.mark.usefixtures("plane")
+def test_columns_that_are_mapped_are_found_in_files_of_changes(spark, table_path, conf):
+    conf(f"{DEFAULTS}columnMapping.mode", "id")
+    rows = spark.range(4).selectExpr(
+        "id AS `a b`", "named_struct('x,y', id) AS s", "concat('p', id % 2) AS `p q`"
+    )
+    write(rows.coalesce(1), table_path, partitionBy="p q")
+    target = DeltaTable.forPath(spark, table_path)
+    target.update("`a b` > 2", {"s.`x,y`": "100", "`p q`": "'z'"})
+    columns = ["a b", "s", "p q"]
+    assert changes_of(table_path, 1, *columns) == {
+        "update_preimage": [(3, {"x,y": 3}, "p1")],
+        "update_postimage": [(3, {"x,y": 100}, "z")],
+    }
+    found = read(spark, table_path, readChangeFeed=True, startingVersion=1)
+    ours = DeltaLog.for_path(table_path, {}).changes(starting_version=1)
+    columns.append("_change_type")
+    assert counted(found.toArrow(), columns) == counted(ours, columns)
+
+
+@pytest.mark.usefixtures("plane")
+def test_rows_that_stay_get_the_columns_that_their_replacements_bring(spark, table_path):
+    write(spark.range(3).coalesce(1).selectExpr("id", "struct(id AS a) AS s"), table_path)
+    new = ("1L AS id", "named_struct('a', 7L, 'b', 'x') AS s", "'new' AS n")
+    write(
+        spark.range(1).selectExpr(*new),
+        table_path,
+        mode="overwrite",
+        replaceWhere="id = 1",
+        mergeSchema=True,
+    )
+    assert sorted(read(spark, table_path).collect()) == [
+        (0, (0, None), None),
+        (1, (7, "x"), "new"),
+        (2, (2, None), None),
+    ]
+    assert changes_of(table_path, 1, "id", "n") == {"delete": [(1, None)], "insert": [(1, "new")]}
