@@ -16,14 +16,11 @@ import pyarrow.compute as pc
 from hypothesis import strategies as st
 
 from optimist.core import DeltaLog
-from optimist.core.commands.command import Changes, Stopwatch, run_command
-from optimist.core.commands.marked_files import MarkedFiles
-from optimist.core.commands.rewrite import Rewrite
-from optimist.core.commands.row_changes import changes_of_update
+from optimist.core.commands.command import Changes, run_command
+from optimist.core.commands.reruns import run_until_it_lands
 from optimist.core.errors import DeltaConcurrentModificationException
-from optimist.core.local.commands import CommandOptions, RowsChanged, delete
+from optimist.core.local.commands import CommandOptions, RowsChanged, delete, update
 from optimist.core.local.commands import merge as merge_rows
-from optimist.core.local.conditions import LocalCondition
 from optimist.core.local.progress import ProgressReport
 from optimist.core.local.rewriting import RowWriter
 from optimist.core.local.target import LocalTarget
@@ -64,7 +61,7 @@ def updates(low, high, step):
     """UPDATE that adds to the values of a range, by vectors."""
     return Command(
         f"update[{low},{high})+{step}",
-        lambda log, txn: update(txn, within(low, high), step),
+        lambda log, txn: update(txn, {"v": f"v + {step}"}, within(low, high), CommandOptions()),
         lambda rows: {i: v + step if low <= v < high else v for i, v in rows.items()},
     )
 
@@ -143,21 +140,6 @@ def _any_command(number):
 
 def within(low, high):
     return f"v >= {low} AND v < {high}"
-
-
-def update(txn, predicate, step):
-    def work(pending):
-        watch = Stopwatch(txn.table.clock)
-        target = LocalTarget(txn, ProgressReport(txn.table.clock, None, "UPDATE"))
-        touched = target.matching_files(LocalCondition.of(predicate, txn.snapshot))
-        files = MarkedFiles.write(txn.table, touched.choose_rows(txn.table), pending)
-        rows = rows_of(to_arrow(txn.snapshot, predicate))
-        new = as_table({i: v + step for i, v in rows.items()})
-        written = RowWriter(target, pending).write(new)
-        rewrite = Rewrite(files.emptied, written, len(rows), 0, 0, files.marked)
-        return changes_of_update(rewrite, predicate, txn.table, watch)
-
-    return run_command(txn, work)
 
 
 def append(txn, rows):
@@ -259,9 +241,42 @@ def play(log, commands: Sequence[Command], schedule: Sequence[int]) -> list[Comm
             done = commands[number].run(log, begun[number])
         except DeltaConcurrentModificationException:
             continue
-        if (done.commit if isinstance(done, RowsChanged) else done) is not None:
+        if commit_of(done) is not None:
             landed.append(commands[number])
     return landed
+
+
+def commit_of(done):
+    """The commit of a command; None if it found nothing to do."""
+    return done.commit if isinstance(done, RowsChanged) else done
+
+
+def run_until_landed(log, command, meet=lambda: None) -> int | None:
+    """Run a command against others, again after each conflict; the version that it made.
+
+    Args:
+        log: The table.
+        command: The command.
+        meet: Called between the start of the first transaction and its commit.
+    """
+    waiting = [meet]
+
+    def run(txn):
+        if waiting:
+            waiting.pop()()
+        return command.run(log, txn)
+
+    done = commit_of(
+        run_until_it_lands(lambda: log.start_transaction(log.update()), run, retry=True)
+    )
+    return None if done is None else done.version
+
+
+def ensure_in_order_of_versions(log, made: Sequence[tuple[int | None, Command]]) -> None:
+    """The table holds what the commands make of the rows in the order of their versions."""
+    landed = sorted((pair for pair in made if pair[0] is not None), key=lambda pair: pair[0])
+    assert [version for version, _ in landed] == list(range(FILES, FILES + len(landed)))
+    ensure_serial(log, [command for _, command in landed])
 
 
 def after(commands: Sequence[Command]) -> Rows:
