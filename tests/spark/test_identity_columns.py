@@ -46,7 +46,8 @@ def mark(log, name="i.d"):
 @pytest.fixture
 def table(table_path, plane):
     fields = (identity("i.d", 10, -2), field("x"), field("p", "string"), identity("`n`", 0, 5))
-    return make_table(table_path, *fields, partition_columns=["p"])
+    feed = {"delta.enableChangeDataFeed": "true"}
+    return make_table(table_path, *fields, partition_columns=["p"], **feed)
 
 
 def rows(spark, start, end, num_tasks=3):
@@ -87,6 +88,11 @@ def test_every_command_gives_out_numbers_once_and_keeps_them(spark, table_path, 
     assert {x: values for x, values in merged.items() if x < 20} == kept
     assert sorted(merged) == [0, 1, 2, 3, 4, 5, 6, 7, 20, 21]
     ensure_apart(merged, table)
+    feed = read(spark, table_path, readChangeFeed=True, startingVersion=table.update().version)
+    inserted = feed.where("_change_type = 'insert'").collect()
+    assert {row.x: (row["i.d"], row["`n`"]) for row in inserted} == {
+        x: values for x, values in merged.items() if x >= 20
+    }
     write(rows(spark, 30, 34), table_path, mode="overwrite", replaceWhere="x >= 20")
     replaced = contents(spark, table_path)
     assert {x: values for x, values in replaced.items() if x < 20} == kept

@@ -93,6 +93,7 @@ def test_ids_and_versions_go_with_rows_whose_changes_are_recorded(spark, table_p
     tracked.append({k: (k % 3, f"r{k}") for k in range(9)})
     tracked.delete("k = 4", lambda k, p, v: k == 4)
     tracked.update("k > 6", lambda k, p, v: k > 6)
+    tracked.merge({2: (0, "new"), 3: (0, "gone"), 50: (1, "in")}, by_source=5)
     tracked.replace({8: (1, "again"), 30: (0, "more")}, 8)
     feed = read(spark, table_path, readChangeFeed=True, startingVersion=1)
     assert feed.columns[:3] == ["k", "p", "v"]
@@ -100,9 +101,11 @@ def test_ids_and_versions_go_with_rows_whose_changes_are_recorded(spark, table_p
     assert sorted(kinds) == [
         (1, "delete", 4),
         *((2, f"update_{when}image", k) for when in ("post", "pre") for k in (7, 8)),
-        (3, "delete", 8),
-        (3, "insert", 8),
-        (3, "insert", 30),
+        (3, "delete", 3),
+        (3, "insert", 50),
+        *((3, f"update_{when}image", k) for when in ("post", "pre") for k in (2, 5)),
+        *((4, "delete", k) for k in (8, 50)),
+        *((4, "insert", k) for k in (8, 30)),
     ]
 
 
