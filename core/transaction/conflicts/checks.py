@@ -43,6 +43,7 @@ __all__ = [
 ]
 
 _MAX_PATHS_SHOWN = 10
+_MOVED = "it only rearranged their rows, but where these stand now is not recorded"
 
 
 def protocol_conflict(ours: Ours, theirs: Theirs) -> Conflict | None:
@@ -139,7 +140,8 @@ def suspicious_adds(ours: Ours, theirs: Theirs) -> tuple[Sequence[AddFile], str 
     if not adds or ours.reads.whole_table:
         return adds, None
     if _is_by_row(ours):
-        if _only_rearranges_others(ours, theirs):
+        # None of its rows is new. Whether we need a file that it removed, the next check tells.
+        if _only_rearranges(theirs):
             return (), None
         adds = [item for item in adds if canonical_path(item.path) not in theirs.harmless]
     return _matching_adds(ours, adds)
@@ -161,7 +163,8 @@ def concurrent_delete_read_conflict(ours: Ours, theirs: Theirs) -> Conflict | No
     hits = _removes_at(theirs, read - theirs.shared.keys())
     if not hits:
         return None
-    return _file_conflict("concurrent delete of read files", ours, theirs, hits)
+    reason = _MOVED if _only_rearranges(theirs) else None
+    return _file_conflict("concurrent delete of read files", ours, theirs, hits, subject=reason)
 
 
 def concurrent_row_conflict(ours: Ours, theirs: Theirs) -> Conflict | None:
@@ -208,18 +211,15 @@ def _removes_at(theirs: Theirs, paths: Collection[str]) -> Sequence[RemoveFile]:
     return [item for item in theirs.removes if canonical_path(item.path) in paths]
 
 
-def _only_rearranges_others(ours: Ours, theirs: Theirs) -> bool:
-    """Whether the winner put the rows of files that we don't need into others, and did no more.
+def _only_rearranges(theirs: Theirs) -> bool:
+    """Whether the winner put rows of some files into others, and did no more.
 
-    Such a row matches none of our predicates: we would need the file that it stood in. The numbers
-    of rows must agree, as a commit may call itself a rearrangement and be none.
+    The numbers of rows must agree, as a commit may call itself a rearrangement and be none.
     """
     if not theirs.removes or any(item.data_change for item in theirs.files):
         return False
     num_before = num_live_rows_in(theirs.removes)
-    if num_before is None or num_before != num_live_rows_in(theirs.adds):
-        return False
-    return not ours.reads.paths_among(theirs.removed_paths(), only_needed=True)
+    return num_before is not None and num_before == num_live_rows_in(theirs.adds)
 
 
 def _considered_adds(ours: Ours, theirs: Theirs) -> Sequence[AddFile]:
