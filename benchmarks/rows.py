@@ -138,7 +138,7 @@ def _local(log: DeltaLog, command: Command) -> None:
     elif command.where is not None:
         log.delete(command.where)
     else:
-        merge = log.merge(pq.read_table(command.source), "key")
+        merge = log.merge(pq.read_table(command.source), ["key"])
         merge.when_matched_update_all().when_not_matched_insert_all().execute()
 
 
