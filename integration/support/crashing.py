@@ -1,9 +1,10 @@
-"""Processes that kill themselves in the middle of a commit, at a step that the test names.
+"""Processes that kill themselves in the middle of their work, at a step that the test names.
 
 A step is one thing that a store does and others may see: a request over HTTP, a command to Redis, a
-statement to a database, a system call, a call to HDFS. `record_steps` lets a commit run to its end
-and tells its steps; `kill_at` runs the same commit in a fresh process, which gives itself SIGKILL
-right before or right after one of them: no `finally`, no `atexit`, no flush.
+statement to a database, a system call, a call to HDFS, the beginning and the end of a data file.
+`record_steps` lets the work, a commit unless another is named, run to its end and tells its steps;
+`kill_at` runs the same in a fresh process, which gives itself SIGKILL right before or right after
+one of them: no `finally`, no `atexit`, no flush.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import urllib3
 
 from fleet import append_to
 from optimist.core import DeltaLog
+from optimist.core.data.new_file import _LocalFile
 from optimist.logstores.hdfs.native_client import NativeWriter
 
 __all__ = ["KILLED", "SURVIVOR", "Kill", "append_elsewhere", "kill_at", "record_steps"]
@@ -35,6 +37,9 @@ KILLED = "killed.parquet"
 SURVIVOR = "survivor.parquet"
 """The file that the commit after it adds."""
 
+Work = Callable[[DeltaLog], object]
+"""What a process does to a table; a function of a module."""
+
 _LIMIT_S = 60
 _LOCK = threading.Lock()
 """An exit code can be read once, and starting a process reads those of all others; whoever comes
@@ -42,6 +47,7 @@ second would be told 255."""
 
 _PRELOADED = (
     "fleet",
+    "optimist.core.local.commands",
     "optimist.logstores.azure.store",
     "optimist.logstores.gcs.store",
     "optimist.logstores.hdfs.native_store",
@@ -66,34 +72,42 @@ class Kill:
         return f"{'after' if self.is_after else 'before'} step {self.step}"
 
 
-def record_steps(path: str, options: Mapping[str, str]) -> list[str]:
-    """Append to a table in another process; the steps that its commit took, as text."""
-    steps, code = _run(path, options, name=SURVIVOR, kill=None)
+def _append_survivor(log: DeltaLog) -> object:
+    return append_to(log, SURVIVOR)
+
+
+def _append_killed(log: DeltaLog) -> object:
+    return append_to(log, KILLED)
+
+
+def record_steps(path: str, options: Mapping[str, str], work: Work = _append_survivor) -> list[str]:
+    """Work on a table in another process; the steps that it took, as text."""
+    steps, code = _run(path, options, work, kill=None)
     assert code == 0, f"the process ended with {code}"
     assert steps is not None
     return steps
 
 
-def kill_at(path: str, options: Mapping[str, str], kill: Kill) -> None:
-    """Append `KILLED` to a table in another process, which dies on the way."""
-    _, code = _run(path, options, name=KILLED, kill=kill)
+def kill_at(path: str, options: Mapping[str, str], kill: Kill, work: Work = _append_killed) -> None:
+    """Work on a table in another process, which dies on the way."""
+    _, code = _run(path, options, work, kill=kill)
     assert code == -signal.SIGKILL, f"the process was to be killed {kill} and ended with {code}"
 
 
 def append_elsewhere(path: str, options: Mapping[str, str]) -> None:
     """Append `SURVIVOR` to a table, in another process that knows nothing of the one before."""
-    _, code = _run(path, options, name=SURVIVOR, kill=None)
+    _, code = _run(path, options, _append_survivor, kill=None)
     assert code == 0, f"the process after it ended with {code}"
 
 
 def _run(
-    path: str, options: Mapping[str, str], *, name: str, kill: Kill | None
+    path: str, options: Mapping[str, str], work: Work, *, kill: Kill | None
 ) -> tuple[list[str] | None, int | None]:
     context = get_context("forkserver")
     context.set_forkserver_preload(list(_PRELOADED))
     ours, theirs = context.Pipe(duplex=False)
     process = context.Process(
-        target=_append, args=(path, dict(options), name, kill, theirs), daemon=True
+        target=_work, args=(path, dict(options), work, kill, theirs), daemon=True
     )
     with _LOCK:
         process.start()
@@ -111,15 +125,15 @@ def _run(
     return steps, code
 
 
-def _append(
-    path: str, options: dict[str, str], name: str, kill: Kill | None, answer: Connection
+def _work(
+    path: str, options: dict[str, str], work: Work, kill: Kill | None, answer: Connection
 ) -> None:
     steps = _Steps(kill)
     _watch_all(steps)
     log = DeltaLog.for_path(path, options)
     log.update()
     steps.is_armed = True
-    append_to(log, name)
+    work(log)
     steps.is_armed = False
     answer.send(steps.seen)
 
@@ -164,6 +178,8 @@ def _watch_all(steps: _Steps) -> None:
     steps.watch(dialect, "do_commit", lambda *_: "sql COMMIT")
     for call in ("open", "fsync", "link", "unlink"):
         steps.watch(os, call, lambda *args, call=call, **_: f"os.{call}")
+    for call in ("__init__", "publish"):
+        steps.watch(_LocalFile, call, lambda *_, call=call: f"data file {call}")
     for call in ("get_file_info", "create", "rename", "delete", "list_status", "read"):
         steps.watch(hdfs_native.Client, call, lambda *_, call=call, **__: f"hdfs {call}")
     for call in ("write", "close"):
