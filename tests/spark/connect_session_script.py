@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
 from connect_process import ids, kind_of, tell
+from mapped_session import tell_mapped
 from optimist.core.protocol.actions import Metadata
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.spark import DeltaTable, read, write
@@ -132,6 +133,7 @@ def main(folder: str) -> None:
     tell("union", ids(frame.where("id < 2").union(frame.where("id > 57"))))
 
     tell_own_store(spark, folder)
+    tell_mapped(spark, f"{folder}/mapped")
     tell_registrations(spark, folder)
 
     table = DeltaTable.forPath(spark, path)

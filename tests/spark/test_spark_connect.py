@@ -8,6 +8,7 @@ import deltalake
 import pytest
 
 from connect_process import results_of
+from mapped_session import MAPPED_TOLD
 
 SCRIPT = Path(__file__).with_name("connect_session_script.py")
 ALL = [i for i in range(60) if not (i >= 40 and i % 3 == 2) and i not in (36, 37, 39)]
@@ -96,6 +97,7 @@ EXPECTED = {
     "detail": "delta",
     "native": "ConfigError OPTIMIST_CLASSIC_SPARK_NEEDED",
     "gone": "TableError DELTA_FILE_NOT_FOUND_DETAILED",
+    **MAPPED_TOLD,
 }
 
 
