@@ -70,17 +70,24 @@ class LocalTarget:
         candidates = self.txn.filter_files(None if condition is None else condition.predicate)
         if condition is None:
             return TouchedFiles(candidates, None)
-        if condition.is_partition_only:
-            matching = condition.matching_partitions(self.snapshot, candidates)
-            touched = TouchedFiles(matching, None)
-        else:
-            found = list(self._search(candidates, condition))
-            hit = [place for place, rows in enumerate(found) if rows]
-            rows = tuple(found[place] for place in hit)
-            files = candidates.take(pa.array(hit, pa.int64()))
-            touched = TouchedFiles(files, sum(map(len, rows)), rows)
+        touched = self.search(candidates, condition)
         self.txn.need_only(touched.table, touched.rows)
         return touched
+
+    def search(self, candidates: pa.Table, condition: LocalCondition) -> TouchedFiles:
+        """Those of some files of the version that hold matching rows.
+
+        Args:
+            candidates: Rows of `Snapshot.files`.
+            condition: What matches.
+        """
+        if condition.is_partition_only:
+            return TouchedFiles(condition.matching_partitions(self.snapshot, candidates), None)
+        found = list(self._search(candidates, condition))
+        hit = [place for place, rows in enumerate(found) if rows]
+        rows = tuple(found[place] for place in hit)
+        files = candidates.take(pa.array(hit, pa.int64()))
+        return TouchedFiles(files, sum(map(len, rows)), rows)
 
     def _search(self, candidates: pa.Table, condition: LocalCondition) -> Iterator[BitMap64]:
         predicate, schema = condition.predicate, self.snapshot.schema

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -16,10 +16,12 @@ from optimist.core.snapshot import Snapshot
 from optimist.core.table.delta_log import DeltaLog
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.spark.commands.data_writer import DataWriter
+from optimist.spark.commands.local_search import search_here
 from optimist.spark.commands.matching_partitions import matching_partitions
 from optimist.spark.conditions.condition import Condition, resolve_condition
 from optimist.spark.planes.planes import plane_of, touched_files
 from optimist.spark.rows.touched_files import aliased
+from optimist.spark.session.pyspark_versions import is_connect
 
 __all__ = ["Target"]
 
@@ -134,25 +136,30 @@ class Target:
             condition: What matches.
             with_rows: Tell which rows match, where rows are read.
         """
-        txn, plane = self.writer.txn, self.writer.plane
+        txn = self.writer.txn
         candidates = txn.filter_files(None if condition is None else condition.predicate)
         if condition is None:
             return TouchedFiles(candidates, None)
-        if condition.is_partition_only:
-            matching = matching_partitions(
-                self.spark, self.snapshot, candidates, condition, alias=self.alias
-            )
-            touched = TouchedFiles(matching, None)
-        elif not candidates.num_rows:
+        if not candidates.num_rows and not condition.is_partition_only:
             touched = TouchedFiles(candidates, 0)
         else:
-            touched = touched_files(
-                plane,
-                self.snapshot,
-                candidates,
-                condition,
-                alias=self.alias,
-                with_rows=with_rows,
-            )
+            connected = is_connect(self.spark)
+            found = search_here(self.writer, candidates, condition, connected=connected)
+            touched = found or self._search(candidates, condition, with_rows=with_rows)
+        if not with_rows:
+            touched = replace(touched, rows=None)
         txn.need_only(touched.table, touched.rows)
         return touched
+
+    def _search(
+        self, candidates: pa.Table, condition: Condition, *, with_rows: bool
+    ) -> TouchedFiles:
+        """The candidates with matching rows, as Spark finds them."""
+        snapshot, alias = self.snapshot, self.alias
+        if condition.is_partition_only:
+            matching = matching_partitions(self.spark, snapshot, candidates, condition, alias=alias)
+            return TouchedFiles(matching, None)
+        plane = self.writer.plane
+        return touched_files(
+            plane, snapshot, candidates, condition, alias=alias, with_rows=with_rows
+        )
