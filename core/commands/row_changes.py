@@ -8,7 +8,7 @@ from optimist.core.commands.row_balance import RowBalance
 from optimist.core.data.table_ref import TableRef
 from optimist.core.transaction.conflicts.operations import Operation
 
-__all__ = ["changes_of_delete", "changes_of_update"]
+__all__ = ["changes_of_delete", "changes_of_update", "num_affected_rows"]
 
 
 def changes_of_delete(
@@ -50,3 +50,9 @@ def changes_of_update(
         operation.with_metrics(metrics),
         balance=RowBalance.EQUAL,
     )
+
+
+def num_affected_rows(changes: Changes) -> int:
+    """How many rows a DELETE or UPDATE changes; -1 where it was not counted, as in Delta."""
+    metrics = changes.operation.metrics
+    return int(str(metrics.get("numDeletedRows", metrics.get("numUpdatedRows", -1))))

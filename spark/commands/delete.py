@@ -18,14 +18,13 @@ from optimist.core.commands.command import Changes, run_command
 from optimist.core.commands.marked_files import MarkedFiles
 from optimist.core.commands.reruns import run_until_it_lands
 from optimist.core.commands.rewrite import Rewrite
-from optimist.core.commands.row_changes import changes_of_delete
+from optimist.core.commands.row_changes import changes_of_delete, num_affected_rows
 from optimist.core.commands.touched_files import has_vectors
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.change_files import CHANGE_TYPE, DELETE
 from optimist.core.table.delta_log import DeltaLog
 from optimist.core.transaction.optimistic import OptimisticTransaction
-from optimist.core.transaction.result import CommitResult
 from optimist.spark.commands.target import Target
 from optimist.spark.conditions.condition import Condition
 from optimist.spark.rows.row_shape import with_new_columns, without_void
@@ -39,11 +38,11 @@ def delete(
     condition: Column | str | None = None,
     *,
     alias: str | None = None,
-) -> CommitResult | None:
+) -> int:
     """Delete the rows for which the condition is true; all rows without one.
 
     Returns:
-        The commit, or None if nothing matched and nothing had to be recorded.
+        How many rows that are; -1 if whole files went, and their statistics do not tell.
 
     Raises:
         DeltaConcurrentModificationException: Another commit changed what this one read; nothing is
@@ -52,10 +51,17 @@ def delete(
         UsageError: The condition is not deterministic or holds a subquery.
     """
 
-    def run(txn: OptimisticTransaction) -> CommitResult | None:
-        return run_command(
-            txn, lambda files: _delete(Target.of(spark, log, txn, alias), condition, files)
-        )
+    def run(txn: OptimisticTransaction) -> int:
+        num_affected = 0
+
+        def work(files: UncommittedFiles) -> Changes:
+            nonlocal num_affected
+            changes = _delete(Target.of(spark, log, txn, alias), condition, files)
+            num_affected = num_affected_rows(changes)
+            return changes
+
+        run_command(txn, work)
+        return num_affected
 
     return run_until_it_lands(lambda: log.start_transaction(log.update()), run)
 

@@ -19,6 +19,7 @@ from optimist.spark.commands.merge.builder import DeltaMergeBuilder, MergeReques
 from optimist.spark.commands.merge.run import OWN_ALIAS, merge
 from optimist.spark.conditions.own_frames import OwnFrames
 from optimist.spark.planes.planes import plane_of
+from optimist.spark.rows.local_rows import numbers_frame
 from optimist.spark.rows.touched_files import aliased
 from optimist.spark.session.arguments import (
     ExpressionOrColumn,
@@ -30,7 +31,7 @@ from optimist.spark.session.arguments import (
 )
 from optimist.spark.session.callback_errors import original_errors
 from optimist.spark.session.conf import open_log, reset_session_version
-from optimist.spark.session.pyspark_versions import ensure_supported
+from optimist.spark.session.pyspark_versions import ensure_supported, is_connect
 
 __all__ = ["DeltaTable"]
 
@@ -126,8 +127,12 @@ class DeltaTable:
         ensure_kind(aliasName, str, "aliasName")
         return DeltaTable(self._spark, self._path, self._hadoop_conf, aliasName, self._frames)
 
-    def delete(self, condition: ExpressionOrColumn | None = None) -> None:
+    def delete(self, condition: ExpressionOrColumn | None = None) -> DataFrame | None:
         """Delete the rows for which the condition is true; all rows without one.
+
+        Returns:
+            As in Delta, in Spark Connect one row with `num_affected_rows`, which is -1 if whole
+            files went whose statistics do not count their rows; in a classic session None.
 
         Raises:
             DeltaConcurrentModificationException: Another commit changed what this one read; nothing
@@ -138,20 +143,24 @@ class DeltaTable:
         with original_errors():
             log = self._log
             chosen = None if condition is None else self._frames.by_name(self._spark, condition)
-            delete_command.delete(self._spark, log, chosen, alias=self._alias)
+            num_affected = delete_command.delete(self._spark, log, chosen, alias=self._alias)
             reset_session_version(self._spark, log.options)
+            return self._affected(num_affected)
 
     def update(
         self,
         condition: ExpressionOrColumn | None = None,
         set: Mapping[str, ExpressionOrColumn] | None = None,
-    ) -> None:
+    ) -> DataFrame | None:
         """Set columns to new values in rows for which the condition is true; in all without one.
 
         Args:
             condition: SQL text or a column.
             set: Names of columns, or of fields within structs (`pos.lat`), to new values, SQL text
                 or columns. `DEFAULT` is a column's default.
+
+        Returns:
+            In Spark Connect one row with `num_affected_rows`; in a classic session None.
 
         Raises:
             DeltaConcurrentModificationException: Another commit changed what this one read; nothing
@@ -170,8 +179,11 @@ class DeltaTable:
                 name: self._frames.by_name(self._spark, value)
                 for name, value in assignments.items()
             }
-            update_command.update(self._spark, log, chosen, values, alias=self._alias)
+            num_affected = update_command.update(
+                self._spark, log, chosen, values, alias=self._alias
+            )
             reset_session_version(self._spark, log.options)
+            return self._affected(num_affected)
 
     def merge(self, source: DataFrame, condition: ExpressionOrColumn) -> DeltaMergeBuilder:
         """Begin a MERGE: rows of a source change, remove and join those of the table.
@@ -212,6 +224,11 @@ class DeltaTable:
     def detail(self) -> DataFrame:
         """One row about the table: where it is, how large, its properties and its protocol."""
         return detail_frame(self._spark, self._log)
+
+    def _affected(self, num_rows: int) -> DataFrame | None:
+        if not is_connect(self._spark):
+            return None
+        return numbers_frame(self._spark, {"num_affected_rows": num_rows})
 
     @property
     def _log(self) -> DeltaLog:

@@ -24,7 +24,7 @@ from optimist.core.commands.command import Changes, run_command
 from optimist.core.commands.marked_files import MarkedFiles, only_chosen
 from optimist.core.commands.reruns import run_until_it_lands
 from optimist.core.commands.rewrite import Rewrite
-from optimist.core.commands.row_changes import changes_of_update
+from optimist.core.commands.row_changes import changes_of_update, num_affected_rows
 from optimist.core.commands.touched_files import has_vectors
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.commands.written_files import WrittenFiles
@@ -34,7 +34,6 @@ from optimist.core.schema.identity_columns import ensure_none_updated
 from optimist.core.schema.types import StructField, StructType
 from optimist.core.table.delta_log import DeltaLog
 from optimist.core.transaction.optimistic import OptimisticTransaction
-from optimist.core.transaction.result import CommitResult
 from optimist.spark.commands.checks import checked_rows
 from optimist.spark.commands.target import Target
 from optimist.spark.conditions.condition import Condition
@@ -55,7 +54,7 @@ def update(
     assignments: Mapping[str, Column | str],
     *,
     alias: str | None = None,
-) -> CommitResult | None:
+) -> int:
     """Set columns to new values in rows for which the condition is true; in all without one.
 
     Args:
@@ -67,7 +66,7 @@ def update(
         alias: The name that the condition and the values may use for the table.
 
     Returns:
-        The commit, or None if nothing matched and nothing had to be recorded.
+        How many rows that are.
 
     Raises:
         DeltaConcurrentModificationException: Another commit changed what this one read; nothing is
@@ -79,12 +78,18 @@ def update(
             or holds a subquery.
     """
 
-    def run(txn: OptimisticTransaction) -> CommitResult | None:
-        def work(files: UncommittedFiles) -> Changes:
-            target = Target.of(spark, log, txn, alias)
-            return _Update.of(target, condition, assignments).run(files)
+    def run(txn: OptimisticTransaction) -> int:
+        num_affected = 0
 
-        return run_command(txn, work)
+        def work(files: UncommittedFiles) -> Changes:
+            nonlocal num_affected
+            target = Target.of(spark, log, txn, alias)
+            changes = _Update.of(target, condition, assignments).run(files)
+            num_affected = num_affected_rows(changes)
+            return changes
+
+        run_command(txn, work)
+        return num_affected
 
     return run_until_it_lands(lambda: log.start_transaction(log.update()), run)
 

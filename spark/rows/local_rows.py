@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.types import LongType, StructField, StructType
 
 from optimist.spark.session.jvm import Jvm, frame_of_rows
 from optimist.spark.session.pyspark_versions import is_connect
 
-__all__ = ["local_frame"]
+__all__ = ["local_frame", "numbers_frame"]
 
 
 def local_frame(spark: SparkSession, table: pa.Table, schema: StructType) -> DataFrame:
@@ -23,3 +25,10 @@ def local_frame(spark: SparkSession, table: pa.Table, schema: StructType) -> Dat
     if is_connect(spark):
         return spark.createDataFrame(table, schema)
     return frame_of_rows(Jvm.of(spark), table, schema)
+
+
+def numbers_frame(spark: SparkSession, row: Mapping[str, int]) -> DataFrame:
+    """A DataFrame of one row of numbers, by the names of their columns."""
+    schema = StructType([StructField(name, LongType()) for name in row])
+    table = pa.table({name: pa.array([value], pa.int64()) for name, value in row.items()})
+    return local_frame(spark, table, schema)

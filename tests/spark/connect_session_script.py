@@ -149,7 +149,7 @@ def main(folder: str) -> None:
     tell("merged rows", ids(read(spark, path).where("s = 'merged' OR p IS NULL")))
     table.delete("id = 300")
     tell("updated", ids(read(spark, path).where("s = 'new' AND p >= 10")))
-    tell("partition", table.delete("p = 0"))
+    tell("partition", table.delete("p = 0").columns)
     tell("old version", read(spark, path, versionAsOf=0).count())
 
     blind = write(rows.where("id < 3"), path, mode="append")

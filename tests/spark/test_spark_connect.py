@@ -40,7 +40,7 @@ EXPECTED = {
     "merged": [2, 1, 0, 1],
     "merged rows": [20, 300],
     "updated": [0, 1, 2],
-    "partition": None,
+    "partition": ["num_affected_rows"],
     "old version": 60,
     "blind append": True,
     "append from itself": False,

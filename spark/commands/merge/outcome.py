@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import types as st
 
 from optimist.core.commands.rewrite import Rewrite
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.spark.commands.merge.clauses import Action, Kind
 from optimist.spark.commands.merge.resolution import ResolvedMerge
-from optimist.spark.rows.local_rows import local_frame
+from optimist.spark.rows.local_rows import numbers_frame
 
 __all__ = ["MergeCounts", "Outcome", "counts_frame"]
 
@@ -134,6 +132,4 @@ def counts_frame(spark: SparkSession, counts: MergeCounts) -> DataFrame:
         "num_deleted_rows": deleted,
         "num_inserted_rows": counts.inserted,
     }
-    schema = st.StructType([st.StructField(name, st.LongType()) for name in row])
-    table = pa.table({name: pa.array([value], pa.int64()) for name, value in row.items()})
-    return local_frame(spark, table, schema)
+    return numbers_frame(spark, row)

@@ -14,6 +14,7 @@ from table_contents import read_locally, values
 
 __all__ = ["MERGES_TOLD", "tell_merges"]
 
+VECTORS = {"spark.databricks.delta.properties.defaults.enableDeletionVectors": "true"}
 CASES = [(111, ["MATCHED", "NOT MATCHED"]), (104, ["NOT MATCHED BY SOURCE", "MATCHED"])]
 MERGES_TOLD = {
     "cases": [True] * len(CASES),
@@ -21,6 +22,7 @@ MERGES_TOLD = {
     "columns of frames": {"4": "V4", "13": "v13a", "99": "in"},
     "conflict": "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE",
     "refused": "DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED",
+    "affected": [{"num_affected_rows": number} for number in (2, 1, 0, 28)],
 }
 
 
@@ -39,7 +41,7 @@ def tell_merges(spark, folder: str) -> None:
 
 
 def _is_right(spark, path: str, merge: Merge) -> bool:
-    merge.write(path)
+    merge.write(path, VECTORS)
     rows, counts = merge.expected()
     told = merge.run(spark, path)
     is_counted = told["num_affected_rows"] == changed(counts, "update", "delete", "insert")
@@ -73,6 +75,13 @@ def _small_merges(spark, path: str) -> dict[str, object]:
     twice = source.union(source).alias("s")
     told["conflict"] = _kind(table.alias("t").merge(twice, "t.id = s.id").whenMatchedUpdateAll())
     told["refused"] = _kind(table.merge(source.alias("s"), "rand() > s.id").whenMatchedDelete())
+    answers = [
+        table.delete("id IN (5, 6)"),
+        table.update("id = 13", {"v": "'again'"}),
+        table.update("id = 5", {"v": "'gone'"}),
+        table.delete(),
+    ]
+    told["affected"] = [row for frame in answers for row in frame.toArrow().to_pylist()]
     return told
 
 
