@@ -64,19 +64,19 @@ clouds:
 test: check
 	@$(PYTHON) bootstrap.py dev
 	@$(PYTHON) localstack/up.py || test "$$REQUIRE_EMULATORS" != 1
-	$(PYTEST) $(or $(TESTS),-m "not race and not on_arrow" tests integration --ignore=$(DRIVER_TESTS))
+	$(PYTEST) $(or $(TESTS),-m "not race and not again" tests integration --ignore=$(DRIVER_TESTS))
 
 test-all: test exhaustive test-fsspec
 
 # Searches through all schedules (2 GB each), kills at every step, every message of a commit lost,
-# CASES hostile tables, odd and hostile tables on Spark; then the races for servers and the tests
-# that make test runs on one plane, on the other; and all examples of Hypothesis.
+# CASES hostile tables, odd and hostile tables on Spark; then the races for servers, and what make
+# test runs on one plane or store only, on the others; and all examples of Hypothesis.
 exhaustive:
 	@$(PYTHON) bootstrap.py dev
 	@$(PYTHON) localstack/up.py || test "$$REQUIRE_EMULATORS" != 1
 	HOSTILE_CASES=$(or $(CASES),$(HOSTILE_CASES)) $(SPARK_RUN) -m pytest -n $(EXHAUSTIVE_JOBS) \
 		$(SHARING) --timeout 3600 -o faulthandler_timeout=1800 $(or $(TESTS),$(EXHAUSTIVE))
-	$(if $(TESTS),,$(PYTEST) -m "race or on_arrow" tests integration --ignore=$(DRIVER_TESTS))
+	$(if $(TESTS),,$(PYTEST) -m "race or again" tests integration --ignore=$(DRIVER_TESTS))
 	$(if $(TESTS),,$(RUN) -m pytest -n $(EXHAUSTIVE_JOBS) --dist loadscope -m hypothesis \
 		--hypothesis-profile thorough tests --ignore=tests/spark)
 

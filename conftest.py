@@ -34,7 +34,9 @@ _RACE = re.compile(
 """The races of the suites, where a server is between the racers; on disks and in memory they cost
 little."""
 # Only the client compiler and the smallest collector: no JVM here lives long enough for more.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+os.environ.setdefault(
+    "SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"
+)
 _LEFT_BY_THE_ENGINE = "spark.databricks.delta.lastCommitVersionInSession"
 
 
@@ -164,7 +166,7 @@ def conf(spark: SparkSession) -> Iterator[Callable[[str, str], None]]:
             spark.conf.set(key, value)
 
 
-@pytest.fixture(params=["native", pytest.param("arrow", marks=pytest.mark.on_arrow)])
+@pytest.fixture(params=["native", pytest.param("arrow", marks=pytest.mark.again)])
 def plane(request: pytest.FixtureRequest, conf: Callable[[str, str], None]) -> str:
     """Run a test on either plane; on the second one in `make exhaustive`."""
     name = str(request.param)

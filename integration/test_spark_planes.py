@@ -123,7 +123,10 @@ def gcs(gcs_server, fresh_name):
     )
 
 
-@pytest.fixture(params=["s3", "azure", "gcs"])
+CLOUDS = ["s3", *(pytest.param(name, marks=pytest.mark.again) for name in ("azure", "gcs"))]
+
+
+@pytest.fixture(params=CLOUDS)
 def cloud(request, conf):
     place = request.getfixturevalue(request.param)
     for key, value in place.conf.items():
@@ -147,6 +150,7 @@ def checksum(frame):
     return frame.agg(sf.count("*"), sf.sum("id"), sf.sum("delay")).first()
 
 
+@pytest.mark.parametrize("cloud", ["s3", "azure", "gcs"], indirect=True)
 def test_a_table_is_written_changed_and_read(spark, cloud):
     write(flights(spark), cloud.path, partitionBy=["month", "tail"])
     write(flights(spark, 1200, 1500), cloud.path, mode="append")
@@ -188,7 +192,7 @@ def test_an_overwrite_of_a_part_replaces_only_it(spark, cloud):
     assert checksum(read(spark, cloud.path)) == checksum(expected)
 
 
-@pytest.mark.parametrize("cloud", ["s3", "azure"], indirect=True)
+@pytest.mark.parametrize("cloud", CLOUDS[:2], indirect=True)
 def test_deltalake_reads_what_spark_wrote(spark, cloud):
     write(flights(spark), cloud.path, partitionBy=["month", "tail"])
     DeltaTable.forPath(spark, cloud.path).delete("id % 2 = 0")

@@ -28,7 +28,7 @@ _FILE = re.compile(r"<!-- file: (?P<name>\S+) -->\n```python\n(?P<code>.*?)```",
 _UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 # `--hypothesis-profile thorough` is what `make exhaustive` says.
 settings.register_profile("thorough", _UNHURRIED, max_examples=100)
-settings.register_profile("brief", _UNHURRIED, max_examples=15)
+settings.register_profile("brief", _UNHURRIED, max_examples=10)
 settings.load_profile("brief")
 
 

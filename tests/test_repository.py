@@ -138,8 +138,8 @@ def test_no_test_belongs_to_no_lane() -> None:
     left_to_others = re.search(r"^DRIVER_TESTS = (\S+)$", read("Makefile"), re.MULTILINE)
     assert left_to_others is not None
     everything = "tests integration --ignore=$(DRIVER_TESTS)"
-    assert f'-m "not race and not on_arrow" {everything}' in recipe_of("test")
-    assert f'-m "race or on_arrow" {everything}' in recipe_of("exhaustive")
+    assert f'-m "not race and not again" {everything}' in recipe_of("test")
+    assert f'-m "race or again" {everything}' in recipe_of("exhaustive")
     assert "$(DRIVER_TESTS)" in recipe_of("test-fsspec")
     assert "$(EXHAUSTIVE)" in recipe_of("exhaustive")
     folders = " ".join(path.relative_to(ROOT).as_posix() for path in EXHAUSTIVE)

@@ -47,6 +47,7 @@ class TestS3LogStore(S3Suite):
     commits = 3
 
 
+@pytest.mark.again  # on servers instead of the stand-in: integration/test_s3_stores.py
 class TestS3DynamoDBLogStore(TestS3LogStore):
     store_factory = S3DynamoDBLogStore
     forgets_deleted = False
