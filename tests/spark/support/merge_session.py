@@ -22,7 +22,7 @@ MERGES_TOLD = {
     "columns of frames": {"4": "V4", "13": "v13a", "99": "in"},
     "conflict": "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE",
     "refused": "DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED",
-    "affected": [{"num_affected_rows": number} for number in (2, 1, 0, 28)],
+    "affected": [{"num_affected_rows": number} for number in (2, 1, 0, 29)],
 }
 
 
