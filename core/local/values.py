@@ -129,6 +129,9 @@ class _Sql:
         if isinstance(node, exp.Coalesce):
             return self._coalesce([node.this, *node.expressions])
         if isinstance(node, exp.Concat):
+            # The parser makes 'it' || 's' of 'it''s', which is one text with a quote to Spark.
+            if all(item.is_string for item in node.expressions):
+                _refuse(self.text, "is no text that is read alike everywhere")
             return self._concat(node.expressions)
         if isinstance(node, exp.DPipe):
             return self._concat([node.this, node.expression])
@@ -216,7 +219,8 @@ class _Sql:
 
     def _cast(self, node: exp.Cast) -> Value:
         name = type_name_of(node.args["to"])
-        if name is None or node.args.get("format") or isinstance(node, exp.TryCast):
+        # Spark's CAST comes as a TryCast, too; TRY_CAST is the one that is safe.
+        if name is None or node.args.get("format") or node.args.get("safe"):
             _refuse(self.text)
         return stored_as(self.value(node.this), data_type_from_json(name), self.text)
 

@@ -115,6 +115,8 @@ REFUSED = [
     "CASE id WHEN 1 THEN 2 END",
     "CAST(s AS BIGINT)",
     "'x'",
+    "'it''s'",
+    "concat(s, 'it''s')",
 ]
 
 
