@@ -78,7 +78,7 @@ exhaustive:
 		$(SHARING) --timeout 3600 -o faulthandler_timeout=1800 $(or $(TESTS),$(EXHAUSTIVE))
 	$(if $(TESTS),,$(PYTEST) -m "race or again" tests integration --ignore=$(DRIVER_TESTS))
 	$(if $(TESTS),,$(RUN) -m pytest -n $(EXHAUSTIVE_JOBS) --dist loadscope -m hypothesis \
-		--hypothesis-profile thorough tests --ignore=tests/spark)
+		--hypothesis-profile thorough tests --ignore=tests/spark $(wildcard tests/exhaustive/test_odd_*))
 
 # In an environment of its own.
 test-pyspark:
