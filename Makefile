@@ -35,7 +35,7 @@ CLOUD_NAMES = $(or $(filter s3 s3-dynamodb azure gcs hdfs,$(CLOUDS)),s3 s3-dynam
 help:
 	@echo "make demo     the flights: concurrent jobs on one table, a conflict explained, read back"
 	@echo "make clouds   the same flights on S3, Azure, Google Cloud and HDFS emulators"
-	@echo "make test     everything that must pass: check, then the tests"
+	@echo "make test     check, then the tests, emulators and Spark included"
 	@echo "make test-all  everything that is tested: make test, then make exhaustive"
 	@echo "make exhaustive  what proves rather than checks, in minutes (CASES=1000000)"
 	@echo "make test-pyspark VERSION=4.0.5  the tests of Spark on another PySpark"

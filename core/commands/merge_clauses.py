@@ -1,13 +1,15 @@
-"""The order in which the clauses of a MERGE may stand, with Spark and without it."""
+"""The clauses of a MERGE, with Spark and without it: their order, and what follows from them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, Protocol, TypeAlias
+from typing import Generic, Literal, Protocol, TypeAlias, TypeVar
 
+from optimist.core.commands.row_balance import RowBalance
 from optimist.core.errors import UsageError
+from optimist.core.transaction.conflicts.operations import Operation
 
-__all__ = ["Action", "Kind", "ensure_order"]
+__all__ = ["Action", "Kind", "MergeClauses", "ensure_order"]
 
 Kind: TypeAlias = Literal["MATCHED", "NOT MATCHED", "NOT MATCHED BY SOURCE"]
 Action: TypeAlias = Literal["update", "delete", "insert"]
@@ -18,7 +20,23 @@ class _Clause(Protocol):
     def kind(self) -> Kind: ...
 
     @property
+    def action(self) -> Action: ...
+
+    @property
     def condition(self) -> object: ...
+
+
+class _Resolved(Protocol):
+    @property
+    def clause(self) -> _Clause: ...
+
+    @property
+    def condition(self) -> object: ...
+
+    def shown(self) -> dict[str, str]: ...
+
+
+_ResolvedT = TypeVar("_ResolvedT", bound=_Resolved)
 
 
 _OMITTED: dict[Kind, str] = {
@@ -50,3 +68,47 @@ def ensure_order(clauses: Sequence[_Clause]) -> None:
                 "or leave out the clauses after it.",
                 kind=error,
             )
+
+
+class MergeClauses(Generic[_ResolvedT]):
+    """What the resolved clauses of a MERGE say of it as a whole."""
+
+    __slots__ = ()
+
+    clauses: tuple[_ResolvedT, ...]
+
+    def of_kind(self, kind: Kind) -> tuple[_ResolvedT, ...]:
+        """The clauses for one kind of rows, in their order."""
+        return tuple(item for item in self.clauses if item.clause.kind == kind)
+
+    @property
+    def only_inserts(self) -> bool:
+        """Whether no row that the table has can change."""
+        return all(item.clause.kind == "NOT MATCHED" for item in self.clauses)
+
+    @property
+    def takes_several_matches(self) -> bool:
+        """Whether it does not matter how many rows of the source a row of the table matches."""
+        matched = self.of_kind("MATCHED")
+        return [(item.clause.action, item.condition) for item in matched] == [("delete", None)]
+
+    @property
+    def balance(self) -> RowBalance:
+        """How many rows it may add, against those in the files that it removes."""
+        actions = {item.clause.action for item in self.clauses}
+        if "insert" in actions:
+            return RowBalance.ANY
+        return RowBalance.NO_MORE if "delete" in actions else RowBalance.EQUAL
+
+    def operation(self, on: str) -> Operation:
+        """The operation, as the history tells it.
+
+        Args:
+            on: The condition by which rows match, as SQL.
+        """
+        return Operation.merge(
+            on,
+            matched=[item.shown() for item in self.of_kind("MATCHED")],
+            not_matched=[item.shown() for item in self.of_kind("NOT MATCHED")],
+            not_matched_by_source=[item.shown() for item in self.of_kind("NOT MATCHED BY SOURCE")],
+        )

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from optimist.core.commands.rewritable_files import num_vectors
 from optimist.core.commands.rewrite import Rewrite
 
-__all__ = ["ChangedRows", "merge_metrics"]
+__all__ = ["MergeCounts", "merge_metrics"]
 
 
 @dataclass(frozen=True, slots=True)
-class ChangedRows:
+class MergeCounts:
     """How many rows of the table changed; those of the source that were added come on top.
 
     Attributes:
@@ -42,31 +41,43 @@ class ChangedRows:
 
 
 def merge_metrics(
-    rows: ChangedRows, rewrite: Rewrite, *, num_source_rows: int, elapsed_ms: int
+    counts: MergeCounts,
+    rewrite: Rewrite,
+    *,
+    num_source_rows: int,
+    elapsed_ms: int,
+    materialize_ms: int = 0,
 ) -> dict[str, object]:
-    """The metrics of a MERGE whose source needed no storing."""
-    num_updated_vectors = num_vectors([file.before for file in rewrite.marked])
+    """The metrics of a MERGE.
+
+    Args:
+        counts: How many rows it changed.
+        rewrite: The files that it removed and wrote.
+        num_source_rows: How many rows the source has.
+        elapsed_ms: How long it took.
+        materialize_ms: How long it took to store the source's rows.
+    """
     return {
         "numSourceRows": num_source_rows,
-        "numTargetRowsInserted": rows.inserted,
-        "numTargetRowsUpdated": rows.all_updated,
-        "numTargetRowsMatchedUpdated": rows.updated,
-        "numTargetRowsNotMatchedBySourceUpdated": rows.updated_by_source,
-        "numTargetRowsDeleted": rows.all_deleted,
-        "numTargetRowsMatchedDeleted": rows.deleted,
-        "numTargetRowsNotMatchedBySourceDeleted": rows.deleted_by_source,
-        "numTargetRowsCopied": rows.copied,
+        "numTargetRowsInserted": counts.inserted,
+        "numTargetRowsUpdated": counts.all_updated,
+        "numTargetRowsMatchedUpdated": counts.updated,
+        "numTargetRowsNotMatchedBySourceUpdated": counts.updated_by_source,
+        "numTargetRowsDeleted": counts.all_deleted,
+        "numTargetRowsMatchedDeleted": counts.deleted,
+        "numTargetRowsNotMatchedBySourceDeleted": counts.deleted_by_source,
+        "numTargetRowsCopied": counts.copied,
         "numOutputRows": rewrite.written.num_rows,
         "numTargetFilesAdded": len(rewrite.written.adds),
         "numTargetFilesRemoved": len(rewrite.removed),
         "numTargetBytesAdded": rewrite.written.size_bytes,
         "numTargetBytesRemoved": sum(add.size for add in rewrite.removed),
-        "numTargetChangeFilesAdded": 0,
+        "numTargetChangeFilesAdded": len(rewrite.written.changes),
         "numTargetDeletionVectorsAdded": len(rewrite.marked),
-        "numTargetDeletionVectorsRemoved": num_vectors(rewrite.removed) + num_updated_vectors,
-        "numTargetDeletionVectorsUpdated": num_updated_vectors,
+        "numTargetDeletionVectorsRemoved": rewrite.num_vectors_removed,
+        "numTargetDeletionVectorsUpdated": rewrite.num_vectors_updated,
         "executionTimeMs": elapsed_ms,
-        "materializeSourceTimeMs": 0,
+        "materializeSourceTimeMs": materialize_ms,
         "scanTimeMs": rewrite.scan_ms,
         "rewriteTimeMs": rewrite.rewrite_ms,
     }

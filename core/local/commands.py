@@ -147,7 +147,7 @@ def merge(
         )
         changes = Changes(
             rewrite.actions(txn.table.clock.now_ms()),
-            resolved.operation().with_metrics(metrics),
+            resolved.operation(resolved.on).with_metrics(metrics),
             balance=resolved.balance,
         )
         return _noted(changes, options)

@@ -8,8 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from optimist.core.commands.merge_clauses import Kind
-from optimist.core.commands.row_balance import RowBalance
+from optimist.core.commands.merge_clauses import MergeClauses
 from optimist.core.errors import SchemaError, UsageError
 from optimist.core.foreign_text import listed, shown
 from optimist.core.local.assignments import LocalAssignments
@@ -21,7 +20,6 @@ from optimist.core.predicates import Predicate, evaluate
 from optimist.core.predicates.text import quote_path
 from optimist.core.schema.identity_columns import ensure_none_updated, identity_columns
 from optimist.core.schema.types import StructType
-from optimist.core.transaction.conflicts.operations import Operation
 
 __all__ = ["ResolvedClause", "ResolvedMerge", "first_clause"]
 
@@ -50,7 +48,7 @@ class ResolvedClause:
 
 
 @dataclass(frozen=True, slots=True)
-class ResolvedMerge:
+class ResolvedMerge(MergeClauses[ResolvedClause]):
     """All expressions of one MERGE.
 
     Attributes:
@@ -89,38 +87,6 @@ class ResolvedMerge:
         keys, on = join_keys(request.on, both)
         clauses = (_resolved(item, scopes[item.kind], request, schema) for item in request.clauses)
         return cls(request, keys, on, tuple(clauses))
-
-    def of_kind(self, kind: Kind) -> tuple[ResolvedClause, ...]:
-        """The clauses for one kind of rows, in their order."""
-        return tuple(item for item in self.clauses if item.clause.kind == kind)
-
-    @property
-    def only_inserts(self) -> bool:
-        """Whether no row that the table has can change."""
-        return all(item.clause.kind == "NOT MATCHED" for item in self.clauses)
-
-    @property
-    def takes_several_matches(self) -> bool:
-        """Whether it does not matter how many rows of the source a row of the table matches."""
-        matched = self.of_kind("MATCHED")
-        return [(item.clause.action, item.condition) for item in matched] == [("delete", None)]
-
-    @property
-    def balance(self) -> RowBalance:
-        """How many rows it may add, against those in the files that it removes."""
-        actions = {item.clause.action for item in self.clauses}
-        if "insert" in actions:
-            return RowBalance.ANY
-        return RowBalance.NO_MORE if "delete" in actions else RowBalance.EQUAL
-
-    def operation(self) -> Operation:
-        """The operation, as the history tells it."""
-        return Operation.merge(
-            self.on,
-            matched=[item.shown() for item in self.of_kind("MATCHED")],
-            not_matched=[item.shown() for item in self.of_kind("NOT MATCHED")],
-            not_matched_by_source=[item.shown() for item in self.of_kind("NOT MATCHED BY SOURCE")],
-        )
 
     def always_given(self, schema: StructType) -> StructType:
         """The table's columns that every INSERT gives a value."""

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from optimist.core.commands.command import Stopwatch
 from optimist.core.commands.marked_files import ChosenRows, MarkedFiles, choose_rows, only_chosen
 from optimist.core.commands.merge_clauses import Action, Kind
-from optimist.core.commands.merge_outcome import ChangedRows
+from optimist.core.commands.merge_outcome import MergeCounts
 from optimist.core.commands.rewrite import Rewrite
 from optimist.core.commands.touched_files import has_vectors
 from optimist.core.commands.written_files import WrittenFiles
@@ -37,7 +37,7 @@ from optimist.core.schema.types import StructType
 __all__ = ["merge_rows"]
 
 
-def merge_rows(writer: RowWriter, merge: ResolvedMerge) -> tuple[Rewrite, ChangedRows]:
+def merge_rows(writer: RowWriter, merge: ResolvedMerge) -> tuple[Rewrite, MergeCounts]:
     """Find the matches, write the rows, and tell what was done.
 
     Raises:
@@ -126,7 +126,7 @@ class _Merge:
         unread = pa.record_batch([pa.nulls(len(positions), field.type)], names=[field.name])
         return self._updated(place, unread, lambda: positions)
 
-    def counts(self, rewrite: Rewrite, num_inserted: int) -> ChangedRows:
+    def counts(self, rewrite: Rewrite, num_inserted: int) -> MergeCounts:
         """How many rows changed."""
 
         def rows(kind: Kind, action: Action) -> int:
@@ -135,7 +135,7 @@ class _Merge:
             return sum(_is_given(changed, kind, places).true_count for changed in self.changed)
 
         updated = rows("MATCHED", "update"), rows("NOT MATCHED BY SOURCE", "update")
-        return ChangedRows(
+        return MergeCounts(
             *updated,
             rows("MATCHED", "delete"),
             rows("NOT MATCHED BY SOURCE", "delete"),

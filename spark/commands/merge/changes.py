@@ -16,10 +16,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
+from optimist.core.commands.merge_outcome import MergeCounts
 from optimist.core.commands.touched_files import TouchedFiles
 from optimist.core.errors import UsageError
 from optimist.spark.commands.checks import violations_raised
-from optimist.spark.commands.merge.outcome import MergeCounts
+from optimist.spark.commands.merge.outcome import counts_of
 from optimist.spark.commands.merge.stages import COPIED, Stages
 from optimist.spark.commands.target import Target
 from optimist.spark.rows.places import Places
@@ -136,7 +137,7 @@ class MergeSearch:
                 kind="DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE",
             )
         touched = self._files(candidates, found)
-        return MergeChanges(rows, touched, MergeCounts.of(merge, found.sums))
+        return MergeChanges(rows, touched, counts_of(merge, found.sums))
 
     def _files(self, candidates: pa.Table, found: Matches) -> TouchedFiles:
         plane, snapshot = self.target.writer.plane, self.target.snapshot

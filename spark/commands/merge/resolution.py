@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 
-from optimist.core.commands.row_balance import RowBalance
+from optimist.core.commands.merge_clauses import MergeClauses
 from optimist.core.errors import SchemaError, UsageError
 from optimist.core.foreign_text import listed, shown
 from optimist.core.predicates.parsing import parse_column_path
@@ -57,7 +57,7 @@ class ResolvedClause:
 
 
 @dataclass(frozen=True, slots=True)
-class ResolvedMerge:
+class ResolvedMerge(MergeClauses[ResolvedClause]):
     """All expressions of one MERGE.
 
     Attributes:
@@ -89,10 +89,6 @@ class ResolvedMerge:
         clauses = (scopes.resolved(at, clause) for at, clause in enumerate(request.clauses))
         return cls(sql, on, tuple(clauses))
 
-    def of_kind(self, kind: Kind) -> tuple[ResolvedClause, ...]:
-        """The clauses for one kind of rows, in their order."""
-        return tuple(item for item in self.clauses if item.clause.kind == kind)
-
     def numbers_of(self, action: Action) -> list[int]:
         """The numbers of the clauses that do this."""
         return [item.number for item in self.clauses if item.clause.action == action]
@@ -108,30 +104,11 @@ class ResolvedMerge:
         return bool(self.of_kind("NOT MATCHED"))
 
     @property
-    def only_inserts(self) -> bool:
-        """Whether no row that the table has can change."""
-        return all(item.clause.kind == "NOT MATCHED" for item in self.clauses)
-
-    @property
     def needs_unchanged_rows(self) -> bool:
         """Whether a row counts that matches and gets no clause: it keeps the source's row out."""
         return self.has_inserts and all(
             item.condition is not None for item in self.of_kind("MATCHED")
         )
-
-    @property
-    def takes_several_matches(self) -> bool:
-        """Whether it does not matter how many rows of the source a row of the table matches."""
-        matched = self.of_kind("MATCHED")
-        return [(item.clause.action, item.condition) for item in matched] == [("delete", None)]
-
-    @property
-    def balance(self) -> RowBalance:
-        """How many rows it may add, against those in the files that it removes."""
-        actions = {item.clause.action for item in self.clauses}
-        if "insert" in actions:
-            return RowBalance.ANY
-        return RowBalance.NO_MORE if "delete" in actions else RowBalance.EQUAL
 
     def columns_for_search(self) -> frozenset[str]:
         """The columns that tell which rows match and which clauses they get, in lower case."""

@@ -27,6 +27,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from optimist.core.commands.command import Changes, Stopwatch, run_command
 from optimist.core.commands.marked_files import MarkedFiles
+from optimist.core.commands.merge_outcome import MergeCounts
 from optimist.core.commands.reruns import run_until_it_lands
 from optimist.core.commands.rewrite import Rewrite
 from optimist.core.commands.touched_files import has_vectors
@@ -41,7 +42,7 @@ from optimist.spark.commands.merge.builder import MergeRequest
 from optimist.spark.commands.merge.changes import MergeChanges, MergeSearch
 from optimist.spark.commands.merge.clauses import ensure_order
 from optimist.spark.commands.merge.evolution import evolve_schema
-from optimist.spark.commands.merge.outcome import MergeCounts, Outcome, counts_frame
+from optimist.spark.commands.merge.outcome import Outcome, counts_frame
 from optimist.spark.commands.merge.resolution import ResolvedMerge
 from optimist.spark.commands.merge.source import SourceFacts, facts_of, repeatable
 from optimist.spark.commands.merge.stages import Names, Stages
