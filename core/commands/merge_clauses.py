@@ -9,7 +9,7 @@ from optimist.core.commands.row_balance import RowBalance
 from optimist.core.errors import UsageError
 from optimist.core.transaction.conflicts.operations import Operation
 
-__all__ = ["Action", "Kind", "MergeClauses", "ensure_order"]
+__all__ = ["Action", "Kind", "MergeClauses", "ensure_order", "several_matches"]
 
 Kind: TypeAlias = Literal["MATCHED", "NOT MATCHED", "NOT MATCHED BY SOURCE"]
 Action: TypeAlias = Literal["update", "delete", "insert"]
@@ -68,6 +68,17 @@ def ensure_order(clauses: Sequence[_Clause]) -> None:
                 "or leave out the clauses after it.",
                 kind=error,
             )
+
+
+def several_matches() -> UsageError:
+    """The error for a row of the table that several rows of the source match."""
+    return UsageError(
+        "Cannot perform Merge as multiple source rows matched and attempted to modify the same "
+        "target row in the Delta table in possibly conflicting ways. Nothing was written. Leave "
+        "out, or combine, the rows of the source that match the same row, or tell them apart in "
+        "the condition.",
+        kind="DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE",
+    )
 
 
 class MergeClauses(Generic[_ResolvedT]):

@@ -22,7 +22,6 @@ def ensure_rewritable(
     operation: str,
     *,
     records_changes: bool = False,
-    keeps_row_ids: bool = False,
 ) -> None:
     """Refuse files that can't be rewritten without loss (spec 6.5, 10.11), or are not the table's.
 
@@ -32,27 +31,20 @@ def ensure_rewritable(
         files: The files whose rows are to be copied; rows of `snapshot.files`.
         operation: The name for the message, for example `UPDATE`.
         records_changes: Whether it writes change files where the table has the change data feed on.
-        keeps_row_ids: Whether the rows carry their ids to the new files; see `carried_columns`.
 
     Raises:
-        ProtocolError: The table has the change data feed or row tracking on, and the rewrite does
-            not write what they ask for (kind `DELTA_UNSUPPORTED_FEATURES_FOR_WRITE`, field
-            `features`).
+        ProtocolError: The table has the change data feed on, and the rewrite does not write what it
+            asks for (kind `DELTA_UNSUPPORTED_FEATURES_FOR_WRITE`, field `features`).
         TableError: A file is outside the table (kind `OPTIMIST_REWRITE_OF_OUTSIDE_FILE`).
     """
     ensure_own_rows(table, snapshot, files, operation)
-    features = []
     if snapshot.properties.enable_change_data_feed and not records_changes:
-        features.append("changeDataFeed")
-    if snapshot.properties.enable_row_tracking and not keeps_row_ids:
-        features.append("rowTracking")
-    if features:
         raise ProtocolError(
-            f"The operation {operation} on {snapshot.table_path} must write data for the table's "
-            f"feature {' and '.join(features)}, which is not supported yet. Nothing was written. "
-            "Use another engine, or switch the feature's table property off.",
+            f"The operation {operation} on {snapshot.table_path} must write change files for the "
+            "table's feature changeDataFeed, which only Spark does so far. Nothing was written. "
+            "Run the command with DeltaTable of optimist.spark.",
             kind="DELTA_UNSUPPORTED_FEATURES_FOR_WRITE",
-            features=tuple(features),
+            features=("changeDataFeed",),
             operation=operation,
         )
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from optimist.core.data.data_paths import DataPaths
+from optimist.core.data.row_numbers import row_numbers
 from optimist.core.log.file_table import deletion_vector_of
 from optimist.core.protocol.actions import DeletionVectorDescriptor
 from optimist.core.values.exact_sums import exact_sum
@@ -136,7 +137,7 @@ def _cut(sizes: pa.ChunkedArray, share: int) -> pa.Table:
     ends = pc.cumulative_sum(counts)
     offsets = pa.concat_arrays([pa.array([0], pa.int64()), ends]).cast(pa.int32())
     total = offsets[-1].as_py()
-    lists = pa.ListArray.from_arrays(offsets, pa.array(range(total), pa.int64()))
+    lists = pa.ListArray.from_arrays(offsets, row_numbers(total))
     file_rows = pc.list_parent_indices(lists)
     place = pc.subtract(lists.values, pc.take(pc.subtract(ends, counts), file_rows))
     size, count = pc.take(sizes, file_rows), pc.take(counts, file_rows)

@@ -30,6 +30,7 @@ from optimist.core.data.partition_values import (
     serialize_partition_values,
     uri_reference,
 )
+from optimist.core.data.row_numbers import row_numbers
 from optimist.core.data.stats_columns import stats_columns
 from optimist.core.data.storage_errors import storage_errors
 from optimist.core.data.stored_rows import StoredRows
@@ -305,7 +306,7 @@ class FileSet:
         # go by their places: Arrow takes names that begin with a dot for paths.
         keys = [without_empty_text(rows[name]) for name in names]
         places = [str(place) for place in range(len(keys))]
-        numbers = pa.array(range(rows.num_rows), pa.int64())
+        numbers = row_numbers(rows.num_rows)
         numbered = pa.table([*keys, numbers], names=[*places, "row"])
         groups = numbered.group_by(places, use_threads=False).aggregate([("row", "list")])
         stored = self._stored.of(rows.drop_columns(names))

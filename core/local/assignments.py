@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from optimist.core.commands.assigned_paths import ensure_apart
 from optimist.core.data.row_tracking import with_ids_of
 from optimist.core.errors import SchemaError, UsageError
 from optimist.core.foreign_text import listed, shown
@@ -73,7 +73,7 @@ class LocalAssignments:
         values: dict[_Path, Value] = {}
         for name, value in given.items():
             target = _target(name, schema)
-            _ensure_apart(target.path, values)
+            ensure_apart([*values, target.path])
             parsed = parse_value(value, seen or schema, zone=zone)
             values[target.path] = stored_as(parsed, target.data_type, name)
         return cls(schema, values)
@@ -132,18 +132,3 @@ def _target(name: str, schema: StructType) -> ResolvedColumn:
             column=name,
         )
     return found
-
-
-def _ensure_apart(path: _Path, others: Mapping[_Path, Value]) -> None:
-    """Refuse a target that is the same as another, or one of which lies within the other."""
-    for one, other in combinations([path, *others], 2):
-        shorter = min(len(one), len(other))
-        if path in (one, other) and one[:shorter] == other[:shorter]:
-            names = (".".join(one), ".".join(other))
-            raise UsageError(
-                f"The assignments to {shown(names[0])} and {shown(names[1])} contradict each "
-                "other. Nothing was written. Assign each column or field once.",
-                kind="DELTA_CONFLICT_SET_COLUMN",
-                column=names[0],
-                columns=names,
-            )

@@ -63,4 +63,4 @@ def _write_others(writer: RowWriter, touched: TouchedFiles) -> WrittenFiles:
         is_deleted = is_among(positions(), deleted[place])
         return pa.Table.from_batches([batch]).filter(pc.invert(is_deleted))
 
-    return writer.rewrite(touched.table, "DELETE", others, keeps_row_ids=True)
+    return writer.rewrite(touched.table, "DELETE", others)

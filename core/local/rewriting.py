@@ -63,7 +63,6 @@ class RowWriter:
         *,
         columns: StructType | None = None,
         added: pa.Table | None = None,
-        keeps_row_ids: bool = False,
     ) -> WrittenFiles:
         """Write the rows of some files again, as `change` makes them.
 
@@ -72,11 +71,10 @@ class RowWriter:
         Args:
             files: Rows of `Snapshot.files`.
             operation: For the message, for example `UPDATE`.
-            change: Called for each batch.
+            change: Called for each batch. After the other columns it gets those in which rows of a
+                table that tracks them carry their ids, and it gives them back.
             columns: The columns that `change` needs; None for all of the table.
             added: Rows to write as well.
-            keeps_row_ids: `change` gets the columns in which rows of a table that tracks them carry
-                their ids, after the others, and gives them back.
 
         Raises:
             ProtocolError: The table has a feature under which files can't be rewritten yet.
@@ -84,11 +82,9 @@ class RowWriter:
             StorageError: The file system failed.
         """
         target = self.target
-        ensure_rewritable(
-            target.table, target.snapshot, files, operation, keeps_row_ids=keeps_row_ids
-        )
+        ensure_rewritable(target.table, target.snapshot, files, operation)
         parts = parts_of(file_parts(target.snapshot.data_paths, files))
-        carried = carried_columns(target.snapshot.metadata) if keeps_row_ids else ()
+        carried = carried_columns(target.snapshot.metadata)
         wanted = target.snapshot.schema if columns is None else columns
         layout = target.layout(StructType((*wanted, *carried)))
 

@@ -48,10 +48,10 @@ def update_rows(
     files = MarkedFiles(emptied=touched.adds)
     if chosen is None:
         change = _Update(assignments, touched.rows)
-        written = writer.rewrite(touched.table, "UPDATE", change, keeps_row_ids=True)
+        written = writer.rewrite(touched.table, "UPDATE", change)
     else:
         change = _Update(assignments, None)
-        written = writer.rewrite(only_chosen(chosen), "UPDATE", change, keeps_row_ids=True)
+        written = writer.rewrite(only_chosen(chosen), "UPDATE", change)
         files = MarkedFiles.write(target.table, chosen, writer.pending)
     return Rewrite(
         files.emptied, written, touched.num_matching, scan_ms, watch.lap_ms(), files.marked

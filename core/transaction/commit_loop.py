@@ -178,6 +178,7 @@ class CommitLoop:
             len(ours.actions),
             ours.isolation_level.value,
         )
+        file = self.file_of(ours)
         # The lease is renewed for this attempt, and checked once more right before the put: between
         # the two the process may sleep for longer than the lease lasts.
         self._guard.renew()
@@ -185,7 +186,7 @@ class CommitLoop:
         self._note_attempt(self._txn_id, ours.attempt_version)
         return create_version_file(
             self._table.store,
-            self.file_of(ours),
+            file,
             self._table.options.retry_policy,
             self._table.clock,
             ensure_may_write=self._guard.ensure_held,

@@ -102,9 +102,7 @@ def _write_others(
     target: Target, touched: pa.Table, condition: Condition, files: UncommittedFiles
 ) -> WrittenFiles:
     """Write the rows again for which the condition is not true; null keeps a row."""
-    rows = target.rows_of(
-        touched, "DELETE of single rows", records_changes=True, keeps_row_ids=True
-    )
+    rows = target.rows_of(touched, "DELETE of single rows")
     has_changes = target.writer.records_changes
     if has_changes:
         kind = sf.when(condition.column, sf.lit(DELETE)).alias(CHANGE_TYPE)

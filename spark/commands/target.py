@@ -69,50 +69,24 @@ class Target:
         """
         return carried_columns(self.snapshot.metadata)
 
-    def rows_of(
-        self,
-        files: pa.Table,
-        operation: str,
-        *,
-        records_changes: bool = False,
-        keeps_row_ids: bool = False,
-    ) -> DataFrame:
-        """The rows of some files that the command is going to rewrite.
+    def rows_of(self, files: pa.Table, operation: str) -> DataFrame:
+        """The rows of some files that the command is going to rewrite, with the columns `carried`.
 
         Args:
             files: Rows of `Snapshot.files`.
             operation: For the message, for example `UPDATE`.
-            records_changes: Whether the command writes change files where the table needs them.
-            keeps_row_ids: Add the columns `carried`, which the command writes with the rows.
 
         Raises:
-            ProtocolError: The table has a feature under which files can't be rewritten yet.
             TableError: A file is outside the table.
         """
-        self.ensure_rewritable(
-            files, operation, records_changes=records_changes, keeps_row_ids=keeps_row_ids
-        )
-        plane, snapshot = self.writer.plane, self.snapshot
-        rows = plane.scan_files(snapshot, files, with_row_ids=keeps_row_ids)
+        self.ensure_rewritable(files, operation)
+        rows = self.writer.plane.scan_files(self.snapshot, files, with_row_ids=True)
         return aliased(rows, self.alias)
 
-    def ensure_rewritable(
-        self,
-        files: pa.Table,
-        operation: str,
-        *,
-        records_changes: bool = False,
-        keeps_row_ids: bool = False,
-    ) -> None:
+    def ensure_rewritable(self, files: pa.Table, operation: str) -> None:
         """Refuse files whose rows can't be written again; see `rows_of`."""
-        ensure_rewritable(
-            self.writer.txn.table,
-            self.snapshot,
-            files,
-            operation,
-            records_changes=records_changes,
-            keeps_row_ids=keeps_row_ids,
-        )
+        table = self.writer.txn.table
+        ensure_rewritable(table, self.snapshot, files, operation, records_changes=True)
 
     def resolve(self, condition: Column | str, rows: DataFrame) -> Condition:
         """The condition, resolved against `rows`, which must be what `rows()` gave."""

@@ -162,7 +162,7 @@ class _Update:
         """
         if not read.num_rows:
             return WrittenFiles()
-        rows = self.target.rows_of(read, "UPDATE", records_changes=True, keeps_row_ids=True)
+        rows = self.target.rows_of(read, "UPDATE")
         if are_chosen and self.condition is not None and self.condition.predicate.is_exact:
             # It changes nothing, and lets Spark leave out parts of files.
             rows = rows.where(self.condition.column)

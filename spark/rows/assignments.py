@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import combinations
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from optimist.core.commands.assigned_paths import ensure_apart
 from optimist.core.errors import SchemaError, UsageError
 from optimist.core.foreign_text import listed, shown
 from optimist.core.predicates.parsing import parse_column_path
@@ -87,7 +87,7 @@ class Assignments:
                 kind="OPTIMIST_EMPTY_UPDATE",
             )
         targets = [_target(name, sql.schema, alias) for name in given]
-        _ensure_apart([tuple(field.name for field in target) for target in targets])
+        ensure_apart([tuple(field.name for field in target) for target in targets])
         columns = [
             _value(value, target[-1], sql)
             for target, value in zip(targets, given.values(), strict=True)
@@ -179,20 +179,6 @@ def _no_struct(fields: list[StructField], name: str) -> UsageError:
         kind="DELTA_UNSUPPORTED_FIELD_UPDATE_NON_STRUCT",
         column=column,
     )
-
-
-def _ensure_apart(paths: list[_Path]) -> None:
-    """Refuse two targets that are the same, or one of which lies within the other."""
-    for one, other in combinations(sorted(paths, key=len), 2):
-        if other[: len(one)] == one:
-            names = (".".join(one), ".".join(other))
-            raise UsageError(
-                f"The assignments to {shown(names[0])} and {shown(names[1])} contradict each "
-                "other. Nothing was written. Assign each column or field once.",
-                kind="DELTA_CONFLICT_SET_COLUMN",
-                column=names[0],
-                columns=names,
-            )
 
 
 def _value(given: Column | str, field: StructField, sql: TableSql) -> Column:

@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from optimist.core.data.row_numbers import row_numbers
 from optimist.core.errors import UsageError
 from optimist.core.foreign_text import quoted
 from optimist.core.local.conditions import RUN_WITH_SPARK
@@ -139,7 +140,7 @@ def matching_rows(
 
 def _encoded(rows: pa.Table, columns: Sequence[tuple[Path, JoinKey]], number: str) -> pa.Table:
     """The key columns in joinable form, and the numbers of the rows; no row that can't match."""
-    encoded: dict[str, Any] = {number: pa.array(range(rows.num_rows), pa.int64())}
+    encoded: dict[str, Any] = {number: row_numbers(rows.num_rows)}
     for at, (path, key) in enumerate(columns):
         values = _joinable(value_at(rows, path), key.data_type)
         if key.is_null_safe:

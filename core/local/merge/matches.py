@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from optimist.core.commands.merge_clauses import Kind
+from optimist.core.commands.merge_clauses import Kind, several_matches
 from optimist.core.data.file_parts import FilePart
 from optimist.core.data.parquet_reader import read_located_batches
-from optimist.core.errors import UsageError
+from optimist.core.data.row_numbers import row_numbers
 from optimist.core.local.merge.keys import matching_rows
 from optimist.core.local.merge.resolution import ResolvedMerge, first_clause
 from optimist.core.local.target import LocalTarget, positions_of
@@ -84,7 +84,7 @@ def _matches(rows: pa.Table, positions: pa.ChunkedArray, merge: ResolvedMerge) -
         parts.append(_changed(own, other, "MATCHED", found))
     by_source = merge.of_kind("NOT MATCHED BY SOURCE")
     if by_source and rows.num_rows:
-        all_rows = pa.array(range(rows.num_rows), pa.int64())
+        all_rows = row_numbers(rows.num_rows)
         alone = all_rows.filter(pc.invert(pc.is_in(all_rows, value_set=own)))
         scope = by_source[0].scope.rows({request.target_alias: rows.take(alone)})
         found = first_clause(by_source, scope)
@@ -102,13 +102,7 @@ def _once(own: pa.Array, other: pa.Array, merge: ResolvedMerge) -> tuple[pa.Arra
     if len(pc.unique(own)) == len(own):
         return own, other
     if not merge.takes_several_matches:
-        raise UsageError(
-            "Cannot perform Merge as multiple source rows matched and attempted to modify the "
-            "same target row in the Delta table in possibly conflicting ways. Nothing was "
-            "written. Leave out, or combine, the rows of the source that match the same row, "
-            "or tell them apart in the condition.",
-            kind="DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE",
-        )
+        raise several_matches()
     pairs = pa.table({"own": own, "other": other}).group_by("own", use_threads=False)
     single = pairs.aggregate([("other", "min")])
     return single["own"].combine_chunks(), single["other_min"].combine_chunks()

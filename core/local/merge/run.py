@@ -25,6 +25,7 @@ from optimist.core.commands.rewrite import Rewrite
 from optimist.core.commands.touched_files import has_vectors
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.parquet_reader import Positions
+from optimist.core.data.row_numbers import row_numbers
 from optimist.core.local.merge.keys import target_predicate
 from optimist.core.local.merge.matches import FileMatches, find_matches
 from optimist.core.local.merge.resolution import ResolvedMerge, first_clause
@@ -96,9 +97,7 @@ class _Merge:
         if not self.changed:
             return Rewrite((), self.writer.write(inserted), None, 0, 0)
         if not (has_vectors(target.snapshot) and target.table.options.merge_by_vectors):
-            written = self.writer.rewrite(
-                self.files, "MERGE", self._again, added=inserted, keeps_row_ids=True
-            )
+            written = self.writer.rewrite(self.files, "MERGE", self._again, added=inserted)
             return Rewrite(add_files(self.files), written, None, 0, 0)
         rows = [positions_of(_one(changed["position"])) for changed in self.changed]
         chosen = choose_rows(target.table, add_files(self.files), rows)
@@ -116,9 +115,7 @@ class _Merge:
         else:  # the source has all that the new rows are made of
             columns, files = schema, files_table([])
             added = pa.concat_tables([inserted, *map(self._made_of_source, range(len(chosen)))])
-        return self.writer.rewrite(
-            files, "MERGE", self._updated, columns=columns, added=added, keeps_row_ids=True
-        )
+        return self.writer.rewrite(files, "MERGE", self._updated, columns=columns, added=added)
 
     def _made_of_source(self, place: int) -> pa.Table:
         positions = _one(self.changed[place]["position"])
@@ -178,7 +175,7 @@ def _inserted(merge: ResolvedMerge, found: Sequence[FileMatches], schema: Struct
     if not clauses:
         return nothing
     source = merge.request.source
-    numbers = pa.array(range(source.num_rows), pa.int64())
+    numbers = row_numbers(source.num_rows)
     matched = pa.chunked_array([item.matched for item in found], pa.int64())
     new = source.filter(pc.invert(pc.is_in(numbers, value_set=matched)))
     parts = [nothing]

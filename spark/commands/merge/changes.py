@@ -16,9 +16,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
+from optimist.core.commands.merge_clauses import several_matches
 from optimist.core.commands.merge_outcome import MergeCounts
 from optimist.core.commands.touched_files import TouchedFiles
-from optimist.core.errors import UsageError
 from optimist.spark.commands.checks import violations_raised
 from optimist.spark.commands.merge.outcome import counts_of
 from optimist.spark.commands.merge.stages import COPIED, Stages
@@ -129,13 +129,7 @@ class MergeSearch:
         with violations_raised():
             found = matches_of(rows, names.places, chosen=clause != COPIED, sums=sums)
         if found.sums["matches"] > found.sums["matched"] and not merge.takes_several_matches:
-            raise UsageError(
-                "Cannot perform Merge as multiple source rows matched and attempted to modify the "
-                "same target row in the Delta table in possibly conflicting ways. Nothing was "
-                "written. Leave out, or combine, the rows of the source that match the same row, "
-                "or tell them apart in the condition.",
-                kind="DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE",
-            )
+            raise several_matches()
         touched = self._files(candidates, found)
         return MergeChanges(rows, touched, counts_of(merge, found.sums))
 

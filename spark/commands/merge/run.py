@@ -241,7 +241,7 @@ class _Merge:
         if self._is_by_vectors and not found.counts.all_updated:
             return []
         touched = found.touched.table
-        self.target.ensure_rewritable(touched, "MERGE", records_changes=True, keeps_row_ids=True)
+        self.target.ensure_rewritable(touched, "MERGE")
         if self._is_by_vectors:
             return [self.stages.changed(found.rows)]
         return [self.stages.rewritten(self._own(touched), other)]

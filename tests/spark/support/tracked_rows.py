@@ -68,7 +68,7 @@ class Tracked:
             "s.v != 'stays'", {"v": "s.v"}
         )
         merge = merge.whenNotMatchedInsertAll("s.v != 'gone'")
-        if by_source:
+        if by_source is not None:
             merge = merge.whenNotMatchedBySourceUpdate(f"t.k = {by_source}", {"v": "'alone'"})
         merge.execute()
         changed = []
