@@ -5,9 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from optimist.core.clock import SystemClock
 from optimist.core.plugins.logstore import FileStatus, PutOutcome
 from optimist.core.testing import LogStoreSuite
 from optimist.logstores import LocalLogStore, MemoryLogStore
+
+LONG_ENOUGH_TO_LOOK = 0.02
 
 
 @pytest.fixture(autouse=True)
@@ -41,12 +44,14 @@ class Overwriting(LocalLogStore):
 class WritingInPlace(LocalLogStore):
     def put_if_absent(self, path, data):
         with Path(path).open("xb", buffering=0) as file:
-            for start in range(0, len(data), 4096):
-                file.write(data[start : start + 4096])
+            file.write(data[: len(data) // 2])
+            SystemClock().sleep(LONG_ENOUGH_TO_LOOK)
+            file.write(data[len(data) // 2 :])
         return PutOutcome.CREATED
 
     def put_overwrite(self, path, data):
         Path(path).write_bytes(data[: len(data) // 2])
+        SystemClock().sleep(LONG_ENOUGH_TO_LOOK)
         Path(path).write_bytes(data)
 
 

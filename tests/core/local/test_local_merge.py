@@ -86,7 +86,7 @@ def side(name):
 
 def some(items):
     return st.lists(st.sampled_from(items), min_size=1, max_size=3).map(
-        lambda found: tuple({item.column: item for item in found}.values())
+        lambda found: tuple({item.column.lower(): item for item in found}.values())
     )
 
 
