@@ -282,6 +282,7 @@ _KINDS: Mapping[type[OptimistError], tuple[str, ...]] = {
         "OPTIMIST_INVALID_TEXT",
         "OPTIMIST_METADATA_CHANGED_TWICE",
         "OPTIMIST_NEEDS_SPARK",
+        "OPTIMIST_NOT_BUILT_YET",
         "OPTIMIST_NOT_COMMITTED",
         "OPTIMIST_NO_COLUMNS",
         "OPTIMIST_NO_COLUMN_OF_THE_TABLE",
@@ -294,6 +295,8 @@ _KINDS: Mapping[type[OptimistError], tuple[str, ...]] = {
         "OPTIMIST_UNKNOWN_MODE",
         "OPTIMIST_UNKNOWN_TIME_ZONE",
         "OPTIMIST_UNSUPPORTED_PYSPARK",
+        "OPTIMIST_UNSUPPORTED_STATEMENT",
+        "PARSE_SYNTAX_ERROR",
     ),
     errors.ArgumentTypeError: ("OPTIMIST_INVALID_ARGUMENT_TYPE",),
     errors.TableNotFoundError: (

@@ -1,0 +1,16 @@
+"""The statements of Delta that Spark's own parser lacks or misreads: text to frozen values."""
+
+from optimist.core.sql.grammar import parse_command
+from optimist.core.sql.parameters import Parameters
+from optimist.core.sql.row_changes import parse_row_change
+from optimist.core.sql.statements import Command, RowChange, SqlText, TableName
+
+__all__ = [
+    "Command",
+    "Parameters",
+    "RowChange",
+    "SqlText",
+    "TableName",
+    "parse_command",
+    "parse_row_change",
+]

@@ -1,0 +1,70 @@
+"""CLONE, and the clauses that name an old version of a table."""
+
+from __future__ import annotations
+
+from optimist.core.sql.reader import Reader
+from optimist.core.sql.statements import Clone, CloneMode, Command, TimeTravel
+
+__all__ = ["clone", "time_travel"]
+
+
+def clone(reader: Reader) -> Command | None:
+    """The rest of a statement from CREATE or REPLACE on; None if it is no CLONE."""
+    mode = _mode(reader)
+    if mode is None or not reader.is_at_table():
+        return None
+    table = reader.table()
+    is_shallow = reader.is_at("SHALLOW", "CLONE")
+    if not (reader.take("SHALLOW", "CLONE") or reader.take("DEEP", "CLONE")):
+        return None
+    source = reader.table()
+    travel = time_travel(reader)
+    properties: tuple[tuple[str, str], ...] = ()
+    if reader.take("TBLPROPERTIES"):
+        reader.expect("(")
+        properties = reader.listed(lambda: _property(reader))
+        reader.expect(")")
+    location = reader.text("a path") if reader.take("LOCATION") else None
+    return Clone(table, mode, source, is_shallow, travel, properties, location)
+
+
+def time_travel(reader: Reader) -> TimeTravel | None:
+    """`[FOR] {VERSION|TIMESTAMP} AS OF x`; None if something else follows.
+
+    `SYSTEM_VERSION` and `SYSTEM_TIME` mean the same as VERSION and TIMESTAMP.
+    """
+    has_for = reader.take("FOR")
+    if reader.take("VERSION", "AS", "OF") or reader.take("SYSTEM_VERSION", "AS", "OF"):
+        if reader.peek().kind != "text":
+            return TimeTravel(version=reader.whole_number("a version"))
+        at = reader.peek()
+        text = reader.text("a version")
+        if not (text.isascii() and text.isdigit() and len(text) <= 19):
+            reader.fail("the version must be a whole number", at)
+        return TimeTravel(version=int(text))
+    if reader.take("TIMESTAMP", "AS", "OF") or reader.take("SYSTEM_TIME", "AS", "OF"):
+        return TimeTravel(timestamp=reader.text("a time"))
+    if has_for:
+        reader.fail("VERSION AS OF or TIMESTAMP AS OF is expected here")
+    return None
+
+
+def _mode(reader: Reader) -> CloneMode | None:
+    if reader.take("CREATE", "OR", "REPLACE", "TABLE"):
+        return "create_or_replace"
+    if reader.take("REPLACE", "TABLE"):
+        return "replace"
+    if not reader.take("CREATE", "TABLE"):
+        return None
+    return "create_if_not_exists" if reader.take("IF", "NOT", "EXISTS") else "create"
+
+
+def _property(reader: Reader) -> tuple[str, str]:
+    is_text = reader.peek().kind == "text"
+    key = reader.text("a key") if is_text else ".".join(reader.path("the key of a property"))
+    reader.take("=")
+    if reader.is_at_any("TRUE", "FALSE"):
+        return key, reader.advance().text.lower()
+    if reader.peek().kind == "number" or reader.is_at("-"):
+        return key, str(reader.number("a value"))
+    return key, reader.text("a value")

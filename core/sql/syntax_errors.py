@@ -1,0 +1,38 @@
+"""Errors that point into the text of a statement."""
+
+from __future__ import annotations
+
+from optimist.core.errors import UsageError
+from optimist.core.foreign_text import shown
+
+__all__ = ["syntax_error"]
+
+_BEFORE, _AFTER = 50, 30
+
+
+def syntax_error(text: str, place: int, problem: str) -> UsageError:
+    """The error of a statement that can't be parsed.
+
+    Args:
+        text: The whole statement.
+        place: Where the problem is.
+        problem: What it is, as part of a sentence.
+
+    Returns:
+        An error of the kind `PARSE_SYNTAX_ERROR`, as Spark's parser names it. Its fields are
+        `line` and `column`, counted from 1, and `fragment`: the line around the place, and below
+        it a caret.
+    """
+    begin = max(text.rfind("\n", 0, place), text.rfind("\r", 0, place)) + 1
+    line, column = text.count("\n", 0, begin) + 1, place - begin + 1
+    before, after = text[max(begin, place - _BEFORE) : place], text[place : place + _AFTER]
+    after = after.splitlines()[0] if after.strip() else ""
+    return UsageError(
+        f"The statement can't be parsed (line {line}, column {column}): {problem}, at the mark ^ "
+        f"in {shown(before)}^{shown(after)}. Nothing was run. Correct the SQL, and put unusual "
+        "names in back-ticks.",
+        kind="PARSE_SYNTAX_ERROR",
+        line=line,
+        column=column,
+        fragment=f"{before}{after}\n{' ' * len(before)}^",
+    )

@@ -1,0 +1,367 @@
+"""Each statement of the grammar: what it means, and where a wrong one is wrong."""
+
+from __future__ import annotations
+
+import tracemalloc
+from decimal import Decimal
+from typing import get_args
+
+import pytest
+
+from optimist.core.errors import UsageError
+from optimist.core.sql import Command, Parameters, RowChange, parse_command, parse_row_change
+from optimist.core.sql.statements import (
+    AddConstraint,
+    Assignment,
+    Clone,
+    ClusterBy,
+    ColumnType,
+    ConvertToDelta,
+    Delete,
+    DescribeDetail,
+    DescribeHistory,
+    DropConstraint,
+    DropFeature,
+    Generate,
+    Merge,
+    MergeClause,
+    Optimize,
+    Reorg,
+    Restore,
+    SqlText,
+    SyncIdentity,
+    TableName,
+    TimeTravel,
+    Update,
+    Vacuum,
+)
+
+T = TableName(("t",))
+P = TableName(("delta", "/a/b"))
+TEXT = TableName(("/a/b",), is_text=True)
+
+
+def parse(text, parameters=None):
+    return parse_command(text, parameters) or parse_row_change(text, parameters)
+
+
+HITS = {
+    "OPTIMIZE t": Optimize(T),
+    "optimize delta.`/a/b` FULL": Optimize(P, is_full=True),
+    "OPTIMIZE '/a/b' WHERE d = 'zorder by' ZORDER BY (a, s.`b.c`)": Optimize(
+        TEXT, where=SqlText("d = 'zorder by'"), zorder_by=(("a",), ("s", "b.c"))
+    ),
+    "OPTIMIZE t ZORDER BY a, b;": Optimize(T, zorder_by=(("a",), ("b",))),
+    "VACUUM t": Vacuum(T),
+    'VACUUM "/a/b" LITE DRY RUN': Vacuum(TEXT, "LITE", is_dry_run=True),
+    "VACUUM t FULL USING INVENTORY (SELECT f(')') FROM u) RETAIN 0 HOURS": Vacuum(
+        T, "FULL", SqlText("SELECT f(')') FROM u"), Decimal(0)
+    ),
+    "VACUUM t RETAIN -1.5 HOURS USING INVENTORY a.b": Vacuum(
+        T, None, TableName(("a", "b")), Decimal("-1.5")
+    ),
+    "DESC HISTORY delta.`/a/b` LIMIT 5": DescribeHistory(P, 5),
+    "DESCRIBE HISTORY history": DescribeHistory(TableName(("history",))),
+    "DESCRIBE DETAIL '/a/b'": DescribeDetail(TEXT),
+    "DESC DETAIL IDENTIFIER('delta.`/a/b`')": DescribeDetail(P),
+    "GENERATE symlink_format_manifest FOR TABLE t": Generate("symlink_format_manifest", T),
+    "CONVERT TO DELTA parquet.`/a/b`": ConvertToDelta(TableName(("parquet", "/a/b"))),
+    "CONVERT TO DELTA t NO STATISTICS PARTITIONED BY (d DECIMAL(5, 2) NOT NULL COMMENT 'x', "
+    "e INT)": (
+        ConvertToDelta(
+            T,
+            False,
+            (
+                ColumnType("d", SqlText("DECIMAL(5, 2)"), False, "x"),
+                ColumnType("e", SqlText("INT")),
+            ),
+        )
+    ),
+    "RESTORE TABLE t TO VERSION AS OF 3": Restore(T, TimeTravel(version=3)),
+    "RESTORE t TIMESTAMP AS OF '2026-01-01'": Restore(T, TimeTravel(timestamp="2026-01-01")),
+    "RESTORE table TO VERSION AS OF '7'": Restore(TableName(("table",)), TimeTravel(version=7)),
+    "ALTER TABLE t ADD CONSTRAINT c CHECK (a > 1 AND f(b))": AddConstraint(
+        T, "c", SqlText("a > 1 AND f(b)")
+    ),
+    "ALTER TABLE t DROP CONSTRAINT c": DropConstraint(T, "c"),
+    "ALTER TABLE t DROP CONSTRAINT IF EXISTS `c d`": DropConstraint(T, "c d", if_exists=True),
+    "ALTER TABLE t DROP FEATURE deletionVectors": DropFeature(T, "deletionVectors"),
+    "ALTER TABLE t DROP FEATURE 'x-preview' TRUNCATE HISTORY": DropFeature(T, "x-preview", True),
+    "ALTER TABLE delta.`/a/b` CLUSTER BY (a, b.c)": ClusterBy(P, (("a",), ("b", "c"))),
+    "ALTER TABLE t CLUSTER BY NONE": ClusterBy(T),
+    "ALTER TABLE t ALTER COLUMN c SYNC IDENTITY": SyncIdentity(T, ("c",)),
+    "ALTER TABLE t CHANGE c SYNC IDENTITY": SyncIdentity(T, ("c",)),
+    "REORG TABLE t APPLY (PURGE)": Reorg(T),
+    "REORG TABLE t WHERE apply = 1 APPLY (PURGE)": Reorg(T, SqlText("apply = 1")),
+    "REORG TABLE t APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = 2))": Reorg(T, None, 2),
+    "CREATE TABLE t SHALLOW CLONE delta.`/a/b`": Clone(T, "create", P, True),
+    "CREATE OR REPLACE TABLE t SHALLOW CLONE s FOR SYSTEM_VERSION AS OF 2 TBLPROPERTIES "
+    "('a.b' = 'c', d.e true, f -1) LOCATION '/x'": Clone(
+        T,
+        "create_or_replace",
+        TableName(("s",)),
+        True,
+        TimeTravel(version=2),
+        (("a.b", "c"), ("d.e", "true"), ("f", "-1")),
+        "/x",
+    ),
+    "CREATE TABLE IF NOT EXISTS t DEEP CLONE s": Clone(
+        T, "create_if_not_exists", TableName(("s",)), False
+    ),
+    "REPLACE TABLE t SHALLOW CLONE s": Clone(T, "replace", TableName(("s",)), True),
+    "DELETE FROM t": Delete(T),
+    "DELETE FROM delta.`/a/b` AS x WHERE x.a = 'where' -- ?": Delete(
+        P, "x", SqlText("x.a = 'where'")
+    ),
+    "UPDATE t x SET x.a = CASE WHEN b THEN 1 END, b.`c d` = f(1, 2) WHERE a IN (1, 2);": Update(
+        T,
+        (
+            Assignment(("x", "a"), SqlText("CASE WHEN b THEN 1 END")),
+            Assignment(("b", "c d"), SqlText("f(1, 2)")),
+        ),
+        "x",
+        SqlText("a IN (1, 2)"),
+    ),
+    "MERGE WITH SCHEMA EVOLUTION INTO t USING (SELECT 1 AS a) AS s ON t.a = s.a "
+    "WHEN MATCHED AND s.when THEN DELETE WHEN MATCHED THEN UPDATE SET * "
+    "WHEN NOT MATCHED BY TARGET THEN INSERT (a, b) VALUES (s.a, (1)) "
+    "WHEN NOT MATCHED BY SOURCE AND t.a < 1 THEN UPDATE SET b = DEFAULT": Merge(
+        T,
+        SqlText("SELECT 1 AS a"),
+        SqlText("t.a = s.a"),
+        (
+            MergeClause("MATCHED", "delete", SqlText("s.when")),
+            MergeClause("MATCHED", "update"),
+            MergeClause(
+                "NOT MATCHED",
+                "insert",
+                None,
+                (Assignment(("a",), SqlText("s.a")), Assignment(("b",), SqlText("(1)"))),
+            ),
+            MergeClause(
+                "NOT MATCHED BY SOURCE",
+                "update",
+                SqlText("t.a < 1"),
+                (Assignment(("b",), SqlText("DEFAULT")),),
+            ),
+        ),
+        None,
+        "s",
+        True,
+    ),
+    "MERGE INTO t USING s ON true WHEN NOT MATCHED THEN INSERT *": Merge(
+        T, TableName(("s",)), SqlText("true"), (MergeClause("NOT MATCHED", "insert"),)
+    ),
+}
+
+
+@pytest.mark.parametrize("text", HITS)
+def test_a_statement_means(text):
+    assert parse(text) == HITS[text]
+
+
+ERRORS = {  # the mark ^ stands where the error points at
+    Optimize: "OPTIMIZE t ^ZORDR BY (a)",
+    Vacuum: "VACUUM t LITE ^FULL",
+    DescribeHistory: "DESCRIBE HISTORY t LIMIT ^x",
+    DescribeDetail: "DESCRIBE DETAIL t ^u",
+    Generate: "GENERATE symlink_format_manifest FOR ^t",
+    ConvertToDelta: "CONVERT TO DELTA t PARTITIONED BY (a ^, b INT)",
+    Restore: "RESTORE t TO ^3",
+    AddConstraint: "ALTER TABLE t ADD CONSTRAINT c CHECK (a > 1^",
+    DropConstraint: "ALTER TABLE t DROP CONSTRAINT ^",
+    DropFeature: "ALTER TABLE t DROP FEATURE f TRUNCATE ^HISTRY",
+    ClusterBy: "ALTER TABLE t CLUSTER BY ^a",
+    SyncIdentity: "ALTER TABLE t ALTER COLUMN c SYNC ^",
+    Reorg: "REORG TABLE t APPLY (^VACUUM)",
+    Clone: "CREATE TABLE t SHALLOW CLONE s VERSION AS OF ^'x'",
+    Delete: "DELETE FROM t WHERE ^",
+    Update: "UPDATE t SET a ^1",
+    Merge: "MERGE INTO t USING s ON a THAN^",
+}
+MORE_ERRORS = [
+    "OPTIMIZE ^",
+    "OPTIMIZE ^'/a",
+    "OPTIMIZE t WHERE ^(a",
+    "OPTIMIZE t WHERE a^) ZORDER BY b",
+    "OPTIMIZE t WHERE a = ^CASE WHEN b THEN c ZORDER BY b",
+    "OPTIMIZE ^/* t",
+    "OPTIMIZE t WHERE ^/*+ t",
+    "OPTIMIZE ^`t",
+    "OPTIMIZE t.^",
+    "OPTIMIZE t WHERE ^ZORDER BY a",
+    "VACUUM t RETAIN ^x HOURS",
+    "VACUUM t RETAIN 1 ^",
+    "VACUUM t RETAIN 1 HOURS ^RETAIN 1 HOURS",
+    "VACUUM t USING INVENTORY (^)",
+    "DESCRIBE DETAIL IDENTIFIER(^'a b')",
+    "RESTORE t FOR ^t",
+    "DELETE ^t",
+    "MERGE INTO t USING s ON a = b WHEN MATCHED THEN ^INSERT *",
+    "MERGE INTO t USING s ON a = b WHEN NOT MATCHED THEN INSERT (a, b) VALUES (1^)",
+    "MERGE INTO t USING s ON a = b WHEN NOT MATCHED BY SOURCE THEN UPDATE SET ^*",
+    "MERGE INTO t USING s ON a = b^",
+    "UPDATE t SET ^",
+]
+
+
+@pytest.mark.parametrize("marked", [*ERRORS.values(), *MORE_ERRORS])
+def test_an_error_points_at_the_place(marked):
+    place, text = marked.index("^"), marked.replace("^", "")
+    for before, line in (("", 1), ("-- a comment\r\n /* and\n another */\n", 4)):
+        with pytest.raises(UsageError) as caught:
+            parse(before + text)
+        error = caught.value
+        assert error.kind == "PARSE_SYNTAX_ERROR"
+        assert (error.fields["line"], error.fields["column"]) == (line, place + 1)
+        shown, caret = str(error.fields["fragment"]).split("\n")
+        assert shown in text
+        assert text.startswith(shown[len(caret) - 1 :], place)
+        assert f"{shown[: len(caret) - 1]}^{shown[len(caret) - 1 :]}" in str(error)
+
+
+def test_each_statement_has_a_hit_and_an_error():
+    classes = set(get_args(Command)) | set(get_args(RowChange))
+    assert {type(value) for value in HITS.values()} == classes
+    assert set(ERRORS) == classes
+
+
+SPARKS = [
+    "SELECT 1",
+    "",
+    "  -- nothing",
+    "/* not closed",
+    "(SELECT 1)",
+    "optimizer",
+    "CREATE TABLE t (a INT) USING delta",
+    "CREATE TABLE IF NOT EXISTS t AS SELECT 1",
+    "CREATE TABLE t LIKE s",
+    "CREATE OR REPLACE TABLE t AS SELECT 1",
+    "CREATE TABLE IDENTIFIER('a' || 'b') (c INT)",
+    "CREATE VIEW v AS SELECT 1",
+    "CREATE FUNCTION f AS 'x'",
+    "ALTER TABLE t SET TBLPROPERTIES ('a' = 'b')",
+    "ALTER TABLE IDENTIFIER('a' || 'b') ADD COLUMN c INT",
+    "ALTER TABLE t ADD COLUMNS (a INT)",
+    "ALTER TABLE t ADD CONSTRAINT c PRIMARY KEY (a)",
+    "ALTER TABLE t DROP COLUMN a",
+    "ALTER TABLE t ALTER COLUMN a TYPE BIGINT",
+    "ALTER TABLE t ALTER a COMMENT 'x'",
+    "ALTER VIEW v AS SELECT 1",
+    "DESCRIBE t",
+    "DESCRIBE history",
+    "DESCRIBE history.t",
+    "DESC TABLE EXTENDED detail",
+    "DESCRIBE FUNCTION f",
+    "EXPLAIN SELECT 1",
+    "EXPLAIN EXTENDED SELECT 1",
+    "INSERT INTO t VALUES (1)",
+]
+
+
+@pytest.mark.parametrize("text", SPARKS)
+def test_what_spark_can_read_is_left_to_it(text):
+    assert parse(text) is None
+
+
+@pytest.mark.parametrize("how", ["", "EXTENDED ", "FORMATTED "])
+def test_a_statement_of_delta_can_not_be_explained(how):
+    with pytest.raises(UsageError, match="OPTIMIZE can't be explained") as caught:
+        parse_command(f"EXPLAIN {how}OPTIMIZE t")
+    assert caught.value.kind == "OPTIMIST_UNSUPPORTED_STATEMENT"
+
+
+def test_parameters_stand_for_constants():
+    named = Parameters({"hours": "12", "low": "-1", "t": "'delta.`/a/b`'", "v": "3L"})
+    assert parse("VACUUM t RETAIN :hours HOURS", named).retain_hours == 12
+    assert parse("RESTORE t TO VERSION AS OF :v", named).travel == TimeTravel(version=3)
+    assert parse("DESCRIBE DETAIL IDENTIFIER(:t)", named).table == P
+    positional = Parameters(positional=["'x?'", "TIMESTAMP '2026-01-01'"])
+    deleted = parse("DELETE FROM t WHERE a = ':no ?' AND b::int - ? = '?'", positional)
+    assert deleted.condition.sql == "a = ':no ?' AND b::int - 'x?' = '?'"
+    assert parse("DELETE FROM t WHERE a - :low = b", named).condition.sql == "a - (-1) = b"
+    assert parse(
+        "RESTORE t TO TIMESTAMP AS OF ?", Parameters(positional=["DATE '2026-01-01'"])
+    ) == (Restore(T, TimeTravel(timestamp="2026-01-01")))
+
+
+@pytest.mark.parametrize("text", ["DELETE FROM t WHERE a = ^:y", "DELETE FROM t WHERE ? = ^?"])
+def test_a_parameter_without_a_value_is_pointed_at(text):
+    with pytest.raises(UsageError) as caught:
+        parse(text.replace("^", ""), Parameters({"x": "1"}, ["1"]))
+    assert caught.value.fields["column"] == text.index("^") + 1
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        (r"'a\'b'", "a'b"),
+        ("'a''b'", "a'b"),
+        (r"'a\''''", "a''"),
+        ("\"a''b\"", "a''b"),
+        (r"'\n\t\\\x'", "\n\t\\x"),
+        (r"'100\%\_'", r"100\%\_"),
+        (r"'\u00e4\U0001F600\101'", "ä😀A"),
+        (r"'\ud83d\ude00'", "😀"),
+        (r"r'a\n'", r"a\n"),
+        (r"'\Uffffffff'", r"\Uffffffff"),
+    ],
+)
+def test_texts_are_read_as_spark_reads_them(written, value):
+    assert parse(f"DESCRIBE DETAIL {written}").table.path == value
+
+
+@pytest.mark.parametrize(
+    ("parts", "path"),
+    [
+        (("delta", "/p"), "/p"),
+        (("DELTA", "s3://b/p"), "s3://b/p"),
+        (("delta", "t"), None),
+        (("parquet", "/p"), None),
+        (("/p",), None),
+    ],
+)
+def test_which_names_are_paths(parts, path):
+    assert TableName(parts).path == path
+
+
+HOSTILE = {  # what stands before a run, the run, what stands behind it
+    "brackets": ("OPTIMIZE t WHERE ", "(", ""),
+    "closed brackets": ("OPTIMIZE t WHERE ", "()", ""),
+    "comments": ("OPTIMIZE ", "/*", ""),
+    "a comment first": ("", "/*", ""),
+    "comments one after the other": ("", "-- x\n", "OPTIMIZE t"),
+    "continued comments": ("", "--\\\n", ""),
+    "doubled quotes": ("OPTIMIZE t WHERE '", "''", ""),
+    "escapes": ("OPTIMIZE t WHERE '", "\\", "'"),
+    "back-ticks": ("OPTIMIZE `", "``", ""),
+    "cases": ("OPTIMIZE t WHERE ", "CASE ", ""),
+    "names": ("OPTIMIZE ", "a.", ""),
+    "a name": ("OPTIMIZE ", "a", ""),
+    "digits": ("VACUUM t RETAIN ", "9", " HOURS"),
+    "digits of a version": ("RESTORE t TO VERSION AS OF '", "9", "'"),
+    "lists": ("OPTIMIZE t ZORDER BY a", ", a", ""),
+    "markers": ("DELETE FROM t WHERE ", "?", ""),
+    "clauses": ("MERGE INTO t USING s ON a ", "WHEN MATCHED THEN DELETE ", ""),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_text_costs_no_more_than_its_size(name):
+    before, run, after = HOSTILE[name]
+    text = before + run * (20_000 // len(run)) + after
+    tracemalloc.start()
+    try:
+        parse(text)
+    except UsageError as error:
+        assert len(str(error)) < 2_000
+        assert len(str(error.fields["fragment"])) < 500
+    finally:
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert peak < 200 * len(text)
+
+
+def test_a_megabyte_of_brackets_is_refused_without_recursion():
+    with pytest.raises(UsageError, match="this bracket is not closed"):
+        parse("OPTIMIZE t WHERE " + "(" * 1_000_000)
