@@ -96,7 +96,7 @@ test-oldest:
 		|| $(UV) venv --quiet --clear --python $(RUN) build/oldest
 	@$(UV) pip install --quiet --python build/oldest --resolution lowest-direct -e '.[test]'
 	build/oldest/bin/python -m pytest -n $(JOBS) $(TOLERANT) -W ignore::FutureWarning \
-		$(or $(TESTS),$(AT_THE_BOUNDS))
+		$(or $(TESTS),-m "not race and not again" $(AT_THE_BOUNDS))
 
 # What lies beyond its upper bounds; where this passes they can be moved.
 test-newest:

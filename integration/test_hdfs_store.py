@@ -86,6 +86,7 @@ class TestHDFSLogStoreOverHdfsNative(OnMiniCluster):
     commits = 3
 
 
+@pytest.mark.again  # one table is written, read and changed this way in every run
 class TestHDFSLogStoreOverTheJvm(OnMiniCluster):
     store_factory = staticmethod(jvm_store)
     # A child has no session; two JVMs race in a test of their own below.

@@ -102,6 +102,7 @@ class TestS3DynamoDBLogStore(OnLocalStack):
         type(self).store_factory = partial(s3_dynamodb.S3DynamoDBLogStore, dynamodb_options)
 
 
+@pytest.mark.again  # DynamoDB's class runs the same steps with another arbiter
 class TestS3RedisLogStore(OnLocalStack):
     forgets_deleted = False
 
@@ -110,6 +111,7 @@ class TestS3RedisLogStore(OnLocalStack):
         type(self).store_factory = partial(s3_redis.S3RedisLogStore, redis_options)
 
 
+@pytest.mark.again
 class TestS3ArbiterLogStoreWithSQL(OnLocalStack):
     forgets_deleted = False
 

@@ -150,7 +150,7 @@ def checksum(frame):
     return frame.agg(sf.count("*"), sf.sum("id"), sf.sum("delay")).first()
 
 
-@pytest.mark.parametrize("cloud", ["s3", "azure", "gcs"], indirect=True)
+@pytest.mark.parametrize("cloud", CLOUDS, indirect=True)
 def test_a_table_is_written_changed_and_read(spark, cloud):
     write(flights(spark), cloud.path, partitionBy=["month", "tail"])
     write(flights(spark, 1200, 1500), cloud.path, mode="append")

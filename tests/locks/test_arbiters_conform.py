@@ -16,6 +16,7 @@ def sqlite_arbiter():
     return SQLArbiter({"optimist.store.sql.url": f"sqlite:///{os.environ[SQLITE_PATH]}"})
 
 
+@pytest.mark.again  # on a server instead of the stand-in: integration/test_locks_on_servers.py
 class TestDynamoDBArbiter(ArbiterSuite):
     supports_processes = False  # moto's server is this process
 
@@ -25,18 +26,6 @@ class TestDynamoDBArbiter(ArbiterSuite):
 
     def new_arbiter(self):
         return DynamoDBArbiter(client=self.client)
-
-    def test_items_have_the_names_and_the_types_of_deltas(self, table_path):
-        arbiter = self.new_arbiter()
-        name = f"{3:020d}.json"
-        entry = CommitEntry(table_path, name, f".tmp/{name}.x", complete=False)
-        key = {"tablePath": {"S": table_path}, "fileName": {"S": name}}
-        claimed = {**key, "tempPath": {"S": f".tmp/{name}.x"}, "complete": {"S": "false"}}
-        arbiter.create(entry)
-        assert self.client.get_item(TableName="delta_log", Key=key)["Item"] == claimed
-        arbiter.complete(entry.completed(1_900_000_000))
-        done = self.client.get_item(TableName="delta_log", Key=key)["Item"]
-        assert done == {**claimed, "complete": {"S": "true"}, "expireTime": {"N": "1900000000"}}
 
 
 class TestRedisArbiter(ArbiterSuite):
@@ -57,3 +46,17 @@ class TestSQLArbiterOnSQLite(ArbiterSuite):
     @pytest.fixture(autouse=True)
     def database(self, tmp_path, monkeypatch):
         monkeypatch.setenv(SQLITE_PATH, str(tmp_path / "log.db"))
+
+
+def test_items_have_the_names_and_the_types_of_deltas(dynamodb):
+    table_path = "s3a://bucket/t"
+    arbiter = DynamoDBArbiter(client=dynamodb)
+    name = f"{3:020d}.json"
+    entry = CommitEntry(table_path, name, f".tmp/{name}.x", complete=False)
+    key = {"tablePath": {"S": table_path}, "fileName": {"S": name}}
+    claimed = {**key, "tempPath": {"S": f".tmp/{name}.x"}, "complete": {"S": "false"}}
+    arbiter.create(entry)
+    assert dynamodb.get_item(TableName="delta_log", Key=key)["Item"] == claimed
+    arbiter.complete(entry.completed(1_900_000_000))
+    done = dynamodb.get_item(TableName="delta_log", Key=key)["Item"]
+    assert done == {**claimed, "complete": {"S": "true"}, "expireTime": {"N": "1900000000"}}

@@ -386,7 +386,7 @@ def odd_table(spark, tmp_path_factory):
     return path
 
 
-@pytest.mark.parametrize("ansi", ["true", "false"])
+@pytest.mark.parametrize("ansi", ["true", pytest.param("false", marks=pytest.mark.again)])
 @pytest.mark.parametrize("condition", ODD_COMPARISONS)
 def test_no_file_with_a_matching_row_is_left_out_of_the_candidates(
     spark, odd_table, condition, ansi, conf, log_of

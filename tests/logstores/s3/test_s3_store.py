@@ -4,6 +4,8 @@ import io
 
 import pytest
 from botocore.exceptions import ClientError
+from moto.core import DEFAULT_ACCOUNT_ID
+from moto.s3.models import s3_backends
 
 from optimist.core import DeltaLog
 from optimist.core.errors import LogFileNotFoundError, StorageError
@@ -39,6 +41,7 @@ class S3Suite(LogStoreSuite):
         self.s3.put_object(Bucket=bucket, Key=key, Body=data)
 
 
+@pytest.mark.again  # on servers instead of the stand-in: integration/test_s3_stores.py
 class TestS3LogStore(S3Suite):
     store_factory = S3LogStore
     # The stand-in answers one request at a time; so do most emulators.
@@ -47,7 +50,6 @@ class TestS3LogStore(S3Suite):
     commits = 3
 
 
-@pytest.mark.again  # on servers instead of the stand-in: integration/test_s3_stores.py
 class TestS3DynamoDBLogStore(TestS3LogStore):
     store_factory = S3DynamoDBLogStore
     forgets_deleted = False
@@ -72,9 +74,12 @@ def test_listing_names_files_as_the_caller_does(s3, log):
     ]
 
 
-def test_listing_is_paged_as_the_caller_comes_to_it(server, s3, log):
+def test_listing_is_paged_as_the_caller_comes_to_it(server, log):
+    # Past the server: a request takes moto 18 ms.
+    bucket, _, directory = log.partition("://")[2].partition("/")
+    objects = s3_backends[DEFAULT_ACCOUNT_ID]["aws"]
     for version in range(1005):
-        put(s3, commit(log, version))
+        objects.put_object(bucket, f"{directory}/{version:020d}.json", b"x")
     with server.counting() as made:
         listing = S3LogStore().list_from(commit(log, 0))
         assert next(listing).name == f"{0:020d}.json"
