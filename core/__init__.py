@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from optimist.core.commands.table_definition import Column, Identity
     from optimist.core.predicates import Predicate, col
     from optimist.core.snapshot import Snapshot
     from optimist.core.table.commit_resolution import CommitResolution, CommitState
@@ -19,10 +20,12 @@ if TYPE_CHECKING:
     from optimist.core.transaction.result import CommitResult
 
 __all__ = [
+    "Column",
     "CommitResolution",
     "CommitResult",
     "CommitState",
     "DeltaLog",
+    "Identity",
     "Operation",
     "OptimisticTransaction",
     "Predicate",
@@ -31,10 +34,12 @@ __all__ = [
 ]
 
 _PLACES = {
+    "Column": "optimist.core.commands.table_definition",
     "CommitResolution": "optimist.core.table.commit_resolution",
     "CommitResult": "optimist.core.transaction.result",
     "CommitState": "optimist.core.table.commit_resolution",
     "DeltaLog": "optimist.core.table.delta_log",
+    "Identity": "optimist.core.commands.table_definition",
     "Operation": "optimist.core.transaction.conflicts.operations",
     "OptimisticTransaction": "optimist.core.transaction.optimistic",
     "Predicate": "optimist.core.predicates",

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Mapping, Sequence
 
 from optimist.core.errors import SchemaError
 from optimist.core.foreign_text import listed
 from optimist.core.protocol.actions import DomainMetadata, Metadata
 from optimist.core.protocol.table_metadata import TableMetadata
-from optimist.core.schema.column_paths import logical_path
+from optimist.core.schema.column_paths import logical_path, physical_path
 from optimist.core.schema.stats_property import has_bounds, leaf_columns
 from optimist.core.schema.types import StructType
 from optimist.core.values.foreign_json import parse_json
 
-__all__ = ["CLUSTERING_DOMAIN", "clustering_columns", "ensure_clustering_fits"]
+__all__ = [
+    "CLUSTERING_DOMAIN",
+    "clustering_columns",
+    "clustering_domain",
+    "ensure_clustering_fits",
+]
 
 CLUSTERING_DOMAIN = "delta.clustering"
 
@@ -40,6 +46,19 @@ def clustering_columns(
     paths = (column if isinstance(column, list) else [column] for column in columns)
     found = (tuple(str(part) for part in path) for path in paths)
     return tuple(logical_path(path, schema) or path for path in found)
+
+
+def clustering_domain(columns: Sequence[tuple[str, ...]], schema: StructType) -> DomainMetadata:
+    """The domain that says by which columns a table is clustered.
+
+    Args:
+        columns: Their logical paths, which the schema has; none for a table that keeps the feature
+            and is not clustered any more.
+        schema: The table's schema, with the columns' physical names.
+    """
+    physical = [physical_path(path, schema) for path in columns]
+    body = {"clusteringColumns": physical, "domainName": CLUSTERING_DOMAIN}
+    return DomainMetadata(CLUSTERING_DOMAIN, json.dumps(body, separators=(",", ":")))
 
 
 def ensure_clustering_fits(metadata: Metadata, domains: Mapping[str, DomainMetadata]) -> None:
@@ -87,8 +106,7 @@ def _unfit(columns: Iterable[tuple[str, ...]], problem: str, kind: str) -> Schem
     names = tuple(map(".".join, columns))
     return SchemaError(
         f"The table is clustered by {listed(names)}, {problem}. Nothing was written. Keep the "
-        "columns, or take the clustering off first with an engine that can (ALTER TABLE ... "
-        "CLUSTER BY NONE).",
+        "columns, or take the clustering off first (ALTER TABLE ... CLUSTER BY NONE).",
         kind=kind,
         columns=names,
     )

@@ -43,6 +43,7 @@ __all__ = [
     "protocol_for_new_table",
     "requested_protocol",
     "supports",
+    "with_features",
 ]
 
 SUPPORTED_READER_VERSIONS = (1, 2, 3)
@@ -303,6 +304,11 @@ def merge(first: Protocol, *others: Protocol) -> Protocol:
     features = implied_features(first)
     union = features.union(*(implied_features(other) for other in others))
     return first if union == features else normalize(union)
+
+
+def with_features(protocol: Protocol, names: Iterable[str]) -> Protocol:
+    """The weakest protocol that has these features, and those that they require, as well."""
+    return merge(protocol, normalize(with_requirements(frozenset(names))))
 
 
 def normalize(features: Iterable[str]) -> Protocol:

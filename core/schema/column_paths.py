@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from optimist.core.schema.types import DataType, StructField, StructType
 
-__all__ = ["logical_path", "named_path"]
+__all__ = ["logical_path", "named_path", "physical_path"]
 
 
 def logical_path(path: tuple[str, ...], schema: StructType) -> tuple[str, ...] | None:
@@ -19,6 +19,23 @@ def logical_path(path: tuple[str, ...], schema: StructType) -> tuple[str, ...] |
         return next((item for item in struct if item.physical_name == wanted), None)
 
     return _walked(path, schema, find)
+
+
+def physical_path(path: tuple[str, ...], schema: StructType) -> tuple[str, ...]:
+    """The path in data files of a column that the schema has at this logical path (spec 10.8).
+
+    Raises:
+        LookupError: The schema has no such column.
+    """
+    names: list[str] = []
+    level: DataType = schema
+    for wanted in path:
+        found = level.find(wanted) if isinstance(level, StructType) else None
+        if found is None:
+            raise LookupError(f"no column {wanted}")
+        names.append(found.physical_name)
+        level = found.data_type
+    return tuple(names)
 
 
 def named_path(path: tuple[str, ...], schema: StructType) -> tuple[str, ...] | None:

@@ -21,6 +21,7 @@ __all__ = [
     "ensure_none_inserted",
     "ensure_none_updated",
     "identity_columns",
+    "identity_metadata",
     "identity_overflow",
     "is_identity_column",
     "with_high_water_marks",
@@ -84,6 +85,11 @@ class IdentityColumn:
 def is_identity_column(item: StructField) -> bool:
     """Whether a column's metadata has anything to say of numbers that the engine gives out."""
     return any(key.startswith(IDENTITY_PREFIX) for key in item.metadata)
+
+
+def identity_metadata(start: int, step: int, *, may_be_inserted: bool) -> dict[str, object]:
+    """What the metadata of a new identity column says; it has no mark yet (spec 10.7)."""
+    return {_START: start, _STEP: step, _MAY_INSERT: may_be_inserted}
 
 
 def identity_columns(schema: StructType) -> tuple[IdentityColumn, ...]:

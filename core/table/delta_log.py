@@ -49,6 +49,7 @@ from optimist.core.table.handle_cache import HandleCache
 from optimist.core.table.newest_snapshot import NewestSnapshot
 from optimist.core.table.own_commits import LAST_COMMIT_VERSION, OwnCommits
 from optimist.core.table.row_commands import RowCommands
+from optimist.core.table.table_commands import TableCommands
 from optimist.core.transaction.groups.queue import CommitQueue
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.result import CommitResult
@@ -58,7 +59,7 @@ __all__ = ["DeltaLog"]
 _LOG = logging.getLogger(__name__)
 
 
-class DeltaLog(RowCommands):
+class DeltaLog(RowCommands, TableCommands):
     """One Delta table, by its path. Threads may share it.
 
     Attributes:

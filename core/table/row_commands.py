@@ -2,42 +2,27 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 
 import pyarrow as pa
 
 from optimist.core.budget import one_operation
-from optimist.core.clock import Clock
 from optimist.core.commands.reruns import run_until_it_lands
 from optimist.core.local.commands import CommandOptions, RowsChanged, delete, merge, update
 from optimist.core.local.merge.builder import LocalMerge
 from optimist.core.local.merge.clauses import LocalMergeRequest
 from optimist.core.local.progress import Progress
-from optimist.core.options import EngineOptions
 from optimist.core.predicates import Predicate
 from optimist.core.snapshot import Snapshot
+from optimist.core.table.table_handle import TableHandle
 from optimist.core.transaction.optimistic import OptimisticTransaction
 
 __all__ = ["RowCommands"]
 
 
-class RowCommands(ABC):
+class RowCommands(TableHandle):
     """The commands of the local plane; `DeltaLog` is the one that has them."""
-
-    @property
-    @abstractmethod
-    def options(self) -> EngineOptions:
-        """The engine's options."""
-
-    @property
-    @abstractmethod
-    def clock(self) -> Clock:
-        """Where time comes from."""
-
-    @abstractmethod
-    def start_transaction(self, snapshot: Snapshot | None = None) -> OptimisticTransaction:
-        """A new transaction."""
 
     @abstractmethod
     def _newest_version(self) -> Snapshot:

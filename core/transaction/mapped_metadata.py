@@ -19,7 +19,12 @@ _MAX_ID = COLUMN_MAPPING_PREFIX + "maxColumnId"
 
 
 def with_column_mapping(
-    metadata: Metadata, current: Metadata | None, clock: Clock, *, is_overwrite: bool
+    metadata: Metadata,
+    current: Metadata | None,
+    clock: Clock,
+    *,
+    is_overwrite: bool,
+    may_change_mode: bool = False,
 ) -> Metadata:
     """The metadata with every column mapped, if its mode says so; else as it is.
 
@@ -28,6 +33,7 @@ def with_column_mapping(
         current: The table's metadata until now, or None for a new table.
         clock: Gives the UUIDs in new physical names.
         is_overwrite: The commit removes all files, so columns need not keep their ids.
+        may_change_mode: Whether the mode may be another one, since the table is replaced.
 
     Raises:
         SchemaError: The mode can't be changed like this (kind
@@ -37,7 +43,7 @@ def with_column_mapping(
     """
     table = TableMetadata.of(metadata)
     before = None if current is None else TableMetadata.of(current)
-    if before is not None:
+    if before is not None and not may_change_mode:
         _ensure_mode_may_change(before, table)
     if not table.is_mapped:
         return metadata

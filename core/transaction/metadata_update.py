@@ -10,10 +10,9 @@ Pure functions from values to values; `OptimisticTransaction` calls them in this
 
 from __future__ import annotations
 
-import json
+import enum
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from optimist.core.clock import Clock, SystemClock
 from optimist.core.errors import ProtocolError, SchemaError
@@ -39,11 +38,11 @@ from optimist.core.protocol.properties import (
     normalize_configuration,
 )
 from optimist.core.protocol.table_metadata import TableMetadata
+from optimist.core.schema.char_types import replace_char_varchar
 from optimist.core.schema.column_mapping import without_mapping
 from optimist.core.schema.type_widening import with_type_changes
 from optimist.core.schema.types import (
     COLUMN_MAPPING_PREFIX,
-    DECLARED_TYPE,
     ArrayType,
     DataType,
     MapType,
@@ -52,12 +51,11 @@ from optimist.core.schema.types import (
     schema_to_json,
 )
 from optimist.core.transaction.mapped_metadata import with_column_mapping
-from optimist.core.values.foreign_json import parse_json
 
 __all__ = [
+    "MetadataChange",
     "derive_metadata_and_protocol",
     "new_table_metadata",
-    "replace_char_varchar",
     "with_global_config_defaults",
 ]
 
@@ -69,6 +67,17 @@ _FIELD_KEYS_BY_FEATURE = (
     ("generatedColumns", "delta.generationExpression"),
     ("identityColumns", "delta.identity."),
 )
+
+
+class MetadataChange(enum.Enum):
+    """What a commit does to the table whose metadata it sets."""
+
+    ALTER = "alter"
+    """Its files stay, so what they hold must remain readable."""
+    OVERWRITE = "overwrite"
+    """It removes all files; schema and partitioning are new, the table stays the same one."""
+    REPLACE = "replace"
+    """It removes all files, and everything is new: schema, properties, mode of column mapping."""
 
 
 def new_table_metadata(metadata: Metadata, options: EngineOptions, clock: Clock) -> Metadata:
@@ -112,7 +121,7 @@ def derive_metadata_and_protocol(
     protocol: Protocol | None,
     options: EngineOptions,
     clock: Clock | None = None,
-    is_overwrite: bool = False,
+    how: MetadataChange = MetadataChange.ALTER,
 ) -> tuple[Metadata, Protocol | None]:
     """The metadata as it will stand in the log, and the protocol that must go with it.
 
@@ -123,7 +132,7 @@ def derive_metadata_and_protocol(
         options: The engine's options.
         clock: Gives the UUIDs in names that are made up: of mapped columns, and of those of row
             tracking.
-        is_overwrite: The commit replaces the table's schema and removes all its files.
+        how: What the commit does to the table.
 
     Returns:
         The metadata, and the new protocol, or None if the protocol stays as it is.
@@ -135,9 +144,15 @@ def derive_metadata_and_protocol(
     """
     requests = new.configuration
     clock = clock or SystemClock()
-    metadata = _with_storable_schema(new, current, options)
+    metadata = _with_storable_schema(new, current, options, how)
     metadata = replace(metadata, configuration=_storable_configuration(metadata, current))
-    metadata = with_column_mapping(metadata, current, clock, is_overwrite=is_overwrite)
+    metadata = with_column_mapping(
+        metadata,
+        current,
+        clock,
+        is_overwrite=how is not MetadataChange.ALTER,
+        may_change_mode=how is MetadataChange.REPLACE,
+    )
     if protocol is None:
         derived = protocol_for_new_table(requests, metadata, options)
         return _with_row_tracking_columns(metadata, current, clock), derived
@@ -145,33 +160,14 @@ def derive_metadata_and_protocol(
     metadata = _without_unsupported_field_keys(metadata, asked)
     derived = protocol_for_existing(asked, metadata)
     ensure_upgrade_allowed(protocol, derived)
-    if current is not None and not is_overwrite:
+    if current is not None and how is MetadataChange.ALTER:
         metadata = _with_type_changes(metadata, current, derived)
     metadata = _with_row_tracking_columns(metadata, current, clock)
     return metadata, None if derived == protocol else derived
 
 
-def replace_char_varchar(schema_string: str) -> str:
-    """The schema with `char(n)` and `varchar(n)` as strings, their declarations in field metadata.
-
-    A declaration inside an array, map or struct is kept on the column around it as the column's
-    whole type, `array<varchar(10)>`, where Spark looks for it (spec 10.5). A schema without either
-    comes back as it is.
-    """
-    if "char(" not in schema_string:
-        return schema_string
-    try:
-        parsed = parse_json(schema_string)
-    except ValueError:
-        return schema_string
-    plain = _plain_type(parsed)
-    if isinstance(parsed, dict) and isinstance(parsed.get("fields"), list):
-        plain["fields"] = [_plain_column(item) for item in parsed["fields"]]
-    return json.dumps(plain, separators=(",", ":"), ensure_ascii=False)
-
-
 def _with_storable_schema(
-    new: Metadata, current: Metadata | None, options: EngineOptions
+    new: Metadata, current: Metadata | None, options: EngineOptions, how: MetadataChange
 ) -> Metadata:
     text = replace_char_varchar(new.schema_string)
     if current is not None and text == current.schema_string:
@@ -179,7 +175,8 @@ def _with_storable_schema(
     stored = replace(new, schema_string=text)
     declared = TableMetadata.of(stored).declared_schema
     schema = _without_unenforceable_not_null(declared, allow=options.allow_unenforced_not_null)
-    if not TableMetadata.of(stored).is_mapped and not _has_mapping(current):
+    keeps_mapping = how is not MetadataChange.REPLACE and _has_mapping(current)
+    if not TableMetadata.of(stored).is_mapped and not keeps_mapping:
         # Keys of column mapping came along with data read from another table; on a table that is
         # not mapped they mean nothing.
         schema = without_mapping(schema)
@@ -295,74 +292,3 @@ def _without_unenforceable_not_null(schema: StructType, *, allow: bool) -> Struc
 
 def _as_nullable(data_type: DataType) -> DataType:
     return StructType((StructField("part", data_type),)).as_nullable().fields[0].data_type
-
-
-def _plain_type(value: Any) -> Any:
-    """A type's JSON with char and varchar replaced."""
-    if isinstance(value, str):
-        return "string" if _is_char(value) else value
-    if not isinstance(value, dict):
-        return value
-    changed = {
-        key: _plain_type(part) if key in ("elementType", "keyType", "valueType") else part
-        for key, part in value.items()
-    }
-    if isinstance(value.get("fields"), list):
-        changed["fields"] = [
-            {**item, "type": _plain_type(item["type"])} if _is_field(item) else item
-            for item in value["fields"]
-        ]
-    return changed
-
-
-def _is_field(item: Any) -> bool:
-    return isinstance(item, dict) and "type" in item
-
-
-def _plain_column(item: Any) -> Any:
-    """A column's JSON with char and varchar replaced, and the declared type in its metadata."""
-    if not _is_field(item):
-        return item
-    changed = {**item, "type": _plain_type(item["type"])}
-    if _declares_char(item["type"]):
-        changed["metadata"] = {
-            **(item.get("metadata") or {}),
-            DECLARED_TYPE: _sql_type(item["type"]),
-        }
-    return changed
-
-
-def _is_char(name: str) -> bool:
-    return name.startswith(("char(", "varchar("))
-
-
-def _declares_char(value: Any) -> bool:
-    if isinstance(value, str):
-        return _is_char(value)
-    if not isinstance(value, dict):
-        return False
-    parts = [value.get(key) for key in ("elementType", "keyType", "valueType")]
-    fields = value.get("fields")
-    if isinstance(fields, list):
-        parts += [item.get("type") for item in fields if isinstance(item, dict)]
-    return any(map(_declares_char, parts))
-
-
-_SQL_NAMES: Mapping[str, str] = {
-    "long": "bigint",
-    "integer": "int",
-    "short": "smallint",
-    "byte": "tinyint",
-}
-
-
-def _sql_type(value: Any) -> str:
-    """The type as SQL spells it, the way Spark writes and parses the declaration."""
-    if isinstance(value, str):
-        return _SQL_NAMES.get(value, value)
-    if value["type"] == "array":
-        return f"array<{_sql_type(value['elementType'])}>"
-    if value["type"] == "map":
-        return f"map<{_sql_type(value['keyType'])},{_sql_type(value['valueType'])}>"
-    inner = ",".join(f"{item['name']}:{_sql_type(item['type'])}" for item in value["fields"])
-    return f"struct<{inner}>"

@@ -26,7 +26,7 @@ from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import PostCommitHookError, UsageError
 from optimist.core.predicates import Predicate
 from optimist.core.protocol.actions import Action, AddFile, Metadata, Protocol
-from optimist.core.protocol.gates import ensure_writable
+from optimist.core.protocol.gates import ensure_writable, with_features
 from optimist.core.protocol.properties import IsolationLevel
 from optimist.core.protocol.schema_checks import verify_new_metadata
 from optimist.core.protocol.table_metadata import TableMetadata
@@ -47,6 +47,7 @@ from optimist.core.transaction.hooks.hooks import CommittedTransaction, PostComm
 from optimist.core.transaction.identity_marks import IDENTITY_ONLY, farthest_numbers, with_marks
 from optimist.core.transaction.large_commit import commit_large
 from optimist.core.transaction.listener import CommitListener
+from optimist.core.transaction.metadata_update import MetadataChange
 from optimist.core.transaction.result import CommitResult
 
 __all__ = ["OptimisticTransaction"]
@@ -163,31 +164,40 @@ class OptimisticTransaction:
 
     # Changing metadata
 
-    def update_metadata(self, metadata: Metadata) -> None:
+    def update_metadata(self, metadata: Metadata, *, features: Collection[str] = ()) -> None:
         """Set the table's metadata, at most once per transaction; this also creates a new table.
+
+        Args:
+            metadata: The metadata.
+            features: Table features that the table needs and the metadata can't tell of.
 
         Raises:
             UsageError: The metadata was set before in this transaction.
             SchemaError, ConfigError, ProtocolError: The metadata is not valid.
         """
         if self.read_version < 0:
-            self._set_metadata(
-                metadata_update.new_table_metadata(metadata, self.table.options, self.table.clock)
-            )
+            self._begin_table(metadata, features)
         else:
-            self._set_metadata(metadata)
+            self._set_metadata(metadata, features=features)
 
-    def update_metadata_for_new_table(self, metadata: Metadata) -> None:
-        """Set the metadata of a table that is created or replaced, with the session's defaults."""
+    def update_metadata_for_new_table(
+        self, metadata: Metadata, *, features: Collection[str] = ()
+    ) -> None:
+        """Set the metadata of a table that is created or replaced, with the session's defaults.
+
+        A table that is replaced loses all its files in the same commit, which the caller sees to.
+
+        Args:
+            metadata: The metadata; an empty `id` becomes a new one.
+            features: Table features that the table needs and the metadata can't tell of.
+        """
         self._ensure_open()
-        self._set_metadata(
-            metadata_update.new_table_metadata(metadata, self.table.options, self.table.clock)
-        )
+        self._begin_table(metadata, features)
 
     def update_metadata_for_table_overwrite(self, metadata: Metadata) -> None:
         """Replace the schema, partitioning and properties of an existing table, and keep its id."""
         kept = replace(metadata, id=self.snapshot.metadata.id)
-        self._set_metadata(kept, is_overwrite=True)
+        self._set_metadata(kept, how=MetadataChange.OVERWRITE)
 
     def advance_identity_columns(self, names: Collection[str], adds: Sequence[AddFile]) -> None:
         """Note that files hold numbers of identity columns that this transaction has given out.
@@ -407,7 +417,17 @@ class OptimisticTransaction:
         self._new_metadata = marked
         return {IDENTITY_ONLY: "true", **(tags or {})} if is_only else tags
 
-    def _set_metadata(self, metadata: Metadata, *, is_overwrite: bool = False) -> None:
+    def _begin_table(self, metadata: Metadata, features: Collection[str]) -> None:
+        new = metadata_update.new_table_metadata(metadata, self.table.options, self.table.clock)
+        self._set_metadata(new, how=MetadataChange.REPLACE, features=features)
+
+    def _set_metadata(
+        self,
+        metadata: Metadata,
+        *,
+        how: MetadataChange = MetadataChange.ALTER,
+        features: Collection[str] = (),
+    ) -> None:
         if self._new_metadata is not None:
             raise UsageError(
                 "Cannot change the metadata more than once in a transaction. Nothing was "
@@ -416,18 +436,21 @@ class OptimisticTransaction:
             )
         exists = self.read_version >= 0
         previous = self.snapshot.metadata if exists else None
+        judged_by = None if how is MetadataChange.REPLACE else previous
         derived, protocol = metadata_update.derive_metadata_and_protocol(
             metadata,
             current=previous,
             protocol=self._new_protocol or (self.snapshot.protocol if exists else None),
             options=self.table.options,
             clock=self.table.clock,
-            is_overwrite=is_overwrite,
+            how=how,
         )
         self._new_protocol = protocol or self._new_protocol
+        if not exists or with_features(self.protocol, features) != self.snapshot.protocol:
+            self._new_protocol = with_features(self.protocol, features)
         self._new_metadata = derived
         # `self.protocol` by now is the one that the new metadata needs, and judges it.
-        verify_new_metadata(derived, self.protocol, self.table.options, previous=previous)
+        verify_new_metadata(derived, self.protocol, self.table.options, previous=judged_by)
         # The commit would refuse it, too, but only after all rows have been written.
         ensure_writable(
             self.protocol,
@@ -435,7 +458,7 @@ class OptimisticTransaction:
             table_path=self.table.table_path,
             version=self.read_version,
         )
-        if exists:
+        if exists and how is not MetadataChange.REPLACE:
             ensure_rows_are_numbered(derived, self.snapshot)
 
     def _ensure_open(self) -> None:

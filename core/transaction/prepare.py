@@ -292,8 +292,9 @@ def _check_partition_values(draft: Draft) -> None:
 
 
 def _check_append_only(draft: Draft) -> None:
-    if not draft.properties.append_only:
-        return
+    before = draft.read_metadata
+    if before is None or not TableMetadata.of(before).properties.append_only:
+        return  # a table that this commit makes so may replace another
     if any(isinstance(a, RemoveFile) and a.data_change for a in draft.actions):
         raise UsageError(
             f"The table {draft.table_path} accepts only appends (delta.appendOnly is true), and "

@@ -1,7 +1,7 @@
 """What a commit says it did: operation names and parameters (spec 8.1, 8.2).
 
-Parameter values are written as JSON values. Delta encodes lists once more, as a string that holds
-JSON; `json_text` does that.
+Parameter values are written as JSON values. Delta encodes lists and maps once more, as a string
+that holds JSON; `json_text` does that.
 """
 
 from __future__ import annotations
@@ -36,9 +36,10 @@ On a WriteSerializable table the mark decides the level of a commit whose action
 """
 
 
-def json_text(values: Sequence[object]) -> str:
-    """A list as Delta writes it into operationParameters: a string that holds JSON."""
-    return json.dumps(list(values), separators=(",", ":"), ensure_ascii=False)
+def json_text(values: Sequence[object] | Mapping[str, object]) -> str:
+    """A list or a map as Delta writes it into operationParameters: a string that holds JSON."""
+    plain = dict(values) if isinstance(values, Mapping) else list(values)
+    return json.dumps(plain, separators=(",", ":"), ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ import pytest
 from optimist.core.errors import ConfigError, ProtocolError, SchemaError
 from optimist.core.options import EngineOptions
 from optimist.core.protocol.actions import Metadata, Protocol
+from optimist.core.schema.char_types import replace_char_varchar
 from optimist.core.schema.types import (
     ArrayType,
     MapType,
@@ -21,7 +22,6 @@ from optimist.core.testing import ManualClock
 from optimist.core.transaction.metadata_update import (
     derive_metadata_and_protocol,
     new_table_metadata,
-    replace_char_varchar,
     with_global_config_defaults,
 )
 

@@ -1,0 +1,59 @@
+"""Whether a place is free for a new table."""
+
+from __future__ import annotations
+
+from pyarrow import fs
+
+from optimist.core.data.filesystem import filesystem_for
+from optimist.core.data.storage_errors import storage_errors
+from optimist.core.data.table_ref import TableRef
+from optimist.core.errors import ConfigError, LogFileNotFoundError, UsageError
+from optimist.core.foreign_text import shown
+from optimist.core.log.names import log_path_of
+from optimist.core.paths import join, name_of
+
+__all__ = ["ensure_vacant", "not_vacant"]
+
+_LOG = name_of(log_path_of("table"))
+
+
+def ensure_vacant(table: TableRef) -> None:
+    """Refuse a place where files are that would lie in the new table without being part of it.
+
+    A `_delta_log` without commits passes, with whatever is beside it: a write that failed left it.
+
+    Raises:
+        UsageError: There are other files (kind `DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION`).
+        StorageError: The place can't be listed.
+    """
+    names = _names_at(table)
+    if names and _LOG not in names:
+        raise not_vacant(table, f"{shown(names[0])}, among others" if names[1:] else names[0])
+
+
+def not_vacant(table: TableRef, found: str) -> UsageError:
+    """The error for a place that is taken."""
+    return UsageError(
+        f"The location {table.table_path} of the new table is not empty: it has {found}. Nothing "
+        "was written. Remove what is there, or choose another location.",
+        kind="DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION",
+        path=table.table_path,
+    )
+
+
+def _names_at(table: TableRef) -> list[str]:
+    """The names of files and directories at the place, as far as they can be listed from here."""
+    try:
+        filesystem, inner = filesystem_for(table.table_path, table.data_access())
+    except ConfigError:
+        return _names_of_files(table)  # no driver for data files; the log's store knows the files
+    with storage_errors("listed", table.table_path):
+        selector = fs.FileSelector(inner, allow_not_found=True)
+        return sorted(name_of(info.path) for info in filesystem.get_file_info(selector))
+
+
+def _names_of_files(table: TableRef) -> list[str]:
+    try:
+        return [status.name for status in table.store.list_from(join(table.table_path, ""))]
+    except LogFileNotFoundError:
+        return []

@@ -1,0 +1,75 @@
+"""What the handle of a table does to the table as such, without Spark: make it, replace it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
+from optimist.core.budget import one_operation
+from optimist.core.commands.create import create_table
+from optimist.core.commands.table_definition import Column, CreateMode, TableDefinition, columns_of
+from optimist.core.schema.arrow_types import from_arrow_schema
+from optimist.core.schema.types import StructType
+from optimist.core.table.table_handle import TableHandle
+from optimist.core.transaction.result import CommitResult
+
+__all__ = ["TableCommands"]
+
+
+class TableCommands(TableHandle):
+    """The commands on tables; `DeltaLog` is the one that has them."""
+
+    @one_operation
+    def create(  # noqa: PLR0913 - one keyword per part of CREATE TABLE
+        self,
+        columns: StructType | pa.Schema | Sequence[Column],
+        *,
+        partition_by: Sequence[str] = (),
+        cluster_by: Sequence[str | Sequence[str]] = (),
+        properties: Mapping[str, str] | None = None,
+        comment: str | None = None,
+        mode: str = "create",
+        user_metadata: str | None = None,
+    ) -> CommitResult | None:
+        """Make a table without rows, or replace the one that is there, in one commit.
+
+        A table that is replaced keeps its history: older versions can still be read.
+
+        Args:
+            columns: The columns: a schema, or `Column`s, which can be generated, have defaults and
+                comments, or be given numbers.
+            partition_by: The partition columns.
+            cluster_by: The columns to cluster by, instead: names, ``s.`f.g` `` for a field of a
+                struct, or paths.
+            properties: The table properties.
+            comment: What the table is, for people.
+            mode: `create`, `create_if_not_exists`, `replace` or `create_or_replace`.
+            user_metadata: Text for the history.
+
+        Returns:
+            The commit, or None if there is a table and the mode is `create_if_not_exists`.
+
+        Raises:
+            UsageError: There is a table already, or there are other files at the place.
+            TableNotFoundError: There is no table to replace.
+            SchemaError, ConfigError, ProtocolError: The columns or properties are not sound.
+            DeltaConcurrentModificationException: Another commit came first; nothing was written.
+        """
+        definition = TableDefinition(
+            _columns(columns),
+            tuple(partition_by),
+            tuple(cluster_by),
+            dict(properties or {}),
+            comment,
+            CreateMode.of(mode),
+        )
+        return create_table(self.start_transaction, definition, user_metadata=user_metadata)
+
+
+def _columns(given: StructType | pa.Schema | Sequence[Column]) -> tuple[Column, ...]:
+    if isinstance(given, StructType):
+        return columns_of(given)
+    if isinstance(given, pa.Schema):
+        return columns_of(from_arrow_schema(given))
+    return tuple(given)
