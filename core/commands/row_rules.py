@@ -22,7 +22,12 @@ from optimist.core.predicates.tree import Literal
 from optimist.core.schema.types import PrimitiveType, StructType
 from optimist.core.snapshot.row_filter import is_exact
 
-__all__ = ["constraint_violated", "ensure_constraints_hold", "local_constraint"]
+__all__ = [
+    "constraint_violated",
+    "ensure_constraints_hold",
+    "first_violation",
+    "local_constraint",
+]
 
 _TIMES = (PrimitiveType("timestamp"), PrimitiveType("timestamp_ntz"))
 
@@ -64,16 +69,33 @@ def ensure_constraints_hold(
     """
     for name, sql in constraints.items():
         predicate = local_constraint(sql, schema)
-        holds = None if predicate is None else evaluate(predicate, rows)
-        if predicate is None or holds is None:
+        if predicate is None:
             raise ValueError(f"the constraint {name} can't be evaluated here")
-        first = pc.index(pc.fill_null(holds, False), False).as_py()
-        if first >= 0:
-            names = {path[0] for path in predicate.columns()}
-            row = rows.select([item for item in schema.names if item in names]).slice(first, 1)
-            values = row.to_pylist()[0] if names else {}
-            text = json.dumps(values, ensure_ascii=False, default=str, separators=(",", ":"))
-            raise constraint_violated(name, sql, text)
+        values = first_violation(rows, predicate)
+        if values is not None:
+            raise constraint_violated(name, sql, values)
+
+
+def first_violation(rows: pa.Table, predicate: Predicate) -> str | None:
+    """The first row for which a constraint is false or null; None if it is true for all.
+
+    Args:
+        rows: The rows, with the columns that the constraint reads, and perhaps others.
+        predicate: A `local_constraint`.
+
+    Returns:
+        The values of the columns that the constraint reads, as JSON.
+    """
+    holds = evaluate(predicate, rows)
+    if holds is None:
+        raise ValueError(f"the constraint {predicate} can't be evaluated here")
+    first = pc.index(pc.fill_null(holds, False), False).as_py()
+    if first < 0:
+        return None
+    names = {path[0] for path in predicate.columns()}
+    row = rows.select([item for item in rows.column_names if item in names]).slice(first, 1)
+    values = row.to_pylist()[0] if names else {}
+    return json.dumps(values, ensure_ascii=False, default=str, separators=(",", ":"))
 
 
 def constraint_violated(

@@ -30,6 +30,7 @@ __all__ = [
     "ensure_generated_columns_valid",
     "generation_expression",
     "referenced_columns",
+    "referenced_paths",
 ]
 
 GENERATION_EXPRESSION = "delta.generationExpression"
@@ -57,8 +58,17 @@ def referenced_columns(sql: str) -> tuple[str, ...]:
     Raises:
         SchemaError: The text is not an SQL expression (kind `OPTIMIST_INVALID_EXPRESSION`).
     """
-    names = (column.parts[0].name for column in _parse(sql).find_all(exp.Column))
-    return tuple(dict.fromkeys(names))
+    return tuple(dict.fromkeys(path[0] for path in referenced_paths(sql)))
+
+
+def referenced_paths(sql: str) -> tuple[tuple[str, ...], ...]:
+    """The columns and fields of structs that an expression reads, by the names on the way to them.
+
+    Raises:
+        SchemaError: As `referenced_columns`.
+    """
+    paths = (_path_from(column) for column in _parse(sql).find_all(exp.Column))
+    return tuple(dict.fromkeys(paths))
 
 
 def ensure_generated_columns_valid(
@@ -114,6 +124,18 @@ def _parse(sql: str) -> exp.Expression:
             kind="OPTIMIST_INVALID_EXPRESSION",
             sql=sql,
         ) from None
+
+
+def _path_from(column: exp.Column) -> tuple[str, ...]:
+    """The names of a column, and of the fields that the expression takes out of it."""
+    names = [part.name for part in column.parts]
+    inner: exp.Expr = column
+    while isinstance(inner.parent, exp.Dot) and inner.parent.this is inner:
+        inner = inner.parent
+        if not isinstance(inner.expression, exp.Identifier):
+            break
+        names.append(inner.expression.name)
+    return tuple(names)
 
 
 def _ensure_may_be_generated(item: StructField) -> None:

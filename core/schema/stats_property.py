@@ -12,12 +12,21 @@ from collections.abc import Iterator, Sequence
 from optimist.core.errors import SchemaError
 from optimist.core.foreign_text import listed, shown
 from optimist.core.schema.column_paths import named_path
+from optimist.core.schema.schema_edits import is_inside, path_text
 from optimist.core.schema.types import DataType, DecimalType, PrimitiveType, StructField, StructType
 
-__all__ = ["ColumnPath", "bounded_columns", "has_bounds", "leaf_columns"]
+__all__ = [
+    "STATS_COLUMNS",
+    "ColumnPath",
+    "bounded_columns",
+    "has_bounds",
+    "leaf_columns",
+    "with_renamed_column",
+    "without_column",
+]
 
 ColumnPath = tuple[str, ...]
-_PROPERTY = "delta.dataSkippingStatsColumns"
+STATS_COLUMNS = "delta.dataSkippingStatsColumns"
 _BOUNDED_TYPES = frozenset(
     {"byte", "short", "integer", "long", "float", "double", "date", "string"}
     | {"timestamp", "timestamp_ntz"}
@@ -65,12 +74,31 @@ def bounded_columns(
     repeated = tuple(".".join(p) for p in dict.fromkeys(leaves) if leaves.count(p) > 1)
     if repeated:
         raise SchemaError(
-            f"The table property {_PROPERTY} names columns more than once: {listed(repeated)}. "
+            f"The table property {STATS_COLUMNS} names columns more than once: {listed(repeated)}. "
             "Nothing was written. Name each once.",
             kind="DELTA_DUPLICATE_DATA_SKIPPING_COLUMNS",
             columns=repeated,
         )
     return tuple(leaves)
+
+
+def with_renamed_column(names: Sequence[str], old: ColumnPath, new: ColumnPath) -> tuple[str, ...]:
+    """The names of the property after a column, or a struct, has got another name.
+
+    Args:
+        names: The names in the property.
+        old: The path until now.
+        new: The path from now on.
+    """
+    return tuple(
+        path_text((*new, *parts[len(old) :])) if is_inside(parts, old) else name
+        for name, parts in ((name, _name_parts(name)) for name in names)
+    )
+
+
+def without_column(names: Sequence[str], path: ColumnPath) -> tuple[str, ...]:
+    """The names of the property after a column, or a struct, was dropped."""
+    return tuple(name for name in names if not is_inside(_name_parts(name), path))
 
 
 def _leaves_of(name: str, schema: StructType, partitioned: set[str]) -> list[ColumnPath]:
@@ -108,7 +136,7 @@ def _unquoted(part: str) -> str:
 
 def _refused(name: str, problem: str, kind: str) -> SchemaError:
     return SchemaError(
-        f"The column {shown(name)} in {_PROPERTY} {problem}. Nothing was written.",
+        f"The column {shown(name)} in {STATS_COLUMNS} {problem}. Nothing was written.",
         kind=kind,
         column=name,
     )

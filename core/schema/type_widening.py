@@ -25,6 +25,7 @@ from optimist.core.schema.types import (
 __all__ = [
     "TYPE_CHANGES",
     "is_automatic_widening",
+    "is_lasting_widening",
     "is_widening",
     "unknown_type_changes",
     "with_type_changes",
@@ -68,6 +69,17 @@ def is_automatic_widening(old: DataType, new: DataType) -> bool:
     """
     is_other_number = old in _INTEGER_TYPES and new not in _INTEGER_TYPES
     return is_widening(old, new) and not is_other_number
+
+
+def is_lasting_widening(old: DataType, new: DataType) -> bool:
+    """Whether a command may make a column wider: only as the protocol lists it.
+
+    Decimals for integers have places for all digits of the widest type that is stored in the same
+    form, unlike those that the preview of the feature allowed.
+    """
+    if isinstance(new, DecimalType) and old in _INTEGER_TYPES:
+        return new.precision - new.scale >= (20 if old == PrimitiveType("long") else 10)
+    return is_widening(old, new)
 
 
 def with_type_changes(schema: StructType, before: StructType) -> StructType:

@@ -26,7 +26,7 @@ from optimist.core.snapshot.row_filter import (
 from optimist.core.snapshot.row_layout import row_layout
 from optimist.core.snapshot.scan import Scan
 
-__all__ = ["count_rows", "to_arrow"]
+__all__ = ["count_rows", "read_rows", "to_arrow"]
 
 _READERS = 8
 _BATCH_ROWS = 131_072
@@ -53,6 +53,13 @@ def to_arrow(
     found = _matching_rows(view, scan, wanted, access)
     batches = list(found if limit is None else _first(found, limit))
     return pa.Table.from_batches(batches, schema=RowLayout(wanted).arrow_schema)
+
+
+def read_rows(
+    view: FilesView, columns: StructType, *, access: DataAccess | None = None
+) -> Iterator[pa.RecordBatch]:
+    """All rows of a version, batch by batch; only the columns given are read, at least one."""
+    return _matching_rows(view, view.scan(None), columns, access)
 
 
 def count_rows(

@@ -12,6 +12,7 @@ from optimist.core.budget import one_operation
 from optimist.core.changes.bounds import ChangeBounds
 from optimist.core.changes.feed import change_feed, change_rows
 from optimist.core.clock import Clock, SystemClock
+from optimist.core.commands.alter.table_changes import TableChanges
 from optimist.core.commands.append import append
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import (
@@ -275,6 +276,11 @@ class DeltaLog(RowCommands, TableCommands):
                 self.table_path, options=self.options, clock=self.clock
             )
         return OptimisticTransaction(self.table, snapshot, self._commits, self.commit_queue)
+
+    @property
+    def alter(self) -> TableChanges:
+        """Changes of schema, properties, constraints and so on, each a commit of its own."""
+        return TableChanges(self)
 
     # Without Spark
 

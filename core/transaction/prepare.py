@@ -260,7 +260,7 @@ def _check_new_table(draft: Draft) -> None:
 def _check_repartitioning(draft: Draft) -> None:
     if draft.read_metadata is None or draft.metadata is None:
         return
-    before, after = draft.read_metadata.partition_columns, draft.metadata.partition_columns
+    before, after = map(_physical_partitioning, (draft.read_metadata, draft.metadata))
     if before != after and draft.operation.name not in _MAY_REPARTITION:
         raise SchemaError(
             f"{draft.operation.name} can't change the partition columns from {shown(list(before))} "
@@ -270,6 +270,13 @@ def _check_repartitioning(draft: Draft) -> None:
             before=before,
             after=after,
         )
+
+
+def _physical_partitioning(metadata: Metadata) -> tuple[str, ...]:
+    """The partition columns as files know them: a column that was renamed is the same one."""
+    schema = TableMetadata.of(metadata).schema
+    fields = [(name, schema.find(name)) for name in metadata.partition_columns]
+    return tuple(name if item is None else item.physical_name for name, item in fields)
 
 
 def _check_partition_values(draft: Draft) -> None:

@@ -1,0 +1,161 @@
+"""CHANGE COLUMN: types, NOT NULL, comments, defaults and places of columns (spec 10.9)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from optimist.core.commands.alter.alteration import Alteration, with_schema
+from optimist.core.commands.alter.column_places import (
+    as_struct,
+    column_not_found,
+    described,
+    inserted,
+)
+from optimist.core.commands.alter.column_readers import ensure_not_read
+from optimist.core.commands.alter.constant_sql import ensure_constant
+from optimist.core.commands.alter.requests import ColumnChange
+from optimist.core.commands.alter.row_checks import RowChecks
+from optimist.core.commands.alter.type_changes import changed_type
+from optimist.core.errors import SchemaError
+from optimist.core.foreign_text import shown
+from optimist.core.protocol.table_metadata import TableMetadata
+from optimist.core.schema.generated_columns import generation_expression
+from optimist.core.schema.identity_columns import is_identity_column
+from optimist.core.schema.schema_edits import Path, field_at, path_text, type_at, with_type_at
+from optimist.core.schema.types import DECLARED_TYPE, DataType, StructField, StructType
+from optimist.core.transaction.conflicts.operations import Operation, json_text
+from optimist.core.transaction.optimistic import OptimisticTransaction
+
+__all__ = ["change_columns"]
+
+_DEFAULT = "CURRENT_DEFAULT"
+
+
+def change_columns(
+    txn: OptimisticTransaction, changes: Sequence[ColumnChange], checks: RowChecks
+) -> Alteration:
+    """Change columns, one after the other, in one commit.
+
+    Raises:
+        SchemaError: There is no such column (`DELTA_COLUMN_NOT_FOUND_IN_SCHEMA`), its type can't
+            become the other (see `changed_type`), something reads a column that would get another
+            type (see `ensure_not_read`), a row has no value for a column that would be NOT NULL
+            (`DELTA_NEW_NOT_NULL_VIOLATION`), a part of an array or a map would get more than
+            another type (`DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP`), or a default does not fit
+            (`INVALID_DEFAULT_VALUE`).
+    """
+    schema = TableMetadata.of(txn.metadata).declared_schema
+    told = []
+    for change in changes:
+        found = field_at(schema, change.path)
+        if found is None:
+            raise column_not_found(change.path, schema)
+        path, item = found
+        changed = _changed(txn, path, item, change, checks)
+        schema = _with_field(schema, path, changed, change)
+        about: dict[str, object] = {"column": described(path[:-1], changed)}
+        told.append(about | ({"position": change.text} if change.text else {}))
+    return Alteration(_operation(told), with_schema(txn.metadata, schema))
+
+
+def _operation(told: Sequence[dict[str, object]]) -> Operation:
+    if len(told) != 1:
+        return Operation("CHANGE COLUMNS", {"columns": json_text(told)})
+    (only,) = told
+    column = {"column": json_text(_as_mapping(only["column"]))}
+    return Operation("CHANGE COLUMN", {**only, **column})
+
+
+def _as_mapping(value: object) -> dict[str, object]:
+    """A described column; see `described`."""
+    if not isinstance(value, dict):
+        raise TypeError(f"{value!r} describes no column")
+    return value
+
+
+def _changed(
+    txn: OptimisticTransaction,
+    path: Path,
+    item: StructField,
+    change: ColumnChange,
+    checks: RowChecks,
+) -> StructField:
+    """The field after the change, which is judged part by part."""
+    changed, table = item, TableMetadata.of(txn.metadata)
+    declared = change.declared
+    if declared is not None:
+        changed = changed_type(changed, declared, path, txn)
+        if changed.data_type != item.data_type:
+            ensure_not_read(table, path, "given another type")
+    if change.nullable is not None and change.nullable != item.nullable:
+        if not change.nullable:
+            checks.ensure_no_null(txn, path)
+        changed = replace(changed, nullable=change.nullable)
+    metadata = dict(changed.metadata)
+    if change.comment is not None:
+        metadata["comment"] = change.comment
+    if change.drop_default:
+        metadata.pop(_DEFAULT, None)
+    elif change.default is not None:
+        _ensure_may_have_default(path, changed, change.default)
+        checks.ensure_default_fits(txn, changed, change.default)
+        metadata[_DEFAULT] = change.default
+    return replace(changed, metadata=metadata)
+
+
+def _ensure_may_have_default(path: Path, item: StructField, sql: str) -> None:
+    column = path_text(path)
+    if generation_expression(item) is not None or is_identity_column(item):
+        raise _invalid_default(column, sql, "the column's values are computed already")
+    if len(path) > 1:
+        raise _invalid_default(column, sql, "only whole columns can have one")
+    ensure_constant(column, sql)
+
+
+def _invalid_default(column: str, sql: str, reason: str) -> SchemaError:
+    return SchemaError(
+        f"The column {shown(column)} can't have the default value {shown(sql)}: {reason}. Nothing "
+        "was written. Leave the default out.",
+        kind="INVALID_DEFAULT_VALUE",
+        column=column,
+        expression=sql,
+    )
+
+
+def _with_field(
+    schema: StructType, path: Path, changed: StructField, change: ColumnChange
+) -> StructType:
+    parent = type_at(schema, path[:-1])
+    if parent is None or not isinstance(parent[1], StructType):
+        _ensure_only_type(path, schema, changed, change)
+        return with_type_at(schema, path, lambda _: changed.data_type)
+
+    def put(struct: DataType) -> DataType:
+        fields = as_struct(struct).fields
+        if change.text is None or (change.after or "").lower() == path[-1].lower():
+            return StructType(tuple(changed if item.name == path[-1] else item for item in fields))
+        others = StructType(tuple(item for item in fields if item.name != path[-1]))
+        return inserted(others, changed, change)
+
+    return with_type_at(schema, path[:-1], put)
+
+
+def _ensure_only_type(
+    path: Path, schema: StructType, changed: StructField, change: ColumnChange
+) -> None:
+    """Refuse for a part of an array or a map what only columns and fields of structs have."""
+    found = field_at(schema, path)
+    was_nullable = found is not None and found[1].nullable
+    if (
+        set(changed.metadata) - {DECLARED_TYPE}
+        or changed.nullable != was_nullable
+        or change.text is not None
+    ):
+        raise SchemaError(
+            f"{shown(path_text(path))} is a part of an array or a map, of which only the type can "
+            "change, not comment, NOT NULL, default or place. Nothing was written. Change the "
+            "column around it.",
+            kind="DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP",
+            column=path_text(path),
+        )

@@ -1,0 +1,72 @@
+"""Where columns stand in a schema, and how the history describes them (spec 8.1, 10.9)."""
+
+from __future__ import annotations
+
+from optimist.core.commands.alter.requests import Position
+from optimist.core.errors import SchemaError
+from optimist.core.foreign_text import listed, shown
+from optimist.core.schema.schema_edits import Path, path_text
+from optimist.core.schema.types import (
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+)
+
+__all__ = ["as_struct", "column_not_found", "described", "inserted"]
+
+
+def as_struct(data_type: DataType) -> StructType:
+    """The type, which is known to be a struct."""
+    if not isinstance(data_type, StructType):
+        raise TypeError(f"{data_type} is not a struct")
+    return data_type
+
+
+def inserted(struct: StructType, item: StructField, position: Position) -> StructType:
+    """The struct with a field at a place; at the end where none is given.
+
+    Raises:
+        SchemaError: There is no field to put it after (kind `DELTA_COLUMN_NOT_FOUND_IN_SCHEMA`).
+    """
+    fields = list(struct)
+    if position.first:
+        fields.insert(0, item)
+    elif position.after is None:
+        fields.append(item)
+    else:
+        neighbour = struct.find(position.after)
+        if neighbour is None:
+            raise column_not_found((position.after,), struct)
+        fields.insert(fields.index(neighbour) + 1, item)
+    return StructType(tuple(fields))
+
+
+def column_not_found(path: Path, schema: StructType) -> SchemaError:
+    """The error for a column that a table, or a struct, does not have."""
+    return SchemaError(
+        f"There is no column {shown(path_text(path))}; the columns are {listed(schema.names)}. "
+        "Nothing was written. Use one of these.",
+        kind="DELTA_COLUMN_NOT_FOUND_IN_SCHEMA",
+        column=path_text(path),
+        candidates=schema.names,
+    )
+
+
+def described(parents: Path, item: StructField) -> dict[str, object]:
+    """A column as the history tells of it; of a type with parts it tells only the kind."""
+    return {
+        "name": path_text((*parents, item.name)),
+        "type": _kind(item.data_type),
+        "nullable": item.nullable,
+        "metadata": dict(item.metadata),
+    }
+
+
+def _kind(data_type: DataType) -> str:
+    if isinstance(data_type, StructType):
+        return "struct"
+    if isinstance(data_type, ArrayType):
+        return "array"
+    return "map" if isinstance(data_type, MapType) else str(data_type)

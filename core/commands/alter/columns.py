@@ -1,0 +1,243 @@
+"""ADD COLUMNS, RENAME COLUMN and DROP COLUMNS (spec 10.8, 10.9)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from optimist.core.commands.alter.alteration import Alteration, with_schema
+from optimist.core.commands.alter.column_places import (
+    as_struct,
+    column_not_found,
+    described,
+    inserted,
+)
+from optimist.core.commands.alter.column_readers import ensure_not_read
+from optimist.core.commands.alter.requests import NewColumn
+from optimist.core.errors import SchemaError
+from optimist.core.foreign_text import listed, shown
+from optimist.core.protocol.actions import Metadata
+from optimist.core.protocol.clustering import clustering_columns
+from optimist.core.protocol.table_metadata import TableMetadata
+from optimist.core.schema.schema_edits import (
+    Path,
+    field_at,
+    is_inside,
+    path_text,
+    type_at,
+    with_type_at,
+)
+from optimist.core.schema.stats_property import (
+    STATS_COLUMNS,
+    with_renamed_column,
+    without_column,
+)
+from optimist.core.schema.types import DataType, StructField, StructType, walk_fields
+from optimist.core.transaction.conflicts.operations import Operation, json_text
+from optimist.core.transaction.optimistic import OptimisticTransaction
+
+__all__ = ["add_columns", "drop_columns", "rename_column"]
+
+_NOT_MAPPED = (
+    "Set the table property delta.columnMapping.mode to 'name' first; readers must know column "
+    "mapping from then on."
+)
+
+
+def add_columns(txn: OptimisticTransaction, columns: Sequence[NewColumn]) -> Alteration:
+    """Add columns, at the end or where they say; rows that are there have null in them.
+
+    Raises:
+        SchemaError: A column is NOT NULL (`DELTA_OPERATION_NOT_ALLOWED`), has a default
+            (`WRONG_COLUMN_DEFAULTS_FOR_DELTA_ALTER_TABLE_ADD_COLUMN_NOT_SUPPORTED`), is there
+            already (`DELTA_DUPLICATE_COLUMNS_FOUND`), is to be in something that is no struct
+            (`DELTA_ADD_COLUMN_PARENT_NOT_STRUCT`) or that does not exist
+            (`DELTA_COLUMN_NOT_FOUND_IN_SCHEMA`), or its name or type is not allowed.
+    """
+    schema = TableMetadata.of(txn.metadata).declared_schema
+    told = []
+    for column in columns:
+        item = column.field
+        _ensure_may_be_added(column, item)
+        schema = _with_column(schema, column, item)
+        about: dict[str, object] = {"column": described(column.path[:-1], item)}
+        told.append(about | ({"position": column.text} if column.text else {}))
+    return Alteration(
+        Operation("ADD COLUMNS", {"columns": json_text(told)}), with_schema(txn.metadata, schema)
+    )
+
+
+def rename_column(txn: OptimisticTransaction, path: Path, new_name: str) -> Alteration:
+    """Give a column, or a field of a struct, another name; files keep the physical one.
+
+    Raises:
+        SchemaError: The table has no column mapping (`DELTA_UNSUPPORTED_RENAME_COLUMN`), there is
+            no such column (`DELTA_COLUMN_NOT_FOUND_IN_SCHEMA`), something reads it (see
+            `ensure_not_read`), or another one has the name (`DELTA_DUPLICATE_COLUMNS_FOUND`).
+    """
+    table = TableMetadata.of(txn.metadata)
+    _ensure_mapped(table, "renamed", "DELTA_UNSUPPORTED_RENAME_COLUMN")
+    old = _field_path(table.declared_schema, path)
+    ensure_not_read(table, old, "renamed")
+    new = (*old[:-1], new_name)
+
+    def renamed(struct: DataType) -> DataType:
+        fields = as_struct(struct).fields
+        return StructType(
+            tuple(replace(item, name=new_name) if item.name == old[-1] else item for item in fields)
+        )
+
+    partitioning = txn.metadata.partition_columns
+    if len(old) == 1:
+        partitioning = tuple(new_name if name == old[0] else name for name in partitioning)
+    metadata = with_schema(txn.metadata, with_type_at(table.declared_schema, old[:-1], renamed))
+    named = table.properties.data_skipping_stats_columns
+    return Alteration(
+        Operation(
+            "RENAME COLUMN",
+            {"oldColumnPath": path_text(old), "newColumnPath": path_text(new)},
+        ),
+        _with_stats_columns(
+            replace(metadata, partition_columns=partitioning),
+            None if named is None else with_renamed_column(named, old, new),
+        ),
+    )
+
+
+def drop_columns(
+    txn: OptimisticTransaction, paths: Sequence[Path], *, if_exists: bool
+) -> Alteration:
+    """Drop columns, or fields of structs; the files keep their values, which nobody sees again.
+
+    Raises:
+        SchemaError: The table has no column mapping (`DELTA_UNSUPPORTED_DROP_COLUMN`), there is no
+            such column (`DELTA_COLUMN_NOT_FOUND_IN_SCHEMA`), the table is partitioned or clustered
+            by it (`DELTA_UNSUPPORTED_DROP_PARTITION_COLUMN`,
+            `DELTA_UNSUPPORTED_DROP_CLUSTERING_COLUMN`), something reads it (see
+            `ensure_not_read`), it is a part of an array or a map
+            (`DELTA_UNSUPPORTED_DROP_NESTED_COLUMN_FROM_NON_STRUCT_TYPE`), or nothing would be left
+            (`DELTA_DROP_COLUMN_ON_SINGLE_FIELD_SCHEMA`).
+    """
+    table = TableMetadata.of(txn.metadata)
+    _ensure_mapped(table, "dropped", "DELTA_UNSUPPORTED_DROP_COLUMN")
+    schema, named = table.declared_schema, table.properties.data_skipping_stats_columns
+    found = [
+        _field_path(schema, path)
+        for path in paths
+        if not if_exists or field_at(schema, path) is not None
+    ]
+    _ensure_not_laid_out_by(txn, found)
+    for path in found:
+        ensure_not_read(table, path, "dropped")
+        schema = _without_column(schema, path)
+        named = None if named is None else without_column(named, path)
+    return Alteration(
+        Operation("DROP COLUMNS", {"columns": json_text(list(map(path_text, found)))}),
+        _with_stats_columns(with_schema(txn.metadata, schema), named),
+    )
+
+
+def _ensure_may_be_added(column: NewColumn, item: StructField) -> None:
+    name = shown(path_text(column.path))
+    inside = (inner for _, inner in walk_fields(item.data_type))
+    if not item.nullable or any(not inner.nullable for inner in inside):
+        raise SchemaError(
+            f"The column {name} can't be added as NOT NULL, since the rows that are there have no "
+            "value for it. Nothing was written. Add it nullable, fill it, and set NOT NULL then.",
+            kind="DELTA_OPERATION_NOT_ALLOWED",
+            column=path_text(column.path),
+        )
+    if column.default is not None:
+        raise SchemaError(
+            f"The column {name} can't be added together with a default value, which the rows that "
+            "are there would not have. Nothing was written. Add the column first, and set its "
+            "default then.",
+            kind="WRONG_COLUMN_DEFAULTS_FOR_DELTA_ALTER_TABLE_ADD_COLUMN_NOT_SUPPORTED",
+            column=path_text(column.path),
+        )
+
+
+def _with_column(schema: StructType, column: NewColumn, item: StructField) -> StructType:
+    parent = type_at(schema, column.path[:-1])
+    if parent is None:
+        raise column_not_found(column.path[:-1], schema)
+    place, level = parent
+    if not isinstance(level, StructType):
+        raise SchemaError(
+            f"The column {shown(path_text(column.path))} can't be added to "
+            f"{shown(path_text(place))}, which is no struct but of type {shown(level)}. Nothing "
+            "was written. Name a struct; the elements of an array are called element, the parts "
+            "of a map key and value.",
+            kind="DELTA_ADD_COLUMN_PARENT_NOT_STRUCT",
+            column=path_text(column.path),
+            type=str(level),
+        )
+    return with_type_at(schema, place, lambda struct: inserted(as_struct(struct), item, column))
+
+
+def _without_column(schema: StructType, path: Path) -> StructType:
+    if field_at(schema, path) is None:
+        return schema  # it went with the struct that it was in
+    level = type_at(schema, path[:-1])
+    if level is None or not isinstance(level[1], StructType):
+        raise SchemaError(
+            f"{shown(path_text(path))} is a part of an array or a map, which can't be dropped. "
+            "Nothing was written. Drop the column around it.",
+            kind="DELTA_UNSUPPORTED_DROP_NESTED_COLUMN_FROM_NON_STRUCT_TYPE",
+            column=path_text(path),
+        )
+    if len(level[1]) == 1:
+        raise SchemaError(
+            f"The column {shown(path_text(path))} is the only one, and a table or a struct can't "
+            "be without any. Nothing was written. Add another one first, or drop the whole struct.",
+            kind="DELTA_DROP_COLUMN_ON_SINGLE_FIELD_SCHEMA",
+            column=path_text(path),
+        )
+
+    def dropped(struct: DataType) -> DataType:
+        return StructType(tuple(item for item in as_struct(struct) if item.name != path[-1]))
+
+    return with_type_at(schema, path[:-1], dropped)
+
+
+def _ensure_not_laid_out_by(txn: OptimisticTransaction, paths: Iterable[Path]) -> None:
+    """Refuse to drop a column that the table is partitioned or clustered by."""
+    schema = TableMetadata.of(txn.metadata).schema
+    partitioned = [(name,) for name in txn.metadata.partition_columns]
+    clustered = clustering_columns(txn.snapshot.domain_metadata, schema)
+    for path in paths:
+        for how, columns, kind in (
+            ("partitioned", partitioned, "DELTA_UNSUPPORTED_DROP_PARTITION_COLUMN"),
+            ("clustered", clustered, "DELTA_UNSUPPORTED_DROP_CLUSTERING_COLUMN"),
+        ):
+            if any(is_inside(column, path) for column in columns):
+                raise SchemaError(
+                    f"The column {shown(path_text(path))} can't be dropped, because the table is "
+                    f"{how} by {listed(map(path_text, columns))}. Nothing was written. "
+                    "Keep it, or lay the table out by other columns first.",
+                    kind=kind,
+                    columns=(path_text(path),),
+                )
+
+
+def _field_path(schema: StructType, path: Path) -> Path:
+    found = field_at(schema, path)
+    if found is None:
+        raise column_not_found(path, schema)
+    return found[0]
+
+
+def _ensure_mapped(table: TableMetadata, what: str, kind: str) -> None:
+    if not table.is_mapped:
+        raise SchemaError(
+            f"Columns of this table can't be {what}, because its files have them under their names "
+            f"(delta.columnMapping.mode is none). Nothing was written. {_NOT_MAPPED}",
+            kind=kind,
+        )
+
+
+def _with_stats_columns(metadata: Metadata, names: Sequence[str] | None) -> Metadata:
+    if names is None or STATS_COLUMNS not in metadata.configuration:
+        return metadata
+    changed = {**metadata.configuration, STATS_COLUMNS: ",".join(names)}
+    return replace(metadata, configuration=changed)

@@ -1,0 +1,72 @@
+"""SYNC IDENTITY: the high-water mark of an identity column, brought up to the rows (spec 10.7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow.compute as pc
+
+from optimist.core.commands.alter.alteration import Alteration, with_schema
+from optimist.core.commands.alter.column_places import column_not_found, described
+from optimist.core.errors import UsageError
+from optimist.core.foreign_text import shown
+from optimist.core.protocol.table_metadata import TableMetadata
+from optimist.core.schema.identity_columns import (
+    IdentityColumn,
+    identity_columns,
+    with_high_water_marks,
+)
+from optimist.core.schema.schema_edits import Path, path_text
+from optimist.core.schema.types import StructType
+from optimist.core.snapshot.local_scan import read_rows
+from optimist.core.transaction.conflicts.operations import Operation, json_text
+from optimist.core.transaction.optimistic import OptimisticTransaction
+
+__all__ = ["sync_identity"]
+
+
+def sync_identity(txn: OptimisticTransaction, path: Path) -> Alteration:
+    """Move the mark past the numbers that rows have, those that were inserted by hand too.
+
+    The mark never moves backwards. A row that another commit adds meanwhile is a conflict.
+
+    Raises:
+        SchemaError: There is no such column (kind `DELTA_COLUMN_NOT_FOUND_IN_SCHEMA`).
+        UsageError: It is no identity column (kind
+            `DELTA_IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN`).
+    """
+    table = TableMetadata.of(txn.metadata)
+    item = table.schema.find(path[0]) if len(path) == 1 else None
+    if item is None:
+        raise column_not_found(path, table.schema)
+    found = [column for column in identity_columns(table.schema) if column.name == item.name]
+    if not found:
+        raise UsageError(
+            f"The column {shown(path_text(path))} is no identity column. Nothing was written. "
+            "Name one whose numbers are given out.",
+            kind="DELTA_IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN",
+            column=path_text(path),
+        )
+    farthest = _farthest(txn, found[0])
+    schema = table.declared_schema
+    if farthest is not None:
+        schema = with_high_water_marks(schema, {item.name: farthest})
+    synced = schema.find(item.name) or item
+    return Alteration(
+        Operation("CHANGE COLUMN", {"column": json_text(described((), synced))}),
+        with_schema(txn.metadata, schema),
+    )
+
+
+def _farthest(txn: OptimisticTransaction, column: IdentityColumn) -> int | None:
+    """The number of a row that is farthest from the start; None if no row has any."""
+    txn.filter_files()
+    item = txn.snapshot.schema.find(column.name)
+    read = StructType(() if item is None else (item,))
+    choose: Callable[[list[int]], int] = max if column.step > 0 else min
+    bound = "max" if column.step > 0 else "min"
+    farthest: list[int] = []
+    for batch in read_rows(txn.snapshot, read, access=txn.table.data_access()):
+        value = pc.min_max(batch[column.name])[bound].as_py()
+        farthest = [choose([*farthest, value])] if value is not None else farthest
+    return farthest[0] if farthest else None

@@ -1,0 +1,60 @@
+"""CLUSTER BY (spec 6.3, feature `clustering`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from optimist.core.commands.alter.alteration import Alteration
+from optimist.core.commands.clustering import ensure_may_cluster_by
+from optimist.core.errors import SchemaError
+from optimist.core.foreign_text import listed
+from optimist.core.protocol.actions import Action, Protocol
+from optimist.core.protocol.clustering import clustering_columns, clustering_domain
+from optimist.core.protocol.features import with_requirements
+from optimist.core.protocol.gates import merge, normalize, supports
+from optimist.core.protocol.table_metadata import TableMetadata
+from optimist.core.schema.schema_edits import Path, path_text
+from optimist.core.transaction.conflicts.operations import Operation
+from optimist.core.transaction.optimistic import OptimisticTransaction
+
+__all__ = ["cluster_by"]
+
+
+def cluster_by(txn: OptimisticTransaction, columns: Sequence[Path]) -> Alteration | None:
+    """Cluster the table by other columns, or by none; files that are there stay as they are.
+
+    Returns:
+        None for a table that is to be clustered by no column and never was by any.
+
+    Raises:
+        SchemaError: The table is partitioned (kind
+            `DELTA_ALTER_TABLE_CLUSTER_BY_ON_PARTITIONED_TABLE_NOT_ALLOWED`), or can't be clustered
+            by such columns; see `ensure_may_cluster_by`.
+    """
+    if not columns and not supports(txn.protocol, "clustering"):
+        return None
+    partitioning = txn.metadata.partition_columns
+    if partitioning:
+        raise SchemaError(
+            f"The table is partitioned by {listed(partitioning)}, so it can't be clustered. "
+            "Nothing was written. Write its rows to a new table with CLUSTER BY.",
+            kind="DELTA_ALTER_TABLE_CLUSTER_BY_ON_PARTITIONED_TABLE_NOT_ALLOWED",
+            partition_columns=partitioning,
+        )
+    schema = TableMetadata.of(txn.metadata).schema
+    before = clustering_columns(txn.snapshot.domain_metadata, schema)
+    after = ensure_may_cluster_by(columns, txn.metadata)
+    told = {
+        "oldClusteringColumns": ",".join(map(path_text, before)),
+        "newClusteringColumns": ",".join(map(path_text, after)),
+    }
+    actions: tuple[Action, ...] = (clustering_domain(after, schema), *_protocol(txn))
+    return Alteration(Operation("CLUSTER BY", told), actions=actions)
+
+
+def _protocol(txn: OptimisticTransaction) -> tuple[Protocol, ...]:
+    """The protocol with the feature, if the table does not have it yet."""
+    if supports(txn.protocol, "clustering"):
+        return ()
+    wanted = normalize(with_requirements(frozenset({"clustering"})))
+    return (merge(txn.protocol, wanted),)

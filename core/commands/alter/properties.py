@@ -1,0 +1,121 @@
+"""SET and UNSET TBLPROPERTIES, and what they stand for (spec 7.1, 10.9)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from optimist.core.commands.alter.alteration import Alteration
+from optimist.core.errors import ConfigError
+from optimist.core.foreign_text import quoted, shown
+from optimist.core.protocol.actions import Metadata
+from optimist.core.protocol.properties import PROPERTIES, canonical_name, normalize_configuration
+from optimist.core.transaction.conflicts.operations import Operation, json_text
+from optimist.core.transaction.optimistic import OptimisticTransaction
+
+__all__ = ["set_properties", "unset_properties"]
+
+_COMMENT = "comment"
+_ROW_TRACKING = "delta.enableRowTracking"
+_ROW_TRACKING_ONLY = "rowTrackingEnablementOnly"
+_REFUSED = {
+    "location": (
+        "DELTA_CANNOT_CHANGE_LOCATION",
+        "A table does not move; write its rows to another path.",
+    ),
+    "provider": ("DELTA_CANNOT_CHANGE_PROVIDER", "Write the rows with the other format."),
+    "clusteringcolumns": (
+        "DELTA_CANNOT_MODIFY_TABLE_PROPERTY",
+        "Use ALTER TABLE ... CLUSTER BY.",
+    ),
+}
+
+
+def set_properties(txn: OptimisticTransaction, properties: Mapping[str, str]) -> Alteration:
+    """Set properties; `comment` is the table's description.
+
+    Raises:
+        ConfigError: A property can't be set, by its name or its value; see
+            `normalize_configuration`. Or it is none, but the table's place or format
+            (`DELTA_CANNOT_CHANGE_LOCATION`, `DELTA_CANNOT_CHANGE_PROVIDER`).
+    """
+    for key in properties:
+        _ensure_a_property(key)
+    options = txn.table.options
+    given = normalize_configuration(
+        {key: value for key, value in properties.items() if key.lower() != _COMMENT},
+        allow_arbitrary=options.allow_arbitrary_properties,
+        current=txn.metadata.configuration,
+        enforce_retention=options.enforce_retention_compatibility,
+    )
+    comments = {k.lower(): text for k, text in properties.items() if k.lower() == _COMMENT}
+    metadata = replace(
+        txn.metadata,
+        description=comments.get(_COMMENT, txn.metadata.description),
+        configuration={**txn.metadata.configuration, **given},
+    )
+    tracks_rows = given.get(_ROW_TRACKING, "").lower() == "true"
+    return Alteration(
+        Operation("SET TBLPROPERTIES", {"properties": json_text({**given, **comments})}),
+        metadata,
+        # Writers that know the tag go on beside this commit (spec 2.4).
+        tags={_ROW_TRACKING_ONLY: "true"} if tracks_rows and len(properties) == 1 else {},
+    )
+
+
+def unset_properties(
+    txn: OptimisticTransaction, keys: Sequence[str], *, if_exists: bool
+) -> Alteration:
+    """Take properties away, so that their defaults hold again; `comment` is the description.
+
+    Raises:
+        ConfigError: The table does not have a property (kind
+            `DELTA_UNSET_NON_EXISTENT_PROPERTY`) and `if_exists` is not set, or the engine keeps it
+            itself (`DELTA_CANNOT_MODIFY_TABLE_PROPERTY`).
+    """
+    metadata = txn.metadata
+    names = tuple(_spelled(key, metadata) for key in keys)
+    for name in names:
+        if not if_exists and not _is_set(name, metadata):
+            raise ConfigError(
+                f"The table {txn.table.table_path} does not have the property {shown(name)}. "
+                "Nothing was written. Leave it out, or say IF EXISTS.",
+                kind="DELTA_UNSET_NON_EXISTENT_PROPERTY",
+                property=name,
+            )
+        if name in PROPERTIES and not PROPERTIES[name].user_settable:
+            raise _refused(name, "DELTA_CANNOT_MODIFY_TABLE_PROPERTY", "The engine keeps it.")
+    kept = {key: text for key, text in metadata.configuration.items() if key not in names}
+    return Alteration(
+        Operation("UNSET TBLPROPERTIES", {"properties": json_text(names), "ifExists": if_exists}),
+        replace(
+            metadata,
+            description=None if _COMMENT in names else metadata.description,
+            configuration=kept,
+        ),
+    )
+
+
+def _ensure_a_property(key: str) -> None:
+    if key.lower() in _REFUSED:
+        raise _refused(key, *_REFUSED[key.lower()])
+
+
+def _refused(key: str, kind: str, way_out: str) -> ConfigError:
+    return ConfigError(
+        f"The table property {quoted(key)} can't be set or unset. Nothing was written. {way_out}",
+        kind=kind,
+        property=key,
+    )
+
+
+def _spelled(key: str, metadata: Metadata) -> str:
+    """The property's name as the log has it."""
+    if key in metadata.configuration:
+        return key
+    return _COMMENT if key.lower() == _COMMENT else canonical_name(key)
+
+
+def _is_set(name: str, metadata: Metadata) -> bool:
+    described = name == _COMMENT and metadata.description is not None
+    return described or name in metadata.configuration

@@ -1,0 +1,162 @@
+"""What callers ask of ALTER TABLE for columns, as values (spec 10.9)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
+
+from optimist.core.errors import ArgumentTypeError, UsageError
+from optimist.core.foreign_text import quoted
+from optimist.core.predicates.parsing import parse_column_path
+from optimist.core.schema.schema_edits import Path
+from optimist.core.schema.sql_types import column_of_sql
+from optimist.core.schema.types import DataType, StructField
+
+__all__ = ["ColumnChange", "ColumnName", "NewColumn", "Position", "path_of", "several"]
+
+_Item = TypeVar("_Item")
+ColumnName: TypeAlias = str | Path
+"""A column: SQL text such as ``a.`b c` ``, or the names on the way to it, `("a", "b c")`.
+
+Parts of arrays and maps are called `element`, `key` and `value`.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """A place among the columns, or among the fields of a struct.
+
+    Attributes:
+        first: Before all others.
+        after: Behind the field of that name; at most one of the two is given. Neither: at the end
+            for a new column, where it is for one that is there.
+    """
+
+    first: bool = False
+    after: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.first and self.after is not None:
+            raise UsageError(
+                f"A column can't be both the first and after {quoted(self.after)}. Nothing was "
+                "written. Give one of the two.",
+                kind="OPTIMIST_INVALID_ARGUMENT",
+                argument="after",
+            )
+
+    @property
+    def text(self) -> str | None:
+        """The position for the history; None if there is none."""
+        if self.first:
+            return "FIRST"
+        return None if self.after is None else f"AFTER {self.after}"
+
+
+@dataclass(frozen=True, slots=True)
+class NewColumn(Position):
+    """A column to be added.
+
+    Attributes:
+        column: Where: a name, or the way to a new field of a struct.
+        data_type: Its type, as a value or as SQL.
+        nullable: Only nullable columns can be added, since old rows have no value.
+        comment: What it is for.
+        default: SQL of the value of rows to come; refused, as in Delta (spec 10.4).
+    """
+
+    column: ColumnName
+    data_type: DataType | str
+    nullable: bool = True
+    comment: str | None = None
+    default: str | None = None
+
+    @property
+    def path(self) -> Path:
+        """The way to it."""
+        return path_of(self.column)
+
+    @property
+    def field(self) -> StructField:
+        """The column as a field of a schema.
+
+        Raises:
+            SchemaError: The type is SQL that names none (kind `OPTIMIST_UNKNOWN_TYPE`).
+        """
+        return _field(self.path[-1], self.data_type, self.nullable, self.comment)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnChange(Position):
+    """What is to be another about one column; what is None stays as it is.
+
+    Attributes:
+        column: The column, a field of a struct, or a part of an array or a map.
+        data_type: Another type, as a value or as SQL.
+        nullable: False for NOT NULL, true to take it off.
+        comment: Another comment.
+        default: SQL of the value that rows to come have where they bring none.
+        drop_default: Take the default off.
+    """
+
+    column: ColumnName
+    data_type: DataType | str | None = None
+    nullable: bool | None = None
+    comment: str | None = None
+    default: str | None = None
+    drop_default: bool = False
+
+    @property
+    def path(self) -> Path:
+        """The way to the column."""
+        return path_of(self.column)
+
+    @property
+    def declared(self) -> StructField | None:
+        """A field of the other type; None if the type stays.
+
+        Raises:
+            SchemaError: As `NewColumn.field`.
+        """
+        if self.data_type is None:
+            return None
+        return _field(self.path[-1], self.data_type, True, None)
+
+
+def several(given: Iterable[_Item], argument: str) -> tuple[_Item, ...]:
+    """What callers list, but for one text, whose letters nobody means.
+
+    Raises:
+        ArgumentTypeError: It is one text (kind `OPTIMIST_INVALID_ARGUMENT_TYPE`).
+    """
+    if isinstance(given, str):
+        raise ArgumentTypeError(
+            f"The argument {argument} must be a list, not the text {quoted(given)}. Nothing was "
+            "written. Put it into brackets.",
+            kind="OPTIMIST_INVALID_ARGUMENT_TYPE",
+            argument=argument,
+        )
+    return tuple(given)
+
+
+def path_of(column: ColumnName) -> Path:
+    """The names on the way to a column.
+
+    Raises:
+        UsageError: The text is no column's name (kind `OPTIMIST_INVALID_PREDICATE`), or no name is
+            given (kind `OPTIMIST_INVALID_ARGUMENT`).
+    """
+    path = parse_column_path(column) if isinstance(column, str) else tuple(column)
+    if not path or not all(path):
+        raise UsageError(
+            f"{quoted(column)} names no column. Nothing was written. Give its name.",
+            kind="OPTIMIST_INVALID_ARGUMENT",
+            argument="column",
+        )
+    return path
+
+
+def _field(name: str, given: DataType | str, nullable: bool, comment: str | None) -> StructField:
+    plain = column_of_sql(name, given) if isinstance(given, str) else StructField(name, given)
+    metadata = dict(plain.metadata) if comment is None else {**plain.metadata, "comment": comment}
+    return StructField(name, plain.data_type, nullable, metadata)

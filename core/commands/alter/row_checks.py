@@ -1,0 +1,153 @@
+"""What the rows of a table must satisfy before a new rule for them may stand in its log.
+
+A rule may be one that only Spark can judge, so ALTER TABLE asks a `RowChecks`. `LocalRowChecks`
+reads the rows in this process, and refuses what it can't judge exactly.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from optimist.core.commands.row_rules import first_violation, local_constraint
+from optimist.core.errors import SchemaError, UsageError
+from optimist.core.foreign_text import quoted, shown
+from optimist.core.predicates.parsing import parse_column_path
+from optimist.core.schema.schema_edits import Path, path_text, type_at
+from optimist.core.schema.types import PrimitiveType, StructField, StructType
+from optimist.core.snapshot.local_scan import read_rows
+from optimist.core.transaction.optimistic import OptimisticTransaction
+
+__all__ = ["LocalRowChecks", "RowChecks", "existing_null", "existing_violation", "not_boolean"]
+
+
+class RowChecks(ABC):
+    """Judges rules for rows, and the rows that a table has.
+
+    Each check makes the transaction depend on all rows: one that another commit adds meanwhile is
+    a conflict.
+    """
+
+    @abstractmethod
+    def ensure_constraint_holds(self, txn: OptimisticTransaction, name: str, sql: str) -> None:
+        """Refuse a CHECK constraint that is no rule for rows, or that a row violates.
+
+        Raises:
+            SchemaError: A row violates it (kind `DELTA_NEW_CHECK_CONSTRAINT_VIOLATION`; fields
+                `constraint`, `expression`, `values`), or it is not boolean
+                (`DELTA_NON_BOOLEAN_CHECK_CONSTRAINT`), or no expression over the table's columns.
+            UsageError: Only Spark can judge it (kind `OPTIMIST_NEEDS_SPARK`).
+        """
+
+    @abstractmethod
+    def ensure_no_null(self, txn: OptimisticTransaction, path: Path) -> None:
+        """Refuse NOT NULL for a column, or a field of structs, that a row has no value for.
+
+        Raises:
+            SchemaError: A row has none (kind `DELTA_NEW_NOT_NULL_VIOLATION`, field `column`).
+        """
+
+    @abstractmethod
+    def ensure_default_fits(self, txn: OptimisticTransaction, item: StructField, sql: str) -> None:
+        """Refuse a default that is no constant, or no value of the column.
+
+        Raises:
+            SchemaError: It is not (kind `INVALID_DEFAULT_VALUE`).
+        """
+
+
+class LocalRowChecks(RowChecks):
+    """Reads the rows in this process, and only the columns that the rule is about."""
+
+    def ensure_constraint_holds(self, txn: OptimisticTransaction, name: str, sql: str) -> None:
+        """See `RowChecks`."""
+        schema = txn.snapshot.schema
+        _ensure_not_of_another_type(name, sql, schema)
+        predicate = local_constraint(sql, schema)
+        if predicate is None:
+            raise UsageError(
+                f"The CHECK constraint {shown(name)} ({quoted(sql)}) can be judged row by row only "
+                "by Spark. Nothing was written. Add it with DeltaTable.alter of optimist.spark.",
+                kind="OPTIMIST_NEEDS_SPARK",
+                part=sql,
+            )
+        names = {path[0] for path in predicate.columns()}
+        read = StructType(tuple(item for item in schema if item.name in names))
+        for batch in _all_rows(txn, read or StructType(schema.fields[:1])):
+            values = first_violation(batch, predicate)
+            if values is not None:
+                raise existing_violation(name, sql, values)
+
+    def ensure_no_null(self, txn: OptimisticTransaction, path: Path) -> None:
+        """See `RowChecks`."""
+        top = txn.snapshot.schema.find(path[0])
+        for batch in _all_rows(txn, StructType(() if top is None else (top,))):
+            values: Any = batch[path[0]]
+            for name in path[1:]:
+                values = pc.struct_field(values, name)
+            if values.null_count:
+                raise existing_null(path)
+
+    def ensure_default_fits(self, txn: OptimisticTransaction, item: StructField, sql: str) -> None:
+        """Nothing here: the SQL was seen to be constant, and writers judge its value."""
+
+
+def not_boolean(name: str, sql: str) -> SchemaError:
+    """The error for a constraint whose expression gives anything but true, false and null."""
+    return SchemaError(
+        f"The CHECK constraint {shown(name)} ({quoted(sql)}) is not a boolean expression. Nothing "
+        "was written. Compare its value with something.",
+        kind="DELTA_NON_BOOLEAN_CHECK_CONSTRAINT",
+        constraint=name,
+        expression=sql,
+    )
+
+
+def existing_violation(name: str, sql: str, values: str) -> SchemaError:
+    """The error for a table with a row that violates a new constraint.
+
+    Args:
+        name: The constraint's name.
+        sql: The rule.
+        values: What the row has in the columns that the rule reads, as JSON.
+    """
+    return SchemaError(
+        f"The CHECK constraint {shown(name)} ({shown(sql)}) can't be added, because a row of the "
+        f"table violates it: {shown(values)}. Nothing was written. Correct or delete such rows "
+        "first.",
+        kind="DELTA_NEW_CHECK_CONSTRAINT_VIOLATION",
+        constraint=name,
+        expression=sql,
+        values=values,
+    )
+
+
+def existing_null(path: Path) -> SchemaError:
+    """The error for a table with a row that has no value where it must have one from now on."""
+    column = path_text(path)
+    return SchemaError(
+        f"The column {shown(column)} can't be set to NOT NULL, because a row of the table has no "
+        "value there. Nothing was written. Fill the nulls first.",
+        kind="DELTA_NEW_NOT_NULL_VIOLATION",
+        column=column,
+    )
+
+
+def _ensure_not_of_another_type(name: str, sql: str, schema: StructType) -> None:
+    """Refuse a bare column that is not boolean."""
+    try:
+        found = type_at(schema, parse_column_path(sql))
+    except UsageError:
+        return
+    if found is not None and found[1] != PrimitiveType("boolean"):
+        raise not_boolean(name, sql)
+
+
+def _all_rows(txn: OptimisticTransaction, columns: StructType) -> Any:
+    txn.filter_files()
+    access = txn.table.data_access()
+    batches = read_rows(txn.snapshot, columns, access=access)
+    return (pa.Table.from_batches([batch]) for batch in batches)

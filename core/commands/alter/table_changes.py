@@ -1,0 +1,236 @@
+"""`TableChanges`: what callers change of a table other than its rows (`DeltaLog.alter`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Protocol
+
+from optimist.core.budget import one_operation
+from optimist.core.clock import Clock
+from optimist.core.commands.alter import columns as column_commands
+from optimist.core.commands.alter import constraints, domains, identity, layout, properties
+from optimist.core.commands.alter.alteration import Change, alter
+from optimist.core.commands.alter.column_changes import change_columns
+from optimist.core.commands.alter.requests import (
+    ColumnChange,
+    ColumnName,
+    NewColumn,
+    path_of,
+    several,
+)
+from optimist.core.commands.alter.row_checks import LocalRowChecks, RowChecks
+from optimist.core.options import EngineOptions
+from optimist.core.protocol.properties import FEATURE_PREFIX
+from optimist.core.snapshot import Snapshot
+from optimist.core.transaction.optimistic import OptimisticTransaction
+from optimist.core.transaction.result import CommitResult
+
+__all__ = ["AlterableTable", "TableChanges"]
+
+
+class AlterableTable(Protocol):
+    """The handle of a table, as `DeltaLog` is one."""
+
+    @property
+    def clock(self) -> Clock:
+        """Where time comes from."""
+
+    @property
+    def options(self) -> EngineOptions:
+        """The engine's options."""
+
+    def update(self) -> Snapshot:
+        """The newest version; there must be one."""
+
+    def start_transaction(self, snapshot: Snapshot | None = None) -> OptimisticTransaction:
+        """A new transaction."""
+
+
+class TableChanges:
+    """Changes of a table's schema, properties, constraints, layout and protocol (spec 10.9).
+
+    Each method is one commit on the newest version, recorded even if it changes nothing. It
+    conflicts with any other commit that changes the metadata meanwhile, and most of them make the
+    writes of others conflict that have begun before (spec 2.4). With the option `conflict.retry`
+    it is then tried again.
+
+    A column is given as SQL text (``a.`b c` ``) or as the names on the way to it, `("a", "b c")`;
+    parts of arrays and maps are called `element`, `key` and `value`.
+
+    All methods raise:
+        TableNotFoundError: There is no table.
+        DeltaConcurrentModificationException: Another commit changed what this one relies on.
+        SchemaError, ConfigError, ProtocolError: The change is not allowed; nothing was written.
+    """
+
+    def __init__(self, log: AlterableTable, checks: RowChecks | None = None) -> None:
+        self._log = log
+        self._checks = checks or LocalRowChecks()
+
+    @property
+    def clock(self) -> Clock:
+        """Where time comes from."""
+        return self._log.clock
+
+    @property
+    def options(self) -> EngineOptions:
+        """The engine's options."""
+        return self._log.options
+
+    # Properties
+
+    def set_properties(self, values: Mapping[str, str]) -> CommitResult:
+        """Set table properties (SET TBLPROPERTIES); features that they need join the protocol.
+
+        Args:
+            values: By name. `comment` is the table's description, `delta.feature.<name>` with the
+                value `supported` adds a feature, and `delta.columnMapping.mode` may go from `none`
+                to `name`.
+        """
+        return self._commit(lambda txn: properties.set_properties(txn, values))
+
+    def unset_properties(self, names: Iterable[str], *, if_exists: bool = False) -> CommitResult:
+        """Take table properties away (UNSET TBLPROPERTIES), so that their defaults hold again.
+
+        Args:
+            names: The properties; `comment` is the table's description.
+            if_exists: Whether to pass over those that the table does not have.
+        """
+        wanted = several(names, "names")
+        return self._commit(
+            lambda txn: properties.unset_properties(txn, wanted, if_exists=if_exists)
+        )
+
+    def set_comment(self, comment: str | None) -> CommitResult:
+        """Describe the table; None takes the description away."""
+        if comment is None:
+            return self.unset_properties(["comment"], if_exists=True)
+        return self.set_properties({"comment": comment})
+
+    # Columns
+
+    def add_columns(self, columns: Iterable[NewColumn]) -> CommitResult:
+        """Add columns (ADD COLUMNS), nullable ones only; rows that are there have null in them."""
+        wanted = several(columns, "columns")
+        return self._commit(lambda txn: column_commands.add_columns(txn, wanted))
+
+    def rename_column(self, column: ColumnName, new_name: str) -> CommitResult:
+        """Rename a column or a field of a struct (RENAME COLUMN); column mapping must be on.
+
+        Args:
+            column: The column.
+            new_name: Its new name, without the names around it and without back-ticks.
+        """
+        path = path_of(column)
+        return self._commit(lambda txn: column_commands.rename_column(txn, path, new_name))
+
+    def drop_columns(
+        self, columns: Iterable[ColumnName], *, if_exists: bool = False
+    ) -> CommitResult:
+        """Drop columns or fields of structs (DROP COLUMNS); column mapping must be on.
+
+        Files keep the values. A column that is added later under the same name is another one.
+
+        Args:
+            columns: The columns.
+            if_exists: Whether to pass over those that the table does not have.
+        """
+        paths = tuple(map(path_of, several(columns, "columns")))
+        return self._commit(
+            lambda txn: column_commands.drop_columns(txn, paths, if_exists=if_exists)
+        )
+
+    def change_columns(self, changes: Iterable[ColumnChange]) -> CommitResult:
+        """Change types, NOT NULL, comments, defaults and places of columns (CHANGE COLUMN).
+
+        A type only becomes wider, and only where the table has type widening, but for small
+        integers. NOT NULL and new types of columns are checked against the rows and the rules that
+        are there.
+        """
+        wanted = several(changes, "changes")
+        return self._commit(lambda txn: change_columns(txn, wanted, self._checks))
+
+    # Constraints
+
+    def add_constraint(self, name: str, expression: str) -> CommitResult:
+        """Add a CHECK constraint (ADD CONSTRAINT), which all rows of the table satisfy.
+
+        Args:
+            name: Its name; upper and lower case are the same.
+            expression: SQL over the columns of one row; a row for which it is false or null
+                violates it.
+
+        Raises:
+            SchemaError: A row violates it (kind `DELTA_NEW_CHECK_CONSTRAINT_VIOLATION`, field
+                `values`).
+            UsageError: Only Spark can evaluate it (kind `OPTIMIST_NEEDS_SPARK`).
+        """
+        return self._commit(
+            lambda txn: constraints.add_constraint(txn, name, expression, self._checks)
+        )
+
+    def drop_constraint(self, name: str, *, if_exists: bool = False) -> CommitResult:
+        """Drop a CHECK constraint (DROP CONSTRAINT).
+
+        Args:
+            name: Its name in any case.
+            if_exists: Whether there need not be one.
+        """
+        return self._commit(lambda txn: constraints.drop_constraint(txn, name, if_exists=if_exists))
+
+    # Layout, domains, numbers
+
+    def cluster_by(self, columns: Iterable[ColumnName]) -> CommitResult | None:
+        """Cluster the table by up to four columns (CLUSTER BY), or by none.
+
+        Returns:
+            The commit; None for a table that is to be clustered by no column, and never was.
+        """
+        paths = tuple(map(path_of, several(columns, "columns")))
+        return self._perform(lambda txn: layout.cluster_by(txn, paths))
+
+    def set_domain(self, domain: str, configuration: str) -> CommitResult:
+        """Keep a text in the table under a name, apart from its metadata.
+
+        Commits that set the same domain conflict with each other, and with no others. The table
+        needs the feature `domainMetadata`.
+        """
+        return self._commit(lambda _: domains.set_domain(domain, configuration))
+
+    def remove_domain(self, domain: str) -> CommitResult:
+        """Remove the text that is kept under a name."""
+        return self._commit(lambda txn: domains.remove_domain(txn, domain))
+
+    def sync_identity(self, column: ColumnName) -> CommitResult:
+        """Give out no number of an identity column that a row has already (SYNC IDENTITY)."""
+        path = path_of(column)
+        return self._commit(lambda txn: identity.sync_identity(txn, path))
+
+    # Protocol
+
+    def upgrade_protocol(self, reader_version: int, writer_version: int) -> CommitResult:
+        """Let the table have all features of these versions; never takes any away."""
+        return self.set_properties(
+            {
+                "delta.minReaderVersion": str(reader_version),
+                "delta.minWriterVersion": str(writer_version),
+            }
+        )
+
+    def add_feature(self, name: str) -> CommitResult:
+        """Add a table feature, and those that it requires, to the protocol."""
+        return self.set_properties({FEATURE_PREFIX + name: "supported"})
+
+    def _commit(self, change: Change) -> CommitResult:
+        committed = self._perform(change)
+        if committed is None:
+            raise TypeError("a change that is always recorded was not")
+        return committed
+
+    @one_operation
+    def _perform(self, change: Change) -> CommitResult | None:
+        return alter(self._begin, change)
+
+    @property
+    def _begin(self) -> Callable[[], OptimisticTransaction]:
+        return lambda: self._log.start_transaction(self._log.update())

@@ -1,0 +1,129 @@
+"""Which types a column may be given by ALTER TABLE (spec 6.3, 10.5, 10.9)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from optimist.core.errors import SchemaError
+from optimist.core.foreign_text import shown
+from optimist.core.protocol.widening import allowed_widening
+from optimist.core.schema.identity_columns import is_identity_column
+from optimist.core.schema.schema_edits import Path, path_text
+from optimist.core.schema.type_widening import is_lasting_widening
+from optimist.core.schema.types import (
+    DECLARED_TYPE,
+    ArrayType,
+    DataType,
+    MapType,
+    PrimitiveType,
+    StructField,
+    StructType,
+)
+from optimist.core.transaction.optimistic import OptimisticTransaction
+
+__all__ = ["changed_type"]
+
+_SMALL_INTEGERS = ("byte", "short", "integer")
+_VOID = PrimitiveType("void")
+_LENGTH = re.compile(r"(?P<kind>char|varchar)\((?P<length>\d+)\)")
+_PARTS = (
+    (StructType, "DELTA_CANNOT_UPDATE_STRUCT_FIELD"),
+    (MapType, "DELTA_CANNOT_UPDATE_MAP_FIELD"),
+    (ArrayType, "DELTA_CANNOT_UPDATE_ARRAY_FIELD"),
+)
+
+
+def changed_type(
+    item: StructField, declared: StructField, path: Path, txn: OptimisticTransaction
+) -> StructField:
+    """The field with another type.
+
+    Args:
+        item: The field.
+        declared: A field of the other type; its metadata may declare `char(n)` or `varchar(n)`.
+        path: The way to the field.
+        txn: The transaction, for the table's features.
+
+    Raises:
+        SchemaError: Files could not be read as the other type, or the table does not have type
+            widening (kind `DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP`, fields `column`,
+            `table_type`, `new_type`); or a struct, map or array was to change as a whole
+            (`DELTA_CANNOT_UPDATE_STRUCT_FIELD`, `DELTA_CANNOT_UPDATE_MAP_FIELD`,
+            `DELTA_CANNOT_UPDATE_ARRAY_FIELD`); or it is an identity column
+            (`DELTA_IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE`).
+    """
+    old, new = item.data_type, declared.data_type
+    if old != new:
+        _ensure_may_become(old, new, item, path, txn)
+    texts = [field.metadata.get(DECLARED_TYPE) for field in (item, declared)]
+    if texts[0] != texts[1] and not _may_declare(*texts):
+        raise _refused(path, texts[0] or old, texts[1] or new, "values could be too long for it")
+    metadata = {key: value for key, value in item.metadata.items() if key != DECLARED_TYPE}
+    if texts[1] is not None:
+        metadata[DECLARED_TYPE] = texts[1]
+    return replace(item, data_type=new, metadata=metadata)
+
+
+def _ensure_may_become(
+    old: DataType, new: DataType, item: StructField, path: Path, txn: OptimisticTransaction
+) -> None:
+    for kind_of_type, kind in _PARTS:
+        if isinstance(old, kind_of_type):
+            raise SchemaError(
+                f"The column {shown(path_text(path))} of type {shown(old)} can't be given another "
+                "type as a whole. Nothing was written. Change, add or drop its parts by their "
+                "names; those of arrays and maps are element, key and value.",
+                kind=kind,
+                column=path_text(path),
+            )
+    if is_identity_column(item):
+        raise SchemaError(
+            f"The identity column {shown(path_text(path))} must stay of type long. Nothing was "
+            "written.",
+            kind="DELTA_IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE",
+            column=path_text(path),
+        )
+    if old == _VOID or _is_stored_alike(old, new):
+        return
+    if not is_lasting_widening(old, new):
+        raise _refused(path, old, new, "its values could not be kept")
+    if allowed_widening(txn.metadata, txn.protocol) is None:
+        raise _refused(
+            path,
+            old,
+            new,
+            "the table does not have type widening; set delta.enableTypeWidening to true first",
+        )
+
+
+def _is_stored_alike(old: DataType, new: DataType) -> bool:
+    """Whether files hold both types in one form, and the new one has more values."""
+    names = [str(old), str(new)]
+    if not all(name in _SMALL_INTEGERS for name in names):
+        return False
+    before, after = map(_SMALL_INTEGERS.index, names)
+    return before < after
+
+
+def _may_declare(old: object, new: object) -> bool:
+    """Whether all values of one declared length keep to the other; None stands for any length."""
+    if new is None:
+        return True
+    before, after = (_LENGTH.fullmatch(str(text)) for text in (old, new))
+    if before is None or after is None:
+        return False
+    if after["kind"] == "char":
+        return False  # another length, since equal declarations were not asked about
+    return int(before["length"]) <= int(after["length"])
+
+
+def _refused(path: Path, old: object, new: object, reason: str) -> SchemaError:
+    return SchemaError(
+        f"The column {shown(path_text(path))} can't go from {shown(old)} to {shown(new)}: "
+        f"{reason}. Nothing was written.",
+        kind="DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP",
+        column=path_text(path),
+        table_type=str(old),
+        new_type=str(new),
+    )
