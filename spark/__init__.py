@@ -5,5 +5,6 @@ from optimist.spark.commands.merge.builder import DeltaMergeBuilder
 from optimist.spark.commands.read import read
 from optimist.spark.commands.tables import DeltaTable
 from optimist.spark.commands.write import write
+from optimist.spark.drop_in.enable import disable, enable
 
-__all__ = ["DeltaMergeBuilder", "DeltaTable", "count", "read", "write"]
+__all__ = ["DeltaMergeBuilder", "DeltaTable", "count", "disable", "enable", "read", "write"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
@@ -12,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from optimist.core.errors import UsageError
 from optimist.core.plugins.table_path import TablePath, path_text
+from optimist.core.snapshot import Snapshot
 from optimist.core.table.delta_log import DeltaLog
 from optimist.spark.commands.change_feed import (
     CHANGE_OPTIONS,
@@ -25,7 +27,7 @@ from optimist.spark.session.call_options import CallOptions
 from optimist.spark.session.callback_errors import original_errors
 from optimist.spark.session.conf import open_log
 
-__all__ = ["read"]
+__all__ = ["TableVersion", "open_version", "read"]
 
 _AT_VERSION = re.compile(r"^(?P<path>.+)@v(?P<version>[0-9]{1,19})$")
 _AT_TIME = re.compile(r"^(?P<path>.+)@(?P<time>[0-9]{17})$")  # yyyyMMddHHmmssSSS
@@ -85,18 +87,66 @@ def read(
             kind="DELTA_ONEOF_IN_TIMETRAVEL",
         )
     with original_errors():
-        log = open_log(spark, text, given.filesystem)
         if changes is not None:
+            log = open_log(spark, text, given.filesystem)
             return change_feed_frame(spark, log, changes.bounds(partial(_millis, spark)))
         version = None if at_version is None else _version(at_version)
         millis = None if at_time is None else _millis(spark, at_time)
-        if version is None and millis is None and not log.table_exists():
-            found = _travel_in_path(spark, text, given.filesystem)
-            log, version, millis = found or (log, None, None)
-        if version is None and millis is None:
-            return plane_of(spark, log.table).scan(log.update())
-        snapshot = log.snapshot(version, millis, to_read=True)
-        return plane_of(spark, log.table).scan(snapshot, is_time_travel=True)
+        found = open_version(spark, text, version, millis, filesystem=given.filesystem)
+        return found.frame(spark)
+
+
+@dataclass(frozen=True, slots=True)
+class TableVersion:
+    """One version of a table, opened to be read.
+
+    Attributes:
+        log: The table.
+        snapshot: The version.
+        is_time_travel: Whether the user chose the version; see `RowPlane.scan`.
+    """
+
+    log: DeltaLog
+    snapshot: Snapshot
+    is_time_travel: bool
+
+    def frame(self, spark: SparkSession) -> DataFrame:
+        """The rows of the version; no file is read before a query runs."""
+        plane = plane_of(spark, self.log.table)
+        return plane.scan(self.snapshot, is_time_travel=self.is_time_travel)
+
+
+def open_version(
+    spark: SparkSession,
+    path: str,
+    version: int | None = None,
+    millis: int | None = None,
+    *,
+    filesystem: Mapping[str, str] | None = None,
+) -> TableVersion:
+    """A version of the table at a path; the newest if neither a version nor a time is given.
+
+    Args:
+        spark: A classic session, or a Spark Connect client.
+        path: As for `read`: it may itself say a version or a time, behind an `@`.
+        version: The version.
+        millis: The newest version that is not younger than this time in epoch milliseconds.
+        filesystem: Options of this call: keys that start with `fs.` or `dfs.`.
+
+    Raises:
+        TableNotFoundError: There is no table at the path.
+        TableError: The version or time is outside what the log still holds, or is so old that its
+            files may be gone.
+    """
+    options = filesystem or {}
+    log = open_log(spark, path, options)
+    if version is None and millis is None and not log.table_exists():
+        found = _travel_in_path(spark, path, options)
+        log, version, millis = found or (log, None, None)
+    if version is None and millis is None:
+        return TableVersion(log, log.update(), is_time_travel=False)
+    snapshot = log.snapshot(version, millis, to_read=True)
+    return TableVersion(log, snapshot, is_time_travel=True)
 
 
 def _travel_in_path(

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 
-from optimist.core.errors import UsageError
 from optimist.core.paths import join
 from optimist.core.plugins.table_path import TablePath, path_text
 from optimist.core.secrets import Options
@@ -17,6 +15,7 @@ from optimist.spark.commands import update as update_command
 from optimist.spark.commands.history import detail_frame, history_frame
 from optimist.spark.commands.merge.builder import DeltaMergeBuilder, MergeRequest
 from optimist.spark.commands.merge.run import OWN_ALIAS, merge
+from optimist.spark.commands.names import known_path, table_path
 from optimist.spark.conditions.own_frames import OwnFrames
 from optimist.spark.planes.planes import plane_of
 from optimist.spark.rows.local_rows import numbers_frame
@@ -35,7 +34,6 @@ from optimist.spark.session.pyspark_versions import ensure_supported, is_connect
 
 __all__ = ["DeltaTable"]
 
-_PATH_NAME = re.compile(r"^\s*delta\s*\.\s*`(?P<path>(?:[^`]|``)+)`\s*$", re.IGNORECASE)
 _NO_TABLES = ("_delta_log", "_samples")
 
 
@@ -84,35 +82,28 @@ class DeltaTable:
 
     @classmethod
     def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> DeltaTable:
-        """The table that a name such as ``delta.`/path` `` means.
+        """The table that a name means: ``delta.`/path` ``, or one of Spark's session catalog.
 
         Raises:
-            UsageError: The name has another form (kind `OPTIMIST_CATALOG_NAMES_UNSUPPORTED`): the
-                catalog of Spark knows no Delta tables without a jar.
+            UsageError: The name is one of a catalog and the session is a Spark Connect client (kind
+                `OPTIMIST_CATALOG_NAMES_UNSUPPORTED`), or the name means a view or another format
+                (kind `DELTA_TABLE_ONLY_OPERATION`).
+            AnalysisException: Spark's catalog has no such table.
             TableNotFoundError: There is no Delta table at the path.
         """
         ensure_supported(sparkSession)
         ensure_kind(tableOrViewName, str, "tableOrViewName")
-        match = _PATH_NAME.match(tableOrViewName)
-        if match is None:
-            raise UsageError(
-                f"The name {tableOrViewName!r} is a name in the catalog, which is not supported "
-                "yet. Use DeltaTable.forPath(spark, path), or a name of the form delta.`path`.",
-                kind="OPTIMIST_CATALOG_NAMES_UNSUPPORTED",
-                name=tableOrViewName,
-            )
-        return cls.forPath(sparkSession, match["path"].replace("``", "`"))
+        return cls.forPath(sparkSession, table_path(sparkSession, tableOrViewName))
 
     @classmethod
     def isDeltaTable(cls, sparkSession: SparkSession, identifier: TablePath) -> bool:
         """Whether a path is a Delta table or lies in one, as the folder of a partition does.
 
-        A name of the form ``delta.`path` `` means the same as the path.
+        A name of the form ``delta.`path` `` means the same as the path; so does, in a classic
+        session, the name of a Delta table in Spark's catalog.
         """
         ensure_supported(sparkSession)
-        text = path_text(identifier, "identifier")
-        match = _PATH_NAME.match(text)
-        path = match["path"].replace("``", "`") if match else text
+        path = known_path(sparkSession, path_text(identifier, "identifier"))
         whole = open_log(sparkSession, path).table_path
         return any(open_log(sparkSession, folder).table_exists() for folder in _upwards(whole))
 

@@ -11,14 +11,19 @@ import re
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
+
+from py4j import protocol
+from pyspark.errors.exceptions.captured import install_exception_handler
 
 from optimist.core.forking import ForkSafeLock
 from optimist.spark.session.jvm import error_texts
 from optimist.spark.session.task_errors import error_of_task
 
-__all__ = ["callback", "original_errors"]
+__all__ = ["callback", "forget_original_errors", "original_errors", "raise_original_errors"]
 
 _MAX_KEPT = 100  # nobody asks for errors of queries that users run themselves; drop the oldest
+_MARK = "optimist_before"
 _TICKET = re.compile(r"optimist-callback-error-(\d+)")
 _LOCK = ForkSafeLock()
 _KEPT: OrderedDict[int, BaseException] = OrderedDict()
@@ -44,6 +49,38 @@ def original_errors() -> Iterator[None]:
         if original is None:
             raise
         raise original from None
+
+
+def raise_original_errors() -> None:
+    """Do for all calls into the JVM what `original_errors` does for ours: for users' own calls.
+
+    Each new session of PySpark puts its own function around py4j's, so ours goes inside of that.
+    Calling it again changes nothing.
+    """
+    before: Any = protocol.get_return_value
+    if getattr(before, _MARK, None) is not None:
+        return
+
+    def get_return_value(*arguments: Any, **named: Any) -> Any:
+        try:
+            return before(*arguments, **named)
+        except protocol.Py4JJavaError as error:
+            original = _find(str(error))
+            if original is None:
+                raise
+            raise original from None
+
+    setattr(get_return_value, _MARK, before)
+    protocol.get_return_value = get_return_value
+    install_exception_handler()
+
+
+def forget_original_errors() -> None:
+    """Undo `raise_original_errors`."""
+    before = getattr(protocol.get_return_value, _MARK, None)
+    if before is not None:
+        protocol.get_return_value = before
+        install_exception_handler()
 
 
 def _keep(error: BaseException) -> int:

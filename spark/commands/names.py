@@ -1,0 +1,131 @@
+"""Where a table is by its name: ``delta.`/path` ``, or a name of Spark's session catalog."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from optimist.core.errors import TableError, UsageError
+from optimist.core.foreign_text import shown
+from optimist.spark.session.jvm import Jvm
+from optimist.spark.session.pyspark_versions import is_connect
+
+__all__ = ["CatalogTable", "catalog_table", "known_path", "table_path"]
+
+_PATH_NAME = re.compile(r"^\s*delta\s*\.\s*`(?P<path>(?:[^`]|``)+)`\s*$", re.IGNORECASE)
+_MAYBE_NAME = re.compile(r"[^/:]+")
+_SESSION_CATALOG = "spark_catalog"
+_DELTA = "delta"
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogTable:
+    """A Delta table's entry in Spark's session catalog.
+
+    Attributes:
+        name: Its name with all parts, as SQL writes it.
+        path: Where the table is.
+        is_managed: Whether the files go with the entry.
+        owner: Whose it is; may be empty.
+    """
+
+    name: str
+    path: str
+    is_managed: bool
+    owner: str
+
+    @classmethod
+    def of(cls, spark: SparkSession, entry: Any) -> CatalogTable:
+        """From a Java `CatalogTable`.
+
+        Raises:
+            TableError: The entry says no location (kind `OPTIMIST_TABLE_WITHOUT_LOCATION`).
+        """
+        name = str(entry.identifier().quotedString())
+        location = entry.storage().locationUri()
+        if location.isEmpty():
+            raise TableError(
+                f"The catalog's entry {name} says no location. Nothing was read or written. Drop "
+                "it, and create the table again.",
+                kind="OPTIMIST_TABLE_WITHOUT_LOCATION",
+                name=name,
+            )
+        path = Jvm.of(spark).root.org.apache.hadoop.fs.Path(location.get()).toString()
+        kind = str(entry.tableType().name())
+        return cls(name, str(path), kind == "MANAGED", str(entry.owner() or ""))
+
+
+def known_path(spark: SparkSession, text: str) -> str:
+    """The path that a text is or means; a text that is no name of a Delta table is a path."""
+    match = _PATH_NAME.match(text)
+    if match is None and (is_connect(spark) or not _MAYBE_NAME.fullmatch(text)):
+        return text
+    try:
+        return table_path(spark, text)
+    except (AnalysisException, UsageError):
+        return text
+
+
+def table_path(spark: SparkSession, name: str) -> str:
+    """Where the table is that a name means.
+
+    Args:
+        spark: A classic session, or a Spark Connect client, which knows paths only.
+        name: ``delta.`/path` ``, or a name in the session catalog with or without its database.
+
+    Raises:
+        UsageError: The name is one of a catalog, in Spark Connect (kind
+            `OPTIMIST_CATALOG_NAMES_UNSUPPORTED`); or it is the name of a view, or of a table that
+            is no Delta table (kind `DELTA_TABLE_ONLY_OPERATION`).
+        AnalysisException: Spark knows no such table.
+    """
+    match = _PATH_NAME.match(name)
+    if match is not None:
+        return match["path"].replace("``", "`")
+    if is_connect(spark):
+        raise UsageError(
+            f"The name {name!r} is a name in the server's catalog, where no client finds the "
+            "table's files. Use DeltaTable.forPath(spark, path), or a name of the form "
+            "delta.`path`.",
+            kind="OPTIMIST_CATALOG_NAMES_UNSUPPORTED",
+            name=name,
+        )
+    return catalog_table(spark, name).path
+
+
+def catalog_table(spark: SparkSession, name: str) -> CatalogTable:
+    """The entry of a Delta table in the session catalog; Raises as `table_path`."""
+    jvm = Jvm.of(spark)
+    state = jvm.session.sessionState()
+    parts = [str(part) for part in _listed(state.sqlParser().parseMultipartIdentifier(name))]
+    if len(parts) == 3 and parts[0].lower() == _SESSION_CATALOG:
+        parts = parts[1:]
+    if len(parts) > 2:
+        raise _not_delta(name, "is in a catalog that Optimist does not know")
+    option = jvm.root.scala.Option
+    catalyst = jvm.catalyst
+    identifier = catalyst.TableIdentifier(parts[-1], option.apply(parts[-2] if parts[1:] else None))
+    entry = state.catalog().getTempViewOrPermanentTableMetadata(identifier)
+    provider = entry.provider()
+    if str(entry.tableType().name()) == "VIEW":
+        raise _not_delta(name, "is a view")
+    if provider.isEmpty() or str(provider.get()).lower() != _DELTA:
+        raise _not_delta(name, "is no Delta table")
+    return CatalogTable.of(spark, entry)
+
+
+def _listed(sequence: Any) -> list[Any]:
+    return [sequence.apply(at) for at in range(sequence.length())]
+
+
+def _not_delta(name: str, problem: str) -> UsageError:
+    return UsageError(
+        f"The name {shown(name)} {problem}. Nothing was read or written. Name a Delta table, or "
+        "give its path.",
+        kind="DELTA_TABLE_ONLY_OPERATION",
+        name=name,
+    )

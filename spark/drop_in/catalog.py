@@ -1,0 +1,78 @@
+"""What the session's catalog asks about Delta tables: names and paths, opened for a statement."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from optimist.core.errors import TableNotFoundError, UsageError
+from optimist.core.foreign_text import shown
+from optimist.spark.commands.names import CatalogTable
+from optimist.spark.commands.read import open_version
+from optimist.spark.drop_in.relations import path_name, version_table
+from optimist.spark.session.arguments import version_number
+from optimist.spark.session.conf import open_log
+
+__all__ = ["drop", "exists", "load"]
+
+
+def load(spark: SparkSession, identifier: Any, more: Any) -> Any:
+    """The table of a name or a path, a Java `DeltaTable`.
+
+    Args:
+        spark: The session.
+        identifier: The name within the catalog; for a table by its path, the path.
+        more: The `CatalogTable`, or None for a path; then how the table is opened: None, a version
+            as text, a time in microseconds, or a set of what a writer may do.
+
+    Returns:
+        None if a writer names a path that holds no table: it may be about to make one.
+    """
+    entry, how = more
+    found = None if entry is None else CatalogTable.of(spark, entry)
+    name = path_name(str(identifier.name())) if found is None else found.name
+    path = str(identifier.name()) if found is None else found.path
+    version = _version(how) if isinstance(how, str) else None
+    millis = how // 1000 if isinstance(how, int) else None
+    is_to_write = how is not None and not isinstance(how, str | int)
+    try:
+        opened = open_version(spark, path, version, millis)
+    except TableNotFoundError:
+        if is_to_write and found is None:
+            return None
+        raise
+    return version_table(spark, opened, name, found)
+
+
+def exists(spark: SparkSession, identifier: Any, _: Any) -> bool:
+    """Whether there is a table at a path."""
+    return open_log(spark, str(identifier.name())).table_exists()
+
+
+def drop(spark: SparkSession, identifier: Any, _: Any) -> bool:
+    """Refuse to drop a table by its path, as Delta does; False if there is none.
+
+    Raises:
+        UsageError: There is a table (kind `OPTIMIST_NOT_FOR_A_PATH`).
+    """
+    if not exists(spark, identifier, None):
+        return False
+    path = str(identifier.name())
+    raise UsageError(
+        f"DROP TABLE is not allowed for a path. Nothing was dropped. Delete the rows of "
+        f"{path_name(shown(path))}, or remove its directory.",
+        kind="OPTIMIST_NOT_FOR_A_PATH",
+        path=path,
+    )
+
+
+def _version(text: str) -> int:
+    version = version_number(text)
+    if version is None:
+        raise UsageError(
+            f"VERSION AS OF takes a version number, not {text!r}. Nothing was read.",
+            kind="DELTA_TIME_TRAVEL_INVALID_BEGIN_VALUE",
+            value=text,
+        )
+    return version

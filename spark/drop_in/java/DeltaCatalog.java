@@ -1,0 +1,150 @@
+import java.util.Arrays;
+import java.util.HashSet;
+import java.util.Map;
+import java.util.Set;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
+import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
+import org.apache.spark.sql.connector.catalog.CatalogPlugin;
+import org.apache.spark.sql.connector.catalog.Column;
+import org.apache.spark.sql.connector.catalog.DelegatingCatalogExtension;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.StagedTable;
+import org.apache.spark.sql.connector.catalog.StagingTableCatalog;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableCatalogCapability;
+import org.apache.spark.sql.connector.catalog.TableChange;
+import org.apache.spark.sql.connector.catalog.V1Table;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import org.apache.spark.unsafe.Platform;
+
+/**
+ * The session's catalog, and the catalog `delta`, in which names are paths: what concerns Delta
+ * tables is Python's, everything else stays with the catalog that the session had.
+ */
+public final class DeltaCatalog extends DelegatingCatalogExtension implements StagingTableCatalog {
+  private SparkSession session;
+  private String name;
+
+  /** Spark makes it so, by the name of the class, in a session that has not parsed anything yet. */
+  public DeltaCatalog() {}
+
+  DeltaCatalog(SparkSession session, String name, CatalogPlugin delegate) {
+    this.session = session;
+    this.name = name;
+    setDelegateCatalog(delegate);
+  }
+
+  public void initialize(String name, CaseInsensitiveStringMap options) { this.name = name; }
+  public String name() { return this.name; }
+  public Set capabilities() { return new HashSet(Arrays.asList(TableCatalogCapability.values())); }
+
+  private Object ask(String what, Identifier ident, Object[] more) {
+    return Python.ask(what, this.session, ident, more);
+  }
+  private boolean byPath(Identifier ident) {
+    return this.name.equals("delta") && ident.namespace().length == 0
+        && (ident.name().indexOf('/') >= 0 || ident.name().indexOf(':') >= 0);
+  }
+  /** In the catalog `delta`, a name that is no path is one of the database `delta`. */
+  private Identifier within(Identifier ident) {
+    return this.name.equals("delta") && ident.namespace().length == 0
+        ? Identifier.of(new String[] {"delta"}, ident.name()) : ident;
+  }
+  private static boolean isDelta(Table table) {
+    if (!(table instanceof V1Table)) return false;
+    scala.Option provider = ((V1Table) table).catalogTable().provider();
+    return provider.isDefined() && "delta".equalsIgnoreCase((String) provider.get());
+  }
+  private boolean isDelta(Identifier ident, Map properties) {
+    return byPath(ident) || "delta".equalsIgnoreCase((String) properties.get("provider"));
+  }
+
+  /** How: null, a version as text, a time in microseconds, or what a writer may do. */
+  private Table load(Identifier ident, Object how) throws NoSuchTableException {
+    Table found = byPath(ident) ? null : super.loadTable(within(ident));
+    if (found != null && !isDelta(found)) {
+      if (how instanceof String) return super.loadTable(within(ident), (String) how);
+      if (how instanceof Long) return super.loadTable(within(ident), ((Long) how).longValue());
+      return found;
+    }
+    Object catalogTable = found == null ? null : ((V1Table) found).catalogTable();
+    Table table = (Table) ask("load", ident, new Object[] {catalogTable, how});
+    if (table == null) throw new NoSuchTableException(ident);
+    return table;
+  }
+  public Table loadTable(Identifier ident) throws NoSuchTableException { return load(ident, null); }
+  public Table loadTable(Identifier ident, String version) throws NoSuchTableException {
+    return load(ident, version);
+  }
+  public Table loadTable(Identifier ident, long micros) throws NoSuchTableException {
+    return load(ident, Long.valueOf(micros));
+  }
+  public Table loadTable(Identifier ident, Set privileges) throws NoSuchTableException {
+    return load(ident, privileges);
+  }
+  public boolean tableExists(Identifier ident) {
+    if (!byPath(ident)) return super.tableExists(within(ident));
+    return ((Boolean) ask("exists", ident, null)).booleanValue();
+  }
+
+  public Table createTable(Identifier ident, Column[] columns, Transform[] parts, Map properties)
+      throws TableAlreadyExistsException, NoSuchNamespaceException {
+    if (!isDelta(ident, properties)) {
+      return super.createTable(within(ident), columns, parts, properties);
+    }
+    ask("create", ident, new Object[] {columns, parts, properties});
+    return null;
+  }
+  private StagedTable stage(String how, Identifier ident, Object[] definition) {
+    Column[] columns = (Column[]) definition[0];
+    Transform[] parts = (Transform[]) definition[1];
+    Map properties = (Map) definition[2];
+    if (isDelta(ident, properties)) {
+      return (StagedTable) ask("stage", ident, new Object[] {how, columns, parts, properties});
+    }
+    try {
+      if (!how.equals("create") && super.tableExists(within(ident))) {
+        super.dropTable(within(ident));
+      }
+      super.createTable(within(ident), columns, parts, properties);
+    } catch (Exception error) {
+      Platform.throwException(error);
+    }
+    return null;  // Spark then loads the table
+  }
+  public StagedTable stageCreate(Identifier ident, Column[] c, Transform[] p, Map m) {
+    return stage("create", ident, new Object[] {c, p, m});
+  }
+  public StagedTable stageReplace(Identifier ident, Column[] c, Transform[] p, Map m) {
+    return stage("replace", ident, new Object[] {c, p, m});
+  }
+  public StagedTable stageCreateOrReplace(Identifier ident, Column[] c, Transform[] p, Map m) {
+    return stage("createOrReplace", ident, new Object[] {c, p, m});
+  }
+
+  public Table alterTable(Identifier ident, TableChange[] changes) throws NoSuchTableException {
+    Table found = byPath(ident) ? null : super.loadTable(within(ident));
+    if (found != null && !isDelta(found)) return super.alterTable(within(ident), changes);
+    Object catalogTable = found == null ? null : ((V1Table) found).catalogTable();
+    ask("alter", ident, new Object[] {catalogTable, changes});
+    return null;
+  }
+  public boolean dropTable(Identifier ident) {
+    if (byPath(ident)) return ((Boolean) ask("drop", ident, null)).booleanValue();
+    return super.dropTable(within(ident));
+  }
+  public boolean purgeTable(Identifier ident) {
+    if (byPath(ident)) return ((Boolean) ask("drop", ident, null)).booleanValue();
+    return super.purgeTable(within(ident));
+  }
+  public void renameTable(Identifier from, Identifier to)
+      throws NoSuchTableException, TableAlreadyExistsException {
+    super.renameTable(within(from), within(to));
+  }
+  public void invalidateTable(Identifier ident) {
+    if (!byPath(ident)) super.invalidateTable(within(ident));
+  }
+}

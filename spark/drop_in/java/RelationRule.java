@@ -1,0 +1,96 @@
+import java.util.ArrayList;
+import java.util.IdentityHashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
+import org.apache.spark.sql.catalyst.plans.logical.UpdateTable;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+
+/**
+ * Puts the plan of a table's files where the table is read, and asks Python about commands that
+ * change its rows; the tables that these change stay as they are.
+ */
+public final class RelationRule extends Rule {
+  private final SparkSession session;
+
+  public RelationRule(SparkSession session) { this.session = session; }
+
+  public TreeNode apply(TreeNode plan) {
+    final Map targets = targets((LogicalPlan) plan);
+    return ((LogicalPlan) plan).resolveOperatorsUp(new scala.runtime.AbstractPartialFunction() {
+      public boolean isDefinedAt(Object node) { return isOurs(node, targets); }
+      public Object applyOrElse(Object node, scala.Function1 other) {
+        return isOurs(node, targets) ? answer((LogicalPlan) node) : other.apply(node);
+      }
+    });
+  }
+
+  private static boolean isOurs(Object node, Map targets) {
+    if (isRelation(node)) return !targets.containsKey(node);
+    return isRowCommand(node) && isRelation(target((LogicalPlan) node));
+  }
+  private static boolean isRelation(Object node) {
+    return node instanceof DataSourceV2Relation
+        && ((DataSourceV2Relation) node).table() instanceof DeltaTable;
+  }
+  private static boolean isRowCommand(Object node) {
+    return node instanceof DeleteFromTable || node instanceof UpdateTable
+        || node instanceof MergeIntoTable;
+  }
+  /** What a command changes, without the names it has in the statement. */
+  private static LogicalPlan target(LogicalPlan command) {
+    LogicalPlan target = (LogicalPlan) command.children().apply(0);
+    while (target instanceof SubqueryAlias) {
+      target = (LogicalPlan) target.children().apply(0);
+    }
+    return target;
+  }
+  private static Map targets(LogicalPlan plan) {
+    final Map found = new IdentityHashMap();
+    plan.foreach(new scala.runtime.AbstractFunction1() {
+      public Object apply(Object node) {
+        if (isRowCommand(node)) found.put(target((LogicalPlan) node), node);
+        return null;
+      }
+    });
+    return found;
+  }
+
+  private LogicalPlan answer(LogicalPlan node) {
+    if (isRowCommand(node)) {
+      Object command = Python.ask("change rows", this.session, node, target(node));
+      return command == null ? node : (LogicalPlan) command;
+    }
+    DataSourceV2Relation relation = (DataSourceV2Relation) node;
+    Object found = ((DeltaTable) relation.table()).ask("plan", this.session);
+    return withAttributes((LogicalPlan) found, relation.output());
+  }
+
+  /** The plan with the attributes that the relation has given out already. */
+  private static LogicalPlan withAttributes(LogicalPlan plan, scala.collection.immutable.Seq wanted) {
+    if (plan instanceof LogicalRelation) {
+      Object[] parts = new Object[plan.productArity()];
+      for (int i = 0; i < parts.length; i++) parts[i] = i == 1 ? wanted : plan.productElement(i);
+      return (LogicalPlan) plan.makeCopy(parts);
+    }
+    List columns = new ArrayList();
+    for (int i = 0; i < wanted.length(); i++) {
+      Attribute one = (Attribute) wanted.apply(i);
+      columns.add(new Alias((Expression) plan.output().apply(i), one.name(), one.exprId(),
+          scala.collection.immutable.Nil$.MODULE$, scala.Option.apply(one.metadata()),
+          scala.collection.immutable.Nil$.MODULE$));
+    }
+    return new Project(Lists.seq(columns), plan);
+  }
+}

@@ -1,0 +1,158 @@
+import java.lang.reflect.Field;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Map;
+import java.util.WeakHashMap;
+import org.apache.spark.SparkConf;
+import org.apache.spark.sql.SparkSessionExtensions;
+import org.apache.spark.sql.catalyst.analysis.Analyzer;
+import org.apache.spark.sql.catalyst.parser.ParserInterface;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.catalog.CatalogManager;
+import org.apache.spark.sql.connector.catalog.CatalogPlugin;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.internal.SessionState;
+
+/**
+ * Puts rule, parser and catalogs into sessions, and takes them out again.
+ *
+ * Extensions serve the sessions that are made later (new ones and clones), as they are read when a
+ * session's state is built. A session that has its state gets the same by reflection. Each field
+ * is found by its declared name; one that is missing stops `enable` before anything has changed.
+ */
+public final class Sessions {
+  private static final String CATALOG = "spark.sql.catalog.spark_catalog";
+  private static final String BEFORE = CATALOG + ".before.optimist";
+  private static final String BUILT_IN = "builtin";
+  private static final String DELTAS = "org.apache.spark.sql.delta.catalog.DeltaCatalog";
+  /** The extensions of sessions that are on; those that have ours injected are all of the keys. */
+  private static final Map EXTENSIONS = Collections.synchronizedMap(new WeakHashMap());
+
+  private Sessions() {}
+
+  public static synchronized void enable(SparkSession session) throws Exception {
+    SessionState state = session.sessionState();
+    Field rules = field(state.analyzer(), "extendedResolutionRules");
+    Field parser = field(state, "sqlParser");
+    field(state.catalogManager(), "catalogs");
+    field(state.catalogManager(), "defaultSessionCatalog");
+
+    inject(session.extensions());
+    rules.set(state.analyzer(), withRule(session, (scala.collection.immutable.Seq) rules.get(state.analyzer())));
+    parser.set(state, StatementParser.around(session, (ParserInterface) parser.get(state)));
+    forgetDelta(session.sharedState().conf());
+    prepare(session);
+  }
+
+  public static synchronized void disable(SparkSession session) throws Exception {
+    EXTENSIONS.put(session.extensions(), Boolean.FALSE);
+    SessionState state = session.sessionState();
+    Field rules = field(state.analyzer(), "extendedResolutionRules");
+    rules.set(state.analyzer(), withoutRule((scala.collection.immutable.Seq) rules.get(state.analyzer())));
+    Field parser = field(state, "sqlParser");
+    ParserInterface inner = StatementParser.inside((ParserInterface) parser.get(state));
+    if (inner != null) parser.set(state, inner);
+    if (isPrepared(state)) restoreCatalogs(state);
+  }
+
+  public static boolean isEnabled(SparkSession session) throws Exception {
+    return Boolean.TRUE.equals(EXTENSIONS.get(session.extensions()))
+        && isPrepared(session.sessionState());
+  }
+
+  /** Catalogs and table functions of a session whose state is built; idempotent. */
+  static synchronized void prepare(SparkSession session) throws Exception {
+    if (!Boolean.TRUE.equals(EXTENSIONS.get(session.extensions()))) return;
+    SessionState state = session.sessionState();
+    if (isPrepared(state)) return;
+    SQLConf conf = state.conf();
+    String before = conf.getConfString(BEFORE, conf.getConfString(CATALOG, BUILT_IN));
+    if (before.equals(DELTAS)) before = BUILT_IN;
+    CatalogPlugin delegate = delegate(state, before);
+    scala.collection.mutable.Map catalogs = catalogs(state);
+    catalogs.put("delta", new DeltaCatalog(session, "delta", delegate));
+    catalogs.put("spark_catalog", new DeltaCatalog(session, "spark_catalog", delegate));
+    conf.setConfString(BEFORE, before);
+    conf.setConfString(CATALOG, DeltaCatalog.class.getName());
+    ChangesFunction.register(session, state.tableFunctionRegistry());
+  }
+
+  private static CatalogPlugin delegate(SessionState state, String before) throws Exception {
+    CatalogManager manager = state.catalogManager();
+    if (before.equals(BUILT_IN)) {
+      return (CatalogPlugin) field(manager, "defaultSessionCatalog").get(manager);
+    }
+    state.conf().setConfString(CATALOG, before);
+    catalogs(state).remove("spark_catalog");
+    return manager.v2SessionCatalog();
+  }
+  private static void restoreCatalogs(SessionState state) throws Exception {
+    String before = state.conf().getConfString(BEFORE, BUILT_IN);
+    catalogs(state).remove("delta");
+    catalogs(state).remove("spark_catalog");
+    state.conf().unsetConf(BEFORE);
+    if (before.equals(BUILT_IN)) state.conf().unsetConf(CATALOG);
+    else state.conf().setConfString(CATALOG, before);
+    ChangesFunction.drop(state.tableFunctionRegistry());
+  }
+  private static boolean isPrepared(SessionState state) throws Exception {
+    scala.Option found = catalogs(state).get("delta");
+    return found.isDefined() && found.get() instanceof DeltaCatalog;
+  }
+  private static scala.collection.mutable.Map catalogs(SessionState state) throws Exception {
+    CatalogManager manager = state.catalogManager();
+    return (scala.collection.mutable.Map) field(manager, "catalogs").get(manager);
+  }
+
+  private static void inject(final SparkSessionExtensions extensions) {
+    if (EXTENSIONS.put(extensions, Boolean.TRUE) != null) return;
+    extensions.injectResolutionRule(new scala.runtime.AbstractFunction1() {
+      public Object apply(Object session) {
+        return new RelationRule((SparkSession) session);
+      }
+    });
+    extensions.injectParser(new scala.runtime.AbstractFunction2() {
+      public Object apply(Object session, Object inner) {
+        return StatementParser.around((SparkSession) session, (ParserInterface) inner);
+      }
+    });
+  }
+  private static scala.collection.immutable.Seq withRule(
+      SparkSession session, scala.collection.immutable.Seq rules) {
+    List all = javaList(withoutRule(rules));
+    all.add(new RelationRule(session));
+    return Lists.seq(all);
+  }
+  private static scala.collection.immutable.Seq withoutRule(scala.collection.immutable.Seq rules) {
+    List kept = new ArrayList();
+    List all = javaList(rules);
+    for (int i = 0; i < all.size(); i++) {
+      if (!(all.get(i) instanceof RelationRule)) kept.add(all.get(i));
+    }
+    return Lists.seq(kept);
+  }
+  private static List javaList(scala.collection.immutable.Seq items) {
+    List list = new ArrayList();
+    for (int i = 0; i < items.length(); i++) list.add(items.apply(i));
+    return list;
+  }
+
+  /** Scripts name Delta's catalog in the context's conf; no class of that name is there. */
+  private static void forgetDelta(SparkConf conf) {
+    if (conf.get(CATALOG, BUILT_IN).equals(DELTAS)) conf.set(CATALOG, BUILT_IN);
+  }
+
+  private static Field field(Object owner, String name) throws NoSuchFieldException {
+    for (Class type = owner.getClass(); type != null; type = type.getSuperclass()) {
+      Field[] fields = type.getDeclaredFields();
+      for (int i = 0; i < fields.length; i++) {
+        if (fields[i].getName().equals(name)) {
+          fields[i].setAccessible(true);
+          return fields[i];
+        }
+      }
+    }
+    throw new NoSuchFieldException(owner.getClass().getName() + "." + name);
+  }
+}

@@ -1,0 +1,68 @@
+import java.lang.reflect.InvocationHandler;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
+import java.util.regex.Pattern;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.catalyst.parser.ParserInterface;
+
+/**
+ * Spark's parser, but for statements that begin like one of ours: those Python sees first.
+ *
+ * Whatever a session does with a name or a statement goes through its parser, so this is also where
+ * a new session gets its catalogs.
+ */
+public final class StatementParser implements InvocationHandler {
+  /** Possessive groups: Java's matcher recurses for each round of others, and comments are long. */
+  private static final Pattern OURS = Pattern.compile(
+      "(?is)(?:\\s++|--[^\\n]*+(?:\\n|\\z)|/\\*.*?\\*/)*+"
+      + "(?:optimize|vacuum|restore|convert|generate|reorg|explain|alter|desc(?:ribe)?|create"
+      + "|replace)\\b");
+  private final SparkSession session;
+  private final ParserInterface inner;
+  private volatile boolean isReady;
+
+  private StatementParser(SparkSession session, ParserInterface inner) {
+    this.session = session;
+    this.inner = inner;
+  }
+
+  /** The parser of a session with ours around it, once. */
+  static ParserInterface around(SparkSession session, ParserInterface inner) {
+    if (of(inner) != null) return inner;
+    Class type = ParserInterface.class;
+    return (ParserInterface) Proxy.newProxyInstance(
+        type.getClassLoader(), new Class[] {type}, new StatementParser(session, inner));
+  }
+  /** What the parser was before; null if ours is not around it. */
+  static ParserInterface inside(ParserInterface parser) {
+    StatementParser ours = of(parser);
+    return ours == null ? null : ours.inner;
+  }
+  private static StatementParser of(ParserInterface parser) {
+    if (!Proxy.isProxyClass(parser.getClass())) return null;
+    InvocationHandler handler = Proxy.getInvocationHandler(parser);
+    return handler instanceof StatementParser ? (StatementParser) handler : null;
+  }
+
+  public Object invoke(Object proxy, Method method, Object[] arguments) throws Throwable {
+    if (!this.isReady) {
+      this.isReady = true;
+      Sessions.prepare(this.session);
+    }
+    String name = method.getName();
+    if (name.equals("parsePlan") || name.equals("parsePlanWithParameters")) {
+      String text = (String) arguments[0];
+      if (OURS.matcher(text).lookingAt()) {
+        Object found = Python.ask(
+            "parse", this.session, text, arguments.length > 1 ? arguments[1] : null);
+        if (found != null) return found;
+      }
+    }
+    try {
+      return method.invoke(this.inner, arguments);
+    } catch (InvocationTargetException error) {
+      throw error.getCause();
+    }
+  }
+}

@@ -1,0 +1,162 @@
+"""A table as Spark's analyzer has it, with what Python knows of it.
+
+Spark holds a Java `DeltaTable`; it asks its `OpenedTable` for the plan of its rows where the table
+is read, and tells it what to do where the table is written.
+"""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as st
+
+from optimist.core.commands.not_built_yet import not_built_yet
+from optimist.core.protocol.clustering import clustering_columns
+from optimist.core.protocol.gates import implied_features
+from optimist.core.snapshot import Snapshot
+from optimist.core.table.delta_log import DeltaLog
+from optimist.spark.commands.names import CatalogTable
+from optimist.spark.commands.tables import DeltaTable
+from optimist.spark.drop_in.compiler import dropin
+from optimist.spark.rows.row_shape import quoted
+from optimist.spark.session.callback_errors import callback
+from optimist.spark.session.jvm import Jvm, analyzed_plan, known_to_spark
+
+__all__ = ["OpenedTable", "opened_table"]
+
+_NUMBERS = itertools.count(1)
+_OPENED: weakref.WeakValueDictionary[str, OpenedTable] = weakref.WeakValueDictionary()
+
+
+class OpenedTable:
+    """One version of a table, opened for one statement; the JVM calls it.
+
+    Attributes:
+        spark: The session.
+        log: The table.
+        snapshot: The version; None for a table that is yet to be made, or for its changes.
+        name: The name for messages, as SQL writes it.
+        entry: The entry in Spark's catalog; None for a path.
+    """
+
+    class Java:
+        """The interface that py4j makes a proxy of."""
+
+        implements = ["scala.Function2"]  # noqa: RUF012 - py4j wants a list
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        log: DeltaLog,
+        name: str,
+        *,
+        snapshot: Snapshot | None = None,
+        entry: CatalogTable | None = None,
+        rows: Callable[[], DataFrame] | None = None,
+    ) -> None:
+        """A table of a session; `rows` makes a frame of what is read, anew for each use."""
+        self.spark = spark
+        self.log = log
+        self.name = name
+        self.snapshot = snapshot
+        self.entry = entry
+        self._rows = rows
+        self._token = f"optimist-table-{next(_NUMBERS)}"
+        _OPENED[self._token] = self
+
+    @property
+    def path(self) -> str:
+        """Where the table is."""
+        return self.log.table_path
+
+    def java(self, schema: st.StructType, *, kind: str = "DeltaTable") -> Any:
+        """The table for Spark.
+
+        Args:
+            schema: Its columns, for Spark all of them nullable: a constraint does not prove that
+                files keep it.
+            kind: The Java class.
+
+        Raises:
+            SchemaError: Spark's JVM does not know a type (kind `OPTIMIST_UNKNOWN_TYPE`).
+        """
+        jvm = Jvm.of(self.spark)
+        with known_to_spark():
+            columns = jvm.struct(schema).asNullable()
+        make = getattr(dropin(jvm), kind)
+        properties = jvm.root.java.util.HashMap(self.shown_properties())
+        return make(self, self.name, columns, self._partitioning(jvm), properties)
+
+    # What the JVM calls.
+
+    def apply(self, what: str, argument: Any) -> Any:
+        """Do what is asked."""
+        with callback():
+            return self._answer(what, argument)
+
+    def toString(self) -> str:
+        """The key by which `opened_table` finds this object again."""
+        return self._token
+
+    def hashCode(self) -> int:
+        """One object, one hash."""
+        return id(self) & 0x7FFFFFFF
+
+    def equals(self, other: Any) -> bool:
+        """Whether the other is this object; it arrives as a Java object, never as ours."""
+        return other is not None and str(other.toString()) == self._token
+
+    def _answer(self, what: str, argument: Any) -> Any:  # noqa: ARG002 - for other kinds of tables
+        """The plan of the rows, or None once the rows are gone."""
+        if what == "plan" and self._rows is not None:
+            return analyzed_plan(self._rows())
+        if what == "truncate":
+            DeltaTable(self.spark, self.path, {}).delete()
+            return None
+        raise not_built_yet(f"The operation {what!r} on {self.name} through Spark's catalog")
+
+    # What Spark's commands show.
+
+    def _partitioning(self, jvm: Jvm) -> Any:
+        expressions = jvm.root.org.apache.spark.sql.connector.expressions
+        transforms: list[Any] = []
+        if self.snapshot is not None:
+            names = self.snapshot.metadata.partition_columns
+            transforms = [expressions.Expressions.identity(quoted(name)) for name in names]
+            clustered = clustering_columns(self.snapshot.domain_metadata, self.snapshot.schema)
+            if clustered:
+                columns = [
+                    expressions.Expressions.column(".".join(map(quoted, path)))
+                    for path in clustered
+                ]
+                transforms.append(expressions.ClusterByTransform(jvm.seq(columns)))
+        return jvm.array(expressions.Transform, transforms)
+
+    def shown_properties(self) -> dict[str, str]:
+        """The table's properties as Delta shows them: with its protocol, location and comment."""
+        shown = {"provider": "delta", "location": self.path}
+        if self.entry is not None:
+            shown["is_managed_location" if self.entry.is_managed else "external"] = "true"
+            if self.entry.owner:
+                shown["owner"] = self.entry.owner
+        if self.snapshot is None:
+            return shown
+        metadata, protocol = self.snapshot.metadata, self.snapshot.protocol
+        shown |= metadata.configuration
+        shown["delta.minReaderVersion"] = str(protocol.min_reader_version)
+        shown["delta.minWriterVersion"] = str(protocol.min_writer_version)
+        if protocol.min_writer_version >= 7:
+            for feature in implied_features(protocol):
+                shown[f"delta.feature.{feature}"] = "supported"
+        if metadata.description is not None:
+            shown["comment"] = metadata.description
+        return shown
+
+
+def opened_table(java_table: Any) -> OpenedTable:
+    """The table behind a Java `DeltaTable`, which never comes back as the object that it was."""
+    return _OPENED[str(java_table.python().toString())]

@@ -1,0 +1,97 @@
+"""`enable` and `disable`: twice, undone, for new sessions and clones; never beside Delta's jar."""
+
+from __future__ import annotations
+
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from optimist.core.errors import ConfigError, TableNotFoundError
+from optimist.spark import disable, enable
+from optimist.spark.drop_in import session_state
+
+_CATALOG = "spark.sql.catalog.spark_catalog"
+
+
+def _rules(spark):
+    analyzer = spark._jsparkSession.sessionState().analyzer()
+    names = [rule.ruleName() for rule in _listed(analyzer.extendedResolutionRules())]
+    return [name for name in names if "optimist" in name]
+
+
+def _listed(sequence):
+    return [sequence.apply(at) for at in range(sequence.length())]
+
+
+def test_enabling_twice_changes_nothing_more(enabled, table):
+    parser = enabled._jsparkSession.sessionState().sqlParser()
+    assert enable(enabled) is enabled
+    assert enabled._jsparkSession.sessionState().sqlParser().hashCode() == parser.hashCode()
+    assert len(_rules(enabled)) == 1
+    assert enabled.table(f"delta.`{table}`").count() == 20
+
+
+@pytest.mark.parametrize("first", ["sql", "table", "load", "list", "exists"])
+def test_a_new_session_is_served_whatever_it_does_first(enabled, table, first):
+    session = enabled.newSession()
+    if first == "sql":
+        assert session.sql(f"SELECT * FROM delta.`{table}`").count() == 20
+    elif first == "table":
+        assert session.table(f"delta.`{table}`").count() == 20
+    elif first == "load":
+        assert session.read.format("delta").load(table).count() == 20
+    elif first == "list":
+        session.catalog.listTables()
+    else:
+        assert session.catalog.tableExists(f"delta.`{table}`")
+    assert session.sql(f"SELECT id FROM delta.`{table}` VERSION AS OF 0").count() == 20
+
+
+def test_errors_keep_their_class_once_other_sessions_are_made(enabled, tmp_path):
+    session = enabled.newSession()
+    with pytest.raises(TableNotFoundError):
+        session.sql(f"SELECT * FROM delta.`{tmp_path}/nothing`")
+
+
+def test_a_clone_is_served(enabled, table):
+    clone = SparkSession(enabled.sparkContext, enabled._jsparkSession.cloneSession())
+    assert clone.catalog.listTables() == []
+    assert clone.sql(f"SELECT * FROM delta.`{table}`").count() == 20
+    assert clone.sql("EXECUTE IMMEDIATE 'SELECT 1'").count() == 1
+
+
+def test_disabling_puts_everything_back(enabled, table):
+    disable(enabled)
+    catalog = enabled.conf.get(_CATALOG, None)
+    enable(enabled)
+    assert enabled.conf.get(_CATALOG, None) != catalog
+    disable(enabled)
+    disable(enabled)
+    assert enabled.conf.get(_CATALOG, None) == catalog
+    assert _rules(enabled) == []
+    assert enabled.sql("SELECT 1").count() == 1
+    for session in (enabled, enabled.newSession()):
+        with pytest.raises(AnalysisException):
+            session.sql(f"SELECT * FROM delta.`{table}`")
+    enable(enabled)
+    assert enabled.table(f"delta.`{table}`").count() == 20
+
+
+def test_a_session_with_deltas_jar_is_refused(spark, monkeypatch):
+    monkeypatch.setattr(session_state, "_JAR_CLASSES", ("org.apache.spark.sql.Dataset",))
+    with pytest.raises(ConfigError) as caught:
+        session_state.ensure_no_delta_jar(session_state.Jvm.of(spark))
+    assert caught.value.kind == "OPTIMIST_DELTA_JAR_PRESENT"
+
+
+def test_a_spark_with_another_inside_is_refused(spark):
+    jvm = session_state.Jvm.of(spark)
+    missing = jvm.root.java.lang.NoSuchFieldException("SessionState.sqlParser")
+
+    def fail():
+        raise Py4JJavaError("", missing)
+
+    with pytest.raises(ConfigError, match=r"SessionState\.sqlParser") as caught:
+        session_state._changed(fail)
+    assert caught.value.kind == "OPTIMIST_DROP_IN_UNSUPPORTED"

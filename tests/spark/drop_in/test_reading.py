@@ -1,0 +1,178 @@
+"""Queries over Delta tables by path, by name and by format give what `read` gives."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.errors import AnalysisException
+
+from optimist.core.errors import TableError, TableNotFoundError, UsageError
+from optimist.spark import DeltaTable, read, write
+
+
+@pytest.fixture
+def versions(numbers, table_path):
+    """A table of two versions with change data: rows 0 to 19, then 19 rows, without row 7."""
+    write(numbers, table_path, partitionBy="p", **{"delta.enableChangeDataFeed": "true"})
+    DeltaTable.forPath(numbers.sparkSession, table_path).delete("id = 7")
+    return table_path
+
+
+def test_a_path_stands_wherever_a_relation_may(enabled, versions, plane, rows_of):
+    here = f"delta.`{versions}`"
+    queries = {
+        f"SELECT count(*) FROM {here}": [(19,)],
+        f"SELECT count(*) FROM {here} VERSION AS OF 0": [(20,)],
+        f"SELECT count(*) FROM delta.`{versions}@v0`": [(20,)],
+        f"SELECT a.id FROM {here} VERSION AS OF 0 a LEFT ANTI JOIN {here} b ON a.id = b.id": [(7,)],
+        f"WITH x AS (SELECT * FROM {here}) SELECT count(*) FROM x, x AS y WHERE x.id = y.id": [
+            (19,)
+        ],
+        f"SELECT id FROM range(9) WHERE id NOT IN (SELECT id FROM {here})": [(7,)],
+        f"SELECT (SELECT max(id) FROM {here}) + count(*) FROM {here}": [(38,)],
+        f"SELECT id FROM {here} WHERE p = 3 AND id > 11 UNION ALL SELECT id FROM {here} "
+        "WHERE id = 1": [(1,), (15,), (19,)],
+    }
+    assert {text: rows_of(enabled.sql(text)) for text in queries} == queries
+
+
+def test_a_frame_by_sql_and_one_by_read_are_the_same_to_spark(enabled, versions, plane):
+    by_sql = enabled.sql(f"SELECT * FROM delta.`{versions}`")
+    by_format = enabled.read.format("delta").load(versions)
+    by_read = read(enabled, versions)
+    assert by_sql.schema == by_format.schema == by_read.schema
+    assert by_format.sameSemantics(by_read)
+
+
+def test_options_of_the_reader_travel_in_time(enabled, versions):
+    reader = enabled.read.format("delta")
+    assert reader.option("versionAsOf", 0).load(versions).count() == 20
+    assert enabled.read.format("DELTA").load(f"{versions}@v0").count() == 20
+    late = enabled.read.format("delta").option("TimestampAsOf", "2999-01-01")
+    with pytest.raises(TableError) as caught:
+        late.load(versions)
+    assert caught.value.kind == "DELTA_TIMESTAMP_GREATER_THAN_COMMIT"
+
+
+def test_options_that_delta_does_not_know_are_ignored(enabled, versions):
+    reader = enabled.read.format("delta").options(mergeSchema=True, header="true", nonsense=1)
+    assert reader.load(versions).count() == 19
+
+
+def test_changes_are_read_by_options_and_by_functions(enabled, versions, rows_of):
+    deleted = [(7, "delete", 1)]
+    columns = ("id", "_change_type", "_commit_version")
+    reader = enabled.read.format("delta").option("readChangeFeed", "true")
+    by_options = reader.option("startingVersion", 1).load(versions).select(*columns)
+    listed = ", ".join(columns)
+    by_name = f"SELECT {listed} FROM table_changes('delta.`{versions}`', 1)"
+    by_path = f"SELECT {listed} FROM table_changes_by_path('{versions}', 1, 1)"
+    assert rows_of(by_options) == deleted
+    assert rows_of(enabled.sql(by_name)) == rows_of(enabled.sql(by_path)) == deleted
+
+
+@pytest.mark.parametrize("arguments", ["", "'{path}'", "1, 1", "'{path}', rand()"])
+def test_functions_for_changes_refuse_other_arguments(enabled, versions, arguments):
+    with pytest.raises(UsageError) as caught:
+        enabled.sql(f"SELECT * FROM table_changes_by_path({arguments.format(path=versions)})")
+    assert caught.value.kind == "OPTIMIST_INVALID_ARGUMENT"
+
+
+def test_only_the_columns_and_files_of_the_query_are_read(enabled, versions):
+    frame = enabled.sql(f"SELECT id FROM delta.`{versions}` WHERE p = 3 AND id > 100")
+    plan = frame._jdf.queryExecution().executedPlan().toString()
+    assert "ReadSchema: struct<id:bigint>" in plan
+    assert "PartitionFilters: [isnotnull(p" in plan
+    assert frame.rdd.getNumPartitions() == 0  # no file can have such an id
+    assert "PushedFilters: [IsNotNull(id), GreaterThan(id,100)]" in plan
+
+
+def test_a_missing_table_is_named_by_its_path(enabled, tmp_path):
+    for look in (
+        lambda path: enabled.sql(f"SELECT * FROM delta.`{path}`"),
+        lambda path: enabled.read.format("delta").load(path),
+        lambda path: enabled.table(f"delta.`{path}`"),
+    ):
+        with pytest.raises(TableNotFoundError, match="nothing"):
+            look(str(tmp_path / "nothing"))
+
+
+def test_a_reader_needs_one_path_and_no_schema(enabled, versions):
+    for reader, kind in (
+        (lambda: enabled.read.format("delta").load(), "OPTIMIST_NO_TABLE_PATH"),
+        (lambda: enabled.read.format("delta").load([versions, versions]), "OPTIMIST_NO_TABLE_PATH"),
+        (
+            lambda: enabled.read.format("delta").schema("id LONG").load(versions),
+            "DELTA_UNSUPPORTED_SCHEMA_DURING_READ",
+        ),
+    ):
+        with pytest.raises(UsageError) as caught:
+            reader()
+        assert caught.value.kind == kind
+
+
+def test_a_name_of_the_catalog_is_read_like_its_path(enabled, versions, entry, rows_of):
+    name = entry("flights", versions)
+    expected = rows_of(read(enabled, versions))
+    assert rows_of(enabled.table(name)) == expected
+    assert rows_of(enabled.read.table(f"spark_catalog.{name}")) == expected
+    assert rows_of(enabled.sql(f"SELECT * FROM {name}")) == expected
+    assert enabled.read.option("versionAsOf", 0).table(name).count() == 20
+    assert enabled.sql(f"SELECT * FROM {name} VERSION AS OF 0").count() == 20
+    enabled.sql("USE shop")
+    assert enabled.table("flights").count() == 19
+    assert DeltaTable.forName(enabled, "flights").toDF().count() == 19
+    assert DeltaTable.isDeltaTable(enabled, "shop.flights")
+    changes = enabled.sql("SELECT * FROM table_changes('flights', 1)")
+    assert changes.count() == 1
+
+
+def test_views_read_the_newest_version(enabled, versions, entry):
+    name = entry("flights", versions)
+    enabled.sql(f"CREATE VIEW shop.of_name AS SELECT * FROM {name} WHERE p = 3")
+    enabled.sql(f"CREATE VIEW shop.of_path AS SELECT * FROM delta.`{versions}` WHERE p = 3")
+    assert enabled.table("shop.of_name").count() == enabled.table("shop.of_path").count() == 4
+    DeltaTable.forPath(enabled, versions).delete("id = 3")
+    assert enabled.table("shop.of_name").count() == enabled.table("shop.of_path").count() == 3
+
+
+def test_names_of_views_and_of_other_formats_are_no_delta_tables(enabled, database):
+    enabled.sql("CREATE TABLE shop.plain (id INT) USING parquet")
+    enabled.sql("CREATE VIEW shop.seen AS SELECT 1 AS id")
+    for name in ("shop.plain", "shop.seen"):
+        with pytest.raises(UsageError) as caught:
+            DeltaTable.forName(enabled, name)
+        assert caught.value.kind == "DELTA_TABLE_ONLY_OPERATION"
+        assert not DeltaTable.isDeltaTable(enabled, name)
+    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
+        enabled.table("shop.nothing")
+
+
+def test_other_formats_and_statements_stay_sparks(enabled, tmp_path, database):
+    path = str(tmp_path / "plain")
+    enabled.range(3).write.parquet(path)
+    assert enabled.sql(f"SELECT * FROM parquet.`{path}`").count() == 3
+    enabled.sql("CREATE TABLE shop.other USING parquet AS SELECT 1 AS id")
+    enabled.sql("INSERT INTO shop.other VALUES (2)")
+    assert enabled.table("shop.other").count() == 2
+    enabled.sql("DROP TABLE shop.other")
+    with pytest.raises(AnalysisException, match="UNRESOLVED_COLUMN"):
+        enabled.sql("SELECT nope FROM range(1)")
+
+
+def test_a_path_is_never_dropped(enabled, versions, tmp_path):
+    with pytest.raises(UsageError) as caught:
+        enabled.sql(f"DROP TABLE delta.`{versions}`")
+    assert caught.value.kind == "OPTIMIST_NOT_FOR_A_PATH"
+    enabled.sql(f"DROP TABLE IF EXISTS delta.`{tmp_path}/nothing`")
+    assert read(enabled, versions).count() == 19
+
+
+def test_commands_show_what_the_log_says(enabled, versions, entry, rows_of):
+    name = entry("flights", versions)
+    described = [row[:2] for row in enabled.sql(f"DESCRIBE TABLE {name}").collect()]
+    assert described[:3] == [("id", "bigint"), ("p", "int"), ("name", "string")]
+    properties = dict(enabled.sql(f"SHOW TBLPROPERTIES {name}").collect())
+    assert properties["delta.enableChangeDataFeed"] == "true"
+    assert properties["delta.minWriterVersion"] == "7"
+    created = enabled.sql(f"SHOW CREATE TABLE {name}").collect()[0][0]
+    assert "USING delta" in created and "PARTITIONED BY (p)" in created and versions in created
