@@ -11,7 +11,6 @@ from collections.abc import Collection, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from optimist.core.data.stats_text import num_live_rows_in
 from optimist.core.errors import Conflict
 from optimist.core.log.file_table import canonical_path, files_table
 from optimist.core.predicates import SplitPredicate
@@ -43,7 +42,7 @@ __all__ = [
 ]
 
 _MAX_PATHS_SHOWN = 10
-_MOVED = "it only rearranged their rows, but where these stand now is not recorded"
+_MOVED = "it only rearranged their rows, but where these stand now can't be told"
 
 
 def protocol_conflict(ours: Ours, theirs: Theirs) -> Conflict | None:
@@ -141,7 +140,7 @@ def suspicious_adds(ours: Ours, theirs: Theirs) -> tuple[Sequence[AddFile], str 
         return adds, None
     if _is_by_row(ours):
         # None of its rows is new. Whether we need a file that it removed, the next check tells.
-        if _only_rearranges(theirs):
+        if theirs.only_rearranges:
             return (), None
         adds = [item for item in adds if canonical_path(item.path) not in theirs.harmless]
     return _matching_adds(ours, adds)
@@ -151,7 +150,8 @@ def concurrent_delete_read_conflict(ours: Ours, theirs: Theirs) -> Conflict | No
     """The winner removed a file that we read, even if only to rearrange its rows (spec 2.9).
 
     Where `conflict.granularity` is `row`, a file counts only if we need rows of it, and one whose
-    rows were looked at is left to the next check.
+    rows were looked at is left to the next check. Rows that were only moved are followed to where
+    they stand now, as far as that can be told.
     """
     if not theirs.removes:
         return None
@@ -160,10 +160,12 @@ def concurrent_delete_read_conflict(ours: Ours, theirs: Theirs) -> Conflict | No
     # By path alone: a file that a compaction removed (`dataChange` false) is gone all the same, and
     # our remove of it, or our deletion vector for it, would name a file that is no longer there.
     read = ours.reads.paths_among(theirs.removed_paths(), only_needed=_is_by_row(ours))
-    hits = _removes_at(theirs, read - theirs.shared.keys())
+    hits = _removes_at(theirs, read - theirs.shared.keys() - theirs.moved.left)
     if not hits:
         return None
-    reason = _MOVED if _only_rearranges(theirs) else None
+    reason = None
+    if theirs.only_rearranges:
+        reason = ": ".join(filter(None, (_MOVED, theirs.moved.reason)))
     return _file_conflict("concurrent delete of read files", ours, theirs, hits, subject=reason)
 
 
@@ -186,7 +188,7 @@ def concurrent_delete_delete_conflict(ours: Ours, theirs: Theirs) -> Conflict | 
     """Both sides remove the same file (spec 2.10)."""
     # Only files that we never read get this far; the checks before this one found the others.
     mine = {canonical_path(item.path) for item in ours.of_type(RemoveFile)}
-    hits = _removes_at(theirs, mine - theirs.shared.keys())
+    hits = _removes_at(theirs, mine - theirs.shared.keys() - theirs.moved.left)
     if not hits:
         return None
     return _file_conflict("concurrent delete of the same files", ours, theirs, hits)
@@ -209,17 +211,6 @@ def _is_by_row(ours: Ours) -> bool:
 
 def _removes_at(theirs: Theirs, paths: Collection[str]) -> Sequence[RemoveFile]:
     return [item for item in theirs.removes if canonical_path(item.path) in paths]
-
-
-def _only_rearranges(theirs: Theirs) -> bool:
-    """Whether the winner put rows of some files into others, and did no more.
-
-    The numbers of rows must agree, as a commit may call itself a rearrangement and be none.
-    """
-    if not theirs.removes or any(item.data_change for item in theirs.files):
-        return False
-    num_before = num_live_rows_in(theirs.removes)
-    return num_before is not None and num_before == num_live_rows_in(theirs.adds)
 
 
 def _considered_adds(ours: Ours, theirs: Theirs) -> Sequence[AddFile]:

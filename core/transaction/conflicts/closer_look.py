@@ -31,7 +31,14 @@ from optimist.core.protocol.actions import (
 from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.local_scan import count_rows
 from optimist.core.transaction.conflicts.checks import suspicious_adds
-from optimist.core.transaction.conflicts.ours_and_theirs import Ours, SharedFile, Theirs
+from optimist.core.transaction.conflicts.moved_rows import moved_rows
+from optimist.core.transaction.conflicts.ours_and_theirs import (
+    MovedRows,
+    Ours,
+    SharedFile,
+    Theirs,
+)
+from optimist.core.transaction.conflicts.row_search import RowSearch
 
 __all__ = ["CloserLook"]
 
@@ -64,6 +71,7 @@ class CloserLook:
             return theirs
         replaced = _replaced_vectors(theirs)
         theirs = replace(theirs, shared=self._shared(ours, replaced))
+        theirs = replace(theirs, moved=self._moved(ours, theirs))
         hits, _ = suspicious_adds(ours, theirs)
         if not hits:
             return theirs
@@ -120,6 +128,14 @@ class CloserLook:
             found[path] = SharedFile(after, lost, len(deleted), marked | deleted)
         return found
 
+    def _moved(self, ours: Ours, theirs: Theirs) -> MovedRows:
+        """Where rows that we need stand now, if the winner only rearranged them."""
+        search = RowSearch(self._table, self._snapshot)
+        try:
+            return moved_rows(ours, theirs, search, self._read_vectors)
+        except OptimistError as error:
+            return MovedRows(reason=f"a deletion vector can't be read ({error.kind})")
+
     def _without_new_rows(
         self, adds: Sequence[AddFile], replaced: Mapping[str, tuple[RemoveFile, AddFile]]
     ) -> frozenset[str]:
@@ -147,9 +163,12 @@ class CloserLook:
 
     def _rows_of(self, vectors: Sequence[DeletionVectorDescriptor | None]) -> Vectors:
         distinct = {_id(vector): vector for vector in vectors if vector is not None}
-        paths, access = self._table.data_paths, self._table.data_access()
-        read = read_deletion_vectors(list(distinct.values()), paths, access)
+        read = self._read_vectors(list(distinct.values()))
         return {"": BitMap64(), **dict(zip(distinct, read, strict=True))}
+
+    def _read_vectors(self, vectors: Sequence[DeletionVectorDescriptor]) -> Sequence[BitMap64]:
+        paths, access = self._table.data_paths, self._table.data_access()
+        return read_deletion_vectors(vectors, paths, access)
 
     # Rows of new files
 

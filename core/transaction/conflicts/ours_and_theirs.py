@@ -13,6 +13,7 @@ from typing import TypeVar
 import pyarrow as pa
 from pyroaring import BitMap64
 
+from optimist.core.data.stats_text import num_live_rows_in
 from optimist.core.log.file_table import canonical_path
 from optimist.core.options import EngineOptions
 from optimist.core.protocol.actions import (
@@ -31,7 +32,7 @@ from optimist.core.schema.types import StructType
 from optimist.core.transaction.conflicts.reads import Reads
 from optimist.core.transaction.identity_marks import IDENTITY_ONLY
 
-__all__ = ["Ours", "SharedFile", "Theirs"]
+__all__ = ["MovedRows", "Ours", "SharedFile", "Theirs"]
 
 _ActionType = TypeVar("_ActionType")
 
@@ -108,6 +109,28 @@ class SharedFile:
 
 
 @dataclass(frozen=True, slots=True)
+class MovedRows:
+    """What became of rows that we need, after a winner that only rearranged rows (spec 2.12).
+
+    Attributes:
+        left: The canonical paths of the files that it removed, and whose rows can be followed.
+        replaced: Those of its new files that hold nothing but rows that we remove.
+        read: The canonical paths of its new files with rows that we need and do not remove; all of
+            their rows count as needed.
+        rows: By canonical path of other new files, the rows of them that we need.
+        deleted: Likewise, the rows of them that we delete.
+        reason: Why rows of still other files can't be followed; None if there are none.
+    """
+
+    left: frozenset[str] = frozenset()
+    replaced: tuple[AddFile, ...] = ()
+    read: frozenset[str] = frozenset()
+    rows: Mapping[str, BitMap64] = field(default_factory=dict)
+    deleted: Mapping[str, BitMap64] = field(default_factory=dict)
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Theirs:
     """One commit that landed after the transaction started (spec 2.1).
 
@@ -119,6 +142,8 @@ class Theirs:
             rows of, by canonical path. A file that is not here was not looked at.
         harmless: The canonical paths of added files that hold no new row which we would have read,
             as a closer look has found.
+        moved: Where rows that we need stand now, if it only rearranged rows, as a closer look has
+            found.
     """
 
     version: int
@@ -126,6 +151,7 @@ class Theirs:
     actions: tuple[Action, ...]
     shared: Mapping[str, SharedFile] = field(default_factory=dict)
     harmless: frozenset[str] = frozenset()
+    moved: MovedRows = MovedRows()
 
     def of_type(self, kind: type[_ActionType]) -> tuple[_ActionType, ...]:
         """Its actions of one type, in order."""
@@ -185,6 +211,17 @@ class Theirs:
     def files(self) -> tuple[AddFile | RemoveFile, ...]:
         """The files it added, and those it removed."""
         return (*self.adds, *self.removes)
+
+    @property
+    def only_rearranges(self) -> bool:
+        """Whether it put rows of some files into others, and did no more.
+
+        The numbers of rows must agree, as a commit may call itself a rearrangement and be none.
+        """
+        if not self.removes or any(item.data_change for item in self.files):
+            return False
+        num_before = num_live_rows_in(self.removes)
+        return num_before is not None and num_before == num_live_rows_in(self.adds)
 
     @property
     def set_transactions(self) -> tuple[SetTransaction, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -54,6 +54,25 @@ class Reads:
         whole = pc.is_in(self.needed_paths, value_set=pa.array(list(named), pa.string()))
         others = named - set(self.needed_paths.filter(whole).to_pylist())
         return {path: self.needed_rows[path] for path in paths if path in others}
+
+    def moved(
+        self, left: Collection[str], whole: Collection[str], rows: Mapping[str, BitMap64]
+    ) -> Reads:
+        """The same reads after another commit has moved rows to other files.
+
+        Args:
+            left: The canonical paths of files that are gone.
+            whole: Those of new files, all rows of which are needed.
+            rows: By canonical path, the rows of other new files that are needed.
+        """
+        kept = {path: kept for path, kept in self.needed_rows.items() if path not in left}
+        new = pa.array([*whole, *(rows.keys() - whole)], pa.string())
+        return replace(
+            self,
+            paths=_in_one([self.paths, pa.chunked_array([new])]),
+            needed_paths=_in_one([self.needed_paths, pa.chunked_array([list(whole)], pa.string())]),
+            needed_rows={**kept, **rows},
+        )
 
 
 class ReadTracker:

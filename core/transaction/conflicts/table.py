@@ -23,6 +23,7 @@ from optimist.core.errors import (
 from optimist.core.protocol.properties import IsolationLevel
 from optimist.core.transaction.conflicts import checks as checks
 from optimist.core.transaction.conflicts import rebase
+from optimist.core.transaction.conflicts.followed_rows import follow_moved_rows
 from optimist.core.transaction.conflicts.messages import explain
 from optimist.core.transaction.conflicts.ours_and_theirs import Ours, Theirs
 from optimist.core.transaction.conflicts.united_vectors import unite_vectors
@@ -130,6 +131,7 @@ CONFLICT_TABLE: tuple[ConflictRule, ...] = (
         rebase=unite_vectors,
     ),
     ConflictRule("in-commit timestamp", "2.11", rebase=rebase.advance_in_commit_timestamp),
+    ConflictRule("concurrent moves of rows", "2.12", rebase=follow_moved_rows),
 )
 
 

@@ -14,18 +14,10 @@ from optimist.core.data.stats_text import num_rows
 from optimist.core.data.wide_stats import wide_stats
 from optimist.core.log.file_table import canonical_path
 from optimist.core.protocol.actions import Action, AddFile, RemoveFile
+from optimist.core.transaction.conflicts.file_metrics import with_actions
 from optimist.core.transaction.conflicts.ours_and_theirs import Ours, SharedFile, Theirs
 
 __all__ = ["unite_vectors"]
-
-_IN_MERGE = {
-    "numRemovedFiles": "numTargetFilesRemoved",
-    "numRemovedBytes": "numTargetBytesRemoved",
-    "numDeletionVectorsAdded": "numTargetDeletionVectorsAdded",
-    "numDeletionVectorsRemoved": "numTargetDeletionVectorsRemoved",
-    "numDeletionVectorsUpdated": "numTargetDeletionVectorsUpdated",
-}
-"""The metrics of files and vectors as MERGE calls them (spec 8.3)."""
 
 
 def unite_vectors(ours: Ours, theirs: Theirs) -> Ours:
@@ -38,7 +30,7 @@ def unite_vectors(ours: Ours, theirs: Theirs) -> Ours:
     actions = tuple(
         moved for action in ours.actions if (moved := _moved(action, theirs.shared)) is not None
     )
-    return _with_metrics(replace(ours, actions=actions), ours.actions)
+    return with_actions(ours, actions)
 
 
 def _moved(action: Action, shared: Mapping[str, SharedFile]) -> Action | None:
@@ -68,34 +60,3 @@ def _united(ours: AddFile, item: SharedFile) -> AddFile | None:
         stats=stats,
         data_change=ours.data_change,
     )
-
-
-def _with_metrics(ours: Ours, before: tuple[Action, ...]) -> Ours:
-    """The metrics of files as they are now; those of rows stay as they were (spec 8.3)."""
-    metrics = ours.commit_info.operation_metrics
-    if not metrics:
-        return ours
-    old, new = _numbers(before), _numbers(ours.actions)
-    moved = {
-        name: str(int(metrics[name]) + new[key] - old[key])
-        for key in new
-        for name in (key, _IN_MERGE[key])
-        if metrics.get(name, "").isdecimal()
-    }
-    info = replace(ours.commit_info, operation_metrics={**metrics, **moved})
-    return replace(ours, commit_info=info)
-
-
-def _numbers(actions: tuple[Action, ...]) -> dict[str, int]:
-    """What the actions say of files and vectors, named as in the history."""
-    added = {canonical_path(item.path) for item in actions if isinstance(item, AddFile)}
-    removes = [item for item in actions if isinstance(item, RemoveFile)]
-    gone = [item for item in removes if canonical_path(item.path) not in added]
-    with_vector = [item for item in removes if item.deletion_vector]
-    return {
-        "numRemovedFiles": len(gone),
-        "numRemovedBytes": sum(item.size or 0 for item in gone),
-        "numDeletionVectorsAdded": len(removes) - len(gone),
-        "numDeletionVectorsRemoved": len(with_vector),
-        "numDeletionVectorsUpdated": len([i for i in with_vector if i not in gone]),
-    }

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from optimist.core import DeltaLog
 from optimist.core.commands.command import Changes, run_command
 from optimist.core.commands.reruns import run_until_it_lands
+from optimist.core.data.row_tracking import carried_columns
 from optimist.core.errors import DeltaConcurrentModificationException
 from optimist.core.local.commands import CommandOptions, RowsChanged, delete, update
 from optimist.core.local.commands import merge as merge_rows
@@ -32,6 +33,7 @@ DEFAULTS = "spark.databricks.delta.properties.defaults."
 FILES, ROWS = 2, 4
 """Files of the table at first, and rows in each."""
 
+TRACKED = ("_metadata.row_id", "_metadata.row_commit_version")
 Rows = Mapping[int, int]
 
 
@@ -113,9 +115,13 @@ def copies(low, high, offset):
     )
 
 
-def compacts(count):
-    """OPTIMIZE of the first files of the table."""
-    return Command(f"compact {count}", lambda log, txn: compact(txn, count), lambda rows: rows)
+def compacts(count, *, turned=False):
+    """OPTIMIZE of the first files of the table, with the rows in their order or turned round."""
+    return Command(
+        f"compact {count}{' turned' * turned}",
+        lambda log, txn: compact(txn, count, turned=turned),
+        lambda rows: rows,
+    )
 
 
 def histories(count):
@@ -134,7 +140,7 @@ def _any_command(number):
             st.dictionaries(st.integers(0, 9), st.integers(-1, 9), min_size=1, max_size=3),
             only_low=st.booleans(),
         ),
-        st.builds(compacts, st.integers(1, 2)),
+        st.builds(compacts, st.integers(1, 2), turned=st.booleans()),
     )
 
 
@@ -146,29 +152,40 @@ def append(txn, rows):
     return run_command(txn, lambda pending: written(txn, pending, rows))
 
 
-def compact(txn, count):
-    return rearrange(txn, add_files(txn.snapshot.files)[:count])
+def compact(txn, count, *, turned=False):
+    return rearrange(txn, add_files(txn.snapshot.files)[:count], turned=turned)
 
 
-def compact_file_of(log, value, rows=None):
+def compact_file_of(log, value, rows=None, *, turned=False):
     """Rewrite the file that begins with a value; with other rows, if some are given."""
     txn = log.start_transaction(log.update())
     files = add_files(txn.filter_files(f"v = {value}"))
-    rearrange(txn, files, rows)
+    rearrange(txn, files, rows, turned=turned)
 
 
-def rearrange(txn, files, rows=None):
+def rearrange(txn, files, rows=None, *, turned=False):
     """What an OPTIMIZE of another engine does: it reads exactly these files."""
 
     def work(pending):
         table = table_of(txn, files)
         txn._reads.record_files(txn.snapshot.scan().split, table)
-        view = txn.snapshot.with_other_files(txn.snapshot.metadata, table)
-        changes = written(txn, pending, rows or rows_of(to_arrow(view)), data_change=False)
+        moved = moved_rows(txn, table) if rows is None else as_table(rows)
+        if turned:
+            moved = moved.take(list(range(moved.num_rows))[::-1])
+        changes = stored(txn, pending, moved, data_change=False)
         removes = tuple(file.remove(1, data_change=False) for file in files)
         return Changes((*removes, *changes.actions), Operation("OPTIMIZE"))
 
     return run_command(txn, work)
+
+
+def moved_rows(txn, table):
+    """The rows of some files, with the ids and versions that they carry to another file."""
+    snapshot = txn.snapshot
+    carried = carried_columns(snapshot.metadata).names
+    names = [*snapshot.schema.names, *TRACKED[: len(carried)]]
+    view = snapshot.with_other_files(snapshot.metadata, table)
+    return to_arrow(view, None, names).rename_columns([*snapshot.schema.names, *carried])
 
 
 def restore_vectors(log, version):
@@ -186,9 +203,13 @@ def table_of(txn, files):
     return txn.snapshot.files.filter(pc.is_in(txn.snapshot.files["path"], paths))
 
 
-def written(txn, pending, rows, data_change=True):
+def written(txn, pending, rows):
+    return stored(txn, pending, as_table(rows))
+
+
+def stored(txn, pending, rows, data_change=True):
     target = LocalTarget(txn, ProgressReport(txn.table.clock, None, "WRITE"))
-    adds = RowWriter(target, pending).write(as_table(rows)).adds if rows else ()
+    adds = RowWriter(target, pending).write(rows).adds
     adds = tuple(replace(item, data_change=data_change) for item in adds)
     return Changes(adds, Operation.write("Append"))
 

@@ -84,7 +84,6 @@ OUTCOMES = [
     (upserts({60: 1}), upserts({61: 2}), "ok"),
     (upserts({2: 50}), deletes(3, 4), "ok"),
     (upserts({2: 3}), deletes(3, 4), "CA"),
-    (compacts(1), deletes(0, 1), "DR"),
     (deletes(0, 1), compacts(2), "DR"),
 ]
 
@@ -326,20 +325,6 @@ def test_a_file_that_was_only_looked_at_may_be_compacted(tmp_path):
     compact_file_of(log, -50)
     deletes(2, 4).run(log, begun)
     assert rows_of(log.to_arrow()) == {0: 0, 1: 1, 4: 4, 5: 5, 6: 6, 7: 7, **AROUND}
-
-
-def test_a_compaction_of_a_file_with_rows_to_delete_says_that_these_were_only_moved(tmp_path):
-    log = make(tmp_path / "t")
-    begun = log.start_transaction(log.update())
-    compact_file_of(log, 2)
-    with pytest.raises(ConcurrentDeleteReadException, match="it only rearranged their rows"):
-        deletes(2, 4).run(log, begun)
-    log.delete("v = 0")
-    begun = log.start_transaction(log.update())
-    log.delete("v = 4")
-    with pytest.raises(ConcurrentDeleteReadException) as caught:
-        deletes(4, 5).run(log, begun)
-    assert "rearranged" not in str(caught.value)
 
 
 def test_a_rearrangement_that_adds_rows_is_none(tmp_path):
