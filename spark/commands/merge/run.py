@@ -41,11 +41,14 @@ from optimist.spark.commands.checks import checked_rows
 from optimist.spark.commands.merge.builder import MergeRequest
 from optimist.spark.commands.merge.changes import MergeChanges, MergeSearch
 from optimist.spark.commands.merge.clauses import ensure_order
+from optimist.spark.commands.merge.columns import MergeColumns
 from optimist.spark.commands.merge.evolution import evolve_schema
+from optimist.spark.commands.merge.names import Names
 from optimist.spark.commands.merge.outcome import Outcome, counts_frame
 from optimist.spark.commands.merge.resolution import ResolvedMerge
 from optimist.spark.commands.merge.source import SourceFacts, facts_of, repeatable
-from optimist.spark.commands.merge.stages import Names, Stages
+from optimist.spark.commands.merge.stages import Stages
+from optimist.spark.commands.merge.written_rows import WrittenRows
 from optimist.spark.commands.own_sources import own_sources
 from optimist.spark.commands.target import Target
 from optimist.spark.conditions.join_condition import read_join
@@ -159,10 +162,10 @@ class _Merge:
         names = Names.beside(
             [*snapshot.schema.names, *merge.sql.schema.names, *request.source.columns]
         )
-        stages = Stages(
-            merge, snapshot.schema, names, alias, target.carried, target.writer.records_changes
+        columns = MergeColumns(
+            merge, snapshot.schema, names, target.carried, target.writer.records_changes
         )
-        return cls(target, request, rows, reading, stages)
+        return cls(target, request, rows, reading, Stages(columns, alias))
 
     def run(self, files: UncommittedFiles) -> Outcome:
         """Find the matches, write the rows, and tell what was done."""
@@ -249,7 +252,7 @@ class _Merge:
     def _own(self, files: pa.Table) -> DataFrame:
         """The rows of files that are written again, with their places where `Stages` asks so."""
         plane, snapshot, stages = self.target.writer.plane, self.target.snapshot, self.stages
-        if stages.records_changes and stages.merge.takes_several_matches:
+        if stages.columns.records_changes and stages.merge.takes_several_matches:
             rows = plane.placed_rows(
                 snapshot, files, stages.names.places, snapshot.schema.names, with_row_ids=True
             )
@@ -279,20 +282,22 @@ class _Merge:
             is_rewrite: There are rows among them that the table had before, so where the table asks
                 for it their ids are written, and changes are recorded.
         """
-        stages, writer = self.stages, self.target.writer
-        has_changes = is_rewrite and stages.records_changes
-        rows = stages.finished(*parts, carries=is_rewrite, has_changes=has_changes)
+        columns, writer = self.stages.columns, self.target.writer
+        made = WrittenRows(columns)
+        has_changes = is_rewrite and columns.records_changes
+        rows = made.finished(*parts, carries=is_rewrite, has_changes=has_changes)
         partitioning = writer.txn.metadata.partition_columns
         if partitioning:
             # A join leaves rows of every partition in every task.
             rows = rows.repartition(*map(column_of, partitioning))
-        missing = stages.missing
+        missing = made.missing
         if missing:
-            rows = with_identity_values(rows, stages.sql, missing).drop(*missing.values())
-        exempt = stages.is_deleted if has_changes else None
-        rows = checked_rows(rows, stages.sql, writer.txn.metadata, exempt=exempt)
+            rows = with_identity_values(rows, columns.sql, missing).drop(*missing.values())
+        exempt = made.is_deleted if has_changes else None
+        rows = checked_rows(rows, columns.sql, writer.txn.metadata, exempt=exempt)
         if has_changes:
-            told = {stages.names.clause, *stages.before_names.values()}
+            before = columns.before_names
+            told = {columns.names.clause, *before.values()}
             names = [name for name in rows.columns if name not in told]
-            rows = with_changes(rows, names, stages.kinds, stages.before_names)
+            rows = with_changes(rows, names, made.kinds, before)
         return writer.write(rows, files, has_changes=has_changes, identities=missing)

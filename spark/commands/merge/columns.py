@@ -1,0 +1,184 @@
+"""The columns that a MERGE computes: the values before and after its clauses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from optimist.core.schema.generated_columns import generation_expression
+from optimist.core.schema.types import StructField, StructType
+from optimist.spark.commands.merge.names import Names
+from optimist.spark.commands.merge.resolution import ResolvedClause, ResolvedMerge
+from optimist.spark.rows.row_shape import Reshaping, column_of, quoted, with_declared_length
+from optimist.spark.rows.store_assignment import StoreAssignment
+from optimist.spark.spark_schema import VOID, to_spark_type
+from optimist.spark.sql.table_sql import TableSql
+
+__all__ = ["COPIED", "LEFT_OUT", "MergeColumns"]
+
+COPIED, LEFT_OUT = -1, -2
+"""What stands in place of a clause: the row stays as it is; there is no row."""
+
+
+@dataclass(frozen=True, slots=True)
+class MergeColumns:
+    """Computes the columns of one MERGE.
+
+    Attributes:
+        merge: Its expressions.
+        before: The schema of the table's rows as they are read.
+        names: Names of columns.
+        carried: The columns with the ids and versions of rows that move; see `carried_columns`.
+        records_changes: Whether rows keep the values that they had before the MERGE beside those
+            that they have afterwards.
+    """
+
+    merge: ResolvedMerge
+    before: StructType
+    names: Names
+    carried: StructType
+    records_changes: bool
+
+    @property
+    def sql(self) -> TableSql:
+        """The SQL of the table, with its schema after the MERGE."""
+        return self.merge.sql
+
+    @property
+    def stored_fields(self) -> list[tuple[int, StructField]]:
+        """The columns that files hold, with their places in the schema."""
+        columns = enumerate((*self.sql.schema, *self.carried))
+        return [(at, item) for at, item in columns if item.data_type != VOID]
+
+    @property
+    def recorded_fields(self) -> list[tuple[int, StructField]]:
+        """The columns whose values before the MERGE are kept: those that it may change."""
+        if not self.records_changes:
+            return []
+        assigned = {
+            name
+            for item in self.merge.clauses
+            if item.clause.action == "update" and item.assignments is not None
+            for name in item.assignments.columns
+        }
+        return [
+            (at, item)
+            for at, item in self.stored_fields
+            if item.name in assigned or generation_expression(item) is not None
+        ]
+
+    @property
+    def value_names(self) -> list[str]:
+        """The columns with the values after the MERGE."""
+        return [self.names.value(at) for at, _ in self.stored_fields]
+
+    @property
+    def before_names(self) -> Mapping[str, str]:
+        """For the columns that may change, those with the values before."""
+        return {item.name: self.names.before(at) for at, item in self.recorded_fields}
+
+    @property
+    def nothing(self) -> list[Column]:
+        """The columns of a row that is not in the table: null, before and after."""
+        found = [_null(item).alias(self.names.value(at)) for at, item in self.stored_fields]
+        return found + [
+            _null(item).alias(self.names.before(at)) for at, item in self.recorded_fields
+        ]
+
+    def clause_of(self, clauses: Sequence[ResolvedClause], otherwise: int = COPIED) -> Column:
+        """The number of the first clause whose condition is true; null is not true."""
+        number = sf.lit(otherwise)
+        for item in reversed(clauses):
+            own = sf.lit(item.number)
+            number = (
+                own
+                if item.condition is None
+                else sf.when(item.condition.column, own).otherwise(number)
+            )
+        return number
+
+    def copies(self, own: DataFrame) -> Mapping[str, Column]:
+        """The values that rows of the table have, in the types that they have afterwards."""
+        copies = {}
+        for _, item in self.stored_fields:
+            before = self.before.find(item.name) or self.carried.find(item.name)
+            if before is None or before.data_type == VOID:
+                copies[item.name] = _null(item)
+            else:
+                value = own[quoted(before.name)]
+                types = (before.data_type, item.data_type)
+                copies[item.name] = self._reshaping.reshaped(value, *types, (item.name,))
+        return copies
+
+    def values(
+        self,
+        clauses: Sequence[ResolvedClause],
+        number: str,
+        current: Mapping[str, Column],
+        *,
+        all_have_one: bool = False,
+    ) -> list[Column]:
+        """The values after the clauses.
+
+        Args:
+            clauses: Clauses of one kind.
+            number: The column with the number of each row's clause.
+            current: The values before, which rows keep that get none of the clauses.
+            all_have_one: Every row gets one of the clauses. So a column that each of them sets is
+                not read, and what it is in rows that are deleted nobody asks.
+        """
+        return [
+            self._value(item, clauses, number, current[item.name], all_have_one).alias(
+                self.names.value(at)
+            )
+            for at, item in self.stored_fields
+        ]
+
+    def _value(
+        self,
+        item: StructField,
+        clauses: Sequence[ResolvedClause],
+        number: str,
+        current: Column,
+        all_have_one: bool,
+    ) -> Column:
+        changes = {clause.number: self._changed(clause, item, current) for clause in clauses}
+        kept = [clause for clause in clauses if changes[clause.number] is None]
+        value = current
+        if all_have_one and all(clause.clause.action == "delete" for clause in kept):
+            value = _null(item)
+        for clause_number, changed in changes.items():
+            if changed is None:
+                continue
+            is_clause = column_of(number) == clause_number
+            is_only = all_have_one and len(clauses) == 1
+            value = changed if is_only else sf.when(is_clause, changed).otherwise(value)
+        return value
+
+    def _changed(self, clause: ResolvedClause, item: StructField, current: Column) -> Column | None:
+        """The value that a clause gives a column; None if it leaves it as it is."""
+        if item in self.carried.fields[1:]:
+            return _null(item)  # the version of a changed row is that of its new file
+        new = clause.assignments
+        if new is not None and item.name in new.columns:
+            return new.new_value(item, current)
+        return self._unnamed(item) if clause.clause.action == "insert" else None
+
+    def _unnamed(self, item: StructField) -> Column:
+        """The value of a column that an INSERT does not name; one that is computed comes later."""
+        if generation_expression(item) is not None:
+            return _null(item)
+        store = self._reshaping.store
+        default = store.cast(self.sql.default(item), None, item.data_type, item.name)
+        return with_declared_length(default, item)
+
+    @property
+    def _reshaping(self) -> Reshaping:
+        return Reshaping(StoreAssignment.of(self.sql.spark), self.sql)
+
+
+def _null(item: StructField) -> Column:
+    return sf.lit(None).cast(to_spark_type(item.data_type))
