@@ -19,6 +19,7 @@ from optimist.spark.commands.data_writer import DataWriter
 from optimist.spark.commands.local_search import search_here
 from optimist.spark.commands.matching_partitions import matching_partitions
 from optimist.spark.conditions.condition import Condition, resolve_condition
+from optimist.spark.conditions.one_time import OneTime
 from optimist.spark.planes.planes import plane_of, touched_files
 from optimist.spark.rows.touched_files import aliased
 from optimist.spark.session.pyspark_versions import is_connect
@@ -33,11 +34,13 @@ class Target:
     Attributes:
         spark: The session.
         writer: Writes rows into the table.
+        began_ms: When the command began, in milliseconds since the epoch.
         alias: The name that conditions and values may use for the table.
     """
 
     spark: SparkSession
     writer: DataWriter
+    began_ms: int
     alias: str | None = None
 
     @classmethod
@@ -45,7 +48,8 @@ class Target:
         cls, spark: SparkSession, log: DeltaLog, txn: OptimisticTransaction, alias: str | None
     ) -> Target:
         """The table of a transaction, served by the plane that its options choose."""
-        return cls(spark, DataWriter(plane_of(spark, log.table), txn), alias)
+        writer = DataWriter(plane_of(spark, log.table), txn)
+        return cls(spark, writer, txn.table.clock.now_ms(), alias)
 
     @property
     def snapshot(self) -> Snapshot:
@@ -90,13 +94,23 @@ class Target:
 
     def resolve(self, condition: Column | str, rows: DataFrame) -> Condition:
         """The condition, resolved against `rows`, which must be what `rows()` gave."""
-        return resolve_condition(
+        found = resolve_condition(
             rows,
             condition,
             schema=self.snapshot.schema,
             partition_columns=self.snapshot.partition_columns,
             alias=self.alias,
         )
+        return replace(found, column=self.one_time(rows).fixed(found.column))
+
+    def one_time(self, *frames: DataFrame) -> OneTime:
+        """What makes the current time the same in all of the command's expressions.
+
+        Args:
+            frames: Those whose columns the expressions may name.
+        """
+        names = frozenset(name.lower() for frame in frames for name in frame.columns)
+        return OneTime(self.spark, 1000 * self.began_ms, names)
 
     def matching_files(
         self, condition: Condition | None, *, with_rows: bool = False

@@ -114,6 +114,7 @@ class _Update:
         resolved = None if condition is None else target.resolve(condition, frame)
         sql = target.writer.table_sql(target.spark)
         new_values = Assignments.resolve(frame, assignments, sql, target.alias)
+        new_values = new_values.mapped(target.one_time(frame).fixed)
         ensure_none_updated(sql.schema, new_values.columns)
         job = cls(target, sql, resolved, new_values)
         _ = job.updated(

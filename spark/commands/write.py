@@ -229,7 +229,8 @@ class _Write:
         If the deleted rows are recorded as changes, the new ones must be so as well: readers then
         look at nothing else of the commit (spec 10.11).
         """
-        deletion = delete_rows(Target(self.df.sparkSession, self.writer), condition, files)
+        target = Target(self.df.sparkSession, self.writer, self.writer.txn.table.clock.now_ms())
+        deletion = delete_rows(target, condition, files)
         has_changes = bool(deletion.written.changes)
         if has_changes:
             rows = with_changes(rows, rows.columns, kinds_of(INSERTED))

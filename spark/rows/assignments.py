@@ -10,8 +10,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
@@ -102,6 +102,13 @@ class Assignments:
             _ensure_storable(data_type, target[-1].data_type, ".".join(path), may_lack_fields)
             values[path] = _Value(column, data_type)
         return cls(values, Reshaping(StoreAssignment.of(frame.sparkSession), sql))
+
+    def mapped(self, change: Callable[[Column], Column]) -> Assignments:
+        """The same assignments with their new values changed, which keep their types."""
+        changed = {
+            path: replace(value, column=change(value.column)) for path, value in self.values.items()
+        }
+        return replace(self, values=changed)
 
     @property
     def columns(self) -> frozenset[str]:

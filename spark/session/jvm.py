@@ -38,6 +38,7 @@ __all__ = [
 ]
 
 _MAX_CAUSES = 20
+_CONVERTER = "org.apache.spark.sql.classic.ColumnNodeToExpressionConverter$"
 _PARSER = "org.apache.spark.sql.catalyst.parser.CatalystSqlParser$"
 _ROWS_PER_BATCH = 100_000
 _LOCK = ForkSafeLock()
@@ -160,6 +161,12 @@ class Jvm:
         """
         with self.as_active():
             return self.module(_PARSER).parseExpression(sql)
+
+    def tree(self, column: Column) -> Any:
+        """The Catalyst expression of a column, with names that nobody has resolved yet."""
+        inner: Any = column
+        with self.as_active():
+            return self.module(_CONVERTER).apply(inner._jc.node())
 
     def column(self, tree: Any) -> Column:
         """A Catalyst expression as a column."""

@@ -53,6 +53,19 @@ def odd_paths(spark: SparkSession, folder: str) -> None:
     tell("empty path", kind_of(lambda: write(spark.range(1), "")))
 
 
+def tell_times(spark, path: str) -> None:
+    """The times that one MERGE writes, in all of its passes."""
+    write(spark.range(2).selectExpr("id", "CAST(NULL AS TIMESTAMP) AS at"), path)
+    source = spark.range(1, 4).alias("s")
+    table = DeltaTable.forPath(spark, path).alias("t")
+    merge = table.merge(source, "t.id = s.id AND now() > '2000-01-01'")
+    merge = merge.whenMatchedUpdate(set={"at": "current_timestamp"})
+    merge = merge.whenNotMatchedInsert(values={"id": "s.id", "at": sf.now()})
+    merge.whenNotMatchedBySourceUpdate(set={"at": sf.expr("current_timestamp()")}).execute()
+    rows = read(spark, path).collect()
+    tell("times", [len(rows), len({row["at"] for row in rows})])
+
+
 def tell_registrations(spark, folder: str) -> None:
     """What a session registers stays in the server's memory until it ends."""
     registered = []
@@ -135,6 +148,7 @@ def main(folder: str) -> None:
     tell_own_store(spark, folder)
     tell_mapped(spark, f"{folder}/mapped")
     tell_registrations(spark, folder)
+    tell_times(spark, f"{folder}/times")
 
     table = DeltaTable.forPath(spark, path)
     table.delete("id >= 40 AND p = 2")

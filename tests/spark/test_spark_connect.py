@@ -35,6 +35,7 @@ EXPECTED = {
     "own store read": [0, 1, 2],
     "version 2": [0, 1, 2],
     "registered": 0,
+    "times": [4, 1],
     "behind views": [[1, True], [2, False]],
     "deleted": ALL,
     "merged": [2, 1, 0, 1],

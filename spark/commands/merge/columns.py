@@ -172,7 +172,8 @@ class MergeColumns:
         if generation_expression(item) is not None:
             return _null(item)
         store = self._reshaping.store
-        default = store.cast(self.sql.default(item), None, item.data_type, item.name)
+        given = self.merge.time.fixed(self.sql.default(item))
+        default = store.cast(given, None, item.data_type, item.name)
         return with_declared_length(default, item)
 
     @property

@@ -7,7 +7,7 @@ the table's.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame
 
@@ -26,6 +26,7 @@ from optimist.spark.commands.merge.builder import MergeRequest
 from optimist.spark.commands.merge.clauses import Action, Clause, Kind
 from optimist.spark.commands.target import Target
 from optimist.spark.conditions.condition import JoinedCondition, resolve_joined_condition
+from optimist.spark.conditions.one_time import OneTime
 from optimist.spark.rows.assignments import Assignments
 from optimist.spark.rows.row_shape import quoted
 from optimist.spark.spark_schema import VOID
@@ -64,11 +65,13 @@ class ResolvedMerge(MergeClauses[ResolvedClause]):
         sql: The SQL of the table, with its schema after the MERGE.
         on: The condition by which rows match.
         clauses: The clauses in their order.
+        time: Makes the current time the same in all expressions; those above are so already.
     """
 
     sql: TableSql
     on: JoinedCondition
     clauses: tuple[ResolvedClause, ...]
+    time: OneTime
 
     @classmethod
     def of(cls, target: Target, rows: DataFrame, request: MergeRequest) -> ResolvedMerge:
@@ -84,10 +87,10 @@ class ResolvedMerge(MergeClauses[ResolvedClause]):
             SchemaError, UsageError: As `DeltaMergeBuilder.execute`.
         """
         sql = target.writer.table_sql(target.spark)
-        scopes = _Scopes(target, rows, request, sql)
+        scopes = _Scopes(target, rows, request, sql, target.one_time(rows, request.source))
         on = scopes.condition(scopes.both, request.condition)
         clauses = (scopes.resolved(at, clause) for at, clause in enumerate(request.clauses))
-        return cls(sql, on, tuple(clauses))
+        return cls(sql, on, tuple(clauses), scopes.time)
 
     def numbers_of(self, action: Action) -> list[int]:
         """The numbers of the clauses that do this."""
@@ -124,6 +127,7 @@ class _Scopes:
     rows: DataFrame
     request: MergeRequest
     sql: TableSql
+    time: OneTime
 
     @property
     def both(self) -> DataFrame:
@@ -136,7 +140,8 @@ class _Scopes:
 
     def condition(self, frame: DataFrame, condition: Column | str) -> JoinedCondition:
         schema, alias = self.target.snapshot.schema, self.target.alias or ""
-        return resolve_joined_condition(frame, condition, schema=schema, alias=alias)
+        found = resolve_joined_condition(frame, condition, schema=schema, alias=alias)
+        return replace(found, column=self.time.fixed(found.column))
 
     def resolved(self, number: int, clause: Clause) -> ResolvedClause:
         frame = self.of(clause.kind)
@@ -156,7 +161,7 @@ class _Scopes:
                 self.sql,
                 self.target.alias,
                 may_lack_fields=self.request.evolves_schema,
-            )
+            ).mapped(self.time.fixed)
             _resolve_values(frame, assignments, self.sql.schema)
             ensure_kept = ensure_none_inserted if is_insert else ensure_none_updated
             ensure_kept(self.sql.schema, assignments.columns)

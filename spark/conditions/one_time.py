@@ -1,0 +1,149 @@
+"""One value of the current time for all of a command.
+
+A command asks Spark more than once, and Spark takes the time anew for each question. So what asks
+for the time is replaced by the time at which the command began, before any question is asked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import Column, SparkSession
+
+from optimist.spark.conditions.connect_expressions import messages
+from optimist.spark.session.jvm import Jvm, iterate
+from optimist.spark.session.pyspark_versions import is_connect
+
+__all__ = ["OneTime"]
+
+_MILLION = 1_000_000
+_WORDS = ("current_timestamp", "current_date", "localtimestamp")
+"""These need no parentheses, where no column has the name."""
+_CALLS = (*_WORDS, "now", "curdate", "unix_timestamp")
+_NODES: Mapping[str, str] = {
+    "CurrentTimestamp": "now",
+    "Now": "now",
+    "CurrentDate": "current_date",
+    "LocalTimestamp": "localtimestamp",
+}
+"""What Spark's parser makes of the words where they are reserved."""
+_IN_TEXT = re.compile(
+    r"""(?P<other>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`|/\*.*?\*/|--[^\n]*)"""
+    rf"|(?<![\w.])(?P<name>{'|'.join(_CALLS)})\b(?P<call>\s*\(\s*\))?(?!\s*[.(])",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OneTime:
+    """Replaces what asks for the current time.
+
+    Attributes:
+        spark: The session.
+        micros: The time, in microseconds since the epoch.
+        columns: The names that columns have, in lower case.
+    """
+
+    spark: SparkSession
+    micros: int
+    columns: frozenset[str]
+
+    def fixed(self, column: Column) -> Column:
+        """The column with constants for the time; itself if it does not ask for the time."""
+        if is_connect(self.spark):
+            return self._sent(column)
+        jvm = Jvm.of(self.spark)
+        before = jvm.tree(column)
+        after = self._replaced(jvm, before)
+        return column if after is before else jvm.column(after)
+
+    def _text(self, name: str) -> str | None:
+        """SQL for the time in the form that a function gives; None for another function."""
+        moment = f"timestamp_micros({self.micros}L)"
+        name = name.lower()
+        if name in ("current_timestamp", "now"):
+            return moment
+        if name in ("current_date", "curdate"):
+            return f"CAST({moment} AS DATE)"
+        if name == "localtimestamp":
+            return f"CAST({moment} AS TIMESTAMP_NTZ)"
+        return f"{self.micros // _MILLION}L" if name == "unix_timestamp" else None
+
+    def _is_word(self, name: str) -> bool:
+        return name.lower() in _WORDS and name.lower() not in self.columns
+
+    # In a classic session
+
+    def _replaced(self, jvm: Jvm, tree: Any) -> Any:
+        """Spark's tree with constants; the same object where nothing asks for the time."""
+        children = list(iterate(tree.children()))
+        text = self._text(name) if (name := self._name(tree, len(children))) else None
+        if text is not None:
+            return jvm.parsed(text)
+        replaced = [self._replaced(jvm, child) for child in children]
+        if all(map(_is_same, children, replaced)):
+            return tree
+        return tree.withNewChildren(jvm.seq(replaced))
+
+    def _name(self, tree: Any, num_children: int) -> str | None:
+        kind = str(tree.getClass().getSimpleName())
+        if kind in _NODES:
+            return _NODES[kind]
+        if num_children or kind not in ("UnresolvedFunction", "UnresolvedAttribute"):
+            return None
+        parts = [str(part) for part in iterate(tree.nameParts())]
+        if len(parts) != 1 or (kind == "UnresolvedAttribute" and not self._is_word(parts[0])):
+            return None
+        return parts[0]
+
+    # In Spark Connect
+
+    def _sent(self, column: Column) -> Column:
+        inner: Any = column
+        return type(column)(_sent_expression(inner._expr, self._rewrite))
+
+    def _rewrite(self, message: Any) -> None:
+        """Put constants into a message, in place."""
+        for item in list(messages(message)):
+            kind = item.WhichOneof("expr_type") if item.DESCRIPTOR.name == "Expression" else None
+            text = None
+            if kind == "unresolved_function" and not item.unresolved_function.arguments:
+                text = self._text(item.unresolved_function.function_name)
+            elif kind == "unresolved_attribute":
+                name = item.unresolved_attribute.unparsed_identifier
+                text = self._text(name) if self._is_word(name) else None
+            elif kind == "expression_string":
+                text = _IN_TEXT.sub(self._in_text, item.expression_string.expression)
+            if text is not None:
+                item.expression_string.expression = text
+
+    def _in_text(self, found: re.Match[str]) -> str:
+        name = found["name"]
+        if name is None or not (found["call"] or self._is_word(name)):
+            return found[0]
+        return self._text(name) or found[0]
+
+
+def _is_same(one: object, other: object) -> bool:
+    return one is other
+
+
+def _sent_expression(expression: Any, rewrite: Callable[[Any], None]) -> Any:
+    """An expression of Spark Connect whose message is rewritten before it is sent."""
+    # The classes of Spark Connect can't be imported where its packages are not installed.
+    kind = next(item for item in type(expression).__mro__ if item.__name__ == "Expression")
+
+    def to_plan(_: Any, session: Any) -> Any:
+        message = expression.to_plan(session)
+        rewrite(message)
+        return message
+
+    members = {
+        "to_plan": to_plan,
+        "children": property(lambda _: expression.children),
+        "__repr__": lambda _: repr(expression),
+    }
+    return type("TimedExpression", (kind,), members)()
