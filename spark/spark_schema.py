@@ -11,6 +11,7 @@ from pyspark.sql import types as st
 
 from optimist.core.errors import SchemaError
 from optimist.core.foreign_text import shown
+from optimist.core.predicates.text import quote_literal
 from optimist.core.schema.types import (
     DECLARED_TYPE,
     ArrayType,
@@ -27,6 +28,7 @@ from optimist.core.schema.types import (
 __all__ = [
     "VOID",
     "from_spark_schema",
+    "sql_of_spark_type",
     "to_spark_schema",
     "to_spark_type",
     "type_of_values",
@@ -136,3 +138,23 @@ def _declaration_of(data_type: DataType) -> str:
 def to_spark_type(data_type: DataType) -> st.DataType:
     """One of Delta's types as Spark's."""
     return to_spark_schema(StructType((StructField("value", data_type),))).fields[0].dataType
+
+
+def sql_of_spark_type(data_type: st.DataType) -> str:
+    """One of Spark's types as SQL, with all its names and comments in it."""
+    if isinstance(data_type, st.ArrayType):
+        return f"array<{sql_of_spark_type(data_type.elementType)}>"
+    if isinstance(data_type, st.MapType):
+        key, value = map(sql_of_spark_type, (data_type.keyType, data_type.valueType))
+        return f"map<{key}, {value}>"
+    if isinstance(data_type, st.StructType):
+        return f"struct<{', '.join(map(_sql_of_field, data_type.fields))}>"
+    return data_type.simpleString()
+
+
+def _sql_of_field(field: st.StructField) -> str:
+    name = field.name.replace("`", "``")
+    required = "" if field.nullable else " NOT NULL"
+    comment = field.metadata.get("comment")
+    told = "" if comment is None else f" COMMENT {quote_literal(comment, 'string')}"
+    return f"`{name}`: {sql_of_spark_type(field.dataType)}{required}{told}"

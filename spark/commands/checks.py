@@ -32,7 +32,7 @@ from optimist.spark.session.jvm import error_texts
 from optimist.spark.spark_schema import VOID
 from optimist.spark.sql.table_sql import TableSql
 
-__all__ = ["RowCheck", "checked_rows", "violations_raised"]
+__all__ = ["RowCheck", "checked_rows", "columns_read", "violations_raised"]
 
 _MARK = "OPTIMIST_ROW_CHECK"
 _FAILED = re.compile(rf"{_MARK}:(?P<body>\{{.*\}}):{_MARK}", re.DOTALL)
@@ -243,19 +243,20 @@ def _generated(item: StructField, sql: TableSql) -> Iterator[RowCheck]:
     if text is not None:
         rule = f"`{item.name}` <=> {text}"
         condition = column_of(item.name).eqNullSafe(sql.generated(item.name, text))
-        columns = (item.name, *_columns(text, sql.schema))
+        columns = (item.name, *columns_read(text, sql.schema))
         yield RowCheck("DELTA_VIOLATE_CONSTRAINT_WITH_VALUES", item.name, rule, columns, condition)
 
 
 def _check(name: str, text: str, condition: Column, schema: StructType) -> RowCheck:
-    columns = _columns(text, schema)
+    columns = columns_read(text, schema)
     return RowCheck("DELTA_VIOLATE_CONSTRAINT_WITH_VALUES", name, text, columns, condition)
 
 
-def _columns(sql: str, schema: StructType) -> tuple[str, ...]:
+def columns_read(sql: str, schema: StructType) -> tuple[str, ...]:
+    """The columns that an expression reads, for errors; none if only Spark can parse it."""
     try:
         names = referenced_columns(sql)
     except SchemaError:
-        return ()  # Spark understands more than we parse; then the error shows no values
+        return ()
     found = [schema.find(name) for name in names]
     return tuple(dict.fromkeys(item.name for item in found if item is not None))

@@ -12,6 +12,7 @@ from optimist.core.secrets import Options
 from optimist.core.table.delta_log import DeltaLog
 from optimist.spark.commands import delete as delete_command
 from optimist.spark.commands import update as update_command
+from optimist.spark.commands.alter import DeltaTableChanges, changes_of
 from optimist.spark.commands.history import detail_frame, history_frame
 from optimist.spark.commands.merge.builder import DeltaMergeBuilder, MergeRequest
 from optimist.spark.commands.merge.run import OWN_ALIAS, merge
@@ -205,6 +206,33 @@ class DeltaTable:
             result = merge(self._spark, log, told_apart, alias)
             reset_session_version(self._spark, log.options)
             return result
+
+    def alter(self) -> DeltaTableChanges:
+        """Changes of schema, properties, constraints and so on, each a commit of its own."""
+        return DeltaTableChanges(self._spark, self._log)
+
+    def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
+        """Let the table have all features of these versions; lower ones change nothing.
+
+        Raises:
+            ArgumentTypeError: A version is not a number; this is a `TypeError`, too.
+            ConfigError: There is no such version.
+        """
+        ensure_kind(readerVersion, int, "readerVersion")
+        ensure_kind(writerVersion, int, "writerVersion")
+        with original_errors():
+            changes_of(self._spark, self._log).upgrade_protocol(readerVersion, writerVersion)
+
+    def addFeatureSupport(self, featureName: str) -> None:
+        """Add a table feature, and those that it requires, to the protocol.
+
+        Raises:
+            ArgumentTypeError: The name is not text; this is a `TypeError`, too.
+            ConfigError: There is no such feature.
+        """
+        ensure_kind(featureName, str, "featureName")
+        with original_errors():
+            changes_of(self._spark, self._log).add_feature(featureName)
 
     def history(self, limit: int | None = None) -> DataFrame:
         """The commits, newest first; at most `limit` of them."""

@@ -39,11 +39,13 @@ class TableSql:
         spark: The session, classic or of Spark Connect.
         path: The table's path, for errors.
         schema: The table's schema; what the SQL names must be one of its columns.
+        is_new: Whether the SQL is not in the log yet, but what a user wants to put there.
     """
 
     spark: SparkSession
     path: str
     schema: StructType
+    is_new: bool = False
     _judged: dict[tuple[str, bool], Column] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -116,11 +118,16 @@ class TableSql:
         return StructType(tuple(item for item in self.schema if item.data_type != VOID))
 
     def _refusal(self, text: _Text, reason: str, kind: str) -> SchemaError:
+        way_out = (
+            "Use another expression."
+            if self.is_new
+            else "Find out who wrote it, and change or drop it with that engine."
+        )
         return SchemaError(
             f"The {text.what} {shown(text.name)} of the table {shown(self.path)}, "
-            f"{quoted(text.sql)}, {reason}. It comes from the table's log, so it may only compute "
-            "values from the row with functions that are known to be safe. Nothing was written. "
-            "Find out who wrote it, and change or drop it with that engine.",
+            f"{quoted(text.sql)}, {reason}. It stands in the table's log for all to compute, so it "
+            "may only make values from the row with functions that are known to be safe. Nothing "
+            f"was written. {way_out}",
             kind=kind,
             path=self.path,
             name=text.name,

@@ -15,7 +15,7 @@ from optimist.core.commands.alter.column_places import (
 from optimist.core.commands.alter.column_readers import ensure_not_read
 from optimist.core.commands.alter.constant_sql import ensure_constant
 from optimist.core.commands.alter.requests import ColumnChange
-from optimist.core.commands.alter.row_checks import RowChecks
+from optimist.core.commands.alter.row_checks import RowChecks, invalid_default
 from optimist.core.commands.alter.type_changes import changed_type
 from optimist.core.errors import SchemaError
 from optimist.core.foreign_text import shown
@@ -107,20 +107,10 @@ def _changed(
 def _ensure_may_have_default(path: Path, item: StructField, sql: str) -> None:
     column = path_text(path)
     if generation_expression(item) is not None or is_identity_column(item):
-        raise _invalid_default(column, sql, "the column's values are computed already")
+        raise invalid_default(column, sql, "the column's values are computed already")
     if len(path) > 1:
-        raise _invalid_default(column, sql, "only whole columns can have one")
+        raise invalid_default(column, sql, "only whole columns can have one")
     ensure_constant(column, sql)
-
-
-def _invalid_default(column: str, sql: str, reason: str) -> SchemaError:
-    return SchemaError(
-        f"The column {shown(column)} can't have the default value {shown(sql)}: {reason}. Nothing "
-        "was written. Leave the default out.",
-        kind="INVALID_DEFAULT_VALUE",
-        column=column,
-        expression=sql,
-    )
 
 
 def _with_field(

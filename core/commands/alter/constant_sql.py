@@ -5,8 +5,7 @@ from __future__ import annotations
 from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
-from optimist.core.errors import SchemaError
-from optimist.core.foreign_text import quoted, shown
+from optimist.core.commands.alter.row_checks import invalid_default
 
 __all__ = ["ensure_constant"]
 
@@ -22,19 +21,9 @@ def ensure_constant(column: str, sql: str) -> None:
     try:
         tree = parse_one(sql, dialect="databricks")
     except (SqlglotError, RecursionError) as error:
-        raise _invalid(column, sql, f"is no SQL expression ({shown(error)})") from None
+        raise invalid_default(column, sql, f"it is no SQL expression ({error})") from None
     if not isinstance(tree, exp.Condition):
-        raise _invalid(column, sql, "is no expression")
+        raise invalid_default(column, sql, "it is no expression")
     found = tree.find(*_NOT_CONSTANT)
     if found is not None:
-        raise _invalid(column, sql, f"is not a constant: it holds {quoted(found.sql())}")
-
-
-def _invalid(column: str, sql: str, reason: str) -> SchemaError:
-    return SchemaError(
-        f"The default value {quoted(sql)} of the column {shown(column)} {reason}. Nothing was "
-        "written. Use a constant, such as 0, 'none' or current_date().",
-        kind="INVALID_DEFAULT_VALUE",
-        column=column,
-        expression=sql,
-    )
+        raise invalid_default(column, sql, f"it is not a constant, as it holds {found.sql()}")

@@ -21,7 +21,14 @@ from optimist.core.schema.types import PrimitiveType, StructField, StructType
 from optimist.core.snapshot.local_scan import read_rows
 from optimist.core.transaction.optimistic import OptimisticTransaction
 
-__all__ = ["LocalRowChecks", "RowChecks", "existing_null", "existing_violation", "not_boolean"]
+__all__ = [
+    "LocalRowChecks",
+    "RowChecks",
+    "existing_null",
+    "existing_violation",
+    "invalid_default",
+    "not_boolean",
+]
 
 
 class RowChecks(ABC):
@@ -93,6 +100,23 @@ class LocalRowChecks(RowChecks):
 
     def ensure_default_fits(self, txn: OptimisticTransaction, item: StructField, sql: str) -> None:
         """Nothing here: the SQL was seen to be constant, and writers judge its value."""
+
+
+def invalid_default(column: str, sql: str, reason: str) -> SchemaError:
+    """The error for a default that a column can't have.
+
+    Args:
+        column: The column.
+        sql: The default.
+        reason: Why, as the rest of the sentence.
+    """
+    return SchemaError(
+        f"The column {shown(column)} can't have the default value {quoted(sql)}: {shown(reason)}. "
+        "Nothing was written. Use a constant, such as 0, 'none' or current_date(), or none.",
+        kind="INVALID_DEFAULT_VALUE",
+        column=column,
+        expression=sql,
+    )
 
 
 def not_boolean(name: str, sql: str) -> SchemaError:

@@ -1,0 +1,108 @@
+"""New rules for a table, judged by Spark and held against the rows that are there (spec 10.3)."""
+
+from __future__ import annotations
+
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql import types as st
+
+from optimist.core.commands.alter.row_checks import (
+    LocalRowChecks,
+    RowChecks,
+    existing_null,
+    existing_violation,
+    invalid_default,
+    not_boolean,
+)
+from optimist.core.commands.row_rules import local_constraint
+from optimist.core.errors import SchemaError
+from optimist.core.paths import scheme_of
+from optimist.core.schema.schema_edits import Path, path_text
+from optimist.core.schema.types import StructField
+from optimist.core.transaction.optimistic import OptimisticTransaction
+from optimist.spark.arrow.plane import ArrowPlane
+from optimist.spark.commands.checks import columns_read
+from optimist.spark.planes.planes import RowPlane, plane_of
+from optimist.spark.rows.row_shape import column_of
+from optimist.spark.session.pyspark_versions import is_connect
+from optimist.spark.sql.table_sql import TableSql
+
+__all__ = ["SparkRowChecks"]
+
+
+class SparkRowChecks(RowChecks):
+    """Spark judges the SQL; it reads the rows, too, unless few and small files make that a waste.
+
+    Rows are read here only for rules whose value the engine knows for every row.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._here = LocalRowChecks()
+
+    def ensure_constraint_holds(self, txn: OptimisticTransaction, name: str, sql: str) -> None:
+        """See `RowChecks`."""
+        schema, plane = txn.snapshot.schema, plane_of(self._spark, txn.table)
+        condition = self._sql(txn).constraint(name, sql)
+        rows = plane.scan(txn.snapshot)
+        if not isinstance(rows.select(condition).schema.fields[0].dataType, st.BooleanType):
+            raise not_boolean(name, sql)
+        if self._reads_here(txn, plane) and local_constraint(sql, schema) is not None:
+            self._here.ensure_constraint_holds(txn, name, sql)
+            return
+        values = _first_without(txn, rows, condition, columns_read(sql, schema))
+        if values is not None:
+            raise existing_violation(name, sql, values)
+
+    def ensure_no_null(self, txn: OptimisticTransaction, path: Path) -> None:
+        """See `RowChecks`."""
+        plane = plane_of(self._spark, txn.table)
+        if self._reads_here(txn, plane):
+            self._here.ensure_no_null(txn, path)
+            return
+        value = column_of(path[0])
+        for name in path[1:]:
+            value = value.getField(name)
+        rows = plane.scan(txn.snapshot)
+        if _first_without(txn, rows, value.isNotNull(), ()) is not None:
+            raise existing_null(path)
+
+    def ensure_default_fits(self, txn: OptimisticTransaction, item: StructField, sql: str) -> None:
+        """See `RowChecks`."""
+        given = StructField(item.name, item.data_type, metadata={"CURRENT_DEFAULT": sql})
+        try:
+            self._sql(txn).default(given)
+        except SchemaError as error:
+            raise invalid_default(path_text((item.name,)), sql, str(error.args[0])) from None
+
+    def _sql(self, txn: OptimisticTransaction) -> TableSql:
+        table = txn.table
+        return TableSql(self._spark, table.table_path, txn.snapshot.schema, is_new=True)
+
+    def _reads_here(self, txn: OptimisticTransaction, plane: RowPlane) -> bool:
+        """Whether this process reaches the files, and they are few and small."""
+        is_near = scheme_of(txn.table.table_path) in ("", "file") or isinstance(plane, ArrowPlane)
+        size = pc.sum(txn.snapshot.files["size"], min_count=0).as_py()
+        return (
+            is_near
+            and not is_connect(self._spark)
+            and size <= txn.table.options.local_plane_max_bytes
+        )
+
+
+def _first_without(
+    txn: OptimisticTransaction, rows: DataFrame, condition: Column, columns: tuple[str, ...]
+) -> str | None:
+    """What a row for which a condition is not true has in some columns, as JSON; None: no such row.
+
+    The transaction depends on all rows from now on.
+    """
+    txn.filter_files()
+    shown = sf.lit("{}")
+    if columns:
+        struct = sf.struct(*map(column_of, columns))
+        shown = sf.to_json(struct, {"ignoreNullFields": "false"})
+    failing = rows.where(~sf.coalesce(condition, sf.lit(False)))
+    first = failing.select(shown.alias("row")).take(1)
+    return str(first[0][0]) if first else None
