@@ -13,7 +13,7 @@ SHARING = --dist loadscope --no-loadscope-reorder
 PYTEST = $(SPARK_RUN) -m pytest -n $(JOBS) $(SHARING)
 EXHAUSTIVE = tests/exhaustive tests/spark/exhaustive integration/exhaustive
 EXHAUSTIVE_JOBS = 3
-HOSTILE_CASES = 10000
+EXHAUSTIVE_CASES = 10000
 # Tried in an environment of their own: s3fs pins a botocore, and boto3 beside it another.
 DRIVER_TESTS = integration/test_fsspec_drivers.py
 UV = .venv/bin/uv
@@ -69,12 +69,12 @@ test: check
 test-all: test exhaustive test-fsspec
 
 # Searches through all schedules (2 GB each), kills at every step, every message of a commit lost,
-# CASES hostile tables, odd and hostile tables on Spark; then the races for servers, and what make
+# CASES hostile tables, histories of rows (all from CASES=10000 on), odd and hostile tables on Spark; then the races for servers, and what make
 # test runs on one plane or store only, on the others; and all examples of Hypothesis.
 exhaustive:
 	@$(PYTHON) bootstrap.py dev
 	@$(PYTHON) localstack/up.py || test "$$REQUIRE_EMULATORS" != 1
-	HOSTILE_CASES=$(or $(CASES),$(HOSTILE_CASES)) $(SPARK_RUN) -m pytest -n $(EXHAUSTIVE_JOBS) \
+	EXHAUSTIVE_CASES=$(or $(CASES),$(EXHAUSTIVE_CASES)) $(SPARK_RUN) -m pytest -n $(EXHAUSTIVE_JOBS) \
 		$(SHARING) --timeout 3600 -o faulthandler_timeout=1800 $(or $(TESTS),$(EXHAUSTIVE))
 	$(if $(TESTS),,$(PYTEST) -m "race or again" tests integration --ignore=$(DRIVER_TESTS))
 	$(if $(TESTS),,$(RUN) -m pytest -n $(EXHAUSTIVE_JOBS) --dist loadscope -m hypothesis \

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 BLOCK = 500
-CASES = int(os.environ.get("HOSTILE_CASES", "10000"))
+CASES = int(os.environ.get("EXHAUSTIVE_CASES", "10000"))
 
 
 @pytest.mark.timeout(7200)
