@@ -268,9 +268,7 @@ def _with_merged_tail(chunks: list[_Chunk]) -> tuple[_Chunk, ...]:
 
 def _without(batch: pa.RecordBatch, keys: pa.Array, touched: Sequence[pa.Array]) -> pa.RecordBatch:
     for gone in touched:
-        remaining = without_keys(batch, keys, gone)
-        if remaining is not batch:
-            batch, keys = remaining, file_keys(remaining)
+        batch, keys = without_keys(batch, keys, gone)
     return batch
 
 

@@ -193,12 +193,18 @@ def last_per_key(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch.take(last.combine_chunks().sort())
 
 
-def without_keys(batch: pa.RecordBatch, keys: pa.Array, gone: pa.Array) -> pa.RecordBatch:
-    """The batch less the rows whose key is in `gone`; itself, uncopied, if there are none."""
+def without_keys(
+    batch: pa.RecordBatch, keys: pa.Array, gone: pa.Array
+) -> tuple[pa.RecordBatch, pa.Array]:
+    """The batch less the rows whose key is in `gone`, and the keys of what remains.
+
+    Both are themselves, uncopied, if there are no such rows.
+    """
     hit = pc.is_in(keys, value_set=gone)
     if not pc.any(hit, min_count=0).as_py():
-        return batch
-    return batch.filter(pc.invert(hit))
+        return batch, keys
+    kept = pc.invert(hit)
+    return batch.filter(kept), keys.filter(kept)
 
 
 def _canonical_paths(paths: pa.Array) -> pa.Array:
