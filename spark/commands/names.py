@@ -14,11 +14,13 @@ from optimist.core.foreign_text import shown
 from optimist.spark.session.jvm import Jvm
 from optimist.spark.session.pyspark_versions import is_connect
 
-__all__ = ["CatalogTable", "catalog_table", "known_path", "table_path"]
+__all__ = ["CatalogTable", "catalog_table", "is_enabled", "known_path", "table_path"]
 
 _PATH_NAME = re.compile(r"^\s*delta\s*\.\s*`(?P<path>(?:[^`]|``)+)`\s*$", re.IGNORECASE)
 _MAYBE_NAME = re.compile(r"[^/:]+")
 _SESSION_CATALOG = "spark_catalog"
+_CATALOG_CONF = f"spark.sql.catalog.{_SESSION_CATALOG}"
+_OWN_CATALOG = "optimist.dropin.DeltaCatalog"
 _DELTA = "delta"
 
 
@@ -57,6 +59,18 @@ class CatalogTable:
         path = Jvm.of(spark).root.org.apache.hadoop.fs.Path(location.get()).toString()
         kind = str(entry.tableType().name())
         return cls(name, str(path), kind == "MANAGED", str(entry.owner() or ""))
+
+
+def is_enabled(spark: SparkSession) -> bool:
+    """Whether Spark's own SQL and catalog reach Delta tables: `enable` was called for the session.
+
+    A new session is enabled like the one that it was made from, and knows so once it has parsed
+    a name or a statement.
+    """
+    if is_connect(spark):
+        return False
+    spark._jsparkSession.sessionState().sqlParser().parseMultipartIdentifier(_SESSION_CATALOG)
+    return spark.conf.get(_CATALOG_CONF, None) == _OWN_CATALOG
 
 
 def known_path(spark: SparkSession, text: str) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 
 from optimist.core.forking import ForkSafeLock
-from optimist.spark.drop_in.callbacks import Answers, remember_session
+from optimist.spark.drop_in.callbacks import Answers
 from optimist.spark.drop_in.compiler import dropin, is_loaded, load_classes
 from optimist.spark.drop_in.session_state import ensure_no_delta_jar, install, remove
+from optimist.spark.drop_in.sessions import remember_session
 from optimist.spark.session.callback_errors import forget_original_errors, raise_original_errors
 from optimist.spark.session.jvm import Jvm
 

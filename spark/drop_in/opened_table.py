@@ -6,7 +6,6 @@ is read, and tells it what to do where the table is written.
 
 from __future__ import annotations
 
-import itertools
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -20,19 +19,22 @@ from optimist.core.protocol.gates import implied_features
 from optimist.core.snapshot import Snapshot
 from optimist.core.table.delta_log import DeltaLog
 from optimist.spark.commands.names import CatalogTable
+from optimist.spark.commands.read import read
 from optimist.spark.commands.tables import DeltaTable
 from optimist.spark.drop_in.compiler import dropin
+from optimist.spark.drop_in.java_identity import JavaIdentity
+from optimist.spark.drop_in.partitions import show_partitions
+from optimist.spark.drop_in.reader_options import chosen_options
 from optimist.spark.rows.row_shape import quoted
 from optimist.spark.session.callback_errors import callback
 from optimist.spark.session.jvm import Jvm, analyzed_plan, known_to_spark
 
 __all__ = ["OpenedTable", "opened_table"]
 
-_NUMBERS = itertools.count(1)
 _OPENED: weakref.WeakValueDictionary[str, OpenedTable] = weakref.WeakValueDictionary()
 
 
-class OpenedTable:
+class OpenedTable(JavaIdentity):
     """One version of a table, opened for one statement; the JVM calls it.
 
     Attributes:
@@ -59,14 +61,14 @@ class OpenedTable:
         rows: Callable[[], DataFrame] | None = None,
     ) -> None:
         """A table of a session; `rows` makes a frame of what is read, anew for each use."""
+        super().__init__()
         self.spark = spark
         self.log = log
         self.name = name
         self.snapshot = snapshot
         self.entry = entry
         self._rows = rows
-        self._token = f"optimist-table-{next(_NUMBERS)}"
-        _OPENED[self._token] = self
+        _OPENED[self.toString()] = self
 
     @property
     def path(self) -> str:
@@ -98,26 +100,20 @@ class OpenedTable:
         with callback():
             return self._answer(what, argument)
 
-    def toString(self) -> str:
-        """The key by which `opened_table` finds this object again."""
-        return self._token
-
-    def hashCode(self) -> int:
-        """One object, one hash."""
-        return id(self) & 0x7FFFFFFF
-
-    def equals(self, other: Any) -> bool:
-        """Whether the other is this object; it arrives as a Java object, never as ours."""
-        return other is not None and str(other.toString()) == self._token
-
-    def _answer(self, what: str, argument: Any) -> Any:  # noqa: ARG002 - for other kinds of tables
-        """The plan of the rows, or None once the rows are gone."""
+    def _answer(self, what: str, argument: Any) -> Any:
+        """The plan of the rows or of a command; None once the rows are gone."""
         if what == "plan" and self._rows is not None:
-            return analyzed_plan(self._rows())
+            return analyzed_plan(self._rows() if argument is None else self._changes(argument))
+        if what == "partitions" and self.snapshot is not None:
+            return show_partitions(self.spark, self.snapshot, self.name, argument)
         if what == "truncate":
             DeltaTable(self.spark, self.path, {}).delete()
             return None
         raise not_built_yet(f"The operation {what!r} on {self.name} through Spark's catalog")
+
+    def _changes(self, options: Any) -> DataFrame:
+        """The changes that `spark.read.option("readChangeFeed", True).table(name)` asks for."""
+        return read(self.spark, self.path, **chosen_options(dict(options.asCaseSensitiveMap())))
 
     # What Spark's commands show.
 

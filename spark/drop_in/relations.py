@@ -14,19 +14,18 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from optimist.core.errors import UsageError
-from optimist.spark.commands.change_feed import CHANGE_OPTIONS, OptionValue
+from optimist.spark.commands.change_feed import OptionValue
 from optimist.spark.commands.names import CatalogTable, table_path
 from optimist.spark.commands.read import TableVersion, read
 from optimist.spark.drop_in.opened_table import OpenedTable
+from optimist.spark.drop_in.reader_options import chosen_options
 from optimist.spark.rows.row_shape import quoted
-from optimist.spark.session.call_options import FILESYSTEM_PREFIXES
 from optimist.spark.session.conf import open_log
 from optimist.spark.session.jvm import analyzed_plan
 from optimist.spark.spark_schema import to_spark_schema
 
 __all__ = ["changes", "path_name", "read_format", "version_table"]
 
-_READ_OPTIONS = [name.lower() for name in ("versionAsOf", "timestampAsOf", *CHANGE_OPTIONS)]
 _MICROS = "micros:"
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 
@@ -71,11 +70,7 @@ def read_format(spark: SparkSession, options: Any, given_schema: Any) -> Any:
             "was read. Leave out schema(...), and select or cast the columns that you want.",
             kind="DELTA_UNSUPPORTED_SCHEMA_DURING_READ",
         )
-    chosen: dict[str, Any] = {
-        key: value
-        for key, value in given.items()
-        if key.lower() in _READ_OPTIONS or key.startswith(FILESYSTEM_PREFIXES)
-    }
+    chosen = chosen_options(given)
     path = _only_path(given)
     return _table_of_frames(spark, path_name(path), path, lambda: read(spark, path, **chosen))
 

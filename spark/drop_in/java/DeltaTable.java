@@ -53,10 +53,8 @@ public class DeltaTable implements SupportsRead, SupportsWrite, TruncatableTable
 
   /** Nobody scans this table: `RelationRule` puts a plan of its files in its place. */
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-    throw new UnsupportedOperationException(
-        "Spark reads the Delta table " + name() + " in a way that Optimist does not know.");
+    return new DeltaScan(name(), schema());
   }
-
   public WriteBuilder newWriteBuilder(LogicalWriteInfo info) { return new DeltaWrite(this, info); }
   public boolean truncateTable() { ask("truncate", null); return true; }
   /** Both of two interfaces have it from Spark 4.2 on, so it can't be left to either. */

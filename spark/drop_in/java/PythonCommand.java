@@ -22,7 +22,8 @@ public final class PythonCommand extends LogicalPlan implements LeafRunnableComm
   public PythonCommand(String title, scala.Function1 python, StructType schema) {
     this(title, python, DataTypeUtils.toAttributes(schema));
   }
-  public PythonCommand(String title, scala.Function1 python, scala.collection.immutable.Seq output) {
+  public PythonCommand(
+      String title, scala.Function1 python, scala.collection.immutable.Seq output) {
     this.title = title;
     this.python = python;
     this.output = output;

@@ -3,6 +3,7 @@ import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.catalyst.analysis.ResolvedTable;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -10,12 +11,15 @@ import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.ShowPartitions;
 import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
 import org.apache.spark.sql.catalyst.plans.logical.UpdateTable;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
  * Puts the plan of a table's files where the table is read, and asks Python about commands that
@@ -38,11 +42,17 @@ public final class RelationRule extends Rule {
 
   private static boolean isOurs(Object node, Map targets) {
     if (isRelation(node)) return !targets.containsKey(node);
+    if (node instanceof ShowPartitions) return tableOf((ShowPartitions) node) != null;
     return isRowCommand(node) && isRelation(target((LogicalPlan) node));
   }
   private static boolean isRelation(Object node) {
     return node instanceof DataSourceV2Relation
         && ((DataSourceV2Relation) node).table() instanceof DeltaTable;
+  }
+  private static DeltaTable tableOf(ShowPartitions node) {
+    if (!(node.table() instanceof ResolvedTable)) return null;
+    Table table = ((ResolvedTable) node.table()).table();
+    return table instanceof DeltaTable ? (DeltaTable) table : null;
   }
   private static boolean isRowCommand(Object node) {
     return node instanceof DeleteFromTable || node instanceof UpdateTable
@@ -72,13 +82,23 @@ public final class RelationRule extends Rule {
       Object command = Python.ask("change rows", this.session, node, target(node));
       return command == null ? node : (LogicalPlan) command;
     }
+    if (node instanceof ShowPartitions) {
+      return (LogicalPlan) tableOf((ShowPartitions) node).ask("partitions", node);
+    }
     DataSourceV2Relation relation = (DataSourceV2Relation) node;
-    Object found = ((DeltaTable) relation.table()).ask("plan", this.session);
+    CaseInsensitiveStringMap options = relation.options();
+    boolean isChanges =
+        options.containsKey("readChangeFeed") || options.containsKey("readChangeData");
+    Object found = ((DeltaTable) relation.table()).ask("plan", isChanges ? options : null);
     return withAttributes((LogicalPlan) found, relation.output());
   }
 
-  /** The plan with the attributes that the relation has given out already. */
-  private static LogicalPlan withAttributes(LogicalPlan plan, scala.collection.immutable.Seq wanted) {
+  /**
+   * The plan with the attributes that the relation has given out already. A plan of changes has
+   * more columns, which come last.
+   */
+  private static LogicalPlan withAttributes(
+      LogicalPlan plan, scala.collection.immutable.Seq wanted) {
     if (plan instanceof LogicalRelation) {
       Object[] parts = new Object[plan.productArity()];
       for (int i = 0; i < parts.length; i++) parts[i] = i == 1 ? wanted : plan.productElement(i);
@@ -90,6 +110,9 @@ public final class RelationRule extends Rule {
       columns.add(new Alias((Expression) plan.output().apply(i), one.name(), one.exprId(),
           scala.collection.immutable.Nil$.MODULE$, scala.Option.apply(one.metadata()),
           scala.collection.immutable.Nil$.MODULE$));
+    }
+    for (int i = wanted.length(); i < plan.output().length(); i++) {
+      columns.add(plan.output().apply(i));
     }
     return new Project(Lists.seq(columns), plan);
   }

@@ -39,7 +39,7 @@ public final class Sessions {
     field(state.catalogManager(), "defaultSessionCatalog");
 
     inject(session.extensions());
-    rules.set(state.analyzer(), withRule(session, (scala.collection.immutable.Seq) rules.get(state.analyzer())));
+    rules.set(state.analyzer(), withRule(session, rules.get(state.analyzer())));
     parser.set(state, StatementParser.around(session, (ParserInterface) parser.get(state)));
     forgetDelta(session.sharedState().conf());
     prepare(session);
@@ -49,7 +49,7 @@ public final class Sessions {
     EXTENSIONS.put(session.extensions(), Boolean.FALSE);
     SessionState state = session.sessionState();
     Field rules = field(state.analyzer(), "extendedResolutionRules");
-    rules.set(state.analyzer(), withoutRule((scala.collection.immutable.Seq) rules.get(state.analyzer())));
+    rules.set(state.analyzer(), withoutRule(rules.get(state.analyzer())));
     Field parser = field(state, "sqlParser");
     ParserInterface inner = StatementParser.inside((ParserInterface) parser.get(state));
     if (inner != null) parser.set(state, inner);
@@ -118,13 +118,12 @@ public final class Sessions {
       }
     });
   }
-  private static scala.collection.immutable.Seq withRule(
-      SparkSession session, scala.collection.immutable.Seq rules) {
+  private static scala.collection.immutable.Seq withRule(SparkSession session, Object rules) {
     List all = javaList(withoutRule(rules));
     all.add(new RelationRule(session));
     return Lists.seq(all);
   }
-  private static scala.collection.immutable.Seq withoutRule(scala.collection.immutable.Seq rules) {
+  private static scala.collection.immutable.Seq withoutRule(Object rules) {
     List kept = new ArrayList();
     List all = javaList(rules);
     for (int i = 0; i < all.size(); i++) {
@@ -132,7 +131,8 @@ public final class Sessions {
     }
     return Lists.seq(kept);
   }
-  private static List javaList(scala.collection.immutable.Seq items) {
+  private static List javaList(Object seq) {
+    scala.collection.immutable.Seq items = (scala.collection.immutable.Seq) seq;
     List list = new ArrayList();
     for (int i = 0; i < items.length(); i++) list.add(items.apply(i));
     return list;

@@ -124,6 +124,8 @@ def test_a_name_of_the_catalog_is_read_like_its_path(enabled, versions, entry, r
     assert DeltaTable.isDeltaTable(enabled, "shop.flights")
     changes = enabled.sql("SELECT * FROM table_changes('flights', 1)")
     assert changes.count() == 1
+    reader = enabled.read.option("readChangeFeed", "true").option("startingVersion", 1)
+    assert rows_of(reader.table("flights").select("id", "_change_type")) == [(7, "delete")]
 
 
 def test_views_read_the_newest_version(enabled, versions, entry):
@@ -176,3 +178,41 @@ def test_commands_show_what_the_log_says(enabled, versions, entry, rows_of):
     assert properties["delta.minWriterVersion"] == "7"
     created = enabled.sql(f"SHOW CREATE TABLE {name}").collect()[0][0]
     assert "USING delta" in created and "PARTITIONED BY (p)" in created and versions in created
+    extended = dict(row[:2] for row in enabled.sql(f"DESCRIBE EXTENDED {name}").collect())
+    assert extended["Provider"] == "delta" and extended["Location"] == versions
+    columns = enabled.sql(f"SHOW COLUMNS IN {name}").collect()
+    assert [row.col_name for row in columns] == ["id", "p", "name"]
+
+
+def test_partitions_are_shown_as_the_log_has_them(enabled, versions, entry):
+    name = entry("flights", versions)
+    for table in (name, f"delta.`{versions}`"):
+        shown = enabled.sql(f"SHOW PARTITIONS {table}")
+        assert [row.partition for row in shown.collect()] == ["p=0", "p=1", "p=2", "p=3"]
+    one = enabled.sql(f"SHOW PARTITIONS {name} PARTITION (P = '02')")
+    assert [row.partition for row in one.collect()] == ["p=2"]
+    with pytest.raises(UsageError) as caught:
+        enabled.sql(f"SHOW PARTITIONS {name} PARTITION (id = 1)")
+    assert caught.value.kind == "OPTIMIST_NO_SUCH_PARTITION_COLUMN"
+
+
+def test_names_are_emptied_renamed_and_dropped(enabled, versions, entry):
+    name = entry("flights", versions)
+    enabled.sql(f"ALTER TABLE {name} RENAME TO shop.trips")
+    assert enabled.table("shop.trips").count() == 19
+    enabled.sql("TRUNCATE TABLE shop.trips")
+    assert enabled.table("shop.trips").count() == 0
+    assert read(enabled, versions, versionAsOf=1).count() == 19
+    enabled.sql("DROP TABLE shop.trips")
+    assert not enabled.catalog.tableExists("shop.trips")
+    enabled.sql("DROP TABLE IF EXISTS shop.trips")
+    assert read(enabled, versions).count() == 0
+
+
+def test_a_cached_table_is_the_version_that_was_cached(enabled, versions, entry):
+    name = entry("flights", versions)
+    enabled.sql(f"CACHE TABLE {name}")
+    assert "InMemory" in enabled.table(name)._jdf.queryExecution().executedPlan().toString()
+    DeltaTable.forName(enabled, name).delete("id = 3")
+    assert enabled.table(name).count() == 18
+    enabled.sql(f"UNCACHE TABLE IF EXISTS {name}")
