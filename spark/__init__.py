@@ -5,6 +5,17 @@ from optimist.spark.commands.merge.builder import DeltaMergeBuilder
 from optimist.spark.commands.read import read
 from optimist.spark.commands.tables import DeltaTable
 from optimist.spark.commands.write import write
+from optimist.spark.drop_in.builder import configure_spark_with_delta_pip, with_delta
 from optimist.spark.drop_in.enable import disable, enable
 
-__all__ = ["DeltaMergeBuilder", "DeltaTable", "count", "disable", "enable", "read", "write"]
+__all__ = [
+    "DeltaMergeBuilder",
+    "DeltaTable",
+    "configure_spark_with_delta_pip",
+    "count",
+    "disable",
+    "enable",
+    "read",
+    "with_delta",
+    "write",
+]
