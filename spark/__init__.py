@@ -1,8 +1,10 @@
 """PySpark in, PySpark out: read, write and change Delta tables from a Spark session."""
 
+from optimist.spark.commands.commands_to_come import DeltaOptimizeBuilder
 from optimist.spark.commands.count import count
 from optimist.spark.commands.merge.builder import DeltaMergeBuilder
 from optimist.spark.commands.read import read
+from optimist.spark.commands.table_builder import DeltaTableBuilder, IdentityGenerator
 from optimist.spark.commands.tables import DeltaTable
 from optimist.spark.commands.write import write
 from optimist.spark.drop_in.builder import configure_spark_with_delta_pip, with_delta
@@ -10,7 +12,10 @@ from optimist.spark.drop_in.enable import disable, enable
 
 __all__ = [
     "DeltaMergeBuilder",
+    "DeltaOptimizeBuilder",
     "DeltaTable",
+    "DeltaTableBuilder",
+    "IdentityGenerator",
     "configure_spark_with_delta_pip",
     "count",
     "disable",

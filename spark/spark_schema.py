@@ -12,6 +12,7 @@ from pyspark.sql import types as st
 from optimist.core.errors import SchemaError
 from optimist.core.foreign_text import shown
 from optimist.core.predicates.text import quote_literal
+from optimist.core.schema.char_types import replace_char_varchar
 from optimist.core.schema.types import (
     DECLARED_TYPE,
     ArrayType,
@@ -50,7 +51,8 @@ def from_spark_schema(schema: st.StructType) -> StructType:
     fields = []
     for field in schema.fields:
         try:
-            fields.append(schema_from_json(st.StructType([field]).json()).fields[0])
+            declared = replace_char_varchar(st.StructType([field]).json())
+            fields.append(schema_from_json(declared).fields[0])
         except SchemaError as error:
             raise SchemaError(
                 f"The column {shown(field.name)} of type {shown(field.dataType.simpleString())} "

@@ -14,7 +14,14 @@ from optimist.core.foreign_text import shown
 from optimist.spark.session.jvm import Jvm
 from optimist.spark.session.pyspark_versions import is_connect
 
-__all__ = ["CatalogTable", "catalog_table", "is_enabled", "known_path", "table_path"]
+__all__ = [
+    "CatalogTable",
+    "catalog_table",
+    "is_enabled",
+    "known_path",
+    "path_in_name",
+    "table_path",
+]
 
 _PATH_NAME = re.compile(r"^\s*delta\s*\.\s*`(?P<path>(?:[^`]|``)+)`\s*$", re.IGNORECASE)
 _MAYBE_NAME = re.compile(r"[^/:]+")
@@ -73,10 +80,15 @@ def is_enabled(spark: SparkSession) -> bool:
     return spark.conf.get(_CATALOG_CONF, None) == _OWN_CATALOG
 
 
+def path_in_name(name: str) -> str | None:
+    """The path in a name such as ``delta.`/path` ``; None for a name of a catalog."""
+    match = _PATH_NAME.match(name)
+    return None if match is None else match["path"].replace("``", "`")
+
+
 def known_path(spark: SparkSession, text: str) -> str:
     """The path that a text is or means; a text that is no name of a Delta table is a path."""
-    match = _PATH_NAME.match(text)
-    if match is None and (is_connect(spark) or not _MAYBE_NAME.fullmatch(text)):
+    if path_in_name(text) is None and (is_connect(spark) or not _MAYBE_NAME.fullmatch(text)):
         return text
     try:
         return table_path(spark, text)
@@ -97,9 +109,9 @@ def table_path(spark: SparkSession, name: str) -> str:
             is no Delta table (kind `DELTA_TABLE_ONLY_OPERATION`).
         AnalysisException: Spark knows no such table.
     """
-    match = _PATH_NAME.match(name)
-    if match is not None:
-        return match["path"].replace("``", "`")
+    path = path_in_name(name)
+    if path is not None:
+        return path
     if is_connect(spark):
         raise UsageError(
             f"The name {name!r} is a name in the server's catalog, where no client finds the "

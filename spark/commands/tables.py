@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 
+from optimist.core.commands.table_definition import CreateMode
 from optimist.core.paths import join
 from optimist.core.plugins.table_path import TablePath, path_text
 from optimist.core.secrets import Options
@@ -13,10 +14,12 @@ from optimist.core.table.delta_log import DeltaLog
 from optimist.spark.commands import delete as delete_command
 from optimist.spark.commands import update as update_command
 from optimist.spark.commands.alter import DeltaTableChanges, changes_of
+from optimist.spark.commands.commands_to_come import CommandsToCome
 from optimist.spark.commands.history import detail_frame, history_frame
 from optimist.spark.commands.merge.builder import DeltaMergeBuilder, MergeRequest
 from optimist.spark.commands.merge.run import OWN_ALIAS, merge
 from optimist.spark.commands.names import known_path, table_path
+from optimist.spark.commands.table_builder import DeltaTableBuilder
 from optimist.spark.conditions.own_frames import OwnFrames
 from optimist.spark.planes.planes import plane_of
 from optimist.spark.rows.local_rows import numbers_frame
@@ -38,7 +41,7 @@ __all__ = ["DeltaTable"]
 _NO_TABLES = ("_delta_log", "_samples")
 
 
-class DeltaTable:
+class DeltaTable(CommandsToCome):
     """A Delta table to look at and to change. Get one with `DeltaTable.forPath`.
 
     Each method sees the newest version and the session's conf when it is called, and each change is
@@ -107,6 +110,26 @@ class DeltaTable:
         path = known_path(sparkSession, path_text(identifier, "identifier"))
         whole = open_log(sparkSession, path).table_path
         return any(open_log(sparkSession, folder).table_exists() for folder in _upwards(whole))
+
+    @classmethod
+    def create(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
+        """Begin a table that does not exist yet; without a session, in the active one."""
+        return DeltaTableBuilder(sparkSession, CreateMode.CREATE, cls)
+
+    @classmethod
+    def createIfNotExists(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
+        """Begin a table that is made only if it does not exist; else it stays as it is."""
+        return DeltaTableBuilder(sparkSession, CreateMode.CREATE_IF_NOT_EXISTS, cls)
+
+    @classmethod
+    def replace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
+        """Begin what replaces a table: its rows go, its history stays."""
+        return DeltaTableBuilder(sparkSession, CreateMode.REPLACE, cls)
+
+    @classmethod
+    def createOrReplace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
+        """Begin a table that replaces the one that is there, if there is one."""
+        return DeltaTableBuilder(sparkSession, CreateMode.CREATE_OR_REPLACE, cls)
 
     def toDF(self) -> DataFrame:
         """The newest version as a DataFrame."""

@@ -18,10 +18,12 @@ __all__ = [
     "ExpressionOrColumn",
     "ensure_assignments",
     "ensure_condition",
+    "ensure_exactly",
     "ensure_frame",
     "ensure_given",
     "ensure_kind",
     "ensure_source",
+    "ensure_value",
     "version_number",
 ]
 
@@ -38,6 +40,36 @@ def ensure_kind(value: object, expected: type, name: str) -> None:
     """
     if not isinstance(value, expected) or (isinstance(value, bool) and expected is int):
         raise _wrong_type(name, f"must be a {expected.__name__}, found to be {type(value)}")
+
+
+def ensure_exactly(value: object, expected: tuple[type, ...], argument: str, wanted: str) -> None:
+    """Refuse a value of another class, subclasses included, as builders of `delta.tables` do.
+
+    Args:
+        value: What the caller passed.
+        expected: The classes that it may have.
+        argument: What the argument is called in the error.
+        wanted: What it must be.
+
+    Raises:
+        ArgumentTypeError: The value is of another class.
+    """
+    if type(value) not in expected:
+        raise _wrong_type(argument, f"must be {wanted}. Found {value} with type {type(value)}")
+
+
+def ensure_value(value: object, expected: type | tuple[type, ...], name: str, wanted: str) -> None:
+    """Refuse a value of another class where `delta.tables` raises a `ValueError`.
+
+    Raises:
+        UsageError: The value is of another class; this is a `ValueError`, too.
+    """
+    if not isinstance(value, expected) or (isinstance(value, bool) and expected is not bool):
+        raise UsageError(
+            f"{name} needs to be {wanted} but got '{type(value)}'. Nothing was done.",
+            kind="OPTIMIST_INVALID_ARGUMENT",
+            argument=name,
+        )
 
 
 def ensure_frame(value: object) -> None:

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
 from connect_process import ids, kind_of, tell
+from created_session import tell_created
 from mapped_session import tell_mapped
 from optimist.core.protocol.actions import Metadata
 from optimist.core.transaction.conflicts.operations import Operation
@@ -147,6 +148,7 @@ def main(folder: str) -> None:
 
     tell_own_store(spark, folder)
     tell_mapped(spark, f"{folder}/mapped")
+    tell_created(spark, f"{folder}/created")
     tell_registrations(spark, folder)
     tell_times(spark, f"{folder}/times")
 

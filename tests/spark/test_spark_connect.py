@@ -8,6 +8,7 @@ import deltalake
 import pytest
 
 from connect_process import results_of
+from created_session import CREATED_TOLD
 from mapped_session import MAPPED_TOLD
 
 SCRIPT = Path(__file__).with_name("connect_session_script.py")
@@ -99,6 +100,7 @@ EXPECTED = {
     "native": "ConfigError OPTIMIST_CLASSIC_SPARK_NEEDED",
     "gone": "TableError DELTA_FILE_NOT_FOUND_DETAILED",
     **MAPPED_TOLD,
+    **CREATED_TOLD,
 }
 
 

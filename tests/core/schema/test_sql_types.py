@@ -4,74 +4,14 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from optimist.core.errors import SchemaError
 from optimist.core.schema.sql_types import column_of_sql, type_of_sql
-from optimist.core.schema.types import (
-    DECLARED_TYPE,
-    ArrayType,
-    DecimalType,
-    MapType,
-    PrimitiveType,
-    StructField,
-    StructType,
-)
-
-SQL_NAMES = {
-    "string": "string",
-    "long": "bigint",
-    "integer": "INT",
-    "short": "smallint",
-    "byte": "TinyInt",
-    "float": "float",
-    "double": "double",
-    "boolean": "boolean",
-    "binary": "binary",
-    "date": "date",
-    "timestamp": "timestamp",
-    "timestamp_ntz": "timestamp_ntz",
-    "variant": "variant",
-    "void": "void",
-}
-NAMES = st.text("ab `.,<>:é", min_size=1, max_size=4)
+from optimist.core.schema.types import DECLARED_TYPE, ArrayType, PrimitiveType
+from sql_schemas import data_types, spelled
 
 
-def leaves():
-    plain = st.sampled_from([PrimitiveType(name) for name in SQL_NAMES])
-    decimals = st.integers(1, 38).flatmap(
-        lambda p: st.builds(DecimalType, st.just(p), st.integers(0, p))
-    )
-    return plain | decimals
-
-
-def nested(inner):
-    fields = st.lists(st.builds(StructField, NAMES, inner, st.booleans()), min_size=1, max_size=3)
-    return (
-        st.builds(ArrayType, inner)
-        | st.builds(MapType, inner, inner)
-        | fields.map(lambda items: StructType(tuple(items)))
-    )
-
-
-def spelled(data_type):
-    if isinstance(data_type, PrimitiveType):
-        return SQL_NAMES[data_type.name]
-    if isinstance(data_type, ArrayType):
-        return f"array<{spelled(data_type.element_type)}>"
-    if isinstance(data_type, MapType):
-        return f"MAP< {spelled(data_type.key_type)},{spelled(data_type.value_type)} >"
-    if isinstance(data_type, StructType):
-        inner = ", ".join(
-            f"`{item.name.replace('`', '``')}`: {spelled(item.data_type)}"
-            + ("" if item.nullable else " NOT NULL")
-            for item in data_type
-        )
-        return f"struct<{inner}>"
-    return str(data_type)
-
-
-@given(st.recursive(leaves(), nested, max_leaves=5))
+@given(data_types())
 def test_a_type_that_is_spelled_out_comes_back(data_type):
     assert type_of_sql(spelled(data_type)) == data_type
 

@@ -1,0 +1,140 @@
+"""Commands of `delta.tables` that are known by name and signature, and not built yet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from optimist.core.commands.not_built_yet import not_built_yet
+from optimist.spark.session.arguments import ensure_exactly, ensure_value
+from optimist.spark.session.pyspark_versions import ensure_supported
+
+if TYPE_CHECKING:
+    from optimist.spark.commands.tables import DeltaTable
+
+__all__ = ["CommandsToCome", "DeltaOptimizeBuilder"]
+
+
+class DeltaOptimizeBuilder:
+    """An OPTIMIZE that is being put together; get one with `DeltaTable.optimize`."""
+
+    def where(self, partitionFilter: str) -> DeltaOptimizeBuilder:
+        """Only the partitions for which the condition is true."""
+        ensure_value(partitionFilter, str, "partitionFilter", "a string")
+        return self
+
+    def executeCompaction(self) -> DataFrame:
+        """Make few large files of many small ones.
+
+        Raises:
+            UsageError: It is not built yet (kind `OPTIMIST_NOT_BUILT_YET`).
+        """
+        raise not_built_yet("OPTIMIZE")
+
+    def executeZOrderBy(self, *cols: str | list[str] | tuple[str, ...]) -> DataFrame:
+        """Rearrange the rows so that files have narrow ranges of these columns.
+
+        Raises:
+            ArgumentTypeError: A column is not text.
+            UsageError: It is not built yet (kind `OPTIMIST_NOT_BUILT_YET`).
+        """
+        names = cols[0] if len(cols) == 1 and isinstance(cols[0], list | tuple) else cols
+        for name in names:
+            ensure_exactly(name, (str,), "Z-order column", "str")
+        raise not_built_yet("OPTIMIZE ZORDER BY")
+
+
+class CommandsToCome:
+    """The methods of `DeltaTable` that are not built yet.
+
+    Each checks its arguments as `delta.tables` does, and then raises a `UsageError` of the kind
+    `OPTIMIST_NOT_BUILT_YET`, whose field `command` names the command. Nothing happens.
+    """
+
+    def vacuum(self, retentionHours: float | None = None) -> DataFrame:
+        """Remove files that no version within the retention period needs."""
+        if retentionHours is not None:
+            ensure_value(retentionHours, (int, float), "retentionHours", "a number")
+        raise not_built_yet("VACUUM")
+
+    def optimize(self) -> DeltaOptimizeBuilder:
+        """Begin an OPTIMIZE; its `executeCompaction` and `executeZOrderBy` are not built yet."""
+        return DeltaOptimizeBuilder()
+
+    def restoreToVersion(self, version: int) -> DataFrame:
+        """Make the table what it was at a version."""
+        ensure_value(version, int, "version", "an int")
+        raise not_built_yet("RESTORE")
+
+    def restoreToTimestamp(self, timestamp: str) -> DataFrame:
+        """Make the table what it was at a time."""
+        ensure_value(timestamp, str, "timestamp", "a string")
+        raise not_built_yet("RESTORE")
+
+    def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> None:
+        """Take a feature out of the table's protocol."""
+        ensure_value(featureName, str, "featureName", "a string")
+        if truncateHistory is not None:
+            ensure_value(truncateHistory, bool, "truncateHistory", "a boolean")
+        raise not_built_yet("DROP FEATURE")
+
+    def clone(
+        self,
+        target: str,
+        isShallow: bool = False,
+        replace: bool = False,
+        properties: Mapping[str, str] | None = None,
+    ) -> DeltaTable:
+        """Copy the table as it is now."""
+        raise _clone(target, isShallow, replace, properties)
+
+    def cloneAtVersion(
+        self,
+        version: int,
+        target: str,
+        isShallow: bool = False,
+        replace: bool = False,
+        properties: Mapping[str, str] | None = None,
+    ) -> DeltaTable:
+        """Copy the table as it was at a version."""
+        ensure_value(version, int, "version", "an int")
+        raise _clone(target, isShallow, replace, properties)
+
+    def cloneAtTimestamp(
+        self,
+        timestamp: str,
+        target: str,
+        isShallow: bool = False,
+        replace: bool = False,
+        properties: Mapping[str, str] | None = None,
+    ) -> DeltaTable:
+        """Copy the table as it was at a time."""
+        ensure_value(timestamp, str, "timestamp", "a string")
+        raise _clone(target, isShallow, replace, properties)
+
+    @classmethod
+    def convertToDelta(
+        cls,
+        sparkSession: SparkSession,
+        identifier: str,
+        partitionSchema: str | StructType | None = None,
+    ) -> DeltaTable:
+        """Make a Delta table of Parquet files, where they are."""
+        ensure_supported(sparkSession)
+        ensure_value(identifier, str, "identifier", "a string")
+        if partitionSchema is not None:
+            ensure_value(partitionSchema, (str, StructType), "partitionSchema", "a schema")
+        raise not_built_yet("CONVERT TO DELTA")
+
+
+def _clone(target: object, is_shallow: object, replace: object, properties: object) -> Exception:
+    """The error of the three ways to clone, or that of a wrong argument."""
+    ensure_value(target, str, "target", "a string")
+    ensure_value(is_shallow, bool, "isShallow", "a boolean")
+    ensure_value(replace, bool, "replace", "a boolean")
+    if properties is not None:
+        ensure_value(properties, dict, "properties", "a dict")
+    return not_built_yet("CLONE")

@@ -1,0 +1,248 @@
+"""`DeltaTableBuilder`: names and signatures of `delta.tables`, to the letter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql import types as st
+
+from optimist.core.commands.create import create_table
+from optimist.core.commands.table_definition import (
+    Column,
+    CreateMode,
+    Identity,
+    TableDefinition,
+    columns_of,
+)
+from optimist.core.errors import UsageError
+from optimist.core.foreign_text import quoted
+from optimist.spark.commands.names import path_in_name
+from optimist.spark.commands.table_statement import create_named
+from optimist.spark.session.arguments import ensure_exactly
+from optimist.spark.session.conf import open_log
+from optimist.spark.session.pyspark_versions import ensure_supported
+from optimist.spark.spark_schema import from_spark_schema
+
+if TYPE_CHECKING:
+    from optimist.spark.commands.tables import DeltaTable
+
+__all__ = ["DeltaTableBuilder", "IdentityGenerator"]
+
+
+@dataclass
+class IdentityGenerator:
+    """Numbers that the engine gives out to a column.
+
+    Attributes:
+        start: The first number.
+        step: From a number to the next; not 0.
+    """
+
+    start: int = 1
+    step: int = 1
+
+
+class DeltaTableBuilder:
+    """A table that is to be made or replaced.
+
+    Get one with `DeltaTable.create`, `createIfNotExists`, `replace` or `createOrReplace`. Each
+    method notes something about the table and returns the builder; `execute` makes the table.
+    """
+
+    def __init__(
+        self, spark: SparkSession | None, mode: CreateMode, tables: type[DeltaTable]
+    ) -> None:
+        self._spark = _session(spark)
+        self._tables = tables
+        self._definition = TableDefinition(mode=mode)
+        self._name: str | None = None
+        self._location: str | None = None
+
+    def tableName(self, identifier: str) -> DeltaTableBuilder:
+        """Give the table a name in Spark's catalog, or its path as ``delta.`/path` ``."""
+        ensure_exactly(identifier, (str,), "Identifier", "str")
+        self._name = identifier
+        return self
+
+    def location(self, location: str) -> DeltaTableBuilder:
+        """Say where the table is to be."""
+        ensure_exactly(location, (str,), "Location", "str")
+        self._location = location
+        return self
+
+    def comment(self, comment: str) -> DeltaTableBuilder:
+        """Describe the table, for people."""
+        ensure_exactly(comment, (str,), "Table comment", "str")
+        return self._with(comment=comment)
+
+    def addColumn(
+        self,
+        colName: str,
+        dataType: str | st.DataType,
+        nullable: bool = True,
+        generatedAlwaysAs: str | IdentityGenerator | None = None,
+        generatedByDefaultAs: IdentityGenerator | None = None,
+        comment: str | None = None,
+    ) -> DeltaTableBuilder:
+        """Add a column.
+
+        Args:
+            colName: Its name.
+            dataType: Its type, SQL text or a type of PySpark.
+            nullable: Whether it may hold nulls.
+            generatedAlwaysAs: SQL that computes it from other columns of the row; or its numbers
+                are given out, and no write brings its own.
+            generatedByDefaultAs: Its numbers are given out where a write brings none.
+            comment: What it is, for people.
+
+        Raises:
+            ArgumentTypeError: An argument has the wrong type; this is a `TypeError`, too.
+            UsageError: Both ways to generate values are given, or a step is 0.
+            SchemaError: The type is none that a table can have.
+        """
+        ensure_exactly(colName, (str,), "Column name", "str")
+        if not isinstance(dataType, st.DataType):
+            ensure_exactly(dataType, (str,), "Column data type", "str or DataType")
+        ensure_exactly(nullable, (bool,), "Column nullable", "bool")
+        identity = _identity(generatedAlwaysAs, generatedByDefaultAs)
+        if comment is not None:
+            ensure_exactly(comment, (str,), "Column comment", "str")
+        column = replace(
+            _column(colName, dataType),
+            nullable=nullable,
+            comment=comment,
+            generated_as=generatedAlwaysAs if isinstance(generatedAlwaysAs, str) else None,
+            identity=identity,
+        )
+        column.field()  # a type that does not exist is refused where it is given
+        return self._with(columns=(*self._definition.columns, column))
+
+    def addColumns(self, cols: st.StructType | list[st.StructField]) -> DeltaTableBuilder:
+        """Add the columns of a schema, such as that of a DataFrame."""
+        if isinstance(cols, list):
+            for item in cols:
+                ensure_exactly(item, (st.StructField,), "Column in existing schema", "StructField")
+            cols = st.StructType(cols)
+        ensure_exactly(cols, (st.StructType,), "Schema", "StructType or a list of StructField")
+        added = columns_of(from_spark_schema(cols))
+        return self._with(columns=(*self._definition.columns, *added))
+
+    def partitionedBy(self, *cols: str | list[str] | tuple[str, ...]) -> DeltaTableBuilder:
+        """Partition by these columns."""
+        names = _names(cols, "Partitioning column")
+        return self._with(partition_by=(*self._definition.partition_by, *names))
+
+    def clusterBy(self, *cols: str | list[str] | tuple[str, ...]) -> DeltaTableBuilder:
+        """Cluster by these columns, up to four; ``s.`f.g` `` is a field of a struct."""
+        names = _names(cols, "Clustering column")
+        return self._with(cluster_by=(*self._definition.cluster_by, *names))
+
+    def property(self, key: str, value: str) -> DeltaTableBuilder:
+        """Set a table property."""
+        for text in (key, value):
+            ensure_exactly(text, (str,), "Key and value of property", "string")
+        return self._with(properties={**self._definition.properties, key: value})
+
+    def execute(self) -> DeltaTable:
+        """Make or replace the table, in one commit.
+
+        Returns:
+            The table.
+
+        Raises:
+            UsageError: Neither name nor location is given; there is a table already, or there are
+                other files at the place; or the name is one of a catalog and the session knows no
+                Delta tables by name (kind `OPTIMIST_CATALOG_NAMES_UNSUPPORTED`).
+            TableNotFoundError: There is no table to replace.
+            SchemaError, ConfigError, ProtocolError: The columns or properties are not sound.
+            DeltaConcurrentModificationException: Another commit came first; nothing was written.
+        """
+        path = None if self._name is None else path_in_name(self._name)
+        if self._name is not None and path is None:
+            create_named(self._spark, self._name, self._definition, self._location)
+            return self._tables.forName(self._spark, self._name)
+        log = open_log(self._spark, self._same(path))
+        create_table(log.start_transaction, self._definition)
+        return self._tables.forPath(self._spark, log.table_path)
+
+    def _same(self, path: str | None) -> str:
+        """The one place that name and location say."""
+        given = [place for place in (path, self._location) if place is not None]
+        if not given:
+            raise UsageError(
+                "Table name or location has to be specified. Nothing was written.",
+                kind="OPTIMIST_INVALID_ARGUMENT",
+                argument="location",
+            )
+        if len(set(given)) > 1:
+            raise UsageError(
+                "Creating path-based Delta table with a different location isn't supported: the "
+                f"name says {quoted(path)}, the location {quoted(self._location)}. Nothing was "
+                "written. Give one of them.",
+                kind="DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH",
+                identifier=path,
+                location=self._location,
+            )
+        return given[0]
+
+    def _with(self, **changes: Any) -> DeltaTableBuilder:
+        self._definition = replace(self._definition, **changes)
+        return self
+
+
+def _session(given: SparkSession | None) -> SparkSession:
+    session = given or SparkSession.getActiveSession()
+    if session is None:
+        raise UsageError(
+            "There is no active session, and none is given. Nothing was written. Give the session.",
+            kind="OPTIMIST_INVALID_ARGUMENT",
+            argument="sparkSession",
+        )
+    ensure_supported(session)
+    return session
+
+
+def _column(name: str, data_type: str | st.DataType) -> Column:
+    if isinstance(data_type, str):
+        return Column(name, data_type)
+    (column,) = columns_of(from_spark_schema(st.StructType([st.StructField(name, data_type)])))
+    return column
+
+
+def _identity(always: object, by_default: object) -> Identity | None:
+    """How a column's numbers are given out, or None."""
+    if always is not None and by_default is not None:
+        raise _bad_generator("generatedByDefaultAs and generatedAlwaysAs cannot both be set")
+    if isinstance(always, str):
+        return None
+    generator = always if by_default is None else by_default
+    if generator is None:
+        return None
+    if not isinstance(generator, IdentityGenerator):
+        argument, wanted = "Generated always as expression", "str or IdentityGenerator"
+        if by_default is not None:
+            argument, wanted = "Generated by default expression", "IdentityGenerator"
+        ensure_exactly(generator, (IdentityGenerator,), argument, wanted)
+        raise TypeError(argument)
+    if generator.step == 0:
+        raise _bad_generator("Column identity generation requires step to be non-zero")
+    return Identity(generator.start, generator.step, always=by_default is None)
+
+
+def _bad_generator(problem: str) -> UsageError:
+    return UsageError(
+        f"{problem}. Nothing was written.", kind="OPTIMIST_INVALID_ARGUMENT", argument="generated"
+    )
+
+
+def _names(given: Sequence[str | list[str] | tuple[str, ...]], argument: str) -> tuple[str, ...]:
+    """Names given one by one, or as one list."""
+    names: Sequence[object] = given
+    if len(given) == 1 and isinstance(given[0], list | tuple):
+        names = given[0]
+    for name in names:
+        ensure_exactly(name, (str,), argument, "str")
+    return tuple(map(str, names))

@@ -1,0 +1,116 @@
+"""CREATE TABLE as SQL, for tables with a name in Spark's catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pyspark.sql import SparkSession
+
+from optimist.core.commands.table_definition import Column, CreateMode, TableDefinition
+from optimist.core.errors import UsageError
+from optimist.core.foreign_text import shown
+from optimist.core.predicates.text import quote_identifier, quote_literal, quote_path
+from optimist.core.schema.types import DECLARED_TYPE, StructField
+from optimist.spark.commands.names import is_enabled
+from optimist.spark.session.callback_errors import original_errors
+from optimist.spark.session.jvm import Jvm, iterate
+from optimist.spark.session.pyspark_versions import is_connect
+from optimist.spark.spark_schema import sql_of_spark_type, to_spark_type
+
+__all__ = ["create_named", "create_statement"]
+
+_VERBS = {
+    CreateMode.CREATE: "CREATE TABLE",
+    CreateMode.CREATE_IF_NOT_EXISTS: "CREATE TABLE IF NOT EXISTS",
+    CreateMode.REPLACE: "REPLACE TABLE",
+    CreateMode.CREATE_OR_REPLACE: "CREATE OR REPLACE TABLE",
+}
+
+
+def create_named(
+    spark: SparkSession, name: str, definition: TableDefinition, location: str | None
+) -> None:
+    """Make or replace a table by its name; the session's catalog decides where it is.
+
+    Raises:
+        UsageError: The session knows no Delta tables by name (kind
+            `OPTIMIST_CATALOG_NAMES_UNSUPPORTED`).
+    """
+    if is_connect(spark):
+        raise _no_names(name, "is a name in the server's catalog, where no client can put a table")
+    if not is_enabled(spark):
+        raise _no_names(name, "is a name in the catalog, where this session has no Delta tables")
+    with original_errors():
+        spark.sql(create_statement(_quoted(spark, name), definition, location))
+
+
+def create_statement(name: str, definition: TableDefinition, location: str | None) -> str:
+    """The statement that makes a table.
+
+    Args:
+        name: The table's name as SQL.
+        definition: The table.
+        location: Where it is to be; None leaves that to the catalog.
+    """
+    return " ".join(_clauses(name, definition, location))
+
+
+def _clauses(name: str, definition: TableDefinition, location: str | None) -> Iterator[str]:
+    columns = ", ".join(map(_column, definition.columns))
+    yield f"{_VERBS[definition.mode]} {name}" + (f" ({columns})" if columns else "")
+    yield "USING delta"
+    if definition.partition_by:
+        yield f"PARTITIONED BY ({', '.join(map(quote_identifier, definition.partition_by))})"
+    if definition.cluster_by:
+        yield f"CLUSTER BY ({', '.join(map(quote_path, definition.clustering_paths))})"
+    if location is not None:
+        yield f"LOCATION {_text(location)}"
+    if definition.comment is not None:
+        yield f"COMMENT {_text(definition.comment)}"
+    if definition.properties:
+        items = definition.properties.items()
+        yield f"TBLPROPERTIES ({', '.join(f'{_text(k)} = {_text(v)}' for k, v in items)})"
+
+
+def _column(column: Column) -> str:
+    item, rule = column.field(), column.identity
+    parts = [quote_identifier(item.name), _type(column, item)]
+    if not column.nullable:
+        parts.append("NOT NULL")
+    if column.generated_as is not None:
+        parts.append(f"GENERATED ALWAYS AS ({column.generated_as})")
+    if rule is not None:
+        how = "ALWAYS" if rule.always else "BY DEFAULT"
+        sequence = f"START WITH {rule.start} INCREMENT BY {rule.step}"
+        parts.append(f"GENERATED {how} AS IDENTITY ({sequence})")
+    comment = item.metadata.get("comment")
+    if comment is not None:
+        parts.append(f"COMMENT {_text(str(comment))}")
+    return " ".join(parts)
+
+
+def _type(column: Column, item: StructField) -> str:
+    """The type of a column as SQL, with the lengths of texts that were declared."""
+    declared = item.metadata.get(DECLARED_TYPE)
+    if declared is None:
+        return sql_of_spark_type(to_spark_type(item.data_type))
+    return column.data_type if isinstance(column.data_type, str) else str(declared)
+
+
+def _text(text: str) -> str:
+    return quote_literal(text, "string")
+
+
+def _quoted(spark: SparkSession, name: str) -> str:
+    """A name of the catalog as SQL, whatever is in it."""
+    parts = Jvm.of(spark).session.sessionState().sqlParser().parseMultipartIdentifier(name)
+    return quote_path(tuple(str(part) for part in iterate(parts)))
+
+
+def _no_names(name: str, problem: str) -> UsageError:
+    return UsageError(
+        f"The name {shown(name)} {problem}. Nothing was written. Call optimist.spark.enable(spark) "
+        "in a classic session first, or give the table's path by location(path) alone.",
+        kind="OPTIMIST_CATALOG_NAMES_UNSUPPORTED",
+        name=name,
+    )
