@@ -49,7 +49,9 @@ def cluster_by(txn: OptimisticTransaction, columns: Sequence[Path]) -> Alteratio
         "newClusteringColumns": ",".join(map(path_text, after)),
     }
     actions: tuple[Action, ...] = (clustering_domain(after, schema), *_protocol(txn))
-    return Alteration(Operation("CLUSTER BY", told), actions=actions)
+    # The metadata stay, and are in the commit all the same: it must conflict with one that drops a
+    # clustering column meanwhile. Writes go on beside it (spec 2.4).
+    return Alteration(Operation("CLUSTER BY", told), txn.metadata, actions)
 
 
 def _protocol(txn: OptimisticTransaction) -> tuple[Protocol, ...]:
