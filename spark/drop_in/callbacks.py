@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from optimist.spark.drop_in import catalog, relations
+from optimist.spark.drop_in import alter, catalog, relations
 from optimist.spark.drop_in.java_identity import JavaIdentity
 from optimist.spark.drop_in.sessions import session_of
 from optimist.spark.session.callback_errors import callback
@@ -23,6 +23,7 @@ _ANSWERS: Mapping[str, Answer] = MappingProxyType(
         "load": catalog.load,
         "exists": catalog.exists,
         "drop": catalog.drop,
+        "alter": alter.alter,
         # DeltaFormat
         "read": relations.read_format,
         # ChangesFunction
