@@ -12,7 +12,13 @@ from optimist.core.protocol.properties import IsolationLevel
 from optimist.core.transaction.conflicts.isolation import FILE_ACTIONS
 from optimist.core.transaction.conflicts.operations import Operation
 
-__all__ = ["build_commit_info", "engine_info", "get_operation_metrics", "get_user_metadata"]
+__all__ = [
+    "build_commit_info",
+    "engine_info",
+    "get_operation_metrics",
+    "get_user_metadata",
+    "own_version",
+]
 
 
 def build_commit_info(  # noqa: PLR0913 - one keyword per key of commitInfo
@@ -58,12 +64,13 @@ def get_user_metadata(operation: Operation, options: EngineOptions) -> str | Non
 
 def engine_info(options: EngineOptions) -> str:
     """`Optimist/<version>`, after the host engine's name where there is one."""
-    own = f"Optimist/{_own_version()}"
+    own = f"Optimist/{own_version()}"
     return f"{options.engine_info} {own}" if options.engine_info else own
 
 
 @cache
-def _own_version() -> str:
+def own_version() -> str:
+    """The version of this package; `unknown` if it is not installed."""
     try:
         return version("optimist")
     except PackageNotFoundError:

@@ -1,0 +1,104 @@
+"""The name `delta`, for scripts that import it and are not to be changed.
+
+`install` puts modules `delta`, `delta.tables`, `delta.exceptions` and `delta.pip_utils` into
+`sys.modules`; they hold Optimist's own classes. It is undone by `remove`, and does nothing where
+the real package is: two engines must not be taken for one another.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Mapping
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+from optimist import spark
+from optimist.core.errors import ConfigError
+from optimist.core.foreign_text import shown
+from optimist.core.forking import ForkSafeLock
+from optimist.core.transaction.commit_info import own_version
+from optimist.spark import exceptions
+
+__all__ = ["install", "remove"]
+
+_ROOT = "delta"
+_LOCK = ForkSafeLock()
+_OURS: dict[str, ModuleType] = {}
+
+
+def install() -> None:
+    """Let `import delta` and `from delta.tables import ...` find Optimist; idempotent.
+
+    Raises:
+        ConfigError: There is another package `delta`, such as delta-spark (kind
+            `OPTIMIST_DELTA_PACKAGE_PRESENT`, field `place`). Nothing was changed.
+    """
+    with _LOCK:
+        if sys.modules.get(_ROOT) is _OURS.get(_ROOT, _ROOT):
+            return
+        _ensure_free()
+        for name, contents in _contents().items():
+            _OURS[name] = sys.modules[name] = _module(name, contents)
+        for name, module in _OURS.items():
+            parent, _, child = name.rpartition(".")
+            if parent:
+                setattr(_OURS[parent], child, module)
+
+
+def remove() -> None:
+    """Undo `install`; else do nothing. What scripts have imported already stays with them."""
+    with _LOCK:
+        for name, module in _OURS.items():
+            if sys.modules.get(name) is module:
+                del sys.modules[name]
+        _OURS.clear()
+
+
+def _ensure_free() -> None:
+    loaded = sys.modules.get(_ROOT)
+    spec = importlib.util.find_spec(_ROOT) if loaded is None else loaded.__spec__
+    place = getattr(loaded, "__file__", None) if spec is None else spec.origin
+    if loaded is None and place is None:
+        return  # nothing, or a folder of that name without a package in it
+    raise ConfigError(
+        f"There is a package delta already ({shown(place or 'without a file')}). Nothing was "
+        "changed: scripts that import delta go on with that one. Uninstall it (delta-spark), or "
+        "import from optimist.spark instead.",
+        kind="OPTIMIST_DELTA_PACKAGE_PRESENT",
+        place=place,
+    )
+
+
+def _contents() -> Mapping[str, Mapping[str, Any]]:
+    """The modules, and what is in them."""
+    conflicts = {name: getattr(exceptions, name) for name in exceptions.__all__}
+    tables = {
+        "DeltaTable": spark.DeltaTable,
+        "DeltaMergeBuilder": spark.DeltaMergeBuilder,
+        "DeltaOptimizeBuilder": spark.DeltaOptimizeBuilder,
+        "DeltaTableBuilder": spark.DeltaTableBuilder,
+        "IdentityGenerator": spark.IdentityGenerator,
+    }
+    configure = {"configure_spark_with_delta_pip": spark.configure_spark_with_delta_pip}
+    whole = {"DeltaTable": spark.DeltaTable, **configure, "__version__": own_version()}
+    return {
+        _ROOT: whole,
+        f"{_ROOT}.tables": tables,
+        f"{_ROOT}.exceptions": conflicts,
+        f"{_ROOT}.pip_utils": configure,
+        f"{_ROOT}.connect": {"DeltaTable": spark.DeltaTable},
+        f"{_ROOT}.connect.tables": tables,
+        f"{_ROOT}.connect.exceptions": conflicts,
+    }
+
+
+def _module(name: str, contents: Mapping[str, Any]) -> ModuleType:
+    module = ModuleType(name, f"Optimist by the name of `{name}`; see `optimist.spark.compat`.")
+    is_package = name in (_ROOT, f"{_ROOT}.connect")
+    module.__spec__ = ModuleSpec(name, None, origin=__file__, is_package=is_package)
+    if is_package:
+        module.__path__ = []  # an unknown submodule is a ModuleNotFoundError
+    vars(module).update(contents, __all__=sorted(contents))
+    return module
