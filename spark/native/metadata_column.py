@@ -9,6 +9,7 @@ it, and a query that names it gets it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -94,10 +95,7 @@ def with_row_index(jvm: Jvm, frame: DataFrame) -> DataFrame:
     plan = analyzed_plan(frame)
     metadata = plan.metadataOutput().head()
     narrowed = metadata.withDataType(metadata.dataType().apply(jvm.seq(_FIELDS).toSet()))
-    # The constructor differs between Spark's versions, but `output` is always its second argument.
-    relation, output, *rest = (plan.productElement(at) for at in range(plan.productArity()))
-    parts = [relation, output.appended(narrowed), *rest]
-    return jvm.frame(plan.makeCopy(jvm.array(jvm.root.Object, parts)))
+    return jvm.frame(_showing(jvm, plan, narrowed))
 
 
 def metadata_column(jvm: Jvm, frame: DataFrame, tracking: RowTracking | None) -> Column:
@@ -122,6 +120,18 @@ def with_hidden_metadata(jvm: Jvm, frame: DataFrame) -> DataFrame:
     project = logical.Project(output.init(), plan)
     project.setTagValue(logical.Project.hiddenOutputTag(), jvm.seq([output.last()]))
     return jvm.frame(project)
+
+
+def _showing(jvm: Jvm, plan: Any, column: Any) -> Any:
+    """A relation that has one more column, also below the padding of its `char` columns."""
+    parts = [plan.productElement(at) for at in range(plan.productArity())]
+    if plan.children().isEmpty():
+        # The constructor differs between Spark's versions, but `output` is always its second.
+        parts[1] = parts[1].appended(column)
+    else:
+        columns, child = parts
+        parts = [columns.appended(column), _showing(jvm, child, column)]
+    return plan.makeCopy(jvm.array(jvm.root.Object, parts))
 
 
 def _first_known(stored: str | None, otherwise: str) -> str:

@@ -474,6 +474,16 @@ def test_declared_lengths_are_strings_to_readers(spark, tmp_path):
     assert frame.where("c = 'ab'").count() == 1
 
 
+def test_columns_that_spark_pads_are_read_from_files_with_vectors(spark, tmp_path):
+    declared = field("c", "string", __CHAR_VARCHAR_TYPE_STRING="char(4)")
+    table = Handmade(tmp_path / "padded", [ID, declared])
+    table.add("a", pa.table({"id": [0, 1, 2], "c": ["ab", "abc", "ab"]}), deleted={0})
+    frame = read(spark, table.path)
+    assert frame.columns == ["id", "c"]
+    found = frame.where("c = 'ab'").select("id", "c", "_metadata.row_index").collect()
+    assert [tuple(row) for row in found] == [(2, "ab  ", 2)]
+
+
 # Row tracking
 
 
