@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -24,7 +24,14 @@ from optimist.core.schema.types import (
     StructType,
 )
 
-__all__ = ["DeclaredText", "Lengths", "declared_lengths", "lengths_below", "with_declared_length"]
+__all__ = [
+    "DeclaredText",
+    "Lengths",
+    "declared_lengths",
+    "lengths_below",
+    "with_declared_length",
+    "with_declared_types",
+]
 
 _STRING = PrimitiveType("string")
 _TEXT = re.compile(r"string|(char(?=\([0-9]{1,5}\))|varchar)\(([0-9]{1,9})\)")
@@ -91,6 +98,40 @@ def with_declared_length(values: pa.ChunkedArray, item: StructField) -> pa.Chunk
         return values
     parts = [_fitted(part, item.data_type, declared, item.name) for part in values.chunks]
     return pa.chunked_array(parts, type=values.type)
+
+
+def with_declared_types(item: StructField) -> StructField:
+    """The column with `char(n)` and `varchar(n)` where its texts were declared so, at any depth.
+
+    New metadata may have such types; they are stored as strings and a declaration again (spec 1.4).
+    So what changes within a column changes its declaration, too.
+
+    Raises:
+        SchemaError: As `declared_lengths`.
+    """
+    declared = declared_lengths(item)
+    if not declared:
+        return item
+    metadata = {key: value for key, value in item.metadata.items() if key != DECLARED_TYPE}
+    return replace(item, data_type=_declared(item.data_type, declared), metadata=metadata)
+
+
+def _declared(data_type: DataType, declared: Lengths) -> DataType:
+    def inside(inner: DataType, name: str) -> DataType:
+        return _declared(inner, lengths_below(declared, name))
+
+    if isinstance(data_type, StructType):
+        fields = (replace(f, data_type=inside(f.data_type, f.name)) for f in data_type)
+        return StructType(tuple(fields))
+    if isinstance(data_type, ArrayType):
+        return replace(data_type, element_type=inside(data_type.element_type, "element"))
+    if isinstance(data_type, MapType):
+        return replace(
+            data_type,
+            key_type=inside(data_type.key_type, "key"),
+            value_type=inside(data_type.value_type, "value"),
+        )
+    return PrimitiveType(str(declared[()])) if () in declared else data_type
 
 
 @dataclass(slots=True)

@@ -13,6 +13,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
+from altered_session import tell_altered
 from connect_process import ids, kind_of, tell
 from created_session import tell_created
 from mapped_session import tell_mapped
@@ -149,6 +150,7 @@ def main(folder: str) -> None:
     tell_own_store(spark, folder)
     tell_mapped(spark, f"{folder}/mapped")
     tell_created(spark, f"{folder}/created")
+    tell_altered(spark, f"{folder}/altered")
     tell_registrations(spark, folder)
     tell_times(spark, f"{folder}/times")
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import deltalake
 import pytest
 
+from altered_session import ALTERED_TOLD
 from connect_process import results_of
 from created_session import CREATED_TOLD
 from mapped_session import MAPPED_TOLD
@@ -101,6 +102,7 @@ EXPECTED = {
     "gone": "TableError DELTA_FILE_NOT_FOUND_DETAILED",
     **MAPPED_TOLD,
     **CREATED_TOLD,
+    **ALTERED_TOLD,
 }
 
 

@@ -11,12 +11,13 @@ from optimist.core.commands.alter.column_places import (
     column_not_found,
     described,
     inserted,
+    with_types_declared_at,
 )
 from optimist.core.commands.alter.column_readers import ensure_not_read
 from optimist.core.commands.alter.constant_sql import ensure_constant
 from optimist.core.commands.alter.requests import ColumnChange
 from optimist.core.commands.alter.row_checks import RowChecks, invalid_default
-from optimist.core.commands.alter.type_changes import changed_type
+from optimist.core.commands.alter.type_changes import changed_type, have_one_type
 from optimist.core.errors import SchemaError
 from optimist.core.foreign_text import shown
 from optimist.core.protocol.table_metadata import TableMetadata
@@ -27,7 +28,7 @@ from optimist.core.schema.types import DECLARED_TYPE, DataType, StructField, Str
 from optimist.core.transaction.conflicts.operations import Operation, json_text
 from optimist.core.transaction.optimistic import OptimisticTransaction
 
-__all__ = ["change_columns"]
+__all__ = ["change_columns", "changed_field"]
 
 _DEFAULT = "CURRENT_DEFAULT"
 
@@ -48,11 +49,12 @@ def change_columns(
     schema = TableMetadata.of(txn.metadata).declared_schema
     told = []
     for change in changes:
+        schema = with_types_declared_at(schema, change.path)
         found = field_at(schema, change.path)
         if found is None:
             raise column_not_found(change.path, schema)
         path, item = found
-        changed = _changed(txn, path, item, change, checks)
+        changed = changed_field(txn, path, item, change, checks)
         schema = _with_field(schema, path, changed, change)
         about: dict[str, object] = {"column": described(path[:-1], changed)}
         told.append(about | ({"position": change.text} if change.text else {}))
@@ -74,19 +76,23 @@ def _as_mapping(value: object) -> dict[str, object]:
     return value
 
 
-def _changed(
+def changed_field(
     txn: OptimisticTransaction,
     path: Path,
     item: StructField,
     change: ColumnChange,
     checks: RowChecks,
 ) -> StructField:
-    """The field after the change, which is judged part by part."""
+    """The field after a change, which is judged part by part.
+
+    Raises:
+        SchemaError: As `change_columns`.
+    """
     changed, table = item, TableMetadata.of(txn.metadata)
     declared = change.declared
     if declared is not None:
         changed = changed_type(changed, declared, path, txn)
-        if changed.data_type != item.data_type:
+        if not have_one_type(item, changed):
             ensure_not_read(table, path, "given another type")
     if change.nullable is not None and change.nullable != item.nullable:
         if not change.nullable:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from optimist.core.commands.alter.requests import Position
+from optimist.core.data.declared_text import with_declared_types
 from optimist.core.errors import SchemaError
 from optimist.core.foreign_text import listed, shown
 from optimist.core.schema.schema_edits import Path, path_text
@@ -14,7 +15,7 @@ from optimist.core.schema.types import (
     StructType,
 )
 
-__all__ = ["as_struct", "column_not_found", "described", "inserted"]
+__all__ = ["as_struct", "column_not_found", "described", "inserted", "with_types_declared_at"]
 
 
 def as_struct(data_type: DataType) -> StructType:
@@ -41,6 +42,21 @@ def inserted(struct: StructType, item: StructField, position: Position) -> Struc
             raise column_not_found((position.after,), struct)
         fields.insert(fields.index(neighbour) + 1, item)
     return StructType(tuple(fields))
+
+
+def with_types_declared_at(schema: StructType, path: Path) -> StructType:
+    """The schema, ready for a change within the column that a path leads into.
+
+    The declared lengths of its texts then stand where the texts are; see `with_declared_types`.
+    """
+    if len(path) < 2:
+        return schema
+    return StructType(
+        tuple(
+            with_declared_types(item) if item.name.lower() == path[0].lower() else item
+            for item in schema
+        )
+    )
 
 
 def column_not_found(path: Path, schema: StructType) -> SchemaError:

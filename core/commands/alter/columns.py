@@ -11,9 +11,11 @@ from optimist.core.commands.alter.column_places import (
     column_not_found,
     described,
     inserted,
+    with_types_declared_at,
 )
 from optimist.core.commands.alter.column_readers import ensure_not_read
 from optimist.core.commands.alter.requests import NewColumn
+from optimist.core.data.declared_text import with_declared_types
 from optimist.core.errors import SchemaError
 from optimist.core.foreign_text import listed, shown
 from optimist.core.protocol.actions import Metadata
@@ -36,7 +38,13 @@ from optimist.core.schema.types import DataType, StructField, StructType, walk_f
 from optimist.core.transaction.conflicts.operations import Operation, json_text
 from optimist.core.transaction.optimistic import OptimisticTransaction
 
-__all__ = ["add_columns", "drop_columns", "rename_column"]
+__all__ = [
+    "add_columns",
+    "drop_columns",
+    "ensure_may_be_added",
+    "rename_column",
+    "without_columns",
+]
 
 _NOT_MAPPED = (
     "Set the table property delta.columnMapping.mode to 'name' first; readers must know column "
@@ -58,8 +66,9 @@ def add_columns(txn: OptimisticTransaction, columns: Sequence[NewColumn]) -> Alt
     told = []
     for column in columns:
         item = column.field
-        _ensure_may_be_added(column, item)
-        schema = _with_column(schema, column, item)
+        ensure_may_be_added(column, item)
+        schema = with_types_declared_at(schema, column.path)
+        schema = _with_column(schema, column, with_declared_types(item))
         about: dict[str, object] = {"column": described(column.path[:-1], item)}
         told.append(about | ({"position": column.text} if column.text else {}))
     return Alteration(
@@ -90,7 +99,8 @@ def rename_column(txn: OptimisticTransaction, path: Path, new_name: str) -> Alte
     partitioning = txn.metadata.partition_columns
     if len(old) == 1:
         partitioning = tuple(new_name if name == old[0] else name for name in partitioning)
-    metadata = with_schema(txn.metadata, with_type_at(table.declared_schema, old[:-1], renamed))
+    schema = with_types_declared_at(table.declared_schema, old)
+    metadata = with_schema(txn.metadata, with_type_at(schema, old[:-1], renamed))
     named = table.properties.data_skipping_stats_columns
     return Alteration(
         Operation(
@@ -120,24 +130,35 @@ def drop_columns(
     """
     table = TableMetadata.of(txn.metadata)
     _ensure_mapped(table, "dropped", "DELTA_UNSUPPORTED_DROP_COLUMN")
-    schema, named = table.declared_schema, table.properties.data_skipping_stats_columns
     found = [
-        _field_path(schema, path)
+        _field_path(table.declared_schema, path)
         for path in paths
-        if not if_exists or field_at(schema, path) is not None
+        if not if_exists or field_at(table.declared_schema, path) is not None
     ]
-    _ensure_not_laid_out_by(txn, found)
-    for path in found:
-        ensure_not_read(table, path, "dropped")
-        schema = _without_column(schema, path)
-        named = None if named is None else without_column(named, path)
     return Alteration(
         Operation("DROP COLUMNS", {"columns": json_text(list(map(path_text, found)))}),
-        _with_stats_columns(with_schema(txn.metadata, schema), named),
+        without_columns(txn, found),
     )
 
 
-def _ensure_may_be_added(column: NewColumn, item: StructField) -> None:
+def without_columns(txn: OptimisticTransaction, paths: Sequence[Path]) -> Metadata:
+    """The metadata without columns that the table has, in that spelling.
+
+    Raises:
+        SchemaError: One of them can't be dropped; see `drop_columns`.
+    """
+    table = TableMetadata.of(txn.metadata)
+    schema, named = table.declared_schema, table.properties.data_skipping_stats_columns
+    _ensure_not_laid_out_by(txn, paths)
+    for path in paths:
+        ensure_not_read(table, path, "dropped")
+        schema = _without_column(with_types_declared_at(schema, path), path)
+        named = None if named is None else without_column(named, path)
+    return _with_stats_columns(with_schema(txn.metadata, schema), named)
+
+
+def ensure_may_be_added(column: NewColumn, item: StructField) -> None:
+    """Refuse a column that rows which are there could not have; see `add_columns`."""
     name = shown(path_text(column.path))
     inside = (inner for _, inner in walk_fields(item.data_type))
     if not item.nullable or any(not inner.nullable for inner in inside):

@@ -11,6 +11,7 @@ from optimist.core.commands.alter import columns as column_commands
 from optimist.core.commands.alter import constraints, domains, identity, layout, properties
 from optimist.core.commands.alter.alteration import Change, alter
 from optimist.core.commands.alter.column_changes import change_columns
+from optimist.core.commands.alter.column_replacement import replace_columns
 from optimist.core.commands.alter.requests import (
     ColumnChange,
     ColumnName,
@@ -149,6 +150,15 @@ class TableChanges:
         """
         wanted = several(changes, "changes")
         return self._commit(lambda txn: change_columns(txn, wanted, self._checks))
+
+    def replace_columns(self, columns: Iterable[NewColumn]) -> CommitResult:
+        """Give the table exactly these columns, in this order (REPLACE COLUMNS).
+
+        Columns that it has keep their values, and change as by `change_columns`; others are added;
+        or, where column mapping is on and none is added, those that are not listed are dropped.
+        """
+        wanted = several(columns, "columns")
+        return self._commit(lambda txn: replace_columns(txn, wanted, self._checks))
 
     # Constraints
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from optimist.core.data.declared_text import with_declared_types
 from optimist.core.errors import SchemaError
 from optimist.core.foreign_text import shown
 from optimist.core.protocol.widening import allowed_widening
@@ -12,7 +13,6 @@ from optimist.core.schema.identity_columns import is_identity_column
 from optimist.core.schema.schema_edits import Path, path_text
 from optimist.core.schema.type_widening import is_lasting_widening
 from optimist.core.schema.types import (
-    DECLARED_TYPE,
     ArrayType,
     DataType,
     MapType,
@@ -22,10 +22,10 @@ from optimist.core.schema.types import (
 )
 from optimist.core.transaction.optimistic import OptimisticTransaction
 
-__all__ = ["changed_type"]
+__all__ = ["changed_type", "have_one_type"]
 
 _SMALL_INTEGERS = ("byte", "short", "integer")
-_VOID = PrimitiveType("void")
+_STRING, _VOID = PrimitiveType("string"), PrimitiveType("void")
 _LENGTH = re.compile(r"(?P<kind>char|varchar)\((?P<length>\d+)\)")
 _PARTS = (
     (StructType, "DELTA_CANNOT_UPDATE_STRUCT_FIELD"),
@@ -53,16 +53,18 @@ def changed_type(
             `DELTA_CANNOT_UPDATE_ARRAY_FIELD`); or it is an identity column
             (`DELTA_IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE`).
     """
-    old, new = item.data_type, declared.data_type
-    if old != new:
-        _ensure_may_become(old, new, item, path, txn)
-    texts = [field.metadata.get(DECLARED_TYPE) for field in (item, declared)]
-    if texts[0] != texts[1] and not _may_declare(*texts):
-        raise _refused(path, texts[0] or old, texts[1] or new, "values could be too long for it")
-    metadata = {key: value for key, value in item.metadata.items() if key != DECLARED_TYPE}
-    if texts[1] is not None:
-        metadata[DECLARED_TYPE] = texts[1]
-    return replace(item, data_type=new, metadata=metadata)
+    plain = with_declared_types(item)
+    old, new = plain.data_type, with_declared_types(declared).data_type
+    if str(old) == str(new):
+        return item  # the fields of structs keep their metadata, which no text of a type tells
+    _ensure_may_become(old, new, item, path, txn)
+    return replace(plain, data_type=new)
+
+
+def have_one_type(first: StructField, second: StructField) -> bool:
+    """Whether expressions see values of one type in both; all declared lengths are strings."""
+    types = [with_declared_types(item).data_type for item in (first, second)]
+    return types[0] == types[1] or all(map(_is_text, types))
 
 
 def _ensure_may_become(
@@ -86,6 +88,10 @@ def _ensure_may_become(
         )
     if old == _VOID or _is_stored_alike(old, new):
         return
+    if _is_text(old) and _is_text(new):
+        if not _holds_all(old, new):
+            raise _refused(path, old, new, "values could be too long for it")
+        return
     if not is_lasting_widening(old, new):
         raise _refused(path, old, new, "its values could not be kept")
     if allowed_widening(txn.metadata, txn.protocol) is None:
@@ -106,15 +112,17 @@ def _is_stored_alike(old: DataType, new: DataType) -> bool:
     return before < after
 
 
-def _may_declare(old: object, new: object) -> bool:
-    """Whether all values of one declared length keep to the other; None stands for any length."""
-    if new is None:
+def _is_text(data_type: DataType) -> bool:
+    return data_type == _STRING or _LENGTH.fullmatch(str(data_type)) is not None
+
+
+def _holds_all(old: DataType, new: DataType) -> bool:
+    """Whether all texts of one declared type keep to another one."""
+    if new == _STRING:
         return True
-    before, after = (_LENGTH.fullmatch(str(text)) for text in (old, new))
-    if before is None or after is None:
+    before, after = (_LENGTH.fullmatch(str(item)) for item in (old, new))
+    if before is None or after is None or after["kind"] == "char":
         return False
-    if after["kind"] == "char":
-        return False  # another length, since equal declarations were not asked about
     return int(before["length"]) <= int(after["length"])
 
 

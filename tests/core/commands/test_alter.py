@@ -444,6 +444,36 @@ def test_a_declared_length_grows_or_goes(tmp_path):
     assert dict(log.update().schema.find("v").metadata) == {}
 
 
+def test_declared_lengths_within_a_column_follow_its_fields(tmp_path):
+    log = table(tmp_path, properties=MAPPED)
+    log.alter.add_columns([NewColumn("p", "struct<a: varchar(2), b: array<char(1)>>")])
+
+    def append(**fields):
+        kind = log.update().schema.find("p")
+        text, texts = pa.string(), pa.list_(pa.string())
+        types = [texts if str(item.data_type)[:5] == "array" else text for item in kind.data_type]
+        struct = pa.struct(list(zip(kind.data_type.names, types, strict=True)))
+        log.append(pa.table({"id": [9], "p": pa.array([fields], struct)}))
+
+    too_long = "DELTA_EXCEED_CHAR_VARCHAR_LIMIT"
+    log.alter.add_columns([NewColumn("p.c", "varchar(1)", first=True), NewColumn("p.d", "string")])
+    fails(too_long, append, c="xy", a="x")
+    fails(too_long, append, c="x", a="xyz")
+    append(c="x", a="xy", b=["z"], d="any")
+    log.alter.rename_column("p.c", "e")
+    log.alter.change_columns([ColumnChange("p.e", first=False, after="d")])
+    log.alter.change_columns([ColumnChange("p.b.element", "varchar(3)")])
+    log.alter.drop_columns(["p.d"])
+    fails(too_long, append, e="xy")
+    fails(too_long, append, b=["abcd"])
+    append(a="xy", b=["abc", "z"], e="x")
+    declared = log.update().schema.find("p").metadata["__CHAR_VARCHAR_TYPE_STRING"]
+    assert declared == "struct<a:varchar(2),b:array<varchar(3)>,e:varchar(1)>"
+    log.alter.drop_columns(["p.a", "p.e"])
+    log.alter.change_columns([ColumnChange("p.b.element", "string")])
+    assert "__CHAR" not in log.metadata.schema_string
+
+
 def test_not_null_is_set_only_where_every_row_has_a_value(tmp_path):
     log = nested(tmp_path, properties=None)
     kind = "DELTA_NEW_NOT_NULL_VIOLATION"
@@ -491,6 +521,31 @@ def test_parts_of_arrays_have_nothing_but_a_type(tmp_path, change):
 def test_a_default_is_a_constant_and_needs_its_feature(tmp_path, column, sql, kind):
     log = table(tmp_path)
     fails(kind, log.alter.change_columns, [ColumnChange(column, default=sql)])
+
+
+def test_the_list_of_columns_is_replaced(tmp_path):
+    log = nested(tmp_path, properties=None)
+    inner = str(log.update().schema.find("p").data_type).replace("integer", "int")
+    columns = [
+        NewColumn("new", "varchar(2)"),
+        NewColumn("P", inner, comment="c"),
+        NewColumn("id", "bigint"),
+    ]
+    log.alter.replace_columns(columns)
+    operation, parameters = said(log)
+    assert operation == "REPLACE COLUMNS"
+    assert [item["name"] for item in parameters["columns"]] == ["new", "p", "id"]
+    assert log.to_arrow().to_pylist()[0] == {"new": None, "p": {"a": 1, "b": [{"c": "x"}]}, "id": 1}
+    kind = "DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP"
+    fails(kind, log.alter.replace_columns, columns[1:])
+    log.alter.set_properties(MAPPED)
+    fails(kind, log.alter.replace_columns, [*columns[1:], NewColumn("other", "int")])
+    log.alter.replace_columns(columns[1:])
+    assert log.update().schema.names == ("p", "id")
+    kind = "DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP"
+    fails(kind, log.alter.replace_columns, [columns[1], NewColumn("id", "int")])
+    log.alter.replace_columns([columns[1], NewColumn("id", "bigint", nullable=False)])
+    assert not log.update().schema.find("id").nullable
 
 
 # Constraints

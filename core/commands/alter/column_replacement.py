@@ -1,0 +1,82 @@
+"""REPLACE COLUMNS: the list of all columns, with their order, types and comments (spec 10.9)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from optimist.core.commands.alter.alteration import Alteration, with_schema
+from optimist.core.commands.alter.column_changes import changed_field
+from optimist.core.commands.alter.column_places import described
+from optimist.core.commands.alter.columns import ensure_may_be_added, without_columns
+from optimist.core.commands.alter.requests import ColumnChange, NewColumn
+from optimist.core.commands.alter.row_checks import RowChecks
+from optimist.core.errors import SchemaError
+from optimist.core.foreign_text import listed
+from optimist.core.protocol.table_metadata import TableMetadata
+from optimist.core.schema.identity_columns import is_identity_column
+from optimist.core.schema.types import StructField, StructType
+from optimist.core.transaction.conflicts.operations import Operation, json_text
+from optimist.core.transaction.optimistic import OptimisticTransaction
+
+__all__ = ["replace_columns"]
+
+
+def replace_columns(
+    txn: OptimisticTransaction, columns: Sequence[NewColumn], checks: RowChecks
+) -> Alteration:
+    """Give the table exactly these columns, in this order; those that it has keep their values.
+
+    Raises:
+        SchemaError: Columns would go although the table is not mapped, or some would go and others
+            come, which may be meant as renaming (kind
+            `DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP`); the table has an identity column
+            (`DELTA_IDENTITY_COLUMNS_REPLACE_COLUMN_NOT_SUPPORTED`); or as when columns are added,
+            dropped and changed one by one.
+    """
+    table = TableMetadata.of(txn.metadata)
+    schema = table.declared_schema
+    _ensure_no_identity(schema)
+    listed_names = {column.path[0].lower() for column in columns}
+    lost = [item.name for item in schema if item.name.lower() not in listed_names]
+    new = [column.path[0] for column in columns if schema.find(column.path[0]) is None]
+    if lost and (new or not table.is_mapped):
+        raise SchemaError(
+            f"The columns {listed(lost)} are not among the new ones"
+            + (f", and {listed(new)} are not in the table" if new else "")
+            + ". Nothing was written. Rename, drop and add columns one by one; that needs column "
+            "mapping (delta.columnMapping.mode = 'name').",
+            kind="DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP",
+            columns=tuple(lost),
+        )
+    metadata = without_columns(txn, [(name,) for name in lost])
+    fields = tuple(_replaced(txn, column, schema, checks) for column in columns)
+    told = [described((), item) for item in fields]
+    return Alteration(
+        Operation("REPLACE COLUMNS", {"columns": json_text(told)}),
+        with_schema(metadata, StructType(fields)),
+    )
+
+
+def _replaced(
+    txn: OptimisticTransaction, column: NewColumn, schema: StructType, checks: RowChecks
+) -> StructField:
+    """The field of a column that is there, as it is to be, or of a new one."""
+    known, item = schema.find(column.path[0]), column.field
+    if known is None:
+        ensure_may_be_added(column, item)
+        return item
+    change = ColumnChange(
+        (known.name,), column.data_type, column.nullable, column.comment, column.default
+    )
+    return changed_field(txn, (known.name,), known, change, checks)
+
+
+def _ensure_no_identity(schema: StructType) -> None:
+    found = [item.name for item in schema if is_identity_column(item)]
+    if found:
+        raise SchemaError(
+            f"The table has the identity columns {listed(found)}, which a list of columns can't "
+            "tell of. Nothing was written. Add and change columns one by one.",
+            kind="DELTA_IDENTITY_COLUMNS_REPLACE_COLUMN_NOT_SUPPORTED",
+            columns=tuple(found),
+        )
