@@ -14,6 +14,7 @@ from optimist.core.changes.feed import change_feed, change_rows
 from optimist.core.clock import Clock, SystemClock
 from optimist.core.commands.alter.table_changes import TableChanges
 from optimist.core.commands.append import append
+from optimist.core.commands.manifests import generate_manifests
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import (
     TableError,
@@ -417,6 +418,11 @@ class DeltaLog(RowCommands, TableCommands):
         See `TableDetail`.
         """
         return table_detail(self.update())
+
+    @one_operation
+    def generate(self, mode: str = "symlink_format_manifest") -> None:
+        """Write lists of the newest version's files; see `generate_manifests`."""
+        generate_manifests(self.table, self.update(), mode)
 
     @one_operation
     def files(self, predicate: str | Predicate | None = None) -> pa.Table:

@@ -267,6 +267,19 @@ class DeltaTable(CommandsToCome):
         """One row about the table: where it is, how large, its properties and its protocol."""
         return detail_frame(self._spark, self._log)
 
+    def generate(self, mode: str) -> None:
+        """Write lists of the table's files for readers that don't know Delta.
+
+        Args:
+            mode: `symlink_format_manifest`.
+
+        Raises:
+            UsageError: The mode is another (kind `DELTA_UNSUPPORTED_GENERATE_MODE`).
+            SchemaError: Files have deletion vectors, of which such a list can't tell.
+        """
+        ensure_kind(mode, str, "mode")
+        self._log.generate(mode)
+
     def _affected(self, num_rows: int) -> DataFrame | None:
         if not is_connect(self._spark):
             return None

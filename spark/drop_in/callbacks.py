@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from optimist.spark.drop_in import alter, catalog, relations
+from optimist.spark.drop_in import alter, catalog, relations, statements
 from optimist.spark.drop_in.java_identity import JavaIdentity
 from optimist.spark.drop_in.sessions import session_of
 from optimist.spark.session.callback_errors import callback
@@ -28,6 +28,8 @@ _ANSWERS: Mapping[str, Answer] = MappingProxyType(
         "read": relations.read_format,
         # ChangesFunction
         "changes": relations.changes,
+        # StatementParser
+        "parse": statements.plan,
     }
 )
 

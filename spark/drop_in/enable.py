@@ -7,10 +7,12 @@ from pyspark.sql import SparkSession
 from optimist.core.forking import ForkSafeLock
 from optimist.spark.drop_in.callbacks import Answers
 from optimist.spark.drop_in.compiler import dropin, is_loaded, load_classes
+from optimist.spark.drop_in.connect import disable_connect, enable_connect
 from optimist.spark.drop_in.session_state import ensure_no_delta_jar, install, remove
 from optimist.spark.drop_in.sessions import remember_session
 from optimist.spark.session.callback_errors import forget_original_errors, raise_original_errors
 from optimist.spark.session.jvm import Jvm
+from optimist.spark.session.pyspark_versions import is_connect
 
 __all__ = ["disable", "enable"]
 
@@ -25,16 +27,19 @@ def enable(spark: SparkSession) -> SparkSession:
     this one are served, too. Calling it again changes nothing.
 
     Args:
-        spark: A classic session without Delta's jar.
+        spark: A classic session without Delta's jar, or a Spark Connect client, which has less:
+            docs/connect.md.
 
     Returns:
         The session.
 
     Raises:
-        ConfigError: The session has Delta's jar (kind `OPTIMIST_DELTA_JAR_PRESENT`), is a Spark
-            Connect client (kind `OPTIMIST_CLASSIC_SPARK_NEEDED`), or is of a Spark whose insides
-            are not known (kind `OPTIMIST_DROP_IN_UNSUPPORTED`). Nothing was changed.
+        ConfigError: The session has Delta's jar (kind `OPTIMIST_DELTA_JAR_PRESENT`), or is of a
+            Spark whose insides are not known (kind `OPTIMIST_DROP_IN_UNSUPPORTED`). Nothing was
+            changed.
     """
+    if is_connect(spark):
+        return enable_connect(spark)
     jvm = Jvm.of(spark)
     with _LOCK:
         if not is_loaded(jvm):
@@ -53,6 +58,9 @@ def disable(spark: SparkSession) -> None:
     Sessions that were made from it in the meantime stay as they are. The name `delta` stays taken,
     and a use of it says that it is not served.
     """
+    if is_connect(spark):
+        disable_connect(spark)
+        return
     jvm = Jvm.of(spark)
     with _LOCK:
         if is_loaded(jvm):

@@ -45,14 +45,14 @@ class GenerateSymlinkManifest:
             _write(committed.table.store, committed.snapshot, touched.values())
 
 
-def write_all_manifests(store: LogStore, snapshot: Snapshot) -> None:
-    """Write the manifest of every partition of the table."""
+def write_all_manifests(store: LogStore, snapshot: Snapshot) -> frozenset[str]:
+    """Write the manifest of every partition of the table, and tell their paths."""
     values = snapshot.files.column("partitionValues").to_pylist(maps_as_pydicts="strict")
     distinct = {json.dumps(item): item for item in values}
-    _write(store, snapshot, distinct.values())
+    return _write(store, snapshot, distinct.values())
 
 
-def _write(store: LogStore, snapshot: Snapshot, partitions: Iterable[_Values]) -> None:
+def _write(store: LogStore, snapshot: Snapshot, partitions: Iterable[_Values]) -> frozenset[str]:
     if pc.any(pc.is_valid(snapshot.files.column("deletionVector")), min_count=0).as_py():
         raise SchemaError(
             "A symlink manifest can't be written for a table whose files have deletion vectors: it "
@@ -60,11 +60,10 @@ def _write(store: LogStore, snapshot: Snapshot, partitions: Iterable[_Values]) -
             "delta.compatibility.symlinkFormatManifest.enabled.",
             kind="DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED",
         )
-    for values in partitions:
-        _write_partition(store, snapshot, values)
+    return frozenset(_write_partition(store, snapshot, values) for values in partitions)
 
 
-def _write_partition(store: LogStore, snapshot: Snapshot, values: _Values) -> None:
+def _write_partition(store: LogStore, snapshot: Snapshot, values: _Values) -> str:
     names = [snapshot.physical_name(column) for column in snapshot.partition_columns]
     files = _files_of(snapshot.files, {name: values.get(name) for name in names})
     directory = join(snapshot.table_path, MANIFEST_DIRECTORY)
@@ -74,10 +73,11 @@ def _write_partition(store: LogStore, snapshot: Snapshot, values: _Values) -> No
     snapshot.data_paths.ensure_not_led_out(path)
     if not files:
         store.delete(path)
-        return
+        return path
     store.ensure_directory(directory)
     lines = [_line(store, snapshot.data_paths, item) for item in files]
     store.write(path, lines, overwrite=True)
+    return path
 
 
 def _line(store: LogStore, paths: DataPaths, reference: str) -> str:

@@ -1,0 +1,62 @@
+"""GENERATE: lists of the newest version's files, for readers that don't know Delta."""
+
+from __future__ import annotations
+
+from pyarrow import fs
+
+from optimist.core.data.filesystem import filesystem_for
+from optimist.core.data.storage_errors import storage_errors
+from optimist.core.data.table_ref import TableRef
+from optimist.core.errors import UsageError
+from optimist.core.foreign_text import quoted
+from optimist.core.paths import join
+from optimist.core.snapshot import Snapshot
+from optimist.core.transaction.hooks.symlink_manifest import (
+    MANIFEST_DIRECTORY,
+    write_all_manifests,
+)
+
+__all__ = ["generate_manifests"]
+
+_MODE = "symlink_format_manifest"
+
+
+def generate_manifests(table: TableRef, snapshot: Snapshot, mode: str) -> None:
+    """Write the manifest of each partition, then remove those of partitions that are gone.
+
+    A reader sees each manifest whole, old or new, but not all of them change at once.
+
+    Raises:
+        UsageError: `mode` is not `symlink_format_manifest`, in any case (kind
+            `DELTA_UNSUPPORTED_GENERATE_MODE`).
+        SchemaError: Files have deletion vectors, of which a manifest can't tell.
+    """
+    if mode.lower() != _MODE:
+        raise UsageError(
+            f"The mode {quoted(mode)} of GENERATE is unknown. Nothing was written. Use {_MODE}.",
+            kind="DELTA_UNSUPPORTED_GENERATE_MODE",
+            mode=mode,
+        )
+    written = write_all_manifests(table.store, snapshot)
+    root = join(snapshot.table_path, MANIFEST_DIRECTORY)
+    filesystem, inner = filesystem_for(root, table.data_access())
+    with storage_errors("removed", root):
+        found = filesystem.get_file_info(
+            fs.FileSelector(inner, recursive=True, allow_not_found=True)
+        )
+        for info in found:
+            path = join(root, info.path[len(inner) :].strip("/"))
+            if info.type == fs.FileType.File and info.base_name == "manifest":
+                _remove_if_stale(filesystem, info, path, snapshot, written)
+
+
+def _remove_if_stale(
+    filesystem: fs.FileSystem,
+    info: fs.FileInfo,
+    path: str,
+    snapshot: Snapshot,
+    written: frozenset[str],
+) -> None:
+    if path not in written:
+        snapshot.data_paths.ensure_not_led_out(path)
+        filesystem.delete_file(info.path)

@@ -1,0 +1,100 @@
+"""`enable` and `disable` on Spark Connect: what a client can have without a JVM.
+
+The client's own methods are exchanged: `sql` and `table` of the one session, and `load`, `table`,
+`save` and their kin of the classes of readers and writers, which ask whose session it is. The
+server is not changed, and nothing stays there.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Mapping
+from functools import partial, wraps
+from types import MappingProxyType
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from optimist.core.forking import ForkSafeLock
+from optimist.spark.drop_in import connect_frames
+from optimist.spark.drop_in.connect_sql import connect_sql
+
+__all__ = ["disable_connect", "enable_connect"]
+
+_LOCK = ForkSafeLock()
+_ENABLED: weakref.WeakSet[SparkSession] = weakref.WeakSet()
+_ORIGINALS: dict[tuple[type, str], Callable[..., Any]] = {}
+
+
+def enable_connect(spark: SparkSession) -> SparkSession:
+    """Let `format("delta")` and SQL over paths reach Delta tables in a client's session.
+
+    Calling it again changes nothing.
+    """
+    session: Any = spark
+    with _LOCK:
+        if spark not in _ENABLED:
+            _ENABLED.add(spark)
+            # The session must not hold itself, or it would not be closed when it is left.
+            session.sql = _of_session(weakref.ref(spark), type(spark).sql)
+            _exchange_methods()
+    return spark
+
+
+def disable_connect(spark: SparkSession) -> None:
+    """Undo `enable_connect`; do nothing if the session is not enabled."""
+    with _LOCK:
+        if spark in _ENABLED:
+            _ENABLED.discard(spark)
+            vars(spark).pop("sql", None)
+        if not _ENABLED:
+            for (owner, name), original in _ORIGINALS.items():
+                setattr(owner, name, original)
+            _ORIGINALS.clear()
+
+
+def _of_session(session: Any, original: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(original)
+    def sql(sqlQuery: str, args: Any = None, **kwargs: Any) -> Any:
+        spark = session()
+        return connect_sql(spark, partial(original, spark), sqlQuery, args, kwargs)
+
+    return sql
+
+
+def _exchange_methods() -> None:
+    """Put our methods before Spark's; they hand on what is not of an enabled session."""
+    if _ORIGINALS:
+        return
+    for owner, methods in _methods().items():
+        for name, ours in methods.items():
+            original = getattr(owner, name)
+            _ORIGINALS[owner, name] = original
+            setattr(owner, name, _or_original(ours, original))
+
+
+def _or_original(ours: Callable[..., Any], original: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(original)
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if connect_frames.session_of(self) not in _ENABLED:
+            return original(self, *args, **kwargs)
+        return ours(partial(original, self), self, *args, **kwargs)
+
+    return method
+
+
+def _methods() -> Mapping[type, Mapping[str, Callable[..., Any]]]:
+    # The client's classes need packages that classic sessions do not.
+    from pyspark.sql.connect.readwriter import (
+        DataFrameReader,
+        DataFrameWriter,
+        DataFrameWriterV2,
+    )
+
+    return MappingProxyType(
+        {
+            DataFrameReader: connect_frames.READER,
+            DataFrameWriter: connect_frames.WRITER,
+            DataFrameWriterV2: connect_frames.WRITER_TO,
+        }
+    )

@@ -1,0 +1,22 @@
+"""What a Spark Connect client can't have: refused by name, with the way out."""
+
+from __future__ import annotations
+
+from optimist.core.errors import UsageError
+
+__all__ = ["refused"]
+
+
+def refused(what: str, way_out: str) -> UsageError:
+    """The error; nothing was run when it is raised.
+
+    Args:
+        what: The statement or the call.
+        way_out: What to do instead, as a sentence.
+    """
+    return UsageError(
+        f"{what} can't be had on Spark Connect, whose server knows nothing of Delta. Nothing was "
+        f"run. {way_out}",
+        kind="OPTIMIST_UNSUPPORTED_STATEMENT",
+        statement=what,
+    )

@@ -1,0 +1,96 @@
+"""DELETE, UPDATE and MERGE of a Spark Connect client, from the text to `DeltaTable`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame, SparkSession
+
+from optimist.core.errors import UsageError
+from optimist.core.predicates.text import quote_path
+from optimist.core.sql import RowChange, SqlText, TableName
+from optimist.core.sql.statements import Assignment, Delete, Merge, MergeClause, Update
+from optimist.spark.commands.merge.builder import DeltaMergeBuilder
+from optimist.spark.commands.tables import DeltaTable
+from optimist.spark.rows.row_shape import quoted
+
+__all__ = ["change_rows"]
+
+
+def change_rows(spark: SparkSession, change: RowChange) -> DataFrame:
+    """Run a change whose table is a path.
+
+    Returns:
+        One row with the numbers of rows, as `DeltaTable` gives it.
+    """
+    table = DeltaTable.forPath(spark, str(change.table.path))
+    if change.alias is not None:
+        table = table.alias(change.alias)
+    if isinstance(change, Delete):
+        told = table.delete(_text(change.condition))
+    elif isinstance(change, Update):
+        told = table.update(_text(change.condition), _values(change.assignments))
+    else:
+        told = _merge(spark, table, change)
+    if told is None:
+        raise TypeError("a Spark Connect client is always told how many rows changed")
+    return told
+
+
+def _merge(spark: SparkSession, table: DeltaTable, change: Merge) -> DataFrame:
+    source = _source(spark, change.source)
+    alias = change.source_alias
+    if alias is None and isinstance(change.source, TableName) and change.source.path is None:
+        alias = change.source.parts[-1]
+    if alias is not None:
+        source = source.alias(alias)
+    builder = table.merge(source, change.condition.sql)
+    for clause in change.clauses:
+        builder = _with_clause(builder, clause)
+    if change.evolves_schema:
+        builder = builder.withSchemaEvolution()
+    return builder.execute()
+
+
+def _source(spark: SparkSession, source: TableName | SqlText) -> DataFrame:
+    if isinstance(source, SqlText):
+        return spark.sql(source.sql)
+    if source.path is not None:
+        return DeltaTable.forPath(spark, source.path).toDF()
+    return spark.table(".".join(map(quoted, source.parts)))
+
+
+def _with_clause(builder: DeltaMergeBuilder, clause: MergeClause) -> DeltaMergeBuilder:
+    condition = _text(clause.condition)
+    values = None if clause.assignments is None else _values(clause.assignments)
+    if clause.kind == "NOT MATCHED":
+        if values is None:
+            return builder.whenNotMatchedInsertAll(condition)
+        return builder.whenNotMatchedInsert(condition, values)
+    if clause.kind == "NOT MATCHED BY SOURCE":
+        if clause.action == "delete":
+            return builder.whenNotMatchedBySourceDelete(condition)
+        return builder.whenNotMatchedBySourceUpdate(condition, values)
+    if clause.action == "delete":
+        return builder.whenMatchedDelete(condition)
+    if values is None:
+        return builder.whenMatchedUpdateAll(condition)
+    return builder.whenMatchedUpdate(condition, values)
+
+
+def _text(condition: SqlText | None) -> str | None:
+    return None if condition is None else condition.sql
+
+
+def _values(assignments: tuple[Assignment, ...]) -> Mapping[str, str]:
+    values: dict[str, str] = {}
+    for assignment in assignments:
+        name = quote_path(assignment.column)
+        if name in values:
+            raise UsageError(
+                f"The column {name} is assigned twice. Nothing was changed. Assign it once.",
+                kind="DELTA_CONFLICT_SET_COLUMN",
+                columns=(name,),
+            )
+        values[name] = assignment.value.sql
+    return values

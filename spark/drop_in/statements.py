@@ -1,0 +1,151 @@
+"""Runs the statements of Delta that have a grammar of their own (`optimist.core.sql`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from optimist.core.commands.not_built_yet import not_built_yet
+from optimist.core.errors import UsageError
+from optimist.core.sql import Command, Parameters, TableName, parse_command
+from optimist.core.sql.statements import (
+    AddConstraint,
+    ClusterBy,
+    DescribeDetail,
+    DescribeHistory,
+    DropConstraint,
+    Generate,
+    SyncIdentity,
+)
+from optimist.core.table.delta_log import DeltaLog
+from optimist.spark.commands.alter import changes_of
+from optimist.spark.commands.history import (
+    DETAIL_SCHEMA,
+    HISTORY_SCHEMA,
+    detail_frame,
+    history_frame,
+)
+from optimist.spark.commands.names import table_path
+from optimist.spark.drop_in.python_command import python_command
+from optimist.spark.session.callback_errors import original_errors
+from optimist.spark.session.conf import open_log
+from optimist.spark.session.jvm import Jvm, iterate
+
+__all__ = ["plan", "run_command"]
+
+_Run: TypeAlias = Callable[[SparkSession, DeltaLog, Any], DataFrame | None]
+_OF_SPARK_TOO = (AddConstraint, DropConstraint, ClusterBy)
+
+
+def plan(spark: SparkSession, text: str, context: Any) -> Any:
+    """The plan of a statement for Spark's parser; None for one that is Spark's.
+
+    Args:
+        spark: A classic session.
+        text: The statement.
+        context: The values of its parameters, a Java `ParameterContext`; else None.
+
+    Raises:
+        UsageError: See `parse_command`.
+    """
+    command = parse_command(text, None if context is None else _parameters(spark, context))
+    if command is None:
+        return None
+    if isinstance(command, _OF_SPARK_TOO) and not _is_ours(spark, command.table):
+        return None
+    schema = _SCHEMAS.get(type(command), StructType())
+    return python_command(
+        spark, command.statement, schema, lambda session: run_command(session, command)
+    )
+
+
+def run_command(spark: SparkSession, command: Command) -> DataFrame | None:
+    """Run a statement.
+
+    Args:
+        spark: A classic session, or a Spark Connect client.
+        command: The statement.
+
+    Returns:
+        Its rows, as Delta has them; None if it has none.
+
+    Raises:
+        UsageError: The statement is not built yet (kind `OPTIMIST_NOT_BUILT_YET`), or the table is
+            not one of Delta (kind `DELTA_TABLE_ONLY_OPERATION`), or is named in a catalog, on Spark
+            Connect (kind `OPTIMIST_CATALOG_NAMES_UNSUPPORTED`).
+    """
+    run = _RUNS.get(type(command))
+    if run is None:
+        raise not_built_yet(command.statement)
+    with original_errors():
+        path = command.table.path or table_path(spark, str(command.table))
+        return run(spark, open_log(spark, path), command)
+
+
+def _is_ours(spark: SparkSession, table: TableName) -> bool:
+    """Whether a table is one of Delta, for statements that Spark runs for others."""
+    if table.path is not None:
+        return True
+    try:
+        table_path(spark, str(table))
+    except (AnalysisException, UsageError):
+        return False
+    return True
+
+
+def _parameters(spark: SparkSession, context: Any) -> Parameters:
+    """The values of parameters as SQL, which Spark's constants can tell."""
+    params = context.params()
+    if str(context.getClass().getSimpleName()).startswith("Named"):
+        java = Jvm.of(spark).root.scala.jdk.javaapi.CollectionConverters.asJava(params)
+        return Parameters(named={str(name): str(java[name].sql()) for name in java})
+    return Parameters(positional=[str(value.sql()) for value in iterate(params)])
+
+
+def _history(spark: SparkSession, log: DeltaLog, command: DescribeHistory) -> DataFrame:
+    return history_frame(spark, log, command.limit)
+
+
+def _detail(spark: SparkSession, log: DeltaLog, _command: DescribeDetail) -> DataFrame:
+    return detail_frame(spark, log)
+
+
+def _generate(_spark: SparkSession, log: DeltaLog, command: Generate) -> None:
+    log.generate(command.mode)
+
+
+def _add_constraint(spark: SparkSession, log: DeltaLog, command: AddConstraint) -> None:
+    changes_of(spark, log).add_constraint(command.name, command.condition.sql)
+
+
+def _drop_constraint(spark: SparkSession, log: DeltaLog, command: DropConstraint) -> None:
+    changes_of(spark, log).drop_constraint(command.name, if_exists=command.if_exists)
+
+
+def _cluster_by(spark: SparkSession, log: DeltaLog, command: ClusterBy) -> None:
+    changes_of(spark, log).cluster_by(command.columns)
+
+
+def _sync_identity(spark: SparkSession, log: DeltaLog, command: SyncIdentity) -> None:
+    changes_of(spark, log).sync_identity(command.column)
+
+
+_RUNS: Mapping[type, _Run] = MappingProxyType(
+    {
+        DescribeHistory: _history,
+        DescribeDetail: _detail,
+        Generate: _generate,
+        AddConstraint: _add_constraint,
+        DropConstraint: _drop_constraint,
+        ClusterBy: _cluster_by,
+        SyncIdentity: _sync_identity,
+    }
+)
+_SCHEMAS: Mapping[type, StructType] = MappingProxyType(
+    {DescribeHistory: HISTORY_SCHEMA, DescribeDetail: DETAIL_SCHEMA}
+)

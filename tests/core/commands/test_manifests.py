@@ -1,0 +1,52 @@
+"""GENERATE: a manifest for each partition that there is, and none for those that are gone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from optimist.core import DeltaLog
+from optimist.core.errors import UsageError
+
+
+def manifests(path: Path) -> dict[str, list[str]]:
+    root = path / "_symlink_format_manifest"
+    return {
+        str(file.relative_to(root).parent): file.read_text().splitlines()
+        for file in root.rglob("manifest")
+    }
+
+
+def test_each_partition_has_its_files_and_gone_ones_have_none(tmp_path):
+    log = DeltaLog.for_path(tmp_path / "t")
+    log.append(pa.table({"p": ["a", "b b", None], "v": [1, 2, 3]}), partition_by=["p"])
+    log.generate()
+    found = manifests(tmp_path / "t")
+    assert set(found) == {"p=a", "p=b b", "p=__HIVE_DEFAULT_PARTITION__"}
+    listed = sorted(name for names in found.values() for name in names)
+    assert len(listed) == 3
+    log.delete("p = 'a'")
+    log.append(pa.table({"p": ["c"], "v": [4]}))
+    log.generate("SYMLINK_FORMAT_MANIFEST")
+    assert set(manifests(tmp_path / "t")) == {"p=c", "p=b b", "p=__HIVE_DEFAULT_PARTITION__"}
+
+
+def test_a_table_without_files_has_no_manifest(tmp_path):
+    log = DeltaLog.for_path(tmp_path / "t")
+    log.append(pa.table({"v": [1, 2]}))
+    log.generate()
+    assert [len(files) for files in manifests(tmp_path / "t").values()] == [1]
+    log.delete()
+    log.generate()
+    assert manifests(tmp_path / "t") == {}
+
+
+def test_another_mode_is_refused(tmp_path):
+    log = DeltaLog.for_path(tmp_path / "t")
+    log.append(pa.table({"v": [1]}))
+    with pytest.raises(UsageError, match="symlink_format_manifest") as caught:
+        log.generate("full")
+    assert caught.value.kind == "DELTA_UNSUPPORTED_GENERATE_MODE"
+    assert manifests(tmp_path / "t") == {}
