@@ -166,9 +166,25 @@ def conf(spark: SparkSession) -> Iterator[Callable[[str, str], None]]:
             spark.conf.set(key, value)
 
 
-@pytest.fixture(params=["native", pytest.param("arrow", marks=pytest.mark.again)])
+_ON_THE_OTHER = pytest.param("arrow", marks=pytest.mark.again)
+
+
+@pytest.fixture(params=["native", _ON_THE_OTHER])
 def plane(request: pytest.FixtureRequest, conf: Callable[[str, str], None]) -> str:
-    """Run a test on either plane; on the second one in `make exhaustive`."""
-    name = str(request.param)
-    conf("spark.optimist.spark.plane", name)
+    """Run a test on either plane; on the second one in `make exhaustive`.
+
+    Spark does all of the work, even where it is little.
+    """
+    return _use(str(request.param), conf)
+
+
+@pytest.fixture(params=["native", "driver", _ON_THE_OTHER])
+def every_plane(request: pytest.FixtureRequest, conf: Callable[[str, str], None]) -> str:
+    """As `plane`, and once more where the driver does itself what it can."""
+    return _use(str(request.param), conf)
+
+
+def _use(name: str, conf: Callable[[str, str], None]) -> str:
+    conf("spark.optimist.spark.plane", "native" if name == "driver" else name)
+    conf("spark.optimist.spark.localPlane.maxBytes", str(1 << 30) if name == "driver" else "0")
     return name

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from optimist.core.commands.marked_files import MarkedFile
-from optimist.core.commands.rewritable_files import num_vectors
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.stats_text import num_live_rows_in
 from optimist.core.protocol.actions import Action, AddFile
@@ -50,12 +50,12 @@ class Rewrite:
     @property
     def num_vectors_updated(self) -> int:
         """How many files had a vector and got another one."""
-        return num_vectors([file.before for file in self.marked])
+        return _num_vectors([file.before for file in self.marked])
 
     @property
     def num_vectors_removed(self) -> int:
         """How many vectors are gone, those included that were updated."""
-        return num_vectors(self.removed) + self.num_vectors_updated
+        return _num_vectors(self.removed) + self.num_vectors_updated
 
     def actions(self, now_ms: int) -> tuple[Action, ...]:
         """The removes, then the adds, then the files of changes."""
@@ -84,3 +84,8 @@ class Rewrite:
             "numRemovedBytes": sum(add.size for add in self.removed),
             "numAddedBytes": self.written.size_bytes,
         }
+
+
+def _num_vectors(adds: Sequence[AddFile]) -> int:
+    """How many of the files have a deletion vector, which is removed with its file (spec 8.3)."""
+    return sum(add.deletion_vector is not None for add in adds)

@@ -49,6 +49,12 @@ class UncommittedFiles:
         """Note that a file, which is no data file, is about to be written to this full path."""
         self._paths.append(path)
 
+    def adopt(self, other: UncommittedFiles) -> None:
+        """Look after the files of another context, which has ended without an error."""
+        self._directories += other._directories
+        self._files += other._files
+        self._paths += other._paths
+
     def commit(
         self, txn: OptimisticTransaction, actions: Sequence[Action], operation: Operation
     ) -> CommitResult:

@@ -56,7 +56,8 @@ class LocalAssignments:
         Args:
             given: Names of columns or struct fields to new values; see `parse_value`.
             schema: The table's schema.
-            seen: The columns that the values may name; None for those of the table.
+            seen: The columns that the values may name, under their aliases; None for those of the
+                table.
             zone: The time zone in which times without one are read.
 
         Raises:
@@ -74,7 +75,7 @@ class LocalAssignments:
         for name, value in given.items():
             target = _target(name, schema)
             ensure_apart([*values, target.path])
-            parsed = parse_value(value, seen or schema, zone=zone)
+            parsed = parse_value(value, seen or schema, zone=zone, skips_alias=seen is None)
             values[target.path] = stored_as(parsed, target.data_type, name)
         return cls(schema, values)
 

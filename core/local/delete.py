@@ -4,10 +4,13 @@
    is read.
 2. Otherwise the files that statistics leave are searched: only the columns of the condition.
 3. Where the table has deletion vectors, the matching rows are marked in vectors, and no row is
-   written. Elsewhere those files are removed, and their other rows are written again.
+   written. Elsewhere those files are removed, and their other rows are written again. With the
+   change data feed, the deleted rows are then written to change files.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,17 +22,16 @@ from optimist.core.commands.touched_files import TouchedFiles, has_vectors
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.parquet_reader import Positions
 from optimist.core.local.conditions import LocalCondition
-from optimist.core.local.rewriting import RowWriter
+from optimist.core.local.rewriting import DELETED, KEPT, RowWriter, Written
 from optimist.core.local.target import is_among
 
-__all__ = ["delete_rows"]
+__all__ = ["delete_rows", "write_others"]
 
 
 def delete_rows(writer: RowWriter, condition: LocalCondition | None) -> Rewrite:
     """Find the matching rows, and mark them in vectors or write the other rows of their files.
 
     Raises:
-        ProtocolError: The table has a feature under which files can't be rewritten yet.
         TableError: A file is outside the table, or can't be read.
         StorageError: The file system failed.
     """
@@ -49,18 +51,22 @@ def delete_rows(writer: RowWriter, condition: LocalCondition | None) -> Rewrite:
                 watch.lap_ms(),
                 files.marked,
             )
-    kept = _write_others(writer, touched)
+    kept = write_others(writer, touched)
     return Rewrite(touched.adds, kept, touched.num_matching, scan_ms, watch.lap_ms())
 
 
-def _write_others(writer: RowWriter, touched: TouchedFiles) -> WrittenFiles:
-    """Write the rows again that do not match."""
+def write_others(writer: RowWriter, touched: TouchedFiles) -> WrittenFiles:
+    """Write the rows again that do not match, of files of which some rows do."""
     deleted = touched.rows
     if not deleted:
         return WrittenFiles()
 
-    def others(place: int, batch: pa.RecordBatch, positions: Positions) -> pa.Table:
-        is_deleted = is_among(positions(), deleted[place])
-        return pa.Table.from_batches([batch]).filter(pc.invert(is_deleted))
+    has_changes = writer.records_changes
+
+    def others(place: int, batch: pa.RecordBatch, positions: Positions) -> Iterator[Written]:
+        rows, is_deleted = pa.Table.from_batches([batch]), is_among(positions(), deleted[place])
+        yield KEPT, rows.filter(pc.invert(is_deleted))
+        if has_changes:
+            yield DELETED, rows.filter(is_deleted)
 
     return writer.rewrite(touched.table, "DELETE", others)

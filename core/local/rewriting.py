@@ -5,36 +5,57 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import TypeAlias
 from urllib.parse import unquote
 
 import pyarrow as pa
 
 from optimist.core.commands.append import as_stored, ensure_rules_kept
+from optimist.core.commands.clones import ensure_own_rows
 from optimist.core.commands.new_files import new_files
-from optimist.core.commands.rewritable_files import ensure_rewritable
+from optimist.core.commands.recorded_changes import records_changes
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.commands.written_files import WrittenFiles
+from optimist.core.data.change_files import (
+    DELETE,
+    INSERT,
+    UPDATE_POSTIMAGE,
+    UPDATE_PREIMAGE,
+    RowFiles,
+    change_spec,
+)
 from optimist.core.data.file_parts import FilePart, file_parts, parts_of
 from optimist.core.data.filesystem import filesystem_for, make_durable
 from optimist.core.data.parquet_reader import Positions, read_located_batches
-from optimist.core.data.parquet_writer import DEFAULT_CODEC, FileSet, FileSpec
+from optimist.core.data.parquet_writer import DEFAULT_CODEC, FileSpec
 from optimist.core.data.row_tracking import carried_columns
 from optimist.core.local.progress import FileProgress
 from optimist.core.local.target import LocalTarget
 from optimist.core.paths import join
-from optimist.core.protocol.actions import AddFile
 from optimist.core.read_ahead import read_ahead
 from optimist.core.schema.types import PrimitiveType, StructType
 
-__all__ = ["Change", "RowWriter"]
+__all__ = ["AFTER", "BEFORE", "DELETED", "INSERTED", "KEPT", "Change", "RowWriter", "Written"]
 
 _WRITERS = 4
 _BYTES_TOGETHER = 64 << 20
 """Files that are together about this large are written again as one."""
 _VOID = PrimitiveType("void")
 
-Change = Callable[[int, pa.RecordBatch, Positions], pa.Table]
-"""The new rows for a batch of the file at a place among the files, and its rows' positions."""
+Kinds: TypeAlias = tuple[str | None, ...]
+"""Where rows are written to: None is the table, any other a kind of change, if these are recorded.
+
+So rows whose kinds have no None were in the table before.
+"""
+KEPT: Kinds = (None,)
+DELETED: Kinds = (DELETE,)
+INSERTED: Kinds = (None, INSERT)
+BEFORE: Kinds = (UPDATE_PREIMAGE,)
+AFTER: Kinds = (None, UPDATE_POSTIMAGE)
+
+Written: TypeAlias = tuple[Kinds, pa.Table]
+Change: TypeAlias = Callable[[int, pa.RecordBatch, Positions], Iterable[Written]]
+"""What becomes of a batch of the file at a place among the files, whose rows have positions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,64 +95,94 @@ class RowWriter:
             change: Called for each batch. After the other columns it gets those in which rows of a
                 table that tracks them carry their ids, and it gives them back.
             columns: The columns that `change` needs; None for all of the table.
-            added: Rows to write as well.
+            added: New rows to write as well.
 
         Raises:
-            ProtocolError: The table has a feature under which files can't be rewritten yet.
             TableError: A file is outside the table, or can't be read.
             StorageError: The file system failed.
         """
         target = self.target
-        ensure_rewritable(target.table, target.snapshot, files, operation)
+        ensure_own_rows(target.table, target.snapshot, files, operation)
         parts = parts_of(file_parts(target.snapshot.data_paths, files))
         carried = carried_columns(target.snapshot.metadata)
         wanted = target.snapshot.schema if columns is None else columns
         layout = target.layout(StructType((*wanted, *carried)))
 
-        def new_rows(place: int) -> Iterator[pa.Table]:
+        def new_rows(place: int) -> Iterator[Written]:
             for batch, positions in read_located_batches(parts[place], layout):
-                yield change(place, batch, positions)
+                yield from change(place, batch, positions)
 
         groups = list(_together(parts, files["size"].to_pylist()))
-        streams: list[Iterable[pa.Table]] = []
+        streams: list[Iterable[Written]] = []
         streams += [chain.from_iterable(map(new_rows, group)) for group in groups]
         if added is not None and added.num_rows:
             for item in carried if streams else ():
                 added = added.append_column(item.name, pa.nulls(added.num_rows, pa.int64()))
             last, groups = (streams.pop(), groups) if streams else ((), [[]])
-            streams.append(chain(last, [added]))
+            streams.append(chain(last, [(INSERTED, added)]))
         return self._write(streams, groups)
 
     def write(self, rows: pa.Table) -> WrittenFiles:
-        """Write new rows."""
-        return self._write([[rows]] if rows.num_rows else [], [[]] if rows.num_rows else [])
+        """Write new rows where nothing else changes; the commit itself tells of them."""
+        return self._write([[(KEPT, rows)]], [[]]) if rows.num_rows else WrittenFiles()
+
+    @property
+    def records_changes(self) -> bool:
+        """Whether changes are written, beside the rows that the table has afterwards.
+
+        Raises:
+            SchemaError: They are, and a column has a name of the change data feed.
+        """
+        return records_changes(self.target.txn)
 
     def _write(
-        self, streams: Sequence[Iterable[pa.Table]], groups: Sequence[Sequence[int]]
+        self, streams: Sequence[Iterable[Written]], groups: Sequence[Sequence[int]]
     ) -> WrittenFiles:
         """Write each of the streams into files of its own; the groups are for the report."""
         if not streams:
             return WrittenFiles()
-        spec = self._spec()
+        spec, has_changes = self._spec(), self.records_changes
         self.pending.register(join(spec.table_path, spec.directory))
-        adds: list[AddFile] = []
-        counts: list[int] = []
-        num_files = sum(map(len, groups))
-        done = 0
+        if has_changes:
+            self.pending.register(join(spec.table_path, change_spec(spec).directory))
+        num_files, done = sum(map(len, groups)), 0
 
-        def write_one(number: int) -> tuple[tuple[AddFile, ...], int]:
-            return _write_stream(spec, self._stored(streams[number]), self.target, number)
+        def write_one(number: int) -> WrittenFiles:
+            return self._write_stream(streams[number], spec, number, has_changes=has_changes)
 
-        written = read_ahead(write_one, range(len(streams)), threads=_WRITERS, ahead=_WRITERS)
-        for group, (files, count) in zip(groups, written, strict=True):
-            adds += files
-            counts.append(count)
+        written: list[WrittenFiles] = []
+        found = read_ahead(write_one, range(len(streams)), threads=_WRITERS, ahead=_WRITERS)
+        for group, files in zip(groups, found, strict=True):
+            written.append(files)
             done += len(group)
             if group:
                 self.target.report.tell(FileProgress("rewrite", done, num_files))
+        together = WrittenFiles(
+            tuple(chain.from_iterable(item.adds for item in written)),
+            sum(item.num_rows for item in written),
+            tuple(chain.from_iterable(item.changes for item in written)),
+        )
         filesystem, root = filesystem_for(spec.table_path, spec.access)
-        make_durable(filesystem, root, [join(root, unquote(item.path)) for item in adds])
-        return WrittenFiles(tuple(adds), sum(counts))
+        paths = [join(root, unquote(item.path)) for item in together.actions]
+        make_durable(filesystem, root, paths)
+        return together
+
+    def _write_stream(
+        self, stream: Iterable[Written], spec: FileSpec, task: int, *, has_changes: bool
+    ) -> WrittenFiles:
+        files = RowFiles(spec, self.target.table.clock, task=task)
+        try:
+            for given, rows in stream:
+                kinds = given if has_changes else given[: given.count(None)]
+                if kinds:
+                    stored = self._stored(rows, is_new=None in kinds)
+                    for kind in kinds:
+                        files.write(stored, _repeated(kind, stored.num_rows))
+            adds, changes = files.close()
+        except BaseException:
+            files.abort()
+            raise
+        return WrittenFiles(adds, files.num_rows, changes)
 
     def _spec(self) -> FileSpec:
         spec = new_files(self.target.txn, codec=self.codec)
@@ -141,34 +192,21 @@ class RowWriter:
             max_rows_per_file=self.max_rows_per_file,
         )
 
-    def _stored(self, stream: Iterable[pa.Table]) -> Iterator[pa.Table]:
-        """The rows as files hold them: checked, and without void columns."""
+    def _stored(self, rows: pa.Table, *, is_new: bool) -> pa.Table:
+        """The rows as files hold them: without void columns, and if they are new, checked."""
         schema = self.target.snapshot.schema
-        voids = [item.name for item in schema if item.data_type == _VOID]
-        for rows in stream:
-            stored = rows
-            if self.is_checked:
-                own = rows.select(list(schema.names))
-                stored = as_stored(own, schema, self.target.snapshot.partition_columns)
-                ensure_rules_kept(stored, self.target.txn.metadata, schema)
-                for name in rows.column_names[len(schema) :]:
-                    stored = stored.append_column(name, rows[name])
-            yield stored.drop_columns(voids)
+        stored = rows
+        if is_new and self.is_checked:
+            own = rows.select(list(schema.names))
+            stored = as_stored(own, schema, self.target.snapshot.partition_columns)
+            ensure_rules_kept(stored, self.target.txn.metadata, schema)
+            for name in rows.column_names[len(schema) :]:
+                stored = stored.append_column(name, rows[name])
+        return stored.drop_columns([item.name for item in schema if item.data_type == _VOID])
 
 
-def _write_stream(
-    spec: FileSpec, rows: Iterator[pa.Table], target: LocalTarget, task: int
-) -> tuple[tuple[AddFile, ...], int]:
-    writer = FileSet(spec, target.table.clock, task=task)
-    count = 0
-    try:
-        for part in rows:
-            writer.write(part)
-            count += part.num_rows
-        return writer.close(), count
-    except BaseException:
-        writer.abort()
-        raise
+def _repeated(kind: str | None, count: int) -> pa.ChunkedArray | None:
+    return None if kind is None else pa.chunked_array([pa.repeat(pa.scalar(kind), count)])
 
 
 def _together(parts: Sequence[FilePart], sizes: Sequence[int]) -> Iterator[list[int]]:

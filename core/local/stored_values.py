@@ -20,17 +20,34 @@ from optimist.core.local.conditions import RUN_WITH_SPARK
 from optimist.core.predicates.constants import cast_literal, round_to_float32
 from optimist.core.predicates.tree import Literal
 from optimist.core.schema.arrow_types import to_arrow_type
-from optimist.core.schema.types import DataType, DecimalType, PrimitiveType
+from optimist.core.schema.column_mapping import without_mapping
+from optimist.core.schema.types import (
+    DataType,
+    DecimalType,
+    PrimitiveType,
+    StructField,
+    StructType,
+)
 from optimist.core.values.decimals import exactly_at_scale, is_in_range
 from optimist.core.values.time_zones import instant, session_zone
 
-__all__ = ["INTEGERS", "NULL", "Value", "constant_of", "does_not_fit", "stored_as"]
+__all__ = [
+    "INTEGERS",
+    "NULL",
+    "Value",
+    "constant_of",
+    "does_not_fit",
+    "integer_of",
+    "stored_as",
+    "typed_constant",
+]
 
 INTEGERS = ("byte", "short", "integer", "long")
 """The integer types, the narrowest first."""
 _BITS = dict(zip(INTEGERS, (7, 15, 31, 63), strict=True))
 _VOID = PrimitiveType("void")
 _EXACT_IN_DOUBLE = 2**53
+_LONG_DIGITS = 19
 
 Compute: TypeAlias = Callable[[pa.Table], Any]
 
@@ -67,10 +84,22 @@ def constant_of(literal: Literal, zone: str = "UTC") -> Value:
         return NULL
     if literal.kind == "timestamp" and isinstance(value, dt.datetime):
         value = instant(value, session_zone(zone))
-    data_type = _type_of(literal)
-    scalar = pa.scalar(value, to_arrow_type(data_type))
-    plain = Literal(value, literal.kind)
-    return Value(data_type, lambda rows: pa.repeat(scalar, rows.num_rows), literal=plain)
+    return typed_constant(Literal(value, literal.kind), _type_of(literal))
+
+
+def integer_of(number: int, name: str) -> Value | None:
+    """A constant of one of the `INTEGERS`; None if that type has no such number, or not so safely.
+
+    The least number of a type is left out: `-128Y` is one, but `-CAST(128 AS TINYINT)` overflows.
+    """
+    is_safe = _fits(abs(number), name)
+    return typed_constant(Literal(number, "integer"), PrimitiveType(name)) if is_safe else None
+
+
+def typed_constant(literal: Literal, data_type: DataType) -> Value:
+    """A constant of a type that can hold it, as whoever wrote it has declared it."""
+    scalar = pa.scalar(literal.value, to_arrow_type(data_type))
+    return Value(data_type, lambda rows: pa.repeat(scalar, rows.num_rows), literal=literal)
 
 
 def stored_as(value: Value, target: DataType, what: str) -> Value:
@@ -86,7 +115,7 @@ def stored_as(value: Value, target: DataType, what: str) -> Value:
         SchemaError: The constant does not fit (kind `OPTIMIST_VALUE_DOES_NOT_FIT`); computing the
             value raises it, too.
     """
-    if value.data_type == target:
+    if value.data_type == target or _unmapped(value.data_type) == _unmapped(target):
         return value
     arrow_type = to_arrow_type(target)
     if value.literal is not None:
@@ -99,11 +128,20 @@ def stored_as(value: Value, target: DataType, what: str) -> Value:
         # Integers beyond 2^53 are rounded to the nearest double, as Java does.
         is_rounded = str(target) == "double"
         try:
-            return value.compute(rows).cast(arrow_type, safe=not is_rounded)
+            values = value.compute(rows)
+            if str(value.data_type) in INTEGERS and isinstance(target, DecimalType):
+                # Arrow asks for room for the largest integer, even where all of them fit.
+                values = values.cast(pa.decimal256(_LONG_DIGITS + target.scale, target.scale))
+            return values.cast(arrow_type, safe=not is_rounded)
         except pa.ArrowInvalid:
             raise does_not_fit(what, target) from None
 
     return Value(target, compute, value.columns)
+
+
+def _unmapped(data_type: DataType) -> StructType:
+    """The type without the ids and physical names of its fields, which values do not have."""
+    return without_mapping(StructType((StructField("value", data_type),)))
 
 
 def _type_of(literal: Literal) -> DataType:

@@ -84,14 +84,19 @@ def split_conjuncts(predicate: Predicate, partition_columns: Sequence[str]) -> S
     return SplitPredicate(tuple(partition), tuple(data))
 
 
-def resolve_column(path: tuple[str, ...], schema: StructType) -> ResolvedColumn | None:
+def resolve_column(
+    path: tuple[str, ...], schema: StructType, *, skips_alias: bool = True
+) -> ResolvedColumn | None:
     """The column or struct field that a path means, or None if there is none.
 
-    If the first name is not a column, it is taken for the table's alias and skipped: `t.id` finds
-    `id`.
+    Args:
+        path: The names.
+        schema: The columns.
+        skips_alias: Whether a first name that is no column is taken for the table's alias: `t.id`
+            finds `id`.
     """
     found = _descend(path, schema)
-    if found is None and len(path) > 1 and schema.find(path[0]) is None:
+    if found is None and skips_alias and len(path) > 1 and schema.find(path[0]) is None:
         found = _descend(path[1:], schema)
     return found
 

@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame, SparkSession
 
 from optimist.core.commands.new_files import new_files
+from optimist.core.commands.recorded_changes import records_changes
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.change_files import change_spec
 from optimist.core.data.parquet_writer import DEFAULT_CODEC, FileSpec
 from optimist.core.errors import SchemaError
 from optimist.core.paths import join
-from optimist.core.protocol.schema_checks import ensure_no_cdc_columns
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.types import PrimitiveType, StructField, StructType
 from optimist.core.transaction.optimistic import OptimisticTransaction
@@ -57,8 +57,7 @@ class DataWriter:
         Raises:
             SchemaError: It has, and a column has a name of the feed.
         """
-        ensure_no_cdc_columns(self.txn.metadata, previous=self.txn.metadata)
-        return TableMetadata.of(self.txn.metadata).properties.enable_change_data_feed
+        return records_changes(self.txn)
 
     def write(
         self,

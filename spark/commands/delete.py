@@ -6,6 +6,8 @@
 3. Where the table has deletion vectors, those rows are marked in vectors, and no row is written.
    Elsewhere those files are removed, and their other rows are written again. With the change data
    feed, the same pass then writes the deleted rows to change files.
+
+Where the work is small, the driver does it without a Spark job, see `LocalPlane`.
 """
 
 from __future__ import annotations
@@ -19,10 +21,11 @@ from optimist.core.commands.marked_files import MarkedFiles
 from optimist.core.commands.reruns import run_until_it_lands
 from optimist.core.commands.rewrite import Rewrite
 from optimist.core.commands.row_changes import changes_of_delete, num_affected_rows
-from optimist.core.commands.touched_files import has_vectors
+from optimist.core.commands.touched_files import TouchedFiles, has_vectors
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.change_files import CHANGE_TYPE, DELETE
+from optimist.core.local.delete import write_others
 from optimist.core.table.delta_log import DeltaLog
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.spark.commands.target import Target
@@ -81,7 +84,7 @@ def delete_rows(target: Target, condition: Condition | None, files: UncommittedF
     with_rows = has_vectors(target.snapshot) and table.options.delete_by_vectors
     touched = target.matching_files(condition, with_rows=with_rows)
     scan_ms = watch.lap_ms()
-    chosen = touched.choose_rows(table)
+    chosen = touched.choose_rows(table) if with_rows else None
     if chosen is not None:
         files_now = MarkedFiles.write(table, chosen, files)
         return Rewrite(
@@ -94,8 +97,20 @@ def delete_rows(target: Target, condition: Condition | None, files: UncommittedF
         )
     kept = WrittenFiles()
     if condition is not None and touched.num_matching:
-        kept = _write_others(target, touched.table, condition, files)
+        kept = _written_here(target, touched, files) or _write_others(
+            target, touched.table, condition, files
+        )
     return Rewrite(touched.adds, kept, touched.num_matching, scan_ms, watch.lap_ms())
+
+
+def _written_here(
+    target: Target, touched: TouchedFiles, files: UncommittedFiles
+) -> WrittenFiles | None:
+    """As `_write_others`, in this process; None where Spark has to do it."""
+    plane = target.local_plane
+    if touched.rows is None or not plane.takes(touched.table):
+        return None
+    return plane.written(files, lambda writer: write_others(writer, touched), is_checked=False)
 
 
 def _write_others(

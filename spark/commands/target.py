@@ -7,22 +7,23 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 
+from optimist.core.commands.clones import ensure_own_rows
 from optimist.core.commands.command import Stopwatch
-from optimist.core.commands.rewritable_files import ensure_rewritable
 from optimist.core.commands.touched_files import TouchedFiles
 from optimist.core.data.row_tracking import carried_columns
+from optimist.core.local.conditions import LocalCondition
 from optimist.core.schema.types import StructType
 from optimist.core.snapshot import Snapshot
+from optimist.core.snapshot.row_filter import is_exact
 from optimist.core.table.delta_log import DeltaLog
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.spark.commands.data_writer import DataWriter
-from optimist.spark.commands.local_search import search_here
+from optimist.spark.commands.local_plane import LocalPlane
 from optimist.spark.commands.matching_partitions import matching_partitions
 from optimist.spark.conditions.condition import Condition, resolve_condition
 from optimist.spark.conditions.one_time import OneTime
 from optimist.spark.planes.planes import plane_of, touched_files
 from optimist.spark.rows.touched_files import aliased
-from optimist.spark.session.pyspark_versions import is_connect
 
 __all__ = ["Target"]
 
@@ -55,6 +56,11 @@ class Target:
     def snapshot(self) -> Snapshot:
         """The version that the command reads."""
         return self.writer.txn.snapshot
+
+    @property
+    def local_plane(self) -> LocalPlane:
+        """The driver, for work that needs no Spark job."""
+        return LocalPlane(self.spark, self.writer)
 
     def stopwatch(self) -> Stopwatch:
         """A stopwatch that starts now."""
@@ -89,19 +95,25 @@ class Target:
 
     def ensure_rewritable(self, files: pa.Table, operation: str) -> None:
         """Refuse files whose rows can't be written again; see `rows_of`."""
-        table = self.writer.txn.table
-        ensure_rewritable(table, self.snapshot, files, operation, records_changes=True)
+        ensure_own_rows(self.writer.txn.table, self.snapshot, files, operation)
 
     def resolve(self, condition: Column | str, rows: DataFrame) -> Condition:
         """The condition, resolved against `rows`, which must be what `rows()` gave."""
-        found = resolve_condition(
+        found = self._resolved(condition, rows)
+        fixed = self.one_time(rows).fixed(found.column)
+        if fixed is found.column:
+            return found
+        # What finds the rows and what reads them again must mean the same time.
+        return replace(found, column=fixed, predicate=self._resolved(fixed, rows).predicate)
+
+    def _resolved(self, condition: Column | str, rows: DataFrame) -> Condition:
+        return resolve_condition(
             rows,
             condition,
             schema=self.snapshot.schema,
             partition_columns=self.snapshot.partition_columns,
             alias=self.alias,
         )
-        return replace(found, column=self.one_time(rows).fixed(found.column))
 
     def one_time(self, *frames: DataFrame) -> OneTime:
         """What makes the current time the same in all of the command's expressions.
@@ -122,7 +134,8 @@ class Target:
 
         Args:
             condition: What matches.
-            with_rows: Tell which rows match, where rows are read.
+            with_rows: Tell which rows match, where rows are read. This process always tells, if it
+                looks for them.
         """
         txn = self.writer.txn
         candidates = txn.filter_files(None if condition is None else condition.predicate)
@@ -131,13 +144,20 @@ class Target:
         if not candidates.num_rows and not condition.is_partition_only:
             touched = TouchedFiles(candidates, 0)
         else:
-            connected = is_connect(self.spark)
-            found = search_here(self.writer, candidates, condition, connected=connected)
+            found = self._searched_here(candidates, condition)
             touched = found or self._search(candidates, condition, with_rows=with_rows)
-        if not with_rows:
-            touched = replace(touched, rows=None)
-        txn.need_only(touched.table, touched.rows)
+        txn.need_only(touched.table, touched.rows if with_rows else None)
         return touched
+
+    def _searched_here(self, candidates: pa.Table, condition: Condition) -> TouchedFiles | None:
+        """The candidates with matching rows, as this process finds them; None if it can't."""
+        plane, predicate = self.local_plane, condition.predicate
+        if not plane.max_bytes or not is_exact(predicate, self.snapshot.schema):
+            return None
+        if not (condition.is_partition_only or plane.takes(candidates)):
+            return None
+        local = LocalCondition(condition.text, predicate, condition.is_partition_only)
+        return plane.searched(lambda target: target.search(candidates, local))
 
     def _search(
         self, candidates: pa.Table, condition: Condition, *, with_rows: bool

@@ -9,6 +9,8 @@
 Generated columns that are not assigned are computed again, and every constraint is checked.
 With the change data feed, the pass that writes a row also writes it, and the row it was before, to
 change files: so each new value is computed once.
+
+Where the work is small, the driver does it without a Spark job, see `LocalPlane`.
 """
 
 from __future__ import annotations
@@ -20,21 +22,25 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+from optimist.core.commands.append import ensure_rows_can_be_checked
 from optimist.core.commands.command import Changes, run_command
 from optimist.core.commands.marked_files import MarkedFiles, only_chosen
 from optimist.core.commands.reruns import run_until_it_lands
 from optimist.core.commands.rewrite import Rewrite
 from optimist.core.commands.row_changes import changes_of_update, num_affected_rows
-from optimist.core.commands.touched_files import has_vectors
+from optimist.core.commands.touched_files import TouchedFiles, has_vectors
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.table_ref import TableRef
+from optimist.core.local.rewriting import RowWriter
+from optimist.core.local.update import write_updated
 from optimist.core.schema.generated_columns import generation_expression
 from optimist.core.schema.identity_columns import ensure_none_updated
 from optimist.core.schema.types import StructField, StructType
 from optimist.core.table.delta_log import DeltaLog
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.spark.commands.checks import checked_rows
+from optimist.spark.commands.local_values import LocalValues
 from optimist.spark.commands.target import Target
 from optimist.spark.conditions.condition import Condition
 from optimist.spark.rows.assignments import Assignments
@@ -128,13 +134,16 @@ class _Update:
         with_rows = has_vectors(self.target.snapshot) and self.table.options.update_by_vectors
         touched = self.target.matching_files(self.condition, with_rows=with_rows)
         scan_ms = watch.lap_ms()
-        chosen = touched.choose_rows(self.table)
+        chosen = touched.choose_rows(self.table) if with_rows else None
         if chosen is None:
             files_now = MarkedFiles(emptied=touched.adds)
-            written = self.write(touched.table, files)
+            written = self._written_here(touched, files) or self.write(touched.table, files)
         else:
             files_now = MarkedFiles.write(self.table, chosen, files)
-            written = self.write(only_chosen(chosen), files, are_chosen=True)
+            all_match = TouchedFiles(only_chosen(chosen), None)
+            written = self._written_here(all_match, files) or self.write(
+                all_match.table, files, are_chosen=True
+            )
         rewrite = Rewrite(
             files_now.emptied,
             written,
@@ -150,6 +159,21 @@ class _Update:
     def table(self) -> TableRef:
         """The table."""
         return self.target.writer.txn.table
+
+    def _written_here(self, touched: TouchedFiles, files: UncommittedFiles) -> WrittenFiles | None:
+        """As `write`, in this process; None where Spark has to do it."""
+        plane, snapshot = self.target.local_plane, self.target.snapshot
+        is_known = touched.rows is not None or touched.num_matching is None
+        if not (touched.table.num_rows and is_known and plane.takes(touched.table)):
+            return None
+
+        def write(writer: RowWriter) -> WrittenFiles:
+            ensure_rows_can_be_checked(snapshot.metadata, snapshot.schema, snapshot.schema)
+            values = LocalValues.of_table(self.target.spark, snapshot.schema)
+            assignments = values.assignments(self.assignments, snapshot.schema)
+            return write_updated(writer, touched.table, assignments, touched.rows)
+
+        return plane.written(files, write)
 
     def write(
         self, read: pa.Table, files: UncommittedFiles, *, are_chosen: bool = False

@@ -27,7 +27,7 @@ from optimist.spark.conditions.condition_reading import (
 from optimist.spark.session.conf import session_zone_name
 from optimist.spark.session.jvm import Jvm, iterate
 
-__all__ = ["read_analyzed_condition"]
+__all__ = ["folded", "read_analyzed_condition"]
 
 _INSTANT = "timestamp"
 _OPTIMIZER = "org.apache.spark.sql.catalyst.optimizer"
@@ -82,7 +82,7 @@ def read_analyzed_condition(
         text=str(expression.sql()),
         names=frozenset(name.lower() for name in _names(expression)),
         predicate=_without_zone_dependence(
-            translation.predicate(_folded(jvm, expression)), schema, partition_columns, zone
+            translation.predicate(folded(jvm, expression)), schema, partition_columns, zone
         ),
         obstacle=_obstacle(jvm, execution.logical().condition(), expression),
     )
@@ -105,7 +105,7 @@ def _has_star(written: Any) -> bool:
     return any(_STAR.match(str(leaf.getClass().getSimpleName())) for leaf in iterate(leaves))
 
 
-def _folded(jvm: Jvm, expression: Any) -> Any:
+def folded(jvm: Jvm, expression: Any) -> Any:
     """The expression with its constants computed and its forms made plain."""
     logical = jvm.catalyst.plans.logical
     columns = expression.references().toSeq()

@@ -33,7 +33,7 @@ from optimist.core.schema.types import StructType
 from optimist.core.values.time_zones import session_zone
 from optimist.spark.session.jvm import iterate
 
-__all__ = ["CatalystPredicates"]
+__all__ = ["CatalystPredicates", "kind_of", "type_name"]
 
 ColumnPath: TypeAlias = tuple[str, ...]
 
@@ -59,25 +59,34 @@ class CatalystPredicates(Translation[Any]):
 
     def operation(self, term: Any) -> Operation[Any] | None:
         """See `Translation.operation`."""
-        find = _OPERATIONS.get(_kind(term))
+        find = _OPERATIONS.get(kind_of(term))
         return None if find is None else find(term)
 
     def column(self, term: Any) -> Column | None:
         """See `Translation.column`."""
         expression, names = term, list[str]()
-        while _kind(expression) == "GetStructField":
+        while kind_of(expression) == "GetStructField":
             names.insert(0, str(expression.childSchema().apply(expression.ordinal()).name()))
             expression = expression.child()
-        if _kind(expression) != "AttributeReference":
+        if kind_of(expression) != "AttributeReference":
             return None
-        path = self.named((str(expression.name()), *names), self.schema)
+        path = self.path_of(expression, tuple(names))
         return None if path is None else Column(path)
+
+    def path_of(self, attribute: Any, inner: ColumnPath) -> ColumnPath | None:
+        """The table's names for an attribute, or a field below it; None if it has no such column.
+
+        Args:
+            attribute: An `AttributeReference`.
+            inner: The names of the fields on the way down.
+        """
+        return self.named((str(attribute.name()), *inner), self.schema)
 
     def literal(self, term: Any) -> Literal | None:
         """See `Translation.literal`; the constants of a set are read already."""
         if isinstance(term, Literal):
             return term
-        return _constant(term) if _kind(term) == "Literal" else None
+        return _constant(term) if kind_of(term) == "Literal" else None
 
     def opaque(self, term: Any) -> Opaque:
         """See `Translation.opaque`."""
@@ -85,14 +94,14 @@ class CatalystPredicates(Translation[Any]):
 
     def converted(self, op: ComparisonOp, term: Any, values: Sequence[Literal]) -> Predicate | None:
         """`CAST(column AS type) op value` for any of the values, as conditions on the column."""
-        if _kind(term) != "Cast" or len(values) > _MAX_CASTS:
+        if kind_of(term) != "Cast" or len(values) > _MAX_CASTS:
             return None
         column = self.column(term.child())
         resolved = None if column is None else resolve_column(column.path, self.schema)
         zone = _zone_of(term)
         if column is None or resolved is None or not resolved.has_plain_order or zone is None:
             return None
-        target = _type_name(term.dataType())
+        target = type_name(term.dataType())
         found = [
             without_cast(CastComparison(op, column, target, value), resolved.data_type, zone)
             for value in values
@@ -114,7 +123,7 @@ def _in(expression: Any) -> Operation[Any]:
 
 
 def _in_set(expression: Any) -> Operation[Any] | None:
-    values = _set_values(expression.hset(), _type_name(expression.child().dataType()))
+    values = _set_values(expression.hset(), type_name(expression.child().dataType()))
     return None if values is None else ("IN", (expression.child(), *values))
 
 
@@ -144,11 +153,12 @@ _OPERATIONS: dict[str, Callable[[Any], Operation[Any] | None]] = {
 }
 
 
-def _kind(expression: Any) -> str:
+def kind_of(expression: Any) -> str:
+    """The name of an expression's class."""
     return str(expression.getClass().getSimpleName())
 
 
-def _type_name(data_type: Any) -> str:
+def type_name(data_type: Any) -> str:
     """Delta names types as Spark's JSON does; a collation is part of the name."""
     return str(data_type.json()).strip('"')
 
@@ -166,7 +176,7 @@ def _constant(literal: Any) -> Literal | None:
     value = literal.value()
     if value is None:
         return Literal(None, "null")
-    name = _type_name(literal.dataType())
+    name = type_name(literal.dataType())
     return _of_text(str(value), name)  # `str` of a Java object is its `toString`
 
 

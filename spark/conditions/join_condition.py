@@ -18,13 +18,14 @@ from pyspark.sql import functions as sf
 from optimist.core.predicates import Predicate
 from optimist.core.schema.types import StructType
 from optimist.spark.conditions.attributes import attributes_of
+from optimist.spark.conditions.catalyst_expressions import kind_of
 from optimist.spark.conditions.condition import resolve_condition
 from optimist.spark.conditions.connect_join import read_sent_join
 from optimist.spark.conditions.join_reading import JoinKey, JoinReading
 from optimist.spark.session.jvm import Jvm, iterate
 from optimist.spark.session.pyspark_versions import is_connect
 
-__all__ = ["read_join"]
+__all__ = ["conjuncts", "read_join"]
 
 
 _EQUALITIES = {"EqualTo": False, "EqualNullSafe": True}
@@ -58,7 +59,7 @@ def read_join(
     jvm = Jvm.of(own.sparkSession)
     sides = _Sides(_ids(attributes_of(own)), _ids(attributes_of(other)))
     predicates, keys = [], []
-    for part in _conjuncts(plan.condition()):
+    for part in conjuncts(plan.condition()):
         if sides.is_own(part):
             found = resolve_condition(
                 own,
@@ -93,16 +94,17 @@ def _ids(attributes: Any) -> frozenset[int]:
     return frozenset(int(item.exprId().id()) for item in iterate(attributes))
 
 
-def _conjuncts(expression: Any) -> Iterator[Any]:
-    if _kind(expression) == "And":
-        yield from _conjuncts(expression.left())
-        yield from _conjuncts(expression.right())
+def conjuncts(expression: Any) -> Iterator[Any]:
+    """The parts of an expression that AND joins."""
+    if kind_of(expression) == "And":
+        yield from conjuncts(expression.left())
+        yield from conjuncts(expression.right())
     else:
         yield expression
 
 
 def _key(jvm: Jvm, expression: Any, sides: _Sides) -> JoinKey | None:
-    kind = _kind(expression)
+    kind = kind_of(expression)
     if kind not in _EQUALITIES:
         return None
     left, right = expression.left(), expression.right()
@@ -111,7 +113,3 @@ def _key(jvm: Jvm, expression: Any, sides: _Sides) -> JoinKey | None:
     if not (sides.is_own(left) and sides.is_other(right)):
         return None
     return JoinKey(jvm.spark, jvm.column(left), jvm.column(right), _EQUALITIES[kind])
-
-
-def _kind(expression: Any) -> str:
-    return str(expression.getClass().getSimpleName())

@@ -48,10 +48,12 @@ class Assignments:
     Attributes:
         values: The new values by the paths of their targets, in the table's spelling.
         shaping: How they become values of their columns.
+        frame: The rows that they see.
     """
 
     values: Mapping[_Path, _Value]
     shaping: Reshaping
+    frame: DataFrame
 
     @classmethod
     def resolve(
@@ -101,7 +103,7 @@ class Assignments:
             path = tuple(field.name for field in target)
             _ensure_storable(data_type, target[-1].data_type, ".".join(path), may_lack_fields)
             values[path] = _Value(column, data_type)
-        return cls(values, Reshaping(StoreAssignment.of(frame.sparkSession), sql))
+        return cls(values, Reshaping(StoreAssignment.of(frame.sparkSession), sql), frame)
 
     def mapped(self, change: Callable[[Column], Column]) -> Assignments:
         """The same assignments with their new values changed, which keep their types."""
@@ -109,6 +111,11 @@ class Assignments:
             path: replace(value, column=change(value.column)) for path, value in self.values.items()
         }
         return replace(self, values=changed)
+
+    def selected(self) -> DataFrame:
+        """The new values, before they become values of their columns, in the order of `values`."""
+        given = enumerate(self.values.values())
+        return self.frame.select(*(value.column.alias(f"value{at}") for at, value in given))
 
     @property
     def columns(self) -> frozenset[str]:

@@ -25,11 +25,18 @@ from pyspark.sql.types import DataType, StructType
 from optimist.core.errors import SchemaError, UsageError
 from optimist.core.foreign_text import shown
 from optimist.core.forking import ForkSafeLock
-from optimist.spark.session.pyspark_versions import CLASSIC_DATASET, ensure_classic, is_connect
+from optimist.spark.session.pyspark_versions import (
+    CLASSIC_DATASET,
+    LARGE_ARROW_TYPES,
+    ensure_classic,
+    is_connect,
+    spark_arrow_schema,
+)
 
 __all__ = [
     "Jvm",
     "analyzed_plan",
+    "arrow_of_rows",
     "conf_entries",
     "error_texts",
     "frame_of_rows",
@@ -355,3 +362,20 @@ def frame_of_rows(jvm: Jvm, table: pa.Table, schema: StructType) -> DataFrame:
     return DataFrame(
         jvm.root.PythonSQLUtils.toDataFrame(batches, schema.json(), jvm.session), jvm.spark
     )
+
+
+def arrow_of_rows(jvm: Jvm, relation: Any, schema: StructType) -> pa.Table:
+    """The rows that stand in a `LocalRelation`, as Arrow, without a job; times are in UTC.
+
+    Args:
+        jvm: The session's handles.
+        relation: The plan.
+        schema: Spark's types of its columns.
+    """
+    converters = jvm.module("org.apache.spark.sql.execution.arrow.ArrowConverters$")
+    rows, types = relation.data().iterator(), jvm.struct(schema)
+    given = (rows, types, _ROWS_PER_BATCH, "UTC", True, *LARGE_ARROW_TYPES, None)
+    batches = converters.toBatchIterator(*given)
+    target = spark_arrow_schema(schema)
+    found = [pa.ipc.read_record_batch(pa.py_buffer(item), target) for item in iterate(batches)]
+    return pa.Table.from_batches(found, schema=target)

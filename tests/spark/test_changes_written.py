@@ -62,7 +62,7 @@ def changes_of(path, version, *columns):
 
 @pytest.mark.parametrize(("seed", "partition_by", "vectors"), SEEDS)
 def test_the_feed_tells_what_each_command_changed(
-    spark, table_path, plane, conf, seed, partition_by, vectors
+    spark, table_path, every_plane, conf, seed, partition_by, vectors
 ):
     conf(f"{DEFAULTS}enableDeletionVectors", vectors)
     table = ChangingTable(table_path, seed)

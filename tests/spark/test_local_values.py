@@ -42,6 +42,7 @@ VALUES = [
     *("1", "-1", "2147483648", "1.50", "-0.0D", "1e3", "1.5F", "true", "NULL"),
     *(r"'it\'s'", "''", "DATE '0001-01-01'", "TIMESTAMP '2024-02-29 01:02:03.000004'"),
     *("i", "l", "x", "f", "d", "s", "o", "day", "at", "st.a", "st.`b.c`", "I", "ST.A"),
+    *("3L", "-3L", "2S", "-4Y", "1.5BD", "-1.50BD", "1.5D", "i + -3L", "y * 2S", "y + 0Y"),
     *("t + 1", "y * (t + 0)", "t - y", "l + i", "l - 1", "y + t * 2", "-1 * t", "(y + 1) * 3"),
     "CASE WHEN i < 0 THEN 'low' WHEN i > 5 THEN 'high' END",
     "CASE WHEN o THEN y ELSE l END",
@@ -68,12 +69,22 @@ VALUES = [
     "CAST(1 AS STRING)",
     "CAST(NULL AS INT)",
 ]
-MISFITS = ["i + 1", "y + y", "t * t", "l * 4", "CAST(i AS SMALLINT)", "CAST(l AS INT)"]
+MISFITS = [
+    "y * 2Y",
+    "i + 1",
+    "y + y",
+    "t * t",
+    "l * 4",
+    "CAST(i AS SMALLINT)",
+    "CAST(l AS INT)",
+]
 STORED = {
     "byte": ["1", "-128", "'12'"],
     "long": ["i", "t", "2147483648", "1.0"],
     "double": ["l", "i", "1", "1.5", "'1.5'", "f"],
-    "float": ["1", "1.5D", "-0.0D"],
+    "float": ["1", "1.5D", "-0.0D", "-3L", "2S"],
+    "decimal(3,0)": ["y", "CAST(y AS BIGINT)"],
+    "decimal(38,30)": ["y", "t"],
     "decimal(20,4)": ["d", "i", "1", "1.5", "'7.25'"],
     "string": ["i", "o", "1", "true", "DATE '2024-01-01'"],
     "date": ["'2024-02-29'", "day"],

@@ -25,6 +25,7 @@ from optimist.core.protocol.actions import Metadata
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.spark import DeltaMergeBuilder, DeltaTable, read
 from optimist.spark.commands.data_writer import DataWriter
+from optimist.spark.commands.local_plane import LocalPlane
 from optimist.spark.planes.planes import plane_of
 from table_contents import read_locally, values
 
@@ -46,9 +47,9 @@ def metrics_of(path):
 
 
 @pytest.mark.parametrize(("seed", "kinds"), SEEDS)
-def test_a_merge_leaves_the_rows_of_the_model(spark, table_path, plane, seed, kinds):
+def test_a_merge_leaves_the_rows_of_the_model(spark, table_path, every_plane, seed, kinds):
     merge = Merge.of(seed, kinds)
-    has_vectors = (seed % 2 == 0) == (plane == "native")  # each seed once with, once without
+    has_vectors = (seed % 2 == 0) == (every_plane == "native")  # each seed with and without
     has_feed = seed % 3 != 0
     merge.write(table_path, {**(VECTORS if has_vectors else {}), **(FEED if has_feed else {})})
     try:
@@ -184,6 +185,8 @@ def test_the_history_tells_the_clauses_and_other_engines_read_the_rows(spark, ta
     assert {row["id"]: row["v"] for row in rows} == expected
 
 
+@pytest.mark.parametrize("plane", ["native"], indirect=True)
+@pytest.mark.usefixtures("plane")
 def test_only_the_files_that_the_keys_can_be_in_are_looked_at(spark, table, source, monkeypatch):
     looked_at = []
     real = type(plane_of(spark, DeltaLog.for_path(table, {}).table)).placed_rows
@@ -483,18 +486,22 @@ def test_files_of_changes_are_left_out_where_vectors_and_adds_tell(spark, table_
 @pytest.fixture
 def meeting(monkeypatch):
     """Run something between the write of a command's files and its commit, once."""
-    real = DataWriter.write
+    writers = [(DataWriter, "write", DataWriter.write), (LocalPlane, "written", LocalPlane.written)]
 
     def arrange(between):
         pending = [between]
 
-        def write_then_meet(self, rows, files, **more):
-            written = real(self, rows, files, **more)
-            if pending:
-                pending.pop()()
-            return written
+        def then_meet(real):
+            def write_then_meet(*arguments, **more):
+                written = real(*arguments, **more)
+                if pending and written is not None:
+                    pending.pop()()
+                return written
 
-        monkeypatch.setattr(DataWriter, "write", write_then_meet)
+            return write_then_meet
+
+        for owner, name, real in writers:
+            monkeypatch.setattr(owner, name, then_meet(real))
 
     return arrange
 
@@ -503,6 +510,7 @@ def only_insert(spark, path, source):
     return target(spark, path).merge(source, "t.id = s.id").whenNotMatchedInsertAll()
 
 
+@pytest.mark.usefixtures("every_plane")
 @pytest.mark.parametrize("merge", [upsert, only_insert])
 def test_a_merge_conflicts_with_rows_that_have_its_keys_and_no_others(
     spark, table, source, meeting, merge
@@ -518,6 +526,7 @@ def test_a_merge_conflicts_with_rows_that_have_its_keys_and_no_others(
     assert log.update().version == 5
 
 
+@pytest.mark.usefixtures("every_plane")
 def test_a_merge_by_source_depends_on_every_row(spark, table, source, meeting):
     log = DeltaLog.for_path(table, {})
     meeting(lambda: log.append(numbers(500, 510)))
@@ -526,6 +535,7 @@ def test_a_merge_by_source_depends_on_every_row(spark, table, source, meeting):
         builder.whenNotMatchedBySourceDelete("t.id = 3").execute()
 
 
+@pytest.mark.usefixtures("every_plane")
 def test_rows_made_of_the_tables_own_depend_on_those(spark, table, meeting):
     made = read(spark, table).where("id < 2").selectExpr("id + 1000 AS id", "v").alias("s")
     meeting(lambda: DeltaTable.forPath(spark, table).delete("id = 1"))

@@ -19,7 +19,7 @@ from optimist.spark.rows.store_assignment import can_up_cast
 from optimist.spark.session.jvm import Jvm
 from optimist.spark.spark_schema import from_spark_schema
 
-pytestmark = pytest.mark.usefixtures("plane")
+pytestmark = pytest.mark.usefixtures("every_plane")
 POLICY = "spark.sql.storeAssignmentPolicy"
 
 
@@ -176,7 +176,7 @@ TYPES = [
 ]
 
 
-@pytest.mark.parametrize("plane", ["native"], indirect=True)
+@pytest.mark.parametrize("every_plane", ["native"], indirect=True)
 def test_what_may_be_up_cast_is_what_spark_says(spark):
     module = Jvm.of(spark).module("org.apache.spark.sql.catalyst.expressions.Cast$")
     ours, theirs = {}, {}

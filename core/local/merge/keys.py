@@ -25,12 +25,13 @@ from optimist.core.local.conditions import RUN_WITH_SPARK
 from optimist.core.local.merge.scope import Scope
 from optimist.core.predicates import Predicate
 from optimist.core.predicates.builder import literal
+from optimist.core.predicates.resolution import ResolvedColumn
 from optimist.core.predicates.text import quote_path
 from optimist.core.predicates.tree import Column, Comparison, In, IsNull, Literal, NullSafeEqual
 from optimist.core.schema.arrow_types import to_arrow_type
 from optimist.core.schema.types import DataType, DecimalType, PrimitiveType
 
-__all__ = ["JoinKey", "join_keys", "matching_rows", "target_predicate"]
+__all__ = ["JoinKey", "join_key", "join_keys", "matching_rows", "target_predicate"]
 
 _INTEGERS = ("byte", "short", "integer", "long")
 _FLOATS = ("float", "double")
@@ -96,12 +97,19 @@ def _key_of(part: Comparison | NullSafeEqual, scope: Scope) -> JoinKey | None:
         return None
     places = dict([scope.place(part.left.path), scope.place(part.right.path)])
     own, other = (places.get(alias) for alias in scope.sides)
-    if own is None or other is None or not (own.has_plain_order and other.has_plain_order):
+    if own is None or other is None:
         return None
+    return join_key(own, other, is_null_safe=isinstance(part, NullSafeEqual))
+
+
+def join_key(
+    own: ResolvedColumn, other: ResolvedColumn, *, is_null_safe: bool = False
+) -> JoinKey | None:
+    """The key that asks two columns to be equal; None if only Spark knows whether they are."""
     data_type = _common(own.data_type, other.data_type)
-    if data_type is None:
+    if data_type is None or not (own.has_plain_order and other.has_plain_order):
         return None
-    return JoinKey(own.path, other.path, data_type, isinstance(part, NullSafeEqual))
+    return JoinKey(own.path, other.path, data_type, is_null_safe)
 
 
 def _common(one: DataType, other: DataType) -> DataType | None:

@@ -21,7 +21,7 @@ from optimist.core.predicates.text import quote_path
 from optimist.core.schema.identity_columns import ensure_none_updated, identity_columns
 from optimist.core.schema.types import StructType
 
-__all__ = ["ResolvedClause", "ResolvedMerge", "first_clause"]
+__all__ = ["ResolvedClause", "ResolvedMerge", "ensure_insertable", "first_clause"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,14 +125,19 @@ def _resolved(
         values = {quote_path((item.name,)): _same(item.name, source, request) for item in schema}
     assignments = LocalAssignments.of(values, schema, seen=scope.schema)
     if clause.action == "insert":
-        _ensure_insertable(assignments)
+        ensure_insertable(assignments)
     else:
         ensure_none_updated(schema, assignments.targets)
     return ResolvedClause(clause, scope, condition, assignments)
 
 
-def _ensure_insertable(assignments: LocalAssignments) -> None:
-    """Refuse an INSERT into a field of a struct, or into a table that numbers its rows."""
+def ensure_insertable(assignments: LocalAssignments) -> None:
+    """Refuse an INSERT into a field of a struct, or into a table that numbers its rows.
+
+    Raises:
+        UsageError: It is one of these (kinds `DELTA_UNSUPPORTED_NESTED_FIELD_IN_OPERATION` and
+            `OPTIMIST_NEEDS_SPARK`).
+    """
     for column in identity_columns(assignments.schema):
         raise UsageError(
             f"The table gives numbers to the identity column {shown(column.name)}, which a MERGE "

@@ -6,12 +6,13 @@
 3. Those files are searched: only the columns that decide which rows match and what becomes of them.
 4. Rows that are updated are written with their new values, together with the new rows. Where the
    table has deletion vectors, changed rows are marked in them; elsewhere the other rows of the
-   files are written again.
+   files are written again. With the change data feed, changes are written to change files, unless
+   the commit itself tells of them: where rows are only added, or also deleted by vectors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -29,20 +30,23 @@ from optimist.core.data.row_numbers import row_numbers
 from optimist.core.local.merge.keys import target_predicate
 from optimist.core.local.merge.matches import FileMatches, find_matches
 from optimist.core.local.merge.resolution import ResolvedMerge, first_clause
-from optimist.core.local.rewriting import RowWriter
+from optimist.core.local.rewriting import AFTER, BEFORE, DELETED, KEPT, RowWriter, Written
 from optimist.core.local.target import positions_of
 from optimist.core.log.file_table import add_files, files_table
+from optimist.core.predicates import Predicate
 from optimist.core.schema.arrow_types import to_arrow_schema
 from optimist.core.schema.types import StructType
 
-__all__ = ["merge_rows"]
+__all__ = ["merge_rows", "wanted_rows"]
+
+_CHANGED_KINDS: tuple[Kind, ...] = ("MATCHED", "NOT MATCHED BY SOURCE")
+"""The kinds of clauses that change rows of the table."""
 
 
 def merge_rows(writer: RowWriter, merge: ResolvedMerge) -> tuple[Rewrite, MergeCounts]:
     """Find the matches, write the rows, and tell what was done.
 
     Raises:
-        ProtocolError: The table has a feature under which files can't be rewritten yet.
         SchemaError: A new value does not fit its column, or breaks a rule of the table.
         UsageError: Several rows of the source match one of the table.
         TableError: A file is outside the table, or can't be read.
@@ -50,10 +54,7 @@ def merge_rows(writer: RowWriter, merge: ResolvedMerge) -> tuple[Rewrite, MergeC
     """
     target = writer.target
     watch = Stopwatch(target.table.clock)
-    predicate = None
-    if not merge.of_kind("NOT MATCHED BY SOURCE"):
-        predicate = target_predicate(merge.request.source, merge.keys)
-    candidates = target.txn.filter_files(predicate)
+    candidates = target.txn.filter_files(wanted_rows(merge))
     found = list(find_matches(target, candidates, merge))
     needed = [place for place, item in enumerate(found) if item.needed]
     target.txn.need_only(
@@ -73,6 +74,13 @@ def merge_rows(writer: RowWriter, merge: ResolvedMerge) -> tuple[Rewrite, MergeC
         rewrite.removed, rewrite.written, None, scan_ms, watch.lap_ms(), rewrite.marked
     )
     return rewrite, job.counts(rewrite, inserted.num_rows)
+
+
+def wanted_rows(merge: ResolvedMerge) -> Predicate | None:
+    """What every row of the table satisfies that can change; None if every row can."""
+    if merge.of_kind("NOT MATCHED BY SOURCE"):
+        return None
+    return target_predicate(merge.request.source, merge.keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,30 +115,33 @@ class _Merge:
 
     def _write_updated(self, chosen: Sequence[ChosenRows], inserted: pa.Table) -> WrittenFiles:
         """Write the updated rows with their new values, and the new rows."""
-        schema = self.writer.target.snapshot.schema
+        snapshot = self.writer.target.snapshot
+        schema = snapshot.schema
+        if not any(self._num_rows(kind, "update") for kind in _CHANGED_KINDS):
+            return self.writer.write(inserted)
         needed = self.merge.columns_for_update(schema)
-        if needed or self.writer.target.snapshot.properties.enable_row_tracking:
+        if self.writer.records_changes:
+            return self.writer.rewrite(only_chosen(chosen), "MERGE", self._changes, added=inserted)
+        if needed or snapshot.properties.enable_row_tracking:
             columns = StructType(tuple(item for item in schema if item.name in needed))
             files, added = only_chosen(chosen), inserted
         else:  # the source has all that the new rows are made of
             columns, files = schema, files_table([])
             added = pa.concat_tables([inserted, *map(self._made_of_source, range(len(chosen)))])
-        return self.writer.rewrite(files, "MERGE", self._updated, columns=columns, added=added)
+        return self.writer.rewrite(files, "MERGE", self._changes, columns=columns, added=added)
 
     def _made_of_source(self, place: int) -> pa.Table:
         positions = _one(self.changed[place]["position"])
-        field = to_arrow_schema(self.writer.target.snapshot.schema).field(0)
+        schema = to_arrow_schema(self.writer.target.snapshot.schema)
+        field = schema.field(0)
         unread = pa.record_batch([pa.nulls(len(positions), field.type)], names=[field.name])
-        return self._updated(place, unread, lambda: positions)
+        found = self._changes(place, unread, lambda: positions)
+        updated = (rows for kinds, rows in found if kinds == AFTER)
+        return pa.concat_tables([schema.empty_table(), *updated])
 
     def counts(self, rewrite: Rewrite, num_inserted: int) -> MergeCounts:
         """How many rows changed."""
-
-        def rows(kind: Kind, action: Action) -> int:
-            actions = [item.clause.action for item in self.merge.of_kind(kind)]
-            places = [place for place, found in enumerate(actions) if found == action]
-            return sum(_is_given(changed, kind, places).true_count for changed in self.changed)
-
+        rows = self._num_rows
         updated = rows("MATCHED", "update"), rows("NOT MATCHED BY SOURCE", "update")
         return MergeCounts(
             *updated,
@@ -140,32 +151,41 @@ class _Merge:
             inserted=num_inserted,
         )
 
-    def _again(self, place: int, batch: pa.RecordBatch, positions: Positions) -> pa.Table:
-        """The rows of a batch that stay, and those that are updated."""
-        is_changed = pc.is_in(positions(), value_set=_one(self.changed[place]["position"]))
-        others = pa.Table.from_batches([batch]).filter(pc.invert(is_changed))
-        updated = self._updated(place, batch, positions)
-        return pa.concat_tables([others, updated], promote_options="default")
+    def _num_rows(self, kind: Kind, action: Action) -> int:
+        """How many rows of the table get a clause of that kind and action."""
+        actions = [item.clause.action for item in self.merge.of_kind(kind)]
+        places = [place for place, found in enumerate(actions) if found == action]
+        return sum(_is_given(changed, kind, places).true_count for changed in self.changed)
 
-    def _updated(self, place: int, batch: pa.RecordBatch, positions: Positions) -> pa.Table:
-        """The rows of a batch that are updated, with their new values."""
-        changed, here = self.changed[place], positions()
-        number = pc.index_in(here, value_set=_one(changed["position"]))
+    def _again(self, place: int, batch: pa.RecordBatch, positions: Positions) -> Iterator[Written]:
+        """The rows of a batch that stay, and those that change."""
+        is_changed = pc.is_in(positions(), value_set=_one(self.changed[place]["position"]))
+        yield KEPT, pa.Table.from_batches([batch]).filter(pc.invert(is_changed))
+        yield from self._changes(place, batch, positions)
+
+    def _changes(
+        self, place: int, batch: pa.RecordBatch, positions: Positions
+    ) -> Iterator[Written]:
+        """The rows of a batch that change: as they were, and with their new values."""
+        changed, rows = self.changed[place], pa.Table.from_batches([batch])
+        number = pc.index_in(positions(), value_set=_one(changed["position"]))
         schema = self.writer.target.snapshot.schema
-        parts = [to_arrow_schema(schema).empty_table()]
-        for kind in ("MATCHED", "NOT MATCHED BY SOURCE"):
+        for kind in _CHANGED_KINDS:
             for at, item in enumerate(self.merge.of_kind(kind)):
-                if item.assignments is None:
-                    continue
                 mask = pc.fill_null(_is_given(changed, kind, [at]).take(number), False)
-                own = pa.Table.from_batches([batch]).filter(mask)
+                if not mask.true_count:
+                    continue
+                own = rows.filter(mask)
+                if item.assignments is None:
+                    yield DELETED, own
+                    continue
                 sides = {self.merge.request.target_alias: own}
                 if kind == "MATCHED":
-                    rows = changed["source"].take(number.filter(mask))
-                    sides[self.merge.request.source_alias] = self.merge.request.source.take(rows)
+                    source = changed["source"].take(number.filter(mask))
+                    sides[self.merge.request.source_alias] = self.merge.request.source.take(source)
                 current = _with_all_columns(own, schema)
-                parts.append(item.assignments.updated(current, item.scope.rows(sides)))
-        return pa.concat_tables(parts, promote_options="default")
+                yield AFTER, item.assignments.updated(current, item.scope.rows(sides))
+                yield BEFORE, own
 
 
 def _inserted(merge: ResolvedMerge, found: Sequence[FileMatches], schema: StructType) -> pa.Table:

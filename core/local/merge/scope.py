@@ -55,6 +55,9 @@ class Scope:
             SchemaError: It names an unknown column.
         """
         parsed = Predicate.parse(given) if isinstance(given, str) else given
+        for path in sorted(parsed.columns()):
+            if len(path) > 1 and self.schema.find(path[0]) is None:
+                raise self._unknown(path)
         predicate = ensure_columns(parsed, self.schema)
         ensure_exact(predicate, self.schema, remedy=RUN_WITH_SPARK)
         return predicate
@@ -68,7 +71,7 @@ class Scope:
         """
         alias = next((name for name in self.sides if name.lower() == path[0].lower()), None)
         if alias is not None and len(path) > 1:
-            found = resolve_column(path[1:], self.sides[alias])
+            found = resolve_column(path[1:], self.sides[alias], skips_alias=False)
             if found is not None:
                 return alias, found
         for side, item in self._bare:
@@ -76,7 +79,10 @@ class Scope:
                 found = resolve_column(path, self.sides[side])
                 if found is not None:
                     return side, found
-        raise UsageError(
+        raise self._unknown(path)
+
+    def _unknown(self, path: tuple[str, ...]) -> UsageError:
+        return UsageError(
             f"The name {quoted('.'.join(path))} is no column of {' or '.join(self.sides)}, or one "
             "of both. Nothing was written. Write the alias before the name.",
             kind="OPTIMIST_INVALID_PREDICATE",

@@ -13,6 +13,8 @@
 
 Where nothing but new rows can come of it, steps 4 and 5 are one: the source's rows that match none
 of the table's are added, and no file is removed.
+
+Where the work is small, the driver does steps 2 to 5 without a Spark job, see `local_merge`.
 """
 
 from __future__ import annotations
@@ -43,6 +45,7 @@ from optimist.spark.commands.merge.changes import MergeChanges, MergeSearch
 from optimist.spark.commands.merge.clauses import ensure_order
 from optimist.spark.commands.merge.columns import MergeColumns
 from optimist.spark.commands.merge.evolution import evolve_schema
+from optimist.spark.commands.merge.local_merge import merge_here
 from optimist.spark.commands.merge.names import Names
 from optimist.spark.commands.merge.outcome import Outcome, counts_frame
 from optimist.spark.commands.merge.resolution import ResolvedMerge
@@ -101,7 +104,8 @@ def _run(target: Target, log: DeltaLog, request: MergeRequest) -> MergeCounts:
             evolve_schema(txn, from_spark_schema(request.source.schema), request.clauses)
         watch = target.stopwatch()
         command = _Merge.of(target, request)
-        outcome = command.run(files)
+        own = (command.rows, request, command.stages.merge)
+        outcome = merge_here(target, *own, files) or command.run(files)
         counts = outcome.counts
         operation = outcome.operation(command.stages.merge, watch.total_ms())
         return Changes(

@@ -12,7 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from command_rows import conditions, counted, is_true, rows_strategy
-from local_tables import Fate, live_rows, make, metrics_of, opened, sixty_rows
+from local_tables import (
+    PROPERTIES,
+    Fate,
+    changes_since,
+    counted_changes,
+    live_rows,
+    make,
+    metrics_of,
+    opened,
+    sixty_rows,
+)
 from optimist.core import col
 from optimist.core.errors import (
     DeltaConcurrentModificationException,
@@ -25,17 +35,27 @@ from optimist.core.local.progress import FileProgress
 from optimist.core.testing import ManualClock
 
 
-@given(st.lists(rows_strategy(), min_size=1, max_size=3), st.lists(conditions(), max_size=3))
+@given(
+    st.lists(rows_strategy(), min_size=1, max_size=3),
+    st.lists(conditions(), max_size=3),
+    PROPERTIES,
+)
 @pytest.mark.parametrize("fate", list(Fate))
-def test_delete_after_delete_leaves_the_rows_of_the_model(tmp_path_factory, fate, files, steps):
-    log = make(tmp_path_factory.mktemp("model") / "t", fate, files)
+def test_delete_after_delete_leaves_the_rows_of_the_model(
+    tmp_path_factory, fate, files, steps, properties
+):
+    log = make(tmp_path_factory.mktemp("model") / "t", fate, files, **properties)
     model = [row for rows in files for row in rows]
     model = live_rows(log) if fate.partition_by else model  # empty text is null in a partition
     for condition in steps:
         gone = [row for row in model if is_true(condition, row)]
         model = [row for row in model if not is_true(condition, row)]
+        before = log.update().version
         assert log.delete(condition.sql).num_deleted == len(gone)
         assert counted(live_rows(log)) == counted(model), condition.sql
+        if properties:
+            expected = counted_changes(("delete", row) for row in gone)
+            assert changes_since(log, before) == expected, condition.sql
     assert log.count() == len(model)
 
 

@@ -29,7 +29,17 @@ from command_rows import (
     updated,
     value_of,
 )
-from local_tables import Fate, live_rows, make, metrics_of, opened, sixty_rows
+from local_tables import (
+    PROPERTIES,
+    Fate,
+    changes_since,
+    counted_changes,
+    live_rows,
+    make,
+    metrics_of,
+    opened,
+    sixty_rows,
+)
 from optimist.core.errors import (
     DeltaConcurrentModificationException,
     SchemaError,
@@ -121,7 +131,14 @@ class SeveralMatchesError(Exception):
     pass
 
 
-def merged(model: list[Row], source: list[Row], keys: Any, found: list[Clause]) -> list[Row]:
+Change = tuple[str, Row]
+
+
+def merged(
+    model: list[Row], source: list[Row], keys: Any, found: list[Clause]
+) -> tuple[list[Row], list[Change]]:
+    """The rows afterwards, and what changed."""
+
     def matches(own: Row, other: Row) -> bool:
         return all(is_equal(value_of(own, a), value_of(other, b), safe) for a, b, safe in keys)
 
@@ -131,7 +148,7 @@ def merged(model: list[Row], source: list[Row], keys: Any, found: list[Clause]) 
     matched = [c for c in found if c.kind == "MATCHED"]
     takes_several = [(c.action, c.condition) for c in matched] == [("delete", None)]
     only_inserts = all(c.kind == "NOT MATCHED" for c in found)
-    result = []
+    result, changes = [], []
     for own in model:
         others = [other for other in source if matches(own, other)]
         if len(others) > 1 and not takes_several and not only_inserts:
@@ -140,17 +157,20 @@ def merged(model: list[Row], source: list[Row], keys: Any, found: list[Clause]) 
         clause = first("MATCHED" if others else "NOT MATCHED BY SOURCE", seen)
         if clause is None:
             result.append(own)
-        elif clause.action == "update" and clause.items is None:
-            result.append(others[0])
         elif clause.action == "update":
-            result.append(changed(own, seen, clause.items))
+            new = others[0] if clause.items is None else changed(own, seen, clause.items)
+            result.append(new)
+            changes += [("update_preimage", own), ("update_postimage", new)]
+        else:
+            changes.append(("delete", own))
     for other in source:
         clause = first("NOT MATCHED", other)
         if clause is not None and not any(matches(own, other) for own in model):
             nothing = dict.fromkeys(other)
             new = other if clause.items is None else changed(nothing, other, clause.items)
             result.append(new)
-    return result
+            changes.append(("insert", new))
+    return result, changes
 
 
 def changed(own: Row, seen: Row, items: tuple[Assigned, ...]) -> Row:
@@ -174,16 +194,19 @@ def with_clause(merge, clause):
     rows_strategy(5),
     st.sampled_from(KEYS),
     st.lists(CLAUSES, min_size=1, max_size=4).map(in_order),
+    PROPERTIES,
 )
 @pytest.mark.parametrize("fate", list(Fate))
-def test_merge_gives_the_rows_of_the_model(tmp_path_factory, fate, files, source, keys, found):
-    log = make(tmp_path_factory.mktemp("model") / "t", fate, files)
-    model = live_rows(log)
+def test_merge_gives_the_rows_of_the_model(
+    tmp_path_factory, fate, files, source, keys, found, properties
+):
+    log = make(tmp_path_factory.mktemp("model") / "t", fate, files, **properties)
+    model, before, changes = live_rows(log), log.update().version, []
     merge = log.merge(as_table(source), keys[0], source_alias="src")
     for clause in found:
         merge = with_clause(merge, clause)
     try:
-        expected = merged(model, source, keys[1], found)
+        expected, changes = merged(model, source, keys[1], found)
     except SeveralMatchesError:
         with pytest.raises(UsageError) as caught:
             merge.execute()
@@ -198,7 +221,10 @@ def test_merge_gives_the_rows_of_the_model(tmp_path_factory, fate, files, source
         merge.execute()
     if "s" in fate.partition_by:
         expected = [{**row, "s": row["s"] or None} for row in expected]
+        changes = [(kind, {**row, "s": row["s"] or None}) for kind, row in changes]
     assert counted(live_rows(log)) == counted(expected)
+    if properties:
+        assert changes_since(log, before) == counted_changes(changes)
 
 
 @pytest.mark.parametrize("has_vectors", [True, False])
@@ -285,6 +311,27 @@ def test_impossible_clauses_are_refused(tmp_path):
             impossible.execute()
         assert caught.value.kind == kind
     assert log.update().version == 2
+
+
+def test_a_name_below_a_wrong_alias_is_refused(tmp_path):
+    log = sixty_rows(tmp_path / "t", has_vectors=True)
+    merge = log.merge(pa.table({"id": [1], "note": ["x"]}), ["id"])
+    wrong = [
+        merge.when_matched_update({"s": "x.note"}),
+        merge.when_matched_update({"s": "s.note"}, "x.note = 'x'"),
+        merge.when_matched_delete("t.x.p = 1"),
+        merge.when_not_matched_insert({"id": "t.note"}),
+        merge.when_not_matched_insert({"id": "id"}, "t.note = 'x'"),
+        merge.when_not_matched_by_source_update({"s": "'gone'"}, "s.p = 1"),
+        merge.when_not_matched_by_source_update({"s": "if(s.p = 1, 'gone', t.s)"}),
+        log.merge(pa.table({"id": [1], "note": ["x"]}), "t.x.id = s.id").when_matched_delete(),
+        log.merge(pa.table({"id": [1], "note": ["x"]}), "x.p = s.id").when_matched_delete(),
+    ]
+    for impossible in wrong:
+        with pytest.raises((UsageError, SchemaError)):
+            impossible.execute()
+    assert log.update().version == 2
+    assert merge.when_matched_update({"s": "note"}, "p = 1 AND t.p = 1").execute().num_updated == 1
 
 
 def test_fields_of_structs_are_not_inserted(tmp_path):

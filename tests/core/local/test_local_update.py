@@ -12,7 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from command_rows import assignments, conditions, counted, is_true, rows_strategy, updated
-from local_tables import Fate, live_rows, make, metrics_of, opened, sixty_rows
+from local_tables import (
+    PROPERTIES,
+    Fate,
+    changes_since,
+    counted_changes,
+    live_rows,
+    make,
+    metrics_of,
+    opened,
+    sixty_rows,
+)
 from optimist.core.errors import (
     DeltaConcurrentModificationException,
     SchemaError,
@@ -31,17 +41,20 @@ from optimist.core.transaction.conflicts.operations import Operation
 STEP = st.tuples(st.none() | conditions(), assignments())
 
 
-@given(st.lists(rows_strategy(), min_size=1, max_size=3), st.lists(STEP, max_size=3))
+@given(st.lists(rows_strategy(), min_size=1, max_size=3), st.lists(STEP, max_size=3), PROPERTIES)
 @pytest.mark.parametrize("fate", list(Fate))
-def test_update_after_update_gives_the_rows_of_the_model(tmp_path_factory, fate, files, steps):
-    log = make(tmp_path_factory.mktemp("model") / "t", fate, files)
+def test_update_after_update_gives_the_rows_of_the_model(
+    tmp_path_factory, fate, files, steps, properties
+):
+    log = make(tmp_path_factory.mktemp("model") / "t", fate, files, **properties)
     model = live_rows(log)
     for condition, items in steps:
         hit = [is_true(condition, row) for row in model]
         sql = None if condition is None else condition.sql
         values = {item.column: item.given for item in items}
+        old, before = list(compress(model, hit)), log.update().version
         try:
-            changed = [updated(row, items) for row in compress(model, hit)]
+            changed = [updated(row, items) for row in old]
         except OverflowError:
             with pytest.raises(SchemaError) as caught:
                 log.update(set=values, predicate=sql)
@@ -51,6 +64,10 @@ def test_update_after_update_gives_the_rows_of_the_model(tmp_path_factory, fate,
         model = [row for row in model if not is_true(condition, row)] + changed
         assert done.num_updated == len(changed)
         assert counted(live_rows(log)) == counted(model), (sql, values)
+        if properties:
+            pairs = [("update_preimage", row) for row in old]
+            pairs += [("update_postimage", row) for row in changed]
+            assert changes_since(log, before) == counted_changes(pairs), (sql, values)
     assert log.count() == len(model)
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import enum
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from hypothesis import strategies as st
 
 from command_rows import Row, as_table
 from optimist.core import DeltaLog
@@ -31,6 +34,11 @@ class Fate(enum.Enum):
         return self.value[1]
 
 
+FEED = {"enableChangeDataFeed": "true"}
+PROPERTIES = st.sampled_from([{}, FEED, FEED, {**FEED, "columnMapping.mode": "id"}])
+"""Properties under which rows are changed alike."""
+
+
 def opened(path: Path, *, has_vectors: bool, **properties: str) -> DeltaLog:
     given = {"enableDeletionVectors": str(has_vectors).lower(), **properties}
     return DeltaLog.for_path(str(path), {f"{DEFAULTS}{k}": v for k, v in given.items()})
@@ -46,6 +54,24 @@ def make(path: Path, fate: Fate, files: list[list[Row]], **properties: str) -> D
 
 def live_rows(log: DeltaLog) -> list[Row]:
     return log.to_arrow().to_pylist()
+
+
+def changes_since(log: DeltaLog, version: int) -> Counter[str]:
+    """The changes after a version, as `counted_changes` has them."""
+    if log.update().version == version:
+        return Counter()
+    names = [*log.update().schema.names, "_change_type"]
+    rows = log.changes(columns=names, starting_version=version + 1).to_pylist()
+    return counted_changes((row.pop("_change_type"), row) for row in rows)
+
+
+def counted_changes(changes: Iterable[tuple[str, Row]]) -> Counter[str]:
+    """Kinds with rows, in a form that can be counted."""
+    found: Counter[str] = Counter()
+    for kind, row in changes:
+        (one,) = as_table([row]).to_pylist()
+        found[f"{kind} {sorted(one.items())!r}"] += 1
+    return found
 
 
 def metrics_of(log: DeltaLog, *names: str) -> tuple[int, ...]:

@@ -1,0 +1,199 @@
+"""Values that a command assigns, put together from columns, constants and a few functions.
+
+Whoever reads an expression, SQL text or Spark's tree, gives its parts; what the parts mean is
+defined here once, and is what Spark computes. Everything else is refused: only Spark knows its
+value for certain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from optimist.core.errors import UsageError
+from optimist.core.foreign_text import quoted
+from optimist.core.local.conditions import RUN_WITH_SPARK
+from optimist.core.local.stored_values import INTEGERS, NULL, Value, does_not_fit, stored_as
+from optimist.core.predicates import Predicate, evaluate
+from optimist.core.predicates.resolution import ResolvedColumn, resolve_column
+from optimist.core.schema.arrow_types import to_arrow_type
+from optimist.core.schema.types import DataType, PrimitiveType, StructType
+from optimist.core.snapshot.row_filter import is_exact
+
+__all__ = ["Sign", "ValueBuilder", "needs_spark"]
+
+Rows: TypeAlias = pa.Table
+Sign: TypeAlias = str
+_STRING = PrimitiveType("string")
+_ARITHMETIC: dict[Sign, Callable[[Any, Any], Any]] = {
+    "+": pc.add_checked,
+    "-": pc.subtract_checked,
+    "*": pc.multiply_checked,
+}
+
+
+def needs_spark(sql: str, reason: str = "can be computed row by row only by Spark") -> UsageError:
+    """The error for an expression that is left to Spark."""
+    return UsageError(
+        f"The value {quoted(sql)} {reason}. {RUN_WITH_SPARK}",
+        kind="OPTIMIST_NEEDS_SPARK",
+        value=sql,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ValueBuilder:
+    """Builds the values of one expression; each method raises if it can't.
+
+    Attributes:
+        text: The expression, for errors.
+        schema: The columns that it may name.
+        zone: The time zone in which times without one are read.
+        skips_alias: Whether a first name that is no column is taken for the table's alias.
+    """
+
+    text: str
+    schema: StructType
+    zone: str = "UTC"
+    skips_alias: bool = True
+
+    def refusal(self, reason: str = "can be computed row by row only by Spark") -> UsageError:
+        """The error that leaves the expression to Spark (kind `OPTIMIST_NEEDS_SPARK`)."""
+        return needs_spark(self.text, reason)
+
+    def column(self, path: tuple[str, ...]) -> Value:
+        """A column, or a field of a struct."""
+        found = self._resolved(path)
+        if found is None:
+            raise self.refusal("names a column that there is not")
+
+        def compute(rows: Rows) -> pa.ChunkedArray:
+            values: Any = rows[found.path[0]]
+            for name in found.path[1:]:
+                values = pc.struct_field(values, [values.type.get_field_index(name)])
+            return values
+
+        return Value(found.data_type, compute, frozenset({found.path}))
+
+    def arithmetic(self, sign: Sign, left: Value, right: Value) -> Value:
+        """A sum, a difference or a product of integers, in the wider type."""
+        names = [str(side.data_type) for side in (left, right)]
+        if any(name not in INTEGERS for name in names):
+            raise self.refusal()
+        kernel, data_type = _ARITHMETIC[sign], PrimitiveType(max(names, key=INTEGERS.index))
+        arrow_type = to_arrow_type(data_type)
+
+        def compute(rows: Rows) -> Any:
+            sides = (side.compute(rows).cast(arrow_type) for side in (left, right))
+            try:
+                return kernel(*sides)
+            except pa.ArrowInvalid:
+                raise does_not_fit(f"{self.text} ({sign})", data_type) from None
+
+        return Value(data_type, compute, left.columns | right.columns)
+
+    def case(self, conditions: Sequence[Predicate], given: Sequence[Value]) -> Value:
+        """The result of the first condition that is true; the last one, if none is.
+
+        Args:
+            conditions: The conditions.
+            given: A result for each, and one more.
+        """
+        if not all(map(self._is_known, conditions)):
+            raise self.refusal()
+        data_type, results = self._alike(given)
+        columns = _columns(results).union(*map(self._names, conditions))
+
+        def compute(rows: Rows) -> Any:
+            masks = [_mask(item, rows, self.zone) for item in conditions]
+            return _first_taken(rows, masks, results, to_arrow_type(data_type))
+
+        return Value(data_type, compute, columns)
+
+    def coalesce(self, given: Sequence[Value]) -> Value:
+        """The first value that is not null."""
+        data_type, values = self._alike(given)
+
+        def compute(rows: Rows) -> Any:
+            found = values[0].compute(rows)
+            for value in values[1:]:
+                missing = pc.is_null(found)
+                found = _replaced(found, missing, value.compute(rows.filter(missing)))
+            return found
+
+        return Value(data_type, compute, _columns(values))
+
+    def concat(self, values: Sequence[Value]) -> Value:
+        """Texts, one after the other."""
+        if any(value.data_type != _STRING for value in values) or not values:
+            raise self.refusal()
+
+        def compute(rows: Rows) -> Any:
+            parts = [value.compute(rows) for value in values]
+            return pc.binary_join_element_wise(*parts, "", null_handling="emit_null")
+
+        return Value(_STRING, compute, _columns(values))
+
+    def cast(self, value: Value, data_type: DataType) -> Value:
+        """The value in another type, as ANSI casts it."""
+        return stored_as(value, data_type, self.text)
+
+    def _resolved(self, path: tuple[str, ...]) -> ResolvedColumn | None:
+        return resolve_column(path, self.schema, skips_alias=self.skips_alias)
+
+    def _is_known(self, predicate: Predicate) -> bool:
+        has_columns = all(self._resolved(path) for path in predicate.columns())
+        return has_columns and is_exact(predicate, self.schema, zone=self.zone)
+
+    def _names(self, predicate: Predicate) -> frozenset[tuple[str, ...]]:
+        found = (self._resolved(path) for path in predicate.columns())
+        return frozenset(column.path for column in found if column is not None)
+
+    def _alike(self, values: Sequence[Value]) -> tuple[DataType, list[Value]]:
+        """The values in one type: the one that they have, or the widest of integers."""
+        types = {value.data_type for value in values if value is not NULL}
+        if not types:
+            return NULL.data_type, list(values)
+        names = {str(item) for item in types}
+        if len(types) > 1 and not names <= set(INTEGERS):
+            raise self.refusal()
+        wanted = next(iter(types))
+        if len(types) > 1:
+            wanted = PrimitiveType(max(names, key=INTEGERS.index))
+        if pa.types.is_nested(to_arrow_type(wanted)):
+            raise self.refusal()
+        return wanted, [stored_as(value, wanted, self.text) for value in values]
+
+
+def _columns(values: Sequence[Value]) -> frozenset[tuple[str, ...]]:
+    return frozenset().union(*(value.columns for value in values))
+
+
+def _mask(predicate: Predicate, rows: Rows, zone: str) -> Any:
+    return pc.fill_null(evaluate(predicate, rows, zone=zone), False)
+
+
+def _first_taken(
+    rows: Rows, masks: Sequence[Any], results: Sequence[Value], arrow_type: pa.DataType
+) -> Any:
+    """For each row the result of the first mask that is true; of the last one, if none is."""
+    found = pa.chunked_array([pa.nulls(rows.num_rows, arrow_type)])
+    is_open = pa.repeat(pa.scalar(True), rows.num_rows)
+    for mask, result in zip([*masks, is_open], results, strict=True):
+        taken = pc.and_(is_open, mask)
+        found = _replaced(found, taken, result.compute(rows.filter(taken)))
+        is_open = pc.and_not(is_open, taken)
+    return found
+
+
+def _replaced(values: Any, mask: Any, replacements: Any) -> Any:
+    whole, flags, others = map(_in_one_piece, (values, mask, replacements))
+    return pa.chunked_array([pc.replace_with_mask(whole, flags, others)])
+
+
+def _in_one_piece(values: Any) -> pa.Array:
+    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values

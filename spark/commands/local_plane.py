@@ -1,0 +1,121 @@
+"""What the driver does itself, on Arrow, where a Spark job would cost more than the work.
+
+It is done only where the outcome is Spark's own, whatever the session's conf says: conditions and
+values are the expressions that Spark analysed, and every part of them one that the engine evaluates
+exactly. What is in doubt, what fails, and every file that can't be read here, is left to Spark.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import SparkSession
+
+from optimist.core.commands.uncommitted_files import UncommittedFiles
+from optimist.core.data.parquet_writer import DEFAULT_CODEC
+from optimist.core.errors import OptimistError
+from optimist.core.local.progress import ProgressReport
+from optimist.core.local.rewriting import RowWriter
+from optimist.core.local.target import LocalTarget
+from optimist.core.paths import scheme_of
+from optimist.spark.arrow.plane import ArrowPlane
+from optimist.spark.commands.data_writer import DataWriter
+from optimist.spark.commands.write_options import session_value
+from optimist.spark.session.conf import session_zone_name
+from optimist.spark.session.pyspark_versions import is_connect
+
+__all__ = ["LocalPlane"]
+
+_LOG = logging.getLogger(__name__)
+_LEAST_BYTES = 1 << 20
+"""What opening a file costs, in bytes that could be read meanwhile."""
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, slots=True)
+class LocalPlane:
+    """The driver, as a plane that serves one table in one transaction.
+
+    Attributes:
+        spark: The session.
+        writer: The table.
+    """
+
+    spark: SparkSession
+    writer: DataWriter
+
+    @property
+    def max_bytes(self) -> int:
+        """How much it reads at most; 0 where it does not serve the table."""
+        return self.writer.txn.table.options.local_plane_max_bytes if self._can_read else 0
+
+    @property
+    def _can_read(self) -> bool:
+        """Whether this process reaches the table's files; Hadoop may be what knows the way."""
+        is_local = scheme_of(self.writer.txn.table.table_path) in ("", "file")
+        return not is_connect(self.spark) and (
+            is_local or isinstance(self.writer.plane, ArrowPlane)
+        )
+
+    def takes(self, files: pa.Table) -> bool:
+        """Whether these files are few and small enough to be read.
+
+        Args:
+            files: Rows of `Snapshot.files`.
+        """
+        costs = pc.max_element_wise(files["size"], _LEAST_BYTES)
+        return int(pc.sum(costs, min_count=0).as_py()) <= self.max_bytes
+
+    def searched(self, search: Callable[[LocalTarget], _Result]) -> _Result | None:
+        """What a search through files gives; None where Spark has to look."""
+        try:
+            return search(self._target())
+        except OptimistError as error:
+            _LOG.debug("Spark looks for the rows, as this process can't: %s", error.kind)
+            return None
+
+    def written(
+        self,
+        files: UncommittedFiles,
+        write: Callable[[RowWriter], _Result],
+        *,
+        is_checked: bool = True,
+    ) -> _Result | None:
+        """What some work with the table's rows gives; None where Spark has to do it.
+
+        Then nothing is left of what the work has written.
+
+        Args:
+            files: Looks after what is written.
+            write: The work.
+            is_checked: Whether the rows that it writes must obey the table's rules.
+        """
+        txn = self.writer.txn
+        if txn.metadata != txn.snapshot.metadata:
+            return None  # columns are added, and Spark shapes the rows
+        try:
+            with UncommittedFiles(txn.table) as own:
+                result = write(
+                    RowWriter(
+                        self._target(),
+                        own,
+                        is_checked=is_checked,
+                        codec=session_value(self.spark, "compression") or DEFAULT_CODEC,
+                        max_rows_per_file=session_value(self.spark, "maxRecordsPerFile") or None,
+                    )
+                )
+        except OptimistError as error:
+            _LOG.debug("Spark writes the rows, as this process can't: %s", error.kind)
+            return None
+        files.adopt(own)
+        return result
+
+    def _target(self) -> LocalTarget:
+        txn = self.writer.txn
+        report = ProgressReport(txn.table.clock, None, "the work in the driver")
+        return LocalTarget(txn, report, session_zone_name(self.spark))

@@ -1,0 +1,85 @@
+"""What Spark has resolved, for the driver to compute: exactly, or not at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from optimist.core.local.assignments import LocalAssignments
+from optimist.core.local.conditions import RUN_WITH_SPARK
+from optimist.core.local.stored_values import stored_as
+from optimist.core.local.value_building import ValueBuilder, needs_spark
+from optimist.core.predicates import Predicate
+from optimist.core.predicates.tree import Opaque
+from optimist.core.schema.column_paths import named_path
+from optimist.core.schema.types import StructType
+from optimist.core.snapshot.row_filter import ensure_exact
+from optimist.spark.conditions.analysis import folded
+from optimist.spark.conditions.catalyst_expressions import CatalystPredicates
+from optimist.spark.conditions.catalyst_values import CatalystValues
+from optimist.spark.rows.assignments import Assignments
+from optimist.spark.session.jvm import Jvm, analyzed_plan, iterate
+
+__all__ = ["LocalValues", "unknown"]
+
+
+def unknown(expression: Any) -> Opaque:
+    """The stand-in for what is not understood, which no process but Spark's evaluates."""
+    return Opaque(str(expression.sql()), frozenset(), deterministic=True)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalValues:
+    """Translates what the expressions of one command say of some rows.
+
+    Attributes:
+        spark: A classic session.
+        predicates: Translates conditions over the columns of the rows.
+    """
+
+    spark: SparkSession
+    predicates: CatalystPredicates
+
+    @classmethod
+    def of_table(cls, spark: SparkSession, schema: StructType) -> LocalValues:
+        """For expressions over the rows of a table."""
+        return cls(spark, CatalystPredicates(schema, named_path, unknown))
+
+    def condition(self, expression: Any) -> Predicate:
+        """A condition.
+
+        Raises:
+            UsageError: Only Spark knows its value for certain (kind `OPTIMIST_NEEDS_SPARK`).
+        """
+        predicate = self.predicates.predicate(folded(Jvm.of(self.spark), expression))
+        ensure_exact(predicate, self.predicates.schema, remedy=RUN_WITH_SPARK)
+        return predicate
+
+    def assignments(self, given: Assignments, schema: StructType) -> LocalAssignments:
+        """New values, as the columns of a table take them.
+
+        Args:
+            given: The new values.
+            schema: The table's schema.
+
+        Raises:
+            UsageError: Only Spark knows a value for certain (kind `OPTIMIST_NEEDS_SPARK`).
+            SchemaError: A constant does not fit its column.
+        """
+        plan = analyzed_plan(given.selected())
+        if given.shaping.store.policy != "ansi" or plan.nodeName() != "Project":
+            raise needs_spark(str(plan.nodeName()))
+        jvm, values, targets = (
+            Jvm.of(self.spark),
+            {},
+            ValueBuilder("a column", schema, skips_alias=False),
+        )
+        for path, expression in zip(given.values, iterate(plan.projectList()), strict=True):
+            text = str(expression.child().sql())
+            build = ValueBuilder(text, self.predicates.schema, skips_alias=False)
+            translated = CatalystValues(build, self.predicates, lambda item: folded(jvm, item))
+            target = targets.column(path).data_type
+            values[path] = stored_as(translated.value(expression), target, ".".join(path))
+        return LocalAssignments(schema, values)
