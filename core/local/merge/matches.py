@@ -13,7 +13,7 @@ from optimist.core.commands.merge_clauses import Kind, several_matches
 from optimist.core.data.file_parts import FilePart
 from optimist.core.data.parquet_reader import read_located_batches
 from optimist.core.data.row_numbers import row_numbers
-from optimist.core.local.merge.keys import matching_rows
+from optimist.core.local.merge.keys import SourceKeys
 from optimist.core.local.merge.resolution import ResolvedMerge, first_clause
 from optimist.core.local.target import LocalTarget, positions_of
 from optimist.core.schema.types import StructType
@@ -54,6 +54,7 @@ def find_matches(
     schema = target.snapshot.schema
     needed = merge.columns_for_search()
     layout = target.layout(StructType(tuple(item for item in schema if item.name in needed)))
+    keys = SourceKeys.of(merge.request.source, merge.keys)
 
     def search(part: FilePart) -> FileMatches:
         batches, positions = [], []
@@ -61,14 +62,16 @@ def find_matches(
             batches.append(batch)
             positions.append(places())
         rows = pa.Table.from_batches(batches, schema=layout.arrow_schema)
-        return _matches(rows, pa.chunked_array(positions, pa.int64()), merge)
+        return _matches(rows, pa.chunked_array(positions, pa.int64()), keys, merge)
 
     return target.read_each("search", candidates, search)
 
 
-def _matches(rows: pa.Table, positions: pa.ChunkedArray, merge: ResolvedMerge) -> FileMatches:
+def _matches(
+    rows: pa.Table, positions: pa.ChunkedArray, keys: SourceKeys, merge: ResolvedMerge
+) -> FileMatches:
     request = merge.request
-    own, other = matching_rows(rows, request.source, merge.keys)
+    own, other = keys.matching(rows)
     seen = pc.unique(other)
     keeps_out = pc.unique(own) if merge.of_kind("NOT MATCHED") else own.slice(0, 0)
     if not merge.only_inserts:
@@ -76,18 +79,22 @@ def _matches(rows: pa.Table, positions: pa.ChunkedArray, merge: ResolvedMerge) -
     parts = []
     matched = merge.of_kind("MATCHED")
     if matched and len(own):
-        both = {
-            request.target_alias: rows.take(own),
-            request.source_alias: request.source.take(other),
-        }
-        found = first_clause(matched, matched[0].scope.rows(both))
+        found = first_clause(
+            matched,
+            lambda: {
+                request.target_alias: rows.take(own),
+                request.source_alias: request.source.take(other),
+            },
+            len(own),
+        )
         parts.append(_changed(own, other, "MATCHED", found))
     by_source = merge.of_kind("NOT MATCHED BY SOURCE")
     if by_source and rows.num_rows:
         all_rows = row_numbers(rows.num_rows)
         alone = all_rows.filter(pc.invert(pc.is_in(all_rows, value_set=own)))
-        scope = by_source[0].scope.rows({request.target_alias: rows.take(alone)})
-        found = first_clause(by_source, scope)
+        found = first_clause(
+            by_source, lambda: {request.target_alias: rows.take(alone)}, len(alone)
+        )
         nobody = pa.nulls(len(alone), pa.int64())
         parts.append(_changed(alone, nobody, "NOT MATCHED BY SOURCE", found))
     changed = pa.concat_tables(parts) if parts else _CHANGED.empty_table()

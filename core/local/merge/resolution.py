@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -170,13 +171,23 @@ def _same(name: str, source: StructType, request: LocalMergeRequest) -> str:
     return quote_path((request.source_alias, found.name))
 
 
-def first_clause(clauses: tuple[ResolvedClause, ...], rows: pa.Table) -> pa.Array:
-    """For each row the place of the first clause whose condition is true; null if none is."""
-    found: Any = pa.nulls(rows.num_rows, pa.int32())
+def first_clause(
+    clauses: tuple[ResolvedClause, ...], sides: Callable[[], dict[str, pa.Table]], num_rows: int
+) -> pa.Array:
+    """For each row the place of the first clause whose condition is true; null if none is.
+
+    Args:
+        clauses: The clauses of one kind.
+        sides: Gives the rows of each side, by its alias; called only if a condition asks for them.
+        num_rows: How many rows these are.
+    """
+    found: Any = pa.nulls(num_rows, pa.int32())
+    has_conditions = any(item.condition is not None for item in clauses)
+    rows = clauses[0].scope.rows(sides()) if has_conditions else None
     for place, item in reversed(list(enumerate(clauses))):
         number = pa.scalar(place, pa.int32())
-        if item.condition is None:
-            found = pa.repeat(number, rows.num_rows)
+        if item.condition is None or rows is None:
+            found = pa.repeat(number, num_rows)
         else:
             mask = pc.fill_null(evaluate(item.condition, rows), False)
             found = pc.if_else(mask, number, found)

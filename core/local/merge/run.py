@@ -127,16 +127,16 @@ class _Merge:
             files, added = only_chosen(chosen), inserted
         else:  # the source has all that the new rows are made of
             columns, files = schema, files_table([])
-            added = pa.concat_tables([inserted, *map(self._made_of_source, range(len(chosen)))])
+            added = pa.concat_tables([inserted, self._made_of_source()])
         return self.writer.rewrite(files, "MERGE", self._changes, columns=columns, added=added)
 
-    def _made_of_source(self, place: int) -> pa.Table:
-        positions = _one(self.changed[place]["position"])
+    def _made_of_source(self) -> pa.Table:
+        """The updated rows of all files, for which no row of the table is needed."""
+        changed = pa.concat_tables(self.changed)
         schema = to_arrow_schema(self.writer.target.snapshot.schema)
         field = schema.field(0)
-        unread = pa.record_batch([pa.nulls(len(positions), field.type)], names=[field.name])
-        found = self._changes(place, unread, lambda: positions)
-        updated = (rows for kinds, rows in found if kinds == AFTER)
+        unread = pa.table([pa.nulls(changed.num_rows, field.type)], names=[field.name])
+        updated = (rows for kinds, rows in self._of_clauses(changed, unread) if kinds == AFTER)
         return pa.concat_tables([schema.empty_table(), *updated])
 
     def counts(self, rewrite: Rewrite, num_inserted: int) -> MergeCounts:
@@ -169,10 +169,19 @@ class _Merge:
         """The rows of a batch that change: as they were, and with their new values."""
         changed, rows = self.changed[place], pa.Table.from_batches([batch])
         number = pc.index_in(positions(), value_set=_one(changed["position"]))
+        return self._of_clauses(changed.take(number.drop_null()), rows.filter(pc.is_valid(number)))
+
+    def _of_clauses(self, changed: pa.Table, rows: pa.Table) -> Iterator[Written]:
+        """Rows that change, as they were, and with their new values.
+
+        Args:
+            changed: What becomes of each; see `FileMatches`.
+            rows: The rows, as far as they were read.
+        """
         schema = self.writer.target.snapshot.schema
         for kind in _CHANGED_KINDS:
             for at, item in enumerate(self.merge.of_kind(kind)):
-                mask = pc.fill_null(_is_given(changed, kind, [at]).take(number), False)
+                mask = _is_given(changed, kind, [at])
                 if not mask.true_count:
                     continue
                 own = rows.filter(mask)
@@ -181,8 +190,8 @@ class _Merge:
                     continue
                 sides = {self.merge.request.target_alias: own}
                 if kind == "MATCHED":
-                    source = changed["source"].take(number.filter(mask))
-                    sides[self.merge.request.source_alias] = self.merge.request.source.take(source)
+                    source = self.merge.request.source.take(changed["source"].filter(mask))
+                    sides[self.merge.request.source_alias] = source
                 current = _with_all_columns(own, schema)
                 yield AFTER, item.assignments.updated(current, item.scope.rows(sides))
                 yield BEFORE, own
@@ -199,7 +208,7 @@ def _inserted(merge: ResolvedMerge, found: Sequence[FileMatches], schema: Struct
     matched = pa.chunked_array([item.matched for item in found], pa.int64())
     new = source.filter(pc.invert(pc.is_in(numbers, value_set=matched)))
     parts = [nothing]
-    given = first_clause(clauses, clauses[0].scope.rows({merge.request.source_alias: new}))
+    given = first_clause(clauses, lambda: {merge.request.source_alias: new}, new.num_rows)
     for at, item in enumerate(clauses):
         rows = new.filter(pc.fill_null(pc.equal(given, at), False))
         empty = _with_all_columns(rows.select([]), schema)
