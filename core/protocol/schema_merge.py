@@ -27,6 +27,7 @@ __all__ = [
     "SchemaDecision",
     "SchemaWrite",
     "decide_schema",
+    "ensure_values_possible",
     "ensure_writable_schema",
     "merge_schemas",
     "without_internal_metadata",
@@ -114,7 +115,7 @@ def decide_schema(
     """
     ensure_no_duplicate_columns(write.schema, kind=_DUPLICATES_IN_DATA, where=_DATA)
     decision = _decide(table, tuple(table_partition_columns), write, constraints or {}, may_widen)
-    _ensure_values_possible(decision.schema, table)
+    ensure_values_possible(decision.schema, table)
     return decision
 
 
@@ -366,7 +367,7 @@ def _mismatch(
     )
 
 
-def _ensure_values_possible(schema: StructType, table: StructType | None) -> None:
+def ensure_values_possible(schema: StructType, table: StructType | None) -> None:
     """Refuse a new column of structs, arrays or maps that hold nothing but void.
 
     Parquet has no group without columns, so such columns can't be read back everywhere, and Delta

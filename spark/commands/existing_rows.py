@@ -18,6 +18,7 @@ from optimist.core.commands.alter.row_checks import (
 from optimist.core.commands.row_rules import local_constraint
 from optimist.core.errors import SchemaError
 from optimist.core.paths import scheme_of
+from optimist.core.schema.identity_columns import IdentityColumn
 from optimist.core.schema.schema_edits import Path, path_text
 from optimist.core.schema.types import StructField
 from optimist.core.transaction.optimistic import OptimisticTransaction
@@ -75,6 +76,16 @@ class SparkRowChecks(RowChecks):
             self._sql(txn).default(given)
         except SchemaError as error:
             raise invalid_default(path_text((item.name,)), sql, str(error.args[0])) from None
+
+    def farthest_number(self, txn: OptimisticTransaction, column: IdentityColumn) -> int | None:
+        """See `RowChecks`."""
+        plane = plane_of(self._spark, txn.table)
+        if self._reads_here(txn, plane):
+            return self._here.farthest_number(txn, column)
+        txn.filter_files()
+        farthest = sf.max if column.step > 0 else sf.min
+        found = plane.scan(txn.snapshot).agg(farthest(column_of(column.name))).first()
+        return None if found is None or found[0] is None else int(found[0])
 
     def _sql(self, txn: OptimisticTransaction) -> TableSql:
         table = txn.table

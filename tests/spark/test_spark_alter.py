@@ -10,6 +10,7 @@ from pyspark.sql import types as st
 from optimist.core.errors import ArgumentTypeError, OptimistError
 from optimist.core.protocol.gates import supports
 from optimist.spark import DeltaTable, read, write
+from optimist.spark.commands.table_builder import IdentityGenerator
 
 HERE = "spark.optimist.spark.localPlane.maxBytes"
 
@@ -164,6 +165,21 @@ def test_clustering_domains_and_the_protocol(spark, table_path, log_of):
     table.alter().clusterBy()
     assert table.detail().first().clusteringColumns == []
     fails("DELTA_IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN", table.alter().syncIdentity, "id")
+
+
+@pytest.mark.usefixtures("judge")
+@pytest.mark.parametrize(("step", "first", "following"), [(5, 20, 26), (-5, -20, -29)])
+def test_an_identity_column_is_brought_up_to_its_rows(
+    spark, table_path, rows_of, step, first, following
+):
+    identity = IdentityGenerator(1, step)
+    new = DeltaTable.create(spark).location(table_path).addColumn("x", "int")
+    table = new.addColumn("n", "bigint", generatedByDefaultAs=identity).execute()
+    table.alter().syncIdentity("n")
+    write(spark.sql(f"SELECT 1 AS x, {first}L AS n"), table_path, mode="append")
+    table.alter().syncIdentity("n")
+    write(spark.sql("SELECT 2 AS x"), table_path, mode="append")
+    assert rows_of(table.toDF().where("x = 2").select("n")) == [(following,)]
 
 
 def test_arguments_are_refused_by_name(spark, table_path):

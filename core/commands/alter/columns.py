@@ -16,10 +16,11 @@ from optimist.core.commands.alter.column_places import (
 from optimist.core.commands.alter.column_readers import ensure_not_read
 from optimist.core.commands.alter.requests import NewColumn
 from optimist.core.data.declared_text import with_declared_types
-from optimist.core.errors import SchemaError
+from optimist.core.errors import SchemaError, UsageError
 from optimist.core.foreign_text import listed, shown
 from optimist.core.protocol.actions import Metadata
 from optimist.core.protocol.clustering import clustering_columns
+from optimist.core.protocol.schema_merge import ensure_values_possible
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.schema_edits import (
     Path,
@@ -71,6 +72,7 @@ def add_columns(txn: OptimisticTransaction, columns: Sequence[NewColumn]) -> Alt
         schema = _with_column(schema, column, with_declared_types(item))
         about: dict[str, object] = {"column": described(column.path[:-1], item)}
         told.append(about | ({"position": column.text} if column.text else {}))
+    ensure_values_possible(schema, TableMetadata.of(txn.metadata).declared_schema)
     return Alteration(
         Operation("ADD COLUMNS", {"columns": json_text(told)}), with_schema(txn.metadata, schema)
     )
@@ -84,6 +86,13 @@ def rename_column(txn: OptimisticTransaction, path: Path, new_name: str) -> Alte
             no such column (`DELTA_COLUMN_NOT_FOUND_IN_SCHEMA`), something reads it (see
             `ensure_not_read`), or another one has the name (`DELTA_DUPLICATE_COLUMNS_FOUND`).
     """
+    if not new_name:
+        raise UsageError(
+            f"The column {shown(path_text(path))} can't be renamed to nothing. Nothing was "
+            "written. Give it a name.",
+            kind="OPTIMIST_INVALID_ARGUMENT",
+            argument="new_name",
+        )
     table = TableMetadata.of(txn.metadata)
     _ensure_mapped(table, "renamed", "DELTA_UNSUPPORTED_RENAME_COLUMN")
     old = _field_path(table.declared_schema, path)

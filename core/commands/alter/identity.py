@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import pyarrow.compute as pc
-
 from optimist.core.commands.alter.alteration import Alteration, with_schema
 from optimist.core.commands.alter.column_places import column_not_found, described
+from optimist.core.commands.alter.row_checks import RowChecks
 from optimist.core.errors import UsageError
 from optimist.core.foreign_text import shown
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.identity_columns import (
-    IdentityColumn,
     identity_columns,
     with_high_water_marks,
 )
 from optimist.core.schema.schema_edits import Path, path_text
-from optimist.core.schema.types import StructType
-from optimist.core.snapshot.local_scan import read_rows
 from optimist.core.transaction.conflicts.operations import Operation, json_text
 from optimist.core.transaction.optimistic import OptimisticTransaction
 
 __all__ = ["sync_identity"]
 
 
-def sync_identity(txn: OptimisticTransaction, path: Path) -> Alteration:
+def sync_identity(txn: OptimisticTransaction, path: Path, checks: RowChecks) -> Alteration:
     """Move the mark past the numbers that rows have, those that were inserted by hand too.
 
     The mark never moves backwards. A row that another commit adds meanwhile is a conflict.
@@ -47,7 +41,7 @@ def sync_identity(txn: OptimisticTransaction, path: Path) -> Alteration:
             kind="DELTA_IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN",
             column=path_text(path),
         )
-    farthest = _farthest(txn, found[0])
+    farthest = checks.farthest_number(txn, found[0])
     schema = table.declared_schema
     if farthest is not None:
         schema = with_high_water_marks(schema, {item.name: farthest})
@@ -56,17 +50,3 @@ def sync_identity(txn: OptimisticTransaction, path: Path) -> Alteration:
         Operation("CHANGE COLUMN", {"column": json_text(described((), synced))}),
         with_schema(txn.metadata, schema),
     )
-
-
-def _farthest(txn: OptimisticTransaction, column: IdentityColumn) -> int | None:
-    """The number of a row that is farthest from the start; None if no row has any."""
-    txn.filter_files()
-    item = txn.snapshot.schema.find(column.name)
-    read = StructType(() if item is None else (item,))
-    choose: Callable[[list[int]], int] = max if column.step > 0 else min
-    bound = "max" if column.step > 0 else "min"
-    farthest: list[int] = []
-    for batch in read_rows(txn.snapshot, read, access=txn.table.data_access()):
-        value = pc.min_max(batch[column.name])[bound].as_py()
-        farthest = [choose([*farthest, value])] if value is not None else farthest
-    return farthest[0] if farthest else None

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from optimist.core.commands.alter.alteration import Alteration
-from optimist.core.errors import ConfigError
+from optimist.core.errors import ArgumentTypeError, ConfigError
 from optimist.core.foreign_text import quoted, shown
 from optimist.core.protocol.actions import Metadata
 from optimist.core.protocol.properties import PROPERTIES, canonical_name, normalize_configuration
@@ -39,8 +39,8 @@ def set_properties(txn: OptimisticTransaction, properties: Mapping[str, str]) ->
             `normalize_configuration`. Or it is none, but the table's place or format
             (`DELTA_CANNOT_CHANGE_LOCATION`, `DELTA_CANNOT_CHANGE_PROVIDER`).
     """
-    for key in properties:
-        _ensure_a_property(key)
+    for key, value in properties.items():
+        _ensure_a_property(key, value)
     options = txn.table.options
     given = normalize_configuration(
         {key: value for key, value in properties.items() if key.lower() != _COMMENT},
@@ -96,7 +96,14 @@ def unset_properties(
     )
 
 
-def _ensure_a_property(key: str) -> None:
+def _ensure_a_property(key: str, value: object) -> None:
+    if not isinstance(key, str) or not isinstance(value, str):
+        raise ArgumentTypeError(
+            f"The table property {quoted(key)} can't be {quoted(value)}: names and values are "
+            "texts. Nothing was written. Put it into quotes.",
+            kind="OPTIMIST_INVALID_ARGUMENT_TYPE",
+            argument="properties",
+        )
     if key.lower() in _REFUSED:
         raise _refused(key, *_REFUSED[key.lower()])
 

@@ -13,7 +13,15 @@ from optimist.core.schema.schema_edits import Path
 from optimist.core.schema.sql_types import column_of_sql
 from optimist.core.schema.types import DataType, StructField
 
-__all__ = ["ColumnChange", "ColumnName", "NewColumn", "Position", "path_of", "several"]
+__all__ = [
+    "ColumnChange",
+    "ColumnName",
+    "NewColumn",
+    "Position",
+    "at_least_one",
+    "path_of",
+    "several",
+]
 
 _Item = TypeVar("_Item")
 ColumnName: TypeAlias = str | Path
@@ -137,6 +145,22 @@ def several(given: Iterable[_Item], argument: str) -> tuple[_Item, ...]:
             argument=argument,
         )
     return tuple(given)
+
+
+def at_least_one(given: Iterable[_Item], argument: str) -> tuple[_Item, ...]:
+    """What callers list, which must not be nothing.
+
+    Raises:
+        ArgumentTypeError: As `several`.
+        UsageError: The list is empty (kind `OPTIMIST_NO_COLUMNS`).
+    """
+    items = several(given, argument)
+    if not items:
+        raise UsageError(
+            f"The argument {argument} is an empty list. Nothing was written. Name a column.",
+            kind="OPTIMIST_NO_COLUMNS",
+        )
+    return items
 
 
 def path_of(column: ColumnName) -> Path:

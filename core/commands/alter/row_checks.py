@@ -16,6 +16,7 @@ from optimist.core.commands.row_rules import first_violation, local_constraint
 from optimist.core.errors import SchemaError, UsageError
 from optimist.core.foreign_text import quoted, shown
 from optimist.core.predicates.parsing import parse_column_path
+from optimist.core.schema.identity_columns import IdentityColumn
 from optimist.core.schema.schema_edits import Path, path_text, type_at
 from optimist.core.schema.types import PrimitiveType, StructField, StructType
 from optimist.core.snapshot.local_scan import read_rows
@@ -65,6 +66,14 @@ class RowChecks(ABC):
             SchemaError: It is not (kind `INVALID_DEFAULT_VALUE`).
         """
 
+    @abstractmethod
+    def farthest_number(self, txn: OptimisticTransaction, column: IdentityColumn) -> int | None:
+        """The number of a row that is farthest from the start of an identity column's sequence.
+
+        Returns:
+            It, or None if no row has any number.
+        """
+
 
 class LocalRowChecks(RowChecks):
     """Reads the rows in this process, and only the columns that the rule is about."""
@@ -100,6 +109,19 @@ class LocalRowChecks(RowChecks):
 
     def ensure_default_fits(self, txn: OptimisticTransaction, item: StructField, sql: str) -> None:
         """Nothing here: the SQL was seen to be constant, and writers judge its value."""
+
+    def farthest_number(self, txn: OptimisticTransaction, column: IdentityColumn) -> int | None:
+        """See `RowChecks`."""
+        item = txn.snapshot.schema.find(column.name)
+        is_rising = column.step > 0
+        found = []
+        for batch in _all_rows(txn, StructType(() if item is None else (item,))):
+            ends = pc.min_max(batch[column.name])
+            found.append(ends["max" if is_rising else "min"].as_py())
+        numbers: list[int] = [number for number in found if number is not None]
+        if not numbers:
+            return None
+        return max(numbers) if is_rising else min(numbers)
 
 
 def invalid_default(column: str, sql: str, reason: str) -> SchemaError:

@@ -16,6 +16,7 @@ from optimist.core.commands.alter.requests import (
     ColumnChange,
     ColumnName,
     NewColumn,
+    at_least_one,
     path_of,
     several,
 )
@@ -112,7 +113,7 @@ class TableChanges:
 
     def add_columns(self, columns: Iterable[NewColumn]) -> CommitResult:
         """Add columns (ADD COLUMNS), nullable ones only; rows that are there have null in them."""
-        wanted = several(columns, "columns")
+        wanted = at_least_one(columns, "columns")
         return self._commit(lambda txn: column_commands.add_columns(txn, wanted))
 
     def rename_column(self, column: ColumnName, new_name: str) -> CommitResult:
@@ -136,7 +137,7 @@ class TableChanges:
             columns: The columns.
             if_exists: Whether to pass over those that the table does not have.
         """
-        paths = tuple(map(path_of, several(columns, "columns")))
+        paths = tuple(map(path_of, at_least_one(columns, "columns")))
         return self._commit(
             lambda txn: column_commands.drop_columns(txn, paths, if_exists=if_exists)
         )
@@ -148,7 +149,7 @@ class TableChanges:
         integers. NOT NULL and new types of columns are checked against the rows and the rules that
         are there.
         """
-        wanted = several(changes, "changes")
+        wanted = at_least_one(changes, "changes")
         return self._commit(lambda txn: change_columns(txn, wanted, self._checks))
 
     def replace_columns(self, columns: Iterable[NewColumn]) -> CommitResult:
@@ -157,7 +158,7 @@ class TableChanges:
         Columns that it has keep their values, and change as by `change_columns`; others are added;
         or, where column mapping is on and none is added, those that are not listed are dropped.
         """
-        wanted = several(columns, "columns")
+        wanted = at_least_one(columns, "columns")
         return self._commit(lambda txn: replace_columns(txn, wanted, self._checks))
 
     # Constraints
@@ -214,7 +215,7 @@ class TableChanges:
     def sync_identity(self, column: ColumnName) -> CommitResult:
         """Give out no number of an identity column that a row has already (SYNC IDENTITY)."""
         path = path_of(column)
-        return self._commit(lambda txn: identity.sync_identity(txn, path))
+        return self._commit(lambda txn: identity.sync_identity(txn, path, self._checks))
 
     # Protocol
 

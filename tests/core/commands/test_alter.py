@@ -231,12 +231,29 @@ def test_columns_are_added_where_they_are_asked_for(tmp_path):
         (NewColumn(("a b",), "int"), "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES"),
         (NewColumn("x", "timestamp_ntz"), "DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT"),
         (NewColumn((), "int"), "OPTIMIST_INVALID_ARGUMENT"),
+        (NewColumn("p.b.element.", "int"), "OPTIMIST_INVALID_PREDICATE"),
     ],
 )
 def test_columns_that_can_not_be_added_are_refused(tmp_path, column, kind):
     log = nested(tmp_path, properties=None)
     fails(kind, log.alter.add_columns, [column])
     assert log.update().version == 0
+
+
+def test_what_names_nothing_is_refused(tmp_path):
+    log = table(tmp_path, properties=MAPPED)
+    for call in (log.alter.add_columns, log.alter.drop_columns, log.alter.change_columns):
+        fails("OPTIMIST_NO_COLUMNS", call, [])
+    fails("OPTIMIST_INVALID_ARGUMENT", log.alter.rename_column, "id", "")
+    fails("OPTIMIST_INVALID_PREDICATE", log.alter.rename_column, "a b", "c")
+    for value in (None, 5, True):
+        kind = "OPTIMIST_INVALID_ARGUMENT_TYPE"
+        fails(kind, log.alter.set_properties, {"delta.appendOnly": value})
+    fails(
+        "DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE",
+        log.alter.add_columns,
+        [NewColumn("x", "array<void>")],
+    )
 
 
 def test_a_position_is_one_place(tmp_path):
