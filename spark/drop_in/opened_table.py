@@ -27,7 +27,7 @@ from optimist.spark.drop_in.partitions import show_partitions
 from optimist.spark.drop_in.reader_options import chosen_options
 from optimist.spark.rows.row_shape import quoted
 from optimist.spark.session.callback_errors import callback
-from optimist.spark.session.jvm import Jvm, analyzed_plan, known_to_spark
+from optimist.spark.session.jvm import Jvm, analyzed_plan, known_to_spark, text_map
 
 __all__ = ["OpenedTable", "opened_table"]
 
@@ -113,7 +113,8 @@ class OpenedTable(JavaIdentity):
 
     def _changes(self, options: Any) -> DataFrame:
         """The changes that `spark.read.option("readChangeFeed", True).table(name)` asks for."""
-        return read(self.spark, self.path, **chosen_options(dict(options.asCaseSensitiveMap())))
+        given = text_map(self.spark, options.asCaseSensitiveMap())
+        return read(self.spark, self.path, **chosen_options(given))
 
     # What Spark's commands show.
 

@@ -21,7 +21,7 @@ from optimist.spark.drop_in.opened_table import OpenedTable
 from optimist.spark.drop_in.reader_options import chosen_options
 from optimist.spark.rows.row_shape import quoted
 from optimist.spark.session.conf import open_log
-from optimist.spark.session.jvm import analyzed_plan
+from optimist.spark.session.jvm import analyzed_plan, text_map
 from optimist.spark.spark_schema import to_spark_schema
 
 __all__ = ["changes", "path_name", "read_format", "version_table"]
@@ -63,7 +63,7 @@ def read_format(spark: SparkSession, options: Any, given_schema: Any) -> Any:
     Raises:
         UsageError: There is no path, or more than one, or a schema is given.
     """
-    given = dict(options)
+    given = text_map(spark, options)
     if given_schema is not None:
         raise UsageError(
             "A Delta table has its schema in its log, and none can be given to read it. Nothing "

@@ -65,7 +65,8 @@ def raise_original_errors() -> None:
         try:
             return before(*arguments, **named)
         except protocol.Py4JJavaError as error:
-            original = _find(str(error))
+            # Its text costs a round trip, and most of the JVM's errors are none of ours.
+            original = _find(str(error)) if _KEPT else None
             if original is None:
                 raise
             raise original from None

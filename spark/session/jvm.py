@@ -42,6 +42,7 @@ __all__ = [
     "frame_of_rows",
     "iterate",
     "known_to_spark",
+    "text_map",
 ]
 
 _MAX_CAUSES = 20
@@ -312,13 +313,15 @@ def conf_entries(spark: SparkSession) -> dict[str, str]:
     """All entries of a session's conf, those of its context included."""
     if is_connect(spark):
         return spark.conf.getAll
-    # Fetched as one text: PySpark takes entry by entry, and each costs round trips to the JVM.
+    return text_map(spark, spark.conf._jconf.getAllAsJava())
+
+
+def text_map(spark: SparkSession, entries: Any) -> dict[str, str]:
+    """A Java map of texts, fetched as one text: entry by entry each costs round trips."""
     root: Any = spark._jvm
     mapper = root.com.fasterxml.jackson.databind.ObjectMapper()
-    entries: dict[str, str] = json.loads(
-        mapper.writeValueAsString(spark.conf._jconf.getAllAsJava())
-    )
-    return entries
+    found: dict[str, str] = json.loads(mapper.writeValueAsString(entries))
+    return found
 
 
 def analyzed_plan(frame: DataFrame) -> Any:
