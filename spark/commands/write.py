@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as sf
 
 from optimist.core.commands.command import Changes, run_command
 from optimist.core.commands.replaced_partitions import partitions_predicate
@@ -23,24 +22,24 @@ from optimist.core.table.delta_log import DeltaLog
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.result import CommitResult
-from optimist.spark.commands.checks import RowCheck, checked_rows
+from optimist.spark.commands.checks import RowCheck
 from optimist.spark.commands.data_writer import DataWriter
 from optimist.spark.commands.delete import delete_rows
 from optimist.spark.commands.own_sources import own_sources
+from optimist.spark.commands.prepared_rows import prepared_rows
 from optimist.spark.commands.target import Target
 from optimist.spark.commands.write_options import WriteRequest
 from optimist.spark.commands.written_schema import adopt_schema
 from optimist.spark.conditions.condition import Condition, resolve_condition
 from optimist.spark.planes.planes import plane_of
 from optimist.spark.rows.changed_rows import INSERTED, kinds_of, with_changes
-from optimist.spark.rows.identity_values import missing_identities, with_identity_values
-from optimist.spark.rows.row_shape import shape_rows
+from optimist.spark.rows.identity_values import missing_identities
 from optimist.spark.rows.scanned_table import ScannedTable
 from optimist.spark.session.arguments import ensure_frame
 from optimist.spark.session.callback_errors import original_errors
 from optimist.spark.session.conf import open_log, reset_session_version
 
-__all__ = ["write"]
+__all__ = ["write", "write_rows"]
 
 
 def write(
@@ -81,9 +80,13 @@ def write(
             too.
     """
     ensure_frame(df)
-    request = WriteRequest.of(mode, partitionBy, options)
+    return write_rows(df, path_text(path), WriteRequest.of(mode, partitionBy, options))
+
+
+def write_rows(df: DataFrame, path: str, request: WriteRequest) -> CommitResult | None:
+    """Write as a request says that has been parsed; returns and raises as `write` does."""
     with original_errors():
-        log = open_log(df.sparkSession, path_text(path), request.filesystem_options)
+        log = open_log(df.sparkSession, path, request.filesystem_options)
         result = _run(df, log, request)
         # A call that names its own transaction has not used the version in the session's conf.
         if request.txn is None:
@@ -199,11 +202,12 @@ class _Write:
 
     def run(self, files: UncommittedFiles) -> Changes:
         """Write the rows, and remove what they replace."""
-        outcome = self._outcome(files)
-        return Changes(outcome.actions(self.txn.table.clock.now_ms()), self._operation(outcome))
-
-    def _outcome(self, files: UncommittedFiles) -> _Outcome:
         condition = self._replaced_rows()
+        outcome = self._outcome(condition, files)
+        actions = outcome.actions(self.txn.table.clock.now_ms())
+        return Changes(actions, self._operation(outcome, condition))
+
+    def _outcome(self, condition: Condition | None, files: UncommittedFiles) -> _Outcome:
         missing = missing_identities(self.writer.schema, self.df.columns)
         rows = self._rows(condition, missing)
         if condition is not None and self.txn.read_version >= 0:
@@ -237,13 +241,13 @@ class _Write:
         written = self.writer.write(rows, files, has_changes=has_changes, identities=missing)
         return _Outcome(written, deletion.removed, deletion)
 
-    def _operation(self, outcome: _Outcome) -> Operation:
+    def _operation(self, outcome: _Outcome, condition: Condition | None) -> Operation:
         """The operation, as the history tells it."""
         request = self.request
         operation = Operation.write(
             request.operation_mode,
             request.partition_by or (),
-            predicate=request.replace_where,
+            predicate=None if condition is None else condition.text,
             user_metadata=request.user_metadata,
         )
         flags = {
@@ -256,38 +260,30 @@ class _Write:
         return operation.with_metrics(outcome.metrics(is_overwrite=request.is_overwrite))
 
     def _rows(self, condition: Condition | None, missing: tuple[str, ...]) -> DataFrame:
-        """The rows as they will be written, with every check on them.
-
-        Args:
-            condition: The rows must satisfy it.
-            missing: The identity columns whose numbers the rows get.
-        """
-        sql = self.writer.table_sql(self.df.sparkSession)
+        """The rows as they will be written, all of which must satisfy the condition."""
         is_checked = self.txn.table.options.replace_where_constraint_check_enabled
         more = self._replacement_check(condition) if is_checked else ()
-        shaped = shape_rows(self.df, sql)
-        rows = with_identity_values(shaped, sql, dict.fromkeys(missing, sf.lit(True)))
-        return checked_rows(rows, sql, self.txn.metadata, more)
+        return prepared_rows(self.df, self.writer, missing, more)
 
     def _replaced_rows(self) -> Condition | None:
         """The condition of `replaceWhere`, resolved against the table."""
-        text, snapshot = self.request.replace_where, self.txn.snapshot
-        if text is None:
+        wanted, snapshot = self.request.replace_where, self.txn.snapshot
+        if wanted is None:
             return None
         is_new = self.txn.read_version < 0
         schema = self.writer.schema if is_new else snapshot.schema
         frame = self.df if is_new else self.writer.plane.scan(snapshot)
         condition = resolve_condition(
-            frame, text, schema=schema, partition_columns=self.txn.metadata.partition_columns
+            frame, wanted, schema=schema, partition_columns=self.txn.metadata.partition_columns
         )
         enabled = self.txn.table.options.replace_where_data_columns_enabled
         if not condition.is_partition_only and not enabled:
             raise UsageError(
-                f"The option replaceWhere {quoted(text)} names columns that are not partition "
-                "columns, and spark.databricks.delta.replaceWhere.dataColumns.enabled is false. "
-                "Nothing was written. Name only partition columns, or set that key to true.",
+                f"The option replaceWhere {quoted(condition.text)} names columns that are not "
+                "partition columns, and spark.databricks.delta.replaceWhere.dataColumns.enabled is "
+                "false. Nothing was written. Name only partition columns, or set that key to true.",
                 kind="DELTA_REPLACE_WHERE_ON_DATA_COLUMNS_DISABLED",
-                predicate=text,
+                predicate=condition.text,
             )
         return condition
 

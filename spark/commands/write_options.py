@@ -8,10 +8,10 @@ for every command; `session_value` reads Spark's own.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import Column, SparkSession
 
 from optimist.core.errors import ArgumentTypeError, UsageError
 from optimist.core.option_values import at_least, one_of, parse_bool, parse_whole
@@ -95,7 +95,7 @@ class WriteRequest:
         partition_by: The partition columns asked for; None if the caller says nothing.
         merge_schema: New columns may be added; None leaves it to the conf.
         overwrite_schema: Schema and partitioning may be replaced.
-        replace_where: Only rows that match are replaced; SQL text.
+        replace_where: Only rows that match are replaced; SQL text or a column.
         is_dynamic: Only the partitions that are written are replaced; None leaves it to the
             session.
         user_metadata: Text for the history.
@@ -111,7 +111,7 @@ class WriteRequest:
     partition_by: tuple[str, ...] | None = None
     merge_schema: bool | None = None
     overwrite_schema: bool = False
-    replace_where: str | None = None
+    replace_where: str | Column | None = None
     is_dynamic: bool | None = None
     user_metadata: str | None = None
     txn: tuple[str, int] | None = None
@@ -142,6 +142,16 @@ class WriteRequest:
         if self.is_dynamic is not None:
             return self.is_dynamic
         return bool(session_value(spark, "partitionOverwriteMode") == "dynamic")
+
+    def replacing(self, condition: Column) -> WriteRequest:
+        """The same write, of rows that replace those for which a condition is true.
+
+        Raises:
+            UsageError: Options do not go together with that.
+        """
+        request = replace(self, replace_where=condition)
+        _ensure_consistent(request)
+        return request
 
     @classmethod
     def of(
