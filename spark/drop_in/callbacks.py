@@ -9,7 +9,15 @@ from typing import Any, TypeAlias
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from optimist.spark.drop_in import alter, catalog, relations, statements
+from optimist.spark.drop_in import (
+    alter,
+    catalog,
+    changes,
+    relations,
+    staged_tables,
+    statements,
+    writes,
+)
 from optimist.spark.drop_in.java_identity import JavaIdentity
 from optimist.spark.drop_in.sessions import session_of
 from optimist.spark.session.callback_errors import callback
@@ -23,9 +31,14 @@ _ANSWERS: Mapping[str, Answer] = MappingProxyType(
         "load": catalog.load,
         "exists": catalog.exists,
         "drop": catalog.drop,
+        "create": staged_tables.create,
+        "stage": staged_tables.stage,
         "alter": alter.alter,
         # DeltaFormat
         "read": relations.read_format,
+        "save": writes.save,
+        # RelationRule
+        "change rows": changes.change_rows,
         # ChangesFunction
         "changes": relations.changes,
         # StatementParser

@@ -15,7 +15,7 @@ from optimist.spark.rows.scanned_table import ScannedTable
 from optimist.spark.session.jvm import analyzed_plan, iterate
 from optimist.spark.session.pyspark_versions import is_connect
 
-__all__ = ["table_sources"]
+__all__ = ["plan_sources", "table_sources"]
 
 _KEY = re.compile(
     rf"^{re.escape(KEY_PREFIX)}(?P<path>.*)@(?P<version>\d+)#(?P<id>[^?#]*)\?(?P<rest>.*)$"
@@ -29,7 +29,12 @@ def table_sources(frame: DataFrame) -> tuple[ScannedTable, ...]:
     """
     if is_connect(frame.sparkSession):
         return connect_scans(frame)
-    found = (_source(leaf) for leaf in _leaves(analyzed_plan(frame)))
+    return plan_sources(analyzed_plan(frame))
+
+
+def plan_sources(plan: Any) -> tuple[ScannedTable, ...]:
+    """All scans of our tables in an analyzed plan, those inside subqueries included."""
+    found = (_source(leaf) for leaf in _leaves(plan))
     return tuple(source for source in found if source is not None)
 
 

@@ -122,7 +122,21 @@ public final class DeltaCatalog extends DelegatingCatalogExtension implements St
     return stage("replace", ident, new Object[] {c, p, m});
   }
   public StagedTable stageCreateOrReplace(Identifier ident, Column[] c, Transform[] p, Map m) {
-    return stage("createOrReplace", ident, new Object[] {c, p, m});
+    String how = isSavedAsTable() ? "saveAsTable" : "createOrReplace";
+    return stage(how, ident, new Object[] {c, p, m});
+  }
+
+  /**
+   * Whether `df.write.mode("overwrite").saveAsTable` asks: it overwrites rows, and keeps the schema
+   * unless told otherwise. The statement that Spark makes of it does not say so.
+   */
+  private static boolean isSavedAsTable() {
+    StackTraceElement[] calls = Thread.currentThread().getStackTrace();
+    for (int i = 0; i < calls.length; i++) {
+      if (calls[i].getClassName().endsWith(".DataFrameWriter")
+          && calls[i].getMethodName().equals("saveAsTable")) return true;
+    }
+    return false;
   }
 
   public Table alterTable(Identifier ident, TableChange[] changes) throws NoSuchTableException {

@@ -51,11 +51,14 @@ public class DeltaTable implements SupportsRead, SupportsWrite, TruncatableTable
         TableCapability.TRUNCATE, TableCapability.ACCEPT_ANY_SCHEMA}));
   }
 
-  /** Nobody scans this table: `RelationRule` puts a plan of its files in its place. */
+  /** Nobody scans this table or writes to it: `RelationRule` puts other plans in its place. */
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
     return new DeltaScan(name(), schema());
   }
-  public WriteBuilder newWriteBuilder(LogicalWriteInfo info) { return new DeltaWrite(this, info); }
+  public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
+    throw new UnsupportedOperationException(
+        "Spark writes the Delta table " + name() + " in a way that Optimist does not know.");
+  }
   public boolean truncateTable() { ask("truncate", null); return true; }
   /** Both of two interfaces have it from Spark 4.2 on, so it can't be left to either. */
   public CustomTaskMetric[] reportDriverMetrics() { return new CustomTaskMetric[0]; }

@@ -14,6 +14,8 @@ import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.ShowPartitions;
 import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
 import org.apache.spark.sql.catalyst.plans.logical.UpdateTable;
+import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
+import org.apache.spark.sql.catalyst.plans.logical.View;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.connector.catalog.Table;
@@ -43,7 +45,9 @@ public final class RelationRule extends Rule {
   private static boolean isOurs(Object node, Map targets) {
     if (isRelation(node)) return !targets.containsKey(node);
     if (node instanceof ShowPartitions) return tableOf((ShowPartitions) node) != null;
-    return isRowCommand(node) && isRelation(target((LogicalPlan) node));
+    if (!isRowCommand(node)) return false;
+    LogicalPlan target = target((LogicalPlan) node);
+    return isRelation(target) || target instanceof View && target.resolved();
   }
   private static boolean isRelation(Object node) {
     return node instanceof DataSourceV2Relation
@@ -56,11 +60,13 @@ public final class RelationRule extends Rule {
   }
   private static boolean isRowCommand(Object node) {
     return node instanceof DeleteFromTable || node instanceof UpdateTable
-        || node instanceof MergeIntoTable;
+        || node instanceof MergeIntoTable || node instanceof V2WriteCommand;
   }
   /** What a command changes, without the names it has in the statement. */
   private static LogicalPlan target(LogicalPlan command) {
-    LogicalPlan target = (LogicalPlan) command.children().apply(0);
+    LogicalPlan target = command instanceof V2WriteCommand
+        ? (LogicalPlan) ((V2WriteCommand) command).table()
+        : (LogicalPlan) command.children().apply(0);
     while (target instanceof SubqueryAlias) {
       target = (LogicalPlan) target.children().apply(0);
     }

@@ -1,0 +1,144 @@
+"""Entries of Spark's session catalog: looking them up, and making them.
+
+An entry says that a name is a Delta table and where it is. Columns and properties are not repeated
+in it, as the table's log has them; so it never grows old.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from optimist.core.errors import UsageError
+from optimist.core.foreign_text import shown
+from optimist.spark.rows.row_shape import quoted
+from optimist.spark.session.jvm import Jvm
+
+__all__ = ["Place", "register"]
+
+_CATALOG = "org.apache.spark.sql.catalyst.catalog"
+_DELTA = "delta"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a table is to be made or replaced.
+
+    Attributes:
+        path: The place.
+        name: What the table is called in messages.
+        identifier: The name in the session catalog, a Java `TableIdentifier`; None for a table that
+            has no name but its path.
+        is_new_name: Whether the name is not in the catalog yet.
+        is_managed: Whether the catalog removes the files with the name.
+    """
+
+    path: str
+    name: str
+    identifier: Any = None
+    is_new_name: bool = False
+    is_managed: bool = False
+
+    @classmethod
+    def of(cls, spark: SparkSession, identifier: Any, location: str | None) -> Place:
+        """The place that a name means, or will mean.
+
+        Args:
+            spark: The session.
+            identifier: A Java `Identifier`: a name, or a path without a namespace.
+            location: Where the statement puts the table.
+
+        Raises:
+            UsageError: The name is that of a view, or of a table that is no Delta table (kind
+                `DELTA_NOT_A_DELTA_TABLE`); or the statement gives two places (kinds
+                `DELTA_TABLE_LOCATION_MISMATCH`, `DELTA_AMBIGUOUS_PATHS_IN_CREATE_TABLE`).
+        """
+        name, namespace = str(identifier.name()), list(identifier.namespace())
+        if not namespace and ("/" in name or ":" in name):
+            return cls._of_path(name, location)
+        jvm = Jvm.of(spark)
+        database = namespace[-1] if namespace else _DELTA
+        option = jvm.root.scala.Option.apply(database)
+        known = jvm.catalyst.TableIdentifier(name, option)
+        catalog = jvm.session.sessionState().catalog()
+        if catalog.tableExists(known):
+            return cls._of_entry(jvm, known, catalog.getTableMetadata(known), location)
+        where = catalog.defaultTablePath(known) if location is None else location
+        path = str(jvm.root.org.apache.hadoop.fs.Path(where).toString())
+        text = str(known.quotedString())
+        return cls(path, text, known, is_new_name=True, is_managed=location is None)
+
+    @classmethod
+    def _of_path(cls, path: str, location: str | None) -> Place:
+        if location is not None and not location.endswith(path):
+            raise UsageError(
+                f"The statement gives two places for the table: the path {shown(path)}, and the "
+                f"location {shown(location)}. Nothing was written. Leave the location out.",
+                kind="DELTA_AMBIGUOUS_PATHS_IN_CREATE_TABLE",
+                path=path,
+                location=location,
+            )
+        return cls(path, f"delta.{quoted(path)}")
+
+    @classmethod
+    def _of_entry(cls, jvm: Jvm, known: Any, entry: Any, location: str | None) -> Place:
+        """The place of a table that the catalog has."""
+        text, kind = str(known.quotedString()), str(entry.tableType().name())
+        provider = entry.provider()
+        if kind == "VIEW" or provider.isEmpty() or str(provider.get()).lower() != _DELTA:
+            raise UsageError(
+                f"{text} is {'a view' if kind == 'VIEW' else 'not a Delta table'}. Nothing was "
+                "written. Drop it first, to make a Delta table of that name.",
+                kind="DELTA_NOT_A_DELTA_TABLE",
+                name=text,
+            )
+        paths = jvm.root.org.apache.hadoop.fs.Path
+        path = str(paths(entry.location()).toString())
+        if location is not None and paths(location).toUri().getPath() != entry.location().getPath():
+            raise UsageError(
+                f"The table {text} is at {shown(path)}, and can't be made at {shown(location)}. "
+                "Nothing was written. Leave the location out, or drop the table first.",
+                kind="DELTA_TABLE_LOCATION_MISMATCH",
+                path=path,
+                location=location,
+            )
+        return cls(path, text, known, is_managed=kind == "MANAGED")
+
+
+def register(spark: SparkSession, place: Place) -> None:
+    """Give a table its name in the session catalog.
+
+    Raises:
+        AnalysisException: Spark's catalog refuses it, as it does a name that is there already.
+    """
+    jvm = Jvm.of(spark)
+    path = jvm.root.org.apache.hadoop.fs.Path(place.path)
+    uri = path.getFileSystem(jvm.hadoop_settings()).makeQualified(path).toUri()
+    kinds = jvm.root.org.apache.spark.sql.catalyst.catalog.CatalogTableType
+    some = jvm.root.scala.Option.apply
+    no_serde = (jvm.none, jvm.none, jvm.none, False, jvm.empty_map)
+    storage = _made(jvm, "CatalogStorageFormat", some(uri), *no_serde)
+    table = _made(
+        jvm,
+        "CatalogTable",
+        place.identifier,
+        kinds.MANAGED() if place.is_managed else kinds.EXTERNAL(),
+        storage,
+        jvm.root.org.apache.spark.sql.types.StructType(),
+        some(_DELTA),
+    )
+    jvm.session.sessionState().catalog().createTable(table, False, False)
+
+
+def _made(jvm: Jvm, name: str, *given: Any) -> Any:
+    """A case class of Spark's catalog: its last fields differ from version to version."""
+    (make,) = jvm.java_class(f"{_CATALOG}.{name}").getConstructors()
+    defaults = jvm.module(f"{_CATALOG}.{name}$")
+    arguments = jvm.root.java.util.ArrayList()
+    for value in given:
+        arguments.add(value)
+    for at in range(len(given) + 1, make.getParameterCount() + 1):
+        arguments.add(getattr(defaults, f"apply$default${at}")())
+    return make.newInstance(arguments.toArray())

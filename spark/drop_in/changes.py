@@ -1,0 +1,127 @@
+"""Statements that change a table: what Spark's analyzer gets in their place.
+
+Whatever Spark's SQL and its writers do to a table that is there comes here as a node of the plan,
+with the table as its target. A node becomes a command once Spark has resolved what the command
+needs, and the command runs when Spark executes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import LongType, StructField, StructType
+
+from optimist.core.errors import UsageError
+from optimist.core.foreign_text import shown
+from optimist.spark.drop_in.opened_table import opened_table
+from optimist.spark.drop_in.python_command import python_command
+from optimist.spark.drop_in.row_commands import delete_rows, merge_rows, update_rows
+from optimist.spark.drop_in.writes import append_rows, overwrite_partitions, overwrite_rows
+from optimist.spark.planes.sources import plan_sources
+from optimist.spark.session.jvm import Jvm
+
+__all__ = ["change_rows"]
+
+_NO_ROWS = StructType()
+_AFFECTED = StructType([StructField("num_affected_rows", LongType())])
+_MERGED = StructType(
+    [
+        *_AFFECTED.fields,
+        StructField("num_updated_rows", LongType()),
+        StructField("num_deleted_rows", LongType()),
+        StructField("num_inserted_rows", LongType()),
+    ]
+)
+
+
+def change_rows(spark: SparkSession, node: Any, relation: Any) -> Any:
+    """The command in place of a statement; None if Spark has not resolved enough of it yet.
+
+    Args:
+        spark: The session.
+        node: The statement, a node of a plan.
+        relation: The table that it changes, a Java `DataSourceV2Relation`; or a view.
+
+    Raises:
+        UsageError: It is a view over a table of ours (kind `DELTA_UNSUPPORTED_SOURCE`).
+    """
+    statement = _STATEMENTS[str(node.getClass().getSimpleName())]
+    if str(relation.getClass().getSimpleName()) == "View":
+        _ensure_not_ours(relation, statement)
+        return None
+    if not statement.is_ready(Jvm.of(spark), node):
+        return None
+    table = opened_table(relation.table())
+
+    def run(session: SparkSession) -> DataFrame | None:
+        return statement.run(session, node, table)
+
+    return python_command(spark, f"{statement.verb} {table.name}", statement.rows, run)
+
+
+def _ensure_not_ours(view: Any, statement: _Statement) -> None:
+    name = str(view.desc().identifier().quotedString())
+    if plan_sources(view):
+        raise UsageError(
+            f"{statement.verb} can't change the view {shown(name)}: its destination must be a "
+            "Delta table. Nothing was written. Name the table that the view is made of.",
+            kind="DELTA_UNSUPPORTED_SOURCE",
+            name=name,
+        )
+
+
+def _is_resolved(jvm: Jvm, node: Any) -> bool:  # noqa: ARG001 - see `_Statement`
+    return bool(node.resolved())
+
+
+def _has_rows(jvm: Jvm, node: Any) -> bool:  # noqa: ARG001 - see `_Statement`
+    """Spark need not find columns for the rows: that is what `writes` does."""
+    return bool(node.query().resolved())
+
+
+def _has_rows_and_condition(jvm: Jvm, node: Any) -> bool:
+    return _has_rows(jvm, node) and bool(node.deleteExpr().resolved())
+
+
+def _has_tables_and_parameters(jvm: Jvm, node: Any) -> bool:
+    """What the stars and values of a MERGE mean depends on the schema that it leaves."""
+    parameter = jvm.root.org.apache.spark.sql.catalyst.trees.TreePattern.PARAMETER()
+    return bool(node.childrenResolved()) and not node.containsPattern(parameter)
+
+
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    """One kind of statement.
+
+    Attributes:
+        verb: What EXPLAIN calls it.
+        run: Runs it on the table; gives its rows.
+        rows: The columns of these rows.
+        is_ready: Whether Spark has resolved what `run` needs.
+    """
+
+    verb: str
+    run: Callable[[SparkSession, Any, Any], DataFrame | None]
+    rows: StructType
+    is_ready: Callable[[Jvm, Any], bool]
+
+
+_STATEMENTS: Mapping[str, _Statement] = MappingProxyType(
+    {
+        "DeleteFromTable": _Statement("DELETE FROM", delete_rows, _AFFECTED, _is_resolved),
+        "UpdateTable": _Statement("UPDATE", update_rows, _AFFECTED, _is_resolved),
+        "MergeIntoTable": _Statement("MERGE INTO", merge_rows, _MERGED, _has_tables_and_parameters),
+        "AppendData": _Statement("INSERT INTO", append_rows, _NO_ROWS, _has_rows),
+        "OverwriteByExpression": _Statement(
+            "INSERT OVERWRITE", overwrite_rows, _NO_ROWS, _has_rows_and_condition
+        ),
+        "OverwritePartitionsDynamic": _Statement(
+            "INSERT OVERWRITE", overwrite_partitions, _NO_ROWS, _has_rows
+        ),
+    }
+)
+"""By the class of the node in Spark's plan."""

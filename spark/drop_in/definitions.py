@@ -1,0 +1,140 @@
+"""What CREATE and REPLACE TABLE define, from Spark's columns, transforms and properties."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from optimist.core.commands.table_definition import Column, Identity
+from optimist.core.errors import SchemaError
+from optimist.core.foreign_text import shown
+from optimist.core.schema.char_types import replace_char_varchar
+from optimist.core.schema.types import StructType, schema_from_json
+from optimist.spark.session.call_options import PROPERTY_PREFIX
+from optimist.spark.session.jvm import Jvm
+
+__all__ = ["Definition"]
+
+_IDENTITY = "identity"
+_CLUSTER_BY = "cluster_by"
+_OPTION = "option."
+_OF_THE_CATALOG = frozenset(
+    {"location", "provider", "comment", "owner", "external", "is_managed_location", "path"}
+)
+"""Properties by which Spark tells a catalog other things than table properties."""
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A table as a statement defines it.
+
+    Attributes:
+        columns: Its columns; none where they are those of a query, or of the table that is there.
+        partition_by: The names of the partition columns.
+        cluster_by: The paths of the columns to cluster by.
+        properties: The table properties.
+        options: What stands in OPTIONS: options of the write.
+        location: Where the table is to be; None if the statement does not say.
+        comment: What the table is, for people.
+    """
+
+    columns: tuple[Column, ...]
+    partition_by: tuple[str, ...]
+    cluster_by: tuple[tuple[str, ...], ...]
+    properties: Mapping[str, str]
+    options: Mapping[str, str]
+    location: str | None
+    comment: str | None
+
+    @classmethod
+    def of(cls, jvm: Jvm, columns: Any, transforms: Any, properties: Any) -> Definition:
+        """Read what Spark hands to a catalog.
+
+        Args:
+            jvm: The session's handles.
+            columns: Java `Column`s.
+            transforms: Java `Transform`s.
+            properties: A Java map.
+
+        Raises:
+            SchemaError: A column is of a type that no table can hold, or the table is to be
+                bucketed, or partitioned by an expression (kind `DELTA_OPERATION_NOT_ALLOWED`).
+        """
+        given = dict(properties)
+        options = {
+            key.removeprefix(_OPTION): value
+            for key, value in given.items()
+            if key.startswith(_OPTION)
+        }
+        partition_by, cluster_by = _layout(transforms)
+        return cls(
+            columns=tuple(_columns(jvm, list(columns))),
+            partition_by=partition_by,
+            cluster_by=cluster_by,
+            properties={key: text for key, text in given.items() if _is_property(key, options)},
+            options={key: text for key, text in options.items() if key not in _OF_THE_CATALOG},
+            location=given.get("location"),
+            comment=given.get("comment"),
+        )
+
+
+def _is_property(key: str, options: Mapping[str, str]) -> bool:
+    """Whether Spark means a table property; an option comes under its own name as well."""
+    if key in _OF_THE_CATALOG or key.startswith(_OPTION):
+        return False
+    return key not in options or key.startswith(PROPERTY_PREFIX)
+
+
+def _columns(jvm: Jvm, columns: Iterable[Any]) -> Iterable[Column]:
+    schema = _schema(jvm, columns)
+    for field, column in zip(schema, columns, strict=True):
+        identity, default = column.identityColumnSpec(), column.defaultValue()
+        metadata = json.loads(column.metadataInJSON() or "{}")
+        yield Column(
+            field.name,
+            field.data_type,
+            nullable=field.nullable,
+            comment=column.comment(),
+            generated_as=column.generationExpression(),
+            identity=None
+            if identity is None
+            else Identity(
+                identity.getStart(),
+                identity.getStep(),
+                always=not identity.isAllowExplicitInsert(),
+            ),
+            default=None if default is None else default.getSql(),
+            metadata={**metadata, **field.metadata},
+        )
+
+
+def _schema(jvm: Jvm, columns: Iterable[Any]) -> StructType:
+    """The columns' names and types, with the declarations of `char(n)` and `varchar(n)`."""
+    schema = jvm.root.org.apache.spark.sql.types.StructType()
+    for column in columns:
+        schema = schema.add(column.name(), column.dataType(), column.nullable())
+    return schema_from_json(replace_char_varchar(str(schema.json())))
+
+
+def _layout(transforms: Any) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    """The partition columns, and the columns to cluster by."""
+    partition_by: list[str] = []
+    cluster_by: list[tuple[str, ...]] = []
+    for transform in transforms:
+        name = str(transform.name())
+        paths = [tuple(reference.fieldNames()) for reference in transform.references()]
+        if name == _CLUSTER_BY:
+            cluster_by += paths
+        elif name == _IDENTITY:
+            partition_by += [".".join(path) for path in paths]
+        else:
+            what = "Bucketing" if "bucket" in name else "Partitioning by expressions"
+            raise SchemaError(
+                f"{what} is not supported for Delta tables: {shown(transform.describe())}. Nothing "
+                "was written. Partition by columns, which may be generated, or use CLUSTER BY.",
+                kind="DELTA_OPERATION_NOT_ALLOWED",
+                operation=what,
+            )
+    return tuple(partition_by), tuple(cluster_by)

@@ -1,0 +1,117 @@
+"""Rows that Spark's writers and INSERT put into a table: from their nodes and calls to `write`.
+
+`df.write.format("delta").save(path)` is one call, `save`. Everything else that writes into a table
+that is there, by name or by path, is one of three nodes of Spark's plan.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+
+from optimist.core.errors import UsageError
+from optimist.spark.commands.write import write, write_rows
+from optimist.spark.commands.write_options import WriteRequest
+from optimist.spark.drop_in.expressions import TargetExpressions
+from optimist.spark.drop_in.inserted_rows import InsertedRows
+from optimist.spark.drop_in.opened_table import OpenedTable
+from optimist.spark.drop_in.options import write_options
+from optimist.spark.drop_in.staged_tables import StagedTable
+from optimist.spark.session.conf import open_log
+from optimist.spark.session.jvm import Jvm
+
+__all__ = [
+    "append_rows",
+    "overwrite_partitions",
+    "overwrite_rows",
+    "save",
+]
+
+_PATH = "path"
+_PARTITION_COLUMNS = "__partition_columns"
+_CLUSTERING_COLUMNS = "__clustering_columns"
+
+
+def save(spark: SparkSession, dataset: Any, more: Any) -> None:
+    """Save rows at a path, as `df.write.format("delta").save` asks for it.
+
+    Args:
+        spark: The session.
+        dataset: The rows, a Java `Dataset`.
+        more: The name of the mode, and a Java map of the options.
+
+    Raises:
+        UsageError: There is no path.
+    """
+    mode, given = more[0], dict(more[1])
+    folded = {key.lower(): value for key, value in given.items()}
+    path = folded.get(_PATH)
+    if path is None:
+        raise UsageError(
+            "The option path is missing. Nothing was written. Name the table's path in save(path), "
+            "or write to a name with saveAsTable.",
+            kind="OPTIMIST_NO_TABLE_PATH",
+        )
+    columns = json.loads(folded.get(_PARTITION_COLUMNS, "[]"))
+    write(DataFrame(dataset, spark), path, mode=mode, partitionBy=columns, **write_options(given))
+
+
+def append_rows(spark: SparkSession, node: Any, table: OpenedTable) -> None:
+    """INSERT INTO, `insertInto`, `saveAsTable` in mode append, `writeTo(...).append()`."""
+    _insert(spark, node, table, mode="append")
+
+
+def overwrite_rows(spark: SparkSession, node: Any, table: OpenedTable) -> None:
+    """INSERT OVERWRITE and REPLACE WHERE: what the condition of the node says is replaced."""
+    replaced = TargetExpressions(spark, node.table()).condition(node.deleteExpr())
+    _insert(spark, node, table, replace_where=replaced, mode="overwrite")
+
+
+def overwrite_partitions(spark: SparkSession, node: Any, table: OpenedTable) -> None:
+    """INSERT OVERWRITE of the partitions that the rows are in."""
+    options = {"partitionOverwriteMode": "dynamic"}
+    _insert(spark, node, table, mode="overwrite", options=options)
+
+
+def _insert(
+    spark: SparkSession,
+    node: Any,
+    table: OpenedTable,
+    *,
+    mode: str,
+    replace_where: Column | None = None,
+    options: Mapping[str, object] = MappingProxyType({}),
+) -> None:
+    jvm = Jvm.of(spark)
+    rows, given = jvm.frame(node.query()), _python_map(jvm, node.writeOptions())
+    if isinstance(table, StagedTable):
+        # The SELECT of CREATE or REPLACE TABLE ... AS SELECT.
+        table.write(rows, given)
+        return
+    request = WriteRequest.of(mode, None, {**write_options(given), **options})
+    if replace_where is not None:
+        request = request.replacing(replace_where)
+    write_rows(_fitting_rows(rows, node, table, request), table.path, request)
+
+
+def _fitting_rows(
+    rows: DataFrame, node: Any, table: OpenedTable, request: WriteRequest
+) -> DataFrame:
+    """The rows under the table's names, and cast where they come from SQL or by position.
+
+    A DataFrame's columns must have types that fit, as in Delta.
+    """
+    log, merges = open_log(rows.sparkSession, table.path), request.merge_schema
+    merges = log.options.schema_auto_merge_enabled if merges is None else merges
+    inserted = InsertedRows(rows.sparkSession, log.update(), table.name, merges)
+    if not node.isByName():
+        return inserted.by_position(rows)
+    return inserted.cast(rows) if node.origin().sqlText().isDefined() else rows
+
+
+def _python_map(jvm: Jvm, items: Any) -> dict[str, str]:
+    return dict(jvm.root.scala.jdk.javaapi.CollectionConverters.asJava(items))

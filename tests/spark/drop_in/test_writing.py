@@ -1,0 +1,168 @@
+"""INSERT and Spark's own writers: what they leave is what `write` leaves."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as sf
+
+from optimist.core import DeltaLog
+from optimist.core.errors import OptimistError, SchemaError, UsageError
+from optimist.spark import read, write
+
+
+def _rows(frame):
+    return sorted(map(tuple, frame.collect()), key=repr)
+
+
+@pytest.fixture
+def table(enabled, database):
+    enabled.sql(
+        f"CREATE TABLE {database}.t (id BIGINT, p INT, s STRUCT<`x.y`: INT, z: STRING>) "
+        "USING delta PARTITIONED BY (p)"
+    )
+    enabled.sql(
+        f"INSERT INTO {database}.t VALUES (1, 1, named_struct('a', 1, 'b', 'u')), (2, 2, NULL)"
+    )
+    return f"{database}.t"
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("INSERT INTO {t} VALUES (3, 3, NULL)", {1, 2, 3}),
+        ("INSERT INTO {t} (P, ID) VALUES (3, '3')", {1, 2, 3}),
+        ("INSERT INTO {t} BY NAME SELECT 3 AS p, 3 AS ID", {1, 2, 3}),
+        ("INSERT INTO {t} PARTITION (p = 3) SELECT 3, NULL", {1, 2, 3}),
+        ("INSERT OVERWRITE {t} SELECT 3, 3, NULL", {3}),
+        ("INSERT OVERWRITE {t} PARTITION (p = 1) SELECT 3, NULL", {2, 3}),
+        ("INSERT INTO {t} REPLACE WHERE p = 2 SELECT 3, 2, NULL", {1, 3}),
+        (
+            "WITH c AS (SELECT id + 2 AS id FROM {t}) INSERT INTO {t} (id) SELECT * FROM c",
+            {1, 2, 3, 4},
+        ),
+        ("INSERT OVERWRITE {t} SELECT id + 2, p, s FROM {t}", {3, 4}),
+    ],
+)
+def test_rows_are_inserted_and_replaced(enabled, table, statement, expected):
+    enabled.sql(statement.format(t=table))
+    assert {row.id for row in enabled.table(table).collect()} == expected
+
+
+def test_an_overwrite_of_partitions_is_dynamic_where_the_session_says_so(enabled, table, conf):
+    conf("spark.sql.sources.partitionOverwriteMode", "dynamic")
+    enabled.sql(f"INSERT OVERWRITE {table} SELECT 9, 2, NULL")
+    assert {row.id for row in enabled.table(table).collect()} == {1, 9}
+
+
+def test_positions_count_and_structs_take_the_names_of_the_table(enabled, table):
+    enabled.sql(f"INSERT INTO {table} SELECT 5, 5, named_struct('q', '7', 'r', 8)")
+    assert enabled.table(table).where("id = 5").collect() == [(5, 5, (7, "8"))]
+
+
+@pytest.mark.parametrize(
+    ("statement", "kind"),
+    [
+        ("INSERT INTO {t} VALUES (1, 2)", "DELTA_INSERT_COLUMN_ARITY_MISMATCH"),
+        (
+            "INSERT INTO {t} VALUES (1, 2, named_struct('a', 1))",
+            "DELTA_INSERT_COLUMN_ARITY_MISMATCH",
+        ),
+        ("INSERT INTO {t} VALUES (1, 2, NULL, 4)", "DELTA_METADATA_MISMATCH"),
+        (
+            "INSERT INTO {t} SELECT 1, 2, named_struct('a', 1, 'b', 'c', 'd', 3)",
+            "DELTA_METADATA_MISMATCH",
+        ),
+    ],
+)
+def test_rows_that_do_not_fit_are_refused(enabled, table, statement, kind):
+    with pytest.raises(SchemaError) as caught:
+        enabled.sql(statement.format(t=table))
+    assert caught.value.kind == kind
+    assert enabled.table(table).count() == 2
+
+
+def test_an_overflow_is_an_error_and_writes_nothing(enabled, table):
+    with pytest.raises(PySparkException, match="OVERFLOW"):
+        enabled.sql(f"INSERT INTO {table} (p) VALUES (5000000000)")
+    assert enabled.table(table).count() == 2
+
+
+def test_the_session_lets_an_insert_add_columns(enabled, table, conf):
+    conf("spark.databricks.delta.schema.autoMerge.enabled", "true")
+    enabled.sql(f"INSERT INTO {table} SELECT 7, 7, NULL, 'more' AS more")
+    assert enabled.table(table).where("id = 7").first().more == "more"
+
+
+@pytest.mark.parametrize("mode", ["append", "overwrite", "error", "ignore"])
+def test_save_does_what_write_does(enabled, tmp_path, mode):
+    df = enabled.range(3).selectExpr("id", "id % 2 AS `p.p`")
+    ours, theirs = str(tmp_path / "ours"), str(tmp_path / "theirs")
+    options = {"userMetadata": "who", "maxRecordsPerFile": "1", "delta.appendOnly": "false"}
+    write(df, theirs, mode=mode, partitionBy="p.p", **options)
+    writer = df.write.format("delta").mode(mode).partitionBy("p.p").options(**options)
+    writer.option("header", "ignored by Delta, too").save(ours)
+    for again in range(2):
+        assert _rows(read(enabled, ours)) == _rows(read(enabled, theirs))
+        told, wanted = (DeltaLog.for_path(path, {}).history(1)[0].info for path in (ours, theirs))
+        assert told.operation_parameters == wanted.operation_parameters
+        assert (told.user_metadata, told.operation) == ("who", "WRITE")
+        assert DeltaLog.for_path(ours, {}).update().metadata.partition_columns == ("p.p",)
+        if again == 0 and mode != "error":
+            write(df, theirs, mode=mode, **options)
+            df.write.format("delta").mode(mode).options(**options).save(ours)
+
+
+def test_a_table_that_exists_is_an_error_unless_the_mode_says_otherwise(enabled, tmp_path):
+    df = enabled.range(1)
+    df.write.format("delta").save(str(tmp_path / "t"))
+    with pytest.raises(UsageError) as caught:
+        df.write.format("delta").save(str(tmp_path / "t"))
+    assert caught.value.kind == "DELTA_PATH_EXISTS"
+    with pytest.raises(UsageError) as caught:
+        df.write.format("delta").save()
+    assert caught.value.kind == "OPTIMIST_NO_TABLE_PATH"
+    df.write.format("parquet").save(str(tmp_path / "plain"))
+    assert enabled.read.parquet(str(tmp_path / "plain")).count() == 1
+
+
+def test_writers_by_name(enabled, database, tmp_path):
+    df, name = enabled.range(2).withColumn("v", sf.col("id") * 2), f"{database}.w"
+    df.write.format("delta").saveAsTable(name)
+    with pytest.raises(PySparkException, match="TABLE_OR_VIEW_ALREADY_EXISTS"):
+        df.write.format("delta").saveAsTable(name)
+    df.selectExpr("v", "id + 10 AS ID").write.format("delta").mode("append").saveAsTable(name)
+    df.selectExpr("id + 20 AS v", "v AS id").write.insertInto(name)
+    assert _rows(enabled.table(name)) == [(0, 0), (1, 2), (10, 0), (11, 2), (20, 0), (21, 2)]
+    wider = df.withColumn("q", sf.lit("x"))
+    with pytest.raises(SchemaError, match="overwriteSchema"):
+        wider.write.format("delta").mode("overwrite").saveAsTable(name)
+    wider.write.format("delta").mode("overwrite").option("overwriteSchema", True).saveAsTable(name)
+    assert _rows(enabled.table(name)) == [(0, 0, "x"), (1, 2, "x")]
+    df.withColumn("q", sf.lit("y")).write.insertInto(name, overwrite=True)
+    assert _rows(enabled.table(name)) == [(0, 0, "y"), (1, 2, "y")]
+    told = [
+        record.info.operation for record in DeltaLog.for_path(f"{tmp_path}/shop/w", {}).history()
+    ]
+    assert told[-1] == "CREATE TABLE AS SELECT"
+
+
+def test_the_writer_of_the_second_version(enabled, database):
+    df, name = enabled.range(4).withColumn("v", sf.col("id") % 2), f"{database}.w"
+    df.writeTo(name).using("delta").partitionedBy("v").tableProperty("Own", "1").create()
+    with pytest.raises(PySparkException, match="TABLE_OR_VIEW_ALREADY_EXISTS"):
+        df.writeTo(name).using("delta").create()
+    df.writeTo(name).append()
+    df.where("v = 1").writeTo(name).overwrite(sf.col("v") == 1)
+    assert enabled.table(name).groupBy("v").count().sort("v").collect() == [(0, 4), (1, 2)]
+    df.where("v = 0").writeTo(name).overwritePartitions()
+    assert enabled.table(name).groupBy("v").count().sort("v").collect() == [(0, 2), (1, 2)]
+    more = df.withColumn("m", sf.lit(1))
+    with pytest.raises(OptimistError, match="mergeSchema"):
+        more.writeTo(name).append()
+    more.writeTo(name).option("mergeSchema", "true").append()
+    assert enabled.table(name).where("m = 1").count() == 4
+    enabled.range(1).writeTo(name).using("delta").replace()
+    df.writeTo(f"{database}.other").using("delta").createOrReplace()
+    assert enabled.table(name).collect() == [(0,)]
+    assert enabled.table(f"{database}.other").count() == 4
