@@ -34,9 +34,8 @@ def alter(spark: SparkSession, identifier: Any, more: Any) -> None:
     table = changes_of(spark, open_log(spark, path))
     given = list(changes)
     kinds = [str(change.getClass().getSimpleName()) for change in given]
-    if set(kinds) == {"DeleteColumn", "AddColumn"}:
-        raise not_built_yet("ALTER TABLE REPLACE COLUMNS", "Drop columns, and add others.")
-    apply = _KINDS.get(kinds[0])
+    is_replacement = set(kinds) == {"DeleteColumn", "AddColumn"}
+    apply = _replace_columns if is_replacement else _KINDS.get(kinds[0])
     if apply is None:
         raise not_built_yet(f"The change {kinds[0]} of ALTER TABLE")
     apply(table, given)
@@ -57,18 +56,23 @@ def _unset_properties(table: TableChanges, changes: Sequence[Any]) -> None:
 
 
 def _add_columns(table: TableChanges, changes: Sequence[Any]) -> None:
-    table.add_columns(
-        [
-            NewColumn(
-                _path(change),
-                str(change.dataType().sql()),
-                bool(change.isNullable()),
-                _text(change.comment()),
-                None if change.defaultValue() is None else str(change.defaultValue().getSql()),
-                **_position(change),
-            )
-            for change in changes
-        ]
+    table.add_columns(map(_new_column, changes))
+
+
+def _replace_columns(table: TableChanges, changes: Sequence[Any]) -> None:
+    """Spark says it as all columns going, and those of the new list coming."""
+    added = (each for each in changes if str(each.getClass().getSimpleName()) == "AddColumn")
+    table.replace_columns(map(_new_column, added))
+
+
+def _new_column(change: Any) -> NewColumn:
+    return NewColumn(
+        _path(change),
+        str(change.dataType().sql()),
+        bool(change.isNullable()),
+        _text(change.comment()),
+        None if change.defaultValue() is None else str(change.defaultValue().getSql()),
+        **_position(change),
     )
 
 

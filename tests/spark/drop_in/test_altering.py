@@ -56,11 +56,21 @@ def test_types_nullability_and_defaults(enabled, altered, table_path):
     assert read(enabled, table_path).schema["p"].dataType.simpleString() == "bigint"
 
 
+def test_the_list_of_columns_is_replaced(enabled, altered, table_path):
+    altered("REPLACE COLUMNS (name STRING COMMENT 'of whom', id BIGINT, p INT, x STRUCT<a: DATE>)")
+    frame = read(enabled, table_path)
+    assert frame.columns == ["name", "id", "p", "x"]
+    assert frame.where("name = 'n7' AND id = 7 AND x IS NULL").count() == 1
+    altered("REPLACE COLUMNS (id BIGINT, x STRUCT<a: DATE>)")
+    assert read(enabled, table_path).columns == ["id", "x"]
+    with pytest.raises(SchemaError) as caught:
+        altered("REPLACE COLUMNS (id BIGINT, y INT)")
+    assert caught.value.kind == "DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP"
+
+
 def test_clustering_and_what_is_refused(altered):
     altered("CLUSTER BY (id, name)")
     altered("CLUSTER BY NONE")
-    with pytest.raises(UsageError, match="REPLACE COLUMNS"):
-        altered("REPLACE COLUMNS (id BIGINT)")
     with pytest.raises(UsageError, match="SET LOCATION"):
         altered("SET LOCATION '/elsewhere'")
     with pytest.raises((SchemaError, AnalysisException)):
