@@ -1,0 +1,48 @@
+"""A part of the corpus of queries, and the statements that must be refused, in a classic session.
+
+All of the queries run in `tests/spark/exhaustive/test_corpus_whole.py`.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+import corpus
+from optimist.core.errors import OptimistError
+from optimist.spark import disable, enable
+
+ERRORS = [
+    line.split("\t")
+    for line in (corpus.FOLDER / "errors.txt").read_text(encoding="utf-8").splitlines()
+]
+QUERIES = list(zip(corpus.queries(), corpus.expected(), strict=True))
+
+
+@pytest.fixture(scope="module")
+def delta(spark):
+    yield enable(spark)
+    disable(spark)
+
+
+@pytest.fixture(scope="module")
+def names(delta, tmp_path_factory):
+    return corpus.make_tables(delta, str(tmp_path_factory.mktemp("corpus")))
+
+
+@pytest.mark.parametrize(("query", "rows"), QUERIES[::7])
+def test_a_query_answers_what_it_does_over_the_plain_rows(delta, names, query, rows):
+    found = corpus.told(delta.sql(corpus.with_names(query, names)))
+    assert corpus.ordered(query, found) == corpus.ordered(query, rows)
+
+
+@pytest.mark.parametrize(("kind", "text"), ERRORS)
+def test_a_statement_is_refused_as(delta, names, kind, text):
+    with pytest.raises(OptimistError) as caught:
+        delta.sql(corpus.with_names(text.replace("\\n", "\n"), names))
+    assert caught.value.kind == kind
+
+
+def test_the_corpus_is_large_and_says_nothing_twice():
+    texts = [*corpus.queries(), *(text for _, text in ERRORS)]
+    assert len(texts) == len(set(texts))
+    assert len(texts) >= 300
