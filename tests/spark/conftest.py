@@ -11,6 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from optimist.core import DeltaLog
 from optimist.spark import read, write
+from optimist.spark.commands.data_writer import DataWriter
+from optimist.spark.commands.local_plane import LocalPlane
 from table_contents import read_locally
 
 Builder = Callable[[str], object]
@@ -99,3 +101,26 @@ def rows_at(request):
         return (frame if predicate is None else frame.where(predicate)).toArrow()
 
     return by_spark
+
+
+@pytest.fixture
+def meeting(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], None]:
+    """Run something between the write of a command's files and its commit, once."""
+    writers = [(DataWriter, "write", DataWriter.write), (LocalPlane, "written", LocalPlane.written)]
+
+    def arrange(between: Callable[[], object]) -> None:
+        pending = [between]
+
+        def then_meet(real: Callable[..., object]) -> Callable[..., object]:
+            def write_then_meet(*arguments: object, **more: object) -> object:
+                written = real(*arguments, **more)
+                if pending and written is not None:
+                    pending.pop()()
+                return written
+
+            return write_then_meet
+
+        for owner, name, real in writers:
+            monkeypatch.setattr(owner, name, then_meet(real))
+
+    return arrange

@@ -169,7 +169,7 @@ def write_odd_rows(spark, path):
         "CAST(NULL AS STRING) AS c",
         "CAST(NULL AS STRING) AS v",
     )
-    lengths = {"c": "varchar(2)", "v": "varchar(3)"}
+    lengths = {"c": "char(3)", "v": "varchar(3)"}
     for name, declared in lengths.items():
         metadata = {"__CHAR_VARCHAR_TYPE_STRING": declared}
         frame = frame.withColumn(name, sf.col(name).alias(name, metadata=metadata))

@@ -24,8 +24,6 @@ from optimist.core.errors import (
 from optimist.core.protocol.actions import Metadata
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.spark import DeltaMergeBuilder, DeltaTable, read
-from optimist.spark.commands.data_writer import DataWriter
-from optimist.spark.commands.local_plane import LocalPlane
 from optimist.spark.planes.planes import plane_of
 from table_contents import read_locally, values
 
@@ -481,29 +479,6 @@ def test_files_of_changes_are_left_out_where_vectors_and_adds_tell(spark, table_
 
 
 # Conflicts
-
-
-@pytest.fixture
-def meeting(monkeypatch):
-    """Run something between the write of a command's files and its commit, once."""
-    writers = [(DataWriter, "write", DataWriter.write), (LocalPlane, "written", LocalPlane.written)]
-
-    def arrange(between):
-        pending = [between]
-
-        def then_meet(real):
-            def write_then_meet(*arguments, **more):
-                written = real(*arguments, **more)
-                if pending and written is not None:
-                    pending.pop()()
-                return written
-
-            return write_then_meet
-
-        for owner, name, real in writers:
-            monkeypatch.setattr(owner, name, then_meet(real))
-
-    return arrange
 
 
 def only_insert(spark, path, source):

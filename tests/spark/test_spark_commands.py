@@ -21,7 +21,6 @@ from optimist.core.errors import (
 from optimist.core.predicates.tree import Opaque
 from optimist.core.table.newest_snapshot import NewestSnapshot
 from optimist.spark import DeltaTable, read, write
-from optimist.spark.commands.data_writer import DataWriter
 from optimist.spark.conditions.condition import resolve_condition
 from optimist.spark.native.frame import scan_frame
 from sixty_rows import ROWS, SCHEMA, ids_for_which, write_sixty_rows
@@ -221,25 +220,6 @@ def test_conditions_on_times_match_in_the_zone_of_the_session(spark, table_path,
 
 
 # Conflicts
-
-
-@pytest.fixture
-def meeting(monkeypatch):
-    """Run something between the write of a command's files and its commit, once."""
-    real = DataWriter.write
-
-    def arrange(between):
-        pending = [between]
-
-        def write_then_meet(self, rows, pending_files, **more):
-            written = real(self, rows, pending_files, **more)
-            if pending:
-                pending.pop()()
-            return written
-
-        monkeypatch.setattr(DataWriter, "write", write_then_meet)
-
-    return arrange
 
 
 @pytest.mark.usefixtures("plane")
