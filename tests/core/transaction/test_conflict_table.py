@@ -39,6 +39,7 @@ ORDER = [
     "protocol", "metadata", "domain metadata", "application transactions", "row tracking backfill",
     "row ids", "type widening", "concurrent appends", "concurrent deletes of files read",
     "concurrent changes of rows read", "concurrent deletes of files deleted", "in-commit timestamp",
+    "concurrent moves of rows",
 ]  # fmt: skip
 WRITE = Operation.write("Append")
 BACKFILL, UNBACKFILL = Operation("ROW TRACKING BACKFILL"), Operation("ROW TRACKING UNBACKFILL")
