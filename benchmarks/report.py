@@ -19,7 +19,7 @@ from engines import OURS, THEIRS
 from frames import FrameResult
 from groups import DELAY_S, GroupResult
 from opening import OpenResult
-from rows import MEASURED, RowResult
+from rows import MEASURED, RATIO_TARGETS, SECONDS_ROWS, SECONDS_TARGETS, RowResult
 from scans import ScanResult
 from writers import WritersResult
 
@@ -214,21 +214,39 @@ def _checkpoint_rows(results: Sequence[CheckpointResult]) -> Iterator[_Row]:
 
 
 def _command_rows(results: Sequence[RowResult]) -> Iterator[_Row]:
-    """One row per command and engine beside ours; the other engine stands in the second column."""
+    """One row per command, engine of ours and other engine, which stands in the second column."""
     by_key = {(item.engine, item.what, item.rows): item for item in results}
     for rows in dict.fromkeys(item.rows for item in results):
         for what, engines in MEASURED.items():
-            ours, *others = (by_key.get((engine, what, rows)) for engine in engines)
-            if ours is None:
-                continue
-            for other in (item for item in others if item is not None):
-                yield (
-                    f"{what}, {rows:,} rows, beside {other.engine}: best (median), s",
-                    f"{ours.best_s:.2f} ({ours.median_s:.2f})",
-                    f"{other.best_s:.2f} ({other.median_s:.2f})",
-                    f"{ours.best_s / other.best_s:.2f}",
-                    "",
-                )
+            found = [
+                by_key[engine, what, rows] for engine in engines if (engine, what, rows) in by_key
+            ]
+            own = [item for item in found if item.engine.startswith(OURS)]
+            for mine in own:
+                yield from _seconds_rows(mine)
+                for other in (item for item in found if item not in own):
+                    yield _pair_row(mine, other)
+
+
+def _seconds_rows(mine: RowResult) -> Iterator[_Row]:
+    limit = SECONDS_TARGETS.get((mine.what, mine.engine))
+    if limit is None or mine.rows > SECONDS_ROWS:
+        return
+    title = f"{mine.what}, {mine.rows:,} rows, {mine.engine}: best (median), s"
+    target = _target(mine.best_s <= limit, f"<= {limit}")
+    yield (title, f"{mine.best_s:.2f} ({mine.median_s:.2f})", "", "", target)
+
+
+def _pair_row(mine: RowResult, other: RowResult) -> _Row:
+    ratio = mine.best_s / other.best_s
+    limit = RATIO_TARGETS.get((mine.what, mine.engine, other.engine))
+    return (
+        f"{mine.what}, {mine.rows:,} rows, {mine.engine} beside {other.engine}: best (median), s",
+        f"{mine.best_s:.2f} ({mine.median_s:.2f})",
+        f"{other.best_s:.2f} ({other.median_s:.2f})",
+        f"{ratio:.2f}",
+        "" if limit is None else _target(ratio <= limit, f"<= {limit}"),
+    )
 
 
 def _group_rows(results: Sequence[GroupResult]) -> Iterator[_Row]:
@@ -239,7 +257,8 @@ def _group_rows(results: Sequence[GroupResult]) -> Iterator[_Row]:
         how = ", in groups" if item.is_grouped else ""
         ratio = item.appends_per_s / alone.appends_per_s if alone is not None else None
         bad = sum(item.failures.values()) + item.wrong
-        reached = bad == 0 and ratio is not None and ratio >= GROUP_TARGET
+        shares = item.versions < item.appends
+        reached = bad == 0 and shares and ratio is not None and ratio >= GROUP_TARGET
         yield (
             f"S3 at {DELAY_S * 1000:.0f} ms a request, {threads}{how}: "
             "appends / s (versions; failed, wrong)",
@@ -247,7 +266,9 @@ def _group_rows(results: Sequence[GroupResult]) -> Iterator[_Row]:
             f"{item.wrong})",
             "",
             "" if ratio is None else f"x {ratio:.1f}",
-            _target(reached, f">= x {GROUP_TARGET:.0f}, 0 wrong") if item.is_grouped else "",
+            _target(reached, f">= x {GROUP_TARGET:.0f}, 0 wrong, < 1 version each")
+            if item.is_grouped
+            else "",
         )
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,7 +29,14 @@ from optimist.core import DeltaLog
 from optimist.spark import DeltaTable, write
 from row_tables import Command, RowTables, commands_of
 
-__all__ = ["MEASURED", "RowResult", "measure_rows"]
+__all__ = [
+    "MEASURED",
+    "RATIO_TARGETS",
+    "SECONDS_ROWS",
+    "SECONDS_TARGETS",
+    "RowResult",
+    "measure_rows",
+]
 
 OURS, LOCAL, DELTA, THEIRS, PLAIN = (
     "optimist",
@@ -48,6 +55,22 @@ MEASURED: Mapping[str, tuple[str, ...]] = {
 }
 """Each measurement, and by whom; an engine that lacks the command is left out."""
 
+RATIO_TARGETS: Mapping[tuple[str, str, str], float] = {
+    ("DELETE, range in one file", LOCAL, THEIRS): 3.0,
+    ("DELETE, 0.1 % scattered", OURS, PLAIN): 1.2,
+    ("UPDATE, 1 % scattered", OURS, PLAIN): 1.5,
+    ("MERGE of 100,000 rows", OURS, PLAIN): 2.0,
+    ("MERGE of 100,000 rows", OURS, DELTA): 0.5,
+    ("append of all rows", OURS, PLAIN): 1.15,
+}
+"""By measurement, engine of ours and other engine: how many times the other's time is enough."""
+SECONDS_TARGETS: Mapping[tuple[str, str], float] = {
+    ("DELETE, range in one file", LOCAL): 0.15,
+    ("MERGE of 1,000 rows", LOCAL): 0.5,
+}
+"""By measurement and engine of ours, on a table of at most `SECONDS_ROWS` rows."""
+SECONDS_ROWS = 4_000_000
+
 Run = Callable[[Command], None]
 
 
@@ -62,8 +85,10 @@ class RowResult:
     median_s: float
 
 
-def measure_rows(directory: Path, *, rows: int, rounds: int) -> list[RowResult]:
+def measure_rows(directory: Path, *, rows: int, rounds: int) -> Iterator[RowResult]:
     """Measure every command on a fresh table of `rows` rows, `rounds` times and once to warm up.
+
+    Each result is given as soon as there is one: all of them take half an hour.
 
     Raises:
         RuntimeError: delta-spark could not be run.
@@ -78,21 +103,19 @@ def measure_rows(directory: Path, *, rows: int, rounds: int) -> list[RowResult]:
     )
     spark.sparkContext.setLogLevel("ERROR")
     plans = {what: commands_of(tables, what, rounds + 1) for what in MEASURED}
-    results = []
     for what, commands in plans.items():
         for engine in MEASURED[what]:
             run = _runner(spark, tables, engine, what)
             if run is not None:
                 times = [_seconds(run, command) for command in commands]
-                results.append(_result(engine, what, rows, times))
+                yield _result(engine, what, rows, times)
     spark.stop()
     statements = {
         what: _on_one_copy(tables, commands, f"delta-{number}")
         for number, (what, commands) in enumerate(plans.items())
     }
     for what, times in measure_delta_spark(statements).items():
-        results.append(_result(DELTA, what, rows, times))
-    return results
+        yield _result(DELTA, what, rows, times)
 
 
 def _on_one_copy(tables: RowTables, commands: Sequence[Command], name: str) -> list[str]:

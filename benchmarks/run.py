@@ -160,7 +160,13 @@ def _checkpoints(scratch: Path, num_files: int) -> list[CheckpointResult]:
 
 def _rows(scratch: Path, rows: int, *, rounds: int) -> list[RowResult]:
     CONSOLE.print(f"Commands on {rows:,} rows, {rounds} rounds, beside delta-spark and others ...")
-    return measure_rows(scratch, rows=rows, rounds=rounds)
+    found = []
+    for item in measure_rows(scratch, rows=rows, rounds=rounds):
+        CONSOLE.print(
+            f"  {item.what}, {item.engine}: best {item.best_s:.3f} s, median {item.median_s:.3f} s"
+        )
+        found.append(item)
+    return found
 
 
 def _groups(*, threads: int, appends: int) -> list[GroupResult]:
