@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -17,6 +19,7 @@ from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.row_filter import is_exact
 from optimist.core.table.delta_log import DeltaLog
 from optimist.core.transaction.optimistic import OptimisticTransaction
+from optimist.core.values.exact_sums import exact_sum
 from optimist.spark.commands.data_writer import DataWriter
 from optimist.spark.commands.local_plane import LocalPlane
 from optimist.spark.commands.matching_partitions import matching_partitions
@@ -25,7 +28,12 @@ from optimist.spark.conditions.one_time import OneTime
 from optimist.spark.planes.planes import plane_of, touched_files
 from optimist.spark.rows.touched_files import aliased
 
-__all__ = ["Target"]
+__all__ = ["Search", "Target"]
+
+Search: TypeAlias = Callable[[pa.Table], TouchedFiles]
+"""Which of some files, rows of `Snapshot.files`, hold matching rows, and which rows these are."""
+_ONE_PASS_BYTES = 512 << 20
+"""Of so many bytes all columns are read sooner than those of the condition, and then the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +133,11 @@ class Target:
         return OneTime(self.spark, 1000 * self.began_ms, names)
 
     def matching_files(
-        self, condition: Condition | None, *, with_rows: bool = False
+        self,
+        condition: Condition | None,
+        *,
+        with_rows: bool = False,
+        search: Search | None = None,
     ) -> TouchedFiles:
         """The files with matching rows; the transaction records that it needs these.
 
@@ -136,6 +148,8 @@ class Target:
             condition: What matches.
             with_rows: Tell which rows match, where rows are read. This process always tells, if it
                 looks for them.
+            search: How Spark looks for them, where `with_rows` is asked for and the files are not
+                many bytes; it may do more in that pass.
         """
         txn = self.writer.txn
         candidates = txn.filter_files(None if condition is None else condition.predicate)
@@ -145,7 +159,8 @@ class Target:
             touched = TouchedFiles(candidates, 0)
         else:
             found = self._searched_here(candidates, condition)
-            touched = found or self._search(candidates, condition, with_rows=with_rows)
+            wanted = search if with_rows and _are_worth_one_pass(candidates) else None
+            touched = found or self._search(candidates, condition, with_rows, wanted)
         txn.need_only(touched.table, touched.rows if with_rows else None)
         return touched
 
@@ -160,14 +175,20 @@ class Target:
         return plane.searched(lambda target: target.search(candidates, local))
 
     def _search(
-        self, candidates: pa.Table, condition: Condition, *, with_rows: bool
+        self, candidates: pa.Table, condition: Condition, with_rows: bool, search: Search | None
     ) -> TouchedFiles:
         """The candidates with matching rows, as Spark finds them."""
         snapshot, alias = self.snapshot, self.alias
         if condition.is_partition_only:
             matching = matching_partitions(self.spark, snapshot, candidates, condition, alias=alias)
             return TouchedFiles(matching, None)
+        if search is not None:
+            return search(candidates)
         plane = self.writer.plane
         return touched_files(
             plane, snapshot, candidates, condition, alias=alias, with_rows=with_rows
         )
+
+
+def _are_worth_one_pass(files: pa.Table) -> bool:
+    return exact_sum(files["size"]) <= _ONE_PASS_BYTES

@@ -3,8 +3,9 @@
 1. If the condition names data columns, one pass finds the files with matching rows; otherwise the
    log alone tells the files.
 2. Where the table has deletion vectors, and rows were looked for, the matching rows are written
-   with their new values, and marked in vectors where they were. Elsewhere all rows of those files
-   are written again, the matching ones with their new values.
+   with their new values, and marked in vectors where they were. Unless the files are large, the
+   pass that found the rows has computed these values, too, and stored them on the executors.
+3. Elsewhere all rows of those files are written again, the matching ones with their new values.
 
 Generated columns that are not assigned are computed again, and every constraint is checked.
 With the change data feed, the pass that writes a row also writes it, and the row it was before, to
@@ -16,6 +17,7 @@ Where the work is small, the driver does it without a Spark job, see `LocalPlane
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -24,7 +26,7 @@ from pyspark.sql import functions as sf
 
 from optimist.core.commands.append import ensure_rows_can_be_checked
 from optimist.core.commands.command import Changes, run_command
-from optimist.core.commands.marked_files import MarkedFiles, only_chosen
+from optimist.core.commands.marked_files import ChosenRows, MarkedFiles, only_chosen
 from optimist.core.commands.reruns import run_until_it_lands
 from optimist.core.commands.rewrite import Rewrite
 from optimist.core.commands.row_changes import changes_of_update, num_affected_rows
@@ -34,6 +36,7 @@ from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.table_ref import TableRef
 from optimist.core.local.rewriting import RowWriter
 from optimist.core.local.update import write_updated
+from optimist.core.log.file_table import files_table
 from optimist.core.schema.generated_columns import generation_expression
 from optimist.core.schema.identity_columns import ensure_none_updated
 from optimist.core.schema.types import StructField, StructType
@@ -45,8 +48,11 @@ from optimist.spark.commands.target import Target
 from optimist.spark.conditions.condition import Condition
 from optimist.spark.rows.assignments import Assignments
 from optimist.spark.rows.changed_rows import KEPT, UPDATED, kinds_of, with_changes
+from optimist.spark.rows.places import Places
 from optimist.spark.rows.row_ids import moved_row_ids
 from optimist.spark.rows.row_shape import column_of, free_name
+from optimist.spark.rows.stored_rows import stored_rows
+from optimist.spark.rows.touched_files import aliased, matches_of
 from optimist.spark.spark_schema import VOID, to_spark_type
 from optimist.spark.sql.table_sql import TableSql
 
@@ -132,18 +138,17 @@ class _Update:
         """Find the files, and write their matching rows, or all of them, again."""
         watch = self.target.stopwatch()
         with_rows = has_vectors(self.target.snapshot) and self.table.options.update_by_vectors
-        touched = self.target.matching_files(self.condition, with_rows=with_rows)
-        scan_ms = watch.lap_ms()
-        chosen = touched.choose_rows(self.table) if with_rows else None
-        if chosen is None:
-            files_now = MarkedFiles(emptied=touched.adds)
-            written = self._written_here(touched, files) or self.write(touched.table, files)
-        else:
-            files_now = MarkedFiles.write(self.table, chosen, files)
-            all_match = TouchedFiles(only_chosen(chosen), None)
-            written = self._written_here(all_match, files) or self.write(
-                all_match.table, files, are_chosen=True
-            )
+        with ExitStack() as until_written:
+            search = _FindAndCompute(self, until_written)
+            touched = self.target.matching_files(self.condition, with_rows=with_rows, search=search)
+            scan_ms = watch.lap_ms()
+            chosen = touched.choose_rows(self.table) if with_rows else None
+            if chosen is None:
+                files_now = MarkedFiles(emptied=touched.adds)
+                written = self._written_here(touched, files) or self.write(touched.table, files)
+            else:
+                files_now = MarkedFiles.write(self.table, chosen, files)
+                written = self._write_chosen(chosen, search.found, files)
         rewrite = Rewrite(
             files_now.emptied,
             written,
@@ -192,10 +197,42 @@ class _Update:
             # It changes nothing, and lets Spark leave out parts of files.
             rows = rows.where(self.condition.column)
         matches = sf.lit(True) if are_chosen else self._matches()
-        writer, carried = self.target.writer, self.target.carried.names
-        if writer.records_changes:
-            return writer.write(self._with_changes(rows, matches, carried), files, has_changes=True)
-        return writer.write(self._checked(self.updated(rows, matches, carried)), files)
+        return self._write_computed(self.computed(rows, matches), files)
+
+    def _write_chosen(
+        self, chosen: Sequence[ChosenRows], found: DataFrame | None, files: UncommittedFiles
+    ) -> WrittenFiles:
+        """Write the matching rows, which the search has computed, or which are read again."""
+        if found is None:
+            all_match = TouchedFiles(only_chosen(chosen), None)
+            return self._written_here(all_match, files) or self.write(
+                all_match.table, files, are_chosen=True
+            )
+        if not chosen:
+            return WrittenFiles()
+        self.target.ensure_rewritable(files_table(item.file for item in chosen), "UPDATE")
+        return self._write_computed(found, files)
+
+    def _write_computed(self, rows: DataFrame, files: UncommittedFiles) -> WrittenFiles:
+        """Write what `computed` gave, and with the change data feed the changes."""
+        writer = self.target.writer
+        checked = checked_rows(rows, self.sql, self.target.snapshot.metadata)
+        if not writer.records_changes:
+            return writer.write(checked, files)
+        is_updated = column_of(self._updated_name)
+        kinds = sf.when(is_updated, kinds_of(UPDATED)).otherwise(kinds_of(KEPT))
+        names = (*self._names, *self.target.carried.names)
+        changes = with_changes(checked, names, kinds, self._before_names)
+        return writer.write(changes, files, has_changes=True)
+
+    def computed(self, frame: DataFrame, matches: Column, more: Sequence[Column] = ()) -> DataFrame:
+        """The rows as `updated` gives them, with what is needed to tell changes."""
+        carried = self.target.carried.names
+        if not self.target.writer.records_changes:
+            return self.updated(frame, matches, carried, more)
+        old = [column_of(name).alias(hidden) for name, hidden in self._before_names.items()]
+        told = (*old, matches.alias(self._updated_name))
+        return self.updated(frame, matches, carried, (*told, *more))
 
     def updated(
         self,
@@ -224,26 +261,23 @@ class _Update:
             rows = rows.withColumns(regenerated)
         return rows
 
-    def _checked(self, rows: DataFrame) -> DataFrame:
-        return checked_rows(rows, self.sql, self.target.snapshot.metadata)
+    @property
+    def _names(self) -> list[str]:
+        return [item.name for item in self.target.snapshot.schema if item.data_type != VOID]
 
-    def _with_changes(
-        self, frame: DataFrame, matches: Column, carried: tuple[str, ...]
-    ) -> DataFrame:
-        """The rows as `updated` gives them, and each change with the row before and after it."""
-        schema = self.target.snapshot.schema
-        names = [field.name for field in schema if field.data_type != VOID]
-        changing = {*self.assignments.columns, *self._regenerated(schema)}
-        before = {
-            name: free_name(f"__optimist_before_{at}", names)
-            for at, name in enumerate(names)
+    @property
+    def _before_names(self) -> dict[str, str]:
+        """For the columns that may change, those with the values before."""
+        changing = {*self.assignments.columns, *self._regenerated(self.target.snapshot.schema)}
+        return {
+            name: free_name(f"__optimist_before_{at}", self._names)
+            for at, name in enumerate(self._names)
             if name in changing
         }
-        old = [column_of(name).alias(hidden) for name, hidden in before.items()]
-        is_updated = free_name("__optimist_updated", names)
-        updated = self.updated(frame, matches, carried, (*old, matches.alias(is_updated)))
-        kinds = sf.when(column_of(is_updated), kinds_of(UPDATED)).otherwise(kinds_of(KEPT))
-        return with_changes(self._checked(updated), (*names, *carried), kinds, before)
+
+    @property
+    def _updated_name(self) -> str:
+        return free_name("__optimist_updated", self._names)
 
     def _matches(self) -> Column:
         if self.condition is None:
@@ -265,3 +299,38 @@ class _Update:
             and field.data_type != VOID
             and field.name not in self.assignments.columns
         }
+
+
+class _FindAndCompute:
+    """Finds the matching rows by Spark, and computes their new values in the same pass.
+
+    Args:
+        job: The update.
+        until_written: Gives the rows back that are stored on the executors, when it ends.
+
+    Attributes:
+        found: The rows, as `_Update.computed` gives them; None before the search.
+    """
+
+    def __init__(self, job: _Update, until_written: ExitStack) -> None:
+        self.found: DataFrame | None = None
+        self._job = job
+        self._until_written = until_written
+
+    def __call__(self, candidates: pa.Table) -> TouchedFiles:
+        """See `Search`."""
+        job, target, condition = self._job, self._job.target, self._job.condition
+        snapshot, plane = target.snapshot, target.writer.plane
+        names = [*snapshot.schema.names, *target.carried.names]
+        places = Places.beside(names, with_position=True)
+        rows = aliased(
+            plane.placed_rows(snapshot, candidates, places, names, with_row_ids=True), target.alias
+        )
+        if condition is not None:
+            rows = rows.where(condition.column)
+        fields = [item.name for item in places.fields]
+        computed = job.computed(rows, sf.lit(True), [*map(column_of, fields)])
+        stored = self._until_written.enter_context(stored_rows(computed, at_once=False))
+        matches = matches_of(stored, places)
+        self.found = stored.drop(*fields)
+        return matches.files(candidates, plane.find_paths(snapshot, candidates, matches.paths))
