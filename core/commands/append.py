@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -37,6 +37,7 @@ from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.protocol.widening import allowed_widening
 from optimist.core.schema.arrow_types import from_arrow_schema
 from optimist.core.schema.column_paths import named_path
+from optimist.core.schema.generated_columns import GENERATION_EXPRESSION
 from optimist.core.schema.types import StructField, StructType, schema_to_json
 from optimist.core.schema.variants import with_variants
 from optimist.core.transaction.conflicts.operations import Operation
@@ -48,9 +49,21 @@ __all__ = ["append", "as_stored", "ensure_rows_can_be_checked", "ensure_rules_ke
 _DEFAULT = "CURRENT_DEFAULT"
 _NEEDS_EXPRESSIONS = {
     "delta.invariants": "an invariant",
-    "delta.generationExpression": "a generation expression",
+    GENERATION_EXPRESSION: "a generation expression",
     _DEFAULT: "a default value",
 }
+
+
+_COMPUTED = (GENERATION_EXPRESSION, _DEFAULT)
+
+Completion: TypeAlias = Callable[
+    [pa.Table, StructType, Iterable[str]], tuple[pa.Table, tuple[str, ...]]
+]
+"""Gives rows, with exactly the table's columns, the values of those that they do not bring.
+
+It gets the rows, the table's schema and the names that they bring, and answers the rows and the
+identity columns whose numbers were given out.
+"""
 
 
 def append(
@@ -60,6 +73,7 @@ def append(
     partition_by: Sequence[str] = (),
     user_metadata: str | None = None,
     identity: tuple[str, int] | None = None,
+    complete: Completion = with_identity_numbers,
 ) -> CommitResult | None:
     """Append the rows and commit; see `DeltaLog.append`.
 
@@ -70,10 +84,11 @@ def append(
         user_metadata: Text for the history.
         identity: Application id and version of a write that may be repeated; None leaves both to
             the options.
+        complete: Gives the rows the values of columns that they lack; see `Completion`.
     """
 
     def work(pending: UncommittedFiles) -> Changes:
-        rows, given = _rows_to_write(txn, data, partition_by)
+        rows, given = _rows_to_write(txn, data, partition_by, complete)
         files = _write(txn, rows)
         pending.register_files(files)
         txn.advance_identity_columns(given, files)
@@ -84,7 +99,7 @@ def append(
 
 
 def _rows_to_write(
-    txn: OptimisticTransaction, data: pa.Table, partition_by: Sequence[str]
+    txn: OptimisticTransaction, data: pa.Table, partition_by: Sequence[str], complete: Completion
 ) -> tuple[pa.Table, tuple[str, ...]]:
     """The rows as the table's columns, checked against their rules; begins a table that is new.
 
@@ -95,9 +110,11 @@ def _rows_to_write(
     if decision.action is SchemaAction.CREATE:
         txn.update_metadata(_new_metadata(txn.table, decision))
     schema = TableMetadata.of(txn.metadata).schema
-    ensure_rows_can_be_checked(txn.metadata, schema, from_arrow_schema(data.schema))
-    numbered, given = with_identity_numbers(arrow_rows(data, schema), schema, data.column_names)
-    rows = as_stored(numbered, schema, txn.metadata.partition_columns)
+    given_columns = from_arrow_schema(data.schema)
+    is_complete = complete is not with_identity_numbers
+    ensure_rows_can_be_checked(txn.metadata, schema, given_columns, is_complete=is_complete)
+    completed, given = complete(arrow_rows(data, schema), schema, data.column_names)
+    rows = as_stored(completed, schema, txn.metadata.partition_columns)
     ensure_rules_kept(rows, txn.metadata, schema)
     if txn.read_version < 0:
         txn.table.ensure_log_directory()
@@ -162,13 +179,17 @@ def _new_metadata(table: TableRef, decision: SchemaDecision) -> Metadata:
     )
 
 
-def ensure_rows_can_be_checked(metadata: Metadata, schema: StructType, given: StructType) -> None:
+def ensure_rows_can_be_checked(
+    metadata: Metadata, schema: StructType, given: StructType, *, is_complete: bool = False
+) -> None:
     """Refuse a table that has rules in SQL which can't be evaluated without Spark.
 
     Args:
         metadata: The table's metadata.
         schema: The table's schema.
         given: The columns that the rows have; a default matters only for one that they lack.
+        is_complete: Whether the values of columns that they lack are computed, and those of
+            generated columns are held against their expressions.
     """
     constraints = TableMetadata.of(metadata).properties.constraints
     unknown = (name for name, sql in constraints.items() if local_constraint(sql, schema) is None)
@@ -176,7 +197,8 @@ def ensure_rows_can_be_checked(metadata: Metadata, schema: StructType, given: St
     for path, item in _fields(schema):
         for key, what in _NEEDS_EXPRESSIONS.items():
             is_given = key == _DEFAULT and named_path(path, given) is not None
-            if key in item.metadata and not is_given:
+            is_computed = is_complete and len(path) == 1 and key in _COMPUTED
+            if key in item.metadata and not (is_given or is_computed):
                 reason = f"{what} on the column {shown('.'.join(path))}"
     if reason is not None:
         raise UsageError(

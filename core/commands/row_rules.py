@@ -8,7 +8,7 @@ because what their texts mean depends on the time zone of its session.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 
 import pyarrow as pa
@@ -27,6 +27,7 @@ __all__ = [
     "ensure_constraints_hold",
     "first_violation",
     "local_constraint",
+    "values_at",
 ]
 
 _TIMES = (PrimitiveType("timestamp"), PrimitiveType("timestamp_ntz"))
@@ -92,8 +93,12 @@ def first_violation(rows: pa.Table, predicate: Predicate) -> str | None:
     first = pc.index(pc.fill_null(holds, False), False).as_py()
     if first < 0:
         return None
-    names = {path[0] for path in predicate.columns()}
-    row = rows.select([item for item in rows.column_names if item in names]).slice(first, 1)
+    return values_at(rows, first, {path[0] for path in predicate.columns()})
+
+
+def values_at(rows: pa.Table, place: int, names: Collection[str]) -> str:
+    """The values of some columns in one row, as JSON, for an error."""
+    row = rows.select([item for item in rows.column_names if item in names]).slice(place, 1)
     values = row.to_pylist()[0] if names else {}
     return json.dumps(values, ensure_ascii=False, default=str, separators=(",", ":"))
 

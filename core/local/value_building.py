@@ -7,9 +7,10 @@ value for certain.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,16 +25,25 @@ from optimist.core.schema.arrow_types import to_arrow_type
 from optimist.core.schema.types import DataType, PrimitiveType, StructType
 from optimist.core.snapshot.row_filter import is_exact
 
-__all__ = ["Sign", "ValueBuilder", "needs_spark"]
+__all__ = ["DatePart", "Sign", "ValueBuilder", "needs_spark"]
 
 Rows: TypeAlias = pa.Table
 Sign: TypeAlias = str
+DatePart: TypeAlias = Literal["year", "month", "day"]
 _STRING = PrimitiveType("string")
 _ARITHMETIC: dict[Sign, Callable[[Any, Any], Any]] = {
     "+": pc.add_checked,
     "-": pc.subtract_checked,
     "*": pc.multiply_checked,
 }
+_DATE_PARTS: dict[DatePart, Callable[[Any], Any]] = {
+    "year": pc.year,
+    "month": pc.month,
+    "day": pc.day,
+}
+_DATE = PrimitiveType("date")
+_EPOCH = dt.date(1970, 1, 1)
+_FIRST_DAY, _LAST_DAY = (dt.date.min - _EPOCH).days, (dt.date.max - _EPOCH).days
 
 
 def needs_spark(sql: str, reason: str = "can be computed row by row only by Spark") -> UsageError:
@@ -95,6 +105,22 @@ class ValueBuilder:
                 raise does_not_fit(f"{self.text} ({sign})", data_type) from None
 
         return Value(data_type, compute, left.columns | right.columns)
+
+    def date_part(self, part: DatePart, dates: Value) -> Value:
+        """The year, the month or the day of dates in the years 1 to 9999."""
+        if dates.data_type != _DATE:
+            raise self.refusal()
+
+        def compute(rows: Rows) -> Any:
+            found = dates.compute(rows)
+            days = pc.min_max(found.cast(pa.int32())).as_py()
+            is_empty = days["min"] is None
+            # Arrow counts years in 16 bits.
+            if not is_empty and not _FIRST_DAY <= days["min"] <= days["max"] <= _LAST_DAY:
+                raise self.refusal("has dates outside the years 1 to 9999")
+            return _DATE_PARTS[part](found).cast(pa.int32())
+
+        return Value(PrimitiveType("integer"), compute, dates.columns)
 
     def case(self, conditions: Sequence[Predicate], given: Sequence[Value]) -> Value:
         """The result of the first condition that is true; the last one, if none is.

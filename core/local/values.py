@@ -5,6 +5,7 @@
 | a Python value but text, or a `pyarrow` scalar | a constant |
 | SQL text: a constant, a column, a field of a struct | as it is |
 | `+`, `-`, `*` of integers | in the wider type; what overflows is an error |
+| `year`, `month` and `day` of dates | of the years 1 to 9999 |
 | `CASE WHEN`, `if`, `coalesce`, `concat` of texts, `CAST` | only for the rows that take it |
 
 Everything else is refused by name: only Spark knows its value for certain.
@@ -22,7 +23,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from optimist.core.local.stored_values import INTEGERS, NULL, Value, constant_of, integer_of
-from optimist.core.local.value_building import Sign, ValueBuilder, needs_spark
+from optimist.core.local.value_building import DatePart, Sign, ValueBuilder, needs_spark
 from optimist.core.predicates.builder import literal
 from optimist.core.predicates.parsing import (
     column_of,
@@ -41,6 +42,12 @@ from optimist.core.values.unicode_text import ensure_unicode
 __all__ = ["parse_value"]
 
 _SIGNS: dict[type[exp.Expr], Sign] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*"}
+_DATE_PARTS: dict[type[exp.Expr], DatePart] = {
+    exp.Year: "year",
+    exp.Month: "month",
+    exp.Day: "day",
+    exp.DayOfMonth: "day",
+}
 
 
 def parse_value(
@@ -103,6 +110,9 @@ class _Sql:
         if type(node) in _SIGNS:
             sides = (self.value(node.this), self.value(node.expression))
             return self.build.arithmetic(_SIGNS[type(node)], *sides)
+        if type(node) in _DATE_PARTS:
+            inner = node.this.this if isinstance(node.this, exp.TsOrDsToDate) else node.this
+            return self.build.date_part(_DATE_PARTS[type(node)], self.value(inner))
         if isinstance(node, (exp.Case, exp.If)):
             return self._case(node)
         if isinstance(node, exp.Coalesce):

@@ -22,6 +22,7 @@ from optimist.core.errors import (
     UsageError,
 )
 from optimist.core.local.commands import CommandOptions, RowsChanged
+from optimist.core.local.computed_columns import complete_rows
 from optimist.core.local.progress import Progress as FileProgressCall
 from optimist.core.log.last_checkpoint import LastCheckpoint
 from optimist.core.maintenance.checkpoint import Progress, write_checkpoint
@@ -297,7 +298,8 @@ class DeltaLog(RowCommands, TableCommands):
         """Append an Arrow table in one commit; the first append creates the Delta table.
 
         Args:
-            data: The rows. Columns are matched by name; missing nullable ones become null.
+            data: The rows. Columns are matched by name. Missing ones get their default, are
+                computed or numbered, or are null.
             partition_by: The partition columns of a new table. On an existing table they must be
                 the table's own.
             user_metadata: Text for the history.
@@ -317,6 +319,7 @@ class DeltaLog(RowCommands, TableCommands):
             partition_by=partition_by,
             user_metadata=user_metadata,
             identity=txn,
+            complete=complete_rows,
         )
 
     @one_operation

@@ -56,6 +56,7 @@ VALUES = [
     "coalesce(NULL, i, 0)",
     "coalesce(st.a, i)",
     "concat(s, '-', s)",
+    *("year(day)", "month(day)", "dayofmonth(day)", "day(DATE '2024-02-29')"),
     "s || 'x' || st.`b.c`",
     "CAST(i AS BIGINT)",
     "CAST(y AS STRING)",

@@ -13,13 +13,18 @@ from optimist.core.commands.merge_clauses import MergeClauses
 from optimist.core.errors import SchemaError, UsageError
 from optimist.core.foreign_text import listed, shown
 from optimist.core.local.assignments import LocalAssignments
+from optimist.core.local.computed_columns import with_defaults
 from optimist.core.local.conditions import RUN_WITH_SPARK
 from optimist.core.local.merge.clauses import LocalClause, LocalMergeRequest
 from optimist.core.local.merge.keys import JoinKey, join_keys
 from optimist.core.local.merge.scope import Scope
 from optimist.core.predicates import Predicate, evaluate
 from optimist.core.predicates.text import quote_path
-from optimist.core.schema.identity_columns import ensure_none_updated, identity_columns
+from optimist.core.schema.identity_columns import (
+    ensure_none_inserted,
+    ensure_none_updated,
+    identity_columns,
+)
 from optimist.core.schema.types import StructType
 
 __all__ = ["ResolvedClause", "ResolvedMerge", "ensure_insertable", "first_clause"]
@@ -89,6 +94,26 @@ class ResolvedMerge(MergeClauses[ResolvedClause]):
         clauses = (_resolved(item, scopes[item.kind], request, schema) for item in request.clauses)
         return cls(request, keys, on, tuple(clauses))
 
+    def numbered(self, schema: StructType) -> tuple[str, ...]:
+        """The identity columns whose numbers new rows get.
+
+        Raises:
+            UsageError: Some of the INSERTs bring numbers and others do not (kind
+                `OPTIMIST_NEEDS_SPARK`).
+        """
+        inserts = [item.assignments for item in self.of_kind("NOT MATCHED") if item.assignments]
+        names = tuple(column.name for column in identity_columns(schema)) if inserts else ()
+        for name in names:
+            if len({name in one.whole for one in inserts}) > 1:
+                raise UsageError(
+                    f"Some of the INSERTs bring numbers for the identity column {shown(name)} and "
+                    f"others do not, which a MERGE without Spark can't keep apart. "
+                    f"{RUN_WITH_SPARK}",
+                    kind="OPTIMIST_NEEDS_SPARK",
+                    column=name,
+                )
+        return tuple(name for name in names if name not in inserts[0].whole)
+
     def always_given(self, schema: StructType) -> StructType:
         """The table's columns that every INSERT gives a value."""
         given = [item.assignments.whole for item in self.of_kind("NOT MATCHED") if item.assignments]
@@ -123,10 +148,17 @@ def _resolved(
     values = clause.values
     if values is None:
         source = scope.sides[request.source_alias]
-        values = {quote_path((item.name,)): _same(item.name, source, request) for item in schema}
+        numbered = {item.name for item in identity_columns(schema)}
+        values = {
+            quote_path((item.name,)): _same(item.name, source, request)
+            for item in schema
+            if item.name not in numbered or source.find(item.name) is not None
+        }
     assignments = LocalAssignments.of(values, schema, seen=scope.schema)
     if clause.action == "insert":
-        ensure_insertable(assignments)
+        ensure_none_inserted(schema, assignments.targets)
+        _ensure_whole_columns(assignments)
+        assignments = with_defaults(assignments)
     else:
         ensure_none_updated(schema, assignments.targets)
     return ResolvedClause(clause, scope, condition, assignments)
@@ -146,6 +178,11 @@ def ensure_insertable(assignments: LocalAssignments) -> None:
             kind="OPTIMIST_NEEDS_SPARK",
             column=column.name,
         )
+    _ensure_whole_columns(assignments)
+
+
+def _ensure_whole_columns(assignments: LocalAssignments) -> None:
+    """Refuse an INSERT into a field of a struct."""
     for path in assignments.values:
         if len(path) > 1:
             name = ".".join(path)

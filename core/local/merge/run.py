@@ -25,6 +25,7 @@ from optimist.core.commands.merge_outcome import MergeCounts
 from optimist.core.commands.rewrite import Rewrite
 from optimist.core.commands.touched_files import has_vectors
 from optimist.core.commands.written_files import WrittenFiles
+from optimist.core.data.identity_numbers import with_identity_numbers
 from optimist.core.data.parquet_reader import Positions
 from optimist.core.data.row_numbers import row_numbers
 from optimist.core.local.merge.keys import target_predicate
@@ -67,12 +68,17 @@ def merge_rows(writer: RowWriter, merge: ResolvedMerge) -> tuple[Rewrite, MergeC
         candidates.take(pa.array(touched, pa.int64())),
         [found[place].changed for place in touched],
     )
-    inserted = _inserted(merge, found, target.snapshot.schema)
+    schema, numbered = target.snapshot.schema, merge.numbered(target.snapshot.schema)
+    inserted = _inserted(merge, found, schema)
+    if numbered:
+        brought = [name for name in schema.names if name not in numbered]
+        inserted, _ = with_identity_numbers(inserted, schema, brought)
     scan_ms = watch.lap_ms()
     rewrite = job.write(inserted)
     rewrite = Rewrite(
         rewrite.removed, rewrite.written, None, scan_ms, watch.lap_ms(), rewrite.marked
     )
+    target.txn.advance_identity_columns(numbered if inserted.num_rows else (), rewrite.written.adds)
     return rewrite, job.counts(rewrite, inserted.num_rows)
 
 

@@ -1,0 +1,148 @@
+"""Values of columns that new rows lack, where they are exact without Spark (spec 10.4, 10.7).
+
+1. A column with a default gets it.
+2. An identity column gets numbers.
+3. A generated column is computed from the others; if the rows bring it, it is held against what
+   would be computed.
+
+An expression that only Spark can evaluate is refused, before anything is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, NoReturn
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from optimist.core.commands.row_rules import constraint_violated, values_at
+from optimist.core.data.column_shape import find_name
+from optimist.core.data.identity_numbers import with_identity_numbers
+from optimist.core.errors import UsageError
+from optimist.core.foreign_text import quoted, shown
+from optimist.core.local.assignments import LocalAssignments
+from optimist.core.local.conditions import RUN_WITH_SPARK
+from optimist.core.local.stored_values import Value, stored_as
+from optimist.core.local.values import parse_value
+from optimist.core.schema.generated_columns import generation_expression
+from optimist.core.schema.types import DECLARED_TYPE, PrimitiveType, StructField, StructType
+
+__all__ = ["complete_rows", "with_defaults"]
+
+_DEFAULT = "CURRENT_DEFAULT"
+_TIMESTAMP = PrimitiveType("timestamp")
+_FLOATS = (PrimitiveType("float"), PrimitiveType("double"))
+
+
+def complete_rows(
+    rows: pa.Table, schema: StructType, given: Iterable[str]
+) -> tuple[pa.Table, tuple[str, ...]]:
+    """New rows with the values of the columns that they do not bring; see `Completion`.
+
+    Args:
+        rows: The rows, with exactly the table's columns.
+        schema: The table's.
+        given: The columns that the rows bring, in any case.
+
+    Raises:
+        UsageError: Only Spark knows a value (kind `OPTIMIST_NEEDS_SPARK`), or the rows bring
+            numbers that they may not bring.
+        SchemaError: A value does not fit its column, or the rows bring another one than a generated
+            column's expression has (kind `DELTA_VIOLATE_CONSTRAINT_WITH_VALUES`).
+    """
+    names = [name for name in (find_name(schema.names, name) for name in given) if name]
+    missing = [item for item in schema if item.name not in names]
+    defaults = _defaults(missing, schema)
+    generated = {item.name: value for item in schema if (value := _generated(item, schema))}
+    filled = _with_values(rows, defaults)
+    numbered, numbered_names = with_identity_numbers(filled, schema, names)
+    for name, value in generated.items():
+        if name in names:
+            _ensure_as_computed(numbered, schema, name, value)
+    computed = {name: value for name, value in generated.items() if name not in names}
+    return _with_values(numbered, computed), numbered_names
+
+
+def with_defaults(assignments: LocalAssignments) -> LocalAssignments:
+    """What an INSERT assigns, with the defaults of the columns that it does not name.
+
+    Raises:
+        UsageError: Only Spark knows a default (kind `OPTIMIST_NEEDS_SPARK`).
+        SchemaError: A default does not fit its column.
+    """
+    schema = assignments.schema
+    missing = (item for item in schema if item.name not in assignments.targets)
+    values = dict(assignments.values)
+    for name, value in _defaults(missing, schema).items():
+        values[(name,)] = value
+    return replace(assignments, values=values)
+
+
+def _defaults(columns: Iterable[StructField], schema: StructType) -> dict[str, Value]:
+    return {
+        item.name: _value(str(item.metadata[_DEFAULT]), item, schema, "default")
+        for item in columns
+        if _DEFAULT in item.metadata
+    }
+
+
+def _generated(item: StructField, schema: StructType) -> Value | None:
+    """What computes a column; None for an ordinary column."""
+    sql = generation_expression(item)
+    if sql is None:
+        return None
+    value = _value(sql, item, schema, "generation expression")
+    read = [schema.find(path[0]) for path in value.columns]
+    if any(column is not None and DECLARED_TYPE in column.metadata for column in (item, *read)):
+        _refuse(item, sql, "generation expression")  # is a char padded before or afterwards?
+    return value
+
+
+def _value(sql: str, item: StructField, schema: StructType, what: str) -> Value:
+    parsed = parse_value(sql, schema, skips_alias=False)
+    if item.data_type == _TIMESTAMP and not parsed.columns:
+        _refuse(item, sql, what)  # what its text means depends on the zone of Spark's session
+    return stored_as(parsed, item.data_type, item.name)
+
+
+def _with_values(rows: pa.Table, values: dict[str, Value]) -> pa.Table:
+    seen = rows
+    for name, value in values.items():
+        place = rows.column_names.index(name)
+        computed = value.compute(seen)
+        column = computed if isinstance(computed, pa.ChunkedArray) else pa.chunked_array([computed])
+        rows = rows.set_column(place, rows.schema.field(place), column)
+    return rows
+
+
+def _ensure_as_computed(rows: pa.Table, schema: StructType, name: str, value: Value) -> None:
+    """Refuse rows that bring another value than their generated column has (spec 10.3)."""
+    item = schema.find(name)
+    sql = "" if item is None else generation_expression(item) or ""
+    found, wanted = rows[name], value.compute(rows)
+    if item is None or pa.types.is_nested(found.type):
+        raise _needs_spark(name, sql, "generation expression")
+    same: Any = pc.fill_null(pc.equal(found, wanted), False)
+    same = pc.or_(same, pc.and_(pc.is_null(found), pc.is_null(wanted)))
+    if item.data_type in _FLOATS:
+        both = pc.and_(pc.is_nan(found), pc.is_nan(wanted))
+        same = pc.or_(same, pc.fill_null(both, False))
+    first = pc.index(same, False).as_py()
+    if first >= 0:
+        names = {name, *(path[0] for path in value.columns)}
+        raise constraint_violated(name, f"`{name}` <=> {sql}", values_at(rows, first, names))
+
+
+def _refuse(item: StructField, sql: str, what: str) -> NoReturn:
+    raise _needs_spark(item.name, sql, what)
+
+
+def _needs_spark(column: str, sql: str, what: str) -> UsageError:
+    return UsageError(
+        f"Only Spark knows the value of the {what} {quoted(sql)} of the column {shown(column)}. "
+        f"{RUN_WITH_SPARK}",
+        kind="OPTIMIST_NEEDS_SPARK",
+        column=column,
+    )
