@@ -11,7 +11,14 @@ from optimist.spark.session.call_options import FILESYSTEM_PREFIXES, PROPERTY_PR
 __all__ = ["write_options"]
 
 _KNOWN = {name.lower(): name for name in WRITE_OPTIONS}
-_NOT_BUILT = ("replaceon", "replaceusing", "targetalias")
+_NOT_BUILT: Mapping[str, str | None] = {
+    "replaceon": None,
+    "replaceusing": None,
+    "targetalias": None,
+    "datachange": "true",
+    "writepartitioncolumns": "false",
+}
+"""Options of Delta that would be ignored, and the value of each that asks for nothing."""
 
 
 def write_options(given: Mapping[str, str]) -> dict[str, object]:
@@ -23,8 +30,11 @@ def write_options(given: Mapping[str, str]) -> dict[str, object]:
     options: dict[str, object] = {}
     for key, value in given.items():
         folded = key.lower()
-        if folded in _NOT_BUILT:
-            raise not_built_yet(f"The option {key}", "Use replaceWhere, or MERGE INTO.")
+        if folded in _NOT_BUILT and value.lower() != _NOT_BUILT[folded]:
+            raise not_built_yet(
+                f"The option {key}",
+                "Leave it out; rows can be replaced by replaceWhere and MERGE INTO.",
+            )
         if folded in _KNOWN:
             options[_KNOWN[folded]] = value
         elif key.startswith((*FILESYSTEM_PREFIXES, PROPERTY_PREFIX)):

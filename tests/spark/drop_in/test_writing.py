@@ -126,6 +126,28 @@ def test_a_table_that_exists_is_an_error_unless_the_mode_says_otherwise(enabled,
     assert enabled.read.parquet(str(tmp_path / "plain")).count() == 1
 
 
+def test_a_writer_clusters_the_table_that_it_makes(enabled, tmp_path):
+    df, path = enabled.range(3).withColumn("v", sf.col("id") % 2), str(tmp_path / "t")
+    df.write.format("delta").clusterBy("V").save(path)
+    df.write.format("delta").mode("append").clusterBy("v").save(path)
+    detail = enabled.sql(f"DESCRIBE DETAIL delta.`{path}`").first()
+    assert (detail.clusteringColumns, read(enabled, path).count()) == (["v"], 6)
+    with pytest.raises(UsageError) as caught:
+        df.write.format("delta").mode("append").clusterBy("id").save(path)
+    assert caught.value.kind == "DELTA_CLUSTERING_COLUMNS_MISMATCH"
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("replaceOn", "a = b"), ("dataChange", False), ("REPLACEUSING", "id")]
+)
+def test_options_of_delta_that_would_be_ignored_are_refused(enabled, tmp_path, option, value):
+    writer = enabled.range(1).write.format("delta")
+    with pytest.raises(UsageError) as caught:
+        writer.option(option, value).save(str(tmp_path / "t"))
+    assert caught.value.kind == "OPTIMIST_NOT_BUILT_YET"
+    enabled.range(1).write.format("delta").option("dataChange", True).save(str(tmp_path / "t"))
+
+
 def test_writers_by_name(enabled, database, tmp_path):
     df, name = enabled.range(2).withColumn("v", sf.col("id") * 2), f"{database}.w"
     df.write.format("delta").saveAsTable(name)
