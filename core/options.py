@@ -214,7 +214,7 @@ class EngineOptions:
         "same-store", one_of("same-store", "any", "never"), own="paths.outsideTable"
     )
     spark_plane: str = _key("auto", one_of("auto", "native", "arrow"), own="spark.plane")
-    local_plane_max_bytes: int = _key(32 << 20, at_least(0), own="spark.localPlane.maxBytes")
+    local_plane_max_bytes: int = _key(128 << 20, at_least(0), own="spark.localPlane.maxBytes")
     commit_lock_lease_s: float = _key(60.0, _lasting, own="commit.lock.leaseSeconds")
     property_defaults: Mapping[str, str] = field(default_factory=dict)
     """Properties of new tables by full name (`delta.appendOnly`), from `properties.defaults.*`."""
