@@ -43,6 +43,8 @@ class FilePart:
         deletion_vector: Which rows of the file are deleted; None if none is.
         base_row_id: The id of its first row, in a table that tracks rows.
         default_row_commit_version: The version that wrote it, in a table that tracks rows.
+        file_size: How many bytes the whole file has, as the log says.
+        modification_time: When it was written, in epoch milliseconds, as the log says.
     """
 
     path: str
@@ -53,6 +55,8 @@ class FilePart:
     deletion_vector: DeletionVectorDescriptor | None = None
     base_row_id: int | None = None
     default_row_commit_version: int | None = None
+    file_size: int | None = None
+    modification_time: int | None = None
 
 
 def file_parts(data_paths: DataPaths, files: pa.Table) -> pa.Table:
@@ -79,6 +83,8 @@ def file_parts(data_paths: DataPaths, files: pa.Table) -> pa.Table:
             "deletionVector": _in_one_piece(files["deletionVector"]),
             "baseRowId": _in_one_piece(files["baseRowId"]),
             "defaultRowCommitVersion": _in_one_piece(files["defaultRowCommitVersion"]),
+            "fileSize": _in_one_piece(files["size"]),
+            "modificationTime": _in_one_piece(files["modificationTime"]),
         }
     )
 
@@ -124,6 +130,8 @@ def parts_of(group: pa.Table) -> tuple[FilePart, ...]:
             deletion_vector=deletion_vector_of(row["deletionVector"]),
             base_row_id=row["baseRowId"],
             default_row_commit_version=row["defaultRowCommitVersion"],
+            file_size=row["fileSize"],
+            modification_time=row["modificationTime"],
         )
         for row in group.to_pylist(maps_as_pydicts="strict")
     )

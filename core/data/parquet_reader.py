@@ -26,6 +26,7 @@ from optimist.core.data.data_paths import DataPaths
 from optimist.core.data.deletion_vectors import read_deletion_vector
 from optimist.core.data.file_parts import FilePart
 from optimist.core.data.filesystem import filesystem_for, open_to_read
+from optimist.core.data.leaf_columns import leaf_columns
 from optimist.core.data.legacy_calendar import LegacyCalendar
 from optimist.core.data.partition_values import parse_partition_value
 from optimist.core.data.row_tracking import is_tracking_column, with_defaults
@@ -108,7 +109,7 @@ def read_located_batches(
     with _translated(part.path), _opened(filesystem, path, part.path) as source:
         # INT96 in nanoseconds would end in 2262. Buffering ahead makes few requests of many.
         file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us", pre_buffer=True)
-        columns = _Columns.of(file.schema_arrow, part, layout, constants)
+        columns = _Columns.of(file, part, layout, constants)
         legacy = LegacyCalendar.of(file.metadata.metadata)
         for start, rows in _raw_batches(file, part, columns.stored_names, layout.batch_rows):
             if legacy is not None:
@@ -138,20 +139,26 @@ class _Columns:
     constants: dict[str, pa.Scalar]
     places: dict[str, str]
     """From the names of the table's columns to those of the file's."""
+    stored_names: list[str]
+    """The columns to read from the file, of structs only the wanted parts."""
 
     @classmethod
     def of(
-        cls, file: pa.Schema, part: FilePart, layout: RowLayout, constants: dict[str, pa.Scalar]
+        cls,
+        file: pq.ParquetFile,
+        part: FilePart,
+        layout: RowLayout,
+        constants: dict[str, pa.Scalar],
     ) -> _Columns:
-        stored = (item for item in layout.schema if item.name not in constants)
-        found = ((item.name, find_field(file, item, by_id=layout.by_id)) for item in stored)
-        places = {name: file.names[index] for name, index in found if index is not None}
-        return cls(part, layout, layout.arrow_schema, constants, places)
-
-    @property
-    def stored_names(self) -> list[str]:
-        """The columns to read from the file."""
-        return list(self.places.values())
+        schema = file.schema_arrow
+        places: dict[str, str] = {}
+        names: list[str] = []
+        for item in layout.schema:
+            index = find_field(schema, item, by_id=layout.by_id)
+            if index is not None and item.name not in constants:
+                places[item.name] = schema.names[index]
+                names += leaf_columns(file, index, item.data_type, by_id=layout.by_id)
+        return cls(part, layout, layout.arrow_schema, constants, places, names)
 
     def batch(self, rows: pa.RecordBatch, start: int) -> pa.RecordBatch:
         """The file's rows as the table's; the first is at position `start`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -16,38 +16,45 @@ from optimist.core.schema.types import StructType
 from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.files_view import FilesView
 from optimist.core.snapshot.row_layout import row_layout
-from optimist.spark.arrow.fresh_scans import with_fresh_scans
+from optimist.spark.arrow.planned_scans import with_planned_scans
+from optimist.spark.arrow.row_metadata import METADATA, metadata_type
+from optimist.spark.arrow.scan_builder import VersionToScan
 from optimist.spark.arrow.source import ScanOptions, register_source
 from optimist.spark.arrow.tasks import Grouping, encode_groups, read_group
+from optimist.spark.arrow.wanted_rows import cheapest_column
 from optimist.spark.rows.places import Places
 from optimist.spark.rows.row_shape import column_of
 from optimist.spark.rows.scanned_table import scan_alias
 from optimist.spark.session.conf import session_zone_name
-from optimist.spark.session.jvm import conf_entries, known_to_spark
-from optimist.spark.session.pyspark_versions import has_filter_pushdown, is_connect
+from optimist.spark.session.jvm import known_to_spark
+from optimist.spark.session.pyspark_versions import is_connect
 from optimist.spark.session.task_errors import portable_errors
 from optimist.spark.spark_schema import VOID, to_spark_schema, to_spark_type
 
 __all__ = ["arrow_frame", "arrow_frame_of_files"]
 
 _COLLATIONS = "__COLLATIONS"
-_PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 
 def arrow_frame(
-    spark: SparkSession, table: TableRef, snapshot: Snapshot, *, is_time_travel: bool = False
+    spark: SparkSession,
+    table: TableRef,
+    snapshot: Snapshot,
+    *,
+    is_time_travel: bool = False,
+    columns: Collection[str] | None = None,
 ) -> DataFrame:
     """The rows of a table version; no file is read before a query runs.
 
-    In classic sessions, filters that Spark pushes to Python data sources (from 4.1 on) prune
-    partitions and skip files; that setting of the session is turned on unless the user has set it.
-    Nothing is pushed in Spark Connect, where it could not be made safe: see `fresh_scans`.
+    In classic sessions a query's filters prune partitions and skip files, and only the columns that
+    it needs are read. Spark Connect tells us neither: there, `columns` are read.
 
     Args:
         spark: A classic session or a Spark Connect client.
         table: The table; the options of its store go to the workers, which open it again.
         snapshot: The version.
         is_time_travel: See `RowPlane.scan`.
+        columns: See `RowPlane.scan`.
     """
     scan = ScanOptions(
         path=snapshot.table_path,
@@ -55,20 +62,24 @@ def arrow_frame(
         table_id=snapshot.metadata.id,
         zone=session_zone_name(spark),
         grouping=Grouping.of(spark, is_connect=is_connect(spark)),
-        is_pushing=_is_pushing(spark),
-        is_skipping=table.options.stats_skipping,
         is_time_travel=is_time_travel,
         outside=snapshot.data_paths.outside,
     )
+    shown = snapshot.schema
+    hidden: list[st.StructField] = []
+    if is_connect(spark) and columns is not None:
+        shown, hidden = _named(snapshot, columns), _metadata_field(snapshot, columns)
     name = register_source(spark, table.store.options)
     with known_to_spark():
-        reader = spark.read.format(name).schema(_stored(spark, snapshot.schema))
+        schema = st.StructType([*_stored(spark, shown).fields, *hidden])
+        reader = spark.read.format(name).schema(schema)
     frame = reader.options(**scan.to_options()).load()
-    if scan.is_pushing:
-        frame = with_fresh_scans(frame, f"{name}?{scan}")
     if is_connect(spark):
         frame = frame.alias(scan_alias(scan.scanned_table))
-    return _with_void(frame, snapshot.schema)
+    else:
+        version = VersionToScan(table, snapshot, scan.zone, scan.grouping)
+        frame = with_planned_scans(frame, version, f"{name}?{scan}")
+    return _with_void(frame, shown, *(field.name for field in hidden))
 
 
 def arrow_frame_of_files(
@@ -135,6 +146,22 @@ class _ReadTask:
                     )
 
 
+def _named(view: FilesView, columns: Collection[str]) -> StructType:
+    """The named columns, among them one at least that files hold."""
+    found = tuple(item for item in view.schema if item.name.lower() in columns)
+    if all(item.data_type == VOID for item in found):
+        found = (*found, cheapest_column(view))
+    return StructType(found)
+
+
+def _metadata_field(view: FilesView, columns: Collection[str]) -> list[st.StructField]:
+    """`_metadata` as a column, if it is named and the table has no column of that name."""
+    kind = metadata_type(view)
+    if kind is None or METADATA not in columns:
+        return []
+    return [st.StructField(METADATA, kind, False)]
+
+
 def _stored(spark: SparkSession, schema: StructType) -> st.StructType:
     """The columns that files hold, all nullable: a constraint does not prove that files keep it."""
     kept = StructType(tuple(item for item in schema if item.data_type != VOID))
@@ -159,14 +186,3 @@ def _with_void(frame: DataFrame, schema: StructType, *more: str) -> DataFrame:
         for item in schema
     ]
     return frame.select(*columns, *(column_of(name) for name in more))
-
-
-def _is_pushing(spark: SparkSession) -> bool:
-    if is_connect(spark):
-        return False
-    value = conf_entries(spark).get(_PUSHDOWN)
-    if value is None:
-        spark.conf.set(_PUSHDOWN, "true")
-        # Spark before 4.1 takes any key and knows nothing of this one.
-        return has_filter_pushdown()
-    return value.strip().lower() == "true" and has_filter_pushdown()

@@ -2,7 +2,8 @@
 
 *Assumes* that this package, pandas and pyarrow are installed where Spark's Python workers run.
 *Provides* reading and writing wherever pyarrow or an fsspec driver reaches the store, in classic
-sessions and in Spark Connect. *Does not provide* column pruning of reads.
+sessions and in Spark Connect. *Does not provide*, in Spark Connect, filters that skip files, nor
+reads of fewer columns than `columns` names.
 """
 
 from __future__ import annotations
@@ -41,9 +42,12 @@ class ArrowPlane:
         snapshot: Snapshot,
         *,
         is_time_travel: bool = False,
+        columns: Collection[str] | None = None,
     ) -> DataFrame:
-        """See `RowPlane.scan`; filters of the query prune by the log."""
-        return arrow_frame(self.spark, self.table, snapshot, is_time_travel=is_time_travel)
+        """See `RowPlane.scan`."""
+        return arrow_frame(
+            self.spark, self.table, snapshot, is_time_travel=is_time_travel, columns=columns
+        )
 
     def scan_files(
         self, view: FilesView, files: pa.Table, *, with_row_ids: bool = False

@@ -1,8 +1,9 @@
-"""A Python data source over one table version: filters prune by our log, pyarrow reads the files.
+"""A Python data source over one table version, whose files pyarrow reads.
 
 *Assumes* that this package is installed where Spark's Python workers run, the driver's among them.
-*Provides* a scan whose tasks are balanced groups of files. *Does not provide* column pruning, which
-Spark offers to no Python data source: every column is decoded.
+*Provides* a scan whose tasks are balanced groups of files, and which reads the columns of the
+schema that the frame was given. *Does not provide* filters: Spark Connect would share the plan of a
+filtered query with other queries. Classic sessions plan without it, by `scan_builder`.
 
 The planning worker opens the table again at the version that the frame was made from, with the
 options of the log's store. Those may hold secrets, so they travel inside the pickled class and
@@ -26,14 +27,11 @@ from pyspark.sql.types import StructType as SparkStruct
 from optimist.core.data.data_paths import SAME_STORE
 from optimist.core.errors import TableError
 from optimist.core.forking import ForkSafeLock
-from optimist.core.predicates import Predicate
-from optimist.core.schema.types import StructType
 from optimist.core.secrets import Options
 from optimist.core.snapshot import Snapshot
-from optimist.core.snapshot.row_layout import row_layout
 from optimist.core.table.delta_log import DeltaLog
-from optimist.spark.arrow.filters import pushed_predicate
-from optimist.spark.arrow.tasks import Grouping, encode_groups, read_group
+from optimist.spark.arrow.tasks import Grouping, encode_groups
+from optimist.spark.arrow.wanted_rows import WantedRows
 from optimist.spark.rows.scanned_table import ScannedTable
 from optimist.spark.session.task_errors import portable_errors
 
@@ -54,8 +52,6 @@ class ScanOptions:
         table_id: The table's id: a path may be deleted and used again for another table.
         zone: The session's time zone.
         grouping: How files become tasks.
-        is_pushing: Whether filters are pushed to the log.
-        is_skipping: Whether statistics are used to skip files.
         is_time_travel: The version was asked for by name or time.
         outside: Which files outside the table may be read; see `DataPaths`.
     """
@@ -65,8 +61,6 @@ class ScanOptions:
     table_id: str
     zone: str
     grouping: Grouping
-    is_pushing: bool
-    is_skipping: bool = True
     is_time_travel: bool = False
     outside: str = SAME_STORE
 
@@ -80,8 +74,6 @@ class ScanOptions:
             "maxBytes": str(self.grouping.max_bytes),
             "numGroups": str(self.grouping.num_groups),
             "openCost": str(self.grouping.open_cost),
-            "isPushing": str(self.is_pushing).lower(),
-            "isSkipping": str(self.is_skipping).lower(),
             "isTimeTravel": str(self.is_time_travel).lower(),
             "outside": self.outside,
         }
@@ -103,8 +95,6 @@ class ScanOptions:
             grouping=Grouping(
                 int(folded["maxbytes"]), int(folded["numgroups"]), int(folded["opencost"])
             ),
-            is_pushing=folded["ispushing"] == "true",
-            is_skipping=folded["isskipping"] == "true",
             is_time_travel=folded["istimetravel"] == "true",
             outside=folded["outside"],
         )
@@ -124,9 +114,8 @@ class TableReadSource(DataSource):
     def reader(self, schema: SparkStruct) -> DataSourceReader:
         """The reader of the columns in the schema that the frame was given."""
         scan = ScanOptions.from_options(self.options)
-        kind = _PushingReader if scan.is_pushing else _Reader
         with portable_errors():
-            return kind(scan, self.store_options, schema)
+            return _Reader(scan, self.store_options, schema)
 
 
 def register_source(spark: SparkSession, options: Mapping[str, str]) -> str:
@@ -162,26 +151,20 @@ class _Reader(DataSourceReader):
     def __init__(self, scan: ScanOptions, store_options: Options, schema: SparkStruct) -> None:
         self._scan = scan
         self._store_options = store_options
-        self._schema = schema
         snapshot = self._snapshot()
-        self._predicate = Predicate.TRUE
-        fields = (snapshot.schema.find(name) for name in schema.names)
-        wanted = StructType(tuple(item for item in fields if item is not None))
-        log = _log(scan.path, store_options)
-        access = log.table.data_access()
         self._paths = replace(snapshot.data_paths, outside=scan.outside)
-        layout = row_layout(snapshot, wanted, zone=scan.zone, access=access)
-        self._layout = replace(layout, data_paths=self._paths)
+        self._rows = WantedRows.of(
+            snapshot,
+            schema,
+            zone=scan.zone,
+            access=_log(scan.path, store_options).table.data_access(),
+            data_paths=self._paths,
+        )
 
     def partitions(self) -> Sequence[InputPartition]:
-        """One partition per group of files; none if no file is left."""
+        """One partition per group of files; none if there is no file."""
         with portable_errors():
-            snapshot = self._snapshot()
-            files = snapshot.files
-            if self._predicate != Predicate.TRUE:
-                pruner = snapshot.pruner(zone=self._scan.zone)
-                files = pruner.prune(self._predicate, use_statistics=self._scan.is_skipping)
-            groups = encode_groups(self._paths, files, self._scan.grouping)
+            groups = encode_groups(self._paths, self._snapshot().files, self._scan.grouping)
             return [_Group(data) for data in groups]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -189,20 +172,11 @@ class _Reader(DataSourceReader):
         if not isinstance(partition, _Group):
             return  # Spark's own stand-in for "no partitions"
         with portable_errors():
-            yield from read_group(partition.data, self._layout, self._schema)
+            yield from self._rows.read(partition.data)
 
     def _snapshot(self) -> Snapshot:
         scan = self._scan
         return _snapshot(scan.path, scan.version, scan.table_id, self._store_options)
-
-
-class _PushingReader(_Reader):
-    """A class apart: sessions that push no filters refuse a reader that has `pushFilters`."""
-
-    def pushFilters(self, filters: list[Any]) -> list[Any]:
-        """Skip files by the filters that are understood; Spark evaluates all filters again."""
-        self._predicate = pushed_predicate(filters, self._snapshot().schema)
-        return filters
 
 
 def _log(path: str, store_options: Options) -> DeltaLog:

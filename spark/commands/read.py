@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
@@ -21,11 +21,13 @@ from optimist.spark.commands.change_feed import (
     OptionValue,
     change_feed_frame,
 )
+from optimist.spark.commands.read_columns import ReadColumns
 from optimist.spark.planes.planes import plane_of
 from optimist.spark.session.arguments import version_number
 from optimist.spark.session.call_options import CallOptions
 from optimist.spark.session.callback_errors import original_errors
 from optimist.spark.session.conf import open_log
+from optimist.spark.spark_schema import from_spark_schema
 
 __all__ = ["TableVersion", "open_version", "read"]
 
@@ -42,6 +44,7 @@ def read(
     *,
     versionAsOf: int | str | None = None,
     timestampAsOf: Timestamp | None = None,
+    columns: Sequence[str] | None = None,
     **options: OptionValue,
 ) -> DataFrame:
     """A Delta table as a DataFrame. Spark asks our log which files to read when it plans a query.
@@ -54,6 +57,9 @@ def read(
         versionAsOf: Read this version.
         timestampAsOf: Read the newest version that is not younger than this; text is read in the
             session's zone.
+        columns: Only these columns, in this order: names, paths of struct fields as in SQL, or
+            fields of `_metadata`. A `select` of the frame does the same, but Spark Connect does not
+            tell its data sources of it: there, only what is named here is read.
         options: `readChangeFeed=True` reads the changes of a run of versions instead, with
             `startingVersion` or `startingTimestamp` and, if wanted, `endingVersion` or
             `endingTimestamp`, both ends included (see `change_feed_frame`). All others are for the
@@ -64,7 +70,9 @@ def read(
         TableError: The version or time is outside what the log still holds, or is so old that its
             files may be gone.
         UsageError: An option is unknown, or a version and a time are given at once.
-        ArgumentTypeError: `path` is not a path; this is a `TypeError`, too.
+        SchemaError: The table lacks one of `columns` (kind `DELTA_COLUMN_NOT_FOUND`).
+        ArgumentTypeError: `path` is not a path, or `columns` are not names; this is a `TypeError`,
+            too.
     """
     text = path_text(path)
     given = CallOptions.sort(
@@ -89,11 +97,16 @@ def read(
     with original_errors():
         if changes is not None:
             log = open_log(spark, text, given.filesystem)
-            return change_feed_frame(spark, log, changes.bounds(partial(_millis, spark)))
+            feed = change_feed_frame(spark, log, changes.bounds(partial(_millis, spark)))
+            if columns is None:
+                return feed
+            return ReadColumns.of(columns, from_spark_schema(feed.schema)).chosen(feed)
         version = None if at_version is None else _version(at_version)
         millis = None if at_time is None else _millis(spark, at_time)
         found = open_version(spark, text, version, millis, filesystem=given.filesystem)
-        return found.frame(spark)
+        if columns is None:
+            return found.frame(spark)
+        return found.frame(spark, ReadColumns.of(columns, found.snapshot.schema))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +123,14 @@ class TableVersion:
     snapshot: Snapshot
     is_time_travel: bool
 
-    def frame(self, spark: SparkSession) -> DataFrame:
+    def frame(self, spark: SparkSession, columns: ReadColumns | None = None) -> DataFrame:
         """The rows of the version; no file is read before a query runs."""
         plane = plane_of(spark, self.log.table)
-        return plane.scan(self.snapshot, is_time_travel=self.is_time_travel)
+        is_asked = self.is_time_travel
+        if columns is None:
+            return plane.scan(self.snapshot, is_time_travel=is_asked)
+        rows = plane.scan(self.snapshot, is_time_travel=is_asked, columns=columns.names)
+        return columns.chosen(rows)
 
 
 def open_version(

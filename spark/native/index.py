@@ -18,8 +18,9 @@ from pyspark.sql.types import StructType
 from optimist.core.errors import UsageError
 from optimist.core.forking import ForkSafeLock
 from optimist.core.predicates.tree import Predicate
+from optimist.core.schema.column_paths import logical_path
 from optimist.core.snapshot.files_view import FilesView
-from optimist.spark.native.data_filters import data_predicate
+from optimist.spark.conditions.data_filters import data_predicate
 from optimist.spark.native.deleted_rows import RANGE_COLUMNS, DeletedRows
 from optimist.spark.native.file_statuses import file_statuses
 from optimist.spark.native.listing import FileListing, hadoop_path
@@ -114,7 +115,7 @@ class TableFileIndex:
     def listFiles(self, partition_filters: Any, data_filters: Any) -> Any:
         """The files to read: partition filters are applied exactly, data filters only skip."""
         with callback():
-            predicate = data_predicate(data_filters, self._view.schema)
+            predicate = data_predicate(data_filters, self._view.schema, logical_path)
             with self._lock:
                 return self._list(partition_filters, predicate)
 

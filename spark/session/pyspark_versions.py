@@ -24,14 +24,12 @@ __all__ = [
     "LARGE_ARROW_TYPES",
     "ensure_classic",
     "ensure_supported",
-    "has_filter_pushdown",
     "is_connect",
     "is_session",
     "spark_arrow_schema",
 ]
 
 FIRST_SUPPORTED = (4, 0)
-_FIRST_WITH_FILTER_PUSHDOWN = (4, 1)
 CLASSIC_DATASET = "org.apache.spark.sql.classic.Dataset"
 COLUMN_CONVERTER = "org.apache.spark.sql.classic.ColumnNodeToExpressionConverter"
 FILE_SOURCES = "org.apache.spark.sql.execution.datasources"
@@ -93,11 +91,6 @@ def ensure_classic(spark: SparkSession) -> None:
             "reads and writes tables on Spark Connect.",
             kind="OPTIMIST_CLASSIC_SPARK_NEEDED",
         )
-
-
-def has_filter_pushdown() -> bool:
-    """Whether Spark pushes filters to Python data sources (4.1 and later do)."""
-    return _version() >= _FIRST_WITH_FILTER_PUSHDOWN
 
 
 def spark_arrow_schema(schema: StructType) -> pa.Schema:

@@ -13,6 +13,7 @@ from optimist.core import DeltaLog
 from optimist.spark import read, write
 from optimist.spark.commands.data_writer import DataWriter
 from optimist.spark.commands.local_plane import LocalPlane
+from parts_of_rows import assert_parts_agree
 from table_contents import read_locally
 
 Builder = Callable[[str], object]
@@ -98,7 +99,12 @@ def rows_at(request):
 
     def by_spark(path, version=None, predicate=None):
         frame = read(spark, str(path), versionAsOf=version)
-        return (frame if predicate is None else frame.where(predicate)).toArrow()
+        if predicate is not None:
+            return frame.where(predicate).toArrow()
+        whole = frame.toArrow()
+        if request.param == "arrow":
+            assert_parts_agree(frame, whole)
+        return whole
 
     return by_spark
 

@@ -10,12 +10,14 @@ import os
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
 from altered_session import tell_altered
 from connect_process import ids, kind_of, tell
 from created_session import tell_created
+from hand_made_tables import data_file, field, make_table, struct_of
 from mapped_session import tell_mapped
 from optimist.core.protocol.actions import Metadata
 from optimist.core.transaction.conflicts.operations import Operation
@@ -237,6 +239,7 @@ def main(folder: str) -> None:
     updates(spark, f"{folder}/updates")
     vectors(spark, f"{folder}/vectors")
     numbers_of_rows(spark, folder)
+    tell_columns(spark, folder)
     odd_paths(spark, folder)
     conditions(spark, folder)
     tell("history", [row.operation for row in table.history(2).collect()])
@@ -298,6 +301,8 @@ def numbers_of_rows(spark, folder: str) -> None:
     names = ["id", "_metadata.row_id", "_metadata.row_commit_version"]
     rows = open_log(spark, path).to_arrow(columns=names).to_pylist()
     tell("row ids", sorted(list(row.values()) for row in rows))
+    read_rows = read(spark, path, columns=names).collect()
+    tell("row ids read", sorted(list(row) for row in read_rows))
     path = f"{folder}/identities"
     keys = {f"delta.identity.{key}": value for key, value in (("start", 7), ("step", 2))}
     number = {"name": "n", "type": "long", "nullable": True, "metadata": keys}
@@ -309,6 +314,23 @@ def numbers_of_rows(spark, folder: str) -> None:
     write(spark.range(0, 6, 1, 2), path, mode="append")
     write(spark.range(6, 8, 1, 1), path, mode="append")
     tell("identities", sorted(row.n for row in read(spark, path).collect()))
+
+
+def tell_columns(spark, folder: str) -> None:
+    """Reads of some columns: nothing else is decoded, so what can't be read does no harm."""
+    root = Path(folder) / "columns"
+    st = pa.array([{"a": 5, "b": 6}, None], pa.struct([("a", "int64"), ("b", "int64")]))
+    rows = pa.table({"id": [1, 2], "bad": ["x", "y"], "st": st})
+    kind = struct_of(field("a", "long"), field("b", "long"))
+    fields = [field("id", "long"), field("bad", "long"), field("st", kind)]
+    path = str(make_table(root, fields, [data_file(root, "f.parquet", rows)]))
+    some = read(spark, path, columns=["st.a", "ID", "id"])
+    tell("some columns", [some.columns, sorted(list(row) for row in some.collect())])
+    tell("their scan", [item.version for item in table_sources(some)])
+    places = read(spark, path, columns=["_metadata.row_index", "_metadata.file_name"])
+    tell("only metadata", sorted(list(row) for row in places.collect()))
+    tell("all columns", kind_of(lambda: read(spark, path).collect()))
+    tell("no such column", kind_of(lambda: read(spark, path, columns=["gone"])))
 
 
 if __name__ == "__main__":

@@ -18,9 +18,10 @@ from pyspark.sql import functions as sf
 from optimist.core import DeltaLog
 from optimist.core.errors import TableError
 from optimist.core.predicates.tree import In, Predicate
+from optimist.core.schema.column_paths import logical_path
 from optimist.spark import read, write
+from optimist.spark.conditions.data_filters import data_predicate
 from optimist.spark.native import listing as listing_module
-from optimist.spark.native.data_filters import data_predicate
 from optimist.spark.native.file_statuses import encode_statuses, file_statuses
 from optimist.spark.native.index import TableFileIndex
 from optimist.spark.native.listing import FileListing, digest_of
@@ -70,7 +71,7 @@ def filters_of(spark, path, condition):
     plan = read(spark, path).where(condition)._jdf.queryExecution().sparkPlan()
     (scan,) = iterate(plan.collectLeaves())
     schema = DeltaLog.for_path(path).update().schema
-    return data_predicate(scan.dataFilters(), schema)
+    return data_predicate(scan.dataFilters(), schema, logical_path)
 
 
 @pytest.fixture(scope="module")

@@ -5,30 +5,34 @@ A filter that is not understood skips nothing; Spark filters the rows again anyw
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 from operator import and_
-from typing import Any
+from typing import Any, TypeAlias
 
 from optimist.core.predicates.normal_form import combine_masks, positive_form
 from optimist.core.predicates.tree import Not, Opaque, Predicate
-from optimist.core.schema.column_paths import logical_path
 from optimist.core.schema.types import StructType
 from optimist.spark.conditions.catalyst_expressions import CatalystPredicates
 from optimist.spark.session.jvm import iterate
 
 __all__ = ["data_predicate"]
 
+_Path: TypeAlias = tuple[str, ...]
 _UNKNOWN = Opaque("?", frozenset(), deterministic=True)
 
 
-def data_predicate(filters: Any, schema: StructType) -> Predicate:
+def data_predicate(
+    filters: Any, schema: StructType, named: Callable[[_Path, StructType], _Path | None]
+) -> Predicate:
     """The conjunction of the filters by which files can be skipped; TRUE if there are none.
 
     Args:
-        filters: What Spark gave, a Scala `Seq[Expression]`; columns by their physical names.
+        filters: What Spark gave, a Scala `Seq[Expression]`.
         schema: The table's schema; the predicate has its names.
+        named: Gives the table's names for those in the filters; see `column_paths`.
     """
-    translation = CatalystPredicates(schema, logical_path, lambda _: _UNKNOWN)
+    translation = CatalystPredicates(schema, named, lambda _: _UNKNOWN)
     found = [translation.predicate(expression) for expression in iterate(filters)]
     useful = [item for item in found if _can_skip(item)]
     return reduce(and_, useful) if useful else Predicate.TRUE

@@ -1,0 +1,76 @@
+"""Which of a file's Parquet columns hold what is wanted of a column of the table.
+
+A column of structs is stored as one Parquet column per leaf. Where only some of its fields are
+wanted, only their leaves are read.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from optimist.core.data.column_shape import find_field
+from optimist.core.schema.types import ArrayType, DataType, StructType
+
+__all__ = ["leaf_columns"]
+
+
+def leaf_columns(
+    file: pq.ParquetFile, index: int, wanted: DataType, *, by_id: bool = False
+) -> list[str]:
+    """The names by which pyarrow reads what is wanted of a column, and little more.
+
+    A struct of which a file has none of the wanted fields is there or null all the same; its first
+    leaf tells which.
+
+    Args:
+        file: The file.
+        index: The place of the column among the file's own.
+        wanted: The column's type, with the wanted fields alone.
+        by_id: Whether fields are found by their ids, not by their physical names.
+    """
+    fields = list(file.schema_arrow)
+    found = _wanted_leaves(fields[index].type, wanted, by_id=by_id)
+    if len(found) == _num_leaves(fields[index].type):
+        return [fields[index].name]
+    first = sum(_num_leaves(field.type) for field in fields[:index])
+    return [file.schema.column(first + leaf).path for leaf in found]
+
+
+def _wanted_leaves(stored: pa.DataType, wanted: DataType, *, by_id: bool) -> list[int]:
+    """The places of the wanted leaves among all leaves of a stored type, in order."""
+    stored = _plain(stored)
+    if isinstance(wanted, ArrayType) and _is_list(stored):
+        return _wanted_leaves(stored.value_type, wanted.element_type, by_id=by_id)
+    if not (isinstance(wanted, StructType) and pa.types.is_struct(stored)):
+        return list(range(_num_leaves(stored)))
+    found = {find_field(stored, item, by_id=by_id): item.data_type for item in wanted}
+    leaves: list[int] = []
+    first = 0
+    for place, field in enumerate(stored):
+        if place in found:
+            inner = _wanted_leaves(field.type, found[place], by_id=by_id)
+            leaves += [first + leaf for leaf in inner]
+        first += _num_leaves(field.type)
+    return leaves or [0]
+
+
+def _num_leaves(stored: pa.DataType) -> int:
+    stored = _plain(stored)
+    if pa.types.is_struct(stored):
+        return sum(_num_leaves(field.type) for field in stored)
+    if pa.types.is_map(stored):
+        return _num_leaves(stored.key_type) + _num_leaves(stored.item_type)
+    return _num_leaves(stored.value_type) if _is_list(stored) else 1
+
+
+def _plain(stored: pa.DataType) -> pa.DataType:
+    return stored.storage_type if isinstance(stored, pa.BaseExtensionType) else stored
+
+
+def _is_list(stored: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_list(stored)
+        or pa.types.is_large_list(stored)
+        or pa.types.is_fixed_size_list(stored)
+    )

@@ -1,0 +1,125 @@
+"""What Spark needs to know of a read by a Python data source, told by the driver itself.
+
+Spark would ask a Python worker, which would open the table once more. But all that Spark takes from
+it is a pickled function and a text of bytes per task, and the driver has both at hand.
+"""
+
+from __future__ import annotations
+
+import struct
+import uuid
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+from pyspark.serializers import CloudPickleSerializer
+
+from optimist.spark.arrow.wanted_rows import WantedRows
+from optimist.spark.session.callback_errors import callback
+from optimist.spark.session.jvm import Jvm
+from optimist.spark.session.task_errors import portable_errors
+
+__all__ = ["planned_scan"]
+
+_BATCH = "org.apache.spark.sql.execution.datasources.v2.python.PythonBatch"
+_PLAN, _IS_PLANNED = "infoInPython", "bitmap$0"
+"""Where Scala keeps a value that is made on first use, and whether it is made."""
+_ARRAYS = b"\xac\xed\x00\x05ur\x00\x03[[B" + bytes.fromhex("4bfd19156767db37") + b"\x02\x00\x00xp"
+_FIRST = b"ur\x00\x02[B" + bytes.fromhex("acf317f8060854e0") + b"\x02\x00\x00xp"
+_NEXT = b"uq\x00\x7e\x00\x02"
+
+
+def planned_scan(
+    jvm: Jvm, name: str, rows: WantedRows, groups: Sequence[bytes], schema: Any, options: Any
+) -> Any:
+    """Spark's own scan of a Python data source, for which nothing is left to plan.
+
+    Args:
+        jvm: The session's handles.
+        name: The name of the registered source, which says by which Python tasks run.
+        rows: Reads a group.
+        groups: What each task reads.
+        schema: The columns of `rows`, a Java `StructType`.
+        options: The options of the source, for `explain()`.
+    """
+    python = jvm.sources.v2.python
+    source = python.PythonDataSourceV2()
+    source.setShortName(name)
+    pickler: Any = CloudPickleSerializer
+    function = pickler().dumps((_ReadGroups(rows), rows.schema))
+    plan = python.PythonDataSourceReadInfo(function, _byte_arrays(jvm, groups))
+    return _Scan(jvm, python.PythonScanBuilder(source, name, schema, options).build(), plan)
+
+
+class _Scan:
+    """Spark's scan of a Python source, but for what it plans; the JVM calls it."""
+
+    class Java:
+        """The interface that py4j makes a proxy of."""
+
+        implements = ["org.apache.spark.sql.connector.read.Scan"]  # noqa: RUF012
+
+    def __init__(self, jvm: Jvm, scan: Any, plan: Any) -> None:
+        self._jvm = jvm
+        self._scan = scan
+        self._plan = plan
+        self._token = f"{scan.description()} {uuid.uuid4().hex}"
+
+    def __getattr__(self, name: str) -> Any:
+        # Proxies do not inherit Java's default methods, which differ from version to version.
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._scan, name)
+
+    def toBatch(self) -> Any:
+        """The scan's batch, which finds its plan made."""
+        with callback():
+            return self._batch
+
+    @cached_property
+    def _batch(self) -> Any:
+        batch = self._scan.toBatch()
+        kind = self._jvm.java_class(_BATCH)
+        for name, value in ((_PLAN, self._plan), (_IS_PLANNED, True)):
+            field = kind.getDeclaredField(name)
+            field.setAccessible(True)
+            field.set(batch, value)
+        return batch
+
+    def toString(self) -> str:
+        """A text that no other scan has; `equals` compares it."""
+        return self._token
+
+    def hashCode(self) -> int:
+        """Equal texts, equal hashes."""
+        return zlib.crc32(self._token.encode()) & 0x7FFFFFFF
+
+    def equals(self, other: Any) -> bool:
+        """Whether it is this one; `other` arrives as a Java object, never as ours."""
+        return other is not None and str(other.toString()) == self._token
+
+
+@dataclass(frozen=True, slots=True)
+class _ReadGroups:
+    """What each task runs: its input is a row with the bytes of its group."""
+
+    rows: WantedRows
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with portable_errors():
+            for batch in batches:
+                for group in batch.column(0).to_pylist():
+                    yield from self.rows.read(group)
+
+
+def _byte_arrays(jvm: Jvm, items: Sequence[bytes]) -> Any:
+    """`Seq[Array[Byte]]` in one round trip, in the form of Java's serialisation."""
+    parts = [_ARRAYS, struct.pack(">i", len(items))]
+    for number, item in enumerate(items):
+        parts += [_NEXT if number else _FIRST, struct.pack(">i", len(item)), item]
+    java = jvm.root.java.io
+    stream = java.ObjectInputStream(java.ByteArrayInputStream(b"".join(parts)))
+    return jvm.array_seq(stream.readObject())

@@ -1,0 +1,137 @@
+"""`_metadata` of the arrow plane's rows: the file of each, its place there, and its identity.
+
+The fields are those of Spark's own file sources, and, where a table tracks its rows, `row_id` and
+`row_commit_version` (spec 6.5). No `*` shows the column; a query that names it gets it. A column of
+the table's own that is called `_metadata` hides it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from urllib.parse import quote
+
+import pyarrow as pa
+from pyspark.sql import types as st
+
+from optimist.core.data.file_parts import FilePart
+from optimist.core.data.parquet_reader import Positions
+from optimist.core.data.row_tracking import tracking_columns
+from optimist.core.paths import scheme_of, strip_file_scheme
+from optimist.core.schema.types import StructField
+from optimist.core.snapshot.files_view import FilesView
+from optimist.spark.rows.row_shape import free_name
+
+__all__ = ["METADATA", "RowMetadata", "metadata_type"]
+
+METADATA = "_metadata"
+_OF_FILE = {
+    "file_path": st.StringType(),
+    "file_name": st.StringType(),
+    "file_size": st.LongType(),
+    "file_block_start": st.LongType(),
+    "file_block_length": st.LongType(),
+    "file_modification_time": st.TimestampType(),
+}
+_ROW_INDEX = "row_index"
+_SAFE = "/:!$&'()*+,;=@-._~"
+"""What Java's `URI` leaves as it is in a path."""
+
+
+def metadata_type(view: FilesView) -> st.StructType | None:
+    """The type of the column; None where the table has a column of that name itself."""
+    if view.schema.find(METADATA) is not None:
+        return None
+    types = {**_OF_FILE, _ROW_INDEX: st.LongType()}
+    if view.properties.enable_row_tracking:
+        types |= dict.fromkeys(_tracked_fields(view), st.LongType())
+    return st.StructType([st.StructField(name, kind, True) for name, kind in types.items()])
+
+
+@dataclass(frozen=True, slots=True)
+class RowMetadata:
+    """Makes the column for the rows of a batch.
+
+    Attributes:
+        place: Its place among the columns.
+        num_columns: How many other columns there are.
+        fields: The fields that are wanted, in order.
+        tracked: What must be read from files for them, after the other columns.
+    """
+
+    place: int
+    num_columns: int
+    fields: tuple[str, ...]
+    tracked: tuple[StructField, ...]
+
+    @classmethod
+    def of(cls, view: FilesView, schema: st.StructType) -> RowMetadata | None:
+        """The column as a query wants it; None if it does not.
+
+        Args:
+            view: The version.
+            schema: All columns that are wanted.
+        """
+        if METADATA not in schema.names or metadata_type(view) is None:
+            return None
+        place = schema.names.index(METADATA)
+        wanted = schema.fields[place].dataType
+        fields = tuple(wanted.names) if isinstance(wanted, st.StructType) else ()
+        found = _tracked_fields(view) if view.properties.enable_row_tracking else {}
+        tracked = tuple(found[name] for name in fields if name in found)
+        taken = [*view.schema.names]
+        # A table may have columns of its own with the names of these two.
+        free = tuple(replace(item, name=free_name(item.name, taken)) for item in tracked)
+        return cls(place, len(schema.fields) - 1, fields, free)
+
+    def beside(
+        self, columns: Sequence[pa.Array], part: FilePart, positions: Positions
+    ) -> list[pa.Array]:
+        """The columns of a batch with this one in its place.
+
+        Args:
+            columns: The other columns, the tracked ones, and perhaps more; not none at all.
+            part: Where the rows are from.
+            positions: Tells their positions in the file.
+        """
+        own = list(columns[: self.num_columns])
+        tracked = iter(columns[self.num_columns :])
+        num_rows = len(columns[0])
+        parts = []
+        for name in self.fields:
+            if name == _ROW_INDEX:
+                parts.append(positions())
+            elif name in _OF_FILE:
+                parts.append(pa.repeat(_of_file(name, part), num_rows))
+            else:
+                parts.append(next(tracked))
+        own.insert(self.place, pa.StructArray.from_arrays(parts, names=list(self.fields)))
+        return own
+
+
+def _tracked_fields(view: FilesView) -> dict[str, StructField]:
+    found = tracking_columns(view.metadata.configuration)
+    return {item.name.removeprefix(f"{METADATA}."): item for item in found}
+
+
+def _of_file(name: str, part: FilePart) -> pa.Scalar:
+    if name == "file_path":
+        return pa.scalar(_url(part.path))
+    if name == "file_name":
+        return pa.scalar(quote(part.path.rpartition("/")[2], safe=_SAFE))
+    if name == "file_size":
+        return pa.scalar(part.file_size, pa.int64())
+    if name == "file_block_start":
+        return pa.scalar(part.start, pa.int64())
+    if name == "file_block_length":
+        end = part.file_size if part.end is None else part.end
+        return pa.scalar(None if end is None else end - part.start, pa.int64())
+    micros = None if part.modification_time is None else part.modification_time * 1000
+    return pa.scalar(micros, pa.timestamp("us", "UTC"))
+
+
+def _url(path: str) -> str:
+    """The path as the native plane shows it: a URL, with what is not plain percent-encoded."""
+    if scheme_of(path) in ("", "file"):
+        return "file:" + quote(strip_file_scheme(path), safe=_SAFE)
+    return quote(path, safe=_SAFE)
