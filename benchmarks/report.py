@@ -15,6 +15,7 @@ from rich.table import Table
 
 from appends import AppendResult
 from checkpoints import CheckpointResult
+from columns import COLUMNS, ColumnResult
 from engines import OURS, THEIRS
 from frames import FrameResult
 from groups import DELAY_S, GroupResult
@@ -38,6 +39,10 @@ FRAME_TARGET_S = 0.1
 
 VECTORS_TARGET = 1.3
 """Target for a scan with deletion vectors on 1 % of rows, as a multiple of the time without."""
+
+COLUMNS_TARGET = 1.3
+"""Target for a query of few of many columns on the arrow plane, as a multiple of the native one's
+time."""
 
 CHECKPOINT_TIME_TARGET = 1.0
 CHECKPOINT_PEAK_TARGET = 0.5
@@ -64,6 +69,7 @@ class Results:
     checkpoints: Sequence[CheckpointResult]
     rows: Sequence[RowResult] = ()
     groups: Sequence[GroupResult] = ()
+    columns: Sequence[ColumnResult] = ()
 
 
 def results_table(results: Results) -> Table:
@@ -82,6 +88,7 @@ def results_table(results: Results) -> Table:
         *_checkpoint_rows(results.checkpoints),
         *_command_rows(results.rows),
         *_group_rows(results.groups),
+        *_column_rows(results.columns),
     ):
         table.add_row(*row)
     return table
@@ -269,6 +276,21 @@ def _group_rows(results: Sequence[GroupResult]) -> Iterator[_Row]:
             _target(reached, f">= x {GROUP_TARGET:.0f}, 0 wrong, < 1 version each")
             if item.is_grouped
             else "",
+        )
+
+
+def _column_rows(results: Sequence[ColumnResult]) -> Iterator[_Row]:
+    """The arrow plane in the first column, the native one in the second."""
+    by_key = {(item.plane, item.query): item for item in results}
+    for query in dict.fromkeys(item.query for item in results):
+        arrow, native = by_key["arrow", query], by_key["native", query]
+        ratio = arrow.best_s / native.best_s
+        yield (
+            f"{query} of {COLUMNS}, {arrow.rows:,} rows, arrow beside native: best (median), s",
+            f"{arrow.best_s:.2f} ({arrow.median_s:.2f})",
+            f"{native.best_s:.2f} ({native.median_s:.2f})",
+            f"{ratio:.2f}",
+            _target(ratio <= COLUMNS_TARGET, f"<= {COLUMNS_TARGET}"),
         )
 
 

@@ -18,6 +18,7 @@ from rich.console import Console
 from appends import AppendResult, measure_appends
 from big_log import COMMITS_AFTER_CHECKPOINT, ensure_big_log, ensure_long_log
 from checkpoints import CheckpointResult, measure_checkpoints
+from columns import ColumnResult, measure_columns
 from engines import ENGINES
 from frames import FrameResult, measure_frames
 from groups import GroupResult, measure_groups
@@ -30,7 +31,17 @@ from writers import WritersResult, measure_writers
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
-PARTS = ("appends", "writers", "opening", "frames", "scans", "checkpoints", "rows", "group")
+PARTS = (
+    "appends",
+    "writers",
+    "opening",
+    "frames",
+    "scans",
+    "checkpoints",
+    "rows",
+    "group",
+    "columns",
+)
 PLANNED_FILES = 100_000
 CONSOLE = Console(highlight=False, width=None if sys.stdout.isatty() else 110)
 
@@ -47,6 +58,7 @@ def main() -> None:
     appends, writers, opening, frames, scans, checkpoints = [], [], [], [], [], []
     rows: list[RowResult] = []
     groups: list[GroupResult] = []
+    columns: list[ColumnResult] = []
     with tempfile.TemporaryDirectory(dir=options.dir, prefix="optimist-bench-") as scratch:
         if "appends" in parts:
             appends = _appends(Path(scratch), rounds=20 if quick else 200)
@@ -61,6 +73,8 @@ def main() -> None:
         if "rows" in parts:
             for count in (20_000,) if quick else (4_000_000, 10_000_000):
                 rows += _rows(Path(scratch), count, rounds=1 if quick else 5)
+        if "columns" in parts:
+            columns = _columns(Path(scratch), 20_000 if quick else 5_000_000, 1 if quick else 7)
     if "group" in parts:
         groups = _groups(threads=8 if quick else 64, appends=3 if quick else 20)
     if "opening" in parts:
@@ -68,7 +82,7 @@ def main() -> None:
         opening += _long_log(500 if quick else 20_000)
     if "frames" in parts:
         frames = _frames(10_000 if quick else 100_000, rounds=10 if quick else 50)
-    results = Results(appends, writers, opening, frames, scans, checkpoints, rows, groups)
+    results = Results(appends, writers, opening, frames, scans, checkpoints, rows, groups, columns)
     CONSOLE.print(results_table(results))
     written = write_json(BUILD / "bench.json", results)
     CONSOLE.print(f"Written to {written}")
@@ -167,6 +181,11 @@ def _rows(scratch: Path, rows: int, *, rounds: int) -> list[RowResult]:
         )
         found.append(item)
     return found
+
+
+def _columns(scratch: Path, rows: int, rounds: int) -> list[ColumnResult]:
+    CONSOLE.print(f"Queries of few of 100 columns, {rows:,} rows, both planes, {rounds} rounds ...")
+    return measure_columns(scratch, rows=rows, rounds=rounds)
 
 
 def _groups(*, threads: int, appends: int) -> list[GroupResult]:
