@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 from pathlib import Path
@@ -14,34 +13,10 @@ from pyspark.errors import AnalysisException
 
 from optimist.core.errors import ArgumentTypeError, ConfigError, TableNotFoundError, UsageError
 from optimist.core.options import EngineOptions
-from optimist.spark import DeltaMergeBuilder, DeltaTable, write
+from optimist.spark import DeltaTable, write
 from optimist.spark.planes.plane_choice import is_native
 from optimist.spark.session.conf import SessionConf, engine_options, open_log
 from optimist.spark.session.jvm import Jvm
-
-SIGNATURES = {
-    "forPath": ["sparkSession", "path", "hadoopConf"],
-    "forName": ["sparkSession", "tableOrViewName"],
-    "isDeltaTable": ["sparkSession", "identifier"],
-    "toDF": ["self"],
-    "alias": ["self", "aliasName"],
-    "delete": ["self", "condition"],
-    "update": ["self", "condition", "set"],
-    "merge": ["self", "source", "condition"],
-    "history": ["self", "limit"],
-    "detail": ["self"],
-}
-CLAUSES = {
-    "whenMatchedUpdate": ["self", "condition", "set"],
-    "whenMatchedUpdateAll": ["self", "condition"],
-    "whenMatchedDelete": ["self", "condition"],
-    "whenNotMatchedInsert": ["self", "condition", "values"],
-    "whenNotMatchedInsertAll": ["self", "condition"],
-    "whenNotMatchedBySourceUpdate": ["self", "condition", "set"],
-    "whenNotMatchedBySourceDelete": ["self", "condition"],
-    "withSchemaEvolution": ["self"],
-    "execute": ["self"],
-}
 
 
 @pytest.fixture
@@ -51,22 +26,6 @@ def table(spark, copied):
         write(spark.range(5, 7).selectExpr("id", "id % 2 AS p"), path, mode="append")
 
     return copied("two appends", build)
-
-
-@pytest.mark.parametrize("name", sorted(SIGNATURES))
-def test_signatures_are_those_of_delta_tables(name):
-    method = inspect.getattr_static(DeltaTable, name)
-    parameters = list(inspect.signature(getattr(method, "__func__", method)).parameters)
-    assert [item for item in parameters if item != "cls"] == SIGNATURES[name]
-
-
-def test_nothing_public_exists_beside_the_names_of_delta_tables():
-    assert {name for name in vars(DeltaTable) if not name.startswith("_")} == set(SIGNATURES)
-
-
-def test_the_builder_of_a_merge_has_the_clauses_of_delta_tables_and_no_other():
-    methods = {name: method for name, method in vars(DeltaMergeBuilder).items() if name[0] != "_"}
-    assert {name: list(inspect.signature(m).parameters) for name, m in methods.items()} == CLAUSES
 
 
 def test_a_table_is_found_by_its_path_and_by_a_path_name(spark, table):
