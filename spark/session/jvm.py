@@ -27,7 +27,6 @@ from optimist.core.foreign_text import shown
 from optimist.core.forking import ForkSafeLock
 from optimist.spark.session.pyspark_versions import (
     CLASSIC_DATASET,
-    LARGE_ARROW_TYPES,
     ensure_classic,
     is_connect,
     spark_arrow_schema,
@@ -377,7 +376,7 @@ def arrow_of_rows(jvm: Jvm, relation: Any, schema: StructType) -> pa.Table:
     """
     converters = jvm.module("org.apache.spark.sql.execution.arrow.ArrowConverters$")
     rows, types = relation.data().iterator(), jvm.struct(schema)
-    given = (rows, types, _ROWS_PER_BATCH, "UTC", True, *LARGE_ARROW_TYPES, None)
+    given = (rows, types, _ROWS_PER_BATCH, "UTC", True, False, None)
     batches = converters.toBatchIterator(*given)
     target = spark_arrow_schema(schema)
     found = [pa.ipc.read_record_batch(pa.py_buffer(item), target) for item in iterate(batches)]

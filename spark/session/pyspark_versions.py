@@ -21,7 +21,6 @@ __all__ = [
     "COLUMN_CONVERTER",
     "FILE_SOURCES",
     "FIRST_SUPPORTED",
-    "LARGE_ARROW_TYPES",
     "ensure_classic",
     "ensure_supported",
     "is_connect",
@@ -33,14 +32,6 @@ FIRST_SUPPORTED = (4, 0)
 CLASSIC_DATASET = "org.apache.spark.sql.classic.Dataset"
 COLUMN_CONVERTER = "org.apache.spark.sql.classic.ColumnNodeToExpressionConverter"
 FILE_SOURCES = "org.apache.spark.sql.execution.datasources"
-
-
-def _version() -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", pyspark.__version__)[:2])
-
-
-LARGE_ARROW_TYPES: tuple[bool, ...] = (False,) if _version() >= (4, 1) else ()
-"""What Spark's converter of rows is told of large types; 4.0 does not ask."""
 
 
 def is_connect(spark: object) -> bool:
@@ -98,3 +89,7 @@ def spark_arrow_schema(schema: StructType) -> pa.Schema:
     # Before 4.2, a flag that is on by default asks for UTC; since then, the zone is named.
     takes_zone = "timezone" in inspect.signature(to_arrow_schema).parameters
     return to_arrow_schema(schema, timezone="UTC") if takes_zone else to_arrow_schema(schema)
+
+
+def _version() -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", pyspark.__version__)[:2])
