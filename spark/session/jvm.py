@@ -27,6 +27,7 @@ from optimist.core.foreign_text import shown
 from optimist.core.forking import ForkSafeLock
 from optimist.spark.session.pyspark_versions import (
     CLASSIC_DATASET,
+    COLUMN_CONVERTER,
     ensure_classic,
     is_connect,
     spark_arrow_schema,
@@ -45,7 +46,6 @@ __all__ = [
 ]
 
 _MAX_CAUSES = 20
-_CONVERTER = "org.apache.spark.sql.classic.ColumnNodeToExpressionConverter$"
 _PARSER = "org.apache.spark.sql.catalyst.parser.CatalystSqlParser$"
 _ROWS_PER_BATCH = 100_000
 _LOCK = ForkSafeLock()
@@ -173,7 +173,7 @@ class Jvm:
         """The Catalyst expression of a column, with names that nobody has resolved yet."""
         inner: Any = column
         with self.as_active():
-            return self.module(_CONVERTER).apply(inner._jc.node())
+            return self.module(f"{COLUMN_CONVERTER}$").apply(inner._jc.node())
 
     def column(self, tree: Any) -> Column:
         """A Catalyst expression as a column."""
