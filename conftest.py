@@ -42,10 +42,16 @@ _LEFT_BY_THE_ENGINE = "spark.databricks.delta.lastCommitVersionInSession"
 
 @pytest.hookimpl(tryfirst=True)  # before pytest deselects by mark
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks the races; those that take longest come first: the sessions, then what waits."""
+    """Marks what `make test` leaves out; what takes longest comes first: sessions, what waits."""
+    cases: Counter[str] = Counter()
     for item in items:
         if _RACE.search(item.nodeid):
             item.add_marker("race")
+        if sample := item.get_closest_marker("sample"):
+            test = item.nodeid.partition("[")[0]
+            if cases[test] % sample.args[0]:
+                item.add_marker("again")
+            cases[test] += 1
     items.sort(key=lambda item: _rank(item.nodeid))
 
 
@@ -178,9 +184,9 @@ def plane(request: pytest.FixtureRequest, conf: Callable[[str, str], None]) -> s
     return _use(str(request.param), conf)
 
 
-@pytest.fixture(params=["native", "driver", _ON_THE_OTHER])
+@pytest.fixture(params=["native", pytest.param("driver", marks=pytest.mark.again), _ON_THE_OTHER])
 def every_plane(request: pytest.FixtureRequest, conf: Callable[[str, str], None]) -> str:
-    """As `plane`, and once more where the driver does itself what it can."""
+    """As `plane`, and once more, in `make exhaustive`, where the driver does itself what it can."""
     return _use(str(request.param), conf)
 
 

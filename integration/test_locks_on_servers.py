@@ -77,6 +77,7 @@ class TestRedisArbiter(ArbiterSuite):
         type(self).arbiter_factory = partial(RedisArbiter, redis_options)
 
 
+@pytest.mark.again
 class TestSQLArbiterOnPostgreSQL(ArbiterSuite):
     @pytest.fixture(autouse=True)
     def at_server(self, postgresql_options):
@@ -133,6 +134,7 @@ class TestHostileEntriesInRedis(HostileEntriesSuite):
             yield InRedis(RedisArbiter(redis_options), client, prefix)
 
 
+@pytest.mark.again
 class TestHostileEntriesInPostgreSQL(HostileEntriesSuite):
     @pytest.fixture
     def database(self, postgresql_options):
@@ -141,6 +143,7 @@ class TestHostileEntriesInPostgreSQL(HostileEntriesSuite):
         engine.dispose()
 
 
+@pytest.mark.again
 class TestDynamoDBLease(LeaseSuite):
     @pytest.fixture(autouse=True)
     def at_server(self, dynamodb_options):
@@ -155,6 +158,7 @@ class TestDynamoDBLease(LeaseSuite):
         self.clock.advance(MUCH_LATER_S)
 
 
+@pytest.mark.again
 class TestRedisLease(LeaseSuite):
     @pytest.fixture(autouse=True)
     def at_server(self, redis_options):

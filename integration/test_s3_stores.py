@@ -94,6 +94,7 @@ class TestS3LogStore(OnLocalStack):
         type(self).store_factory = partial(s3.S3LogStore, s3_options)
 
 
+@pytest.mark.again  # store and arbiter have their own suites, and the engine runs over both
 class TestS3DynamoDBLogStore(OnLocalStack):
     forgets_deleted = False
 
@@ -102,7 +103,7 @@ class TestS3DynamoDBLogStore(OnLocalStack):
         type(self).store_factory = partial(s3_dynamodb.S3DynamoDBLogStore, dynamodb_options)
 
 
-@pytest.mark.again  # DynamoDB's class runs the same steps with another arbiter
+@pytest.mark.again
 class TestS3RedisLogStore(OnLocalStack):
     forgets_deleted = False
 

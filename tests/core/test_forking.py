@@ -40,6 +40,7 @@ def rows(name: str, number: int) -> pa.Table:
     return pa.table({"who": [name], "number": [number]})
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "options", [{}, IN_BACKGROUND, IN_GROUPS], ids=["", "background", "groups"]
 )

@@ -13,6 +13,7 @@ pytestmark = pytest.mark.skipif(
 SAMPLE = 60
 
 
+@pytest.mark.again
 @pytest.mark.timeout(900)
 def test_a_sample_of_hostile_tables_is_read_or_refused():
     tally = run_cases(0, SAMPLE)

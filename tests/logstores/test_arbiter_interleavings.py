@@ -51,12 +51,14 @@ def test_two_writers_and_a_recoverer_survive_every_schedule_with_a_mishap_of_any
     assert found.schedules > 10**12
 
 
+@pytest.mark.again
 def test_two_writers_and_a_recoverer_survive_every_schedule_with_a_listing_that_lags() -> None:
     workers = two_writers_and_a_recoverer()
     found = explore_all(model(workers, WITH_STALE_LISTINGS, 1, world=LAGGING_WORLD))
     assert found.schedules > 10**10
 
 
+@pytest.mark.again
 def test_where_the_store_creates_nothing_exclusively_the_arbiter_alone_is_enough() -> None:
     one_fence = arbitrated(files=SharedFiles)
     workers = two_writers_and_a_recoverer(one_fence)
@@ -74,11 +76,13 @@ def test_a_version_whose_predecessor_is_missing_is_refused_in_every_schedule() -
     assert found.schedules > 10**9
 
 
+@pytest.mark.again
 def test_three_writers_survive_schedules_drawn_at_random() -> None:
     found = explore_randomly(model(three_writers(), EVERYTHING, 2), schedules=1_000, seed=2026)
     assert found.longest > 40
 
 
+@pytest.mark.again
 def test_the_engine_on_an_arbiter_survives_every_schedule_of_two_writers_and_a_reader() -> None:
     found = explore_all(engine_model((), 0))
     assert found.schedules > 10**9

@@ -71,10 +71,8 @@ def model(spark):
     return ids_for_which(spark, CONDITIONS)
 
 
-@pytest.mark.parametrize(
-    "condition",
-    [*CONDITIONS[::2], *(pytest.param(each, marks=pytest.mark.again) for each in CONDITIONS[1::2])],
-)
+@pytest.mark.sample(3)
+@pytest.mark.parametrize("condition", CONDITIONS)
 def test_delete_and_update_agree_with_the_model(spark, table, model, condition, rows_of):
     hit = model[condition]
     target = DeltaTable.forPath(spark, table).alias("t")
@@ -135,6 +133,7 @@ def test_frames_of_one_version_share_a_cache(spark, table):
     again.unpersist()
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "condition",
     [

@@ -60,6 +60,7 @@ def changes_of(path, version, *columns):
     return {kind: sorted(rows) for kind, rows in by_kind.items()}
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("seed", "partition_by", "vectors"), SEEDS)
 def test_the_feed_tells_what_each_command_changed(
     spark, table_path, every_plane, conf, seed, partition_by, vectors

@@ -220,6 +220,7 @@ def _state(spark, path, log, version):
     return without_sizes([told(log)])[0], rows, changes
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("number", range(len(PROPERTIES)))
 def test_values_and_merges_leave_what_spark_leaves(spark, tmp_path, conf, log_of, jobs, number):
     for key, value in PROPERTIES[number].items():

@@ -44,6 +44,7 @@ def metrics_of(path):
     return DeltaLog.for_path(path, {}).history(1)[0].info.operation_metrics
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("seed", "kinds"), SEEDS)
 def test_a_merge_leaves_the_rows_of_the_model(spark, table_path, every_plane, seed, kinds):
     merge = Merge.of(seed, kinds)

@@ -42,6 +42,7 @@ def own_module(folder, name):
     return file
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("key", KEYS)
 def test_class_that_workers_lack_is_refused_before_the_first_write(
     spark, table_path, tmp_path, monkeypatch, conf, key

@@ -161,6 +161,7 @@ spark.stop()
 """
 
 
+@pytest.mark.again
 def test_sparks_event_log_shows_no_secret_under_a_name_of_ours(tmp_path):
     secrets = {f"{STORE}redis.secret.url": WITH_PASSWORD} | {
         key.replace("azure.", "azure.secret.").replace("gcs.", "gcs.secret."): value

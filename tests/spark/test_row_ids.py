@@ -31,6 +31,7 @@ def tracked(spark, table_path, log_of, conf, plane, request):
     return table
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("tracked", [False, True], ids=["copies", "vectors"], indirect=True)
 def test_rows_keep_their_ids_through_every_command(tracked):
     tracked.delete("k IN (1, 5)", lambda k, p, v: k in (1, 5))

@@ -70,10 +70,8 @@ def test_delete_leaves_the_rows_of_the_model(spark, table, model, condition, row
     assert rows_of(read(spark, table)) == expected
 
 
-@pytest.mark.parametrize(
-    "condition",
-    [*CONDITIONS[::2], *(pytest.param(each, marks=pytest.mark.again) for each in CONDITIONS[1::2])],
-)
+@pytest.mark.sample(3)
+@pytest.mark.parametrize("condition", CONDITIONS)
 def test_update_changes_the_rows_of_the_model(spark, table, model, condition, rows_of):
     hit = model[condition]
     target = DeltaTable.forPath(spark, table).alias("t")
@@ -366,7 +364,8 @@ def odd_table(spark, tmp_path_factory):
     return path
 
 
-@pytest.mark.parametrize("ansi", ["true", pytest.param("false", marks=pytest.mark.again)])
+@pytest.mark.sample(3)
+@pytest.mark.parametrize("ansi", ["true", "false"])
 @pytest.mark.parametrize("condition", ODD_COMPARISONS)
 def test_no_file_with_a_matching_row_is_left_out_of_the_candidates(
     spark, odd_table, condition, ansi, conf, log_of

@@ -17,6 +17,7 @@ def ids(frame):
     return sorted(row.id for row in frame.select("id").collect())
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("spelling", SPELLINGS)
 def test_every_command_takes_every_spelling_of_a_local_path(
     spark, plane, tmp_path, monkeypatch, spelling

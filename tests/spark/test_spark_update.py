@@ -132,6 +132,7 @@ MISFITS = [
 ]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("ansi", ["true", "false"])
 def test_values_that_do_not_fit_are_never_stored(places, conf, ansi):
     conf("spark.sql.ansi.enabled", ansi)

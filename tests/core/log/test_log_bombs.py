@@ -126,6 +126,7 @@ def test_a_checkpoint_that_names_a_file_twice_gives_way_to_the_commits(
     assert DeltaLog(table.path, LocalLogStore()).update().num_files == 1
 
 
+@pytest.mark.again
 def test_statistics_that_unpack_to_gigabytes_are_no_checkpoint(table: HostileTable) -> None:
     text = json.dumps({"numRecords": 1, "x": "y" * 10_000})
     group = 8_000

@@ -97,6 +97,7 @@ _ALIKE = {
 }
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("statement", _ALIKE)
 def test_a_statement_does_what_the_method_does(enabled, by_sql, by_method, statement):
     made = enabled.sql(statement.format(t=f"delta.`{by_sql}`")).collect()

@@ -91,6 +91,7 @@ def test_dropping_takes_the_files_of_a_managed_table_only(enabled, database, tmp
     assert enabled.table(f"{database}.e").count() == 0
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "statement",
     [
