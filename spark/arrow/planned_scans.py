@@ -19,6 +19,7 @@ from optimist.spark.arrow.planned_reads import planned_scan
 from optimist.spark.arrow.row_metadata import METADATA, metadata_type
 from optimist.spark.arrow.scan_builder import ScanBuilder, VersionToScan
 from optimist.spark.session.callback_errors import callback
+from optimist.spark.session.java_identity import JavaIdentity
 from optimist.spark.session.jvm import Jvm, analyzed_plan, iterate
 
 __all__ = ["with_planned_scans"]
@@ -116,7 +117,7 @@ class _Table:
         return other is not None and str(other.toString()) == self._key
 
 
-class _MetadataColumn:
+class _MetadataColumn(JavaIdentity):
     """`_metadata`; the JVM calls it."""
 
     class Java:
@@ -125,6 +126,7 @@ class _MetadataColumn:
         implements = [f"{_CATALOG}.MetadataColumn"]  # noqa: RUF012 - py4j wants a list
 
     def __init__(self, jvm: Jvm, data_type: Any) -> None:
+        super().__init__()
         self._type = jvm.session.parseDataType(json.dumps(data_type.jsonValue()))
 
     def name(self) -> str:

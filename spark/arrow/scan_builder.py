@@ -25,6 +25,7 @@ from optimist.spark.arrow.tasks import Grouping, encode_groups
 from optimist.spark.arrow.wanted_rows import WantedRows, cheapest_column
 from optimist.spark.conditions.data_filters import data_predicate
 from optimist.spark.session.callback_errors import callback
+from optimist.spark.session.java_identity import JavaIdentity
 from optimist.spark.session.jvm import Jvm
 
 __all__ = ["ScanBuilder", "VersionToScan"]
@@ -75,7 +76,7 @@ class VersionToScan:
         return self.snapshot.pruner(zone=self.zone)
 
 
-class ScanBuilder:
+class ScanBuilder(JavaIdentity):
     """Takes what a query wants, then plans it; the JVM calls it, from one thread."""
 
     class Java:
@@ -98,6 +99,7 @@ class ScanBuilder:
             plan: `planned_scan`, for all but the rows, the groups and the schema.
             schema: All columns, a Java `StructType`.
         """
+        super().__init__()
         self._jvm = jvm
         self._version = version
         self._plan = plan

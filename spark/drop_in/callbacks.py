@@ -18,9 +18,9 @@ from optimist.spark.drop_in import (
     statements,
     writes,
 )
-from optimist.spark.drop_in.java_identity import JavaIdentity
 from optimist.spark.drop_in.sessions import session_of
 from optimist.spark.session.callback_errors import callback
+from optimist.spark.session.java_identity import JavaIdentity
 
 __all__ = ["Answers"]
 

@@ -22,11 +22,11 @@ from optimist.spark.commands.names import CatalogTable
 from optimist.spark.commands.read import read
 from optimist.spark.commands.tables import DeltaTable
 from optimist.spark.drop_in.compiler import dropin
-from optimist.spark.drop_in.java_identity import JavaIdentity
 from optimist.spark.drop_in.partitions import show_partitions
 from optimist.spark.drop_in.reader_options import chosen_options
 from optimist.spark.rows.row_shape import quoted
 from optimist.spark.session.callback_errors import callback
+from optimist.spark.session.java_identity import JavaIdentity
 from optimist.spark.session.jvm import Jvm, analyzed_plan, known_to_spark, text_map
 
 __all__ = ["OpenedTable", "opened_table"]

@@ -9,9 +9,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from optimist.spark.drop_in.compiler import dropin
-from optimist.spark.drop_in.java_identity import JavaIdentity
 from optimist.spark.drop_in.sessions import session_of
 from optimist.spark.session.callback_errors import callback
+from optimist.spark.session.java_identity import JavaIdentity
 from optimist.spark.session.jvm import Jvm
 
 __all__ = ["python_command"]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import pickle
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from optimist.core.errors import (
@@ -116,6 +117,8 @@ def test_each_side_of_a_union_or_join_has_its_own_filters(spark, table):
     frame = read(spark, table)
     union = frame.where("p = 1 AND id < 10").union(frame.where("p = 2 AND id < 10"))
     assert ids(union) == [1, 2, 4, 5, 7, 8]
+    many = [frame.where(f"p = {number % 2 + 1} AND id < 10").select("id") for number in range(7)]
+    assert reduce(DataFrame.union, many).distinct().count() == 6
     low, high = frame.where("id < 30").alias("a"), frame.where("id >= 30").alias("b")
     assert low.join(high, sf.expr("a.x = b.x AND a.id = 3")).count() == 3
     frame.createOrReplaceTempView("rows_of_arrow")
