@@ -7,8 +7,6 @@ it is a pickled function and a text of bytes per task, and the driver has both a
 from __future__ import annotations
 
 import struct
-import uuid
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +17,7 @@ from pyspark.serializers import CloudPickleSerializer
 
 from optimist.spark.arrow.wanted_rows import WantedRows
 from optimist.spark.session.callback_errors import callback
+from optimist.spark.session.java_identity import JavaIdentity
 from optimist.spark.session.jvm import Jvm
 from optimist.spark.session.task_errors import portable_errors
 
@@ -54,7 +53,7 @@ def planned_scan(
     return _Scan(jvm, python.PythonScanBuilder(source, name, schema, options).build(), plan)
 
 
-class _Scan:
+class _Scan(JavaIdentity):
     """Spark's scan of a Python source, but for what it plans; the JVM calls it."""
 
     class Java:
@@ -63,10 +62,10 @@ class _Scan:
         implements = ["org.apache.spark.sql.connector.read.Scan"]  # noqa: RUF012
 
     def __init__(self, jvm: Jvm, scan: Any, plan: Any) -> None:
+        super().__init__()
         self._jvm = jvm
         self._scan = scan
         self._plan = plan
-        self._token = f"{scan.description()} {uuid.uuid4().hex}"
 
     def __getattr__(self, name: str) -> Any:
         # Proxies do not inherit Java's default methods, which differ from version to version.
@@ -88,18 +87,6 @@ class _Scan:
             field.setAccessible(True)
             field.set(batch, value)
         return batch
-
-    def toString(self) -> str:
-        """A text that no other scan has; `equals` compares it."""
-        return self._token
-
-    def hashCode(self) -> int:
-        """Equal texts, equal hashes."""
-        return zlib.crc32(self._token.encode()) & 0x7FFFFFFF
-
-    def equals(self, other: Any) -> bool:
-        """Whether it is this one; `other` arrives as a Java object, never as ours."""
-        return other is not None and str(other.toString()) == self._token
 
 
 @dataclass(frozen=True, slots=True)

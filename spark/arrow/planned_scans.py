@@ -9,7 +9,6 @@ plans gets an object of its own: the relation's table is one whose `newScanBuild
 from __future__ import annotations
 
 import json
-import zlib
 from functools import cached_property
 from typing import Any
 
@@ -50,7 +49,7 @@ def _replaced(jvm: Jvm, plan: Any, version: VersionToScan, key: str) -> Any:
     return plan.copy(*parts)
 
 
-class _Table:
+class _Table(JavaIdentity):
     """Spark's table of a Python source, with scan builders of our own; the JVM calls it."""
 
     class Java:
@@ -62,12 +61,12 @@ class _Table:
         ]
 
     def __init__(self, jvm: Jvm, table: Any, version: VersionToScan, key: str) -> None:
+        super().__init__(key)
         self._jvm = jvm
         self._table = table
         self._version = version
         self._name = str(table.name())
         self._schema = table.schema()
-        self._key = key
 
     def __getattr__(self, name: str) -> Any:
         # Proxies do not inherit Java's default methods, which differ from version to version.
@@ -103,18 +102,6 @@ class _Table:
     def canRenameConflictingMetadataColumns(self) -> bool:
         """A column of the table's own hides them."""
         return False
-
-    def toString(self) -> str:
-        """The key; `equals` compares it."""
-        return self._key
-
-    def hashCode(self) -> int:
-        """Equal keys, equal hashes."""
-        return zlib.crc32(self._key.encode()) & 0x7FFFFFFF
-
-    def equals(self, other: Any) -> bool:
-        """Whether both read the same rows; `other` arrives as a Java object, never as ours."""
-        return other is not None and str(other.toString()) == self._key
 
 
 class _MetadataColumn(JavaIdentity):

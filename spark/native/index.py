@@ -7,7 +7,6 @@ default methods, so each of the interface's stands here.
 
 from __future__ import annotations
 
-import zlib
 from collections import OrderedDict
 from typing import Any
 
@@ -27,6 +26,7 @@ from optimist.spark.native.listing import FileListing, hadoop_path
 from optimist.spark.native.pruning import PartitionRows, internal_rows
 from optimist.spark.native.scala_functions import pair_part_function, partition_directory_function
 from optimist.spark.session.callback_errors import callback
+from optimist.spark.session.java_identity import JavaIdentity
 from optimist.spark.session.jvm import Jvm
 from optimist.spark.session.pyspark_versions import FILE_SOURCES
 
@@ -36,7 +36,7 @@ KEY_PREFIX = "optimist:"
 _MAX_KEPT_LISTINGS = 4
 
 
-class TableFileIndex:
+class TableFileIndex(JavaIdentity):
     """The files of one table version for one session. To Spark, equal keys mean equal indexes.
 
     Attributes:
@@ -68,6 +68,7 @@ class TableFileIndex:
             partitions: The partitions of the listing.
             deleted: The deleted rows of the files, all of which have a vector; None if none has.
         """
+        super().__init__(key)
         self._jvm = jvm
         self.key = key
         self._view = view
@@ -118,18 +119,6 @@ class TableFileIndex:
             predicate = data_predicate(data_filters, self._view.schema, logical_path)
             with self._lock:
                 return self._list(partition_filters, predicate)
-
-    def toString(self) -> str:
-        """The key; `equals` compares it."""
-        return self.key
-
-    def hashCode(self) -> int:
-        """Equal keys, equal hashes."""
-        return zlib.crc32(self.key.encode()) & 0x7FFFFFFF
-
-    def equals(self, other: Any) -> bool:
-        """Whether both read the same rows; `other` arrives as a Java object, never as ours."""
-        return other is not None and str(other.toString()) == self.key
 
     # How the answer is made.
 
