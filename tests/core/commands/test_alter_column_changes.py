@@ -1,0 +1,227 @@
+"""Places, types, rules, defaults and comments of columns, changed without Spark."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from altered_tables import MAPPED, fails, nested, said, table
+from optimist.core.commands.alter.requests import ColumnChange, NewColumn
+from optimist.core.errors import SchemaError
+from optimist.core.protocol.gates import supports
+
+
+def test_a_column_gets_another_place_comment_and_default_in_one_commit(tmp_path):
+    log = table(tmp_path, properties={"delta.feature.allowColumnDefaults": "supported"})
+    change = ColumnChange("S", comment="text", default="'none'", first=True)
+    log.alter.change_columns([change])
+    assert said(log) == (
+        "CHANGE COLUMN",
+        {
+            "column": {
+                "name": "s",
+                "type": "string",
+                "nullable": True,
+                "metadata": {"comment": "text", "CURRENT_DEFAULT": "'none'"},
+            },
+            "position": "FIRST",
+        },
+    )
+    assert log.update().schema.names == ("s", "id")
+    assert log.to_arrow().to_pylist()[2] == {"s": None, "id": 3}
+    log.alter.change_columns([ColumnChange("s", drop_default=True), ColumnChange("s", after="id")])
+    assert said(log)[0] == "CHANGE COLUMNS"
+    found = log.update().schema.fields[1]
+    assert (found.name, dict(found.metadata)) == ("s", {"comment": "text"})
+
+
+def test_types_become_wider_where_the_table_allows_it_and_old_files_are_read(tmp_path):
+    rows = {
+        "i": pa.array([1, -(2**31)], pa.int32()),
+        "b": pa.array([1, -128], pa.int8()),
+        "f": pa.array([1.5, float("nan")], pa.float32()),
+        "d": pa.array([Decimal("1.25"), None], pa.decimal128(20, 2)),
+        "l": pa.array([[1], None], pa.list_(pa.int32())),
+        "s": pa.array([{"x": 1}, None], pa.struct([("x", pa.int16())])),
+    }
+    log = table(tmp_path, rows)
+    wanted = {
+        "i": "bigint",
+        "b": "decimal(10,0)",
+        "f": "double",
+        "d": "decimal(38,10)",
+        "l.element": "bigint",
+        "s.x": "int",
+    }
+    kind = "DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP"
+    for name, data_type in list(wanted.items())[:-1]:
+        fails(kind, log.alter.change_columns, [ColumnChange(name, data_type)])
+    log.alter.change_columns([ColumnChange("s.x", "int")])  # files hold both in one form
+    log.alter.set_properties({"delta.enableTypeWidening": "true"})
+    log.alter.change_columns([ColumnChange(name, item) for name, item in wanted.items()])
+    schema = log.update().schema
+    assert [str(item.data_type) for item in schema] == [
+        "long",
+        "decimal(10,0)",
+        "double",
+        "decimal(38,10)",
+        "array<long>",
+        "struct<x:integer>",
+    ]
+    change = {"toType": "long", "fromType": "integer"}
+    assert schema.find("i").metadata["delta.typeChanges"] == [change]
+    assert schema.find("l").metadata["delta.typeChanges"] == [{**change, "fieldPath": "element"}]
+    found = log.to_arrow()
+    assert found["i"].to_pylist() == [1, -(2**31)]
+    assert [str(item) for item in found["b"].to_pylist()] == ["1", "-128"]
+    assert found["l"].to_pylist() == [[1], None]
+    assert log.count("i = -2147483648") == 1
+
+
+@pytest.mark.parametrize(
+    ("column", "data_type", "kind"),
+    [
+        ("i", "string", "DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP"),
+        ("i", "int", "DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP"),
+        ("i", "decimal(19,0)", "DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP"),
+        ("b", "decimal(9,0)", "DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP"),
+        ("v", "varchar(2)", "DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP"),
+        ("v", "char(9)", "DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP"),
+        ("t", "varchar(9)", "DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP"),
+        ("l", "array<bigint>", "DELTA_CANNOT_UPDATE_ARRAY_FIELD"),
+        ("m", "map<string,bigint>", "DELTA_CANNOT_UPDATE_MAP_FIELD"),
+        ("s", "struct<x:bigint>", "DELTA_CANNOT_UPDATE_STRUCT_FIELD"),
+        ("c", "bigint", "DELTA_CONSTRAINT_DEPENDENT_COLUMN_CHANGE"),
+    ],
+)
+def test_types_that_could_not_hold_the_values_are_refused(tmp_path, column, data_type, kind):
+    rows = {
+        "i": pa.array([1]),
+        "b": pa.array([1], pa.int8()),
+        "l": pa.array([[1]], pa.list_(pa.int32())),
+        "m": pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int32())),
+        "s": pa.array([{"x": 1}], pa.struct([("x", pa.int32())])),
+        "c": pa.array([1], pa.int32()),
+        "t": ["text"],
+    }
+    log = table(tmp_path, rows, properties={"delta.enableTypeWidening": "true"})
+    log.alter.add_columns([NewColumn("v", "varchar(3)")])
+    log.alter.add_constraint("small", "c < 9")
+    fails(kind, log.alter.change_columns, [ColumnChange(column, data_type)])
+
+
+def test_a_declared_length_grows_or_goes(tmp_path):
+    log = table(tmp_path)
+    log.alter.add_columns([NewColumn("v", "varchar(2)")])
+    fails("DELTA_EXCEED_CHAR_VARCHAR_LIMIT", log.append, pa.table({"id": [4], "v": ["xyz"]}))
+    log.alter.change_columns([ColumnChange("v", "varchar(3)")])
+    log.append(pa.table({"id": [4], "v": ["xyz"]}))
+    log.alter.change_columns([ColumnChange("v", "string")])
+    log.append(pa.table({"id": [5], "v": ["long enough"]}))
+    assert dict(log.update().schema.find("v").metadata) == {}
+
+
+def test_declared_lengths_within_a_column_follow_its_fields(tmp_path):
+    log = table(tmp_path, properties=MAPPED)
+    log.alter.add_columns([NewColumn("p", "struct<a: varchar(2), b: array<char(1)>>")])
+
+    def append(**fields):
+        kind = log.update().schema.find("p")
+        text, texts = pa.string(), pa.list_(pa.string())
+        types = [texts if str(item.data_type)[:5] == "array" else text for item in kind.data_type]
+        struct = pa.struct(list(zip(kind.data_type.names, types, strict=True)))
+        log.append(pa.table({"id": [9], "p": pa.array([fields], struct)}))
+
+    too_long = "DELTA_EXCEED_CHAR_VARCHAR_LIMIT"
+    log.alter.add_columns([NewColumn("p.c", "varchar(1)", first=True), NewColumn("p.d", "string")])
+    fails(too_long, append, c="xy", a="x")
+    fails(too_long, append, c="x", a="xyz")
+    append(c="x", a="xy", b=["z"], d="any")
+    log.alter.rename_column("p.c", "e")
+    log.alter.change_columns([ColumnChange("p.e", first=False, after="d")])
+    log.alter.change_columns([ColumnChange("p.b.element", "varchar(3)")])
+    log.alter.drop_columns(["p.d"])
+    fails(too_long, append, e="xy")
+    fails(too_long, append, b=["abcd"])
+    append(a="xy", b=["abc", "z"], e="x")
+    declared = log.update().schema.find("p").metadata["__CHAR_VARCHAR_TYPE_STRING"]
+    assert declared == "struct<a:varchar(2),b:array<varchar(3)>,e:varchar(1)>"
+    log.alter.drop_columns(["p.a", "p.e"])
+    log.alter.change_columns([ColumnChange("p.b.element", "string")])
+    assert "__CHAR" not in log.metadata.schema_string
+
+
+def test_not_null_is_set_only_where_every_row_has_a_value(tmp_path):
+    log = nested(tmp_path, properties=None)
+    kind = "DELTA_NEW_NOT_NULL_VIOLATION"
+    error = fails(kind, log.alter.change_columns, [ColumnChange("p.a", nullable=False)])
+    assert error.fields["column"] == "p.a"
+    log.alter.change_columns([ColumnChange("id", nullable=False)])
+    assert supports(log.protocol, "invariants")
+    kind = "DELTA_NOT_NULL_CONSTRAINT_VIOLATED"
+    fails(kind, log.append, pa.table({"id": pa.array([None], pa.int64())}))
+    log.alter.change_columns([ColumnChange("id", nullable=True)])
+    log.append(pa.table({"id": pa.array([None], pa.int64())}))
+    log.delete("p IS NULL")
+    log.alter.change_columns([ColumnChange("p.a", nullable=False)])
+    assert said(log)[1]["column"]["nullable"] is False
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ColumnChange("p.b.element", comment="of elements"),
+        ColumnChange("p.b.element", nullable=False),
+        ColumnChange("p.b.element", default="1"),
+        ColumnChange("p.b.element", first=True),
+    ],
+)
+def test_parts_of_arrays_have_nothing_but_a_type(tmp_path, change):
+    log = nested(tmp_path, properties=None)
+    log.delete()
+    with pytest.raises(SchemaError):
+        log.alter.change_columns([change])
+
+
+@pytest.mark.parametrize(
+    ("column", "sql", "kind"),
+    [
+        ("id", "s", "INVALID_DEFAULT_VALUE"),
+        ("id", "(SELECT 1)", "INVALID_DEFAULT_VALUE"),
+        ("id", "1 +", "INVALID_DEFAULT_VALUE"),
+        ("id", "max(1)", "INVALID_DEFAULT_VALUE"),
+        ("id", "1; DROP TABLE t", "INVALID_DEFAULT_VALUE"),
+        ("id", "SELECT 1", "INVALID_DEFAULT_VALUE"),
+        ("id", "7", "WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED"),
+    ],
+)
+def test_a_default_is_a_constant_and_needs_its_feature(tmp_path, column, sql, kind):
+    log = table(tmp_path)
+    fails(kind, log.alter.change_columns, [ColumnChange(column, default=sql)])
+
+
+def test_the_list_of_columns_is_replaced(tmp_path):
+    log = nested(tmp_path, properties=None)
+    inner = str(log.update().schema.find("p").data_type).replace("integer", "int")
+    columns = [
+        NewColumn("new", "varchar(2)"),
+        NewColumn("P", inner, comment="c"),
+        NewColumn("id", "bigint"),
+    ]
+    log.alter.replace_columns(columns)
+    operation, parameters = said(log)
+    assert operation == "REPLACE COLUMNS"
+    assert [item["name"] for item in parameters["columns"]] == ["new", "p", "id"]
+    assert log.to_arrow().to_pylist()[0] == {"new": None, "p": {"a": 1, "b": [{"c": "x"}]}, "id": 1}
+    kind = "DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP"
+    fails(kind, log.alter.replace_columns, columns[1:])
+    log.alter.set_properties(MAPPED)
+    fails(kind, log.alter.replace_columns, [*columns[1:], NewColumn("other", "int")])
+    log.alter.replace_columns(columns[1:])
+    assert log.update().schema.names == ("p", "id")
+    kind = "DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP"
+    fails(kind, log.alter.replace_columns, [columns[1], NewColumn("id", "int")])
+    log.alter.replace_columns([columns[1], NewColumn("id", "bigint", nullable=False)])
+    assert not log.update().schema.find("id").nullable

@@ -1,0 +1,52 @@
+"""Constraints that are added and dropped without Spark."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pytest
+
+from altered_tables import configuration, fails, said, table
+from optimist.core.protocol.gates import supports
+
+
+def test_a_constraint_is_added_where_all_rows_satisfy_it_and_holds_from_then_on(tmp_path):
+    log = table(tmp_path)
+    error = fails("DELTA_NEW_CHECK_CONSTRAINT_VIOLATION", log.alter.add_constraint, "c", "id < 3")
+    assert error.fields["values"] == '{"id":3}'
+    error = fails(
+        "DELTA_NEW_CHECK_CONSTRAINT_VIOLATION", log.alter.add_constraint, "c", "s < 'z' AND id > 0"
+    )
+    assert json.loads(error.fields["values"]) == {"id": 3, "s": None}
+    log.alter.add_constraint("Small", "id < 10")
+    assert said(log) == ("ADD CONSTRAINT", {"name": "Small", "expr": "id < 10"})
+    assert configuration(log) == {"delta.constraints.small": "id < 10"}
+    assert supports(log.protocol, "checkConstraints")
+    fails("DELTA_VIOLATE_CONSTRAINT_WITH_VALUES", log.append, pa.table({"id": [10]}))
+    fails("DELTA_CONSTRAINT_ALREADY_EXISTS", log.alter.add_constraint, "SMALL", "id > 0")
+    log.alter.drop_constraint("SMALL")
+    assert said(log) == (
+        "DROP CONSTRAINT",
+        {"name": "SMALL", "expr": "id < 10", "existed": "true"},
+    )
+    log.append(pa.table({"id": [10]}))
+    fails("DELTA_CONSTRAINT_DOES_NOT_EXIST", log.alter.drop_constraint, "small")
+    log.alter.drop_constraint("small", if_exists=True)
+    assert said(log) == ("DROP CONSTRAINT", {"name": "small", "existed": "false"})
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind"),
+    [
+        ("id", "DELTA_NON_BOOLEAN_CHECK_CONSTRAINT"),
+        ("length(s) > 0", "OPTIMIST_NEEDS_SPARK"),
+        ("unknown > 0", "OPTIMIST_NEEDS_SPARK"),
+        ("id >", "OPTIMIST_NEEDS_SPARK"),
+        ("1 = 2", "DELTA_NEW_CHECK_CONSTRAINT_VIOLATION"),
+    ],
+)
+def test_a_constraint_that_this_process_can_not_judge_is_refused(tmp_path, sql, kind):
+    log = table(tmp_path)
+    fails(kind, log.alter.add_constraint, "c", sql)
+    assert log.update().version == 0
