@@ -57,7 +57,7 @@ class Place:
         """
         name, namespace = str(identifier.name()), list(identifier.namespace())
         if not namespace and ("/" in name or ":" in name):
-            return cls._of_path(name, location)
+            return cls._of_path(Jvm.of(spark), name, location)
         jvm = Jvm.of(spark)
         database = namespace[-1] if namespace else _DELTA
         option = jvm.root.scala.Option.apply(database)
@@ -71,8 +71,8 @@ class Place:
         return cls(path, text, known, is_new_name=True, is_managed=location is None)
 
     @classmethod
-    def _of_path(cls, path: str, location: str | None) -> Place:
-        if location is not None and not location.endswith(path):
+    def _of_path(cls, jvm: Jvm, path: str, location: str | None) -> Place:
+        if location is not None and not _is_one_place(jvm, path, location):
             raise UsageError(
                 f"The statement gives two places for the table: the path {shown(path)}, and the "
                 f"location {shown(location)}. Nothing was written. Leave the location out.",
@@ -94,9 +94,8 @@ class Place:
                 kind="DELTA_NOT_A_DELTA_TABLE",
                 name=text,
             )
-        paths = jvm.root.org.apache.hadoop.fs.Path
-        path = str(paths(entry.location()).toString())
-        if location is not None and paths(location).toUri().getPath() != entry.location().getPath():
+        path = str(jvm.root.org.apache.hadoop.fs.Path(entry.location()).toString())
+        if location is not None and not _is_one_place(jvm, path, location):
             raise UsageError(
                 f"The table {text} is at {shown(path)}, and can't be made at {shown(location)}. "
                 "Nothing was written. Leave the location out, or drop the table first.",
@@ -105,6 +104,16 @@ class Place:
                 location=location,
             )
         return cls(path, text, known, is_managed=kind == "MANAGED")
+
+
+def _is_one_place(jvm: Jvm, one: str, other: str) -> bool:
+    """Whether two paths are the same; one may leave out the scheme, which Spark may have added."""
+    hadoop_path = jvm.root.org.apache.hadoop.fs.Path
+    first, second = hadoop_path(one).toUri(), hadoop_path(other).toUri()
+    if first.getPath() != second.getPath():
+        return False
+    pairs = ((first.getScheme(), second.getScheme()), (first.getHost(), second.getHost()))
+    return all(None in pair or pair[0] == pair[1] for pair in pairs)
 
 
 def register(spark: SparkSession, place: Place) -> None:

@@ -13,7 +13,7 @@ from optimist.core.foreign_text import shown
 from optimist.core.schema.char_types import replace_char_varchar
 from optimist.core.schema.types import StructType, schema_from_json
 from optimist.spark.session.call_options import PROPERTY_PREFIX
-from optimist.spark.session.jvm import Jvm
+from optimist.spark.session.jvm import Jvm, text_map
 
 __all__ = ["Definition"]
 
@@ -62,7 +62,7 @@ class Definition:
             SchemaError: A column is of a type that no table can hold, or the table is to be
                 bucketed, or partitioned by an expression (kind `DELTA_OPERATION_NOT_ALLOWED`).
         """
-        given = dict(properties)
+        given = text_map(jvm.spark, properties)
         options = {
             key.removeprefix(_OPTION): value
             for key, value in given.items()

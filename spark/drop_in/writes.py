@@ -27,7 +27,7 @@ from optimist.spark.drop_in.opened_table import OpenedTable
 from optimist.spark.drop_in.options import write_options
 from optimist.spark.drop_in.staged_tables import StagedTable
 from optimist.spark.session.conf import open_log
-from optimist.spark.session.jvm import Jvm
+from optimist.spark.session.jvm import Jvm, text_map
 
 __all__ = [
     "append_rows",
@@ -52,7 +52,7 @@ def save(spark: SparkSession, dataset: Any, more: Any) -> None:
     Raises:
         UsageError: There is no path.
     """
-    mode, given = more[0], dict(more[1])
+    mode, given = more[0], text_map(spark, more[1])
     folded = {key.lower(): value for key, value in given.items()}
     path = folded.get(_PATH)
     if path is None:
@@ -129,7 +129,8 @@ def _insert(
     options: Mapping[str, object] = MappingProxyType({}),
 ) -> None:
     jvm = Jvm.of(spark)
-    rows, given = jvm.frame(node.query()), _python_map(jvm, node.writeOptions())
+    options_given = jvm.root.scala.jdk.javaapi.CollectionConverters.asJava(node.writeOptions())
+    rows, given = jvm.frame(node.query()), text_map(spark, options_given)
     if isinstance(table, StagedTable):
         # The SELECT of CREATE or REPLACE TABLE ... AS SELECT.
         table.write(rows, given)
@@ -153,7 +154,3 @@ def _fitting_rows(
     if not node.isByName():
         return inserted.by_position(rows)
     return inserted.cast(rows) if node.origin().sqlText().isDefined() else rows
-
-
-def _python_map(jvm: Jvm, items: Any) -> dict[str, str]:
-    return dict(jvm.root.scala.jdk.javaapi.CollectionConverters.asJava(items))

@@ -1,7 +1,4 @@
-"""A part of the corpus of queries, and the statements that must be refused, in a classic session.
-
-All of the queries run in `tests/spark/exhaustive/test_corpus_whole.py`.
-"""
+"""The corpus of queries, over tables and over the plain rows; and what must be refused."""
 
 from __future__ import annotations
 
@@ -29,9 +26,25 @@ def names(delta, tmp_path_factory):
     return corpus.make_tables(delta, str(tmp_path_factory.mktemp("corpus")))
 
 
-@pytest.mark.parametrize(("query", "rows"), QUERIES[::7])
-def test_a_query_answers_what_it_does_over_the_plain_rows(delta, names, query, rows):
+@pytest.fixture(scope="module")
+def views(spark):
+    views = corpus.make_views(spark)
+    yield views
+    for view in set(views.values()):
+        spark.catalog.dropTempView(view)
+
+
+@pytest.mark.sample(7)
+@pytest.mark.parametrize(("query", "rows"), QUERIES)
+def test_a_query_over_tables(delta, names, query, rows):
     found = corpus.told(delta.sql(corpus.with_names(query, names)))
+    assert corpus.ordered(query, found) == corpus.ordered(query, rows)
+
+
+@pytest.mark.again
+@pytest.mark.parametrize(("query", "rows"), QUERIES)
+def test_a_query_over_the_plain_rows(spark, views, query, rows):
+    found = corpus.told(spark.sql(corpus.with_names(query, views)))
     assert corpus.ordered(query, found) == corpus.ordered(query, rows)
 
 

@@ -164,11 +164,13 @@ def test_paths_are_tables_without_a_name(enabled, tmp_path):
     enabled.sql(f"CREATE TABLE {name} (id INT) USING delta")
     enabled.sql(f"CREATE OR REPLACE TABLE {name} USING delta AS SELECT 5 AS id")
     assert enabled.table(name).collect() == [(5,)]
-    with pytest.raises(UsageError) as caught:
-        enabled.sql(
-            f"CREATE TABLE delta.`{tmp_path}/q` (id INT) USING delta LOCATION '{tmp_path}/z'"
-        )
-    assert caught.value.kind == "DELTA_AMBIGUOUS_PATHS_IN_CREATE_TABLE"
+    create = f"CREATE TABLE delta.`{tmp_path}/q` (id INT) USING delta LOCATION"
+    for place in (f"{tmp_path}/z", f"{tmp_path}/z{tmp_path}/q"):
+        with pytest.raises(UsageError) as caught:
+            enabled.sql(f"{create} '{place}'")
+        assert caught.value.kind == "DELTA_AMBIGUOUS_PATHS_IN_CREATE_TABLE"
+    enabled.sql(f"{create} 'file:{tmp_path}/q'")
+    assert enabled.table(f"delta.`{tmp_path}/q`").columns == ["id"]
 
 
 def test_other_formats_stay_with_spark(enabled, database):
