@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from optimist.core.errors import TableError, UsageError
 from optimist.core.foreign_text import shown
-from optimist.spark.session.jvm import Jvm
+from optimist.spark.session.jvm import Jvm, iterate
 from optimist.spark.session.pyspark_versions import is_connect
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "catalog_table",
     "is_enabled",
     "known_path",
+    "name_parts",
     "path_in_name",
     "table_path",
 ]
@@ -123,11 +124,17 @@ def table_path(spark: SparkSession, name: str) -> str:
     return catalog_table(spark, name).path
 
 
+def name_parts(spark: SparkSession, name: str) -> list[str]:
+    """The parts of a name of the catalog, as Spark's parser reads it."""
+    parser = Jvm.of(spark).session.sessionState().sqlParser()
+    return [str(part) for part in iterate(parser.parseMultipartIdentifier(name))]
+
+
 def catalog_table(spark: SparkSession, name: str) -> CatalogTable:
     """The entry of a Delta table in the session catalog; Raises as `table_path`."""
     jvm = Jvm.of(spark)
     state = jvm.session.sessionState()
-    parts = [str(part) for part in _listed(state.sqlParser().parseMultipartIdentifier(name))]
+    parts = name_parts(spark, name)
     if len(parts) == 3 and parts[0].lower() == _SESSION_CATALOG:
         parts = parts[1:]
     if len(parts) > 2:
@@ -142,10 +149,6 @@ def catalog_table(spark: SparkSession, name: str) -> CatalogTable:
     if provider.isEmpty() or str(provider.get()).lower() != _DELTA:
         raise _not_delta(name, "is no Delta table")
     return CatalogTable.of(spark, entry)
-
-
-def _listed(sequence: Any) -> list[Any]:
-    return [sequence.apply(at) for at in range(sequence.length())]
 
 
 def _not_delta(name: str, problem: str) -> UsageError:

@@ -11,9 +11,8 @@ from optimist.core.errors import UsageError
 from optimist.core.foreign_text import shown
 from optimist.core.predicates.text import quote_identifier, quote_literal, quote_path
 from optimist.core.schema.types import DECLARED_TYPE, StructField
-from optimist.spark.commands.names import is_enabled
+from optimist.spark.commands.names import is_enabled, name_parts
 from optimist.spark.session.callback_errors import original_errors
-from optimist.spark.session.jvm import Jvm, iterate
 from optimist.spark.session.pyspark_versions import is_connect
 from optimist.spark.spark_schema import sql_of_spark_type, to_spark_type
 
@@ -41,7 +40,9 @@ def create_named(
     if not is_enabled(spark):
         raise _no_names(name, "is a name in the catalog, where this session has no Delta tables")
     with original_errors():
-        spark.sql(create_statement(_quoted(spark, name), definition, location))
+        spark.sql(
+            create_statement(quote_path(tuple(name_parts(spark, name))), definition, location)
+        )
 
 
 def create_statement(name: str, definition: TableDefinition, location: str | None) -> str:
@@ -99,12 +100,6 @@ def _type(column: Column, item: StructField) -> str:
 
 def _text(text: str) -> str:
     return quote_literal(text, "string")
-
-
-def _quoted(spark: SparkSession, name: str) -> str:
-    """A name of the catalog as SQL, whatever is in it."""
-    parts = Jvm.of(spark).session.sessionState().sqlParser().parseMultipartIdentifier(name)
-    return quote_path(tuple(str(part) for part in iterate(parts)))
 
 
 def _no_names(name: str, problem: str) -> UsageError:

@@ -14,18 +14,14 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from optimist.core.errors import UsageError
 from optimist.core.sql import TableName, parse_command
 from optimist.core.sql.statements import DescribeDetail
-from optimist.spark.commands.change_feed import CHANGE_OPTIONS
 from optimist.spark.commands.read import read
 from optimist.spark.commands.write import write
-from optimist.spark.commands.write_options import WRITE_OPTIONS
 from optimist.spark.drop_in.connect_refusals import refused
-from optimist.spark.session.call_options import FILESYSTEM_PREFIXES, PROPERTY_PREFIX
+from optimist.spark.drop_in.options import only_path, read_options, schema_given, write_options
 
 __all__ = ["READER", "WRITER", "WRITER_TO", "path_of_name", "session_of"]
 
 _Original = Callable[..., Any]
-_READ_OPTIONS = {name.lower() for name in ("versionAsOf", "timestampAsOf", *CHANGE_OPTIONS)}
-_WRITE_OPTIONS = {name.lower() for name in WRITE_OPTIONS}
 _NAMES = "Use format('delta') with the table's path, or delta.`path`."
 
 
@@ -59,13 +55,9 @@ def _load(
         frame: DataFrame = original(path, format, schema, **options)
         return frame
     if schema is not None or reader._schema:
-        raise UsageError(
-            "A Delta table has its schema in its log, and none can be given to read it. Nothing "
-            "was read. Leave out schema(...), and select or cast the columns that you want.",
-            kind="DELTA_UNSUPPORTED_SCHEMA_DURING_READ",
-        )
+        raise schema_given()
     given = {**reader._options, **options}
-    return read(session_of(reader), _only_path(path, given), **_known(given, _READ_OPTIONS))
+    return read(session_of(reader), only_path(_paths(path, given)), **read_options(given))
 
 
 def _read_table(original: _Original, reader: Any, tableName: str) -> DataFrame:
@@ -73,7 +65,7 @@ def _read_table(original: _Original, reader: Any, tableName: str) -> DataFrame:
     if path is None:
         frame: DataFrame = original(tableName)
         return frame
-    return read(session_of(reader), path, **_known(reader._options, _READ_OPTIONS))
+    return read(session_of(reader), path, **read_options(reader._options))
 
 
 def _save(
@@ -95,9 +87,9 @@ def _save(
         raise refused("clusterBy of a writer", "Make the table with DeltaTable.create first.")
     given = {**asked.options, **options}
     columns = partitionBy or list(asked.partitioning_cols) or None
-    known = _known(given, _WRITE_OPTIONS, PROPERTY_PREFIX)
+    known = write_options(given)
     chosen = mode or asked.mode or "error"
-    write(_rows(writer), _only_path(path, given), mode=chosen, partitionBy=columns, **known)
+    write(_rows(writer), only_path(_paths(path, given)), mode=chosen, partitionBy=columns, **known)
 
 
 def _save_as_table(
@@ -148,7 +140,7 @@ def _write_to(mode: str) -> Callable[..., None]:
             )
         if mode in ("replace", "create_or_replace"):
             raise refused(f"writeTo(...).{mode}", "Use DeltaTable.replace(), then append.")
-        known = _known(asked.options, _WRITE_OPTIONS, PROPERTY_PREFIX)
+        known = write_options(asked.options)
         if mode == "overwrite":
             known["partitionOverwriteMode"] = "dynamic"
         write(_rows(writer), path, mode=mode, **{**known, **asked.table_properties})
@@ -167,24 +159,11 @@ def _rows(writer: Any) -> DataFrame:
     return frame
 
 
-def _known(given: Mapping[str, Any], names: set[str], *prefixes: str) -> dict[str, Any]:
-    """The options that we take; Delta ignores others, and so do we."""
-    kept = (*FILESYSTEM_PREFIXES, *prefixes)
-    return {
-        key: value for key, value in given.items() if key.lower() in names or key.startswith(kept)
-    }
-
-
-def _only_path(path: str | Sequence[str] | None, options: Mapping[str, Any]) -> str:
-    named = [value for key, value in options.items() if key.lower() == "path"]
-    paths = [path] if isinstance(path, str) else list(path or named)
-    if len(paths) != 1:
-        raise UsageError(
-            f"The format delta takes one path, not {len(paths)}. Nothing was read or written. Give "
-            "the table's directory to load(...) or save(...), or as the option path.",
-            kind="OPTIMIST_NO_TABLE_PATH",
-        )
-    return str(paths[0])
+def _paths(path: str | Sequence[str] | None, options: Mapping[str, Any]) -> list[str]:
+    """The paths that are given, as such or by the option."""
+    if path is None:
+        return [str(value) for key, value in options.items() if key.lower() == "path"]
+    return [path] if isinstance(path, str) else list(path)
 
 
 READER: Mapping[str, Callable[..., Any]] = MappingProxyType({"load": _load, "table": _read_table})

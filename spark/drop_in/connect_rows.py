@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 
-from optimist.core.errors import UsageError
+from optimist.core.commands.assigned_paths import ensure_apart
 from optimist.core.predicates.text import quote_path
 from optimist.core.sql import RowChange, SqlText, TableName
 from optimist.core.sql.statements import Assignment, Delete, Merge, MergeClause, Update
@@ -83,14 +83,5 @@ def _text(condition: SqlText | None) -> str | None:
 
 
 def _values(assignments: tuple[Assignment, ...]) -> Mapping[str, str]:
-    values: dict[str, str] = {}
-    for assignment in assignments:
-        name = quote_path(assignment.column)
-        if name in values:
-            raise UsageError(
-                f"The column {name} is assigned twice. Nothing was changed. Assign it once.",
-                kind="DELTA_CONFLICT_SET_COLUMN",
-                columns=(name,),
-            )
-        values[name] = assignment.value.sql
-    return values
+    ensure_apart(assignment.column for assignment in assignments)
+    return {quote_path(assignment.column): assignment.value.sql for assignment in assignments}

@@ -22,8 +22,8 @@ from optimist.spark.commands.names import CatalogTable
 from optimist.spark.commands.read import read
 from optimist.spark.commands.tables import DeltaTable
 from optimist.spark.drop_in.compiler import dropin
+from optimist.spark.drop_in.options import read_options
 from optimist.spark.drop_in.partitions import show_partitions
-from optimist.spark.drop_in.reader_options import chosen_options
 from optimist.spark.rows.row_shape import quoted
 from optimist.spark.session.callback_errors import callback
 from optimist.spark.session.java_identity import JavaIdentity
@@ -114,7 +114,7 @@ class OpenedTable(JavaIdentity):
     def _changes(self, options: Any) -> DataFrame:
         """The changes that `spark.read.option("readChangeFeed", True).table(name)` asks for."""
         given = text_map(self.spark, options.asCaseSensitiveMap())
-        return read(self.spark, self.path, **chosen_options(given))
+        return read(self.spark, self.path, **read_options(given))
 
     # What Spark's commands show.
 

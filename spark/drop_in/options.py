@@ -1,16 +1,20 @@
-"""The options of Spark's writers as `write` takes them."""
+"""What Spark's readers and writers are told, as `read` and `write` take it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from optimist.core.commands.not_built_yet import not_built_yet
+from optimist.core.errors import UsageError
+from optimist.spark.commands.change_feed import CHANGE_OPTIONS
 from optimist.spark.commands.write_options import WRITE_OPTIONS
 from optimist.spark.session.call_options import FILESYSTEM_PREFIXES, PROPERTY_PREFIX
 
-__all__ = ["write_options"]
+__all__ = ["only_path", "read_options", "schema_given", "write_options"]
 
-_KNOWN = {name.lower(): name for name in WRITE_OPTIONS}
+_READ = {name.lower() for name in ("versionAsOf", "timestampAsOf", *CHANGE_OPTIONS)}
+_WRITE = {name.lower(): name for name in WRITE_OPTIONS}
 _NOT_BUILT: Mapping[str, str | None] = {
     "replaceon": None,
     "replaceusing": None,
@@ -19,6 +23,19 @@ _NOT_BUILT: Mapping[str, str | None] = {
     "writepartitioncolumns": "false",
 }
 """Options of Delta that would be ignored, and the value of each that asks for nothing."""
+
+
+def read_options(given: Mapping[str, str]) -> dict[str, Any]:
+    """The options that concern the version, the changes or the file system.
+
+    Args:
+        given: All options, in the user's spelling. Delta ignores those that it does not know.
+    """
+    return {
+        key: value
+        for key, value in given.items()
+        if key.lower() in _READ or key.startswith(FILESYSTEM_PREFIXES)
+    }
 
 
 def write_options(given: Mapping[str, str]) -> dict[str, object]:
@@ -30,13 +47,38 @@ def write_options(given: Mapping[str, str]) -> dict[str, object]:
     options: dict[str, object] = {}
     for key, value in given.items():
         folded = key.lower()
-        if folded in _NOT_BUILT and value.lower() != _NOT_BUILT[folded]:
+        if folded in _NOT_BUILT and str(value).lower() != _NOT_BUILT[folded]:
             raise not_built_yet(
                 f"The option {key}",
                 "Leave it out; rows can be replaced by replaceWhere and MERGE INTO.",
             )
-        if folded in _KNOWN:
-            options[_KNOWN[folded]] = value
+        if folded in _WRITE:
+            options[_WRITE[folded]] = value
         elif key.startswith((*FILESYSTEM_PREFIXES, PROPERTY_PREFIX)):
             options[key] = value
     return options
+
+
+def only_path(paths: Sequence[str]) -> str:
+    """The one path that a reader or a writer was given.
+
+    Raises:
+        UsageError: There is none, or there are several (kind `OPTIMIST_NO_TABLE_PATH`).
+    """
+    if len(paths) != 1:
+        raise UsageError(
+            f"The format delta takes one path, not {len(paths)}. Nothing was read or written. Give "
+            "the table's directory to load(...) or save(...), and read several tables one by one.",
+            kind="OPTIMIST_NO_TABLE_PATH",
+            path=", ".join(paths),
+        )
+    return str(paths[0])
+
+
+def schema_given() -> UsageError:
+    """The error for a reader with a schema."""
+    return UsageError(
+        "A Delta table has its schema in its log, and none can be given to read it. Nothing was "
+        "read. Leave out schema(...), and select or cast the columns that you want.",
+        kind="DELTA_UNSUPPORTED_SCHEMA_DURING_READ",
+    )

@@ -18,7 +18,7 @@ from optimist.spark.commands.change_feed import OptionValue
 from optimist.spark.commands.names import CatalogTable, table_path
 from optimist.spark.commands.read import TableVersion, read
 from optimist.spark.drop_in.opened_table import OpenedTable
-from optimist.spark.drop_in.reader_options import chosen_options
+from optimist.spark.drop_in.options import only_path, read_options, schema_given
 from optimist.spark.rows.row_shape import quoted
 from optimist.spark.session.conf import open_log
 from optimist.spark.session.jvm import analyzed_plan, text_map
@@ -65,13 +65,9 @@ def read_format(spark: SparkSession, options: Any, given_schema: Any) -> Any:
     """
     given = text_map(spark, options)
     if given_schema is not None:
-        raise UsageError(
-            "A Delta table has its schema in its log, and none can be given to read it. Nothing "
-            "was read. Leave out schema(...), and select or cast the columns that you want.",
-            kind="DELTA_UNSUPPORTED_SCHEMA_DURING_READ",
-        )
-    chosen = chosen_options(given)
-    path = _only_path(given)
+        raise schema_given()
+    chosen = read_options(given)
+    path = only_path(_paths(given))
     return _table_of_frames(spark, path_name(path), path, lambda: read(spark, path, **chosen))
 
 
@@ -120,17 +116,8 @@ def _bound(value: str | int) -> OptionValue:
     return value
 
 
-def _only_path(options: Mapping[str, str]) -> str:
-    """The path that a reader was given: as such, or as a list of one."""
+def _paths(options: Mapping[str, str]) -> list[str]:
+    """The paths that a reader was given: as such, or as a list."""
     by_folded = {key.lower(): value for key, value in options.items()}
     paths = json.loads(by_folded.get("paths", "[]"))
-    if "path" in by_folded:
-        paths.append(by_folded["path"])
-    if len(paths) != 1:
-        raise UsageError(
-            f"A read of format delta takes one path, not {len(paths)}. Nothing was read. Give the "
-            "table's directory to load(...), and read several tables one by one.",
-            kind="OPTIMIST_NO_TABLE_PATH",
-            path=", ".join(paths),
-        )
-    return str(paths[0])
+    return [*paths, by_folded["path"]] if "path" in by_folded else paths

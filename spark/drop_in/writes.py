@@ -24,7 +24,7 @@ from optimist.spark.commands.write_options import WriteRequest
 from optimist.spark.drop_in.expressions import TargetExpressions
 from optimist.spark.drop_in.inserted_rows import InsertedRows
 from optimist.spark.drop_in.opened_table import OpenedTable
-from optimist.spark.drop_in.options import write_options
+from optimist.spark.drop_in.options import only_path, write_options
 from optimist.spark.drop_in.staged_tables import StagedTable
 from optimist.spark.session.conf import open_log
 from optimist.spark.session.jvm import Jvm, text_map
@@ -54,13 +54,7 @@ def save(spark: SparkSession, dataset: Any, more: Any) -> None:
     """
     mode, given = more[0], text_map(spark, more[1])
     folded = {key.lower(): value for key, value in given.items()}
-    path = folded.get(_PATH)
-    if path is None:
-        raise UsageError(
-            "The option path is missing. Nothing was written. Name the table's path in save(path), "
-            "or write to a name with saveAsTable.",
-            kind="OPTIMIST_NO_TABLE_PATH",
-        )
+    path = only_path([folded[_PATH]] if _PATH in folded else [])
     partition_by = json.loads(folded.get(_PARTITION_COLUMNS, "[]"))
     cluster_by = json.loads(folded.get(_CLUSTERING_COLUMNS, "[]"))
     request = WriteRequest.of(mode, partition_by, write_options(given))
