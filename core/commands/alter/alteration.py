@@ -26,12 +26,14 @@ class Alteration:
         metadata: The table's metadata from now on; None if they stay.
         actions: Other actions.
         tags: Tags of the commit.
+        features: Table features that the metadata can't tell of; they need `metadata`.
     """
 
     operation: Operation
     metadata: Metadata | None = None
     actions: tuple[Action, ...] = ()
     tags: Mapping[str, str] = field(default_factory=dict)
+    features: tuple[str, ...] = ()
 
 
 Change: TypeAlias = Callable[[OptimisticTransaction], Alteration | None]
@@ -61,7 +63,7 @@ def alter(begin: Callable[[], OptimisticTransaction], change: Change) -> CommitR
         if wanted is None:
             return None
         if wanted.metadata is not None:
-            txn.update_metadata(wanted.metadata)
+            txn.update_metadata(wanted.metadata, features=wanted.features)
         return txn.commit(wanted.actions, wanted.operation, dict(wanted.tags) or None)
 
     return run_until_it_lands(begin, run)

@@ -8,16 +8,16 @@ from optimist.core.commands.alter.alteration import Alteration
 from optimist.core.commands.clustering import ensure_may_cluster_by
 from optimist.core.errors import SchemaError
 from optimist.core.foreign_text import listed
-from optimist.core.protocol.actions import Action, Protocol
 from optimist.core.protocol.clustering import clustering_columns, clustering_domain
-from optimist.core.protocol.features import with_requirements
-from optimist.core.protocol.gates import merge, normalize, supports
+from optimist.core.protocol.gates import supports
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.schema_edits import Path, path_text
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.core.transaction.optimistic import OptimisticTransaction
 
 __all__ = ["cluster_by"]
+
+_FEATURE = "clustering"
 
 
 def cluster_by(txn: OptimisticTransaction, columns: Sequence[Path]) -> Alteration | None:
@@ -31,7 +31,7 @@ def cluster_by(txn: OptimisticTransaction, columns: Sequence[Path]) -> Alteratio
             `DELTA_ALTER_TABLE_CLUSTER_BY_ON_PARTITIONED_TABLE_NOT_ALLOWED`), or can't be clustered
             by such columns; see `ensure_may_cluster_by`.
     """
-    if not columns and not supports(txn.protocol, "clustering"):
+    if not columns and not supports(txn.protocol, _FEATURE):
         return None
     partitioning = txn.metadata.partition_columns
     if partitioning:
@@ -48,15 +48,11 @@ def cluster_by(txn: OptimisticTransaction, columns: Sequence[Path]) -> Alteratio
         "oldClusteringColumns": ",".join(map(path_text, before)),
         "newClusteringColumns": ",".join(map(path_text, after)),
     }
-    actions: tuple[Action, ...] = (clustering_domain(after, schema), *_protocol(txn))
     # The metadata stay, and are in the commit all the same: it must conflict with one that drops a
     # clustering column meanwhile. Writes go on beside it (spec 2.4).
-    return Alteration(Operation("CLUSTER BY", told), txn.metadata, actions)
-
-
-def _protocol(txn: OptimisticTransaction) -> tuple[Protocol, ...]:
-    """The protocol with the feature, if the table does not have it yet."""
-    if supports(txn.protocol, "clustering"):
-        return ()
-    wanted = normalize(with_requirements(frozenset({"clustering"})))
-    return (merge(txn.protocol, wanted),)
+    return Alteration(
+        Operation("CLUSTER BY", told),
+        txn.metadata,
+        (clustering_domain(after, schema),),
+        features=(_FEATURE,),
+    )
