@@ -16,7 +16,6 @@ from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.data.column_shape import arrow_rows
 from optimist.core.data.declared_text import with_declared_length
 from optimist.core.data.filesystem import filesystem_for, make_durable
-from optimist.core.data.identity_numbers import with_identity_numbers
 from optimist.core.data.parquet_writer import (
     FileSet,
     without_empty_text,
@@ -52,10 +51,7 @@ _NEEDS_EXPRESSIONS = {
     GENERATION_EXPRESSION: "a generation expression",
     _DEFAULT: "a default value",
 }
-
-
 _COMPUTED = (GENERATION_EXPRESSION, _DEFAULT)
-
 Completion: TypeAlias = Callable[
     [pa.Table, StructType, Iterable[str]], tuple[pa.Table, tuple[str, ...]]
 ]
@@ -69,22 +65,22 @@ identity columns whose numbers were given out.
 def append(
     txn: OptimisticTransaction,
     data: pa.Table,
+    complete: Completion,
     *,
     partition_by: Sequence[str] = (),
     user_metadata: str | None = None,
     identity: tuple[str, int] | None = None,
-    complete: Completion = with_identity_numbers,
 ) -> CommitResult | None:
     """Append the rows and commit; see `DeltaLog.append`.
 
     Args:
         txn: A transaction that has just begun.
         data: The rows.
+        complete: Gives the rows the values of columns that they lack; see `Completion`.
         partition_by: The partition columns of a new table.
         user_metadata: Text for the history.
         identity: Application id and version of a write that may be repeated; None leaves both to
             the options.
-        complete: Gives the rows the values of columns that they lack; see `Completion`.
     """
 
     def work(pending: UncommittedFiles) -> Changes:
@@ -111,8 +107,7 @@ def _rows_to_write(
         txn.update_metadata(_new_metadata(txn.table, decision))
     schema = TableMetadata.of(txn.metadata).schema
     given_columns = from_arrow_schema(data.schema)
-    is_complete = complete is not with_identity_numbers
-    ensure_rows_can_be_checked(txn.metadata, schema, given_columns, is_complete=is_complete)
+    ensure_rows_can_be_checked(txn.metadata, schema, given_columns, is_complete=True)
     completed, given = complete(arrow_rows(data, schema), schema, data.column_names)
     rows = as_stored(completed, schema, txn.metadata.partition_columns)
     ensure_rules_kept(rows, txn.metadata, schema)

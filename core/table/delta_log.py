@@ -316,10 +316,10 @@ class DeltaLog(RowCommands, TableCommands):
         return append(
             self.start_transaction(),
             data,
+            complete_rows,
             partition_by=partition_by,
             user_metadata=user_metadata,
             identity=txn,
-            complete=complete_rows,
         )
 
     @one_operation

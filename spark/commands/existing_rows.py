@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql import types as st
@@ -17,16 +16,14 @@ from optimist.core.commands.alter.row_checks import (
 )
 from optimist.core.commands.row_rules import local_constraint
 from optimist.core.errors import SchemaError
-from optimist.core.paths import scheme_of
 from optimist.core.schema.identity_columns import IdentityColumn
 from optimist.core.schema.schema_edits import Path, path_text
 from optimist.core.schema.types import StructField
 from optimist.core.transaction.optimistic import OptimisticTransaction
-from optimist.spark.arrow.plane import ArrowPlane
 from optimist.spark.commands.checks import columns_read
+from optimist.spark.commands.local_plane import readable_bytes, reading_cost
 from optimist.spark.planes.planes import RowPlane, plane_of
 from optimist.spark.rows.row_shape import column_of
-from optimist.spark.session.pyspark_versions import is_connect
 from optimist.spark.sql.table_sql import TableSql
 
 __all__ = ["SparkRowChecks"]
@@ -93,13 +90,8 @@ class SparkRowChecks(RowChecks):
 
     def _reads_here(self, txn: OptimisticTransaction, plane: RowPlane) -> bool:
         """Whether this process reaches the files, and they are few and small."""
-        is_near = scheme_of(txn.table.table_path) in ("", "file") or isinstance(plane, ArrowPlane)
-        size = pc.sum(txn.snapshot.files["size"], min_count=0).as_py()
-        return (
-            is_near
-            and not is_connect(self._spark)
-            and size <= txn.table.options.local_plane_max_bytes
-        )
+        max_bytes = readable_bytes(self._spark, txn.table, plane)
+        return max_bytes > 0 and reading_cost(txn.snapshot.files) <= max_bytes
 
 
 def _first_without(

@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.data.parquet_writer import DEFAULT_CODEC
+from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import OptimistError
 from optimist.core.local.progress import ProgressReport
 from optimist.core.local.rewriting import RowWriter
@@ -26,15 +27,42 @@ from optimist.core.paths import scheme_of
 from optimist.spark.arrow.plane import ArrowPlane
 from optimist.spark.commands.data_writer import DataWriter
 from optimist.spark.commands.write_options import session_value
+from optimist.spark.planes.planes import RowPlane
 from optimist.spark.session.conf import session_zone_name
 from optimist.spark.session.pyspark_versions import is_connect
 
-__all__ = ["LocalPlane"]
+__all__ = ["LocalPlane", "readable_bytes", "reading_cost"]
 
 _LOG = logging.getLogger(__name__)
 _LEAST_BYTES = 1 << 20
 """What opening a file costs, in bytes that could be read meanwhile."""
 _Result = TypeVar("_Result")
+
+
+def readable_bytes(spark: SparkSession, table: TableRef, plane: RowPlane) -> int:
+    """How much of a table's files this process reads at most, where Spark could read them instead.
+
+    Args:
+        spark: The session.
+        table: The table.
+        plane: The plane that serves it in Spark.
+
+    Returns:
+        0 where this process may not reach the files: Hadoop may be what knows the way.
+    """
+    is_local = scheme_of(table.table_path) in ("", "file")
+    can_read = not is_connect(spark) and (is_local or isinstance(plane, ArrowPlane))
+    return table.options.local_plane_max_bytes if can_read else 0
+
+
+def reading_cost(files: pa.Table) -> int:
+    """What reading files costs, in bytes; opening one counts, too.
+
+    Args:
+        files: Rows of `Snapshot.files`.
+    """
+    costs = pc.max_element_wise(files["size"], _LEAST_BYTES)
+    return int(pc.sum(costs, min_count=0).as_py())
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +80,7 @@ class LocalPlane:
     @property
     def max_bytes(self) -> int:
         """How much it reads at most; 0 where it does not serve the table."""
-        return self.writer.txn.table.options.local_plane_max_bytes if self._can_read else 0
-
-    @property
-    def _can_read(self) -> bool:
-        """Whether this process reaches the table's files; Hadoop may be what knows the way."""
-        is_local = scheme_of(self.writer.txn.table.table_path) in ("", "file")
-        return not is_connect(self.spark) and (
-            is_local or isinstance(self.writer.plane, ArrowPlane)
-        )
+        return readable_bytes(self.spark, self.writer.txn.table, self.writer.plane)
 
     def takes(self, files: pa.Table) -> bool:
         """Whether these files are few and small enough to be read.
@@ -68,8 +88,7 @@ class LocalPlane:
         Args:
             files: Rows of `Snapshot.files`.
         """
-        costs = pc.max_element_wise(files["size"], _LEAST_BYTES)
-        return int(pc.sum(costs, min_count=0).as_py()) <= self.max_bytes
+        return reading_cost(files) <= self.max_bytes
 
     def searched(self, search: Callable[[LocalTarget], _Result]) -> _Result | None:
         """What a search through files gives; None where Spark has to look."""

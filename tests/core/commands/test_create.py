@@ -20,6 +20,7 @@ from optimist.core.errors import (
     TableNotFoundError,
     UsageError,
 )
+from optimist.core.local.computed_columns import complete_rows
 from optimist.core.protocol.clustering import clustering_columns
 from optimist.core.protocol.gates import implied_features
 from optimist.core.schema.types import DecimalType, PrimitiveType, StructField, StructType
@@ -491,7 +492,7 @@ def test_an_append_against_replace_is_a_conflict(log):
     stale = log.start_transaction()
     log.create([NAME], mode="replace")
     with pytest.raises(DeltaConcurrentModificationException):
-        append(stale, pa.table({"id": [1]}))
+        append(stale, pa.table({"id": [1]}), complete_rows)
     assert log.to_arrow().num_rows == 0
 
 
