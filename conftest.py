@@ -13,13 +13,14 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
 from optimist.spark.session.conf import engine_options
 
@@ -52,7 +53,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if cases[test] % sample.args[0]:
                 item.add_marker("again")
             cases[test] += 1
-    items.sort(key=lambda item: _rank(item.nodeid))
+    sizes = Counter(_file_of(item.nodeid) for item in items)
+    items.sort(key=lambda item: _rank(item.nodeid, sizes))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -62,32 +64,40 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 class _Sharing(LoadScopeScheduling):
-    """Gives the modules with a session to `_SESSIONS` workers, in about equal numbers of tests.
+    """Gives the modules with a session to `_SESSIONS` workers, each the next one when it is free.
 
     Of what takes minutes each test goes to any worker.
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        session = self._sessions.get(_file_of(nodeid))
-        if session is None and nodeid.startswith(_MINUTES):
-            return nodeid
-        return session or super()._split_scope(nodeid)
+        if _needs_session(nodeid):
+            return _file_of(nodeid)
+        return nodeid if nodeid.startswith(_MINUTES) else super()._split_scope(nodeid)
 
-    @cached_property
-    def _sessions(self) -> dict[str, str]:
-        counts = Counter(map(_file_of, filter(_needs_session, self.collection or ())))
-        sessions, shares = {}, [0] * _SESSIONS
-        for file, count in counts.most_common():
-            share = shares.index(min(shares))
-            shares[share] += count
-            sessions[file] = f"session {share}"
-        return sessions
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        scope = next((scope for scope in self.workqueue if self._may_take(node, scope)), None)
+        if scope is None:  # what is left needs a session, and others have theirs
+            node.shutdown()
+            return
+        self.workqueue.move_to_end(scope, last=False)
+        super()._assign_work_unit(node)
+
+    def _may_take(self, node: WorkerController, scope: str) -> bool:
+        if not _needs_session(scope):
+            return True
+        with_session = {
+            other for other, units in self.assigned_work.items() if any(map(_needs_session, units))
+        }
+        return node in with_session or len(with_session) < _SESSIONS
 
 
-def _rank(nodeid: str) -> int:
-    if _needs_session(nodeid) or _file_of(nodeid).endswith(_CONNECT):
-        return 0
-    return 1 if nodeid.startswith("integration/") else 2
+def _rank(nodeid: str, sizes: Counter[str]) -> tuple[int, int]:
+    """Of the modules with a session the large ones come first, since few workers share them."""
+    if _needs_session(nodeid):
+        return 0, -sizes[_file_of(nodeid)]
+    if _file_of(nodeid).endswith(_CONNECT):
+        return 0, 0
+    return (1 if nodeid.startswith("integration/") else 2), 0
 
 
 def _needs_session(nodeid: str) -> bool:

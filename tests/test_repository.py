@@ -10,9 +10,10 @@ import re
 import stat
 import subprocess
 import sys
+from collections import OrderedDict
 from dataclasses import fields
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import mypy.api
 import pytest
@@ -161,29 +162,63 @@ def test_pytest_leaves_out_one_folder_and_no_test() -> None:
 
 
 def test_modules_with_a_spark_session_are_dealt_to_two_workers(request) -> None:
-    sharing_class = request.config.pluginmanager.get_plugin(str(ROOT / "conftest.py"))._Sharing
-    sharing = sharing_class.__new__(sharing_class)
-    of_spark = [
-        "tests/spark/test_spark_write.py::test_a[x]",
-        "tests/spark/test_spark_write.py::test_b",
-        "tests/spark/test_spark_scan.py::test_c",
-        "tests/spark/exhaustive/test_odd_on_spark.py::test_d",
-    ]
+    files = ["test_write", "test_scan", "test_merge", "exhaustive/test_odd"]
+    of_spark = [f"tests/spark/{file}.py::test_{i}" for file in files for i in range(9)]
     others = [
         "tests/spark/test_spark_connect.py::test_g",
         "tests/core/transaction/test_races.py::test_e",
         "tests/locks/test_own_locks.py::TestX::test_f[y]",
         "tests/exhaustive/test_many_processes.py::test_h",
+        "tests/exhaustive/test_many_processes.py::test_i",
     ]
-    sharing.collection = [*others, *of_spark]
-    groups = [sharing._split_scope(test) for test in sharing.collection]
-    assert groups[:4] == [
-        "tests/spark/test_spark_connect.py",
-        "tests/core/transaction/test_races.py",
-        "tests/locks/test_own_locks.py::TestX",
-        "tests/exhaustive/test_many_processes.py::test_h",
-    ]
-    assert groups[4:] == ["session 0", "session 0", "session 1", "session 1"]
+    sharing_class = request.config.pluginmanager.get_plugin(str(ROOT / "conftest.py"))._Sharing
+    workers = [_Worker([*of_spark, *others]) for _ in range(3)]
+    sharing = _sharing_among(workers, sharing_class, request.config)
+    assert sharing._split_scope(others[0]) == "tests/spark/test_spark_connect.py"
+    assert sharing._split_scope(others[2]) == "tests/locks/test_own_locks.py::TestX"
+    assert sharing._split_scope(others[3]) == others[3]
+    sharing.schedule()
+    while sharing.has_pending:
+        for worker in filter(lambda worker: worker.waiting, workers):
+            sharing.mark_test_complete(worker, worker.do_next())
+    assert sorted(test for worker in workers for test in worker.done) == sorted(of_spark + others)
+    with_session = [len(set(worker.done) & set(of_spark)) for worker in workers]
+    assert with_session == [18, 18, 0]
+    assert all(worker.shutting_down for worker in workers)
+
+
+class _Worker:
+    """What xdist's scheduler wants of a worker: tests are given to it by their numbers."""
+
+    def __init__(self, collection: list[str]) -> None:
+        self.collection = collection
+        self.waiting: list[int] = []
+        self.done: list[str] = []
+        self.shutting_down = False
+        self.gateway = SimpleNamespace(id=id(self))
+
+    def send_runtest_some(self, indices: list[int]) -> None:
+        assert not self.shutting_down
+        self.waiting += indices
+
+    def shutdown(self) -> None:
+        self.shutting_down = True
+
+    def do_next(self) -> int:
+        index = self.waiting.pop(0)
+        self.done.append(self.collection[index])
+        return index
+
+
+def _sharing_among(workers: list[_Worker], sharing_class: type, config: pytest.Config):
+    sharing = sharing_class.__new__(sharing_class)
+    sharing.config, sharing.log = config, lambda *_: None
+    sharing.numnodes, sharing.collection, sharing.workqueue = len(workers), None, OrderedDict()
+    sharing.assigned_work, sharing.registered_collections = {}, {}
+    for worker in workers:
+        sharing.add_node(worker)
+        sharing.add_node_collection(worker, worker.collection)
+    return sharing
 
 
 def test_the_hooks_before_a_commit_are_those_of_make_check() -> None:
