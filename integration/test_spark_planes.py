@@ -343,6 +343,7 @@ def test_a_signature_serves_and_never_shows(azure, azure_server):
     assert not [part for part in parts if part in str(caught.value)]
 
 
+@pytest.mark.again
 def test_wrong_credentials_are_told(azure):
     conf = {key: "AAAA" if ".key." in key else value for key, value in azure.conf.items()}
     with pytest.raises(StorageError) as caught:

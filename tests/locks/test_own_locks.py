@@ -41,6 +41,7 @@ def test_own_lease_is_found_through_the_conf_key(own_modules, tmp_path):
     assert lease.try_acquire("t", ttl_s=60).fencing_number == grant.fencing_number + 1
 
 
+@pytest.mark.again
 @pytest.mark.parametrize("suite", ["test_directory_arbiter.py", "test_sqlite_lease.py"])
 def test_own_class_passes_its_suite_as_documented(own_modules, suite):
     finished = subprocess.run(

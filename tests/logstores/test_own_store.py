@@ -42,6 +42,7 @@ def test_own_class_named_for_every_path_refuses_what_is_not_local(own_modules, t
     assert DeltaLog.for_path(f"{tmp_path}/t", options).count() == 1
 
 
+@pytest.mark.again
 def test_own_class_passes_the_suite_as_documented(own_modules):
     finished = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_sqlite_store.py"],

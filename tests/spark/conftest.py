@@ -84,7 +84,7 @@ def table(numbers: DataFrame, copied: Copier) -> str:
     return copied("numbers", lambda path: write(numbers, path, partitionBy="p"))
 
 
-@pytest.fixture(params=["local", "arrow", "native"])
+@pytest.fixture(params=["local", "native", pytest.param("arrow", marks=pytest.mark.again)])
 def rows_at(request):
     """Reads a table on one plane: (path, version, predicate) to an Arrow table."""
     if request.param == "local":

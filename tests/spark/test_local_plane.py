@@ -220,7 +220,7 @@ def _state(spark, path, log, version):
     return without_sizes([told(log)])[0], rows, changes
 
 
-@pytest.mark.sample(4)
+@pytest.mark.again
 @pytest.mark.parametrize("number", range(len(PROPERTIES)))
 def test_values_and_merges_leave_what_spark_leaves(spark, tmp_path, conf, log_of, jobs, number):
     for key, value in PROPERTIES[number].items():
@@ -247,6 +247,7 @@ def jobs(spark):
     spark.sparkContext.setJobGroup("tests", "tests")
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("values", "error"),
     [

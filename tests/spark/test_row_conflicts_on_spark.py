@@ -111,6 +111,7 @@ def test_a_command_conflicts_with_a_delete_of_a_row_that_it_needs(spark, log, me
     assert contents(log) == without(START, int(deleted.split()[-1]))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", ["delete", "update", "merge"])
 @pytest.mark.parametrize("plane", ["native"], indirect=True)
 @pytest.mark.usefixtures("plane")

@@ -62,6 +62,7 @@ def model(spark):
     return ids_for_which(spark, CONDITIONS)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_delete_leaves_the_rows_of_the_model(spark, table, model, condition, rows_of):
     gone = model[condition]
@@ -364,7 +365,7 @@ def odd_table(spark, tmp_path_factory):
     return path
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("ansi", ["true", "false"])
 @pytest.mark.parametrize("condition", ODD_COMPARISONS)
 def test_no_file_with_a_matching_row_is_left_out_of_the_candidates(

@@ -254,6 +254,7 @@ PARTITION_VALUES = {
 }
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", sorted(PARTITION_VALUES))
 def test_partition_values_of_every_type_are_read_and_filtered(spark, table_path, name):
     arrow_type, values = PARTITION_VALUES[name]

@@ -48,7 +48,7 @@ def content(expected):
 
 
 @needs_dat
-@pytest.mark.sample(2)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("table", "expected"), VERSIONS)
 def test_every_version_of_an_acceptance_table_has_the_expected_rows(rows_at, table, expected):
     version = None if expected.name == "latest" else _facts(expected)["version"]

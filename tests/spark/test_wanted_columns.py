@@ -69,6 +69,7 @@ def test_what_nobody_asked_for_is_not_decoded(spark, harmed, wanted, rows):
     assert [tuple(row) for row in read(spark, harmed).selectExpr(*wanted).collect()] == rows
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("wanted", ["bad", "st.bad", "many[0].bad", "v", "st", "*"])
 def test_what_is_asked_for_is_decoded(spark, harmed, wanted):
     with pytest.raises(Exception, match=BAD):

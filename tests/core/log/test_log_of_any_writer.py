@@ -209,6 +209,7 @@ def test_another_checkpoint_of_the_same_version_serves_as_well(caplog):
     ensure_equal(table.open().update(), table.model)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("kind", KINDS)
 @settings(deadline=None, max_examples=25)
 @given(data=st.data())

@@ -162,6 +162,7 @@ def files_table(stats, partitions=None):
     )
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", sorted(COLUMNS))
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.data(), files_of_rows)

@@ -34,7 +34,7 @@ def views(spark):
         spark.catalog.dropTempView(view)
 
 
-@pytest.mark.sample(7)
+@pytest.mark.sample(12)
 @pytest.mark.parametrize(("query", "rows"), QUERIES)
 def test_a_query_over_tables(delta, names, query, rows):
     found = corpus.told(delta.sql(corpus.with_names(query, names)))
