@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -107,20 +107,13 @@ class Target:
 
     def resolve(self, condition: Column | str, rows: DataFrame) -> Condition:
         """The condition, resolved against `rows`, which must be what `rows()` gave."""
-        found = self._resolved(condition, rows)
-        fixed = self.one_time(rows).fixed(found.column)
-        if fixed is found.column:
-            return found
-        # What finds the rows and what reads them again must mean the same time.
-        return replace(found, column=fixed, predicate=self._resolved(fixed, rows).predicate)
-
-    def _resolved(self, condition: Column | str, rows: DataFrame) -> Condition:
         return resolve_condition(
             rows,
             condition,
             schema=self.snapshot.schema,
             partition_columns=self.snapshot.partition_columns,
             alias=self.alias,
+            began_ms=self.began_ms,
         )
 
     def one_time(self, *frames: DataFrame) -> OneTime:

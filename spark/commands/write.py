@@ -274,7 +274,11 @@ class _Write:
         schema = self.writer.schema if is_new else snapshot.schema
         frame = self.df if is_new else self.writer.plane.scan(snapshot)
         condition = resolve_condition(
-            frame, wanted, schema=schema, partition_columns=self.txn.metadata.partition_columns
+            frame,
+            wanted,
+            schema=schema,
+            partition_columns=self.txn.metadata.partition_columns,
+            began_ms=self.txn.table.clock.now_ms(),
         )
         enabled = self.txn.table.options.replace_where_data_columns_enabled
         if not condition.is_partition_only and not enabled:

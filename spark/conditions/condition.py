@@ -7,7 +7,7 @@ what it sends: there, texts and messages are read as far as their meaning is bey
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
@@ -19,6 +19,7 @@ from optimist.core.schema.types import StructType
 from optimist.spark.conditions.analysis import read_analyzed_condition
 from optimist.spark.conditions.condition_reading import Obstacle
 from optimist.spark.conditions.connect_condition import read_sent_condition
+from optimist.spark.conditions.one_time import OneTime
 from optimist.spark.session.pyspark_versions import is_connect
 
 __all__ = ["Condition", "JoinedCondition", "resolve_condition", "resolve_joined_condition"]
@@ -51,6 +52,7 @@ def resolve_condition(
     schema: StructType,
     partition_columns: Sequence[str],
     alias: str | None = None,
+    began_ms: int | None = None,
 ) -> Condition:
     """Resolve a condition against the rows of a table.
 
@@ -60,12 +62,33 @@ def resolve_condition(
         schema: The table's schema.
         partition_columns: The table's partition columns.
         alias: The frame's alias.
+        began_ms: When the command began that asks more than once; the current time is then a
+            constant, in milliseconds since the epoch.
 
     Raises:
         pyspark.errors.AnalysisException: Spark can't resolve it.
         UsageError: It is not deterministic, holds a subquery or a `*`, or names something that is
             not a column of the table, such as `_metadata`.
     """
+    found = _resolved(frame, condition, schema, partition_columns, alias)
+    if began_ms is None:
+        return found
+    names = frozenset(name.lower() for name in frame.columns)
+    fixed = OneTime(frame.sparkSession, 1000 * began_ms, names).fixed(found.column)
+    if fixed is found.column:
+        return found
+    # What finds the rows and what reads them again must mean the same time.
+    at_once = _resolved(frame, fixed, schema, partition_columns, alias)
+    return replace(found, column=fixed, predicate=at_once.predicate)
+
+
+def _resolved(
+    frame: DataFrame,
+    condition: Column | str,
+    schema: StructType,
+    partition_columns: Sequence[str],
+    alias: str | None,
+) -> Condition:
     column = sf.expr(condition) if isinstance(condition, str) else condition
     if is_connect(frame.sparkSession):
         reading = read_sent_condition(frame, condition, schema, alias)

@@ -6,7 +6,8 @@ import pytest
 from pyspark.sql import functions as sf
 
 from optimist.core import DeltaLog
-from optimist.spark import DeltaTable, read
+from optimist.core.clock import SystemClock
+from optimist.spark import DeltaTable, read, write
 from optimist.spark.conditions.one_time import OneTime
 
 MICROS = 1_700_000_000_123_000
@@ -66,3 +67,15 @@ def test_all_rows_that_a_merge_writes_have_one_time(spark, table_path, vectors):
     assert {row.id for row in rows} == set(range(6))
     assert len({row["at"] for row in rows}) == 1
     assert len({row.day for row in rows}) == 1
+
+
+def test_replace_where_means_one_time_where_it_deletes_and_where_it_checks(
+    spark, table_path, monkeypatch
+):
+    days = "timestamp_micros({} + 86400000000L * (id - 2)) AS at"
+    rows = spark.range(5).selectExpr("id", days.format(MICROS))
+    write(rows.coalesce(1), table_path)
+    monkeypatch.setattr(SystemClock, "now_ms", lambda self: MICROS // 1000)
+    new = spark.sql(f"SELECT 9L AS id, timestamp_micros({MICROS}) AS at")
+    write(new, table_path, mode="overwrite", replaceWhere="at >= current_timestamp()")
+    assert sorted(row.id for row in read(spark, table_path).collect()) == [0, 1, 9]
