@@ -12,6 +12,7 @@ from deltalake import QueryBuilder
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from merged_features import MERGED_TOLD, merged
 from optimist.core import DeltaLog
 from optimist.core.log.file_table import add_files
 from optimist.spark import read
@@ -118,3 +119,10 @@ def test_statistics_and_the_schema_leave_the_carried_columns_out(tracked, table_
     assert sorted(pq.read_schema(f"{table_path}/{add.path}").names) == sorted(["k", "v", *names])
     assert "row-" not in add.stats
     assert read_locally(table_path).column_names == ["k", "p", "v"]
+
+
+@pytest.mark.parametrize("vectors", [True, pytest.param(False, marks=pytest.mark.again)])
+def test_a_merge_gives_ids_numbers_values_and_changes_at_once(
+    spark, table_path, every_plane, vectors
+):
+    assert merged(spark, table_path, vectors=vectors) == MERGED_TOLD
