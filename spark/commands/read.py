@@ -11,7 +11,8 @@ from typing import TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
 
-from optimist.core.errors import UsageError
+from optimist.core.errors import TableNotFoundError, UsageError
+from optimist.core.foreign_text import shown
 from optimist.core.plugins.table_path import TablePath, path_text
 from optimist.core.snapshot import Snapshot
 from optimist.core.table.delta_log import DeltaLog
@@ -38,6 +39,7 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 Timestamp: TypeAlias = str | dt.datetime | dt.date
 
 
+@original_errors()
 def read(
     spark: SparkSession,
     path: TablePath,
@@ -94,19 +96,18 @@ def read(
             "one of them.",
             kind="DELTA_ONEOF_IN_TIMETRAVEL",
         )
-    with original_errors():
-        if changes is not None:
-            log = open_log(spark, text, given.filesystem)
-            feed = change_feed_frame(spark, log, changes.bounds(partial(_millis, spark)))
-            if columns is None:
-                return feed
-            return ReadColumns.of(columns, from_spark_schema(feed.schema)).chosen(feed)
-        version = None if at_version is None else _version(at_version)
-        millis = None if at_time is None else _millis(spark, at_time)
-        found = open_version(spark, text, version, millis, filesystem=given.filesystem)
+    if changes is not None:
+        log = open_log(spark, text, given.filesystem)
+        feed = change_feed_frame(spark, log, changes.bounds(partial(_millis, spark)))
         if columns is None:
-            return found.frame(spark)
-        return found.frame(spark, ReadColumns.of(columns, found.snapshot.schema))
+            return feed
+        return ReadColumns.of(columns, from_spark_schema(feed.schema)).chosen(feed)
+    version = None if at_version is None else _version(at_version)
+    millis = None if at_time is None else _millis(spark, at_time)
+    found = open_version(spark, text, version, millis, filesystem=given.filesystem)
+    if columns is None:
+        return found.frame(spark)
+    return found.frame(spark, ReadColumns.of(columns, found.snapshot.schema))
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +155,8 @@ def open_version(
         TableNotFoundError: There is no table at the path.
         TableError: The version or time is outside what the log still holds, or is so old that its
             files may be gone.
+        UsageError: The path says a version or a time, and another is given beside it (kind
+            `DELTA_UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS`).
     """
     options = filesystem or {}
     log = open_log(spark, path, options)
@@ -162,8 +165,22 @@ def open_version(
         log, version, millis = found or (log, None, None)
     if version is None and millis is None:
         return TableVersion(log, log.update(), is_time_travel=False)
-    snapshot = log.snapshot(version, millis, to_read=True)
+    try:
+        snapshot = log.snapshot(version, millis, to_read=True)
+    except TableNotFoundError as error:
+        if _AT_VERSION.match(path) or _AT_TIME.match(path):
+            raise _said_twice(path) from error
+        raise
     return TableVersion(log, snapshot, is_time_travel=True)
+
+
+def _said_twice(path: str) -> UsageError:
+    return UsageError(
+        f"The path {shown(path)} says a version or a time behind its @, and another is given "
+        "beside it. Nothing was read. Give one of them.",
+        kind="DELTA_UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS",
+        path=path,
+    )
 
 
 def _travel_in_path(

@@ -22,6 +22,7 @@ from optimist.core.foreign_text import quoted
 from optimist.spark.commands.names import path_in_name
 from optimist.spark.commands.table_statement import create_named
 from optimist.spark.session.arguments import ensure_exactly
+from optimist.spark.session.callback_errors import original_errors
 from optimist.spark.session.conf import open_log
 from optimist.spark.session.pyspark_versions import ensure_supported
 from optimist.spark.spark_schema import from_spark_schema
@@ -146,6 +147,7 @@ class DeltaTableBuilder:
             ensure_exactly(text, (str,), "Key and value of property", "string")
         return self._with(properties={**self._definition.properties, key: value})
 
+    @original_errors()
     def execute(self) -> DeltaTable:
         """Make or replace the table, in one commit.
 

@@ -63,6 +63,7 @@ class DeltaTable(CommandsToCome):
         self._frames = frames or OwnFrames()
 
     @classmethod
+    @original_errors()
     def forPath(
         cls,
         sparkSession: SparkSession,
@@ -85,6 +86,7 @@ class DeltaTable(CommandsToCome):
         return cls(sparkSession, log.table_path, hadoopConf)
 
     @classmethod
+    @original_errors()
     def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> DeltaTable:
         """The table that a name means: ``delta.`/path` ``, or one of Spark's session catalog.
 
@@ -100,6 +102,7 @@ class DeltaTable(CommandsToCome):
         return cls.forPath(sparkSession, table_path(sparkSession, tableOrViewName))
 
     @classmethod
+    @original_errors()
     def isDeltaTable(cls, sparkSession: SparkSession, identifier: TablePath) -> bool:
         """Whether a path is a Delta table or lies in one, as the folder of a partition does.
 
@@ -257,16 +260,19 @@ class DeltaTable(CommandsToCome):
         with original_errors():
             changes_of(self._spark, self._log).add_feature(featureName)
 
+    @original_errors()
     def history(self, limit: int | None = None) -> DataFrame:
         """The commits, newest first; at most `limit` of them."""
         if limit is not None:
             ensure_kind(limit, int, "limit")
         return history_frame(self._spark, self._log, limit)
 
+    @original_errors()
     def detail(self) -> DataFrame:
         """One row about the table: where it is, how large, its properties and its protocol."""
         return detail_frame(self._spark, self._log)
 
+    @original_errors()
     def generate(self, mode: str) -> None:
         """Write lists of the table's files for readers that don't know Delta.
 

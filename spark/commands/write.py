@@ -42,6 +42,7 @@ from optimist.spark.session.conf import open_log, reset_session_version
 __all__ = ["write", "write_rows"]
 
 
+@original_errors()
 def write(
     df: DataFrame,
     path: TablePath,

@@ -61,8 +61,13 @@ class Answers(JavaIdentity):
 
     def apply(self, what: str, session_id: str, session: Any, about: Any, more: Any) -> Any:
         """The answer to a question; what `about` and `more` are depends on the question."""
-        with callback():
+        with callback(self._origin):
             answer = _ANSWERS.get(what)
             if answer is None:
                 return None
             return answer(session_of(self._context, session, session_id), about, more)
+
+    def _origin(self) -> Any:
+        """Where Spark's analyzer is in the SQL, in the thread that asks."""
+        jvm: Any = self._context._jvm
+        return jvm.org.apache.spark.sql.catalyst.trees.CurrentOrigin.get()

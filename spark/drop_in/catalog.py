@@ -24,22 +24,25 @@ def load(spark: SparkSession, identifier: Any, more: Any) -> Any:
         spark: The session.
         identifier: The name within the catalog; for a table by its path, the path.
         more: The `CatalogTable`, or None for a path; then how the table is opened: None, a version
-            as text, a time in microseconds, or a set of what a writer may do.
+            as text, a time in microseconds, or a set of what a writer may do; then whether the
+            table may be missing, since the writer is about to make it.
 
     Returns:
-        None if a writer names a path that holds no table: it may be about to make one.
+        None if it is missing and may be.
+
+    Raises:
+        TableNotFoundError: There is no table.
     """
-    entry, how = more
+    entry, how, may_be_missing = more
     found = None if entry is None else CatalogTable.of(spark, entry)
     name = path_name(str(identifier.name())) if found is None else found.name
     path = str(identifier.name()) if found is None else found.path
     version = _version(how) if isinstance(how, str) else None
     millis = how // 1000 if isinstance(how, int) else None
-    is_to_write = how is not None and not isinstance(how, str | int)
     try:
         opened = open_version(spark, path, version, millis)
     except TableNotFoundError:
-        if is_to_write and found is None:
+        if may_be_missing:
             return None
         raise
     return version_table(spark, opened, name, found)

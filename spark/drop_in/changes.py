@@ -60,7 +60,8 @@ def change_rows(spark: SparkSession, node: Any, relation: Any) -> Any:
     def run(session: SparkSession) -> DataFrame | None:
         return statement.run(session, node, table)
 
-    return python_command(spark, f"{statement.verb} {table.name}", statement.rows, run)
+    title = f"{statement.verb} {table.name}"
+    return python_command(spark, title, statement.rows, run, node.origin())
 
 
 def _ensure_not_ours(view: Any, statement: _Statement) -> None:

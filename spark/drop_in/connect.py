@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from optimist.core.forking import ForkSafeLock
 from optimist.spark.drop_in import connect_frames
 from optimist.spark.drop_in.connect_sql import connect_sql
+from optimist.spark.session.callback_errors import original_errors
 
 __all__ = ["disable_connect", "enable_connect"]
 
@@ -78,7 +79,8 @@ def _or_original(ours: Callable[..., Any], original: Callable[..., Any]) -> Call
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         if connect_frames.session_of(self) not in _ENABLED:
             return original(self, *args, **kwargs)
-        return ours(partial(original, self), self, *args, **kwargs)
+        with original_errors():
+            return ours(partial(original, self), self, *args, **kwargs)
 
     return method
 

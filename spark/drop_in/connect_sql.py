@@ -36,6 +36,7 @@ from optimist.spark.drop_in.connect_refusals import refused
 from optimist.spark.drop_in.connect_rows import change_rows
 from optimist.spark.drop_in.connect_statements import ensure_can_be_had, temporary_view
 from optimist.spark.drop_in.statements import run_command
+from optimist.spark.session.callback_errors import original_errors
 
 __all__ = ["connect_sql"]
 
@@ -47,6 +48,7 @@ _Original = Callable[..., DataFrame]
 Arguments: TypeAlias = dict[str, Any] | list[Any]
 
 
+@original_errors()
 def connect_sql(
     spark: SparkSession,
     original: _Original,

@@ -24,6 +24,7 @@ def python_command(
     title: str,
     schema: StructType,
     run: Run,
+    origin: Any = None,
 ) -> Any:
     """A logical plan that calls a Python function once, when Spark executes it.
 
@@ -32,9 +33,10 @@ def python_command(
         title: What `explain` shows.
         schema: The columns of the result; none for a command that answers nothing.
         run: Gets the session in which the command runs, and answers its rows. They are collected.
+        origin: Where the statement stands in the SQL, a Java `Origin`; None if that is not known.
     """
     jvm = Jvm.of(spark)
-    return dropin(jvm).PythonCommand(title, _Command(spark, run), jvm.struct(schema))
+    return dropin(jvm).PythonCommand(title, _Command(spark, run, origin), jvm.struct(schema))
 
 
 class _Command(JavaIdentity):
@@ -45,15 +47,14 @@ class _Command(JavaIdentity):
 
         implements = ["scala.Function1"]  # noqa: RUF012 - py4j wants a list
 
-    def __init__(
-        self, spark: SparkSession, run: Callable[[SparkSession], DataFrame | None]
-    ) -> None:
+    def __init__(self, spark: SparkSession, run: Run, origin: Any) -> None:
         super().__init__()
         self._context = spark.sparkContext
         self._run = run
+        self._origin = None if origin is None else lambda: origin
 
     def apply(self, session: Any) -> Any:
         """The rows as a Java list; null for none."""
-        with callback():
+        with callback(self._origin):
             frame: Any = self._run(session_of(self._context, session))
             return None if frame is None else frame._jdf.collectAsList()

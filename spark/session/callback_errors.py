@@ -2,22 +2,24 @@
 
 py4j turns what a callback raises into text inside a Java exception. The callback keeps the original
 under a ticket that is part of that text; our entry points look for the ticket and raise the
-original.
+original. There, too, an error of ours becomes one of PySpark's (`spark_errors`).
 """
 
 from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from py4j import protocol
 from pyspark.errors.exceptions.captured import install_exception_handler
 
+from optimist.core.errors import OptimistError
 from optimist.core.forking import ForkSafeLock
 from optimist.spark.session.jvm import error_texts
+from optimist.spark.session.spark_errors import as_spark_error, place_in_sql
 from optimist.spark.session.task_errors import error_of_task
 
 __all__ = ["callback", "forget_original_errors", "original_errors", "raise_original_errors"]
@@ -31,24 +33,33 @@ _LAST_TICKET = 0
 
 
 @contextmanager
-def callback() -> Iterator[None]:
-    """Wrap the body of a method that the JVM calls."""
+def callback(origin: Callable[[], Any] | None = None) -> Iterator[None]:
+    """Wrap the body of a method that the JVM calls.
+
+    Args:
+        origin: Gives the `Origin` in the SQL, a Java object, that errors of ours point to.
+    """
     try:
         yield
     except BaseException as error:
-        raise RuntimeError(f"{error} (optimist-callback-error-{_keep(error)})") from error
+        kept = error
+        if isinstance(error, OptimistError):
+            kept = as_spark_error(error, None if origin is None else place_in_sql(origin()))
+        raise RuntimeError(f"{kept} (optimist-callback-error-{_keep(kept)})") from error
 
 
 @contextmanager
 def original_errors() -> Iterator[None]:
-    """Wrap an entry point that runs Spark: errors of callbacks come out as they were raised."""
+    """Wrap an entry point: errors of callbacks come out as they were raised, ours as Spark's."""
     try:
         yield
+    except OptimistError as error:
+        raise as_spark_error(error) from error.__cause__
     except Exception as error:
         original = _find(str(error)) or error_of_task(error_texts(error))
         if original is None:
             raise
-        raise original from None
+        raise _as_raised(original) from None
 
 
 def raise_original_errors() -> None:
@@ -69,7 +80,7 @@ def raise_original_errors() -> None:
             original = _find(str(error)) if _KEPT else None
             if original is None:
                 raise
-            raise original from None
+            raise _as_raised(original) from None
 
     setattr(get_return_value, _MARK, before)
     protocol.get_return_value = get_return_value
@@ -82,6 +93,10 @@ def forget_original_errors() -> None:
     if before is not None:
         protocol.get_return_value = before
         install_exception_handler()
+
+
+def _as_raised(original: BaseException) -> BaseException:
+    return as_spark_error(original) if isinstance(original, OptimistError) else original
 
 
 def _keep(error: BaseException) -> int:

@@ -71,7 +71,9 @@ public final class DeltaCatalog extends DelegatingCatalogExtension implements St
       return found;
     }
     Object catalogTable = found == null ? null : ((V1Table) found).catalogTable();
-    Table table = (Table) ask("load", ident, new Object[] {catalogTable, how});
+    // A writer that saves to a path makes the table if there is none; a statement does not.
+    Boolean mayBeMissing = Boolean.valueOf(found == null && how instanceof Set && isSavedAsTable());
+    Table table = (Table) ask("load", ident, new Object[] {catalogTable, how, mayBeMissing});
     if (table == null) throw new NoSuchTableException(ident);
     return table;
   }
@@ -127,7 +129,7 @@ public final class DeltaCatalog extends DelegatingCatalogExtension implements St
   }
 
   /**
-   * Whether `df.write.mode("overwrite").saveAsTable` asks: it overwrites rows, and keeps the schema
+   * Whether `df.write.saveAsTable` asks: in mode overwrite it overwrites rows, and keeps the schema
    * unless told otherwise. The statement that Spark makes of it does not say so.
    */
   private static boolean isSavedAsTable() {

@@ -1,0 +1,199 @@
+"""Errors of ours as PySpark's, so that scripts which catch `AnalysisException` catch them as well.
+
+The core knows no Spark, and its classes derive from none of PySpark's. Where an error leaves a call
+of ours (`callback_errors`), it gets a class that derives from both: from its own, which says what
+to do about it, and from the one by which PySpark knows the error that Delta's jar raises there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
+from typing import Any
+
+from pyspark.errors import (
+    AnalysisException,
+    IllegalArgumentException,
+    ParseException,
+    PySparkException,
+    QueryContext,
+    UnsupportedOperationException,
+)
+from pyspark.errors.exceptions.captured import SQLQueryContext
+
+from optimist.core.errors import (
+    ArgumentTypeError,
+    ConfigError,
+    OptimistError,
+    TableNotFoundError,
+    UsageError,
+)
+
+__all__ = ["as_spark_error", "class_of_spark", "place_in_sql"]
+
+_OWN_KIND = "OPTIMIST_"
+_ANALYSED = (TableNotFoundError, UsageError)
+"""What is wrong with a statement, a schema or a name: Delta lets Spark's analyzer say so."""
+_LISTED: Mapping[type[PySparkException], tuple[str, ...]] = MappingProxyType(
+    {
+        ParseException: ("PARSE_SYNTAX_ERROR",),
+        AnalysisException: (
+            "DELTA_MISSING_CHANGE_DATA",
+            "DELTA_NO_COMMITS_FOUND",
+            "DELTA_NO_RECREATABLE_HISTORY_FOUND",
+            "DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS",
+            "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION",
+            "DELTA_TIMESTAMP_GREATER_THAN_COMMIT",
+            "DELTA_VERSION_NOT_FOUND",
+            "OPTIMIST_EMPTY_UPDATE",
+            "OPTIMIST_INVALID_EXPRESSION",
+            "OPTIMIST_INVALID_PREDICATE",
+            "OPTIMIST_NOT_FOR_A_PATH",
+            "OPTIMIST_NO_COLUMN_OF_THE_TABLE",
+            "OPTIMIST_NO_SUCH_PARTITION_COLUMN",
+        ),
+        IllegalArgumentException: (
+            "DELTA_CDC_START_VERSION_AFTER_LATEST",
+            "DELTA_DOMAIN_METADATA_NOT_SUPPORTED",
+            "DELTA_DUPLICATE_SET_TRANSACTION",
+            "DELTA_ILLEGAL_OPTION",
+            "DELTA_INCONSISTENT_LOGSTORE_CONFS",
+            "DELTA_INVALID_CDC_RANGE",
+            "DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS",
+            "DELTA_INVALID_ISOLATION_LEVEL",
+            "DELTA_ONEOF_IN_TIMETRAVEL",
+            "DELTA_OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE",
+            "DELTA_REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE",
+            "DELTA_TIME_TRAVEL_INVALID_BEGIN_VALUE",
+            "DELTA_UNSUPPORTED_GENERATE_MODE",
+            "OPTIMIST_CONTRADICTING_OPTIONS",
+            "OPTIMIST_INVALID_OPTION",
+            "OPTIMIST_INVALID_TABLE_PROPERTY",
+            "OPTIMIST_NO_TABLE_PATH",
+            "OPTIMIST_UNKNOWN_MODE",
+            "OPTIMIST_UNKNOWN_OPTION",
+            "OPTIMIST_UNSUPPORTED_OPTION",
+        ),
+        UnsupportedOperationException: (
+            "DELTA_ADDING_DELETION_VECTORS_DISALLOWED",
+            "DELTA_CANNOT_MODIFY_APPEND_ONLY",
+            "DELTA_CANNOT_MODIFY_TABLE_PROPERTY",
+            "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE",
+            "DELTA_ENABLING_COLUMN_MAPPING_DISALLOWED_WHEN_COLUMN_MAPPING_METADATA_ALREADY_EXISTS",
+            "DELTA_IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE",
+            "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE",
+            "DELTA_UNIVERSAL_FORMAT_VIOLATION",
+            "DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE",
+            "OPTIMIST_CATALOG_NAMES_UNSUPPORTED",
+            "OPTIMIST_NOT_BUILT_YET",
+            "OPTIMIST_UNSUPPORTED_STATEMENT",
+        ),
+    }
+)
+_OF_THE_JVM = frozenset(
+    {
+        "DELTA_ADDING_COLUMN_WITH_INTERNAL_NAME_FAILED",
+        "DELTA_ADDING_DELETION_VECTORS_WITH_TIGHT_BOUNDS_DISALLOWED",
+        "DELTA_DELETION_VECTOR_MISSING_NUM_RECORDS",
+        "DELTA_DUPLICATE_ACTIONS_FOUND",
+        "DELTA_EXCEED_CHAR_VARCHAR_LIMIT",
+        "DELTA_INVALID_PARTITIONING_SCHEMA",
+        "DELTA_NOT_NULL_COLUMN_NOT_FOUND_IN_STRUCT",
+        "DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
+        "DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS",
+        "DELTA_TABLE_ALREADY_CONTAINS_CDC_COLUMNS",
+        "DELTA_UNSUPPORTED_FEATURES_IN_CONFIG",
+        "DELTA_UNSUPPORTED_FEATURE_STATUS",
+        "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES",
+        "RESERVED_CDC_COLUMNS_ON_WRITE",
+    }
+)
+"""What Delta raises in classes of Java for which PySpark has none."""
+_BY_KIND = MappingProxyType({kind: cls for cls, kinds in _LISTED.items() for kind in kinds})
+
+
+class _OfSpark:
+    """What PySpark's errors can be asked, answered by an error of ours."""
+
+    kind: str
+    fields: Mapping[str, object]
+    args: tuple[Any, ...]
+    _places: tuple[QueryContext, ...] = ()
+
+    def getCondition(self) -> str:
+        """The kind."""
+        return self.kind
+
+    def getMessageParameters(self) -> dict[str, str]:
+        """The fields, as text."""
+        return {name: str(value) for name, value in self.fields.items()}
+
+    def getSqlState(self) -> None:
+        """None: the kind says more."""
+
+    def getMessage(self) -> str:
+        """The kind and what happened."""
+        return f"[{self.kind}] {self.args[0]}"
+
+    def getBreakingChangeInfo(self) -> None:
+        """None: no change of Spark is behind it."""
+
+    def getQueryContext(self) -> list[QueryContext]:
+        """Where in the SQL it is, if that is known."""
+        return list(self._places)
+
+    def __str__(self) -> str:
+        return "\n".join([self.getMessage(), *(place.summary() for place in self._places)])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        error: Any = self
+        rebuild, (_, *more) = OptimistError.__reduce__(error)
+        return as_spark_error, (rebuild(_own_class(type(self)), *more),)
+
+
+def class_of_spark(error: OptimistError) -> type[PySparkException] | None:
+    """PySpark's class for what Delta's jar raises in this case; None where it has none."""
+    if error.kind in _BY_KIND:
+        return _BY_KIND[error.kind]
+    is_of_delta = not error.kind.startswith(_OWN_KIND) and error.kind not in _OF_THE_JVM
+    if is_of_delta and isinstance(error, _ANALYSED) and not isinstance(error, ArgumentTypeError):
+        return AnalysisException
+    return IllegalArgumentException if isinstance(error, ConfigError) else None
+
+
+def as_spark_error(error: OptimistError, place: QueryContext | None = None) -> OptimistError:
+    """The error as one of PySpark's, too; the error itself where PySpark has none for it.
+
+    Args:
+        error: What happened.
+        place: Where in the SQL it is, if that is known.
+    """
+    found: Any = class_of_spark(error)
+    if isinstance(error, PySparkException) or found is None:
+        return error
+    ours: Any = type(error)
+    made: OptimistError = _both(ours, found)(error.args[0], kind=error.kind, **error.fields)
+    if place is not None:
+        made._places = (place,)  # type: ignore[attr-defined]
+    return made.with_traceback(error.__traceback__)
+
+
+def place_in_sql(origin: Any) -> QueryContext | None:
+    """Where in a statement a node of a plan stands, as Spark's own errors say it.
+
+    Args:
+        origin: The node's `Origin`, a Java object.
+    """
+    context = origin.context()
+    is_known = str(context.getClass().getSimpleName()) == "SQLQueryContext" and context.isValid()
+    return SQLQueryContext(context) if is_known else None
+
+
+@cache
+def _both(ours: type[Any], of_spark: type[Any]) -> type[Any]:
+    return type(ours.__name__, (_OfSpark, ours, of_spark), {"__module__": __name__})
+
+
+def _own_class(both: type[Any]) -> type[Any]:
+    return next(cls for cls in both.__mro__ if cls.__module__ != __name__)
