@@ -157,7 +157,8 @@ def derive_metadata_and_protocol(
         derived = protocol_for_new_table(requests, metadata, options)
         return _with_row_tracking_columns(metadata, current, clock), derived
     asked = _asked_of_existing(protocol, requests)
-    metadata = _without_unsupported_field_keys(metadata, asked)
+    if how is not MetadataChange.REPLACE:
+        metadata = _without_unsupported_field_keys(metadata, asked)
     derived = protocol_for_existing(asked, metadata)
     ensure_upgrade_allowed(protocol, derived)
     if current is not None and how is MetadataChange.ALTER:

@@ -262,6 +262,15 @@ def test_a_replaced_table_may_begin_to_track_its_rows(log):
     assert [item["id"] for item in row] == [7]
 
 
+def test_a_replaced_table_may_begin_to_compute_and_number_its_columns(log):
+    log.create([ID])
+    numbered = Column("n", LONG, identity=Identity(start=5))
+    log.create([ID, Column("twice", LONG, generated_as="id * 2"), numbered], mode="replace")
+    log.append(pa.table({"id": [4]}))
+    assert log.to_arrow().to_pylist() == [{"id": 4, "twice": 8, "n": 5}]
+    assert {"generatedColumns", "identityColumns"} <= set(implied_features(log.protocol))
+
+
 def test_numbers_of_a_replaced_table_begin_anew(log):
     counted = Column("n", LONG, identity=Identity())
     log.create([counted, ID])
