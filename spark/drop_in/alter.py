@@ -33,6 +33,8 @@ def alter(spark: SparkSession, identifier: Any, more: Any) -> None:
     path = str(identifier.name()) if entry is None else CatalogTable.of(spark, entry).path
     table = changes_of(spark, open_log(spark, path))
     given = list(changes)
+    if not given:
+        return  # IF EXISTS, and nothing of it does
     kinds = [str(change.getClass().getSimpleName()) for change in given]
     is_replacement = set(kinds) == {"DeleteColumn", "AddColumn"}
     apply = _replace_columns if is_replacement else _KINDS.get(kinds[0])
@@ -51,7 +53,7 @@ def _set_properties(table: TableChanges, changes: Sequence[Any]) -> None:
 
 
 def _unset_properties(table: TableChanges, changes: Sequence[Any]) -> None:
-    # Spark has refused names that the table lacks, unless the statement says IF EXISTS.
+    # Spark does not say whether the statement has IF EXISTS, and Delta takes each as if it had.
     table.unset_properties([str(change.property()) for change in changes], if_exists=True)
 
 

@@ -26,6 +26,7 @@ __all__ = ["callback", "forget_original_errors", "original_errors", "raise_origi
 
 _MAX_KEPT = 100  # nobody asks for errors of queries that users run themselves; drop the oldest
 _MARK = "optimist_before"
+_UNDECLARED = "java.lang.reflect.UndeclaredThrowableException"
 _TICKET = re.compile(r"optimist-callback-error-(\d+)")
 _LOCK = ForkSafeLock()
 _KEPT: OrderedDict[int, BaseException] = OrderedDict()
@@ -76,11 +77,12 @@ def raise_original_errors() -> None:
         try:
             return before(*arguments, **named)
         except protocol.Py4JJavaError as error:
-            # Its text costs a round trip, and most of the JVM's errors are none of ours.
+            # Its text costs round trips, and most of the JVM's errors are none of ours.
             original = _find(str(error)) if _KEPT else None
-            if original is None:
-                raise
-            raise _as_raised(original) from None
+            if original is not None:
+                raise _as_raised(original) from None
+            error.java_exception = _declared(error.java_exception)
+            raise
 
     setattr(get_return_value, _MARK, before)
     protocol.get_return_value = get_return_value
@@ -93,6 +95,12 @@ def forget_original_errors() -> None:
     if before is not None:
         protocol.get_return_value = before
         install_exception_handler()
+
+
+def _declared(thrown: Any) -> Any:
+    """What was thrown through our parser, which is a proxy: Java packs what it does not declare."""
+    is_packed = str(thrown.getClass().getName()) == _UNDECLARED
+    return thrown.getCause() if is_packed else thrown
 
 
 def _as_raised(original: BaseException) -> BaseException:

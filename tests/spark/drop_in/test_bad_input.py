@@ -52,7 +52,7 @@ PLACES = {
 }
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("text", [*MISSING, *OF_OURS])
 @pytest.mark.parametrize("place", PLACES)
 def test_a_table_that_is_gone(spark, bad, place, text):
@@ -121,7 +121,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("text", REFUSED)
 def test_a_statement_that_is_refused(spark, bad, text):
     with pytest.raises(AnalysisException) as caught:
