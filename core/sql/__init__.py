@@ -2,19 +2,25 @@
 
 from optimist.core.sql.grammar import parse_command
 from optimist.core.sql.parameters import Parameters
+from optimist.core.sql.path_names import path_in_name
+from optimist.core.sql.path_statements import parse_path_statement
 from optimist.core.sql.relations import PathRelation, markers_of, path_relations
 from optimist.core.sql.row_changes import parse_row_change
 from optimist.core.sql.statements import Command, RowChange, SqlText, TableName
+from optimist.core.sql.table_statements import PathStatement
 
 __all__ = [
     "Command",
     "Parameters",
     "PathRelation",
+    "PathStatement",
     "RowChange",
     "SqlText",
     "TableName",
     "markers_of",
     "parse_command",
+    "parse_path_statement",
     "parse_row_change",
+    "path_in_name",
     "path_relations",
 ]

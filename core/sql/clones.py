@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from optimist.core.sql.key_values import key_values
 from optimist.core.sql.reader import Reader
 from optimist.core.sql.statements import Clone, CloneMode, Command, TimeTravel
 
-__all__ = ["clone", "time_travel"]
+__all__ = ["clone", "creation_mode", "time_travel"]
 
 
 def clone(reader: Reader) -> Command | None:
     """The rest of a statement from CREATE or REPLACE on; None if it is no CLONE."""
-    mode = _mode(reader)
+    mode = creation_mode(reader)
     if mode is None or not reader.is_at_table():
         return None
     table = reader.table()
@@ -21,9 +22,7 @@ def clone(reader: Reader) -> Command | None:
     travel = time_travel(reader)
     properties: tuple[tuple[str, str], ...] = ()
     if reader.take("TBLPROPERTIES"):
-        reader.expect("(")
-        properties = reader.listed(lambda: _property(reader))
-        reader.expect(")")
+        properties = key_values(reader)
     location = reader.text("a path") if reader.take("LOCATION") else None
     return Clone(table, mode, source, is_shallow, travel, properties, location)
 
@@ -49,7 +48,8 @@ def time_travel(reader: Reader) -> TimeTravel | None:
     return None
 
 
-def _mode(reader: Reader) -> CloneMode | None:
+def creation_mode(reader: Reader) -> CloneMode | None:
+    """What a statement from CREATE or REPLACE on does with a table; None if it makes none."""
     if reader.take("CREATE", "OR", "REPLACE", "TABLE"):
         return "create_or_replace"
     if reader.take("REPLACE", "TABLE"):
@@ -57,14 +57,3 @@ def _mode(reader: Reader) -> CloneMode | None:
     if not reader.take("CREATE", "TABLE"):
         return None
     return "create_if_not_exists" if reader.take("IF", "NOT", "EXISTS") else "create"
-
-
-def _property(reader: Reader) -> tuple[str, str]:
-    is_text = reader.peek().kind == "text"
-    key = reader.text("a key") if is_text else ".".join(reader.path("the key of a property"))
-    reader.take("=")
-    if reader.is_at_any("TRUE", "FALSE"):
-        return key, reader.advance().text.lower()
-    if reader.peek().kind == "number" or reader.is_at("-"):
-        return key, str(reader.number("a value"))
-    return key, reader.text("a value")

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from optimist.core.sql.parameters import Parameters
+from optimist.core.sql.path_names import path_in_name
 from optimist.core.sql.reader import Reader
 from optimist.core.sql.statements import Span, SqlText, TableName
 from optimist.core.sql.tokens import Token, read_name
@@ -155,7 +156,7 @@ def _changes(reader: Reader, start: Token) -> PathRelation | None:
     is_path = reader.advance().text.lower() == _CHANGES[1]
     reader.expect("(")
     name = reader.text("the name of a table")
-    path = name if is_path else _path_of(name)
+    path = name if is_path else path_in_name(name)
     if path is None:
         return None
     bounds = []
@@ -166,11 +167,6 @@ def _changes(reader: Reader, start: Token) -> PathRelation | None:
     end = reader.peek().end
     reader.expect(")")
     return PathRelation(path, Span(start.start, end), changes=tuple(bounds))
-
-
-def _path_of(name: str) -> str | None:
-    reader = Reader(name)
-    return reader.table().path if reader.is_at_table() else None
 
 
 def _travel(reader: Reader) -> tuple[SqlText | None, SqlText | None]:

@@ -10,7 +10,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from optimist.core.errors import TableError, UsageError
-from optimist.core.foreign_text import shown
+from optimist.core.foreign_text import quoted, shown
+from optimist.core.sql import path_in_name
 from optimist.spark.session.jvm import Jvm, iterate
 from optimist.spark.session.pyspark_versions import is_connect
 
@@ -20,11 +21,10 @@ __all__ = [
     "is_enabled",
     "known_path",
     "name_parts",
-    "path_in_name",
+    "one_place",
     "table_path",
 ]
 
-_PATH_NAME = re.compile(r"^\s*delta\s*\.\s*`(?P<path>(?:[^`]|``)+)`\s*$", re.IGNORECASE)
 _MAYBE_NAME = re.compile(r"[^/:]+")
 _SESSION_CATALOG = "spark_catalog"
 _CATALOG_CONF = f"spark.sql.catalog.{_SESSION_CATALOG}"
@@ -81,12 +81,6 @@ def is_enabled(spark: SparkSession) -> bool:
     return spark.conf.get(_CATALOG_CONF, None) == _OWN_CATALOG
 
 
-def path_in_name(name: str) -> str | None:
-    """The path in a name such as ``delta.`/path` ``; None for a name of a catalog."""
-    match = _PATH_NAME.match(name)
-    return None if match is None else match["path"].replace("``", "`")
-
-
 def known_path(spark: SparkSession, text: str) -> str:
     """The path that a text is or means; a text that is no name of a Delta table is a path."""
     if path_in_name(text) is None and (is_connect(spark) or not _MAYBE_NAME.fullmatch(text)):
@@ -122,6 +116,32 @@ def table_path(spark: SparkSession, name: str) -> str:
             name=name,
         )
     return catalog_table(spark, name).path
+
+
+def one_place(path: str | None, location: str | None) -> str:
+    """The one place that a table's name and its LOCATION say.
+
+    Raises:
+        UsageError: Both are None, or they differ (kind
+            `DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH`).
+    """
+    given = [place for place in (path, location) if place is not None]
+    if not given:
+        raise UsageError(
+            "Table name or location has to be specified. Nothing was written.",
+            kind="OPTIMIST_INVALID_ARGUMENT",
+            argument="location",
+        )
+    if len(set(given)) > 1:
+        raise UsageError(
+            "Creating path-based Delta table with a different location isn't supported: the "
+            f"name says {quoted(path)}, the location {quoted(location)}. Nothing was "
+            "written. Give one of them.",
+            kind="DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH",
+            identifier=path,
+            location=location,
+        )
+    return given[0]
 
 
 def name_parts(spark: SparkSession, name: str) -> list[str]:

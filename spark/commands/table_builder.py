@@ -18,8 +18,8 @@ from optimist.core.commands.table_definition import (
     columns_of,
 )
 from optimist.core.errors import UsageError
-from optimist.core.foreign_text import quoted
-from optimist.spark.commands.names import path_in_name
+from optimist.core.sql import path_in_name
+from optimist.spark.commands.names import one_place
 from optimist.spark.commands.table_statement import create_named
 from optimist.spark.session.arguments import ensure_exactly
 from optimist.spark.session.callback_errors import original_errors
@@ -166,29 +166,9 @@ class DeltaTableBuilder:
         if self._name is not None and path is None:
             create_named(self._spark, self._name, self._definition, self._location)
             return self._tables.forName(self._spark, self._name)
-        log = open_log(self._spark, self._same(path))
+        log = open_log(self._spark, one_place(path, self._location))
         create_table(log.start_transaction, self._definition)
         return self._tables.forPath(self._spark, log.table_path)
-
-    def _same(self, path: str | None) -> str:
-        """The one place that name and location say."""
-        given = [place for place in (path, self._location) if place is not None]
-        if not given:
-            raise UsageError(
-                "Table name or location has to be specified. Nothing was written.",
-                kind="OPTIMIST_INVALID_ARGUMENT",
-                argument="location",
-            )
-        if len(set(given)) > 1:
-            raise UsageError(
-                "Creating path-based Delta table with a different location isn't supported: the "
-                f"name says {quoted(path)}, the location {quoted(self._location)}. Nothing was "
-                "written. Give one of them.",
-                kind="DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH",
-                identifier=path,
-                location=self._location,
-            )
-        return given[0]
 
     def _with(self, **changes: Any) -> DeltaTableBuilder:
         self._definition = replace(self._definition, **changes)

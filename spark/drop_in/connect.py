@@ -16,8 +16,9 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from optimist.core.forking import ForkSafeLock
-from optimist.spark.drop_in import connect_frames
+from optimist.spark.drop_in.connect_frames import READER, session_of
 from optimist.spark.drop_in.connect_sql import connect_sql
+from optimist.spark.drop_in.connect_writers import WRITER, WRITER_TO
 from optimist.spark.session.callback_errors import original_errors
 
 __all__ = ["disable_connect", "enable_connect"]
@@ -77,7 +78,7 @@ def _exchange_methods() -> None:
 def _or_original(ours: Callable[..., Any], original: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(original)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if connect_frames.session_of(self) not in _ENABLED:
+        if session_of(self) not in _ENABLED:
             return original(self, *args, **kwargs)
         with original_errors():
             return ours(partial(original, self), self, *args, **kwargs)
@@ -95,8 +96,8 @@ def _methods() -> Mapping[type, Mapping[str, Callable[..., Any]]]:
 
     return MappingProxyType(
         {
-            DataFrameReader: connect_frames.READER,
-            DataFrameWriter: connect_frames.WRITER,
-            DataFrameWriterV2: connect_frames.WRITER_TO,
+            DataFrameReader: READER,
+            DataFrameWriter: WRITER,
+            DataFrameWriterV2: WRITER_TO,
         }
     )

@@ -1,7 +1,7 @@
 """`spark.sql` of a Spark Connect client: statements of Delta, and queries over paths.
 
 1. A statement of Delta's (`core/sql/grammar.py`) is run here.
-2. So is a DELETE, UPDATE or MERGE whose table is a path.
+2. So is a statement of Spark's that changes a table, if that is a path.
 3. In any other text that names tables by paths, the frames of these tables take the places of the
    names; the rest stays the user's own text. The server gets the frames along with the statement,
    so that no view stays behind.
@@ -25,16 +25,22 @@ from optimist.core.predicates.text import quote_literal
 from optimist.core.sql import (
     Parameters,
     PathRelation,
+    PathStatement,
     SqlText,
     markers_of,
     parse_command,
-    parse_row_change,
+    parse_path_statement,
     path_relations,
 )
+from optimist.core.sql.statements import Delete, Merge, Update
+from optimist.core.sql.table_statements import AlterTable, CreateTable, Insert
 from optimist.spark.commands.read import read
+from optimist.spark.commands.tables import DeltaTable
+from optimist.spark.drop_in.connect_inserts import insert_rows
 from optimist.spark.drop_in.connect_refusals import refused
 from optimist.spark.drop_in.connect_rows import change_rows
 from optimist.spark.drop_in.connect_statements import ensure_can_be_had, temporary_view
+from optimist.spark.drop_in.connect_tables import alter, create
 from optimist.spark.drop_in.statements import run_command
 from optimist.spark.session.callback_errors import original_errors
 
@@ -72,11 +78,12 @@ def connect_sql(
         return _no_rows(spark) if told is None else told
     if _LETTERS.search(text) is None:
         return original(text, args, **frames)
-    change = parse_row_change(text, parameters)
-    if change is not None and change.table.path is not None:
-        return change_rows(spark, change)
-    ensure_can_be_had(text)
+    statement = parse_path_statement(text, parameters)
+    if statement is not None:
+        with original_errors():
+            return _run(spark, statement, frames)
     relations = path_relations(text, parameters)
+    ensure_can_be_had(text, relations)
     if not relations:
         return original(text, args, **frames)
     view = temporary_view(text)
@@ -84,6 +91,21 @@ def connect_sql(
         view.create(spark.sql(text[view.query_start :], args, **frames))
         return _no_rows(spark)
     return _with_frames(spark, original, text, relations, args, frames)
+
+
+def _run(spark: SparkSession, statement: PathStatement, frames: Mapping[str, Any]) -> DataFrame:
+    """Run a statement over a path; its rows, which most statements have none of."""
+    if isinstance(statement, Delete | Update | Merge):
+        return change_rows(spark, statement)
+    if isinstance(statement, Insert):
+        insert_rows(spark, statement, frames)
+    elif isinstance(statement, CreateTable):
+        create(spark, statement, frames)
+    elif isinstance(statement, AlterTable):
+        alter(spark, statement)
+    else:
+        DeltaTable.forPath(spark, str(statement.table.path)).delete()
+    return _no_rows(spark)
 
 
 def _no_rows(spark: SparkSession) -> DataFrame:

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 
 from optimist.core.sql.reader import Reader
-from optimist.core.sql.relations import path_relations
+from optimist.core.sql.relations import PathRelation
 from optimist.spark.drop_in.connect_refusals import refused
 
 __all__ = ["TemporaryView", "ensure_can_be_had", "temporary_view"]
 
-_QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(", "MAP", "REDUCE", "EXPLAIN", "SHOW")
+_QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(", "MAP", "REDUCE", "EXPLAIN")
 _SCRIPTS = ("BEGIN", "DECLARE", "EXECUTE", "SET")
 _PATH = re.compile(r"delta\s*\.\s*`", re.IGNORECASE)
-_WRITE_WAY = "Use df.write.format('delta').mode(...).save(path)."
-_ALTER_WAY = "Use the methods of DeltaTable.forPath(spark, path), or a classic session."
+_OTHER_WAY = "Use the methods of DeltaTable.forPath(spark, path), or a classic session."
+_NOT_OF_PATHS = ("SHOW", "DESCRIBE", "DESC", "ALTER", "DROP", "ANALYZE", "MSCK", "REFRESH")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,33 +63,38 @@ def temporary_view(text: str) -> TemporaryView | None:
     return TemporaryView(name, columns, replaces, reader.peek().start)
 
 
-def ensure_can_be_had(text: str) -> None:
+def ensure_can_be_had(text: str, relations: Sequence[PathRelation]) -> None:
     """Refuse what would end in an error of the server's, or in a table without a place.
+
+    Args:
+        text: A statement that is not run by us.
+        relations: The tables that it names by their paths.
 
     Raises:
         UsageError: The statement is one of those (kind `OPTIMIST_UNSUPPORTED_STATEMENT`).
     """
+    if any(relation.is_target for relation in relations):
+        raise refused("INSERT into several tables at once", "Run an INSERT for each of them.")
     reader = Reader(text)
     first = reader.peek().text.upper()
     if first in _QUERIES:
         return
     if _makes_a_table_of_delta(reader):
         raise refused(
-            f"{first} TABLE of Delta",
-            "Use DeltaTable.create(spark).location(path), or df.write.format('delta').save(path), "
-            "and name the table by its path.",
+            f"{first} TABLE of Delta by a name",
+            "Name the table by its path: CREATE TABLE delta.`/path` (...), or use "
+            "df.write.format('delta').save(path).",
         )
     if first in _SCRIPTS and _PATH.search(text):
         raise refused(f"A path of a Delta table within {first}", "Run the statement by itself.")
-    relations = path_relations(text)
+    if first in _NOT_OF_PATHS and _PATH.search(text):
+        raise refused(f"{first} over a path", _OTHER_WAY)
     if not relations or temporary_view(text) is not None:
         return
-    if any(relation.is_target for relation in relations):
-        raise refused("INSERT INTO a path", _WRITE_WAY)
     if first == "CREATE" and Reader(text).peek(1).text.upper() != "TABLE":
         raise refused("A view over a path that outlives the session", "Use CREATE TEMPORARY VIEW.")
     if first not in ("CREATE", "INSERT", "CACHE", "MERGE", "DELETE", "UPDATE"):
-        raise refused(f"{first} over a path", _ALTER_WAY)
+        raise refused(f"{first} over a path", _OTHER_WAY)
 
 
 def _makes_a_table_of_delta(reader: Reader) -> bool:
@@ -101,8 +106,6 @@ def _makes_a_table_of_delta(reader: Reader) -> bool:
     if not reader.take("TABLE"):
         return False
     reader.take("IF", "NOT", "EXISTS")
-    if reader.is_at_table() and reader.table().path is not None:
-        return True
     while reader.peek().kind != "end":
         if reader.take("USING", "DELTA"):
             return True

@@ -7,7 +7,9 @@ write to say: what can't be brought into shape here is handed on as it is.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
@@ -16,6 +18,8 @@ from optimist.core.foreign_text import shown
 from optimist.core.protocol.widening import allowed_widening
 from optimist.core.schema.types import ArrayType, DataType, MapType, StructType
 from optimist.core.snapshot import Snapshot
+from optimist.core.table.delta_log import DeltaLog
+from optimist.spark.commands.write_options import WriteRequest
 from optimist.spark.rows.row_shape import Reshaping, column_of
 from optimist.spark.rows.store_assignment import StoreAssignment
 from optimist.spark.spark_schema import to_spark_type, type_of_values
@@ -40,19 +44,40 @@ class InsertedRows:
     name: str
     merges_schema: bool
 
-    def by_position(self, rows: DataFrame) -> DataFrame:
+    @classmethod
+    def of(
+        cls, spark: SparkSession, log: DeltaLog, name: str, request: WriteRequest
+    ) -> InsertedRows:
+        """For the newest version of a table, which must be there, and a write into it.
+
+        Raises:
+            TableNotFoundError: There is no table.
+        """
+        merges = request.merge_schema
+        merges = log.options.schema_auto_merge_enabled if merges is None else merges
+        return cls(spark, log.update(), name, merges)
+
+    def by_position(
+        self, rows: DataFrame, given: Mapping[str, Column] = MappingProxyType({})
+    ) -> DataFrame:
         """The rows with the table's names, in the order of its columns; any others follow.
 
         So are the fields of structs, at any depth.
+
+        Args:
+            rows: The rows.
+            given: The values of columns that the rows lack, by the table's names.
 
         Raises:
             SchemaError: There are fewer columns, or fields in a struct, than the table has (kind
                 `DELTA_INSERT_COLUMN_ARITY_MISMATCH`).
         """
         schema = self.snapshot.schema
-        self._ensure_enough(len(rows.columns), len(schema), None)
-        own = [field.name for field in schema]
+        own = [field.name for field in schema if field.name not in given]
+        self._ensure_enough(len(rows.columns), len(own), None)
         renamed = rows.toDF(*own, *rows.columns[len(own) :])
+        if given:
+            renamed = renamed.withColumns(dict(given))
         columns = []
         for item in renamed.schema.fields:
             field, column = schema.find(item.name), column_of(item.name)

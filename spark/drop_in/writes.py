@@ -7,18 +7,13 @@ that is there, by name or by path, is one of three nodes of Spark's plan.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from optimist.core.commands.table_definition import TableDefinition
-from optimist.core.errors import UsageError
-from optimist.core.foreign_text import listed
-from optimist.core.predicates.parsing import parse_column_path
-from optimist.core.protocol.clustering import clustering_columns
-from optimist.spark.commands.create_as_select import create_as_select
+from optimist.spark.commands.clustered_write import write_clustered
 from optimist.spark.commands.write import write_rows
 from optimist.spark.commands.write_options import WriteRequest
 from optimist.spark.drop_in.expressions import TargetExpressions
@@ -58,42 +53,7 @@ def save(spark: SparkSession, dataset: Any, more: Any) -> None:
     partition_by = json.loads(folded.get(_PARTITION_COLUMNS, "[]"))
     cluster_by = json.loads(folded.get(_CLUSTERING_COLUMNS, "[]"))
     request = WriteRequest.of(mode, partition_by, write_options(given))
-    rows = DataFrame(dataset, spark)
-    if cluster_by:
-        _save_clustered(rows, path, cluster_by, request)
-    else:
-        write_rows(rows, path, request)
-
-
-def _save_clustered(
-    rows: DataFrame, path: str, cluster_by: Sequence[str], request: WriteRequest
-) -> None:
-    """Make a table that is clustered, or write to one that is clustered alike."""
-    log = open_log(rows.sparkSession, path, request.filesystem_options)
-    if not log.table_exists():
-        definition = TableDefinition(
-            partition_by=request.partition_by or (),
-            cluster_by=tuple(cluster_by),
-            properties=request.properties,
-        )
-        create_as_select(rows, log, definition, request)
-        return
-    snapshot = log.update()
-    found = clustering_columns(snapshot.domain_metadata, snapshot.schema)
-    wanted = [parse_column_path(name) for name in cluster_by]
-    if [_folded(column) for column in found] != [_folded(column) for column in wanted]:
-        raise UsageError(
-            f"The rows are to be clustered by {listed(cluster_by)}, but the table is clustered by "
-            f"{listed(['.'.join(column) for column in found]) or 'no column'}. Nothing was "
-            "written. Leave clusterBy out, or change the table with ALTER TABLE ... CLUSTER BY.",
-            kind="DELTA_CLUSTERING_COLUMNS_MISMATCH",
-            path=log.table_path,
-        )
-    write_rows(rows, path, request)
-
-
-def _folded(column: Sequence[str]) -> list[str]:
-    return [part.lower() for part in column]
+    write_clustered(DataFrame(dataset, spark), path, cluster_by, request)
 
 
 def append_rows(spark: SparkSession, node: Any, table: OpenedTable) -> None:
@@ -142,9 +102,8 @@ def _fitting_rows(
 
     A DataFrame's columns must have types that fit, as in Delta.
     """
-    log, merges = open_log(rows.sparkSession, table.path), request.merge_schema
-    merges = log.options.schema_auto_merge_enabled if merges is None else merges
-    inserted = InsertedRows(rows.sparkSession, log.update(), table.name, merges)
+    log = open_log(rows.sparkSession, table.path)
+    inserted = InsertedRows.of(rows.sparkSession, log, table.name, request)
     if not node.isByName():
         return inserted.by_position(rows)
     return inserted.cast(rows) if node.origin().sqlText().isDefined() else rows

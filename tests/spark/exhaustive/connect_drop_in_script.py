@@ -50,6 +50,158 @@ def tell_frames(spark: SparkSession, folder: str) -> None:
     tell("other formats", spark.read.format("parquet").load(f"{folder}/parquet").count())
 
 
+def tell_writers(spark: SparkSession, folder: str) -> None:
+    name, other = f"delta.`{folder}/written`", f"delta.`{folder}/clustered`"
+    source = spark.range(4).selectExpr("id", "CAST(id % 2 AS INT) AS p", "id AS n")
+    to = source.writeTo(name).using("delta").partitionedBy("p").tableProperty("comment", "rows")
+    to.tableProperty("delta.appendOnly", "false").create()
+    tell("created twice", kind_of(lambda: source.writeTo(name).create()))
+    detail = DeltaTable.forName(spark, name).detail().collect()[0]
+    tell("created as", [detail.partitionColumns, detail.description, dict(detail.properties)])
+    tell("history of create", spark.sql(f"DESCRIBE HISTORY {name}").collect()[0].operation)
+    tell("other rows", kind_of(lambda: source.writeTo(name).overwrite(sf.col("p") == 1)))
+    source.where("id = 3").writeTo(name).overwrite(sf.col("p") == 1)
+    tell("overwritten", ids(spark.table(name)))
+    tell("to nothing", kind_of(lambda: source.writeTo(f"delta.`{folder}/none`").append()))
+    tell("by an expression", kind_of(lambda: to.partitionedBy(sf.years("id")).createOrReplace()))
+    source.where("id = 1").writeTo(name).createOrReplace()
+    tell("replaced by writeTo", [spark.table(name).columns, ids(spark.table(name))])
+    tell("nothing to replace", kind_of(lambda: source.writeTo(other).replace()))
+    by_id = source.write.format("delta").clusterBy("id")
+    by_id.save(f"{folder}/clustered")
+    by_id.mode("append").save(f"{folder}/clustered")
+    tell("clustered", spark.sql(f"DESCRIBE DETAIL {other}").collect()[0].clusteringColumns)
+    unlike = source.write.format("delta").clusterBy("n").mode("append")
+    tell("clustered otherwise", kind_of(lambda: unlike.save(f"{folder}/clustered")))
+    spark.sql("SELECT 7 AS a, '8' AS b, 9 AS c").write.insertInto(name)
+    spark.sql("SELECT 7 AS a, '8' AS b, 9 AS c").write.mode("overwrite").insertInto(name)
+    tell("insertInto", rows(spark.table(name)))
+    tell("insertInto of too few", kind_of(lambda: spark.range(1).write.insertInto(name)))
+    tell("a name of others", kind_of(lambda: source.writeTo("t").using("delta").create()))
+
+
+INSERTS = {
+    "into": ("INTO {t} SELECT 1, 'a', 0", [[1, "a", 0]]),
+    "values": ("INTO TABLE {t} VALUES (2, 'b', '1'), (:x, 'c', '1')", [[2, "b", 1], [3, "c", 1]]),
+    "columns": ("INTO {t} (p, id) VALUES (1, 4)", [[4, None, 1]]),
+    "by name": ("INTO {t} BY NAME SELECT 5L AS id, 0 AS p", [[5, None, 0]]),
+    "partition": ("INTO {t} PARTITION (p = '2') SELECT 6, 'f'", [[6, "f", 2]]),
+    "from itself": ("INTO {t} SELECT id + 10, s, p FROM {t} WHERE id = 1", [[11, "a", 0]]),
+    "a table of others": ("INTO {t} FROM v SELECT id, s, 5", [[100, "v", 5]]),
+    "overwrite partition": ("OVERWRITE {t} PARTITION (p = 5) VALUES (7, 'g')", None),
+    "replace where": (
+        "INTO {t} REPLACE WHERE id >= 5 AND p IS DISTINCT FROM 9 SELECT 8L, 'h', 3",
+        None,
+    ),
+    "evolution": (
+        "WITH SCHEMA EVOLUTION INTO {t} BY NAME SELECT 9 AS id, 1 AS p, 'x' AS new",
+        None,
+    ),
+}
+
+
+def tell_inserts(spark: SparkSession, folder: str) -> None:
+    name = f"delta.`{folder}/inserted`"
+    spark.sql(
+        f"CREATE TABLE IF NOT EXISTS {name} (id BIGINT, s STRING COMMENT 'text', p INT) "
+        "PARTITIONED BY (p)"
+    )
+    spark.sql("SELECT 100L AS id, 'v' AS s").createOrReplaceTempView("v")
+    known: list[list[object]] = []
+    for case, (text, added) in INSERTS.items():
+        spark.sql(f"INSERT {text.format(t=name)}", {"x": 3})
+        found = [list(row) for row in spark.table(name).orderBy("id").collect()]
+        if added is not None:
+            known = sorted([*known, *added])
+            assert found == known, (case, found, known)
+        tell(f"inserted {case}", found if added is None else len(found))
+    spark.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
+    with_new = "WITH u AS (SELECT 20 AS id, 'u' AS s) INSERT OVERWRITE"
+    spark.sql(f"{with_new} {name} SELECT id, s, 1, 'n' FROM u")
+    spark.conf.unset("spark.sql.sources.partitionOverwriteMode")
+    tell("inserted dynamically", ids(spark.table(name)))
+    spark.sql(f"INSERT OVERWRITE {name} SELECT id, s, 1, s FROM {{df}}", df=spark.table("v"))
+    tell("inserted over all", rows(spark.table(name)))
+    refusals = {
+        "too few": f"INSERT INTO {name} VALUES (1, 'a')",
+        "unknown column": f"INSERT INTO {name} (id, nope) VALUES (1, 2)",
+        "column twice": f"INSERT INTO {name} (id, ID) VALUES (1, 2)",
+        "list too short": f"INSERT INTO {name} (id) VALUES (1, 2)",
+        "no partition": f"INSERT INTO {name} PARTITION (s = 1) VALUES (1, 2)",
+        "no table": f"INSERT INTO delta.`{folder}/none` SELECT 1",
+        "does not match": f"INSERT INTO {name} REPLACE WHERE id = 1 VALUES (2, 'a', 1, 'b')",
+        "does not fit": f"INSERT INTO {name} VALUES ('x', 'a', 1, 'b')",
+        "no query": f"INSERT INTO {name} REPLACE WHERE id = 1",
+        "several": f"FROM v INSERT INTO {name} SELECT id, s, 1, s INSERT INTO {name} SELECT 1",
+    }
+    for case, text in refusals.items():
+        tell(f"insert: {case}", kind_of(lambda text=text: spark.sql(text)))
+
+
+def tell_tables(spark: SparkSession, folder: str) -> None:
+    path = f"{folder}/made"
+    name = f"delta.`{path}`"
+    spark.sql(
+        f"CREATE TABLE {name} (id BIGINT GENERATED ALWAYS AS IDENTITY (START WITH 5), "
+        "st STRUCT<a: INT, b: DECIMAL(10, 2) COMMENT 'two'> NOT NULL COMMENT 'both', "
+        "day DATE, year INT GENERATED ALWAYS AS (year(day)), s STRING DEFAULT 'none') USING delta "
+        f"PARTITIONED BY (year) COMMENT 'made' LOCATION '{path}' TBLPROPERTIES ("
+        "'delta.feature.allowColumnDefaults' = 'supported', delta.columnMapping.mode = 'name')"
+    )
+    insert = (
+        f"INSERT INTO {name} (st, day) VALUES (named_struct('a', 1, 'b', 2.5), DATE'2026-11-23')"
+    )
+    spark.sql(insert)
+    found = spark.sql(f"SELECT id, st.b, year, s FROM {name}").collect()
+    tell("made", [str(value) for value in found[0]])
+    changes = [
+        "ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true', a.b = 1)",
+        "ALTER TABLE {t} UNSET TBLPROPERTIES IF EXISTS (a.b, 'none')",
+        "ALTER TABLE {t} ADD COLUMNS (n INT COMMENT 'number' FIRST, st.c ARRAY<INT> AFTER a)",
+        "ALTER TABLE {t} ADD COLUMN m MAP<STRING, STRUCT<x: INT>>",
+        "ALTER TABLE {t} ALTER COLUMN n TYPE BIGINT",
+        "ALTER TABLE {t} CHANGE COLUMN n COMMENT 'a number'",
+        "ALTER TABLE {t} CHANGE n n BIGINT COMMENT 'the number' AFTER id",
+        "ALTER TABLE {t} ALTER COLUMN st DROP NOT NULL",
+        "ALTER TABLE {t} ALTER COLUMN s SET DEFAULT 'x, y'",
+        "ALTER TABLE {t} RENAME COLUMN st.b TO `b 2`",
+        "ALTER TABLE {t} DROP COLUMNS (m)",
+        "ALTER TABLE {t} DROP COLUMN IF EXISTS m",
+        "ALTER TABLE {t} ADD CONSTRAINT small CHECK (n < 100 OR n IS NULL)",
+        "COMMENT ON TABLE {t} IS 'changed'",
+    ]
+    for change in changes:
+        spark.sql(change.format(t=name))
+    tell("altered", spark.table(name).schema.simpleString())
+    tell("altered comments", [f.metadata.get("comment") for f in spark.table(name).schema])
+    spark.sql(insert)
+    tell("altered default", sorted(row.s for row in spark.table(name).collect()))
+    spark.sql(f"TRUNCATE TABLE {name}")
+    tell("truncated", spark.table(name).count())
+    spark.sql(f"CREATE OR REPLACE TABLE {name} CLUSTER BY (id) AS SELECT id FROM range(3)")
+    spark.sql(f"CREATE TABLE IF NOT EXISTS {name} AS SELECT 1 AS other")
+    tell("replaced as select", [spark.table(name).columns, ids(spark.table(name))])
+    operations = spark.sql(f"DESCRIBE HISTORY {name} LIMIT 3").collect()
+    tell("told as", [row.operation for row in operations])
+    refusals = {
+        "there": f"CREATE TABLE {name} (id INT)",
+        "elsewhere": f"CREATE TABLE {name} (id INT) LOCATION '{path}2'",
+        "buckets": f"CREATE TABLE {name} (id INT) PARTITIONED BY (bucket(4, id))",
+        "like": f"CREATE TABLE {name} LIKE v",
+        "a key": f"CREATE TABLE {name} (id INT, PRIMARY KEY (id))",
+        "columns of a query": f"CREATE TABLE {name} (id INT) AS SELECT 1",
+        "no type": f"CREATE TABLE delta.`{path}2` (id WRONG)",
+        "no column": f"ALTER TABLE {name} DROP COLUMN nope",
+        "no action": f"ALTER TABLE {name} ALTER COLUMN id",
+        "no property": f"ALTER TABLE {name} UNSET TBLPROPERTIES ('nope')",
+        "rename": f"ALTER TABLE {name} RENAME TO u",
+        "location": f"ALTER TABLE {name} SET LOCATION '/x'",
+        "truncate": f"TRUNCATE TABLE delta.`{path}2`",
+    }
+    for case, text in refusals.items():
+        tell(f"table: {case}", kind_of(lambda text=text: spark.sql(text)))
+
+
 def tell_queries(spark: SparkSession, folder: str) -> None:
     path = f"{folder}/queries"
     spark.range(3).write.format("delta").save(path)
@@ -138,12 +290,11 @@ def tell_statements(spark: SparkSession, folder: str) -> None:
         "history of a name": "DESCRIBE HISTORY t",
         "create": "CREATE TABLE t (id INT) USING delta",
         "CTAS": f"CREATE OR REPLACE TABLE t USING delta AS SELECT * FROM {name}",
-        "create at a path": f"CREATE TABLE {name} (id INT) USING delta",
-        "insert": f"INSERT INTO {name} SELECT 1",
+        "create a name": "CREATE TABLE IF NOT EXISTS t USING delta LOCATION '/x' AS SELECT 1",
         "a view that stays": f"CREATE VIEW v2 AS SELECT * FROM {name}",
         "a script": f"BEGIN SELECT * FROM {name}; END",
         "execute": f"EXECUTE IMMEDIATE 'SELECT * FROM delta.`{path}`'",
-        "alter": f"ALTER TABLE {name} SET TBLPROPERTIES ('a' = 'b')",
+        "show": f"SHOW TBLPROPERTIES {name}",
         "gone": f"SELECT * FROM delta.`{folder}/nothing`",
         "explain": f"EXPLAIN OPTIMIZE {name}",
         "of the server": "SELECT * FROM delta_like_name",
@@ -158,6 +309,9 @@ def main(folder: str) -> None:
     spark.conf.set("spark.sql.shuffle.partitions", "2")
     tell("enabled", enable(enable(spark)) is spark)
     tell_frames(spark, folder)
+    tell_writers(spark, folder)
+    tell_inserts(spark, folder)
+    tell_tables(spark, folder)
     tell_queries(spark, folder)
     tell_changes(spark, folder)
     tell_statements(spark, folder)

@@ -1,0 +1,150 @@
+"""Spark's forms of ALTER TABLE, for sessions that have no parser of Spark at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from optimist.core.sql.column_definitions import column_definition, position, type_text
+from optimist.core.sql.key_values import key, key_values
+from optimist.core.sql.reader import Reader
+from optimist.core.sql.table_statements import (
+    AddColumns,
+    AlterTable,
+    ChangeColumns,
+    ColumnAlteration,
+    DropColumns,
+    RenameColumn,
+    ReplaceColumns,
+    SetComment,
+    SetProperties,
+    TableAlteration,
+    Truncate,
+    UnsetProperties,
+)
+
+__all__ = ["alter_table", "comment_on", "truncation"]
+
+_Item = TypeVar("_Item")
+
+
+def alter_table(reader: Reader) -> AlterTable | None:
+    """The statement from ALTER on; None for a form that is not here, or not of a path."""
+    if not reader.take("ALTER", "TABLE") or not reader.is_at_table():
+        return None
+    table = reader.table()
+    if table.path is None:
+        return None
+    change = _change(reader)
+    return None if change is None else AlterTable(table, change)
+
+
+def comment_on(reader: Reader) -> AlterTable | None:
+    """`COMMENT ON TABLE t IS text`; None if it is of something else."""
+    if not reader.take("COMMENT", "ON", "TABLE") or not reader.is_at_table():
+        return None
+    table = reader.table()
+    if table.path is None:
+        return None
+    reader.expect("IS")
+    return AlterTable(table, SetComment(None if reader.take("NULL") else reader.text("a comment")))
+
+
+def truncation(reader: Reader) -> Truncate | None:
+    """`TRUNCATE TABLE t`; None if it is not of a path."""
+    if not reader.take("TRUNCATE", "TABLE") or not reader.is_at_table():
+        return None
+    table = reader.table()
+    return None if table.path is None else Truncate(table)
+
+
+def _change(reader: Reader) -> TableAlteration | None:
+    if reader.take("SET", "TBLPROPERTIES"):
+        return SetProperties(key_values(reader))
+    if reader.take("UNSET", "TBLPROPERTIES"):
+        if_exists = reader.take("IF", "EXISTS")
+        return UnsetProperties(_in_brackets(reader, lambda: key(reader)), if_exists)
+    if reader.take("RENAME", "COLUMN"):
+        column = reader.path("a column")
+        reader.expect("TO")
+        return RenameColumn(column, reader.name("the new name"))
+    if reader.take("REPLACE", "COLUMNS"):
+        return ReplaceColumns(_in_brackets(reader, lambda: column_definition(reader)))
+    for verb, change in (("ADD", _added), ("DROP", _dropped)):
+        if reader.take(verb, "COLUMN") or reader.take(verb, "COLUMNS"):
+            return change(reader)
+    if reader.is_at_any("ALTER", "CHANGE"):
+        return _altered(reader)
+    return None
+
+
+def _added(reader: Reader) -> TableAlteration:
+    return AddColumns(_maybe_in_brackets(reader, lambda: column_definition(reader)))
+
+
+def _dropped(reader: Reader) -> TableAlteration:
+    if_exists = reader.take("IF", "EXISTS")
+    return DropColumns(_maybe_in_brackets(reader, lambda: reader.path("a column")), if_exists)
+
+
+def _altered(reader: Reader) -> TableAlteration:
+    is_change = reader.advance().text.upper() == "CHANGE"
+    reader.take("COLUMN")
+    return ChangeColumns(reader.listed(lambda: _alteration(reader, is_change)))
+
+
+def _alteration(reader: Reader, is_change: bool) -> ColumnAlteration:
+    column = reader.path("a column")
+    said = _said(reader)
+    if said is None and is_change:
+        said = _changed(reader, column)
+    if said is None:
+        reader.fail(
+            "TYPE, COMMENT, SET or DROP NOT NULL, SET or DROP DEFAULT, FIRST or AFTER is expected "
+            "here"
+        )
+    return ColumnAlteration(column, **said)
+
+
+def _said(reader: Reader) -> dict[str, Any] | None:
+    """What one action says of a column, by its attribute; None if it is no action."""
+    if reader.take("TYPE"):
+        return {"type_text": type_text(reader)}
+    if reader.take("COMMENT"):
+        return {"comment": reader.text("a comment")}
+    if reader.is_at_any("SET", "DROP") and reader.peek(1).text.upper() in ("NOT", "DEFAULT"):
+        drops = reader.advance().text.upper() == "DROP"
+        if reader.take("NOT"):
+            reader.expect("NULL")
+            return {"is_nullable": drops}
+        reader.expect("DEFAULT")
+        if drops:
+            return {"drops_default": True}
+        return {"default": reader.sql("a value", lambda: reader.is_at(",")).sql}
+    return position(reader) or None
+
+
+def _changed(reader: Reader, column: tuple[str, ...]) -> dict[str, Any]:
+    """`CHANGE [COLUMN] c c type [COMMENT text] [FIRST | AFTER column]`, as Hive has it."""
+    at = reader.peek()
+    new = column_definition(reader)
+    if [part.lower() for part in new.path] != [part.lower() for part in column[-1:]]:
+        reader.fail("a column is renamed by RENAME COLUMN", at)
+    said = {
+        "type_text": new.type_text,
+        "comment": new.comment,
+        "is_first": new.is_first,
+        "after": new.after,
+    }
+    return said if new.is_nullable else {**said, "is_nullable": False}
+
+
+def _in_brackets(reader: Reader, item: Callable[[], _Item]) -> tuple[_Item, ...]:
+    reader.expect("(")
+    items = reader.listed(item)
+    reader.expect(")")
+    return items
+
+
+def _maybe_in_brackets(reader: Reader, item: Callable[[], _Item]) -> tuple[_Item, ...]:
+    return _in_brackets(reader, item) if reader.is_at("(") else reader.listed(item)

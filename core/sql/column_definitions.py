@@ -1,0 +1,100 @@
+"""Columns as CREATE TABLE and ALTER TABLE spell them: name, type, and what is said of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from optimist.core.sql.reader import Reader
+from optimist.core.sql.table_statements import ColumnDefinition, IdentityRule
+
+__all__ = ["column_definition", "position", "type_text"]
+
+_AFTER_A_TYPE = ("NOT", "COMMENT", "DEFAULT", "GENERATED", "FIRST", "AFTER", ",")
+_AFTER_A_DEFAULT = ("COMMENT", "GENERATED", "FIRST", "AFTER", ",")
+
+
+def column_definition(reader: Reader) -> ColumnDefinition:
+    """`column type [NOT NULL] [GENERATED ...] [DEFAULT value] [COMMENT text] [FIRST | AFTER c]`."""
+    path = reader.path("a column")
+    reader.take(":")
+    declared = type_text(reader)
+    said: dict[str, Any] = {}
+    while (more := _said(reader)) is not None:
+        said |= more
+    return ColumnDefinition(path, declared, **said, **position(reader))
+
+
+def type_text(reader: Reader) -> str:
+    """A type, as it is written."""
+    depth = 0
+
+    def is_end() -> bool:
+        nonlocal depth
+        if depth == 0 and reader.is_at_any(*_AFTER_A_TYPE):
+            return True
+        mark = reader.peek().text
+        depth += (mark == "<") - (mark == ">")
+        return False
+
+    return reader.sql("a type", is_end).sql
+
+
+def position(reader: Reader) -> dict[str, Any]:
+    """`FIRST` or `AFTER column`; nothing without them."""
+    if reader.take("FIRST"):
+        return {"is_first": True}
+    return {"after": reader.name("a column")} if reader.take("AFTER") else {}
+
+
+def _said(reader: Reader) -> dict[str, Any] | None:
+    """One thing that is said of a column, by its attribute; None if nothing more is."""
+    if reader.take("NOT"):
+        reader.expect("NULL")
+        return {"is_nullable": False}
+    if reader.take("COMMENT"):
+        return {"comment": reader.text("a comment")}
+    if reader.take("DEFAULT"):
+        return {"default": _default(reader)}
+    if reader.take("GENERATED"):
+        return _generated(reader)
+    return None
+
+
+def _default(reader: Reader) -> str:
+    def is_end() -> bool:
+        return reader.is_at_any(*_AFTER_A_DEFAULT) or reader.is_at("NOT", "NULL")
+
+    return reader.sql("a value", is_end).sql
+
+
+def _generated(reader: Reader) -> dict[str, Any]:
+    is_always = not reader.take("BY", "DEFAULT")
+    if is_always:
+        reader.expect("ALWAYS")
+    reader.expect("AS")
+    if reader.take("IDENTITY"):
+        return {"identity": _identity(reader, is_always)}
+    if not is_always:
+        reader.fail("IDENTITY is expected here")
+    reader.expect("(")
+    expression = reader.sql("an expression")
+    reader.expect(")")
+    return {"generated_as": expression.sql}
+
+
+def _identity(reader: Reader, is_always: bool) -> IdentityRule:
+    start = step = 1
+    if reader.take("("):
+        while not reader.take(")"):
+            if reader.take("START", "WITH"):
+                start = _whole(reader)
+            elif reader.take("INCREMENT", "BY"):
+                step = _whole(reader)
+            else:
+                reader.fail("START WITH or INCREMENT BY is expected here")
+    return IdentityRule(start, step, is_always)
+
+
+def _whole(reader: Reader) -> int:
+    sign = -1 if reader.take("-") else 1
+    return sign * reader.whole_number("a whole number")

@@ -1,0 +1,82 @@
+"""INSERT, for sessions that have no parser of Spark at hand; its query stays the user's text."""
+
+from __future__ import annotations
+
+from optimist.core.sql.reader import Reader
+from optimist.core.sql.statements import SqlText
+from optimist.core.sql.table_statements import Insert
+
+__all__ = ["insert"]
+
+_QUERIES = ("SELECT", "VALUES", "WITH", "TABLE")
+
+
+def insert(reader: Reader) -> Insert | None:
+    """The statement from INSERT, or from WITH, on; None if it is none, or not into a path."""
+    tables = None
+    if reader.is_at("WITH"):
+        tables = reader.sql("a query", lambda: reader.is_at("INSERT"))
+    if not reader.take("INSERT"):
+        return None
+    evolves = reader.take("WITH", "SCHEMA", "EVOLUTION")
+    is_overwrite = reader.take("OVERWRITE")
+    if not is_overwrite and not reader.take("INTO"):
+        return None
+    reader.take("TABLE")
+    if not reader.is_at_table():
+        return None  # a directory
+    table = reader.table()
+    if table.path is None:
+        return None
+    partition = _partition(reader)
+    is_by_name = reader.take("BY", "NAME")
+    columns = None if is_by_name else _columns(reader)
+    replace_where = None
+    if not is_overwrite and reader.take("REPLACE"):
+        reader.expect("WHERE")
+        replace_where = reader.sql("a condition", lambda: reader.is_at_any(*_QUERIES))
+    query = reader.sql("a query")
+    if tables is not None:
+        query = SqlText(f"{tables.sql} ({query.sql})", query.span)
+    return Insert(
+        table,
+        query,
+        is_overwrite or replace_where is not None,
+        columns,
+        is_by_name,
+        partition,
+        replace_where,
+        evolves,
+    )
+
+
+def _partition(reader: Reader) -> tuple[tuple[str, SqlText | None], ...]:
+    if not reader.take("PARTITION"):
+        return ()
+    reader.expect("(")
+    parts = reader.listed(lambda: _partition_value(reader))
+    reader.expect(")")
+    if reader.is_at("IF", "NOT", "EXISTS"):
+        reader.fail("a Delta table has no partitions that could exist or not")
+    return parts
+
+
+def _partition_value(reader: Reader) -> tuple[str, SqlText | None]:
+    column = reader.name("a partition column")
+    if not reader.take("="):
+        return column, None
+    return column, reader.sql("a value", lambda: reader.is_at(","))
+
+
+def _columns(reader: Reader) -> tuple[str, ...] | None:
+    """The list of columns; None if what stands in brackets is a query."""
+    if not reader.is_at("(") or not _is_list_of_columns(reader):
+        return None
+    reader.expect("(")
+    columns = reader.listed(lambda: reader.name("a column"))
+    reader.expect(")")
+    return columns
+
+
+def _is_list_of_columns(reader: Reader) -> bool:
+    return reader.peek(1).kind in ("word", "name") and reader.peek(2).text in (",", ")")

@@ -1,0 +1,31 @@
+"""Keys and values in brackets: TBLPROPERTIES and OPTIONS."""
+
+from __future__ import annotations
+
+from optimist.core.sql.reader import Reader
+
+__all__ = ["key", "key_values"]
+
+
+def key_values(reader: Reader) -> tuple[tuple[str, str], ...]:
+    """`(key = value, ...)`; keys and values are texts or words."""
+    reader.expect("(")
+    found = reader.listed(lambda: (key(reader), _value(reader)))
+    reader.expect(")")
+    return found
+
+
+def key(reader: Reader) -> str:
+    """One key, in quotes or as a name with dots."""
+    if reader.peek().kind == "text":
+        return reader.text("a key")
+    return ".".join(reader.path("the key of a property"))
+
+
+def _value(reader: Reader) -> str:
+    reader.take("=")
+    if reader.is_at_any("TRUE", "FALSE"):
+        return reader.advance().text.lower()
+    if reader.peek().kind == "number" or reader.is_at("-"):
+        return str(reader.number("a value"))
+    return reader.text("a value")
