@@ -4,6 +4,7 @@ from optimist.core.sql.grammar import parse_command
 from optimist.core.sql.parameters import Parameters
 from optimist.core.sql.path_names import path_in_name
 from optimist.core.sql.path_statements import parse_path_statement
+from optimist.core.sql.query_needs import Mentions, QueryNeeds, RowNeeds, query_needs
 from optimist.core.sql.relations import PathRelation, markers_of, path_relations
 from optimist.core.sql.row_changes import parse_row_change
 from optimist.core.sql.statements import Command, RowChange, SqlText, TableName
@@ -11,10 +12,13 @@ from optimist.core.sql.table_statements import PathStatement
 
 __all__ = [
     "Command",
+    "Mentions",
     "Parameters",
     "PathRelation",
     "PathStatement",
+    "QueryNeeds",
     "RowChange",
+    "RowNeeds",
     "SqlText",
     "TableName",
     "markers_of",
@@ -23,4 +27,5 @@ __all__ = [
     "parse_row_change",
     "path_in_name",
     "path_relations",
+    "query_needs",
 ]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -12,15 +13,16 @@ from pyspark.sql import types as st
 
 from optimist.core.data.parquet_reader import RowLayout
 from optimist.core.data.table_ref import TableRef
-from optimist.core.schema.types import StructType
+from optimist.core.predicates import Predicate
+from optimist.core.schema.types import StructField, StructType
 from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.files_view import FilesView
 from optimist.core.snapshot.row_layout import row_layout
 from optimist.spark.arrow.planned_scans import with_planned_scans
 from optimist.spark.arrow.row_metadata import METADATA, metadata_type
-from optimist.spark.arrow.scan_builder import VersionToScan
 from optimist.spark.arrow.source import ScanOptions, register_source
 from optimist.spark.arrow.tasks import Grouping, encode_groups, read_group
+from optimist.spark.arrow.version_to_scan import VersionToScan
 from optimist.spark.arrow.wanted_rows import cheapest_column
 from optimist.spark.rows.places import Places
 from optimist.spark.rows.row_shape import column_of
@@ -31,9 +33,25 @@ from optimist.spark.session.pyspark_versions import is_connect
 from optimist.spark.session.task_errors import portable_errors
 from optimist.spark.spark_schema import VOID, to_spark_schema, to_spark_type
 
-__all__ = ["arrow_frame", "arrow_frame_of_files"]
+__all__ = ["Needed", "arrow_frame", "arrow_frame_of_files"]
 
 _COLLATIONS = "__COLLATIONS"
+Path: TypeAlias = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """What is needed of a version; there may be more.
+
+    Attributes:
+        columns: See `RowPlane.scan`.
+        predicate: Which rows.
+        limit: How many rows are enough, whichever; None for all.
+    """
+
+    columns: Collection[Path] | None = None
+    predicate: Predicate = Predicate.TRUE
+    limit: int | None = None
 
 
 def arrow_frame(
@@ -42,20 +60,21 @@ def arrow_frame(
     snapshot: Snapshot,
     *,
     is_time_travel: bool = False,
-    columns: Collection[str] | None = None,
+    needed: Needed | None = None,
 ) -> DataFrame:
     """The rows of a table version; no file is read before a query runs.
 
     In classic sessions a query's filters prune partitions and skip files, and only the columns that
-    it needs are read. Spark Connect tells us neither: there, `columns` are read.
+    it needs are read. Spark Connect tells us neither: there, what is given here is read.
 
     Args:
         spark: A classic session or a Spark Connect client.
         table: The table; the options of its store go to the workers, which open it again.
         snapshot: The version.
         is_time_travel: See `RowPlane.scan`.
-        columns: See `RowPlane.scan`.
+        needed: What Spark Connect reads; None for all.
     """
+    needed = needed or Needed()
     scan = ScanOptions(
         path=snapshot.table_path,
         version=snapshot.version,
@@ -64,11 +83,14 @@ def arrow_frame(
         grouping=Grouping.of(spark, is_connect=is_connect(spark)),
         is_time_travel=is_time_travel,
         outside=snapshot.data_paths.outside,
+        predicate=str(needed.predicate),
+        limit=needed.limit,
     )
     shown = snapshot.schema
     hidden: list[st.StructField] = []
-    if is_connect(spark) and columns is not None:
-        shown, hidden = _named(snapshot, columns), _metadata_field(snapshot, columns)
+    if is_connect(spark) and needed.columns is not None:
+        shown = _named(snapshot, needed.columns)
+        hidden = _metadata_field(snapshot, needed.columns)
     name = register_source(spark, table.store.options)
     with known_to_spark():
         schema = st.StructType([*_stored(spark, shown).fields, *hidden])
@@ -77,7 +99,7 @@ def arrow_frame(
     if is_connect(spark):
         frame = frame.alias(scan_alias(scan.scanned_table))
     else:
-        version = VersionToScan(table, snapshot, scan.zone, scan.grouping)
+        version = VersionToScan(table, snapshot, scan.zone, scan.grouping, snapshot.data_paths)
         frame = with_planned_scans(frame, version, f"{name}?{scan}")
     return _with_void(frame, shown, *(field.name for field in hidden))
 
@@ -146,18 +168,33 @@ class _ReadTask:
                     )
 
 
-def _named(view: FilesView, columns: Collection[str]) -> StructType:
-    """The named columns, among them one at least that files hold."""
-    found = tuple(item for item in view.schema if item.name.lower() in columns)
+def _named(view: FilesView, columns: Collection[Path]) -> StructType:
+    """The named columns, among them one at least that files hold; of structs the named fields."""
+    found = _part(view.schema, columns)
     if all(item.data_type == VOID for item in found):
         found = (*found, cheapest_column(view))
     return StructType(found)
 
 
-def _metadata_field(view: FilesView, columns: Collection[str]) -> list[st.StructField]:
+def _part(schema: StructType, paths: Collection[Path]) -> tuple[StructField, ...]:
+    """The fields to which these paths lead, with those of them that are structs cut alike."""
+    found = []
+    for item in schema:
+        inner = {path[1:] for path in paths if path[0].lower() == item.name.lower()}
+        if not inner:
+            continue
+        if () not in inner and isinstance(item.data_type, StructType):
+            part = StructType(_part(item.data_type, inner))
+            if any(field.data_type != VOID for field in part):
+                item = replace(item, data_type=part)
+        found.append(item)
+    return tuple(found)
+
+
+def _metadata_field(view: FilesView, columns: Collection[Path]) -> list[st.StructField]:
     """`_metadata` as a column, if it is named and the table has no column of that name."""
     kind = metadata_type(view)
-    if kind is None or METADATA not in columns:
+    if kind is None or all(path[0].lower() != METADATA for path in columns):
         return []
     return [st.StructField(METADATA, kind, False)]
 

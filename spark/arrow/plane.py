@@ -2,8 +2,8 @@
 
 *Assumes* that this package, pandas and pyarrow are installed where Spark's Python workers run.
 *Provides* reading and writing wherever pyarrow or an fsspec driver reaches the store, in classic
-sessions and in Spark Connect. *Does not provide*, in Spark Connect, filters that skip files, nor
-reads of fewer columns than `columns` names.
+sessions and in Spark Connect. *Does not provide*, in Spark Connect, what the server's optimizer
+finds out: filters, columns and limits are those that `scan` is given.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from optimist.core.data.table_ref import TableRef
 from optimist.core.schema.types import StructType
 from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.files_view import FilesView
-from optimist.spark.arrow.frame import arrow_frame, arrow_frame_of_files
+from optimist.spark.arrow.frame import Needed, arrow_frame, arrow_frame_of_files
 from optimist.spark.arrow.own_classes import ensure_own_classes
 from optimist.spark.arrow.writer import write_by_arrow
 from optimist.spark.rows.places import Places
@@ -42,11 +42,17 @@ class ArrowPlane:
         snapshot: Snapshot,
         *,
         is_time_travel: bool = False,
-        columns: Collection[str] | None = None,
+        columns: Collection[tuple[str, ...]] | None = None,
     ) -> DataFrame:
         """See `RowPlane.scan`."""
+        return self.scan_needed(snapshot, Needed(columns), is_time_travel=is_time_travel)
+
+    def scan_needed(
+        self, snapshot: Snapshot, needed: Needed, *, is_time_travel: bool = False
+    ) -> DataFrame:
+        """The same with all that can be left out where no optimizer of Spark's tells it."""
         return arrow_frame(
-            self.spark, self.table, snapshot, is_time_travel=is_time_travel, columns=columns
+            self.spark, self.table, snapshot, is_time_travel=is_time_travel, needed=needed
         )
 
     def scan_files(

@@ -16,7 +16,8 @@ from pyspark.sql import DataFrame
 
 from optimist.spark.arrow.planned_reads import planned_scan
 from optimist.spark.arrow.row_metadata import METADATA, metadata_type
-from optimist.spark.arrow.scan_builder import ScanBuilder, VersionToScan
+from optimist.spark.arrow.scan_builder import ScanBuilder
+from optimist.spark.arrow.version_to_scan import VersionToScan
 from optimist.spark.session.callback_errors import callback
 from optimist.spark.session.java_identity import JavaIdentity
 from optimist.spark.session.jvm import Jvm, analyzed_plan, iterate

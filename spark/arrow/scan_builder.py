@@ -8,72 +8,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import types as st
 
-from optimist.core.data.table_ref import TableRef
-from optimist.core.forking import ForkSafeLock
 from optimist.core.predicates import Predicate
 from optimist.core.schema.column_paths import named_path
-from optimist.core.skipping.pruner import FilePruner
-from optimist.core.snapshot import Snapshot
-from optimist.spark.arrow.tasks import Grouping, encode_groups
-from optimist.spark.arrow.wanted_rows import WantedRows, cheapest_column
+from optimist.spark.arrow.tasks import encode_groups
+from optimist.spark.arrow.version_to_scan import VersionToScan
+from optimist.spark.arrow.wanted_rows import cheapest_column
 from optimist.spark.conditions.data_filters import data_predicate
 from optimist.spark.session.callback_errors import callback
 from optimist.spark.session.java_identity import JavaIdentity
 from optimist.spark.session.jvm import Jvm
 
-__all__ = ["ScanBuilder", "VersionToScan"]
+__all__ = ["ScanBuilder"]
 
 _CONNECTOR = "org.apache.spark.sql.connector"
-
-
-@dataclass(frozen=True)
-class VersionToScan:
-    """A version that frames read, with what is parsed of it once for all their scans.
-
-    Attributes:
-        table: The table.
-        snapshot: The version.
-        zone: The session's time zone.
-        grouping: How files become tasks.
-    """
-
-    table: TableRef
-    snapshot: Snapshot
-    zone: str
-    grouping: Grouping
-    _lock: ForkSafeLock = field(default_factory=ForkSafeLock)
-
-    def files(self, predicate: Predicate, limit: int | None) -> pa.Table:
-        """The files that may hold matching rows; with a limit, as few as have so many."""
-        if predicate == Predicate.TRUE and limit is None:
-            return self.snapshot.files
-        use_statistics = self.table.options.stats_skipping
-        with self._lock:
-            if limit is not None and use_statistics:
-                return self._pruner.enough(predicate, limit)
-            return self._pruner.prune(predicate, use_statistics=use_statistics)
-
-    def wanted(self, schema: st.StructType, limit: int | None) -> WantedRows:
-        """How tasks read these columns."""
-        return WantedRows.of(
-            self.snapshot,
-            schema,
-            zone=self.zone,
-            access=self.table.data_access(),
-            data_paths=self.snapshot.data_paths,
-            limit=limit,
-        )
-
-    @cached_property
-    def _pruner(self) -> FilePruner:
-        return self.snapshot.pruner(zone=self.zone)
 
 
 class ScanBuilder(JavaIdentity):
@@ -147,7 +98,7 @@ class ScanBuilder(JavaIdentity):
         with callback():
             schema = st.StructType.fromJson(json.loads(self._schema.json()))
             files = self._version.files(self._predicate, self._limit)
-            paths = self._version.snapshot.data_paths
+            paths = self._version.data_paths
             groups = list(encode_groups(paths, files, self._version.grouping))
             rows = self._version.wanted(schema, self._limit)
             return self._plan(rows, groups, self._schema)

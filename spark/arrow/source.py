@@ -2,8 +2,9 @@
 
 *Assumes* that this package is installed where Spark's Python workers run, the driver's among them.
 *Provides* a scan whose tasks are balanced groups of files, and which reads the columns of the
-schema that the frame was given. *Does not provide* filters: Spark Connect would share the plan of a
-filtered query with other queries. Classic sessions plan without it, by `scan_builder`.
+schema that the frame was given, and the files that its options leave. *Does not provide* filters
+that Spark finds: it would share the plan of a filtered query with other queries. Classic sessions
+plan without it, by `scan_builder`.
 
 The planning worker opens the table again at the version that the frame was made from, with the
 options of the log's store. Those may hold secrets, so they travel inside the pickled class and
@@ -27,11 +28,12 @@ from pyspark.sql.types import StructType as SparkStruct
 from optimist.core.data.data_paths import SAME_STORE
 from optimist.core.errors import TableError
 from optimist.core.forking import ForkSafeLock
+from optimist.core.predicates import Predicate
 from optimist.core.secrets import Options
 from optimist.core.snapshot import Snapshot
 from optimist.core.table.delta_log import DeltaLog
 from optimist.spark.arrow.tasks import Grouping, encode_groups
-from optimist.spark.arrow.wanted_rows import WantedRows
+from optimist.spark.arrow.version_to_scan import VersionToScan
 from optimist.spark.rows.scanned_table import ScannedTable
 from optimist.spark.session.task_errors import portable_errors
 
@@ -54,6 +56,8 @@ class ScanOptions:
         grouping: How files become tasks.
         is_time_travel: The version was asked for by name or time.
         outside: Which files outside the table may be read; see `DataPaths`.
+        predicate: Which rows are needed, as SQL that our own parser reads.
+        limit: How many rows are enough; None for all.
     """
 
     path: str
@@ -63,6 +67,8 @@ class ScanOptions:
     grouping: Grouping
     is_time_travel: bool = False
     outside: str = SAME_STORE
+    predicate: str = str(Predicate.TRUE)
+    limit: int | None = None
 
     def to_options(self) -> dict[str, str]:
         """As the options of a data source, which are text."""
@@ -76,6 +82,8 @@ class ScanOptions:
             "openCost": str(self.grouping.open_cost),
             "isTimeTravel": str(self.is_time_travel).lower(),
             "outside": self.outside,
+            "predicate": self.predicate,
+            "limit": "" if self.limit is None else str(self.limit),
         }
 
     @property
@@ -97,6 +105,8 @@ class ScanOptions:
             ),
             is_time_travel=folded["istimetravel"] == "true",
             outside=folded["outside"],
+            predicate=folded["predicate"],
+            limit=int(folded["limit"]) if folded["limit"] else None,
         )
 
 
@@ -151,20 +161,14 @@ class _Reader(DataSourceReader):
     def __init__(self, scan: ScanOptions, store_options: Options, schema: SparkStruct) -> None:
         self._scan = scan
         self._store_options = store_options
-        snapshot = self._snapshot()
-        self._paths = replace(snapshot.data_paths, outside=scan.outside)
-        self._rows = WantedRows.of(
-            snapshot,
-            schema,
-            zone=scan.zone,
-            access=_log(scan.path, store_options).table.data_access(),
-            data_paths=self._paths,
-        )
+        self._rows = self._version().wanted(schema, scan.limit)
 
     def partitions(self) -> Sequence[InputPartition]:
         """One partition per group of files; none if there is no file."""
         with portable_errors():
-            groups = encode_groups(self._paths, self._snapshot().files, self._scan.grouping)
+            version, scan = self._version(), self._scan
+            files = version.files(Predicate.parse(scan.predicate), scan.limit)
+            groups = encode_groups(version.data_paths, files, scan.grouping)
             return [_Group(data) for data in groups]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -174,9 +178,16 @@ class _Reader(DataSourceReader):
         with portable_errors():
             yield from self._rows.read(partition.data)
 
-    def _snapshot(self) -> Snapshot:
-        scan = self._scan
-        return _snapshot(scan.path, scan.version, scan.table_id, self._store_options)
+    def _version(self) -> VersionToScan:
+        scan, options = self._scan, self._store_options
+        snapshot = _snapshot(scan.path, scan.version, scan.table_id, options)
+        return VersionToScan(
+            _log(scan.path, options).table,
+            snapshot,
+            scan.zone,
+            scan.grouping,
+            replace(snapshot.data_paths, outside=scan.outside),
+        )
 
 
 def _log(path: str, store_options: Options) -> DeltaLog:

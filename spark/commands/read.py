@@ -30,7 +30,7 @@ from optimist.spark.session.callback_errors import original_errors
 from optimist.spark.session.conf import open_log
 from optimist.spark.spark_schema import from_spark_schema
 
-__all__ = ["TableVersion", "open_version", "read"]
+__all__ = ["TableVersion", "epoch_millis", "open_version", "read"]
 
 _AT_VERSION = re.compile(r"^(?P<path>.+)@v(?P<version>[0-9]{1,19})$")
 _AT_TIME = re.compile(r"^(?P<path>.+)@(?P<time>[0-9]{17})$")  # yyyyMMddHHmmssSSS
@@ -98,12 +98,12 @@ def read(
         )
     if changes is not None:
         log = open_log(spark, text, given.filesystem)
-        feed = change_feed_frame(spark, log, changes.bounds(partial(_millis, spark)))
+        feed = change_feed_frame(spark, log, changes.bounds(partial(epoch_millis, spark)))
         if columns is None:
             return feed
         return ReadColumns.of(columns, from_spark_schema(feed.schema)).chosen(feed)
     version = None if at_version is None else _version(at_version)
-    millis = None if at_time is None else _millis(spark, at_time)
+    millis = None if at_time is None else epoch_millis(spark, at_time)
     found = open_version(spark, text, version, millis, filesystem=given.filesystem)
     if columns is None:
         return found.frame(spark)
@@ -130,7 +130,7 @@ class TableVersion:
         is_asked = self.is_time_travel
         if columns is None:
             return plane.scan(self.snapshot, is_time_travel=is_asked)
-        rows = plane.scan(self.snapshot, is_time_travel=is_asked, columns=columns.names)
+        rows = plane.scan(self.snapshot, is_time_travel=is_asked, columns=columns.paths)
         return columns.chosen(rows)
 
 
@@ -195,7 +195,7 @@ def _travel_in_path(
             f"{text[:4]}-{text[4:6]}-{text[6:8]}",
             f"{text[8:10]}:{text[10:12]}:{text[12:14]}",
         )
-        millis = _millis(spark, f"{day} {time}.{text[14:]}")
+        millis = epoch_millis(spark, f"{day} {time}.{text[14:]}")
         return open_log(spark, match["path"], options), None, millis
     return None
 
@@ -211,7 +211,7 @@ def _version(value: OptionValue) -> int:
     return version
 
 
-def _millis(spark: SparkSession, value: OptionValue) -> int:
+def epoch_millis(spark: SparkSession, value: OptionValue) -> int:
     """Epoch milliseconds. Text and dates are read as Spark reads them, in the session's zone."""
     if isinstance(value, dt.datetime):
         return (value.astimezone(dt.timezone.utc) - _EPOCH) // dt.timedelta(milliseconds=1)

@@ -55,11 +55,6 @@ class ReadColumns:
             )
         return cls(tuple(_path(name, schema) for name in names))
 
-    @property
-    def names(self) -> frozenset[str]:
-        """The columns that must be read, in lower case."""
-        return frozenset(path[0].lower() for path in self.paths)
-
     def chosen(self, frame: DataFrame) -> DataFrame:
         """These columns of a frame that has them."""
         return frame.select(*map(_column, self.paths))

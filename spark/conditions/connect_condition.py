@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 
 from optimist.core.predicates import Predicate
 from optimist.core.predicates.resolution import resolve_column
@@ -50,13 +50,15 @@ def read_sent_condition(
         message = sent_message(frame, condition)
         predicate, names = sent.predicate(message), sent.names(message)
         obstacle = sent.obstacle(message)
-    predicate = opaque_in_other_zones(frame, predicate, schema)
+    predicate = opaque_in_other_zones(frame.sparkSession, predicate, schema)
     return ConditionReading(text, names, predicate, obstacle)
 
 
-def opaque_in_other_zones(frame: DataFrame, predicate: Predicate, schema: StructType) -> Predicate:
+def opaque_in_other_zones(
+    spark: SparkSession, predicate: Predicate, schema: StructType
+) -> Predicate:
     """The predicate; where the session is not in UTC, conjuncts with times in it are opaque."""
-    if session_zone_name(frame.sparkSession) in UTC_NAMES:
+    if session_zone_name(spark) in UTC_NAMES:
         return predicate
     return opaque_where(predicate, lambda part: _depends_on_zone(part, schema))
 

@@ -66,7 +66,7 @@ def read_sent_join(
         else:
             keys.extend(_keys(part, sides, other))
     found = reduce(and_, parts) if parts else Predicate.TRUE
-    return JoinReading(opaque_in_other_zones(own, found, schema), tuple(keys))
+    return JoinReading(opaque_in_other_zones(own.sparkSession, found, schema), tuple(keys))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -26,18 +25,19 @@ from optimist.core.sql import (
     Parameters,
     PathRelation,
     PathStatement,
-    SqlText,
+    QueryNeeds,
+    RowNeeds,
     markers_of,
     parse_command,
     parse_path_statement,
     path_relations,
+    query_needs,
 )
-from optimist.core.sql.statements import Delete, Merge, Update
+from optimist.core.sql.statements import Delete, Merge, Span, Update
 from optimist.core.sql.table_statements import AlterTable, CreateTable, Insert
-from optimist.spark.commands.read import read
 from optimist.spark.commands.tables import DeltaTable
 from optimist.spark.drop_in.connect_inserts import insert_rows
-from optimist.spark.drop_in.connect_refusals import refused
+from optimist.spark.drop_in.connect_relations import RelationFrames
 from optimist.spark.drop_in.connect_rows import change_rows
 from optimist.spark.drop_in.connect_statements import ensure_can_be_had, temporary_view
 from optimist.spark.drop_in.connect_tables import alter, create
@@ -47,9 +47,6 @@ from optimist.spark.session.callback_errors import original_errors
 __all__ = ["connect_sql"]
 
 _LETTERS = re.compile("delta|table_changes", re.IGNORECASE)
-_WHOLE_NUMBER = re.compile(r"'?([0-9]{1,19})'?")
-_TEXT = re.compile(r"'([^'\\]*)'")
-_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 _Original = Callable[..., DataFrame]
 Arguments: TypeAlias = dict[str, Any] | list[Any]
 
@@ -137,18 +134,28 @@ def _with_frames(
     frames: Mapping[str, Any],
 ) -> DataFrame:
     """Run a statement with the frames of tables in the places of their names."""
-    opened: dict[PathRelation, str] = {}
-    names: dict[str, str] = {}
+    parameters = None if args is None else _parameters(args)
+    # Frames of the user's own may stand for columns, too, which no text then names.
+    needs = QueryNeeds() if frames else query_needs(text, relations, parameters)
+    tables = RelationFrames(spark, needs.mentions)
+    qualifiers = {relation.path for relation in relations if relation.is_qualifier}
+    opened: dict[tuple[PathRelation, RowNeeds], str] = {}
+    by_path: dict[str, str] = {}
+    by_span: dict[Span, str] = {}
     views = dict(frames)
     for relation in relations:
-        if not relation.is_qualifier and relation not in opened:
-            name = f"optimist_table_{len(opened)}"
-            opened[relation] = names[relation.path] = name
-            views[name] = _frame(spark, relation)
+        if not relation.is_qualifier:
+            # A table that is named before a column is one frame, whichever rows are needed where.
+            rows = RowNeeds() if relation.path in qualifiers else needs.rows_of(relation)
+            key = (relation, rows)
+            if key not in opened:
+                opened[key] = f"optimist_table_{len(opened)}"
+                views[opened[key]] = tables.frame(relation, rows)
+            by_path[relation.path] = by_span[relation.span] = opened[key]
     pieces: list[str] = []
     end = 0
     for relation in relations:
-        name = names[relation.path] if relation.is_qualifier else opened[relation]
+        name = by_path[relation.path] if relation.is_qualifier else by_span[relation.span]
         pieces += _kept(text[end : relation.span.start], frames), f"{{{name}}}"
         end = relation.span.end
     pieces.append(_kept(text[end:], frames))
@@ -174,41 +181,3 @@ def _args_left(
         for value, marker in zip(args, markers_of(text), strict=False)
         if not any(span.start <= marker.start < span.end for span in spans)
     ] or None
-
-
-def _frame(spark: SparkSession, relation: PathRelation) -> DataFrame:
-    if relation.changes:
-        bounds: dict[str, Any] = {}
-        for side, sql in zip(("starting", "ending"), relation.changes, strict=False):
-            number = _WHOLE_NUMBER.fullmatch(sql.sql)
-            value = int(number[1]) if number and sql.sql[0] != "'" else _time(spark, sql)
-            bounds[f"{side}{'Version' if isinstance(value, int) else 'Timestamp'}"] = value
-        return read(spark, relation.path, readChangeFeed=True, **bounds)
-    if relation.version is not None:
-        return read(spark, relation.path, versionAsOf=_version(relation.version))
-    if relation.timestamp is not None:
-        return read(spark, relation.path, timestampAsOf=_time(spark, relation.timestamp))
-    return read(spark, relation.path)
-
-
-def _version(sql: SqlText) -> int:
-    number = _WHOLE_NUMBER.fullmatch(sql.sql)
-    if number is None:
-        raise refused(f"The version {sql.sql}", "Give the number itself, or a parameter.")
-    return int(number[1])
-
-
-def _time(spark: SparkSession, sql: SqlText) -> str | dt.datetime:
-    """The time that an expression means: that of a text is read as `read` does."""
-    text = _TEXT.fullmatch(sql.sql)
-    if text is not None:
-        return text[1]
-    query = f"SELECT unix_micros(CAST(({sql.sql}) AS TIMESTAMP)) AS micros"
-    micros = spark.sql(query).collect()[0]["micros"]
-    if micros is None:
-        raise UsageError(
-            f"The time {sql.sql} is null. Nothing was read. Give a time.",
-            kind="DELTA_TIMESTAMP_INVALID",
-            value=sql.sql,
-        )
-    return _EPOCH + dt.timedelta(microseconds=micros)

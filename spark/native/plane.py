@@ -37,7 +37,7 @@ class NativePlane:
         snapshot: Snapshot,
         *,
         is_time_travel: bool = False,
-        columns: Collection[str] | None = None,  # noqa: ARG002 - Spark prunes columns by itself
+        columns: Collection[tuple[str, ...]] | None = None,  # noqa: ARG002 - Spark prunes columns by itself
     ) -> DataFrame:
         """See `RowPlane.scan` and `scan_frame`."""
         return scan_frame(self.spark, snapshot, is_time_travel=is_time_travel, access=self._access)

@@ -36,7 +36,7 @@ class RowPlane(Protocol):
         snapshot: Snapshot,
         *,
         is_time_travel: bool = False,
-        columns: Collection[str] | None = None,
+        columns: Collection[tuple[str, ...]] | None = None,
     ) -> DataFrame:
         """The rows of a version; no file is read before a query runs.
 
@@ -44,8 +44,8 @@ class RowPlane(Protocol):
             snapshot: The version.
             is_time_travel: The user chose this version, so a write made from its rows means to
                 bring old rows back.
-            columns: The columns that are needed, in lower case, perhaps `_metadata` among them;
-                there may be others. None for all of the table's.
+            columns: The ways to the columns or fields of structs that are needed, perhaps to
+                `_metadata`; there may be others. None for all of the table's.
 
         Raises:
             ProtocolError: The files need a feature that the reader does not have.

@@ -1,0 +1,65 @@
+"""One version of a table as scans read it: which of its files, and how."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import pyarrow as pa
+from pyspark.sql import types as st
+
+from optimist.core.data.data_paths import DataPaths
+from optimist.core.data.table_ref import TableRef
+from optimist.core.forking import ForkSafeLock
+from optimist.core.predicates import Predicate
+from optimist.core.skipping.pruner import FilePruner
+from optimist.core.snapshot import Snapshot
+from optimist.spark.arrow.tasks import Grouping
+from optimist.spark.arrow.wanted_rows import WantedRows
+
+__all__ = ["VersionToScan"]
+
+
+@dataclass(frozen=True)
+class VersionToScan:
+    """A version that frames read, with what is parsed of it once for all their scans.
+
+    Attributes:
+        table: The table.
+        snapshot: The version.
+        zone: The session's time zone.
+        grouping: How files become tasks.
+        data_paths: What the log's paths mean.
+    """
+
+    table: TableRef
+    snapshot: Snapshot
+    zone: str
+    grouping: Grouping
+    data_paths: DataPaths
+    _lock: ForkSafeLock = field(default_factory=ForkSafeLock)
+
+    def files(self, predicate: Predicate, limit: int | None) -> pa.Table:
+        """The files that may hold matching rows; with a limit, as few as have so many."""
+        if predicate == Predicate.TRUE and limit is None:
+            return self.snapshot.files
+        use_statistics = self.table.options.stats_skipping
+        with self._lock:
+            if limit is not None and use_statistics:
+                return self._pruner.enough(predicate, limit)
+            return self._pruner.prune(predicate, use_statistics=use_statistics)
+
+    def wanted(self, schema: st.StructType, limit: int | None) -> WantedRows:
+        """How tasks read these columns."""
+        return WantedRows.of(
+            self.snapshot,
+            schema,
+            zone=self.zone,
+            access=self.table.data_access(),
+            data_paths=self.data_paths,
+            limit=limit,
+        )
+
+    @cached_property
+    def _pruner(self) -> FilePruner:
+        return self.snapshot.pruner(zone=self.zone)
