@@ -10,10 +10,15 @@ import pyarrow.compute as pc
 
 from optimist.core.data.data_paths import DataPaths
 from optimist.core.data.partition_values import partition_columns_of
+from optimist.core.errors import TableError
+from optimist.core.foreign_text import shown
 from optimist.core.paths import scheme_of, strip_file_scheme
 from optimist.core.schema.types import StructType
 
 __all__ = ["FileListing", "digest_of", "file_identities", "hadoop_path"]
+
+_LARGEST_FILE = 1 << 46
+"""More bytes than any store of objects takes in one; Spark cuts files into tasks of 128 MiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +57,10 @@ class FileListing:
             constants: More columns, a row per file, that are to be treated as partition values.
 
         Raises:
-            TableError: A partition value does not parse as its column's type.
+            TableError: A partition value does not parse as its column's type; or a file claims to
+                be larger than any is (kind `OPTIMIST_IMPOSSIBLE_COUNT`).
         """
+        _ensure_possible(files)
         typed = partition_columns_of(files, partition_fields, zone=zone)
         if constants is not None:
             names = [*typed.column_names, *constants.column_names]
@@ -118,6 +125,21 @@ def digest_of(files: pa.Table) -> str:
         if buffer is not None:
             digest.update(buffer)
     return digest.hexdigest()[:16]
+
+
+def _ensure_possible(files: pa.Table) -> None:
+    """Refuse sizes for which Spark would plan millions of tasks, which its driver can't hold."""
+    largest = pc.max(files["size"]).as_py()
+    if largest is not None and largest > _LARGEST_FILE:
+        path = files["path"][pc.index(files["size"], largest).as_py()].as_py()
+        raise TableError(
+            f"The log claims that the data file {shown(path)} has {largest} bytes, more than any "
+            "file has. The log is damaged or was forged. Nothing was read or written. Read an "
+            "older version, or restore the log from a backup.",
+            kind="OPTIMIST_IMPOSSIBLE_COUNT",
+            path=path,
+            claimed=largest,
+        )
 
 
 def _in_one_piece(column: pa.ChunkedArray) -> pa.Array:

@@ -122,6 +122,20 @@ def test_a_file_that_claims_petabytes_is_read_by_a_few_tasks(spark, tmp_path: Pa
     assert sorted(row.x for row in frame.collect()) == [1, 2]
 
 
+@pytest.mark.parametrize("plane", ["native"], indirect=True)
+def test_a_file_that_claims_more_than_any_file_has_is_refused(spark, tmp_path: Path) -> None:
+    table = HostileTable(tmp_path / "t")
+    table.data_file("f", [1, 2])
+    table.commit(add("f", 10**15))
+    for ask in (
+        lambda: read(spark, table.path).collect(),
+        lambda: DeltaTable.forPath(spark, table.path).delete("x = 1"),
+    ):
+        with pytest.raises(TableError) as caught:
+            ask()
+        assert caught.value.kind == "OPTIMIST_IMPOSSIBLE_COUNT"
+
+
 @pytest.mark.parametrize(
     ("kind", "collations"),
     [
