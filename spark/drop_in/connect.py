@@ -39,6 +39,8 @@ def enable_connect(spark: SparkSession) -> SparkSession:
             _ENABLED.add(spark)
             # The session must not hold itself, or it would not be closed when it is left.
             session.sql = _of_session(weakref.ref(spark), type(spark).sql)
+            client = session.client
+            client._handle_error = _with_our_errors(weakref.ref(client), type(client))
             _exchange_methods()
     return spark
 
@@ -49,6 +51,8 @@ def disable_connect(spark: SparkSession) -> None:
         if spark in _ENABLED:
             _ENABLED.discard(spark)
             vars(spark).pop("sql", None)
+            client: Any = spark.client
+            vars(client).pop("_handle_error", None)
         if not _ENABLED:
             for (owner, name), original in _ORIGINALS.items():
                 setattr(owner, name, original)
@@ -62,6 +66,21 @@ def _of_session(session: Any, original: Callable[..., Any]) -> Callable[..., Any
         return connect_sql(spark, partial(original, spark), sqlQuery, args, kwargs)
 
     return sql
+
+
+def _with_our_errors(client: Any, kind: Any) -> Callable[..., Any]:
+    """The client's own way to raise what the server says, for users' own queries, too.
+
+    An error that our code raises beside the server comes as the text of another, with the stacks of
+    both sides; what is raised is the error itself.
+    """
+
+    @wraps(kind._handle_error)
+    def handle(*args: Any, **kwargs: Any) -> Any:
+        with original_errors():
+            kind._handle_error(client(), *args, **kwargs)
+
+    return handle
 
 
 def _exchange_methods() -> None:
