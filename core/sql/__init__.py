@@ -1,6 +1,7 @@
 """The statements of Delta that Spark's own parser lacks or misreads: text to frozen values."""
 
 from optimist.core.sql.grammar import parse_command
+from optimist.core.sql.inserts import values_left_to_default
 from optimist.core.sql.parameters import Parameters
 from optimist.core.sql.path_names import path_in_name
 from optimist.core.sql.path_statements import parse_path_statement
@@ -28,4 +29,5 @@ __all__ = [
     "path_in_name",
     "path_relations",
     "query_needs",
+    "values_left_to_default",
 ]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from optimist.core.sql.reader import Reader
-from optimist.core.sql.statements import SqlText
+from optimist.core.sql.statements import Span, SqlText
 from optimist.core.sql.table_statements import Insert
 
-__all__ = ["insert"]
+__all__ = ["insert", "values_left_to_default"]
 
 _QUERIES = ("SELECT", "VALUES", "WITH", "TABLE")
 
@@ -48,6 +48,27 @@ def insert(reader: Reader) -> Insert | None:
         replace_where,
         evolves,
     )
+
+
+def values_left_to_default(query: str) -> tuple[tuple[int, Span], ...]:
+    """Where DEFAULT stands in the rows of VALUES: its place in the row, and in the text."""
+    reader, found, depth, place = Reader(query), [], 0, 0
+    if not reader.take("VALUES"):
+        return ()
+    before = ""
+    while reader.peek().kind != "end":
+        token = reader.advance()
+        is_item = depth == 1 and before in ("(", ",") and reader.is_at_any(",", ")")
+        if token.text == "(":
+            depth, place = depth + 1, 0 if depth == 0 else place
+        elif token.text == ")":
+            depth -= 1
+        elif token.text == "," and depth == 1:
+            place += 1
+        elif is_item and token.text.upper() == "DEFAULT":
+            found.append((place, Span(token.start, token.end)))
+        before = token.text
+    return tuple(found)
 
 
 def _partition(reader: Reader) -> tuple[tuple[str, SqlText | None], ...]:

@@ -8,16 +8,22 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from optimist.core.errors import SchemaError
+from optimist.core.errors import SchemaError, UsageError
 from optimist.core.foreign_text import listed, shown
 from optimist.core.predicates.text import quote_identifier
+from optimist.core.schema.generated_columns import generation_expression
+from optimist.core.schema.identity_columns import is_identity_column
+from optimist.core.schema.types import StructField
 from optimist.core.snapshot import Snapshot
+from optimist.core.sql import values_left_to_default
 from optimist.core.sql.statements import SqlText
 from optimist.core.sql.table_statements import Insert
 from optimist.spark.commands.write import write_rows
 from optimist.spark.commands.write_options import WriteRequest
+from optimist.spark.drop_in.connect_refusals import refused
 from optimist.spark.drop_in.inserted_rows import InsertedRows
 from optimist.spark.session.conf import open_log
+from optimist.spark.sql.table_sql import TableSql
 
 __all__ = ["insert_rows"]
 
@@ -33,6 +39,7 @@ def insert_rows(spark: SparkSession, statement: Insert, frames: Mapping[str, Any
     Raises:
         TableNotFoundError: There is no table at the path.
         SchemaError: The rows have too few columns, or do not fit; nothing was written.
+        UsageError: A column is named twice (kind `DELTA_DUPLICATE_COLUMNS_ON_INSERT`).
     """
     path = str(statement.table.path)
     log, mode = open_log(spark, path), "overwrite" if statement.is_overwrite else "append"
@@ -44,10 +51,33 @@ def insert_rows(spark: SparkSession, statement: Insert, frames: Mapping[str, Any
     replaced = _replaced(spark, statement, given, inserted.snapshot)
     if replaced is not None:
         options["replaceWhere"] = replaced
-    rows = spark.sql(statement.query.sql, **frames)
+    rows = spark.sql(_query(spark, statement, given, inserted.snapshot), **frames)
     values = {name: sf.expr(value.sql) for name, value in given.items()}
     shaped = _shaped(rows, statement, inserted, values)
     write_rows(shaped, path, WriteRequest.of(mode, None, options))
+
+
+def _query(
+    spark: SparkSession, statement: Insert, given: Mapping[str, SqlText], snapshot: Snapshot
+) -> str:
+    """The query, with the columns' defaults in the places of DEFAULT."""
+    query, schema = statement.query.sql, snapshot.schema
+    names = statement.columns or tuple(item.name for item in schema if item.name not in given)
+    table = TableSql(spark, snapshot.table_path, schema)
+    for place, span in reversed(values_left_to_default(query)):
+        item = schema.find(names[place]) if place < len(names) else None
+        if item is not None:
+            query = f"{query[: span.start]}{_default(item, table)}{query[span.end :]}"
+    return query
+
+
+def _default(item: StructField, table: TableSql) -> str:
+    if generation_expression(item) is not None or is_identity_column(item):
+        raise refused(
+            f"DEFAULT for the column {item.name}, whose values are made by the table",
+            "Leave the column out: name the others in INSERT INTO table (column, ...).",
+        )
+    return table.default_text(item)
 
 
 def _shaped(
@@ -73,7 +103,7 @@ def _named(rows: DataFrame, columns: tuple[str, ...], inserted: InsertedRows) ->
             column=unknown[0],
         )
     if len({name.lower() for name in columns}) < len(columns):
-        raise SchemaError(
+        raise UsageError(
             f"A column stands twice in the list {listed(columns)}. Nothing was written. Name each "
             "once.",
             kind="DELTA_DUPLICATE_COLUMNS_ON_INSERT",

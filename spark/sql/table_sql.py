@@ -79,6 +79,12 @@ class TableSql:
             return sf.lit(None)
         return self._column(_Text("default value of the column", item.name, str(sql)), True)
 
+    def default_text(self, item: StructField) -> str:
+        """A column's default as SQL, judged: `NULL` if it has none. Raises as `default`."""
+        self.default(item)
+        sql = item.metadata.get(_DEFAULT)
+        return "NULL" if sql is None else f"({sql})"
+
     def _column(self, text: _Text, is_constant: bool = False) -> Column:
         # A generated column that the data lacks needs its SQL twice: it is computed, then checked.
         found = self._judged.get((text.sql, is_constant))

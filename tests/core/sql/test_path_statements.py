@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from optimist.core.errors import UsageError
-from optimist.core.sql import Parameters, SqlText, parse_path_statement, path_in_name
+from optimist.core.sql import (
+    Parameters,
+    SqlText,
+    parse_path_statement,
+    path_in_name,
+    values_left_to_default,
+)
 from optimist.core.sql import table_statements as ts
 from optimist.core.sql.statements import Delete, TableName
 
@@ -207,3 +213,18 @@ def test_a_wrong_statement_is_an_error_with_its_place(text, fragment):
 )
 def test_the_path_in_a_name(name, path):
     assert path_in_name(name) == path
+
+
+@pytest.mark.parametrize(
+    ("query", "places"),
+    [
+        ("VALUES (1, DEFAULT), (default, f(DEFAULT, 2))", [1, 0]),
+        ("VALUES (array(1, 2), 'DEFAULT', DEFAULT)", [2]),
+        ("VALUES (DEFAULT + 1), (a.default)", []),
+        ("SELECT 1, DEFAULT", []),
+    ],
+)
+def test_the_values_that_are_left_to_defaults(query, places):
+    found = values_left_to_default(query)
+    assert [place for place, _ in found] == places
+    assert {query[span.start : span.end].upper() for _, span in found} <= {"DEFAULT"}
