@@ -99,7 +99,8 @@ class RelationFrames:
         except SchemaError:
             return Predicate.TRUE  # a column of another table, of a query around this one
         found = opaque_in_other_zones(self.spark, found, snapshot.schema)
-        return reduce(and_, filter(_is_sure, found.conjuncts()), Predicate.TRUE)
+        sure = [part for part in found.conjuncts() if _is_sure(part)]
+        return reduce(and_, sure) if sure else Predicate.TRUE
 
     @cached_property
     def _confs(self) -> Mapping[str, str]:

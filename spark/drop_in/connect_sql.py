@@ -77,8 +77,7 @@ def connect_sql(
         return original(text, args, **frames)
     statement = parse_path_statement(text, parameters)
     if statement is not None:
-        with original_errors():
-            return _run(spark, statement, frames)
+        return _run(spark, statement, frames)
     relations = path_relations(text, parameters)
     ensure_can_be_had(text, relations)
     if not relations:

@@ -6,12 +6,16 @@ A session of Spark Connect can't live beside a classic one.
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
 from connect_process import ids, kind_of, tell
-from optimist.spark import DeltaTable, disable, enable
+from optimist.core import DeltaLog
+from optimist.spark import DeltaTable, disable, enable, read
+from optimist.spark.arrow.plane import ArrowPlane
 
 
 def rows(frame):
@@ -174,8 +178,11 @@ def tell_tables(spark: SparkSession, folder: str) -> None:
         spark.sql(change.format(t=name))
     tell("altered", spark.table(name).schema.simpleString())
     tell("altered comments", [f.metadata.get("comment") for f in spark.table(name).schema])
-    spark.sql(insert)
+    spark.sql(insert.replace("'b'", "'b 2'"))
+    spark.sql(f"INSERT INTO {name} (s, day) VALUES (DEFAULT, DEFAULT), ('y', DATE'2026-01-01')")
     tell("altered default", sorted(row.s for row in spark.table(name).collect()))
+    numbered = f"INSERT INTO {name} (id, s) VALUES (DEFAULT, 'z')"
+    tell("insert: numbered default", kind_of(lambda: spark.sql(numbered)))
     spark.sql(f"TRUNCATE TABLE {name}")
     tell("truncated", spark.table(name).count())
     spark.sql(f"CREATE OR REPLACE TABLE {name} CLUSTER BY (id) AS SELECT id FROM range(3)")
@@ -252,6 +259,90 @@ def tell_queries(spark: SparkSession, folder: str) -> None:
     spark.sql("DROP TABLE plain")
 
 
+PRUNED = {  # queries over a table, and which columns, filter and limit its frames are read with
+    "SELECT id FROM {t} ORDER BY id": [["id"], "TRUE", None],
+    "SELECT sum(st.a) FROM {t} u WHERE u.p = 1 AND s LIKE 'n%' AND hash(id) <> 0": [
+        ["st.a", "p", "s", "id"],
+        "p = 1 AND s LIKE 'n%'",
+        None,
+    ],
+    "SELECT count(*) FROM {t}": [[], "TRUE", None],
+    "SELECT count(1), max(st.in.`x y`) FROM {t} WHERE st.in.`x y` > 3": [
+        ["st.in.x y"],
+        "st.`in`.`x y` > 3",
+        None,
+    ],
+    "SELECT * FROM {t} WHERE id = ? OR d > 11 ORDER BY id": [None, "id = 7 OR d > 11", None],
+    "SELECT a.id, b.s FROM {t} a JOIN {t} b ON a.id = b.st.a ORDER BY 1": [
+        ["id", "s", "st.a"],
+        "TRUE",
+        None,
+    ],
+    "SELECT id FROM {t} o WHERE EXISTS (SELECT 1 FROM {t} i WHERE i.id = o.id + 1) ORDER BY 1": [
+        ["id"],
+        "TRUE",
+        None,
+    ],
+    "SELECT count(DISTINCT id) FROM (SELECT id FROM {t} LIMIT 3)": [["id"], "TRUE", 3],
+    "SELECT _metadata.row_index >= 0, id FROM {t} WHERE id = 4": [
+        ["id", "_metadata"],
+        "id = 4",
+        None,
+    ],
+}
+
+
+def log_files(path: str, condition: str) -> list[Path]:
+    """The data files whose partitions match."""
+    files = DeltaLog.for_path(path).update().scan(condition).files
+    return [Path(path) / name for name in files["path"].to_pylist()]
+
+
+def tell_pruning(spark: SparkSession, folder: str) -> None:
+    path = f"{folder}/pruned"
+    source = spark.range(12).selectExpr(
+        "id",
+        "concat(if(id % 3 = 0, 'n', 'm'), id) AS s",
+        "CAST(id AS DECIMAL(38, 0)) AS d",
+        "named_struct('a', id + 1, 'in', named_struct('x y', id, 'z', 'z')) AS st",
+        "CAST(id % 3 AS INT) AS p",
+    )
+    mapped = source.write.format("delta").option("delta.columnMapping.mode", "name")
+    mapped.partitionBy("p").save(path)
+    spark.read.format("delta").load(path).createOrReplaceTempView("whole")
+    needs, scan = [], ArrowPlane.scan_needed
+
+    def noted(self, snapshot, needed, **more):
+        needs.append(needed)
+        return scan(self, snapshot, needed, **more)
+
+    ArrowPlane.scan_needed = noted
+    args = {"args": [7]}
+    for number, (query, wanted) in enumerate(PRUNED.items()):
+        needs.clear()
+        given = args if "?" in query else {}
+        found = rows(spark.sql(query.format(t=f"delta.`{path}`"), **given))
+        (needed, *_) = needs
+        columns = needed.columns
+        columns = None if columns is None else sorted(".".join(way) for way in columns)
+        told = [columns, str(needed.predicate), needed.limit]
+        assert told == [wanted[0] and sorted(wanted[0]), *wanted[1:]], (query, told)
+        over_all = query if "_metadata" not in query else "SELECT true, 4"
+        expected = rows(spark.sql(over_all.format(t="whole"), **given))
+        assert found == expected, (query, found, expected)
+        tell(f"pruned {number}", len(found))
+    ArrowPlane.scan_needed = scan
+    for file in log_files(path, "p <> 1"):
+        file.unlink()
+    name = f"delta.`{path}`"
+    left = spark.sql(f"SELECT count(id) FROM {name} WHERE p = 1 AND s <> 'a'")
+    tell("files that are skipped", rows(left))
+    tell("files that are not", kind_of(lambda: rows(spark.sql(f"SELECT sum(id) FROM {name}"))))
+    fields = spark.sql(f"SELECT count(st.in.z) FROM {name} WHERE p = 1")
+    tell("a field of a renamed struct", rows(fields))
+    tell("fields by columns", read(spark, path, columns=["st.in.z", "p"]).where("p = 1").columns)
+
+
 def tell_changes(spark: SparkSession, folder: str) -> None:
     path = f"{folder}/changes"
     writer = spark.range(6).selectExpr("id", "'old' AS s").write.format("delta")
@@ -303,6 +394,36 @@ def tell_statements(spark: SparkSession, folder: str) -> None:
         tell(told, kind_of(lambda text=text: spark.sql(text)))
 
 
+def tell_clients(spark: SparkSession, folder: str) -> None:
+    """What a client is told when a table, a session or another client is in its way."""
+    path = f"{folder}/clients"
+    spark.range(3).write.format("delta").save(path)
+    frame = spark.read.format("delta").load(path)
+    Path(path).rename(f"{path}_moved")
+    tell("a table that is gone", kind_of(frame.collect))
+    Path(f"{path}_moved").rename(path)
+    place = f"sc://{spark.client._builder.endpoint}"
+    other = enable(SparkSession.builder.remote(place).create())
+    other.sql(f"INSERT INTO delta.`{path}` VALUES (3)")
+    tell("two clients", [ids(client.table(f"delta.`{path}`")) for client in (spark, other)])
+    late = other.read.format("delta").load(path)
+    spark.sql(f"INSERT INTO delta.`{path}` VALUES (4)")
+    tell(
+        "an overwrite that is late",
+        kind_of(lambda: late.write.mode("overwrite").save(path, format="delta")),
+    )
+    other.client.release_session()
+    for name, call in {
+        "lost: a query": lambda: other.sql(f"SELECT * FROM delta.`{path}`").collect(),
+        "lost: a write": lambda: other.sql(f"INSERT INTO delta.`{path}` SELECT 5"),
+    }.items():
+        try:
+            call()
+        except PySparkException as error:
+            tell(name, "SESSION_CLOSED" in str(error) and len(str(error)) < 300)
+    tell("after the loss", ids(spark.table(f"delta.`{path}`")))
+
+
 def main(folder: str) -> None:
     spark = SparkSession.builder.remote("local[2]").getOrCreate()
     spark.conf.set("spark.sql.session.timeZone", "UTC")
@@ -313,6 +434,8 @@ def main(folder: str) -> None:
     tell_inserts(spark, folder)
     tell_tables(spark, folder)
     tell_queries(spark, folder)
+    tell_pruning(spark, folder)
+    tell_clients(spark, folder)
     tell_changes(spark, folder)
     tell_statements(spark, folder)
     disable(spark)
