@@ -15,7 +15,7 @@ begins with the same function, and commits its files together with what that ret
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from optimist.core.commands.clustering import ensure_may_cluster_by
@@ -44,7 +44,7 @@ from optimist.core.transaction.conflicts.operations import Operation, json_text
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.result import CommitResult
 
-__all__ = ["Creation", "begin_creation", "create_table"]
+__all__ = ["Creation", "begin_creation", "create_table", "table_parameters"]
 
 _CLUSTERING = "clustering"
 
@@ -73,16 +73,10 @@ class Creation:
 
     def operation(self, user_metadata: str | None = None) -> Operation:
         """The operation for the history, named as Delta names it (spec 8.1)."""
-        metadata, domains = self.txn.metadata, {item.domain: item for item in self.domains}
-        schema = TableMetadata.of(metadata).schema
-        live = {name: item for name, item in domains.items() if not item.removed}
-        parameters: dict[str, object] = {
-            "isManaged": str(self.definition.is_managed).lower(),
-            "description": metadata.description,
-            "partitionBy": json_text(metadata.partition_columns),
-            "clusterBy": json_text([".".join(path) for path in clustering_columns(live, schema)]),
-            "properties": json_text(metadata.configuration),
-        }
+        live = {item.domain: item for item in self.domains if not item.removed}
+        parameters = table_parameters(
+            self.txn.metadata, live, is_managed=self.definition.is_managed
+        )
         return Operation(self._operation_name(), parameters, user_metadata=user_metadata)
 
     def _operation_name(self) -> str:
@@ -92,6 +86,26 @@ class Creation:
         }
         name = names.get(self.definition.mode, "CREATE TABLE")
         return f"{name} AS SELECT" if self.as_select else name
+
+
+def table_parameters(
+    metadata: Metadata, domains: Mapping[str, DomainMetadata], *, is_managed: bool
+) -> dict[str, object]:
+    """What the history says of a table that is made or replaced (spec 8.1).
+
+    Args:
+        metadata: The table's metadata.
+        domains: Its metadata domains.
+        is_managed: Whether a catalog keeps the files.
+    """
+    clustered = clustering_columns(domains, TableMetadata.of(metadata).schema)
+    return {
+        "isManaged": str(is_managed).lower(),
+        "description": metadata.description,
+        "partitionBy": json_text(metadata.partition_columns),
+        "clusterBy": json_text([".".join(path) for path in clustered]),
+        "properties": json_text(metadata.configuration),
+    }
 
 
 def create_table(

@@ -492,8 +492,8 @@ def _clustering_by_property(is_new_table: bool) -> ConfigError:
     )
     return ConfigError(
         "The table property delta.feature.clustering says that a table is clustered, but not by "
-        "which columns. Nothing was written. Leave it out; an engine that has CLUSTER BY adds the "
-        "feature together with the columns.",
+        "which columns. Nothing was written. Leave it out; CLUSTER BY adds the feature together "
+        "with the columns.",
         kind=kind,
         feature="clustering",
     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame
 
 from optimist.core.commands.command import Changes, run_command
+from optimist.core.commands.create import table_parameters
 from optimist.core.commands.replaced_partitions import partitions_predicate
 from optimist.core.commands.rewrite import Rewrite
 from optimist.core.commands.uncommitted_files import UncommittedFiles
@@ -245,20 +246,37 @@ class _Write:
     def _operation(self, outcome: _Outcome, condition: Condition | None) -> Operation:
         """The operation, as the history tells it."""
         request = self.request
-        operation = Operation.write(
-            request.operation_mode,
-            request.partition_by or (),
-            predicate=None if condition is None else condition.text,
-            user_metadata=request.user_metadata,
-        )
+        predicate = None if condition is None else condition.text
+        if request.saves_managed_table is None:
+            operation = Operation.write(
+                request.operation_mode,
+                request.partition_by or (),
+                predicate=predicate,
+                user_metadata=request.user_metadata,
+            )
+        else:
+            operation = self._replacement(predicate, is_managed=request.saves_managed_table)
         flags = {
             "isDynamicPartitionOverwrite": self.replaces_partitions,
             "canOverwriteSchema": request.overwrite_schema,
             "canMergeSchema": bool(request.merge_schema),
+            "isV1SaveAsTableOverwrite": request.saves_managed_table is not None,
         }
         shown = {name: True for name, value in flags.items() if value}
         operation = replace(operation, parameters={**operation.parameters, **shown})
         return operation.with_metrics(outcome.metrics(is_overwrite=request.is_overwrite))
+
+    def _replacement(self, predicate: str | None, *, is_managed: bool) -> Operation:
+        """`saveAsTable` over a table is the replacement of a table to Delta's history."""
+        domains = self.txn.snapshot.domain_metadata if self.txn.read_version >= 0 else {}
+        parameters = table_parameters(self.txn.metadata, domains, is_managed=is_managed)
+        if predicate is not None:
+            parameters["predicate"] = predicate
+        return Operation(
+            "CREATE OR REPLACE TABLE AS SELECT",
+            parameters,
+            user_metadata=self.request.user_metadata,
+        )
 
     def _rows(self, condition: Condition | None, missing: tuple[str, ...]) -> DataFrame:
         """The rows as they will be written, all of which must satisfy the condition."""

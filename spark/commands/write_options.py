@@ -105,6 +105,8 @@ class WriteRequest:
         compression: Parquet's codec; None leaves it to the table, and then to the session.
         filesystem_options: Keys that start with `fs.` or `dfs.`.
         properties: Properties (`delta.*`) of the table if the write makes it.
+        saves_managed_table: For `saveAsTable` in mode overwrite, whether the catalog keeps the
+            table's files: the history names such a write as Delta does. None for other writes.
     """
 
     mode: str
@@ -119,6 +121,7 @@ class WriteRequest:
     compression: str | None = None
     filesystem_options: Options = field(default_factory=Options)
     properties: Mapping[str, str] = field(default_factory=dict)
+    saves_managed_table: bool | None = None
 
     @property
     def is_overwrite(self) -> bool:

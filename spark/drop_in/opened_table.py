@@ -14,13 +14,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as st
 
 from optimist.core.commands.not_built_yet import not_built_yet
+from optimist.core.commands.truncate import truncate
 from optimist.core.protocol.clustering import clustering_columns
 from optimist.core.protocol.gates import implied_features
 from optimist.core.snapshot import Snapshot
 from optimist.core.table.delta_log import DeltaLog
 from optimist.spark.commands.names import CatalogTable
 from optimist.spark.commands.read import read
-from optimist.spark.commands.tables import DeltaTable
 from optimist.spark.drop_in.compiler import dropin
 from optimist.spark.drop_in.options import read_options
 from optimist.spark.drop_in.partitions import show_partitions
@@ -107,7 +107,7 @@ class OpenedTable(JavaIdentity):
         if what == "partitions" and self.snapshot is not None:
             return show_partitions(self.spark, self.snapshot, self.name, argument)
         if what == "truncate":
-            DeltaTable(self.spark, self.path, {}).delete()
+            truncate(self.log.start_transaction(self.log.update()))
             return None
         raise not_built_yet(f"The operation {what!r} on {self.name} through Spark's catalog")
 

@@ -111,7 +111,7 @@ class StagedTable(OpenedTable):
     def _overwrite(self, rows: DataFrame, options: Mapping[str, object]) -> None:
         """`saveAsTable` in mode overwrite: only `overwriteSchema` lets it change the schema."""
         request = WriteRequest.of("overwrite", self._definition.partition_by, options)
-        write_rows(rows, self.path, request)
+        write_rows(rows, self.path, replace(request, saves_managed_table=self._place.is_managed))
 
     def _request(self) -> TableDefinition:
         return _request(self._definition, self._place, _MODES[self._how])

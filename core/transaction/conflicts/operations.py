@@ -88,6 +88,11 @@ class Operation:
         return cls("DELETE", {"predicate": json_text(predicates)}, user_metadata=user_metadata)
 
     @classmethod
+    def truncate(cls) -> Operation:
+        """`TRUNCATE`: all rows go, and none is looked at."""
+        return cls("TRUNCATE")
+
+    @classmethod
     def update(cls, predicates: Sequence[str], *, user_metadata: str | None = None) -> Operation:
         """`UPDATE` of the rows that match all the predicates."""
         return cls("UPDATE", {"predicate": json_text(predicates)}, user_metadata=user_metadata)

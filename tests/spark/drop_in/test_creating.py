@@ -11,6 +11,8 @@ from pyspark.errors import AnalysisException, PySparkException
 from optimist.core import DeltaLog
 from optimist.core.errors import OptimistError, SchemaError, UsageError
 from optimist.core.schema.types import schema_from_json
+from optimist.spark import DeltaTable
+from optimist.spark.commands.table_builder import IdentityGenerator
 from optimist.spark.drop_in import staged_tables
 
 
@@ -89,6 +91,50 @@ def test_dropping_takes_the_files_of_a_managed_table_only(enabled, database, tmp
     assert enabled.table(f"{database}.e").collect() == [(1,)]
     enabled.sql(f"TRUNCATE TABLE {database}.e")
     assert enabled.table(f"{database}.e").count() == 0
+
+
+def test_the_history_names_what_empties_and_replaces_tables_as_delta_does(enabled, database):
+    name, df = f"{database}.t", enabled.range(3).coalesce(1)
+    df.write.format("delta").mode("overwrite").saveAsTable(name)
+    df.write.format("delta").mode("overwrite").saveAsTable(name)
+    enabled.sql(f"DELETE FROM {name}")
+    df.write.format("delta").mode("append").saveAsTable(name)
+    enabled.sql(f"TRUNCATE TABLE {name}")
+    enabled.sql(f"TRUNCATE TABLE {name}")  # nothing is left to remove
+    told = enabled.sql(f"DESCRIBE HISTORY {name}").collect()
+    assert [row.operation for row in told] == [
+        "TRUNCATE",
+        "WRITE",
+        "DELETE",
+        "CREATE OR REPLACE TABLE AS SELECT",
+        "CREATE OR REPLACE TABLE AS SELECT",
+    ]
+    assert told[0].operationParameters == {}
+    assert told[0].operationMetrics["numRemovedFiles"] == "1"
+    assert told[2].operationParameters["predicate"] == '["true"]'
+    assert told[3].operationParameters["isV1SaveAsTableOverwrite"] == "true"
+    assert told[3].operationMetrics["numRemovedFiles"] == "1"
+
+
+def test_a_builder_makes_a_table_of_a_name(enabled, database):
+    made = (
+        DeltaTable.create(enabled)
+        .tableName(f"{database}.built")
+        .addColumn("id", "BIGINT", generatedAlwaysAs=IdentityGenerator(5, 2))
+        .addColumn("odd name", "STRING", comment="it's odd")
+        .property("delta.columnMapping.mode", "name")
+        .clusterBy("id")
+        .execute()
+    )
+    enabled.sql(f"INSERT INTO {database}.built (`odd name`) VALUES ('x')")
+    assert made.toDF().collect() == [(5, "x")]
+    assert DeltaTable.forName(enabled, f"{database}.built").detail().first().clusteringColumns == [
+        "id"
+    ]
+    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_ALREADY_EXISTS"):
+        DeltaTable.create(enabled).tableName(f"{database}.built").addColumn("a", "int").execute()
+    DeltaTable.replace(enabled).tableName(f"{database}.built").addColumn("a", "int").execute()
+    assert enabled.table(f"{database}.built").columns == ["a"]
 
 
 @pytest.mark.sample(2)

@@ -1,0 +1,39 @@
+"""TRUNCATE TABLE: all files of a table go in one commit (spec 8.1, 8.3)."""
+
+from __future__ import annotations
+
+from optimist.core.commands.command import Changes, Stopwatch, run_command
+from optimist.core.commands.uncommitted_files import UncommittedFiles
+from optimist.core.log.file_table import add_files
+from optimist.core.transaction.conflicts.operations import Operation
+from optimist.core.transaction.optimistic import OptimisticTransaction
+from optimist.core.transaction.result import CommitResult
+
+__all__ = ["truncate"]
+
+
+def truncate(txn: OptimisticTransaction) -> CommitResult | None:
+    """Remove all rows of a table.
+
+    Args:
+        txn: A transaction that has just begun.
+
+    Returns:
+        The commit, or None if the table has no rows.
+
+    Raises:
+        DeltaConcurrentModificationException: Another commit came first. Nothing was removed.
+    """
+    watch = Stopwatch(txn.table.clock)
+
+    def work(_: UncommittedFiles) -> Changes:
+        removed = add_files(txn.filter_files())
+        metrics = {"numRemovedFiles": len(removed), "executionTimeMs": watch.total_ms()}
+        now_ms = txn.table.clock.now_ms()
+        return Changes(
+            tuple(add.remove(now_ms) for add in removed),
+            Operation.truncate().with_metrics(metrics),
+            is_progress=bool(removed),
+        )
+
+    return run_command(txn, work)
