@@ -18,6 +18,7 @@ from optimist.spark.commands.own_sources import own_sources
 from optimist.spark.commands.prepared_rows import prepared_rows
 from optimist.spark.commands.write_options import WriteRequest
 from optimist.spark.planes.planes import plane_of
+from optimist.spark.planes.sources import of_fixed_versions
 from optimist.spark.rows.identity_values import missing_identities
 from optimist.spark.session.callback_errors import original_errors
 from optimist.spark.session.conf import reset_session_version
@@ -50,6 +51,7 @@ def create_as_select(
     columns = columns_of(from_spark_schema(df.schema))
     columns = tuple(replace(column, nullable=True) for column in columns)
     with original_errors():
+        df = of_fixed_versions(df)
         txn = _transaction(df, log)
         creation = begin_creation(txn, replace(definition, columns=columns), as_select=True)
         if creation is None:

@@ -18,7 +18,7 @@ from optimist.spark.commands.commands_to_come import CommandsToCome
 from optimist.spark.commands.history import detail_frame, history_frame
 from optimist.spark.commands.merge.builder import DeltaMergeBuilder, MergeRequest
 from optimist.spark.commands.merge.run import OWN_ALIAS, merge
-from optimist.spark.commands.names import known_path, table_path
+from optimist.spark.commands.names import is_enabled, known_path, table_path
 from optimist.spark.commands.table_builder import DeltaTableBuilder
 from optimist.spark.conditions.own_frames import OwnFrames
 from optimist.spark.planes.planes import plane_of
@@ -135,9 +135,16 @@ class DeltaTable(CommandsToCome):
         return DeltaTableBuilder(sparkSession, CreateMode.CREATE_OR_REPLACE, cls)
 
     def toDF(self) -> DataFrame:
-        """The newest version as a DataFrame."""
+        """The newest version as a DataFrame.
+
+        After `enable(spark)` it follows the table, as frames of `spark.read` do.
+        """
         with original_errors():
-            frame = plane_of(self._spark, self._log.table).scan(self._log.update())
+            if is_enabled(self._spark):
+                reader = self._spark.read.format("delta").options(**self._hadoop_conf)
+                frame = reader.load(self._log.table_path)
+            else:
+                frame = plane_of(self._spark, self._log.table).scan(self._log.update())
             return self._frames.remember(aliased(frame, self._alias))
 
     def alias(self, aliasName: str) -> DeltaTable:

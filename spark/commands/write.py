@@ -33,6 +33,7 @@ from optimist.spark.commands.write_options import WriteRequest
 from optimist.spark.commands.written_schema import adopt_schema
 from optimist.spark.conditions.condition import Condition, resolve_condition
 from optimist.spark.planes.planes import plane_of
+from optimist.spark.planes.sources import of_fixed_versions
 from optimist.spark.rows.changed_rows import INSERTED, kinds_of, with_changes
 from optimist.spark.rows.identity_values import missing_identities
 from optimist.spark.rows.scanned_table import ScannedTable
@@ -88,6 +89,7 @@ def write(
 def write_rows(df: DataFrame, path: str, request: WriteRequest) -> CommitResult | None:
     """Write as a request says that has been parsed; returns and raises as `write` does."""
     with original_errors():
+        df = of_fixed_versions(df)
         log = open_log(df.sparkSession, path, request.filesystem_options)
         result = _run(df, log, request)
         # A call that names its own transaction has not used the version in the session's conf.

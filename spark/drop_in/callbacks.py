@@ -13,6 +13,7 @@ from optimist.spark.drop_in import (
     alter,
     catalog,
     changes,
+    newest_versions,
     relations,
     staged_tables,
     statements,
@@ -39,6 +40,8 @@ _ANSWERS: Mapping[str, Answer] = MappingProxyType(
         "save": writes.save,
         # RelationRule
         "change rows": changes.change_rows,
+        # NewestVersions
+        "newest": newest_versions.newest_versions,
         # ChangesFunction
         "changes": relations.changes,
         # StatementParser

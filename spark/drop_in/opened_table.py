@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -17,10 +18,9 @@ from optimist.core.commands.not_built_yet import not_built_yet
 from optimist.core.commands.truncate import truncate
 from optimist.core.protocol.clustering import clustering_columns
 from optimist.core.protocol.gates import implied_features
-from optimist.core.snapshot import Snapshot
 from optimist.core.table.delta_log import DeltaLog
 from optimist.spark.commands.names import CatalogTable
-from optimist.spark.commands.read import read
+from optimist.spark.commands.read import TableVersion, read
 from optimist.spark.drop_in.compiler import dropin
 from optimist.spark.drop_in.options import read_options
 from optimist.spark.drop_in.partitions import show_partitions
@@ -56,18 +56,23 @@ class OpenedTable(JavaIdentity):
         log: DeltaLog,
         name: str,
         *,
-        snapshot: Snapshot | None = None,
+        version: TableVersion | None = None,
         entry: CatalogTable | None = None,
         rows: Callable[[], DataFrame] | None = None,
     ) -> None:
-        """A table of a session; `rows` makes a frame of what is read, anew for each use."""
+        """A table of a session; `rows` makes a frame of what is read, anew for each use.
+
+        Where nobody chose the version, queries read the one that is the newest when they run
+        (`newest_versions.py`).
+        """
         super().__init__()
         self.spark = spark
         self.log = log
         self.name = name
-        self.snapshot = snapshot
+        self.snapshot = None if version is None else version.snapshot
         self.entry = entry
-        self._rows = rows
+        self._is_newest = version is not None and not version.is_time_travel
+        self._rows = rows if version is None else partial(version.frame, spark)
         _OPENED[self.toString()] = self
 
     @property
@@ -91,7 +96,7 @@ class OpenedTable(JavaIdentity):
             columns = jvm.struct(schema).asNullable()
         make = getattr(dropin(jvm), kind)
         properties = jvm.root.java.util.HashMap(self.shown_properties())
-        return make(self, self.name, columns, self._partitioning(jvm), properties)
+        return make(self, self.name, columns, self._partitioning(jvm), properties, self._is_newest)
 
     # What the JVM calls.
 

@@ -14,12 +14,14 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from optimist.core.errors import UsageError
+from optimist.core.secrets import Options
 from optimist.spark.commands.change_feed import OptionValue
 from optimist.spark.commands.names import CatalogTable, table_path
-from optimist.spark.commands.read import TableVersion, read
+from optimist.spark.commands.read import TableVersion, open_version, read
 from optimist.spark.drop_in.opened_table import OpenedTable
 from optimist.spark.drop_in.options import only_path, read_options, schema_given
 from optimist.spark.rows.row_shape import quoted
+from optimist.spark.session.call_options import FILESYSTEM_PREFIXES
 from optimist.spark.session.conf import open_log
 from optimist.spark.session.jvm import analyzed_plan, text_map
 from optimist.spark.spark_schema import to_spark_schema
@@ -39,14 +41,7 @@ def version_table(
     spark: SparkSession, version: TableVersion, name: str, entry: CatalogTable | None = None
 ) -> Any:
     """A version as Spark's analyzer has it, a Java `DeltaTable`."""
-    table = OpenedTable(
-        spark,
-        version.log,
-        name,
-        snapshot=version.snapshot,
-        entry=entry,
-        rows=lambda: version.frame(spark),
-    )
+    table = OpenedTable(spark, version.log, name, version=version, entry=entry)
     return table.java(to_spark_schema(version.snapshot.schema))
 
 
@@ -68,6 +63,9 @@ def read_format(spark: SparkSession, options: Any, given_schema: Any) -> Any:
         raise schema_given()
     chosen = read_options(given)
     path = only_path(_paths(given))
+    if all(key.startswith(FILESYSTEM_PREFIXES) for key in chosen):
+        found = open_version(spark, path, filesystem=Options(chosen))
+        return version_table(spark, found, path_name(path))
     return _table_of_frames(spark, path_name(path), path, lambda: read(spark, path, **chosen))
 
 

@@ -12,14 +12,27 @@ from optimist.spark.arrow.source import SOURCE_PREFIX, ScanOptions
 from optimist.spark.native.index import KEY_PREFIX
 from optimist.spark.planes.connect_sources import connect_scans
 from optimist.spark.rows.scanned_table import ScannedTable
-from optimist.spark.session.jvm import analyzed_plan, iterate
+from optimist.spark.session.jvm import Jvm, analyzed_plan, iterate
 from optimist.spark.session.pyspark_versions import is_connect
 
-__all__ = ["plan_sources", "table_sources"]
+__all__ = ["of_fixed_versions", "plan_sources", "table_sources"]
 
 _KEY = re.compile(
     rf"^{re.escape(KEY_PREFIX)}(?P<path>.*)@(?P<version>\d+)#(?P<id>[^?#]*)\?(?P<rest>.*)$"
 )
+
+
+def of_fixed_versions(frame: DataFrame) -> DataFrame:
+    """The frame as a query would read it now: its tables stay at the versions that they have.
+
+    Frames of the drop-in follow their tables (docs/drop-in.md), but a command that asks more than
+    once must see the same rows each time.
+    """
+    if is_connect(frame.sparkSession):
+        return frame
+    jvm, plan = Jvm.of(frame.sparkSession), analyzed_plan(frame)
+    fixed = jvm.normalized(plan)
+    return frame if fixed.fastEquals(plan) else jvm.frame(fixed)
 
 
 def table_sources(frame: DataFrame) -> tuple[ScannedTable, ...]:

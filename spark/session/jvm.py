@@ -194,10 +194,17 @@ class Jvm:
             clone.conf().set(key, value)
         return self.frame(analyzed_plan(frame), clone)
 
+    def normalized(self, plan: Any) -> Any:
+        """The analyzed plan as it goes to Spark's cache and optimizer; nothing is executed."""
+        return self._execution(plan).normalized()
+
     def optimized(self, plan: Any) -> Any:
         """The plan as Spark's optimizer leaves it; nothing is executed."""
+        return self._execution(plan).optimizedPlan()
+
+    def _execution(self, plan: Any) -> Any:
         mode = self.module("org.apache.spark.sql.execution.CommandExecutionMode$").ALL()
-        return self.session.sessionState().executePlan(plan, mode).optimizedPlan()
+        return self.session.sessionState().executePlan(plan, mode)
 
     @contextmanager
     def muted(self, logger: str) -> Iterator[None]:

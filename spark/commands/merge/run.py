@@ -56,6 +56,7 @@ from optimist.spark.commands.own_sources import own_sources
 from optimist.spark.commands.target import Target
 from optimist.spark.conditions.join_condition import read_join
 from optimist.spark.conditions.join_reading import JoinReading
+from optimist.spark.planes.sources import of_fixed_versions
 from optimist.spark.rows.changed_rows import with_changes
 from optimist.spark.rows.identity_values import with_identity_values
 from optimist.spark.rows.row_shape import column_of
@@ -82,7 +83,8 @@ def merge(spark: SparkSession, log: DeltaLog, request: MergeRequest, alias: str)
     """
     ensure_order(request.clauses)
     evolves_schema = request.evolves_schema or log.options.schema_auto_merge_enabled
-    request = replace(request, evolves_schema=evolves_schema)
+    source = of_fixed_versions(request.source)
+    request = replace(request, source=source, evolves_schema=evolves_schema)
 
     def run(txn: OptimisticTransaction) -> MergeCounts:
         return _run(Target.of(spark, log, txn, alias), log, request)

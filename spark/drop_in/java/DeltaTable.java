@@ -22,10 +22,15 @@ public class DeltaTable implements SupportsRead, SupportsWrite, TruncatableTable
   private final StructType schema;
   private final Transform[] partitioning;
   private final Map properties;
+  private final boolean isNewest;
 
-  /** @param python takes what is asked and one argument, see `relations.py` */
+  /**
+   * @param python takes what is asked and one argument, see `opened_table.py`
+   * @param isNewest whether queries read the newest version, since nobody chose one
+   */
   public DeltaTable(scala.Function2 python, String name, StructType schema,
-      Transform[] partitioning, Map properties) {
+      Transform[] partitioning, Map properties, boolean isNewest) {
+    this.isNewest = isNewest;
     this.python = python;
     this.name = name;
     this.schema = schema;
@@ -43,6 +48,7 @@ public class DeltaTable implements SupportsRead, SupportsWrite, TruncatableTable
   public StructType schema() { return this.schema; }
   public Transform[] partitioning() { return this.partitioning; }
   public Map properties() { return this.properties; }
+  public boolean isNewest() { return this.isNewest; }
 
   public Set capabilities() {
     return new HashSet(Arrays.asList(new TableCapability[] {

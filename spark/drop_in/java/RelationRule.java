@@ -95,15 +95,17 @@ public final class RelationRule extends Rule {
     CaseInsensitiveStringMap options = relation.options();
     boolean isChanges =
         options.containsKey("readChangeFeed") || options.containsKey("readChangeData");
-    Object found = ((DeltaTable) relation.table()).ask("plan", isChanges ? options : null);
-    return withAttributes((LogicalPlan) found, relation.output());
+    DeltaTable table = (DeltaTable) relation.table();
+    Object found = table.ask("plan", isChanges ? options : null);
+    LogicalPlan rows = withAttributes((LogicalPlan) found, relation.output());
+    return table.isNewest() && !isChanges ? new NewestRows(rows, table) : rows;
   }
 
   /**
    * The plan with the attributes that the relation has given out already. A plan of changes has
    * more columns, which come last.
    */
-  private static LogicalPlan withAttributes(
+  static LogicalPlan withAttributes(
       LogicalPlan plan, scala.collection.immutable.Seq wanted) {
     if (plan instanceof LogicalRelation) {
       Object[] parts = new Object[plan.productArity()];

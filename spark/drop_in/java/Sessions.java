@@ -8,6 +8,7 @@ import org.apache.spark.SparkConf;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.catalyst.analysis.Analyzer;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
+import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.CatalogManager;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
@@ -35,21 +36,24 @@ public final class Sessions {
     SessionState state = session.sessionState();
     Field rules = field(state.analyzer(), "extendedResolutionRules");
     Field parser = field(state, "sqlParser");
+    Field versions = field(state, "planNormalizationRules");
     field(state.catalogManager(), "catalogs");
     field(state.catalogManager(), "defaultSessionCatalog");
 
     inject(session.extensions());
-    rules.set(state.analyzer(), withRule(session, rules.get(state.analyzer())));
+    rules.set(state.analyzer(), with(new RelationRule(session), rules.get(state.analyzer())));
+    versions.set(state, with(new NewestVersions(session), versions.get(state)));
     parser.set(state, StatementParser.around(session, (ParserInterface) parser.get(state)));
     forgetDelta(session.sharedState().conf());
     prepare(session);
   }
 
+  /** `NewestVersions` stays, for the frames that are there. */
   public static synchronized void disable(SparkSession session) throws Exception {
     EXTENSIONS.put(session.extensions(), Boolean.FALSE);
     SessionState state = session.sessionState();
     Field rules = field(state.analyzer(), "extendedResolutionRules");
-    rules.set(state.analyzer(), withoutRule(rules.get(state.analyzer())));
+    rules.set(state.analyzer(), without(RelationRule.class, rules.get(state.analyzer())));
     Field parser = field(state, "sqlParser");
     ParserInterface inner = StatementParser.inside((ParserInterface) parser.get(state));
     if (inner != null) parser.set(state, inner);
@@ -112,22 +116,27 @@ public final class Sessions {
         return new RelationRule((SparkSession) session);
       }
     });
+    extensions.injectPlanNormalizationRule(new scala.runtime.AbstractFunction1() {
+      public Object apply(Object session) {
+        return new NewestVersions((SparkSession) session);
+      }
+    });
     extensions.injectParser(new scala.runtime.AbstractFunction2() {
       public Object apply(Object session, Object inner) {
         return StatementParser.around((SparkSession) session, (ParserInterface) inner);
       }
     });
   }
-  private static scala.collection.immutable.Seq withRule(SparkSession session, Object rules) {
-    List all = javaList(withoutRule(rules));
-    all.add(new RelationRule(session));
+  private static scala.collection.immutable.Seq with(Rule rule, Object rules) {
+    List all = javaList(without(rule.getClass(), rules));
+    all.add(rule);
     return Lists.seq(all);
   }
-  private static scala.collection.immutable.Seq withoutRule(Object rules) {
+  private static scala.collection.immutable.Seq without(Class kind, Object rules) {
     List kept = new ArrayList();
     List all = javaList(rules);
     for (int i = 0; i < all.size(); i++) {
-      if (!(all.get(i) instanceof RelationRule)) kept.add(all.get(i));
+      if (!kind.isInstance(all.get(i))) kept.add(all.get(i));
     }
     return Lists.seq(kept);
   }

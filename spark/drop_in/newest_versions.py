@@ -1,0 +1,90 @@
+"""Frames follow their table: a query reads the newest version of each, unless one was chosen.
+
+Delta's frames do so as well: what was analysed once is read as it is when a query runs. The columns
+stay those that were analysed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from optimist.core.errors import TableError
+from optimist.core.foreign_text import shown
+from optimist.core.schema.types import StructType
+from optimist.core.snapshot import Snapshot
+from optimist.spark.drop_in.opened_table import OpenedTable, opened_table
+from optimist.spark.planes.planes import plane_of
+from optimist.spark.rows.row_shape import column_of
+from optimist.spark.session.jvm import Jvm, analyzed_plan
+
+__all__ = ["newest_versions"]
+
+_METADATA = "_metadata"
+
+
+def newest_versions(spark: SparkSession, tables: Any, names: Any) -> Any:
+    """The plans of the newest versions of tables, as one query reads them.
+
+    Args:
+        spark: The session.
+        tables: Java `DeltaTable`s; one that is read twice is there twice.
+        names: For each the columns that the query has of it, joined by zero characters.
+
+    Returns:
+        A Java list: for each table the plan, or None if its version is the newest one.
+
+    Raises:
+        TableError: A table no longer has the columns that the query was made with (kind
+            `DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS`).
+    """
+    plans = Jvm.of(spark).root.java.util.ArrayList()
+    versions: dict[str, Snapshot] = {}
+    for java_table, wanted in zip(tables, names, strict=True):
+        table = opened_table(java_table)
+        if table.path not in versions:
+            versions[table.path] = table.log.update()
+        frame = _newer_frame(table, versions[table.path], wanted.split("\0"))
+        plans.add(None if frame is None else analyzed_plan(frame))
+    return plans
+
+
+def _newer_frame(table: OpenedTable, newest: Snapshot, names: Sequence[str]) -> DataFrame | None:
+    before = table.snapshot
+    if before is None or _is_same_version(before, newest):
+        return None
+    _ensure_same_columns(table.name, before, newest, names)
+    frame = plane_of(table.spark, table.log.table).scan(newest)
+    return frame if frame.columns == list(names) else frame.select(*map(column_of, names))
+
+
+def _is_same_version(one: Snapshot, other: Snapshot) -> bool:
+    return (one.version, one.metadata.id) == (other.version, other.metadata.id)
+
+
+def _ensure_same_columns(
+    name: str, before: Snapshot, newest: Snapshot, names: Sequence[str]
+) -> None:
+    """Columns may have been added; what a query has names and types for must be there still."""
+    types = _types(newest.schema)
+    changed = [
+        column for column, text in _types(before.schema).items() if types.get(column) != text
+    ]
+    tracking = [one.properties.enable_row_tracking for one in (before, newest)]
+    if _METADATA in names and tracking[0] != tracking[1]:
+        changed.append(_METADATA)
+    if changed:
+        raise TableError(
+            f"The column {shown(changed[0])} of {shown(name)} was renamed, dropped or given "
+            f"another type after version {before.version}, with which this frame was made. Nothing "
+            f"was read. Make the frame anew, or read that version ({before.version}).",
+            kind="DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS",
+            column=changed[0],
+            version=before.version,
+        )
+
+
+def _types(schema: StructType) -> dict[str, str]:
+    return {item.name: str(item.data_type) for item in schema}
