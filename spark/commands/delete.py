@@ -119,11 +119,15 @@ def _write_others(
     """Write the rows again for which the condition is not true; null keeps a row."""
     rows = target.rows_of(touched, "DELETE of single rows")
     has_changes = target.writer.records_changes
-    if has_changes:
+    if not has_changes:
+        rows = condition.others(rows)
+    elif condition.source is None:
         kind = sf.when(condition.column, sf.lit(DELETE)).alias(CHANGE_TYPE)
         rows = rows.select("*", kind)
     else:
-        rows = rows.where(~sf.coalesce(condition.column, sf.lit(False)))
+        kept = condition.others(rows).withColumn(CHANGE_TYPE, sf.lit(None).cast("string"))
+        gone = condition.matching(rows).withColumn(CHANGE_TYPE, sf.lit(DELETE))
+        rows = kept.unionAll(gone)
     # A write that replaces rows may have given the table columns that these do not have yet.
     sql = target.writer.table_sql(target.spark)
     rows = with_new_columns(rows, target.snapshot.schema, sql)

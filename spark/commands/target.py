@@ -160,6 +160,8 @@ class Target:
     def _searched_here(self, candidates: pa.Table, condition: Condition) -> TouchedFiles | None:
         """The candidates with matching rows, as this process finds them; None if it can't."""
         plane, predicate = self.local_plane, condition.predicate
+        if condition.source is not None:
+            return None
         if not plane.max_bytes or not is_exact(predicate, self.snapshot.schema):
             return None
         if not (condition.is_partition_only or plane.takes(candidates)):

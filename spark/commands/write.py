@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
@@ -11,6 +12,7 @@ from optimist.core.commands.command import Changes, run_command
 from optimist.core.commands.create import table_parameters
 from optimist.core.commands.replaced_partitions import partitions_predicate
 from optimist.core.commands.rewrite import Rewrite
+from optimist.core.commands.row_balance import RowBalance
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.partition_values import partition_schema
@@ -18,7 +20,7 @@ from optimist.core.errors import UsageError
 from optimist.core.foreign_text import quoted
 from optimist.core.log.file_table import add_files
 from optimist.core.plugins.table_path import TablePath, path_text
-from optimist.core.protocol.actions import Action, AddFile
+from optimist.core.protocol.actions import Action, AddFile, RemoveFile
 from optimist.core.table.delta_log import DeltaLog
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.core.transaction.optimistic import OptimisticTransaction
@@ -26,8 +28,10 @@ from optimist.core.transaction.result import CommitResult
 from optimist.spark.commands.checks import RowCheck
 from optimist.spark.commands.data_writer import DataWriter
 from optimist.spark.commands.delete import delete_rows
+from optimist.spark.commands.merge.source import repeatable
 from optimist.spark.commands.own_sources import own_sources
 from optimist.spark.commands.prepared_rows import prepared_rows
+from optimist.spark.commands.replaced_rows import OWN_ALIAS, rows_to_replace
 from optimist.spark.commands.target import Target
 from optimist.spark.commands.write_options import WriteRequest
 from optimist.spark.commands.written_schema import adopt_schema
@@ -61,10 +65,11 @@ def write(
         mode: `append`, `overwrite`, `error` (also `errorifexists`) or `ignore`.
         partitionBy: The partition columns of a new table; on an existing one it must agree.
         options: Spark's names, in any case: `mergeSchema`, `overwriteSchema`, `replaceWhere`,
-            `partitionOverwriteMode`, `userMetadata`, `txnAppId` with `txnVersion`,
-            `maxRecordsPerFile`, `compression`; keys that start with `fs.` or `dfs.`; and `delta.`
-            for the properties of a table that this write makes. An option that is left out falls
-            back to the session's conf (docs/options.md).
+            `replaceOn` with `targetAlias`, `replaceUsing`, `partitionOverwriteMode`, `dataChange`,
+            `userMetadata`, `txnAppId` with `txnVersion`, `maxRecordsPerFile`, `compression`; keys
+            that start with `fs.` or `dfs.`; and `delta.` for the properties of a table that this
+            write makes. An option that is left out falls back to the session's conf
+            (docs/options.md).
 
     Returns:
         The commit, or None if there was none: the mode is `ignore` and the table exists, the write
@@ -89,13 +94,18 @@ def write(
 def write_rows(df: DataFrame, path: str, request: WriteRequest) -> CommitResult | None:
     """Write as a request says that has been parsed; returns and raises as `write` does."""
     with original_errors():
-        df = of_fixed_versions(df)
         log = open_log(df.sparkSession, path, request.filesystem_options)
-        result = _run(df, log, request)
+        with _repeatable(of_fixed_versions(df), request) as rows:
+            result = _run(rows, log, request)
         # A call that names its own transaction has not used the version in the session's conf.
         if request.txn is None:
             reset_session_version(df.sparkSession, log.options)
         return result
+
+
+def _repeatable(df: DataFrame, request: WriteRequest) -> AbstractContextManager[DataFrame]:
+    """The rows, the same each time where they are read more than once."""
+    return repeatable(df) if request.replaces_matches else nullcontext(df)
 
 
 def _run(df: DataFrame, log: DeltaLog, request: WriteRequest) -> CommitResult | None:
@@ -110,6 +120,8 @@ def _run(df: DataFrame, log: DeltaLog, request: WriteRequest) -> CommitResult | 
             path=log.table_path,
         )
     sources = own_sources(df, log, begun)
+    if request.is_rearrangement:
+        _ensure_own_rows(log, sources)
     txn = _from_what_was_read(log, begun, request, sources)
 
     def work(files: UncommittedFiles) -> Changes:
@@ -140,6 +152,18 @@ def _from_what_was_read(
     if not request.is_overwrite or not versions or min(versions) >= txn.read_version:
         return txn
     return log.start_transaction(log.snapshot(version=min(versions)))
+
+
+def _ensure_own_rows(log: DeltaLog, sources: tuple[ScannedTable, ...]) -> None:
+    """Rows that are only arranged anew are the table's own, as it is."""
+    if not sources or any(source.is_time_travel for source in sources):
+        raise UsageError(
+            f"With dataChange=false the rows must be read from the table itself, {log.table_path}, "
+            "and not from an older version. Nothing was written. Leave the option out, or read the "
+            "rows from the table without storing them elsewhere.",
+            kind="DELTA_DATA_CHANGE_FALSE",
+            path=log.table_path,
+        )
 
 
 def _replaces_partitions(df: DataFrame, txn: OptimisticTransaction, request: WriteRequest) -> bool:
@@ -209,7 +233,22 @@ class _Write:
         condition = self._replaced_rows()
         outcome = self._outcome(condition, files)
         actions = outcome.actions(self.txn.table.clock.now_ms())
-        return Changes(actions, self._operation(outcome, condition))
+        operation = self._operation(outcome, condition)
+        if self.request.is_rearrangement:
+            # As many rows as are removed: that is what can be told of rows that are the same.
+            same = tuple(
+                replace(action, data_change=False)
+                for action in actions
+                if isinstance(action, AddFile | RemoveFile)
+            )
+            return Changes(same, operation, balance=RowBalance.EQUAL)
+        return Changes(actions, operation)
+
+    @property
+    def target(self) -> Target:
+        """The table, under the alias that the condition has for its rows."""
+        alias = self.request.target_alias or OWN_ALIAS if self.request.replaces_matches else None
+        return Target(self.df.sparkSession, self.writer, self.txn.table.clock.now_ms(), alias)
 
     def _outcome(self, condition: Condition | None, files: UncommittedFiles) -> _Outcome:
         missing = missing_identities(self.writer.schema, self.df.columns)
@@ -237,8 +276,7 @@ class _Write:
         If the deleted rows are recorded as changes, the new ones must be so as well: readers then
         look at nothing else of the commit (spec 10.11).
         """
-        target = Target(self.df.sparkSession, self.writer, self.writer.txn.table.clock.now_ms())
-        deletion = delete_rows(target, condition, files)
+        deletion = delete_rows(self.target, condition, files)
         has_changes = bool(deletion.written.changes)
         if has_changes:
             rows = with_changes(rows, rows.columns, kinds_of(INSERTED))
@@ -248,8 +286,10 @@ class _Write:
     def _operation(self, outcome: _Outcome, condition: Condition | None) -> Operation:
         """The operation, as the history tells it."""
         request = self.request
-        predicate = None if condition is None else condition.text
-        if request.saves_managed_table is None:
+        predicate = None
+        if condition is not None and not request.replaces_matches:
+            predicate = condition.text
+        if request.saves_managed_table is None or request.replaces_matches:
             operation = Operation.write(
                 request.operation_mode,
                 request.partition_by or (),
@@ -262,9 +302,13 @@ class _Write:
             "isDynamicPartitionOverwrite": self.replaces_partitions,
             "canOverwriteSchema": request.overwrite_schema,
             "canMergeSchema": bool(request.merge_schema),
-            "isV1SaveAsTableOverwrite": request.saves_managed_table is not None,
+            "isV1SaveAsTableOverwrite": operation.name != "WRITE",
         }
-        shown = {name: True for name, value in flags.items() if value}
+        shown: dict[str, object] = {name: True for name, value in flags.items() if value}
+        if request.replace_on is not None:
+            shown["replaceOnCond"] = request.replace_on
+        if request.replace_using is not None:
+            shown["replaceUsingCols"] = f"({', '.join(request.replace_using)})"
         operation = replace(operation, parameters={**operation.parameters, **shown})
         return operation.with_metrics(outcome.metrics(is_overwrite=request.is_overwrite))
 
@@ -287,11 +331,13 @@ class _Write:
         return prepared_rows(self.df, self.writer, missing, more)
 
     def _replaced_rows(self) -> Condition | None:
-        """The condition of `replaceWhere`, resolved against the table."""
+        """The condition by which rows are replaced, resolved against the table."""
         wanted, snapshot = self.request.replace_where, self.txn.snapshot
+        is_new = self.txn.read_version < 0
+        if self.request.replaces_matches and not is_new:
+            return rows_to_replace(self.target, self.df, self.request)
         if wanted is None:
             return None
-        is_new = self.txn.read_version < 0
         schema = self.writer.schema if is_new else snapshot.schema
         frame = self.df if is_new else self.writer.plane.scan(snapshot)
         condition = resolve_condition(
@@ -301,6 +347,14 @@ class _Write:
             partition_columns=self.txn.metadata.partition_columns,
             began_ms=self.txn.table.clock.now_ms(),
         )
+        if self.request.is_rearrangement and not condition.is_partition_only:
+            raise UsageError(
+                f"The option replaceWhere {quoted(condition.text)} names columns that are not "
+                "partition columns, which it can't with dataChange=false. Nothing was written. "
+                "Name only partition columns, or leave dataChange out.",
+                kind="DELTA_REPLACE_WHERE_WITH_FILTER_DATA_CHANGE_UNSET",
+                predicate=condition.text,
+            )
         enabled = self.txn.table.options.replace_where_data_columns_enabled
         if not condition.is_partition_only and not enabled:
             raise UsageError(
@@ -314,7 +368,7 @@ class _Write:
 
     def _replacement_check(self, condition: Condition | None) -> tuple[RowCheck, ...]:
         """New rows must match `replaceWhere`, or the same write again would not replace them."""
-        if condition is None:
+        if condition is None or condition.source is not None:
             return ()
         names = condition.columns
         columns = tuple(name for name in self.writer.schema.names if name in names)

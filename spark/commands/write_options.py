@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from pyspark.sql import Column, SparkSession
 
@@ -42,6 +42,13 @@ def _limit(value: object) -> int:
     return max(0, parse_whole(str(value)))
 
 
+def _column_names(value: object) -> tuple[str, ...]:
+    names = tuple(part.strip() for part in _sql(value).split(","))
+    if not all(names):
+        raise ValueError("must not contain empty column names")
+    return names
+
+
 def _overwrite_mode(value: object) -> str:
     return one_of("static", "dynamic")(str(value))
 
@@ -64,6 +71,10 @@ WRITE_OPTIONS: Mapping[str, WriteOption] = {
     "mergeSchema": WriteOption(_flag, _DELTA + "schema.autoMerge.enabled"),
     "overwriteSchema": WriteOption(_flag),
     "replaceWhere": WriteOption(_sql),
+    "replaceOn": WriteOption(_sql),
+    "replaceUsing": WriteOption(_column_names),
+    "targetAlias": WriteOption(_sql),
+    "dataChange": WriteOption(_flag),
     "partitionOverwriteMode": WriteOption(
         _overwrite_mode, "spark.sql.sources.partitionOverwriteMode"
     ),
@@ -96,6 +107,11 @@ class WriteRequest:
         merge_schema: New columns may be added; None leaves it to the conf.
         overwrite_schema: Schema and partitioning may be replaced.
         replace_where: Only rows that match are replaced; SQL text or a column.
+        replace_on: SQL text: a row is replaced where it is true of that row and a new one.
+        replace_using: The columns by which a row is replaced that equals a new one.
+        target_alias: The name of the table in `replace_on`.
+        is_rearrangement: The rows are those that are replaced, arranged in another way, so that
+            readers of changes have nothing to see (`dataChange` is false).
         is_dynamic: Only the partitions that are written are replaced; None leaves it to the
             session.
         user_metadata: Text for the history.
@@ -114,6 +130,10 @@ class WriteRequest:
     merge_schema: bool | None = None
     overwrite_schema: bool = False
     replace_where: str | Column | None = None
+    replace_on: str | None = None
+    replace_using: tuple[str, ...] | None = None
+    target_alias: str | None = None
+    is_rearrangement: bool = False
     is_dynamic: bool | None = None
     user_metadata: str | None = None
     txn: tuple[str, int] | None = None
@@ -129,6 +149,11 @@ class WriteRequest:
         return self.mode == "overwrite"
 
     @property
+    def replaces_matches(self) -> bool:
+        """Whether rows are replaced that match new ones, by `replaceOn` or `replaceUsing`."""
+        return self.replace_on is not None or self.replace_using is not None
+
+    @property
     def operation_mode(self) -> str:
         """The mode as commitInfo spells it."""
         return {"append": "Append", "overwrite": "Overwrite", "ignore": "Ignore"}.get(
@@ -140,7 +165,7 @@ class WriteRequest:
 
         What the call says about the rows to replace wins over the session's conf.
         """
-        if not self.is_overwrite or self.replace_where is not None:
+        if not self.is_overwrite or self.replace_where is not None or self.replaces_matches:
             return False
         if self.is_dynamic is not None:
             return self.is_dynamic
@@ -175,6 +200,10 @@ class WriteRequest:
             merge_schema=values.get("mergeSchema"),
             overwrite_schema=values.get("overwriteSchema", False),
             replace_where=values.get("replaceWhere"),
+            replace_on=values.get("replaceOn"),
+            replace_using=values.get("replaceUsing"),
+            target_alias=values.get("targetAlias"),
+            is_rearrangement=not values.get("dataChange", True),
             is_dynamic=None if overwrite_mode is None else overwrite_mode == "dynamic",
             user_metadata=values.get("userMetadata"),
             txn=_txn(values.get("txnAppId"), values.get("txnVersion")),
@@ -236,28 +265,84 @@ def _txn(app_id: str | None, version: int | None) -> tuple[str, int] | None:
 
 
 def _ensure_consistent(request: WriteRequest) -> None:
-    if request.replace_where is not None and not request.is_overwrite:
-        raise _illegal(
-            "The option replaceWhere works only with mode overwrite",
-            "DELTA_REPLACE_WHERE_IN_APPEND",
-        )
-    if request.replace_where is not None and request.is_dynamic:
-        raise _illegal(
-            "The options replaceWhere and partitionOverwriteMode=dynamic can't be combined",
-            "DELTA_REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE",
-        )
-    if request.overwrite_schema and request.is_dynamic:
-        raise _illegal(
-            "The options overwriteSchema and partitionOverwriteMode=dynamic can't be combined",
-            "DELTA_OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE",
-        )
-    if request.overwrite_schema and request.replace_where is not None:
-        raise _illegal(
-            "The options overwriteSchema, which replaces the whole table, and replaceWhere, which "
-            "replaces a part of it, can't be combined",
-            "DELTA_OVERWRITE_SCHEMA_WITH_REPLACE_WHERE",
-        )
+    for is_given, contradictions in (
+        (request.replace_where is not None, _WITH_REPLACE_WHERE),
+        (request.replaces_matches, _WITH_MATCHES),
+        (request.is_dynamic, _WITH_DYNAMIC_PARTITIONS),
+        (request.is_rearrangement, _WITH_REARRANGEMENT),
+    ):
+        for is_there, reason, kind in contradictions if is_given else ():
+            if is_there(request):
+                raise UsageError(
+                    f"{reason}. Nothing was written. Change one of the two.", kind=kind
+                )
 
 
-def _illegal(reason: str, kind: str) -> UsageError:
-    return UsageError(f"{reason}. Nothing was written. Change one of the two.", kind=kind)
+_Contradiction: TypeAlias = tuple[Callable[[WriteRequest], object], str, str]
+_TOGETHER = "can't be combined"
+_WITH_REPLACE_WHERE: tuple[_Contradiction, ...] = (
+    (
+        lambda request: not request.is_overwrite,
+        "The option replaceWhere works only with mode overwrite",
+        "DELTA_REPLACE_WHERE_IN_APPEND",
+    ),
+    (
+        lambda request: request.is_dynamic,
+        f"The options replaceWhere and partitionOverwriteMode=dynamic {_TOGETHER}",
+        "DELTA_REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE",
+    ),
+    (
+        lambda request: request.overwrite_schema,
+        "The options overwriteSchema, which replaces the whole table, and replaceWhere, which "
+        f"replaces a part of it, {_TOGETHER}",
+        "DELTA_OVERWRITE_SCHEMA_WITH_REPLACE_WHERE",
+    ),
+    (
+        lambda request: request.target_alias is not None and not request.replaces_matches,
+        "The option targetAlias belongs to replaceOn, and replaceWhere names columns without it",
+        "DELTA_INCOMPATIBLE_DATAFRAME_OPTIONS",
+    ),
+)
+_WITH_MATCHES: tuple[_Contradiction, ...] = (
+    (
+        lambda request: not request.is_overwrite,
+        "The options replaceOn and replaceUsing work only with mode overwrite",
+        "DELTA_INCOMPATIBLE_DATAFRAME_OPTIONS",
+    ),
+    (
+        lambda request: request.replace_on is not None and request.replace_using is not None,
+        f"The options replaceOn and replaceUsing {_TOGETHER}",
+        "DELTA_INCOMPATIBLE_DATAFRAME_OPTIONS",
+    ),
+    (
+        lambda request: request.replace_where is not None,
+        "An overwrite by a filter, such as replaceWhere, and replaceOn or replaceUsing "
+        f"{_TOGETHER}",
+        "DELTA_OVERWRITE_BY_FILTER_INCOMPATIBLE_REPLACE_ON_OR_USING",
+    ),
+    (
+        lambda request: request.is_dynamic is not None,
+        f"The options partitionOverwriteMode and replaceOn or replaceUsing {_TOGETHER}",
+        "DELTA_DYNAMIC_PARTITION_OVERWRITE_INCOMPATIBLE_REPLACE_ON_OR_USING",
+    ),
+    (
+        lambda request: request.overwrite_schema or request.is_rearrangement,
+        "The options replaceOn and replaceUsing replace rows by others, so overwriteSchema or "
+        f"dataChange=false and one of them {_TOGETHER}",
+        "DELTA_INCOMPATIBLE_DATAFRAME_OPTIONS",
+    ),
+)
+_WITH_DYNAMIC_PARTITIONS: tuple[_Contradiction, ...] = (
+    (
+        lambda request: request.overwrite_schema,
+        f"The options overwriteSchema and partitionOverwriteMode=dynamic {_TOGETHER}",
+        "DELTA_OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE",
+    ),
+)
+_WITH_REARRANGEMENT: tuple[_Contradiction, ...] = (
+    (
+        lambda request: not request.is_overwrite,
+        "With dataChange=false rows take the place of the same rows, which needs mode overwrite",
+        "DELTA_INCOMPATIBLE_DATAFRAME_OPTIONS",
+    ),
+)

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from pyspark.sql import DataFrame
 
+from optimist.core.errors import UsageError
 from optimist.core.protocol.actions import Metadata
 from optimist.core.protocol.clustering import ensure_clustering_fits
 from optimist.core.protocol.properties import normalize_configuration
@@ -42,6 +43,12 @@ def adopt_schema(df: DataFrame, txn: OptimisticTransaction, request: WriteReques
         _tell_of_ignored_properties(txn, request.properties)
     if decision.action is SchemaAction.KEEP:
         return
+    if request.is_rearrangement:
+        raise UsageError(
+            "With dataChange=false the schema of the table stays as it is, but the rows would "
+            "change it. Nothing was written. Leave the option out, or write the table's columns.",
+            kind="DELTA_DATA_CHANGE_FALSE",
+        )
     changed = replace(
         txn.metadata,
         schema_string=schema_to_json(decision.schema),

@@ -36,6 +36,8 @@ class Condition:
             every file.
         columns: The top-level columns that it needs, in the table's spelling.
         is_partition_only: Only partition columns are named, so whole files match or do not.
+        source: Other rows that the column is about, too: a row matches where there is one of them
+            for which the column is true. None for a condition on the table's rows alone.
     """
 
     text: str
@@ -43,6 +45,19 @@ class Condition:
     predicate: Predicate
     columns: frozenset[str]
     is_partition_only: bool
+    source: DataFrame | None = None
+
+    def matching(self, rows: DataFrame) -> DataFrame:
+        """Those of the table's rows for which the condition is true."""
+        if self.source is None:
+            return rows.where(self.column)
+        return rows.join(self.source, self.column, "left_semi")
+
+    def others(self, rows: DataFrame) -> DataFrame:
+        """Those for which it is false or null."""
+        if self.source is None:
+            return rows.where(~sf.coalesce(self.column, sf.lit(False)))
+        return rows.join(self.source, self.column, "left_anti")
 
 
 def resolve_condition(

@@ -15,13 +15,7 @@ __all__ = ["only_path", "read_options", "schema_given", "write_options"]
 
 _READ = {name.lower() for name in ("versionAsOf", "timestampAsOf", *CHANGE_OPTIONS)}
 _WRITE = {name.lower(): name for name in WRITE_OPTIONS}
-_NOT_BUILT: Mapping[str, str | None] = {
-    "replaceon": None,
-    "replaceusing": None,
-    "targetalias": None,
-    "datachange": "true",
-    "writepartitioncolumns": "false",
-}
+_NOT_BUILT: Mapping[str, str] = {"writepartitioncolumns": "false"}
 """Options of Delta that would be ignored, and the value of each that asks for nothing."""
 
 
@@ -50,7 +44,7 @@ def write_options(given: Mapping[str, str]) -> dict[str, object]:
         if folded in _NOT_BUILT and str(value).lower() != _NOT_BUILT[folded]:
             raise not_built_yet(
                 f"The option {key}",
-                "Leave it out; rows can be replaced by replaceWhere and MERGE INTO.",
+                "Leave it out; readers take the values of partition columns from the log.",
             )
         if folded in _WRITE:
             options[_WRITE[folded]] = value

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from optimist.core.commands.create import create_table
 from optimist.core.commands.table_definition import CreateMode, TableDefinition
+from optimist.core.errors import UsageError
 from optimist.core.forking import ForkSafeLock
 from optimist.spark.commands.create_as_select import create_as_select
 from optimist.spark.commands.write import write_rows
@@ -102,7 +103,15 @@ class StagedTable(OpenedTable):
         if self._how == _SAVE_AS_TABLE and not self._place.is_new_name:
             self._overwrite(rows, given)
         else:
-            request = WriteRequest.of("error", None, given)
+            is_saved = self._how == _SAVE_AS_TABLE
+            if not is_saved and not given.keys().isdisjoint(("replaceOn", "replaceUsing")):
+                raise UsageError(
+                    "The options replaceOn and replaceUsing replace rows of a table that is there, "
+                    "and this statement makes or replaces the whole table. Nothing was written. "
+                    "Leave them out, or use saveAsTable in mode overwrite.",
+                    kind="DELTA_DFV2_CREATE_REPLACE_INCOMPATIBLE_REPLACE_ON_OR_USING",
+                )
+            request = WriteRequest.of("overwrite" if is_saved else "error", None, given)
             properties = {**self._definition.properties, **request.properties}
             definition = replace(self._request(), properties=properties)
             create_as_select(rows, self.log, definition, request)

@@ -13,6 +13,9 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
+from optimist.core.commands.not_built_yet import not_built_yet
+from optimist.core.errors import UsageError
+from optimist.core.foreign_text import shown
 from optimist.spark.commands.clustered_write import write_clustered
 from optimist.spark.commands.write import write_rows
 from optimist.spark.commands.write_options import WriteRequest
@@ -92,7 +95,33 @@ def _insert(
     request = WriteRequest.of(mode, None, {**write_options(given), **options})
     if replace_where is not None:
         request = request.replacing(replace_where)
+    if not node.isByName():
+        _ensure_same_places(rows, request, table)
     write_rows(_fitting_rows(rows, node, table, request), table.path, request)
+
+
+def _ensure_same_places(rows: DataFrame, request: WriteRequest, table: OpenedTable) -> None:
+    """Columns that are taken by position have the names by which rows are replaced there, too."""
+    if request.replace_on is not None:
+        raise not_built_yet(
+            "The option replaceOn with columns that are taken by position",
+            "Use save or saveAsTable, which take them by name.",
+        )
+    if request.replace_using is None or table.snapshot is None:
+        return
+    own, given = (
+        [n.lower() for n in names] for names in (table.snapshot.schema.names, rows.columns)
+    )
+    for name in request.replace_using:
+        folded = name.lower()
+        if folded in own and folded in given and own.index(folded) != given.index(folded):
+            raise UsageError(
+                f"The column {shown(name)} of replaceUsing is at another place in the rows than in "
+                f"{shown(table.name)}, and columns are taken by their position here. Nothing was "
+                "written. Order the columns as the table has them.",
+                kind="INSERT_REPLACE_USING_DISALLOW_MISALIGNED_COLUMNS",
+                column=name,
+            )
 
 
 def _fitting_rows(

@@ -139,5 +139,5 @@ def touched_files(
     """
     places = Places.beside(snapshot.schema.names, with_position=with_rows)
     rows = plane.placed_rows(snapshot, candidates, places, condition.columns)
-    matches = matches_of(aliased(rows, alias).where(condition.column), places)
+    matches = matches_of(condition.matching(aliased(rows, alias)), places)
     return matches.files(candidates, plane.find_paths(snapshot, candidates, matches.paths))
