@@ -13,10 +13,8 @@ import org.apache.spark.sql.catalyst.parser.ParserInterface;
  * a new session gets its catalogs.
  */
 public final class StatementParser implements InvocationHandler {
-  /** Possessive groups: Java's matcher recurses for each round of others, and comments are long. */
   private static final Pattern OURS = Pattern.compile(
-      "(?is)(?:\\s++|--[^\\n]*+(?:\\n|\\z)|/\\*.*?\\*/)*+"
-      + "(?:optimize|vacuum|restore|convert|generate|reorg|explain|alter|desc(?:ribe)?|create"
+      "(?i)(?:optimize|vacuum|restore|convert|generate|reorg|explain|alter|desc(?:ribe)?|create"
       + "|replace)\\b");
   private final SparkSession session;
   private final ParserInterface inner;
@@ -45,6 +43,44 @@ public final class StatementParser implements InvocationHandler {
     return handler instanceof StatementParser ? (StatementParser) handler : null;
   }
 
+  /**
+   * Where a statement's first word stands, behind blanks and comments as Spark's lexer knows them
+   * (and `core/sql/tokens.py`): lines that end as on any system, or go on behind a backslash, and
+   * brackets within brackets. A hint is no comment.
+   */
+  static int begin(String text) {
+    int at = 0;
+    while (at < text.length()) {
+      if (isBlank(text.charAt(at))) at++;
+      else if (text.startsWith("--", at)) at = lineEnd(text, at);
+      else if (text.startsWith("/*", at) && !text.startsWith("/*+", at)) at = after(text, at);
+      else return at;
+    }
+    return text.length();
+  }
+  private static boolean isBlank(char one) {
+    return Character.isWhitespace(one) || Character.isSpaceChar(one);
+  }
+  private static int lineEnd(String text, int start) {
+    int at = start;
+    while (at < text.length() && text.charAt(at) != '\n' && text.charAt(at) != '\r') {
+      at += text.startsWith("\\\n", at) ? 2 : 1;
+    }
+    return at;
+  }
+  /** Behind a comment in brackets; the text's end if nobody closes it. */
+  private static int after(String text, int start) {
+    int depth = 0;
+    for (int at = start; at < text.length(); ) {
+      if (text.startsWith("/*", at)) depth++;
+      else if (text.startsWith("*/", at)) depth--;
+      else { at++; continue; }
+      at += 2;
+      if (depth == 0) return at;
+    }
+    return text.length();
+  }
+
   public Object invoke(Object proxy, Method method, Object[] arguments) throws Throwable {
     if (!this.isReady) {
       this.isReady = true;
@@ -53,7 +89,7 @@ public final class StatementParser implements InvocationHandler {
     String name = method.getName();
     if (name.equals("parsePlan") || name.equals("parsePlanWithParameters")) {
       String text = (String) arguments[0];
-      if (OURS.matcher(text).lookingAt()) {
+      if (OURS.matcher(text).region(begin(text), text.length()).lookingAt()) {
         Object found = Python.ask(
             "parse", this.session, text, arguments.length > 1 ? arguments[1] : null);
         if (found != null) return found;

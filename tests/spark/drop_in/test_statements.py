@@ -35,6 +35,32 @@ def test_history_and_detail_have_delta_s_columns(delta, table, table_path):
     assert detail.collect() == DeltaTable.forPath(delta, table_path).detail().collect()
 
 
+@pytest.mark.parametrize(
+    "before",
+    [
+        "/* a /* b */ c */",
+        "/**/ /***/",
+        "-- one\r\n-- two\r",
+        "-- goes on \\\n still */ /*\n",
+        "\n\t/* x */--y\n",
+        "/* /*+ */ */",
+    ],
+)
+def test_comments_may_stand_before_a_statement(delta, table, before):
+    assert delta.sql(f"{before}DESCRIBE HISTORY {table} LIMIT 1").columns == HISTORY_SCHEMA.names
+
+
+@pytest.mark.parametrize("before", ["/* a /* b */", "-- only", "/*+ a hint */"])
+def test_a_statement_within_a_comment_is_none_of_ours(delta, table, before):
+    with pytest.raises(ParseException):
+        delta.sql(f"{before} DESCRIBE HISTORY {table}")
+
+
+def test_statements_stand_in_scripts(delta, table):
+    script = f"BEGIN DELETE FROM {table} WHERE id = 3; SELECT count(*) AS n FROM {table}; END"
+    assert delta.sql(script).collect() == [(4,)]
+
+
 def test_parameters_are_bound(delta, table, table_path):
     limit = delta.sql(f"DESC HISTORY {table} LIMIT :n", {"n": 1})
     assert [row.version for row in limit.collect()] == [1]
