@@ -10,7 +10,7 @@ from optimist.spark.drop_in.compiler import dropin, is_loaded, load_classes
 from optimist.spark.drop_in.connect import disable_connect, enable_connect
 from optimist.spark.drop_in.session_state import ensure_no_delta_jar, install, remove
 from optimist.spark.drop_in.sessions import remember_session
-from optimist.spark.session.callback_errors import forget_original_errors, raise_original_errors
+from optimist.spark.session.callback_errors import raise_original_errors
 from optimist.spark.session.jvm import Jvm
 from optimist.spark.session.pyspark_versions import is_connect
 
@@ -65,4 +65,3 @@ def disable(spark: SparkSession) -> None:
     with _LOCK:
         if is_loaded(jvm):
             remove(jvm)
-            forget_original_errors()

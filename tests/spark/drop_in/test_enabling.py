@@ -78,6 +78,23 @@ def test_disabling_puts_everything_back(enabled, table):
     assert enabled.table(f"delta.`{table}`").count() == 20
 
 
+def test_other_sessions_and_frames_go_on_when_one_is_disabled(enabled, table, tmp_path):
+    other = enabled.newSession()
+    assert other.table(f"delta.`{table}`").count() == 20
+    frame = enabled.read.format("delta").load(table)
+    frame.createOrReplaceTempView("rows_of_a_frame")
+    cached = frame.where("id < 5").cache()
+    assert cached.count() == 5
+    disable(enabled)
+    other.sql(f"DELETE FROM delta.`{table}` WHERE id = 1")
+    assert (frame.count(), enabled.table("rows_of_a_frame").count(), cached.count()) == (19, 19, 5)
+    cached.unpersist()
+    with pytest.raises(TableNotFoundError):
+        other.sql(f"SELECT * FROM delta.`{tmp_path}/nothing`")
+    enable(enabled)
+    enabled.catalog.dropTempView("rows_of_a_frame")
+
+
 def test_a_session_with_deltas_jar_is_refused(spark, monkeypatch):
     monkeypatch.setattr(session_state, "_JAR_CLASSES", ("org.apache.spark.sql.Dataset",))
     with pytest.raises(ConfigError) as caught:
