@@ -1,28 +1,35 @@
-"""CLONE, and the clauses that name an old version of a table."""
+"""CLONE, CREATE TABLE ... LIKE, and the clauses that name an old version of a table."""
 
 from __future__ import annotations
 
 from optimist.core.sql.key_values import key_values
 from optimist.core.sql.reader import Reader
-from optimist.core.sql.statements import Clone, CloneMode, Command, TimeTravel
+from optimist.core.sql.statements import (
+    Clone,
+    CloneMode,
+    Command,
+    CreateLike,
+    TableName,
+    TimeTravel,
+)
 
 __all__ = ["clone", "creation_mode", "time_travel"]
 
 
 def clone(reader: Reader) -> Command | None:
-    """The rest of a statement from CREATE or REPLACE on; None if it is no CLONE."""
+    """The rest of a statement from CREATE or REPLACE on; None if it is neither CLONE nor LIKE."""
     mode = creation_mode(reader)
     if mode is None or not reader.is_at_table():
         return None
     table = reader.table()
+    if mode in ("create", "create_if_not_exists") and reader.take("LIKE"):
+        return _like(reader, table, if_not_exists=mode == "create_if_not_exists")
     is_shallow = reader.is_at("SHALLOW", "CLONE")
     if not (reader.take("SHALLOW", "CLONE") or reader.take("DEEP", "CLONE")):
         return None
     source = reader.table()
     travel = time_travel(reader)
-    properties: tuple[tuple[str, str], ...] = ()
-    if reader.take("TBLPROPERTIES"):
-        properties = key_values(reader)
+    properties = key_values(reader) if reader.take("TBLPROPERTIES") else ()
     location = reader.text("a path") if reader.take("LOCATION") else None
     return Clone(table, mode, source, is_shallow, travel, properties, location)
 
@@ -57,3 +64,23 @@ def creation_mode(reader: Reader) -> CloneMode | None:
     if not reader.take("CREATE", "TABLE"):
         return None
     return "create_if_not_exists" if reader.take("IF", "NOT", "EXISTS") else "create"
+
+
+def _like(reader: Reader, table: TableName, *, if_not_exists: bool) -> CreateLike | None:
+    """The rest of CREATE TABLE ... LIKE; None with clauses that no Delta table has."""
+    if not reader.is_at_table():
+        return None
+    source = reader.table()
+    provider, location = None, None
+    properties: tuple[tuple[str, str], ...] = ()
+    while reader.is_at_any("USING", "LOCATION", "TBLPROPERTIES"):
+        if reader.take("USING"):
+            provider = ".".join(reader.path("a format"))
+        elif reader.take("LOCATION"):
+            location = reader.text("a path")
+        else:
+            reader.advance()
+            properties = key_values(reader)
+    if reader.is_at_any("ROW", "STORED"):
+        return None
+    return CreateLike(table, source, if_not_exists, provider, location, properties)

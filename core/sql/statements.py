@@ -15,6 +15,7 @@ __all__ = [
     "ColumnType",
     "Command",
     "ConvertToDelta",
+    "CreateLike",
     "Delete",
     "DescribeDetail",
     "DescribeHistory",
@@ -279,6 +280,28 @@ class Clone:
 
 
 @dataclass(frozen=True, slots=True)
+class CreateLike:
+    """`CREATE TABLE [IF NOT EXISTS] t LIKE s [USING format] [LOCATION path] [TBLPROPERTIES]`.
+
+    Attributes:
+        table: The table that is made.
+        source: The table that it is made like.
+        if_not_exists: A table that is there stays as it is.
+        provider: The format; None if the statement does not say.
+        location: The path of the table that is made; None if the statement does not say.
+        properties: Keys and values, in their order.
+    """
+
+    statement: ClassVar[str] = "CREATE TABLE LIKE"
+    table: TableName
+    source: TableName
+    if_not_exists: bool = False
+    provider: str | None = None
+    location: str | None = None
+    properties: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Assignment:
     """`column = value`; the column may be a field within structs."""
 
@@ -356,8 +379,9 @@ Command: TypeAlias = (
     | SyncIdentity
     | Reorg
     | Clone
+    | CreateLike
 )
-"""What Spark's parser lacks or misreads."""
+"""What Spark's parser lacks or misreads, or makes something else of."""
 
 RowChange: TypeAlias = Delete | Update | Merge
 """What Spark's parser reads well; Spark Connect needs them from the text."""

@@ -46,19 +46,19 @@ def create_named(
 
 
 def create_statement(name: str, definition: TableDefinition, location: str | None) -> str:
-    """The statement that makes a table.
+    """The statement that makes a table, laid out as Spark shows such statements.
 
     Args:
         name: The table's name as SQL.
         definition: The table.
         location: Where it is to be; None leaves that to the catalog.
     """
-    return " ".join(_clauses(name, definition, location))
+    return "\n".join(_clauses(name, definition, location))
 
 
 def _clauses(name: str, definition: TableDefinition, location: str | None) -> Iterator[str]:
-    columns = ", ".join(map(_column, definition.columns))
-    yield f"{_VERBS[definition.mode]} {name}" + (f" ({columns})" if columns else "")
+    columns = ",\n  ".join(map(_column, definition.columns))
+    yield f"{_VERBS[definition.mode]} {name}" + (f" (\n  {columns})" if columns else "")
     yield "USING delta"
     if definition.partition_by:
         yield f"PARTITIONED BY ({', '.join(map(quote_identifier, definition.partition_by))})"
@@ -69,8 +69,9 @@ def _clauses(name: str, definition: TableDefinition, location: str | None) -> It
     if definition.comment is not None:
         yield f"COMMENT {_text(definition.comment)}"
     if definition.properties:
-        items = definition.properties.items()
-        yield f"TBLPROPERTIES ({', '.join(f'{_text(k)} = {_text(v)}' for k, v in items)})"
+        items = sorted(definition.properties.items())
+        pairs = ",\n  ".join(f"{_text(key)} = {_text(value)}" for key, value in items)
+        yield f"TBLPROPERTIES (\n  {pairs})"
 
 
 def _column(column: Column) -> str:
@@ -84,6 +85,8 @@ def _column(column: Column) -> str:
         how = "ALWAYS" if rule.always else "BY DEFAULT"
         sequence = f"START WITH {rule.start} INCREMENT BY {rule.step}"
         parts.append(f"GENERATED {how} AS IDENTITY ({sequence})")
+    if column.default is not None:
+        parts.append(f"DEFAULT {column.default}")
     comment = item.metadata.get("comment")
     if comment is not None:
         parts.append(f"COMMENT {_text(str(comment))}")

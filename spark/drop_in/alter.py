@@ -14,6 +14,7 @@ from optimist.core.commands.alter.table_changes import TableChanges
 from optimist.core.commands.not_built_yet import not_built_yet
 from optimist.spark.commands.alter import changes_of
 from optimist.spark.commands.names import CatalogTable
+from optimist.spark.drop_in.catalog_entries import move
 from optimist.spark.session.conf import open_log
 
 __all__ = ["alter"]
@@ -35,6 +36,10 @@ def alter(spark: SparkSession, identifier: Any, more: Any) -> None:
     given = list(changes)
     if not given:
         return  # IF EXISTS, and nothing of it does
+    location = _location(given)
+    if location is not None:
+        move(spark, identifier, entry, location)
+        return
     kinds = [str(change.getClass().getSimpleName()) for change in given]
     is_replacement = set(kinds) == {"DeleteColumn", "AddColumn"}
     apply = _replace_columns if is_replacement else _KINDS.get(kinds[0])
@@ -44,12 +49,16 @@ def alter(spark: SparkSession, identifier: Any, more: Any) -> None:
 
 
 def _set_properties(table: TableChanges, changes: Sequence[Any]) -> None:
-    properties = {str(change.property()): str(change.value()) for change in changes}
-    if _LOCATION in properties:
-        raise not_built_yet(
-            "ALTER TABLE SET LOCATION", "Drop the name, and create it over the other path."
-        )
-    table.set_properties(properties)
+    table.set_properties({str(change.property()): str(change.value()) for change in changes})
+
+
+def _location(changes: Sequence[Any]) -> str | None:
+    """The place that SET LOCATION says, to Spark a property of that name."""
+    for change in changes:
+        is_property = str(change.getClass().getSimpleName()) == "SetProperty"
+        if is_property and str(change.property()) == _LOCATION:
+            return str(change.value())
+    return None
 
 
 def _unset_properties(table: TableChanges, changes: Sequence[Any]) -> None:

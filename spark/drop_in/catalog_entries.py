@@ -11,12 +11,15 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from optimist.core.errors import UsageError
+from optimist.core.errors import SchemaError, UsageError
 from optimist.core.foreign_text import shown
+from optimist.core.protocol.schema_merge import without_internal_metadata
+from optimist.spark.commands.names import CatalogTable
 from optimist.spark.rows.row_shape import quoted
+from optimist.spark.session.conf import open_log
 from optimist.spark.session.jvm import Jvm
 
-__all__ = ["Place", "register"]
+__all__ = ["Place", "move", "register"]
 
 _CATALOG = "org.apache.spark.sql.catalyst.catalog"
 _DELTA = "delta"
@@ -139,6 +142,50 @@ def register(spark: SparkSession, place: Place) -> None:
         some(_DELTA),
     )
     jvm.session.sessionState().catalog().createTable(table, False, False)
+
+
+def move(spark: SparkSession, identifier: Any, entry: Any, location: str) -> None:
+    """Let a name mean the table at another place; nothing happens to the files of either.
+
+    Args:
+        spark: The session.
+        identifier: The name within the catalog; for a table by its path, the path.
+        entry: The Java `CatalogTable`, or None for a path.
+        location: The place.
+
+    Raises:
+        UsageError: The table has no name but its path (kind
+            `DELTA_CANNOT_SET_LOCATION_ON_PATH_IDENTIFIER`).
+        SchemaError: The other table has other columns (kind `DELTA_SET_LOCATION_SCHEMA_MISMATCH`).
+        TableNotFoundError: There is no table at the place.
+    """
+    if entry is None:
+        raise UsageError(
+            f"The table {shown(str(identifier.name()))} is named by its path, which SET LOCATION "
+            "can't change. Nothing was changed. Name the other path.",
+            kind="DELTA_CANNOT_SET_LOCATION_ON_PATH_IDENTIFIER",
+        )
+    jvm = Jvm.of(spark)
+    known, path = CatalogTable.of(spark, entry), jvm.root.org.apache.hadoop.fs.Path(location)
+    other = open_log(spark, str(path.toString())).update()
+    own = open_log(spark, known.path)
+    columns = own.update().schema if own.table_exists() else other.schema
+    if without_internal_metadata(columns) != without_internal_metadata(other.schema):
+        raise SchemaError(
+            f"The table at {shown(location)} has other columns than {known.name}: {other.schema} "
+            f"and not {columns}. Nothing was changed. Drop the name, and create it anew.",
+            kind="DELTA_SET_LOCATION_SCHEMA_MISMATCH",
+            path=location,
+        )
+    uri = path.getFileSystem(jvm.hadoop_settings()).makeQualified(path).toUri()
+    storage = _changed(entry.storage(), 0, jvm.root.scala.Option.apply(uri))
+    jvm.session.sessionState().catalog().alterTable(_changed(entry, 2, storage))
+
+
+def _changed(value: Any, at: int, part: Any) -> Any:
+    """A copy of a case class with another part."""
+    parts = [value.productElement(place) for place in range(value.productArity())]
+    return value.copy(*parts[:at], part, *parts[at + 1 :])
 
 
 def _made(jvm: Jvm, name: str, *given: Any) -> Any:

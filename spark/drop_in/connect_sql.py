@@ -33,7 +33,7 @@ from optimist.core.sql import (
     path_relations,
     query_needs,
 )
-from optimist.core.sql.statements import Delete, Merge, Span, Update
+from optimist.core.sql.statements import CreateLike, Delete, Merge, Span, Update
 from optimist.core.sql.table_statements import AlterTable, CreateTable, Insert
 from optimist.spark.commands.tables import DeltaTable
 from optimist.spark.drop_in.connect_inserts import insert_rows
@@ -42,6 +42,7 @@ from optimist.spark.drop_in.connect_rows import change_rows
 from optimist.spark.drop_in.connect_statements import ensure_can_be_had, temporary_view
 from optimist.spark.drop_in.connect_tables import alter, create
 from optimist.spark.drop_in.statements import run_command
+from optimist.spark.drop_in.tables_like import makes_delta_table
 from optimist.spark.session.callback_errors import original_errors
 
 __all__ = ["connect_sql"]
@@ -70,6 +71,8 @@ def connect_sql(
     """
     parameters = None if args is None else _parameters(args)
     command = parse_command(text, parameters)
+    if isinstance(command, CreateLike) and not makes_delta_table(spark, command):
+        command = None
     if command is not None:
         told = run_command(spark, command)
         return _no_rows(spark) if told is None else told

@@ -20,6 +20,7 @@ __all__ = ["Definition"]
 _IDENTITY = "identity"
 _CLUSTER_BY = "cluster_by"
 _OPTION = "option."
+_PLAIN_COLLATION = '"string collate UTF8_BINARY"'
 _OF_THE_CATALOG = frozenset(
     {"location", "provider", "comment", "owner", "external", "is_managed_location", "path"}
 )
@@ -115,7 +116,9 @@ def _schema(jvm: Jvm, columns: Iterable[Any]) -> StructType:
     schema = jvm.root.org.apache.spark.sql.types.StructType()
     for column in columns:
         schema = schema.add(column.name(), column.dataType(), column.nullable())
-    return schema_from_json(replace_char_varchar(str(schema.json())))
+    # Spark says the collation where a statement does, even that of all strings of a table.
+    text = str(schema.json()).replace(_PLAIN_COLLATION, '"string"')
+    return schema_from_json(replace_char_varchar(text))
 
 
 def _layout(transforms: Any) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:

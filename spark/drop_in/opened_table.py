@@ -24,6 +24,7 @@ from optimist.spark.commands.read import TableVersion, read
 from optimist.spark.drop_in.compiler import dropin
 from optimist.spark.drop_in.options import read_options
 from optimist.spark.drop_in.partitions import show_partitions
+from optimist.spark.drop_in.shown_statement import show_statement
 from optimist.spark.rows.row_shape import quoted
 from optimist.spark.session.callback_errors import callback
 from optimist.spark.session.java_identity import JavaIdentity
@@ -111,6 +112,8 @@ class OpenedTable(JavaIdentity):
             return analyzed_plan(self._rows() if argument is None else self._changes(argument))
         if what == "partitions" and self.snapshot is not None:
             return show_partitions(self.spark, self.snapshot, self.name, argument)
+        if what == "statement" and self.snapshot is not None:
+            return show_statement(self.spark, self.snapshot, self.name, self.entry)
         if what == "truncate":
             truncate(self.log.start_transaction(self.log.update()))
             return None

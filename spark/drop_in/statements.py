@@ -16,6 +16,7 @@ from optimist.core.sql import Command, Parameters, TableName, parse_command
 from optimist.core.sql.statements import (
     AddConstraint,
     ClusterBy,
+    CreateLike,
     DescribeDetail,
     DescribeHistory,
     DropConstraint,
@@ -32,6 +33,7 @@ from optimist.spark.commands.history import (
 )
 from optimist.spark.commands.names import table_path
 from optimist.spark.drop_in.python_command import python_command
+from optimist.spark.drop_in.tables_like import create_like, makes_delta_table
 from optimist.spark.session.callback_errors import original_errors
 from optimist.spark.session.conf import open_log
 from optimist.spark.session.jvm import Jvm, iterate
@@ -58,6 +60,8 @@ def plan(spark: SparkSession, text: str, context: Any) -> Any:
         return None
     if isinstance(command, _OF_SPARK_TOO) and not _is_ours(spark, command.table):
         return None
+    if isinstance(command, CreateLike) and not makes_delta_table(spark, command):
+        return None
     schema = _SCHEMAS.get(type(command), StructType())
     return python_command(
         spark, command.statement, schema, lambda session: run_command(session, command)
@@ -79,6 +83,10 @@ def run_command(spark: SparkSession, command: Command) -> DataFrame | None:
             not one of Delta (kind `DELTA_TABLE_ONLY_OPERATION`), or is named in a catalog, on Spark
             Connect (kind `OPTIMIST_CATALOG_NAMES_UNSUPPORTED`).
     """
+    if isinstance(command, CreateLike):
+        with original_errors():
+            create_like(spark, command)
+        return None
     run = _RUNS.get(type(command))
     if run is None:
         raise not_built_yet(command.statement)

@@ -11,6 +11,7 @@ import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.ShowCreateTable;
 import org.apache.spark.sql.catalyst.plans.logical.ShowPartitions;
 import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
 import org.apache.spark.sql.catalyst.plans.logical.UpdateTable;
@@ -44,7 +45,7 @@ public final class RelationRule extends Rule {
 
   private static boolean isOurs(Object node, Map targets) {
     if (isRelation(node)) return !targets.containsKey(node);
-    if (node instanceof ShowPartitions) return tableOf((ShowPartitions) node) != null;
+    if (isShown(node)) return tableShown((LogicalPlan) node) != null;
     if (!isRowCommand(node)) return false;
     LogicalPlan target = target((LogicalPlan) node);
     return isRelation(target) || target instanceof View && target.resolved();
@@ -53,9 +54,13 @@ public final class RelationRule extends Rule {
     return node instanceof DataSourceV2Relation
         && ((DataSourceV2Relation) node).table() instanceof DeltaTable;
   }
-  private static DeltaTable tableOf(ShowPartitions node) {
-    if (!(node.table() instanceof ResolvedTable)) return null;
-    Table table = ((ResolvedTable) node.table()).table();
+  private static boolean isShown(Object node) {
+    return node instanceof ShowPartitions || node instanceof ShowCreateTable;
+  }
+  private static DeltaTable tableShown(LogicalPlan node) {
+    Object shown = node.children().apply(0);
+    if (!(shown instanceof ResolvedTable)) return null;
+    Table table = ((ResolvedTable) shown).table();
     return table instanceof DeltaTable ? (DeltaTable) table : null;
   }
   private static boolean isRowCommand(Object node) {
@@ -88,8 +93,9 @@ public final class RelationRule extends Rule {
       Object command = Python.ask("change rows", this.session, node, target(node));
       return command == null ? node : (LogicalPlan) command;
     }
-    if (node instanceof ShowPartitions) {
-      return (LogicalPlan) tableOf((ShowPartitions) node).ask("partitions", node);
+    if (isShown(node)) {
+      String what = node instanceof ShowPartitions ? "partitions" : "statement";
+      return (LogicalPlan) tableShown(node).ask(what, node);
     }
     DataSourceV2Relation relation = (DataSourceV2Relation) node;
     CaseInsensitiveStringMap options = relation.options();

@@ -17,6 +17,7 @@ from optimist.core.sql.statements import (
     ClusterBy,
     ColumnType,
     ConvertToDelta,
+    CreateLike,
     Delete,
     DescribeDetail,
     DescribeHistory,
@@ -109,6 +110,10 @@ HITS = {
         T, "create_if_not_exists", TableName(("s",)), False
     ),
     "REPLACE TABLE t SHALLOW CLONE s": Clone(T, "replace", TableName(("s",)), True),
+    "CREATE TABLE t LIKE delta.`/a/b`": CreateLike(T, P),
+    "create table if not exists t LIKE s LOCATION '/x' USING Delta TBLPROPERTIES (a = 'b')": (
+        CreateLike(T, TableName(("s",)), True, "Delta", "/x", (("a", "b"),))
+    ),
     "DELETE FROM t": Delete(T),
     "DELETE FROM delta.`/a/b` AS x WHERE x.a = 'where' -- ?": Delete(
         P, "x", SqlText("x.a = 'where'")
@@ -175,6 +180,7 @@ ERRORS = {  # the mark ^ stands where the error points at
     SyncIdentity: "ALTER TABLE t ALTER COLUMN c SYNC ^",
     Reorg: "REORG TABLE t APPLY (^VACUUM)",
     Clone: "CREATE TABLE t SHALLOW CLONE s VERSION AS OF ^'x'",
+    CreateLike: "CREATE TABLE t LIKE s USING ^'x'",
     Delete: "DELETE FROM t WHERE ^",
     Update: "UPDATE t SET a ^1",
     Merge: "MERGE INTO t USING s ON a THAN^",
@@ -235,7 +241,7 @@ SPARKS = [
     "optimizer",
     "CREATE TABLE t (a INT) USING delta",
     "CREATE TABLE IF NOT EXISTS t AS SELECT 1",
-    "CREATE TABLE t LIKE s",
+    "CREATE TABLE t LIKE s STORED AS parquet",
     "CREATE OR REPLACE TABLE t AS SELECT 1",
     "CREATE TABLE IDENTIFIER('a' || 'b') (c INT)",
     "CREATE VIEW v AS SELECT 1",

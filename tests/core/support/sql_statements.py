@@ -145,6 +145,15 @@ commands = st.one_of(
     st.builds(ss.Reorg, names_of_tables, _optional | sql),
     st.builds(ss.Reorg, names_of_tables, st.none(), st.integers(1, 3)),
     st.builds(
+        ss.CreateLike,
+        names_of_tables,
+        names_of_tables,
+        st.booleans(),
+        _optional | st.sampled_from(["delta", "DELTA"]),
+        _optional | values,
+        st.lists(st.tuples(names | values, values), max_size=2).map(tuple),
+    ),
+    st.builds(
         ss.Clone,
         names_of_tables,
         st.sampled_from(["create", "create_if_not_exists", "replace", "create_or_replace"]),
@@ -374,15 +383,26 @@ class _Printer:
         pieces = [*self.words(words[s.mode]), *self.table(s.table)]
         pieces += self.words("SHALLOW CLONE" if s.is_shallow else "DEEP CLONE")
         pieces += *self.table(s.source), *self.travel(s.travel)
+        return [*pieces, *self.properties(s), *self.location(s)]
+
+    def CreateLike(self, s):
+        words = "CREATE TABLE IF NOT EXISTS" if s.if_not_exists else "CREATE TABLE"
+        pieces = [*self.words(words), *self.table(s.table)]
+        pieces += *self.words("LIKE"), *self.table(s.source)
+        using = [] if s.provider is None else [*self.words("USING"), Piece(s.provider)]
+        return [*pieces, *using, *self.location(s), *self.properties(s)]
+
+    def properties(self, s):
         properties = []
         for key, value in s.properties:
             equals = [Piece("=")] if self.choose(True, False) else []
             properties += Piece(","), self.text(key), *equals, self.text(value)
-        if properties:
-            pieces += *self.words("TBLPROPERTIES"), Piece("("), *properties[1:], Piece(")")
-        if s.location is not None:
-            pieces += *self.words("LOCATION"), self.text(s.location)
-        return pieces
+        if not properties:
+            return []
+        return [*self.words("TBLPROPERTIES"), Piece("("), *properties[1:], Piece(")")]
+
+    def location(self, s):
+        return [] if s.location is None else [*self.words("LOCATION"), self.text(s.location)]
 
     def Delete(self, s):
         pieces = [*self.words("DELETE FROM"), *self.table(s.table), *self.alias(s.alias)]

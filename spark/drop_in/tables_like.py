@@ -1,0 +1,121 @@
+"""CREATE TABLE ... LIKE, where the table that is made is one of Delta.
+
+It gets the columns with their rules, the layout, the properties and the comment of its source, and
+no rows. CHECK constraints are added one by one, after the table is there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from optimist.core.commands.create import create_table
+from optimist.core.commands.existing_definition import constraints_of, definition_of
+from optimist.core.commands.table_definition import CreateMode, TableDefinition, columns_of
+from optimist.core.errors import UsageError
+from optimist.core.snapshot import Snapshot
+from optimist.core.sql.statements import CreateLike, TableName
+from optimist.spark.commands.alter import changes_of
+from optimist.spark.commands.names import table_path
+from optimist.spark.commands.table_statement import create_named
+from optimist.spark.session.conf import open_log
+from optimist.spark.session.jvm import Jvm, iterate
+from optimist.spark.session.pyspark_versions import is_connect
+from optimist.spark.spark_schema import from_spark_schema
+
+__all__ = ["create_like", "makes_delta_table"]
+
+_DELTA = "delta"
+
+
+def makes_delta_table(spark: SparkSession, command: CreateLike) -> bool:
+    """Whether the statement makes a Delta table: its source is one, or it asks for one."""
+    if command.provider is not None:
+        return command.provider.lower() == _DELTA
+    if is_connect(spark):
+        return command.source.path is not None
+    return _path(spark, command.source) is not None
+
+
+def create_like(spark: SparkSession, command: CreateLike) -> None:
+    """Run the statement.
+
+    Raises:
+        UsageError: The table exists, or other files are at its place; and as `create_named`.
+        TableNotFoundError: There is no table at the path of the source.
+    """
+    path = _path(spark, command.source)
+    source = None if path is None else open_log(spark, path).update()
+    is_there = command.if_not_exists and _is_there(spark, command.table)
+    _make(spark, command, _definition(spark, command, source))
+    if source is None or is_there:
+        return
+    made = command.table.path or table_path(spark, str(command.table))
+    changes = changes_of(spark, open_log(spark, made))
+    for name, condition in constraints_of(source).items():
+        changes.add_constraint(name, condition)
+
+
+def _definition(
+    spark: SparkSession, command: CreateLike, source: Snapshot | None
+) -> TableDefinition:
+    mode = CreateMode.CREATE_IF_NOT_EXISTS if command.if_not_exists else CreateMode.CREATE
+    known = _of_another_format(spark, command.source) if source is None else definition_of(source)
+    properties = {**known.properties, **dict(command.properties)}
+    return replace(known, mode=mode, properties=properties)
+
+
+def _of_another_format(spark: SparkSession, source: TableName) -> TableDefinition:
+    """The columns, partitions and comment of a table or view that Spark knows."""
+    columns = columns_of(from_spark_schema(spark.table(str(source)).schema))
+    entry = _entry(spark, source)
+    comment = entry.comment()
+    return TableDefinition(
+        columns=columns,
+        partition_by=tuple(map(str, iterate(entry.partitionColumnNames()))),
+        comment=str(comment.get()) if comment.isDefined() else None,
+    )
+
+
+def _entry(spark: SparkSession, table: TableName) -> Any:
+    jvm = Jvm.of(spark)
+    state = jvm.session.sessionState()
+    identifier = state.sqlParser().parseTableIdentifier(str(table))
+    return state.catalog().getTempViewOrPermanentTableMetadata(identifier)
+
+
+def _make(spark: SparkSession, command: CreateLike, definition: TableDefinition) -> None:
+    path = command.table.path
+    if path is None:
+        create_named(spark, str(command.table), definition, command.location)
+        return
+    if command.location is not None and command.location.rstrip("/") != path.rstrip("/"):
+        raise UsageError(
+            f"The statement gives two places for the table: the path {path}, and the location "
+            f"{command.location}. Nothing was written. Leave the location out.",
+            kind="DELTA_AMBIGUOUS_PATHS_IN_CREATE_TABLE",
+            path=path,
+            location=command.location,
+        )
+    create_table(open_log(spark, path).start_transaction, definition)
+
+
+def _is_there(spark: SparkSession, table: TableName) -> bool:
+    if table.path is not None:
+        return open_log(spark, table.path).table_exists()
+    return bool(spark.catalog.tableExists(str(table)))
+
+
+def _path(spark: SparkSession, table: TableName) -> str | None:
+    """Where a Delta table is; None for one of another format."""
+    if table.path is not None:
+        return table.path
+    if is_connect(spark):
+        return table_path(spark, str(table))  # which says that a client has no names
+    try:
+        return table_path(spark, str(table))
+    except (AnalysisException, UsageError):
+        return None
