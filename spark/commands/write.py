@@ -161,7 +161,7 @@ def _ensure_own_rows(log: DeltaLog, sources: tuple[ScannedTable, ...]) -> None:
             f"With dataChange=false the rows must be read from the table itself, {log.table_path}, "
             "and not from an older version. Nothing was written. Leave the option out, or read the "
             "rows from the table without storing them elsewhere.",
-            kind="DELTA_DATA_CHANGE_FALSE",
+            kind="OPTIMIST_NO_REARRANGEMENT",
             path=log.table_path,
         )
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from pyspark.sql import DataFrame
 
-from optimist.core.errors import UsageError
 from optimist.core.protocol.actions import Metadata
 from optimist.core.protocol.clustering import ensure_clustering_fits
 from optimist.core.protocol.properties import normalize_configuration
@@ -43,12 +42,6 @@ def adopt_schema(df: DataFrame, txn: OptimisticTransaction, request: WriteReques
         _tell_of_ignored_properties(txn, request.properties)
     if decision.action is SchemaAction.KEEP:
         return
-    if request.is_rearrangement:
-        raise UsageError(
-            "With dataChange=false the schema of the table stays as it is, but the rows would "
-            "change it. Nothing was written. Leave the option out, or write the table's columns.",
-            kind="DELTA_DATA_CHANGE_FALSE",
-        )
     changed = replace(
         txn.metadata,
         schema_string=schema_to_json(decision.schema),
@@ -70,6 +63,7 @@ def _decide(df: DataFrame, txn: OptimisticTransaction, request: WriteRequest) ->
         is_overwrite=request.is_overwrite,
         merge_schema=txn.table.options.schema_auto_merge_enabled if merge is None else merge,
         overwrite_schema=request.overwrite_schema,
+        data_change=not request.is_rearrangement,
     )
     snapshot = txn.snapshot
     if txn.read_version < 0:

@@ -22,7 +22,7 @@ from optimist.spark.session.jvm import error_texts
 from optimist.spark.session.spark_errors import as_spark_error, place_in_sql
 from optimist.spark.session.task_errors import error_of_task
 
-__all__ = ["callback", "forget_original_errors", "original_errors", "raise_original_errors"]
+__all__ = ["callback", "original_errors", "raise_original_errors"]
 
 _MAX_KEPT = 100  # nobody asks for errors of queries that users run themselves; drop the oldest
 _MARK = "optimist_before"
@@ -87,14 +87,6 @@ def raise_original_errors() -> None:
     setattr(get_return_value, _MARK, before)
     protocol.get_return_value = get_return_value
     install_exception_handler()
-
-
-def forget_original_errors() -> None:
-    """Undo `raise_original_errors`."""
-    before = getattr(protocol.get_return_value, _MARK, None)
-    if before is not None:
-        protocol.get_return_value = before
-        install_exception_handler()
 
 
 def _declared(thrown: Any) -> Any:

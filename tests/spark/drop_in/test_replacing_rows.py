@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import functions as sf
 
 from optimist.core import DeltaLog
-from optimist.core.errors import OptimistError, TableError, UsageError
+from optimist.core.errors import OptimistError, SchemaError, TableError, UsageError
 from optimist.spark import read, write
 
 _OLD = [(1, "a", 10), (1, "b", 11), (2, "a", 20), (3, "a", 30), (None, "a", 40), (4, None, 50)]
@@ -108,7 +108,7 @@ def test_rows_that_differ_from_pass_to_pass_are_the_same_in_all(spark, table_pat
         ({"replaceOn": "k = 1"}, "DELTA_INSERT_REPLACE_ON_AMBIGUOUS_COLUMNS_IN_CONDITION"),
         ({"replaceOn": "nope = 1"}, "DELTA_INSERT_REPLACE_ON_UNRESOLVED_COLUMNS_IN_CONDITION"),
         ({"dataChange": False, "mode": "append"}, "DELTA_INCOMPATIBLE_DATAFRAME_OPTIONS"),
-        ({"dataChange": False}, "DELTA_DATA_CHANGE_FALSE"),
+        ({"dataChange": False}, "OPTIMIST_NO_REARRANGEMENT"),
     ],
 )
 def test_options_that_contradict_each_other_are_refused(spark, table_path, options, kind):
@@ -166,11 +166,12 @@ def test_rows_that_are_only_arranged_anew_say_so(spark, table_path):
     assert '"dataChange":false' in commit and '"dataChange":true' not in commit
     with pytest.raises(TableError) as fewer:
         write(read(spark, table_path).where("id > 3"), table_path, **options)
-    with pytest.raises(UsageError) as wider:
+    with pytest.raises(SchemaError) as wider:
         more = read(spark, table_path).withColumn("more", sf.lit(1))
         write(more, table_path, mergeSchema=True, **options)
     with pytest.raises(UsageError) as older:
         write(read(spark, table_path, versionAsOf=0), table_path, **options)
     assert fewer.value.kind == "DELTA_NUM_RECORDS_MISMATCH"
-    assert wider.value.kind == older.value.kind == "DELTA_DATA_CHANGE_FALSE"
+    assert wider.value.kind == "DELTA_DATA_CHANGE_FALSE"
+    assert older.value.kind == "OPTIMIST_NO_REARRANGEMENT"
     assert read(spark, table_path).count() == 10
