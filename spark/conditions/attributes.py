@@ -51,8 +51,30 @@ def by_name(
     named = {
         leaf: unresolved(jvm.seq([*above, leaf.name()])) for leaf in bound if _id(leaf) in known
     }
-    changed = expression.transformUp(jvm.scala_map(named))
+    changed = _inlined(jvm, expression, {}).transformUp(jvm.scala_map(named))
     return jvm.column(changed)
+
+
+def _inlined(jvm: Jvm, expression: Any, shared: dict[str, Any]) -> Any:
+    """The expression without `With`, which BETWEEN becomes and which can't hold bare names.
+
+    Args:
+        jvm: The session's handles.
+        expression: A tree of Spark's.
+        shared: The expressions that its references stand for, by their ids.
+    """
+    kind = str(expression.getClass().getSimpleName())
+    if kind == "CommonExpressionRef":
+        return shared[str(expression.id())]
+    if kind == "With":
+        for item in iterate(expression.defs()):
+            shared[str(item.id())] = _inlined(jvm, item.child(), shared)
+        return _inlined(jvm, expression.child(), shared)
+    children = list(iterate(expression.children()))
+    inlined = [_inlined(jvm, child, shared) for child in children]
+    if all(one is other for one, other in zip(children, inlined, strict=True)):
+        return expression
+    return expression.withNewChildren(jvm.seq(inlined))
 
 
 def _is_bound(leaf: Any) -> bool:

@@ -140,6 +140,16 @@ def test_parameters_variables_and_what_is_said_of_the_rows(enabled, by_sql):
     assert {row.id for row in read(enabled, by_sql).collect()} == {*range(12)} - {3, 4}
 
 
+def test_between_names_its_value_twice(enabled, by_sql):
+    table = f"delta.`{by_sql}`"
+    assert enabled.sql(f"DELETE FROM {table} WHERE id + 1 BETWEEN 2 AND 4").collect() == [(3,)]
+    value = "IF(id BETWEEN 4 AND 5, 100, id)"
+    where = "id NOT BETWEEN 8 AND 11 AND id BETWEEN 4 AND 20"
+    assert enabled.sql(f"UPDATE {table} SET id = {value} WHERE {where}").collect() == [(4,)]
+    left = [0, 6, 7, 8, 9, 10, 11, 100, 100]
+    assert sorted(row.id for row in read(enabled, by_sql).collect()) == left
+
+
 def test_names_with_all_their_parts_are_told_apart_from_those_of_the_source(enabled, database):
     enabled.sql(f"CREATE TABLE {database}.t (id INT, s STRUCT<x: INT>) USING delta")
     enabled.sql(f"CREATE TABLE {database}.u USING delta AS SELECT 1 AS id, 5 AS x")
