@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Any
 
 import pyspark
-from py4j.protocol import Py4JJavaError
 
 from optimist.core.errors import ConfigError
 from optimist.spark.session.jvm import Jvm
@@ -70,11 +69,7 @@ def load_classes(jvm: Jvm) -> None:
 
 def is_loaded(jvm: Jvm) -> bool:
     """Whether the classes are in the JVM."""
-    try:
-        jvm.java_class(_FORMAT)
-    except Py4JJavaError:
-        return False
-    return True
+    return jvm.has_class(_FORMAT)
 
 
 @cache

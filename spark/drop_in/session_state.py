@@ -29,9 +29,7 @@ def ensure_no_delta_jar(jvm: Jvm) -> None:
         ConfigError: The jar is on the class path (kind `OPTIMIST_DELTA_JAR_PRESENT`).
     """
     for name in _JAR_CLASSES:
-        try:
-            jvm.java_class(name)
-        except Py4JJavaError:
+        if not jvm.has_class(name):
             continue
         raise ConfigError(
             f"Spark has Delta's jar on its class path (the class {name}). Nothing was changed: "

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
-from py4j.java_gateway import JavaPackage
+from py4j.java_gateway import JavaClass
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import ensure_callback_server_started
@@ -47,6 +47,7 @@ __all__ = [
 
 _MAX_CAUSES = 20
 _PARSER = "org.apache.spark.sql.catalyst.parser.CatalystSqlParser$"
+_PRIMITIVES = ("boolean", "byte", "double", "float", "int", "long", "short")
 _ROWS_PER_BATCH = 100_000
 _LOCK = ForkSafeLock()
 _MUTED: dict[str, int] = {}
@@ -111,6 +112,10 @@ class Jvm:
     def java_class(self, name: str) -> Any:
         """A `java.lang.Class`, found by the loader that also sees jars added later."""
         return self._loader.loadClass(name)
+
+    def has_class(self, name: str) -> bool:
+        """Whether a class can be found; to load one in vain costs PySpark a hundred round trips."""
+        return self._loader.getResource(f"{name.replace('.', '/')}.class") is not None
 
     def seq(self, items: Iterable[object]) -> Any:
         """A Scala `Seq`."""
@@ -281,15 +286,24 @@ class Jvm:
 
 
 class _Names:
-    """Packages and classes by name, each asked of the JVM once; py4j asks for every dot anew."""
+    """Packages and classes by name, without a question to the JVM.
 
-    def __init__(self, found: Any) -> None:
-        self._found = found
+    py4j asks for every dot, and the JVM looks through all jars for a class of each package's name.
+    By Java's custom the name of a package begins with a small letter, that of a class does not.
+    """
+
+    def __init__(self, view: Any, package: str = "") -> None:
+        self._view = view
+        self._package = package
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._found, name)
-        if isinstance(found, JavaPackage):
-            found = _Names(found)
+        full = f"{self._package}{name}"
+        if name[0].islower() and full not in _PRIMITIVES:
+            found: Any = _Names(self._view, f"{full}.")
+        elif self._package:
+            found = JavaClass(full, self._view._gateway_client)
+        else:
+            found = getattr(self._view, name)  # one that PySpark has imported, or a primitive type
         setattr(self, name, found)
         return found
 
