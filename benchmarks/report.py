@@ -16,6 +16,7 @@ from rich.table import Table
 from appends import AppendResult
 from checkpoints import CheckpointResult
 from columns import COLUMNS, ColumnResult
+from drop_in import DropInResult
 from engines import OURS, THEIRS
 from frames import FrameResult
 from groups import DELAY_S, GroupResult
@@ -44,6 +45,13 @@ COLUMNS_TARGET = 1.3
 """Target for a query of few of many columns on the arrow plane, as a multiple of the native one's
 time."""
 
+FIRST_ENABLE_TARGET_S = 1.0
+ENABLE_TARGET_S = 0.05
+STATEMENT_TARGET_S = 0.001
+QUERY_TARGET_S = 0.15
+"""Targets of the drop-in: CPU of `enable` on a machine's first use and later, CPU that a statement
+of Spark's own takes more than before, wall time of frame and plan of a query."""
+
 CHECKPOINT_TIME_TARGET = 1.0
 CHECKPOINT_PEAK_TARGET = 0.5
 CHECKPOINT_TARGET_FILES = 1_000_000
@@ -61,15 +69,16 @@ _NAMES = (OURS, THEIRS)
 class Results:
     """What was measured; a part that was not measured is empty."""
 
-    appends: Sequence[AppendResult]
-    writers: Sequence[WritersResult]
-    opening: Sequence[OpenResult]
-    frames: Sequence[FrameResult]
-    scans: Sequence[ScanResult]
-    checkpoints: Sequence[CheckpointResult]
+    appends: Sequence[AppendResult] = ()
+    writers: Sequence[WritersResult] = ()
+    opening: Sequence[OpenResult] = ()
+    frames: Sequence[FrameResult] = ()
+    scans: Sequence[ScanResult] = ()
+    checkpoints: Sequence[CheckpointResult] = ()
     rows: Sequence[RowResult] = ()
     groups: Sequence[GroupResult] = ()
     columns: Sequence[ColumnResult] = ()
+    drop_in: Sequence[DropInResult] = ()
 
 
 def results_table(results: Results) -> Table:
@@ -89,6 +98,7 @@ def results_table(results: Results) -> Table:
         *_command_rows(results.rows),
         *_group_rows(results.groups),
         *_column_rows(results.columns),
+        *_drop_in_rows(results.drop_in),
     ):
         table.add_row(*row)
     return table
@@ -292,6 +302,21 @@ def _column_rows(results: Sequence[ColumnResult]) -> Iterator[_Row]:
             f"{ratio:.2f}",
             _target(ratio <= COLUMNS_TARGET, f"<= {COLUMNS_TARGET}"),
         )
+
+
+def _drop_in_rows(results: Sequence[DropInResult]) -> Iterator[_Row]:
+    """Ours only: there is nothing to compare with."""
+    for item in results:
+        query = f"SQL over {item.num_files:,} files, frame and plan"
+        for title, seconds, limit in (
+            ("enable, first on a machine: CPU, s", item.first_enable_s, FIRST_ENABLE_TARGET_S),
+            ("enable: CPU, s", item.enable_s, ENABLE_TARGET_S),
+            ("SELECT 1, more than without: CPU, s", item.statement_s, STATEMENT_TARGET_S),
+            (f"{query}: CPU, s", item.query_s, None),
+            (f"{query}: best, s", item.query_wall_s, QUERY_TARGET_S),
+        ):
+            target = "" if limit is None else _target(seconds <= limit, f"<= {limit}")
+            yield title, f"{seconds:.4f}", "", "", target
 
 
 def _wrong(result: WritersResult) -> int:

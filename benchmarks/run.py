@@ -7,11 +7,14 @@ LocalStack and Azurite, where `localstack/up.py` could bring them up.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -19,6 +22,7 @@ from appends import AppendResult, measure_appends
 from big_log import COMMITS_AFTER_CHECKPOINT, ensure_big_log, ensure_long_log
 from checkpoints import CheckpointResult, measure_checkpoints
 from columns import ColumnResult, measure_columns
+from drop_in import DropInResult, measure_drop_in
 from engines import ENGINES
 from frames import FrameResult, measure_frames
 from groups import GroupResult, measure_groups
@@ -31,17 +35,7 @@ from writers import WritersResult, measure_writers
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
-PARTS = (
-    "appends",
-    "writers",
-    "opening",
-    "frames",
-    "scans",
-    "checkpoints",
-    "rows",
-    "group",
-    "columns",
-)
+PARTS = tuple(field.name for field in dataclasses.fields(Results))
 PLANNED_FILES = 100_000
 CONSOLE = Console(highlight=False, width=None if sys.stdout.isatty() else 110)
 
@@ -49,50 +43,53 @@ CONSOLE = Console(highlight=False, width=None if sys.stdout.isatty() else 110)
 def main() -> None:
     """Measure the parts that were asked for, and print and keep the results."""
     options = _parse()
-    quick, parts = options.quick, options.only or PARTS
     BUILD.mkdir(exist_ok=True)
     if os.getloadavg()[0] > 1:
         CONSOLE.print(
             f"The machine is busy (load {os.getloadavg()[0]:.1f}): trust no figure but failures."
         )
-    appends, writers, opening, frames, scans, checkpoints = [], [], [], [], [], []
-    rows: list[RowResult] = []
-    groups: list[GroupResult] = []
-    columns: list[ColumnResult] = []
     with tempfile.TemporaryDirectory(dir=options.dir, prefix="optimist-bench-") as scratch:
-        if "appends" in parts:
-            appends = _appends(Path(scratch), rounds=20 if quick else 200)
-        if "writers" in parts:
-            locations = [local_location(Path(scratch)), *_emulated()]
-            counts = (1, 4) if quick else (1, 4, 16, 32)
-            writers = _writers(locations, counts, 5 if quick else 20)
-        if "scans" in parts:
-            scans = _scans(Path(scratch), 200_000 if quick else 10_000_000, 1 if quick else 7)
-        if "checkpoints" in parts:
-            checkpoints = _checkpoints(Path(scratch), 10_000 if quick else 1_000_000)
-        if "rows" in parts:
-            for count in (20_000,) if quick else (4_000_000, 10_000_000):
-                rows += _rows(Path(scratch), count, rounds=1 if quick else 5)
-        if "columns" in parts:
-            columns = _columns(Path(scratch), 20_000 if quick else 5_000_000, 1 if quick else 7)
-    if "group" in parts:
-        groups = _groups(threads=8 if quick else 64, appends=3 if quick else 20)
-    if "opening" in parts:
-        opening = _opening((10_000,) if quick else (100_000, 1_000_000))
-        opening += _long_log(500 if quick else 20_000)
-    if "frames" in parts:
-        frames = _frames(10_000 if quick else 100_000, rounds=10 if quick else 50)
-    results = Results(appends, writers, opening, frames, scans, checkpoints, rows, groups, columns)
+        steps = _steps(Path(scratch), quick=options.quick)
+        results = Results(**{part: steps[part]() for part in options.only or PARTS})
     CONSOLE.print(results_table(results))
     written = write_json(BUILD / "bench.json", results)
     CONSOLE.print(f"Written to {written}")
+
+
+def _steps(scratch: Path, *, quick: bool) -> dict[str, Callable[[], Any]]:
+    """What measures each of `PARTS`."""
+    return {
+        "appends": lambda: _appends(scratch, rounds=20 if quick else 200),
+        "writers": lambda: _writers(
+            scratch, (1, 4) if quick else (1, 4, 16, 32), 5 if quick else 20
+        ),
+        "opening": lambda: [
+            *_opening((10_000,) if quick else (100_000, 1_000_000)),
+            *_long_log(500 if quick else 20_000),
+        ],
+        "frames": lambda: _frames(10_000 if quick else 100_000, rounds=10 if quick else 50),
+        "scans": lambda: _scans(scratch, 200_000 if quick else 10_000_000, 1 if quick else 7),
+        "checkpoints": lambda: _checkpoints(scratch, 10_000 if quick else 1_000_000),
+        "rows": lambda: [
+            item
+            for count in ((20_000,) if quick else (4_000_000, 10_000_000))
+            for item in _rows(scratch, count, rounds=1 if quick else 5)
+        ],
+        "groups": lambda: _groups(threads=8 if quick else 64, appends=3 if quick else 20),
+        "columns": lambda: _columns(scratch, 20_000 if quick else 5_000_000, 1 if quick else 7),
+        "drop_in": lambda: _drop_in(scratch, 10_000 if quick else 100_000, 2 if quick else 50),
+    }
 
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Ours beside deltalake, with ratios.")
     parser.add_argument("--quick", action="store_true", help="a smoke run of under 30 seconds")
     parser.add_argument(
-        "--only", action="append", choices=PARTS, help="measure this part (may be repeated)"
+        "--only",
+        action="append",
+        choices=PARTS,
+        type=lambda part: part.replace("-", "_"),
+        help="measure this part (may be repeated)",
     )
     parser.add_argument(
         "--dir", help="where to put the tables; a local disk (default: the system's)"
@@ -122,11 +119,9 @@ def _emulated() -> list[Location]:
     return locations
 
 
-def _writers(
-    locations: list[Location], counts: tuple[int, ...], appends: int
-) -> list[WritersResult]:
+def _writers(scratch: Path, counts: tuple[int, ...], appends: int) -> list[WritersResult]:
     results = []
-    for location in locations:
+    for location in (local_location(scratch), *_emulated()):
         for writers in counts:
             for engine in ENGINES:
                 what = f"{writers} writer processes, {appends} appends each"
@@ -186,6 +181,13 @@ def _rows(scratch: Path, rows: int, *, rounds: int) -> list[RowResult]:
 def _columns(scratch: Path, rows: int, rounds: int) -> list[ColumnResult]:
     CONSOLE.print(f"Queries of few of 100 columns, {rows:,} rows, both planes, {rounds} rounds ...")
     return measure_columns(scratch, rows=rows, rounds=rounds)
+
+
+def _drop_in(scratch: Path, num_files: int, rounds: int) -> list[DropInResult]:
+    CONSOLE.print(f"The drop-in: enable, statements, {num_files:,} live files, {rounds} rounds ...")
+    table = ensure_big_log(BUILD / "bench-cache", num_files)
+    expected = num_files + COMMITS_AFTER_CHECKPOINT
+    return [measure_drop_in(table, scratch, num_files=expected, rounds=rounds)]
 
 
 def _groups(*, threads: int, appends: int) -> list[GroupResult]:
