@@ -86,7 +86,7 @@ class ArrowPlane:
         paths: pa.Array,
     ) -> pa.Array:
         """See `RowPlane.find_paths`."""
-        return pc.index_in(pa.concat_arrays(files["path"].chunks), value_set=paths)
+        return pc.index_in(files["path"], value_set=paths).combine_chunks()
 
     def write(self, rows: DataFrame, spec: FileSpec, *, has_changes: bool = False) -> WrittenFiles:
         """See `RowPlane.write` and `write_by_arrow`."""

@@ -70,8 +70,11 @@ _MAGIC = b"PAR1"
 _TEXTS = ("string", "binary")
 _MARKED = re.compile(f"%+{HIVE_NULL}")
 """A text that spells the name of null's directory; one more percent sign tells it from null."""
-_IS_CHANGE = "__is_cdc"
-"""The partition column that tells rows of the table (`false`) from changes (`true`)."""
+_IS_CHANGE = "is_change"
+"""The partition column that tells rows of the table (`false`) from changes (`true`).
+
+What a killed writer has left there is found by a vacuum, since the name begins with no `_`.
+"""
 _EPOCH = "timestamp_ntz'1970-01-01 00:00:00'"
 
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from collections import Counter
-from pathlib import Path
 
 import pytest
 
-from optimist.core import DeltaLog
+from whole_commands import AFTER, ensure_whole
 
 # Counts the calls that change the disk, and dies before the n-th of them.
 WRITER = """
@@ -45,23 +43,6 @@ else:
     merge.when_matched_update_all().when_not_matched_insert_all().execute()
 print("survived after", calls)
 """
-BEFORE = {0: 0, 1: 0, 2: 0, 3: 3, 4: 3, 5: 3}
-AFTER = {
-    "delete": {0: 0, 2: 0, 3: 3, 5: 3},
-    "update": {**BEFORE, 1: 10, 4: 13},
-    "merge": {0: 0, 2: 0, 3: 3, 4: 101, 5: 3, 7: 102},
-}
-CHANGES = {
-    "delete": [("delete", 1, 0), ("delete", 4, 3)],
-    "update": [
-        *(("update_preimage", 1, 0), ("update_postimage", 1, 10)),
-        *(("update_preimage", 4, 3), ("update_postimage", 4, 13)),
-    ],
-    "merge": [
-        *(("delete", 1, 0), ("insert", 7, 102)),
-        *(("update_preimage", 4, 3), ("update_postimage", 4, 101)),
-    ],
-}
 MOST_STEPS = 40
 
 
@@ -85,19 +66,3 @@ def test_a_killed_command_leaves_the_table_before_or_after(tmp_path, command, ve
             break
     assert has_died
     assert has_survived, "some steps were not reached"
-
-
-def ensure_whole(path, command):
-    log = DeltaLog.for_path(str(path))
-    version = log.update().version
-    assert version in (1, 2)
-    rows = {row["id"]: row["v"] for row in log.to_arrow().to_pylist()}
-    assert rows == (AFTER[command] if version == 2 else BEFORE)
-    if version == 2:
-        found = log.changes(columns=["_change_type", "id", "v"], starting_version=2)
-        assert Counter(map(tuple, map(dict.values, found.to_pylist()))) == Counter(CHANGES[command])
-    for file in Path(path).rglob("*.parquet"):
-        parts = file.relative_to(path).parts
-        hidden = [part for part in parts if part.startswith(("_", "."))]
-        assert hidden in ([], ["_change_data"]), "vacuum would not find it"
-    assert log.delete("id = 5").num_deleted == 1

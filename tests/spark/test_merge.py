@@ -212,6 +212,15 @@ def test_where_no_row_changes_no_file_is_rewritten(spark, table, source, plane, 
     assert (metrics["numTargetFilesRemoved"], metrics["numTargetFilesAdded"]) == ("0", "1")
 
 
+@pytest.mark.parametrize("plane", ["arrow"], indirect=True)
+@pytest.mark.usefixtures("plane")
+def test_a_source_without_rows_changes_nothing(spark, table_path):
+    DeltaLog.for_path(table_path, VECTORS).append(numbers(0, 3))
+    source = spark.createDataFrame(numbers(0, 0)).alias("s")
+    assert tuple(upsert(spark, table_path, source).execute().collect()[0]) == (0, 0, 0, 0)
+    assert read_locally(table_path).num_rows == 3
+
+
 def test_a_row_that_matches_and_gets_no_clause_is_not_new(spark, table):
     rows = pa.table({"id": pa.array([1, 13, 99], pa.int64()), "v": ["a", "b", "c"]})
     source = spark.createDataFrame(rows).alias("s")

@@ -80,7 +80,7 @@ class MergeSearch:
         Raises:
             UsageError: Several rows of the source match one of the table.
         """
-        if self._is_worth_narrowing(candidates, num_source_rows):
+        if candidates.num_rows and self._is_worth_narrowing(candidates, num_source_rows):
             candidates = self._narrowed(candidates, other)
         if not candidates.num_rows:
             yield MergeChanges(None, TouchedFiles(candidates, 0, ()), MergeCounts())

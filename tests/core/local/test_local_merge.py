@@ -4,31 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
-from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
 
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from command_rows import (
-    ASSIGNMENTS,
-    Assigned,
-    Condition,
-    Row,
-    as_table,
-    assignments,
-    conditions,
-    counted,
-    is_true,
-    leaves,
-    rank,
-    rows_strategy,
-    updated,
-    value_of,
-)
+from command_rows import as_table, counted, rows_strategy
 from local_tables import (
     PROPERTIES,
     Fate,
@@ -40,189 +23,59 @@ from local_tables import (
     opened,
     sixty_rows,
 )
+from merge_rows import CLAUSES, EQUALITIES, SEVERAL, SeveralMatchesError, merged
 from optimist.core.errors import (
     DeltaConcurrentModificationException,
     SchemaError,
     UsageError,
 )
 
-SEVERAL = "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
-KEYS: list[tuple[Any, list[tuple[str, str, bool]]]] = [
-    (["id"], [("id", "id", False)]),
-    ("t.s = src.s AND src.p <=> t.P", [("s", "s", False), ("p", "p", True)]),
-    ("t.`x.y` <=> src.`x.y`", [("x.y", "x.y", True)]),
-    ("t.d = src.d", [("d", "d", False)]),
-    ("t.n.a = src.p", [("n.a", "p", False)]),
-    ("t.n.`b.c` <=> src.s", [("n.`b.c`", "s", True)]),
-]
-BOTH = [
-    Assigned("id", "src.id", lambda row: row["src"]["id"]),
-    Assigned("`x.y`", "t.p", lambda row: as_float(row["t"]["p"])),
-    Assigned("s", "concat(t.s, src.s)", lambda row: joined(row["t"]["s"], row["src"]["s"])),
-    Assigned("n.a", "src.id", lambda row: row["src"]["id"]),
-    Assigned("d", "CASE WHEN t.d > src.d THEN t.d ELSE src.d END", lambda row: greater(row)),
-]
-
-
-def as_float(value):
-    return None if value is None else float(value)
-
-
-def joined(one, other):
-    return None if one is None or other is None else one + other
-
-
-def greater(row):
-    own, other = row["t"]["d"], row["src"]["d"]
-    return own if None not in (own, other) and own > other else other
-
-
-@dataclass(frozen=True)
-class Clause:
-    kind: str
-    action: str
-    condition: Condition | None
-    items: tuple[Assigned, ...] | None
-
-
-def clauses(kind, action, condition, items=None):
-    given = st.none() if items is None else items
-    return st.builds(Clause, st.just(kind), st.just(action), st.none() | condition, given)
-
-
-def side(name):
-    return leaves(f"{name}.", lambda row: row[name])
-
-
-def some(items):
-    return st.lists(st.sampled_from(items), min_size=1, max_size=3).map(
-        lambda found: tuple({item.column.lower(): item for item in found}.values())
-    )
-
-
-WHOLE = [item for item in ASSIGNMENTS if not item.column.startswith("n.")]
-ON_BOTH = conditions(side("t") | side("src"))
-CLAUSES = st.one_of(
-    clauses("MATCHED", "update", ON_BOTH, st.none() | some(BOTH)),
-    clauses("MATCHED", "delete", ON_BOTH),
-    clauses("NOT MATCHED", "insert", conditions(leaves("src.")), st.none() | some(WHOLE)),
-    clauses("NOT MATCHED BY SOURCE", "update", conditions(leaves("t.")), assignments().map(tuple)),
-    clauses("NOT MATCHED BY SOURCE", "delete", conditions(leaves("t."))),
-)
-
-
-def in_order(found):
-    """Only the last clause of a kind may have no condition."""
-    kept = []
-    for at, clause in enumerate(found):
-        later = any(other.kind == clause.kind for other in found[at + 1 :])
-        if clause.condition is not None or not later:
-            kept.append(clause)
-    return kept
-
-
-def is_equal(own: Any, other: Any, is_null_safe: bool) -> bool:
-    if own is None or other is None:
-        return is_null_safe and own is None and other is None
-    return rank(own) == rank(other)
-
-
-class SeveralMatchesError(Exception):
-    pass
-
-
-Change = tuple[str, Row]
-
-
-def merged(
-    model: list[Row], source: list[Row], keys: Any, found: list[Clause]
-) -> tuple[list[Row], list[Change]]:
-    """The rows afterwards, and what changed."""
-
-    def matches(own: Row, other: Row) -> bool:
-        return all(is_equal(value_of(own, a), value_of(other, b), safe) for a, b, safe in keys)
-
-    def first(kind: str, row: Row) -> Clause | None:
-        return next((c for c in found if c.kind == kind and is_true(c.condition, row)), None)
-
-    matched = [c for c in found if c.kind == "MATCHED"]
-    takes_several = [(c.action, c.condition) for c in matched] == [("delete", None)]
-    only_inserts = all(c.kind == "NOT MATCHED" for c in found)
-    result, changes = [], []
-    for own in model:
-        others = [other for other in source if matches(own, other)]
-        if len(others) > 1 and not takes_several and not only_inserts:
-            raise SeveralMatchesError
-        seen = {"t": own, "src": others[0]} if others else own
-        clause = first("MATCHED" if others else "NOT MATCHED BY SOURCE", seen)
-        if clause is None:
-            result.append(own)
-        elif clause.action == "update":
-            new = others[0] if clause.items is None else changed(own, seen, clause.items)
-            result.append(new)
-            changes += [("update_preimage", own), ("update_postimage", new)]
-        else:
-            changes.append(("delete", own))
-    for other in source:
-        clause = first("NOT MATCHED", other)
-        if clause is not None and not any(matches(own, other) for own in model):
-            nothing = dict.fromkeys(other)
-            new = other if clause.items is None else changed(nothing, other, clause.items)
-            result.append(new)
-            changes.append(("insert", new))
-    return result, changes
-
-
-def changed(own: Row, seen: Row, items: tuple[Assigned, ...]) -> Row:
-    fixed = [Assigned(i.column, i.given, lambda _, i=i: i.value(seen)) for i in items]
-    return updated(own, fixed)
-
 
 def with_clause(merge, clause):
-    condition = None if clause.condition is None else clause.condition.sql
-    values = {i.column: i.given for i in clause.items or ()}
     name = f"when_{clause.kind.lower().replace(' ', '_')}_{clause.action}"
     if clause.action == "delete":
-        return getattr(merge, name)(condition)
+        return getattr(merge, name)(clause.sql)
     if clause.items is None:
-        return getattr(merge, f"{name}_all")(condition)
-    return getattr(merge, name)(values, condition)
+        return getattr(merge, f"{name}_all")(clause.sql)
+    return getattr(merge, name)({item.column: item.given for item in clause.items}, clause.sql)
 
 
 @given(
     st.lists(rows_strategy(6), min_size=1, max_size=3),
     rows_strategy(5),
-    st.sampled_from(KEYS),
-    st.lists(CLAUSES, min_size=1, max_size=4).map(in_order),
+    st.sampled_from(EQUALITIES),
+    CLAUSES,
     PROPERTIES,
 )
 @pytest.mark.parametrize("fate", list(Fate))
 def test_merge_gives_the_rows_of_the_model(
-    tmp_path_factory, fate, files, source, keys, found, properties
+    tmp_path_factory, fate, files, source, join, found, properties
 ):
     log = make(tmp_path_factory.mktemp("model") / "t", fate, files, **properties)
     model, before, changes = live_rows(log), log.update().version, []
-    merge = log.merge(as_table(source), keys[0], source_alias="src")
+    merge = log.merge(as_table(source), join.given, source_alias="src")
     for clause in found:
         merge = with_clause(merge, clause)
     try:
-        expected, changes = merged(model, source, keys[1], found)
+        after = merged(model, source, join, found)
     except SeveralMatchesError:
         with pytest.raises(UsageError) as caught:
             merge.execute()
         assert caught.value.kind == SEVERAL
-        expected = model
     except OverflowError:
         with pytest.raises((SchemaError, UsageError)) as caught:
             merge.execute()
         assert caught.value.kind in ("OPTIMIST_VALUE_DOES_NOT_FIT", SEVERAL)
-        expected = model
     else:
-        merge.execute()
-    if "s" in fate.partition_by:
-        expected = [{**row, "s": row["s"] or None} for row in expected]
-        changes = [(kind, {**row, "s": row["s"] or None}) for kind, row in changes]
-    assert counted(live_rows(log)) == counted(expected)
+        done = merge.execute()
+        told = (done.num_updated, done.num_deleted, done.num_inserted)
+        assert told == tuple(map(after.number, ("update", "delete", "insert")))
+        after = after.stored(fate.partition_by)
+        if log.update().version > before:
+            expected = after.metrics(source)
+            assert metrics_of(log, *expected) == tuple(expected.values())
+        model, changes = after.rows, after.changes
+    assert counted(live_rows(log)) == counted(model)
     if properties:
         assert changes_since(log, before) == counted_changes(changes)
 

@@ -53,9 +53,9 @@ def as_table(rows: list[Row], schema: pa.Schema = ROW_TYPE) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=schema)
 
 
-def counted(rows: list[Row]) -> Counter[str]:
+def counted(rows: list[Row], schema: pa.Schema = ROW_TYPE) -> Counter[str]:
     """The rows in a form that can be counted: NaN is NaN, and -0.0 is not 0.0."""
-    return Counter(repr(sorted(row.items())) for row in as_table(rows).to_pylist())
+    return Counter(repr(sorted(row.items())) for row in as_table(rows, schema).to_pylist())
 
 
 def rank(value: Any) -> tuple[bool, Any]:

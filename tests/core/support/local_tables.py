@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from command_rows import Row, as_table
+from command_rows import ROW_TYPE, Row, as_table
 from optimist.core import DeltaLog
 
 DEFAULTS = "spark.databricks.delta.properties.defaults."
@@ -56,20 +56,22 @@ def live_rows(log: DeltaLog) -> list[Row]:
     return log.to_arrow().to_pylist()
 
 
-def changes_since(log: DeltaLog, version: int) -> Counter[str]:
+def changes_since(log: DeltaLog, version: int, schema: pa.Schema = ROW_TYPE) -> Counter[str]:
     """The changes after a version, as `counted_changes` has them."""
     if log.update().version == version:
         return Counter()
     names = [*log.update().schema.names, "_change_type"]
     rows = log.changes(columns=names, starting_version=version + 1).to_pylist()
-    return counted_changes((row.pop("_change_type"), row) for row in rows)
+    return counted_changes(((row.pop("_change_type"), row) for row in rows), schema)
 
 
-def counted_changes(changes: Iterable[tuple[str, Row]]) -> Counter[str]:
+def counted_changes(
+    changes: Iterable[tuple[str, Row]], schema: pa.Schema = ROW_TYPE
+) -> Counter[str]:
     """Kinds with rows, in a form that can be counted."""
     found: Counter[str] = Counter()
     for kind, row in changes:
-        (one,) = as_table([row]).to_pylist()
+        (one,) = as_table([row], schema).to_pylist()
         found[f"{kind} {sorted(one.items())!r}"] += 1
     return found
 
