@@ -1,8 +1,9 @@
-"""The name `delta`, for scripts that import it and are not to be changed.
+"""What scripts that are not to be changed need: the name `delta`, and sessions that serve it.
 
 `install` puts modules `delta`, `delta.tables`, `delta.exceptions` and `delta.pip_utils` into
-`sys.modules`; they hold Optimist's own classes. It is undone by `remove`, and does nothing where
-the real package is: two engines must not be taken for one another.
+`sys.modules`; they hold Optimist's own classes. And each session that a builder makes from then on
+is enabled. It is undone by `remove`, and refuses where the real package is: two engines must not be
+taken for one another. `python -m optimist.spark script.py` does it for one run of a script.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from optimist.core.foreign_text import shown
 from optimist.core.forking import ForkSafeLock
 from optimist.core.transaction.commit_info import own_version
 from optimist.spark import exceptions
+from optimist.spark.drop_in.builder import serve_all_builders, serve_builders_no_more
 
 __all__ = ["install", "remove"]
 
@@ -29,7 +31,9 @@ _OURS: dict[str, ModuleType] = {}
 
 
 def install() -> None:
-    """Let `import delta` and `from delta.tables import ...` find Optimist; idempotent.
+    """Let `import delta` find Optimist, and enable the sessions that builders make; idempotent.
+
+    A session that is there already is enabled when a builder hands it out again.
 
     Raises:
         ConfigError: There is another package `delta`, such as delta-spark (kind
@@ -45,15 +49,17 @@ def install() -> None:
             parent, _, child = name.rpartition(".")
             if parent:
                 setattr(_OURS[parent], child, module)
+        serve_all_builders()
 
 
 def remove() -> None:
-    """Undo `install`; else do nothing. What scripts have imported already stays with them."""
+    """Undo `install`; else do nothing. What scripts have imported or made stays with them."""
     with _LOCK:
         for name, module in _OURS.items():
             if sys.modules.get(name) is module:
                 del sys.modules[name]
         _OURS.clear()
+        serve_builders_no_more()
 
 
 def _ensure_free() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import wraps
+from types import MethodType
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -10,8 +12,15 @@ from pyspark.sql import SparkSession
 from optimist.core.errors import ArgumentTypeError
 from optimist.spark.drop_in.enable import enable
 
-__all__ = ["configure_spark_with_delta_pip", "with_delta"]
+__all__ = [
+    "configure_spark_with_delta_pip",
+    "serve_all_builders",
+    "serve_builders_no_more",
+    "with_delta",
+]
 
+_METHODS = ("getOrCreate", "create")
+_ORIGINAL = "optimist_original"
 _PACKAGES = "spark.jars.packages"
 _DELTAS_OWN = {
     "spark.sql.extensions": "io.delta.",
@@ -42,10 +51,9 @@ def with_delta(builder: SparkSession.Builder) -> SparkSession.Builder:
             kind="OPTIMIST_INVALID_ARGUMENT_TYPE",
             argument="spark_session_builder",
         )
-    if getattr(builder.getOrCreate, "__self__", None) is builder:
-        changed: Any = builder
-        changed.getOrCreate = _enabling(builder, builder.getOrCreate)
-        changed.create = _enabling(builder, builder.create)
+    if not hasattr(builder.getOrCreate, _ORIGINAL):
+        for name in _METHODS:
+            setattr(builder, name, MethodType(_enabling(getattr(type(builder), name)), builder))
     return builder
 
 
@@ -64,13 +72,27 @@ def configure_spark_with_delta_pip(
     return builder
 
 
-def _enabling(
-    builder: SparkSession.Builder, make: Callable[[], SparkSession]
-) -> Callable[[], SparkSession]:
-    def make_enabled() -> SparkSession:
-        _leave_out_delta(builder)
-        return enable(make())
+def serve_all_builders() -> None:
+    """Do `with_delta` to each builder of this process, also to those to come; idempotent."""
+    if not hasattr(SparkSession.Builder.getOrCreate, _ORIGINAL):
+        for name in _METHODS:
+            setattr(SparkSession.Builder, name, _enabling(getattr(SparkSession.Builder, name)))
 
+
+def serve_builders_no_more() -> None:
+    """Undo `serve_all_builders`; sessions that were made stay as they are."""
+    for name in _METHODS:
+        method = getattr(SparkSession.Builder, name)
+        setattr(SparkSession.Builder, name, getattr(method, _ORIGINAL, method))
+
+
+def _enabling(make: Callable[..., SparkSession]) -> Callable[..., SparkSession]:
+    @wraps(make)
+    def make_enabled(builder: SparkSession.Builder) -> SparkSession:
+        _leave_out_delta(builder)
+        return enable(make(builder))
+
+    setattr(make_enabled, _ORIGINAL, make)
     return make_enabled
 
 

@@ -7,10 +7,13 @@ import importlib.util
 import sys
 
 import pytest
+from pyspark.sql import SparkSession
 
 from optimist.core import errors
 from optimist.core.errors import ConfigError
-from optimist.spark import DeltaTable, compat, configure_spark_with_delta_pip
+from optimist.spark import DeltaTable, compat, configure_spark_with_delta_pip, disable
+from optimist.spark.__main__ import main
+from optimist.spark.commands.names import is_enabled
 
 
 @pytest.fixture(autouse=True)
@@ -85,3 +88,55 @@ def test_a_folder_of_that_name_is_no_package(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
     compat.install()
     assert importlib.import_module("delta").DeltaTable is DeltaTable
+
+
+def test_sessions_that_a_builder_hands_out_are_enabled_until_it_is_removed(spark):
+    disable(spark)
+    assert not is_enabled(spark)
+    compat.install()
+    assert is_enabled(SparkSession.builder.getOrCreate())
+    disable(spark)
+    compat.remove()
+    assert not is_enabled(SparkSession.builder.getOrCreate())
+
+
+@pytest.fixture
+def command_line(monkeypatch):
+    """Stand for `python -m optimist.spark` with these arguments."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["__main__.py", *arguments])
+        monkeypatch.setattr(sys, "path", ["somewhere", *sys.path])
+        main()
+
+    return run
+
+
+SCRIPT = (
+    "import sys\nfrom delta.tables import DeltaTable\nimport neighbour\n"
+    "print(__name__, sys.argv[1:], DeltaTable.__module__)\nsys.exit(neighbour.CODE)\n"
+)
+
+
+@pytest.mark.parametrize("as_module", [False, True])
+def test_a_script_runs_as_python_would_run_it(
+    tmp_path, monkeypatch, capsys, command_line, as_module
+):
+    (tmp_path / "job.py").write_text(SCRIPT)
+    (tmp_path / "neighbour.py").write_text("CODE = 7\n")
+    if as_module:
+        monkeypatch.chdir(tmp_path)
+    try:
+        with pytest.raises(SystemExit) as caught:
+            command_line(*(["-m", "job"] if as_module else [str(tmp_path / "job.py")]), "a", "-b")
+    finally:
+        sys.modules.pop("neighbour", None)
+    assert caught.value.code == 7
+    assert capsys.readouterr().out == f"__main__ ['a', '-b'] {DeltaTable.__module__}\n"
+
+
+@pytest.mark.parametrize("arguments", [[], ["-m"], ["--help"], ["-c", "pass"]])
+def test_without_a_script_it_says_what_it_takes(command_line, arguments):
+    with pytest.raises(SystemExit, match=r"script\.py"):
+        command_line(*arguments)
+    assert "delta" not in sys.modules
