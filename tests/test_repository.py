@@ -244,6 +244,19 @@ def test_every_package_of_the_rooms_is_listed_for_the_wheel() -> None:
     assert {name.replace(".", "/") for name in packages} == folders
 
 
+def test_every_file_of_the_rooms_that_is_no_python_is_in_the_wheel() -> None:
+    data = re.search(
+        r"^\[tool.setuptools.package-data\]\n((?:.+\n)+)", read("pyproject.toml"), re.M
+    )
+    assert data is not None
+    packed = set()
+    for package, patterns in re.findall(r'^"optimist\.([\w.]+)" = \[(.*)\]', data[1], re.M):
+        for pattern in re.findall(r'"([^"]+)"', patterns):
+            packed |= set((ROOT / package.replace(".", "/")).glob(pattern))
+    files = {path for room in ROOMS for path in (ROOT / room).rglob("*") if path.is_file()}
+    assert {path for path in files if path.suffix not in (".py", ".pyc")} == packed
+
+
 def test_there_is_no_folder_that_would_shadow_the_namespace() -> None:
     assert not (ROOT / "optimist").exists()
 
