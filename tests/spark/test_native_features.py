@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyspark
 import pytest
-from py4j.protocol import Py4JJavaError
 from pyroaring import BitMap64
 from pyspark.sql import functions as sf
 
@@ -222,7 +221,7 @@ def test_a_vector_is_read_only_when_its_file_is(spark, holes):
     )
     frame = read(spark, holes.path)
     assert frame.where("id = 50").count() == 1
-    with pytest.raises(Py4JJavaError, match="deletion_vector_"):
+    with pytest.raises(Exception, match="deletion_vector_"):
         frame.count()
     with pytest.raises(TableError) as caught:
         write(frame, holes.path + "-copy")
@@ -231,7 +230,7 @@ def test_a_vector_is_read_only_when_its_file_is(spark, holes):
 
 def test_a_damaged_vector_is_an_error_and_never_a_wrong_answer(spark, holes):
     holes.add("d", numbers(9000, 10), vector={**inline({1}), "cardinality": 2})
-    with pytest.raises(Py4JJavaError, match="DELTA_DELETION_VECTOR_CARDINALITY_MISMATCH"):
+    with pytest.raises(Exception, match="DELTA_DELETION_VECTOR_CARDINALITY_MISMATCH"):
         read(spark, holes.path).collect()
 
 
@@ -587,7 +586,7 @@ def test_vectors_of_few_rows_are_told_from_others_by_their_description(rows, exp
 
 def test_rows_from_far_beyond_what_fits_are_refused_and_not_forgotten(spark, holes):
     holes.add("d", numbers(9000, 10), deleted={2**40})
-    with pytest.raises(Py4JJavaError, match="OPTIMIST_TOO_MANY_ROWS_WITH_VECTORS"):
+    with pytest.raises(Exception, match="OPTIMIST_TOO_MANY_ROWS_WITH_VECTORS"):
         read(spark, holes.path).collect()
 
 

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from py4j.protocol import Py4JJavaError
 from pyspark.sql import functions as sf
 
 from optimist.core import DeltaLog
@@ -272,7 +271,7 @@ def test_an_error_in_a_callback_keeps_its_class_in_our_entry_points(spark, typed
 
 
 def test_an_error_in_a_callback_keeps_its_message_in_the_users_own_action(spark, typed, broken):
-    with pytest.raises(Py4JJavaError, match="The log is damaged"):
+    with pytest.raises(Exception, match="The log is damaged"):
         read(spark, typed).count()
 
 
