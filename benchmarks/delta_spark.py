@@ -14,24 +14,23 @@ import venv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-__all__ = ["DELTA_SPARK", "measure_delta_spark"]
+__all__ = ["DELTA_SPARK", "PYSPARK", "measure_delta_spark", "run_delta_spark"]
 
 PYSPARK = "4.1.4"
 DELTA_SPARK = "io.delta:delta-spark_4.1_2.13:4.4.0"
 """The newest delta-spark, and the newest PySpark that it has jars for."""
 
 ENVIRONMENT = Path(__file__).resolve().parent.parent / "build" / "bench-delta-spark"
-_WORKER = """
-import json, sys, time
+_SESSION = """
+import sys
 from pyspark.sql import SparkSession
 
-coordinates, statements, answers = sys.argv[1:]
 spark = (
     SparkSession.builder.master("local[2]")
     .config("spark.ui.enabled", "false")
     .config("spark.sql.shuffle.partitions", "8")
     .config("spark.driver.memory", "4g")
-    .config("spark.jars.packages", coordinates)
+    .config("spark.jars.packages", sys.argv[1])
     .config("spark.jars.excludes", "org.slf4j:slf4j-api")  # Spark has its own
     .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
     .config(
@@ -40,14 +39,18 @@ spark = (
     .getOrCreate()
 )
 spark.sparkContext.setLogLevel("ERROR")
+"""
+_MEASURED = """
+import json, time
+
 times = {}
-for what, each in json.load(open(statements)).items():
+for what, each in json.load(open(sys.argv[2])).items():
     times[what] = []
     for statement in each:
         started = time.perf_counter()
         spark.sql(statement).collect()
         times[what].append(time.perf_counter() - started)
-json.dump(times, open(answers, "w"))
+json.dump(times, open(sys.argv[3], "w"))
 """
 
 
@@ -57,14 +60,26 @@ def measure_delta_spark(statements: Mapping[str, Sequence[str]]) -> dict[str, li
     Raises:
         RuntimeError: The environment could not be made, or the process failed.
     """
-    python = _python()
     with tempfile.TemporaryDirectory() as scratch:
         plan, answers = Path(scratch, "plan.json"), Path(scratch, "answers.json")
         plan.write_text(json.dumps({what: list(each) for what, each in statements.items()}))
-        command = [python, "-c", _WORKER, DELTA_SPARK, str(plan), str(answers)]
-        _run(command, cwd=scratch)
+        run_delta_spark(_MEASURED, [str(plan), str(answers)])
         found: dict[str, list[float]] = json.loads(answers.read_text())
         return found
+
+
+def run_delta_spark(work: str, arguments: Sequence[str]) -> None:
+    """Run a text of Python that finds a session of delta-spark as `spark`.
+
+    Args:
+        work: The text; it needs nothing but PySpark.
+        arguments: What it finds as `sys.argv[2:]`.
+
+    Raises:
+        RuntimeError: The environment could not be made, or the process failed.
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        _run([_python(), "-c", _SESSION + work, DELTA_SPARK, *arguments], cwd=scratch)
 
 
 def _python() -> str:

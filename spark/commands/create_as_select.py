@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 
 from optimist.core.commands.command import Changes, run_command
 from optimist.core.commands.create import begin_creation
-from optimist.core.commands.table_definition import TableDefinition, columns_of
+from optimist.core.commands.table_definition import CreateMode, TableDefinition, columns_of
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.table.delta_log import DeltaLog
 from optimist.core.transaction.optimistic import OptimisticTransaction
@@ -69,6 +69,9 @@ def create_as_select(
                 "numOutputRows": written.num_rows,
                 "numOutputBytes": written.size_bytes,
             }
+            if definition.mode is not CreateMode.CREATE:
+                metrics["numRemovedFiles"] = len(creation.removed)
+                metrics["numRemovedBytes"] = sum(add.size for add in creation.removed)
             return Changes(actions, operation.with_metrics(metrics), must_land=True)
 
         result = run_command(txn, work, identity=request.txn)

@@ -289,7 +289,7 @@ class _Write:
         predicate = None
         if condition is not None and not request.replaces_matches:
             predicate = condition.text
-        if request.saves_managed_table is None or request.replaces_matches:
+        if request.saves_managed_table is None or condition is not None:
             operation = Operation.write(
                 request.operation_mode,
                 request.partition_by or (),
@@ -297,7 +297,7 @@ class _Write:
                 user_metadata=request.user_metadata,
             )
         else:
-            operation = self._replacement(predicate, is_managed=request.saves_managed_table)
+            operation = self._replacement(is_managed=request.saves_managed_table)
         flags = {
             "isDynamicPartitionOverwrite": self.replaces_partitions,
             "canOverwriteSchema": request.overwrite_schema,
@@ -312,15 +312,12 @@ class _Write:
         operation = replace(operation, parameters={**operation.parameters, **shown})
         return operation.with_metrics(outcome.metrics(is_overwrite=request.is_overwrite))
 
-    def _replacement(self, predicate: str | None, *, is_managed: bool) -> Operation:
-        """`saveAsTable` over a table is the replacement of a table to Delta's history."""
+    def _replacement(self, *, is_managed: bool) -> Operation:
+        """`saveAsTable` over a whole table is the replacement of a table to Delta's history."""
         domains = self.txn.snapshot.domain_metadata if self.txn.read_version >= 0 else {}
-        parameters = table_parameters(self.txn.metadata, domains, is_managed=is_managed)
-        if predicate is not None:
-            parameters["predicate"] = predicate
         return Operation(
             "CREATE OR REPLACE TABLE AS SELECT",
-            parameters,
+            table_parameters(self.txn.metadata, domains, is_managed=is_managed),
             user_metadata=self.request.user_metadata,
         )
 
