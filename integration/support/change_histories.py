@@ -256,6 +256,9 @@ def replace_vector(history: History, changed: Changes, choice: int) -> list[Acti
     now = frozenset(at for at in range(len(before.ids)) if choice >> at & 1)
     bare = replace(before.file, deletion_vector=None)
     after = history.table.deleting(bare, *sorted(now)) if now else bare
+    if after == before.file:
+        # One commit must not add and remove the same file with the same vector.
+        return []
     history.files[bare.path] = LiveFile(after, before.ids, now)
     changed.update(("delete", before.ids[at]) for at in now - before.gone)
     changed.update(("insert", before.ids[at]) for at in before.gone - now)
