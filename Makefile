@@ -14,6 +14,7 @@ PYTEST = $(SPARK_RUN) -m pytest -n $(JOBS) $(SHARING)
 EXHAUSTIVE = tests/exhaustive tests/spark/exhaustive integration/exhaustive
 EXHAUSTIVE_JOBS = 3
 EXHAUSTIVE_CASES = 10000
+PART = $(if $(ONE_IN),--one-in $(ONE_IN))
 # Tried in an environment of their own: s3fs pins a botocore, and boto3 beside it another.
 DRIVER_TESTS = integration/test_fsspec_drivers.py
 UV = .venv/bin/uv
@@ -37,7 +38,7 @@ help:
 	@echo "make clouds   the same flights on S3, Azure, Google Cloud and HDFS emulators"
 	@echo "make test     check, then the tests, emulators and Spark included"
 	@echo "make test-all  everything that is tested: make test, then make exhaustive"
-	@echo "make exhaustive  what proves rather than checks, in minutes (CASES=1000000)"
+	@echo "make exhaustive  what proves rather than checks, in minutes (CASES=1000000, ONE_IN=3)"
 	@echo "make test-pyspark VERSION=4.0.5  the tests of Spark on another PySpark"
 	@echo "make test-oldest  the oldest versions that pyproject.toml allows"
 	@echo "make coverage  the lines that the tests without Spark and without servers reach"
@@ -69,14 +70,15 @@ test: check
 test-all: test exhaustive test-fsspec
 
 # Searches through all schedules (2 GB each), kills at every step, every message of a commit lost,
-# CASES hostile tables, histories of rows (all from CASES=10000 on), odd and hostile tables on Spark; then the races for servers, and what make
-# test runs on one plane or store only, on the others; and all examples of Hypothesis.
+# CASES hostile tables, histories of rows (all from CASES=10000 on), odd and hostile tables on Spark;
+# then the races for servers, and what make test runs on one plane or store only, on the others; and
+# all examples of Hypothesis. ONE_IN=3 leaves out two of three cases of each test of the first two.
 exhaustive:
 	@$(PYTHON) bootstrap.py dev
 	@$(PYTHON) localstack/up.py || test "$$REQUIRE_EMULATORS" != 1
 	EXHAUSTIVE_CASES=$(or $(CASES),$(EXHAUSTIVE_CASES)) $(SPARK_RUN) -m pytest -n $(EXHAUSTIVE_JOBS) \
-		$(SHARING) --timeout 3600 -o faulthandler_timeout=1800 $(or $(TESTS),$(EXHAUSTIVE))
-	$(if $(TESTS),,$(PYTEST) -m "race or again" tests integration --ignore=$(DRIVER_TESTS))
+		$(SHARING) $(PART) --timeout 3600 -o faulthandler_timeout=1800 $(or $(TESTS),$(EXHAUSTIVE))
+	$(if $(TESTS),,$(PYTEST) $(PART) -m "race or again" tests integration --ignore=$(DRIVER_TESTS))
 	$(if $(TESTS),,$(RUN) -m pytest -n $(EXHAUSTIVE_JOBS) --dist loadscope -m hypothesis \
 		--hypothesis-profile thorough tests --ignore=tests/spark $(wildcard tests/exhaustive/test_odd_*))
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
 from pyspark.sql import SparkSession
@@ -28,6 +29,7 @@ _SESSIONS = 2
 _CONNECT = "_connect.py"
 """How files end whose tests wait for one script, which takes minutes, in a process of its own."""
 _MINUTES = ("tests/exhaustive/", "integration/exhaustive/")
+_PROOFS = (*_MINUTES, "tests/spark/exhaustive/")
 _RACE = re.compile(
     r"^(integration|tests/(locks|logstores/s3))/(?!exhaustive).*"
     r"(_many_threads_|_processes_|_many_that_complete_|_forked_at_any_moment_)"
@@ -41,8 +43,19 @@ os.environ.setdefault(
 _LEFT_BY_THE_ENGINE = "spark.databricks.delta.lastCommitVersionInSession"
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """A part of what takes minutes, for a gate that has to end."""
+    parser.addoption(
+        "--one-in",
+        type=int,
+        default=1,
+        metavar="N",
+        help="of the cases of each test that proves rather than checks, run one in N",
+    )
+
+
 @pytest.hookimpl(tryfirst=True)  # before pytest deselects by mark
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Marks what `make test` leaves out; what takes longest comes first: sessions, what waits."""
     cases: Counter[str] = Counter()
     for item in items:
@@ -53,8 +66,27 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if cases[test] % sample.args[0]:
                 item.add_marker("again")
             cases[test] += 1
+    left_out = _left_out(items, config.getoption("--one-in"))
+    config.hook.pytest_deselected(items=list(left_out))
+    items[:] = [item for item in items if item not in left_out]
     sizes = Counter(_file_of(item.nodeid) for item in items)
     items.sort(key=lambda item: _rank(item.nodeid, sizes))
+
+
+def _left_out(items: list[pytest.Item], one_in: int) -> set[pytest.Item]:
+    """The cases that a part does without; which these are differs from test to test.
+
+    So what is the first case of many tests, such as a kind of store, is not always the one.
+    """
+    cases: Counter[str] = Counter()
+    left_out = set()
+    for item in items:
+        test, has_cases, _ = item.nodeid.partition("[")
+        if has_cases and (test.startswith(_PROOFS) or item.get_closest_marker("again")):
+            cases[test] += 1
+            if (cases[test] + crc32(test.encode())) % one_in:
+                left_out.add(item)
+    return left_out
 
 
 @pytest.hookimpl(optionalhook=True)
