@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
@@ -51,7 +51,8 @@ _NEEDS_EXPRESSIONS = {
     GENERATION_EXPRESSION: "a generation expression",
     _DEFAULT: "a default value",
 }
-_COMPUTED = (GENERATION_EXPRESSION, _DEFAULT)
+_COMPLETED = frozenset({GENERATION_EXPRESSION, _DEFAULT})
+"""Whose SQL a `Completion` evaluates."""
 Completion: TypeAlias = Callable[
     [pa.Table, StructType, Iterable[str]], tuple[pa.Table, tuple[str, ...]]
 ]
@@ -107,7 +108,7 @@ def _rows_to_write(
         txn.update_metadata(_new_metadata(txn.table, decision))
     schema = TableMetadata.of(txn.metadata).schema
     given_columns = from_arrow_schema(data.schema)
-    ensure_rows_can_be_checked(txn.metadata, schema, given_columns, is_complete=True)
+    ensure_rows_can_be_checked(txn.metadata, schema, given_columns, evaluated=_COMPLETED)
     completed, given = complete(arrow_rows(data, schema), schema, data.column_names)
     rows = as_stored(completed, schema, txn.metadata.partition_columns)
     ensure_rules_kept(rows, txn.metadata, schema)
@@ -175,7 +176,11 @@ def _new_metadata(table: TableRef, decision: SchemaDecision) -> Metadata:
 
 
 def ensure_rows_can_be_checked(
-    metadata: Metadata, schema: StructType, given: StructType, *, is_complete: bool = False
+    metadata: Metadata,
+    schema: StructType,
+    given: StructType,
+    *,
+    evaluated: Collection[str] = frozenset(),
 ) -> None:
     """Refuse a table that has rules in SQL which can't be evaluated without Spark.
 
@@ -183,8 +188,11 @@ def ensure_rows_can_be_checked(
         metadata: The table's metadata.
         schema: The table's schema.
         given: The columns that the rows have; a default matters only for one that they lack.
-        is_complete: Whether the values of columns that they lack are computed, and those of
-            generated columns are held against their expressions.
+        evaluated: The keys of columns' metadata whose SQL the caller evaluates itself; it does so
+            for columns, not for fields of structs.
+
+    Raises:
+        UsageError: It has such a rule (kind `OPTIMIST_NEEDS_SPARK`).
     """
     constraints = TableMetadata.of(metadata).properties.constraints
     unknown = (name for name, sql in constraints.items() if local_constraint(sql, schema) is None)
@@ -192,13 +200,13 @@ def ensure_rows_can_be_checked(
     for path, item in _fields(schema):
         for key, what in _NEEDS_EXPRESSIONS.items():
             is_given = key == _DEFAULT and named_path(path, given) is not None
-            is_computed = is_complete and len(path) == 1 and key in _COMPUTED
-            if key in item.metadata and not (is_given or is_computed):
+            is_evaluated = key in evaluated and len(path) == 1
+            if key in item.metadata and not (is_given or is_evaluated):
                 reason = f"{what} on the column {shown('.'.join(path))}"
     if reason is not None:
         raise UsageError(
-            f"The table has {reason}, which only Spark can evaluate. Nothing was written. Append "
-            "with optimist.spark.write.",
+            f"The table has {reason}, which only Spark can evaluate. Nothing was written. Use "
+            "optimist.spark, which has the same commands.",
             kind="OPTIMIST_NEEDS_SPARK",
         )
 
