@@ -28,7 +28,7 @@ from optimist.core.errors import (
     TableNotFoundError,
     UsageError,
 )
-from optimist.core.foreign_text import listed
+from optimist.core.foreign_text import listed, quoted, shown
 from optimist.core.log.file_table import add_files
 from optimist.core.protocol.actions import Action, AddFile, DomainMetadata, Metadata
 from optimist.core.protocol.clustering import (
@@ -37,9 +37,10 @@ from optimist.core.protocol.clustering import (
     clustering_domain,
 )
 from optimist.core.protocol.gates import supports
-from optimist.core.protocol.properties import normalize_configuration
+from optimist.core.protocol.properties import CONSTRAINT_PREFIX, normalize_configuration
 from optimist.core.protocol.table_metadata import TableMetadata
-from optimist.core.schema.types import schema_to_json
+from optimist.core.schema.generated_columns import referenced_columns
+from optimist.core.schema.types import StructType, schema_to_json
 from optimist.core.transaction.conflicts.operations import Operation, json_text
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.result import CommitResult
@@ -251,15 +252,33 @@ def _set_metadata(
         configuration=normalize_configuration(
             definition.properties,
             allow_arbitrary=options.allow_arbitrary_properties,
+            allow_constraints=True,
             enforce_retention=options.enforce_retention_compatibility,
         ),
     )
+    _ensure_constraints_read_columns(metadata.configuration, schema)
     features = (_CLUSTERING,) if definition.cluster_by else ()
     txn.update_metadata_for_new_table(metadata, features=features)
     if not definition.cluster_by:
         return ()
     columns = ensure_may_cluster_by(definition.clustering_paths, txn.metadata)
     return (clustering_domain(columns, TableMetadata.of(txn.metadata).schema),)
+
+
+def _ensure_constraints_read_columns(configuration: Mapping[str, str], schema: StructType) -> None:
+    """Refuse a CHECK constraint over columns that are not there; there are no rows to check."""
+    for key, sql in configuration.items():
+        if not key.startswith(CONSTRAINT_PREFIX):
+            continue
+        missing = sorted(name for name in referenced_columns(sql) if schema.find(name) is None)
+        if missing:
+            raise SchemaError(
+                f"The CHECK constraint {shown(key)} ({quoted(sql)}) reads columns that the table "
+                f"does not have: {listed(missing)}. Nothing was written. Correct the constraint, "
+                "or leave it out.",
+                kind="OPTIMIST_INVALID_EXPRESSION",
+                expression=sql,
+            )
 
 
 def _ensure_columns(definition: TableDefinition) -> None:

@@ -15,11 +15,10 @@ from optimist.core.schema.identity_columns import identity_columns
 from optimist.core.schema.types import StructField
 from optimist.core.snapshot import Snapshot
 
-__all__ = ["constraints_of", "definition_of"]
+__all__ = ["definition_of"]
 
 _COMMENT, _DEFAULT = "comment", "CURRENT_DEFAULT"
 _DEFAULTS = (_COMMENT, _DEFAULT, "EXISTS_DEFAULT")
-_CONSTRAINT = "delta.constraints."
 _NOT_BY_PROPERTY = frozenset({"clustering", "domainMetadata"})
 """Features that come with what the statement says of the table's layout."""
 
@@ -27,8 +26,8 @@ _NOT_BY_PROPERTY = frozenset({"clustering", "domainMetadata"})
 def definition_of(snapshot: Snapshot) -> TableDefinition:
     """What the table is: its columns with their rules, layout, properties, features and comment.
 
-    Its CHECK constraints are not part of that, see `constraints_of`; nor is what the table keeps
-    for itself, such as the numbers and names of columns in its files.
+    Its CHECK constraints are among the properties, as they are in the log. What the table keeps for
+    itself, such as the numbers and names of columns in its files, is left out.
     """
     rules = {item.name: item for item in identity_columns(snapshot.schema)}
     identities = {
@@ -45,15 +44,6 @@ def definition_of(snapshot: Snapshot) -> TableDefinition:
         properties=_properties(snapshot),
         comment=snapshot.metadata.description,
     )
-
-
-def constraints_of(snapshot: Snapshot) -> dict[str, str]:
-    """The table's CHECK constraints: their names, and their SQL."""
-    return {
-        key.removeprefix(_CONSTRAINT): text
-        for key, text in snapshot.metadata.configuration.items()
-        if key.startswith(_CONSTRAINT)
-    }
 
 
 def _column(item: StructField, identities: Mapping[str, Identity]) -> Column:
@@ -79,12 +69,11 @@ def _is_kept(key: str) -> bool:
 
 
 def _properties(snapshot: Snapshot) -> dict[str, str]:
-    """The properties that a user may set, and the table's features."""
+    """The properties that a user may set, the CHECK constraints, and the table's features."""
     given = {
         key: text
         for key, text in snapshot.metadata.configuration.items()
-        if not key.startswith(_CONSTRAINT)
-        and (key not in PROPERTIES or PROPERTIES[key].user_settable)
+        if key not in PROPERTIES or PROPERTIES[key].user_settable
     }
     if snapshot.protocol.min_writer_version >= 7:
         for feature in sorted(implied_features(snapshot.protocol) - _NOT_BY_PROPERTY):

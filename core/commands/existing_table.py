@@ -52,7 +52,10 @@ def ensure_table_fits(
         _ensure_same_columns(snapshot, definition)
     if definition.properties:
         given = normalize_configuration(
-            definition.properties, allow_arbitrary=allow_arbitrary, enforce_retention=False
+            definition.properties,
+            allow_arbitrary=allow_arbitrary,
+            allow_constraints=True,
+            enforce_retention=False,
         )
         _ensure_same_properties(snapshot, given)
 

@@ -137,7 +137,8 @@ class TableDefinition:
         partition_by: The names of the partition columns, in any case.
         cluster_by: The columns to cluster by, as SQL spells them (`a`, `s.f`, ``s.`f.g` ``), or as
             paths.
-        properties: The table properties as given, in any case.
+        properties: The table properties as given, in any case, and CHECK constraints by the names
+            that they have in the log (`delta.constraints.NAME`).
         comment: What the table is, for people.
         mode: What to do if there is a table, and what if there is none.
         is_new_name: A catalog makes a new name for the place. A table that is there already is then

@@ -357,6 +357,7 @@ def normalize_configuration(
     user: Mapping[str, str],
     *,
     allow_arbitrary: bool,
+    allow_constraints: bool = False,
     current: Mapping[str, str] | None = None,
     enforce_retention: bool = True,
 ) -> dict[str, str]:
@@ -370,6 +371,8 @@ def normalize_configuration(
         user: The properties as given, keys in any case.
         allow_arbitrary: Let unknown `delta.*` keys pass (option
             `allowArbitraryProperties.enabled`).
+        allow_constraints: Let CHECK constraints pass, by the names that they have in the log. A
+            table that is there gets them by ADD CONSTRAINT alone, which checks its rows.
         current: The table's configuration, for checks that need two properties.
         enforce_retention: Whether `deletedFileRetentionDuration` may not exceed
             `logRetentionDuration`.
@@ -381,7 +384,8 @@ def normalize_configuration(
     """
     result: dict[str, str] = {}
     for key, value in user.items():
-        name = _checked_name(key, allow_arbitrary)
+        is_constraint = allow_constraints and key.lower().startswith(CONSTRAINT_PREFIX)
+        name = key.lower() if is_constraint else _checked_name(key, allow_arbitrary)
         text = _checked_value(name, value)
         if result.get(name, text) != text:
             raise ConfigError(

@@ -26,7 +26,7 @@ def show_statement(
     """A plan with the statement in one row; it can be run again, under another name.
 
     Spark's own would leave out what is generated and what may not be null. CHECK constraints are
-    not part of such a statement.
+    among the properties, as Delta shows them.
 
     Args:
         spark: The session.

@@ -1,7 +1,7 @@
 """CREATE TABLE ... LIKE, where the table that is made is one of Delta.
 
-It gets the columns with their rules, the layout, the properties and the comment of its source, and
-no rows. CHECK constraints are added one by one, after the table is there.
+It gets the columns with their rules, the layout, the properties, the CHECK constraints and the
+comment of its source in one commit, and no rows.
 """
 
 from __future__ import annotations
@@ -13,12 +13,11 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from optimist.core.commands.create import create_table
-from optimist.core.commands.existing_definition import constraints_of, definition_of
+from optimist.core.commands.existing_definition import definition_of
 from optimist.core.commands.table_definition import CreateMode, TableDefinition, columns_of
 from optimist.core.errors import UsageError
 from optimist.core.snapshot import Snapshot
 from optimist.core.sql.statements import CreateLike, TableName
-from optimist.spark.commands.alter import changes_of
 from optimist.spark.commands.names import table_path
 from optimist.spark.commands.table_statement import create_named
 from optimist.spark.session.conf import open_log
@@ -49,14 +48,7 @@ def create_like(spark: SparkSession, command: CreateLike) -> None:
     """
     path = _path(spark, command.source)
     source = None if path is None else open_log(spark, path).update()
-    is_there = command.if_not_exists and _is_there(spark, command.table)
     _make(spark, command, _definition(spark, command, source))
-    if source is None or is_there:
-        return
-    made = command.table.path or table_path(spark, str(command.table))
-    changes = changes_of(spark, open_log(spark, made))
-    for name, condition in constraints_of(source).items():
-        changes.add_constraint(name, condition)
 
 
 def _definition(
@@ -101,12 +93,6 @@ def _make(spark: SparkSession, command: CreateLike, definition: TableDefinition)
             location=command.location,
         )
     create_table(open_log(spark, path).start_transaction, definition)
-
-
-def _is_there(spark: SparkSession, table: TableName) -> bool:
-    if table.path is not None:
-        return open_log(spark, table.path).table_exists()
-    return bool(spark.catalog.tableExists(str(table)))
 
 
 def _path(spark: SparkSession, table: TableName) -> str | None:

@@ -525,3 +525,19 @@ def test_another_engine_reads_what_was_made_and_replaced(tmp_path):
     ]
     old = OtherTable(str(tmp_path / "t"), version=1)
     assert old.to_pyarrow_table().num_rows == 1
+
+
+def test_a_table_is_made_with_its_constraints(log):
+    properties = {"Delta.Constraints.Small": "ID < 9"}
+    log.create([ID, NAME], properties=properties)
+    assert log.update().properties.constraints == {"small": "ID < 9"}
+    assert "checkConstraints" in implied_features(log.update().protocol)
+    assert kind_of(lambda: log.append(pa.table({"id": [9]}))) == (
+        "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"
+    )
+    properties = {"delta.constraints.c": "gone > 0 AND id > 0"}
+    with pytest.raises(SchemaError, match="gone"):
+        log.create([ID], mode="replace", properties=properties)
+    assert log.update().version == 0
+    # A table that is there has rows, so the constraint must come by a command that checks them.
+    assert kind_of(lambda: log.alter.set_properties(properties)) == "DELTA_ADD_CONSTRAINTS"

@@ -132,6 +132,7 @@ def _defined(path):
 
 def test_what_show_create_table_says_makes_the_table_again(enabled, database, tmp_path):
     enabled.sql(f"CREATE TABLE {database}.odd {_ODD}")
+    enabled.sql(f"ALTER TABLE {database}.odd ADD CONSTRAINT Small CHECK (`a.b` <> 'it''s')")
     said = enabled.sql(f"SHOW CREATE TABLE {database}.odd").first().createtab_stmt
     enabled.sql(said.replace("`odd`", "`again`"))
     assert _defined(f"{tmp_path}/shop/again") == _defined(f"{tmp_path}/shop/odd")
@@ -155,6 +156,8 @@ def test_a_table_is_made_like_another(enabled, database, tmp_path):
     enabled.sql(f"CREATE TABLE delta.`{tmp_path}/b` LIKE delta.`{tmp_path}/shop/odd`")
     made = [_defined(f"{tmp_path}/{place}") for place in ("shop/odd", "shop/a", "b")]
     assert made[1] == made[2] == made[0]
+    logs = [DeltaLog.for_path(f"{tmp_path}/{place}", {}) for place in ("shop/a", "b")]
+    assert [log.update().version for log in logs] == [0, 0]  # a kill leaves all of it, or nothing
     with pytest.raises(OptimistError, match="small"):
         enabled.sql(f"INSERT INTO {database}.a (`a.b`, d) VALUES ('x', 100)")
     with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_ALREADY_EXISTS"):
