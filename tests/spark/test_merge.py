@@ -416,6 +416,70 @@ def test_new_columns_and_fields_of_the_source_become_the_tables(spark, table_pat
     assert read(spark, table_path).where("id = 1").collect()[0].v == "x"
 
 
+def narrowed(value, paths):
+    """Of a row or a struct, the parts to which a path of names leads."""
+    found = {}
+    for name, part in value.items():
+        below = [path[1:] for path in paths if path[0] == name]
+        if [] in below:
+            found[name] = part
+        elif below and (inner := narrowed(part, below)):
+            found[name] = inner
+    return found
+
+
+def widened(old, new, *, takes_new):
+    """A row or a struct with the fields that another has more; its values, or nulls for them."""
+    merged = {}
+    for name in [*old, *(name for name in new if name not in old)]:
+        one, other = old.get(name), new.get(name)
+        if isinstance(one or other, dict) and (takes_new or name in old):
+            merged[name] = widened(one or {}, other or {}, takes_new=takes_new)
+        else:
+            merged[name] = other if takes_new and name in new else one
+    return merged
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize(
+    "assigned", [["n.b.q", "n.c"], ["N.c", "n.a"], ["n.b"], ["n.d", "m.x.y"], ["n", "z"]]
+)
+def test_fields_that_clauses_assign_become_the_tables_and_no_others(
+    spark, table_path, plane, assigned
+):
+    old = {"id": 1, "n": {"a": 1, "b": {"p": 1}}}
+    new = {
+        "id": 1,
+        "n": {"a": 10, "c": "new", "d": 5, "b": {"p": 3, "q": 4}},
+        "m": {"w": 1, "x": {"y": 2, "z": 3}},
+        "z": 7,
+    }
+    DeltaLog.for_path(table_path, {}).append(pa.Table.from_pylist([old, {**old, "id": 2}]))
+    source = spark.createDataFrame(pa.Table.from_pylist([new])).alias("s")
+    merge = DeltaTable.forPath(spark, table_path).alias("t").merge(source, "t.id = s.id")
+    values = {name: f"s.{name}" for name in assigned}
+    merge.whenMatchedUpdate(set=values).withSchemaEvolution().execute()
+    brought = narrowed(new, [name.lower().split(".") for name in assigned])
+    assert read(spark, table_path).orderBy("id").toArrow().to_pylist() == [
+        widened(old, brought, takes_new=True),
+        widened({**old, "id": 2}, brought, takes_new=False),
+    ]
+
+
+@pytest.mark.again
+@pytest.mark.parametrize("name", ["t.n.c", "n.nix", "t.z", "nix.c"])
+def test_a_field_that_the_source_does_not_have_by_that_name_is_not_made(spark, table_path, name):
+    DeltaLog.for_path(table_path, {}).append(pa.table({"id": [1], "n": [{"a": 1}]}))
+    source = spark.sql("SELECT 1L AS id, named_struct('c', 1) AS n, 2 AS z").alias("s")
+    merge = DeltaTable.forPath(spark, table_path).alias("t").merge(source, "t.id = s.id")
+    with pytest.raises(SchemaError) as caught:
+        merge.whenMatchedUpdate(set={name: "1"}).withSchemaEvolution().execute()
+    assert caught.value.kind == "DELTA_COLUMN_NOT_FOUND"
+    merge = DeltaTable.forPath(spark, table_path).alias("t").merge(source, "t.id = s.id")
+    with pytest.raises(SchemaError):
+        merge.whenNotMatchedBySourceUpdate(set={"z": "1"}).withSchemaEvolution().execute()
+
+
 def test_constraints_defaults_and_generated_columns_hold(spark, table_path, plane):
     def column(name, kind, **metadata):
         return {"name": name, "type": kind, "nullable": True, "metadata": metadata}

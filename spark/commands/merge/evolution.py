@@ -1,8 +1,9 @@
 """The schema that a table has after a MERGE with schema evolution (spec 10.1, 10.15).
 
-New columns of the source, and new fields of its structs, go to the end of theirs. What the table
-has keeps its type, and values of another type are cast as they are stored; but a clause that takes
-all columns makes types wider where the table allows that.
+New columns of the source, and new fields of its structs, go to the end of theirs; a clause that
+assigns one field brings that field alone. What the table has keeps its type, and values of another
+type are cast as they are stored; but a clause that takes all columns makes types wider where the
+table allows that.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ __all__ = ["evolve_schema"]
 
 
 def evolve_schema(
-    txn: OptimisticTransaction, source: StructType, clauses: Sequence[Clause]
+    txn: OptimisticTransaction, source: StructType, clauses: Sequence[Clause], alias: str | None
 ) -> None:
     """Set metadata with the columns that the clauses assign and only the source has.
 
@@ -35,6 +36,7 @@ def evolve_schema(
         txn: The transaction.
         source: The schema of the source.
         clauses: The clauses; one that takes all columns brings all of the source's.
+        alias: The table's alias. A name that begins with it means a column that the table has.
 
     Raises:
         SchemaError: The new columns do not go together with the table.
@@ -42,7 +44,7 @@ def evolve_schema(
     snapshot = txn.snapshot
     takes_all = any(clause.takes_all_columns for clause in clauses)
     may_widen = allowed_widening(snapshot.metadata, snapshot.protocol) if takes_all else None
-    brought = source if takes_all else _named(source, clauses)
+    brought = source if takes_all else _named(source, clauses, alias)
     wanted = _Evolution(may_widen).struct(snapshot.schema, brought)
     decision = decide_schema(
         snapshot.schema,
@@ -56,15 +58,34 @@ def evolve_schema(
         txn.update_metadata(changed)
 
 
-def _named(source: StructType, clauses: Sequence[Clause]) -> StructType:
-    """The columns of the source that have the names of those that the clauses assign."""
-    names = {
-        path[0].lower()
+def _named(source: StructType, clauses: Sequence[Clause], alias: str | None) -> StructType:
+    """What the source has by the names that are assigned: columns, and fields of structs.
+
+    A clause for rows that match no row of the source can't assign what only the source has.
+    """
+    paths = [
+        parse_column_path(name)
         for clause in clauses
+        if clause.kind != "NOT MATCHED BY SOURCE"
         for name in clause.assignments or ()
-        if len(path := parse_column_path(name)) == 1
-    }
-    return StructType(tuple(item for item in source if item.name.lower() in names))
+    ]
+    qualifier = (alias or "").lower()
+    return _along(
+        source, [path for path in paths if len(path) == 1 or path[0].lower() != qualifier]
+    )
+
+
+def _along(fields: StructType, paths: Sequence[tuple[str, ...]]) -> StructType:
+    """The fields to which a path leads; of a struct through which one leads, only what is there."""
+    kept = []
+    for item in fields:
+        below = [path[1:] for path in paths if path and path[0].lower() == item.name.lower()]
+        if () in below:
+            kept.append(item)
+        elif below and isinstance(item.data_type, StructType):
+            inner = _along(item.data_type, below)
+            kept += [replace(item, data_type=inner)] if len(inner) else []
+    return StructType(tuple(kept))
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,7 +103,8 @@ def _run(target: Target, log: DeltaLog, request: MergeRequest) -> MergeCounts:
             # What becomes of the table is made of its own rows: any change of it is a conflict.
             txn.read_whole_table()
         if request.evolves_schema:
-            evolve_schema(txn, from_spark_schema(request.source.schema), request.clauses)
+            source = from_spark_schema(request.source.schema)
+            evolve_schema(txn, source, request.clauses, target.alias)
         watch = target.stopwatch()
         command = _Merge.of(target, request)
         own = (command.rows, request, command.stages.merge)
