@@ -297,11 +297,6 @@ _WITH_REPLACE_WHERE: tuple[_Contradiction, ...] = (
         f"replaces a part of it, {_TOGETHER}",
         "DELTA_OVERWRITE_SCHEMA_WITH_REPLACE_WHERE",
     ),
-    (
-        lambda request: request.target_alias is not None and not request.replaces_matches,
-        "The option targetAlias belongs to replaceOn, and replaceWhere names columns without it",
-        "DELTA_INCOMPATIBLE_DATAFRAME_OPTIONS",
-    ),
 )
 _WITH_MATCHES: tuple[_Contradiction, ...] = (
     (

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from optimist.core.commands.not_built_yet import not_built_yet
 from optimist.core.errors import UsageError
 from optimist.spark.commands.change_feed import CHANGE_OPTIONS
 from optimist.spark.commands.write_options import WRITE_OPTIONS
@@ -15,8 +14,6 @@ __all__ = ["only_path", "read_options", "schema_given", "write_options"]
 
 _READ = {name.lower() for name in ("versionAsOf", "timestampAsOf", *CHANGE_OPTIONS)}
 _WRITE = {name.lower(): name for name in WRITE_OPTIONS}
-_NOT_BUILT: Mapping[str, str] = {"writepartitioncolumns": "false"}
-"""Options of Delta that would be ignored, and the value of each that asks for nothing."""
 
 
 def read_options(given: Mapping[str, str]) -> dict[str, Any]:
@@ -35,17 +32,11 @@ def read_options(given: Mapping[str, str]) -> dict[str, Any]:
 def write_options(given: Mapping[str, str]) -> dict[str, object]:
     """The options that `write` takes, in its spelling; Delta ignores others, and so do we.
 
-    Raises:
-        UsageError: An option of Delta is not built yet.
+    Delta knows a name `writePartitionColumns`, too, but the table decides that, not the writer.
     """
     options: dict[str, object] = {}
     for key, value in given.items():
         folded = key.lower()
-        if folded in _NOT_BUILT and str(value).lower() != _NOT_BUILT[folded]:
-            raise not_built_yet(
-                f"The option {key}",
-                "Leave it out; readers take the values of partition columns from the log.",
-            )
         if folded in _WRITE:
             options[_WRITE[folded]] = value
         elif key.startswith((*FILESYSTEM_PREFIXES, PROPERTY_PREFIX)):

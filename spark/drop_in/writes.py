@@ -13,7 +13,6 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from optimist.core.commands.not_built_yet import not_built_yet
 from optimist.core.errors import UsageError
 from optimist.core.foreign_text import shown
 from optimist.spark.commands.clustered_write import write_clustered
@@ -97,28 +96,32 @@ def _insert(
         request = request.replacing(replace_where)
     if not node.isByName():
         _ensure_same_places(rows, request, table)
-    write_rows(_fitting_rows(rows, node, table, request), table.path, request)
+    fitting = _fitting_rows(rows, node, table, request)
+    write_rows(_under_alias(fitting, node.query()), table.path, request)
+
+
+def _under_alias(rows: DataFrame, query: Any) -> DataFrame:
+    """The rows under the alias that they were given, by which `replaceOn` may call them."""
+    is_aliased = str(query.getClass().getSimpleName()) == "SubqueryAlias"
+    return rows.alias(str(query.alias())) if is_aliased else rows
 
 
 def _ensure_same_places(rows: DataFrame, request: WriteRequest, table: OpenedTable) -> None:
     """Columns that are taken by position have the names by which rows are replaced there, too."""
-    if request.replace_on is not None:
-        raise not_built_yet(
-            "The option replaceOn with columns that are taken by position",
-            "Use save or saveAsTable, which take them by name.",
-        )
-    if request.replace_using is None or table.snapshot is None:
+    if not request.replaces_matches or table.snapshot is None:
         return
     own, given = (
         [n.lower() for n in names] for names in (table.snapshot.schema.names, rows.columns)
     )
-    for name in request.replace_using:
+    # What replaceOn names is in its text; so all names have to be at their places.
+    for name in given if request.replace_using is None else request.replace_using:
         folded = name.lower()
         if folded in own and folded in given and own.index(folded) != given.index(folded):
             raise UsageError(
-                f"The column {shown(name)} of replaceUsing is at another place in the rows than in "
-                f"{shown(table.name)}, and columns are taken by their position here. Nothing was "
-                "written. Order the columns as the table has them.",
+                f"The column {shown(name)} is at another place in the rows than in "
+                f"{shown(table.name)}, and columns are taken by their position here, while the "
+                "rows to replace are found by names. Nothing was written. Order the columns as the "
+                "table has them.",
                 kind="INSERT_REPLACE_USING_DISALLOW_MISALIGNED_COLUMNS",
                 column=name,
             )

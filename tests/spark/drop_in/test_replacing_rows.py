@@ -134,11 +134,26 @@ def test_spark_writers_replace_rows_that_match(enabled, database, tmp_path):
     by_position = new.write.format("delta").mode("overwrite").options(**options)
     by_position.insertInto(name)
     assert enabled.table(name).count() == len(_OLD)
+    matched = new.alias("s").write.format("delta").mode("overwrite").option("targetAlias", "T")
+    matched.option("replaceOn", "t.k = s.k AND t.v = s.v").insertInto(name)
+    assert enabled.table(name).count() == len(_OLD)
+    some = new.write.format("delta").mode("overwrite").option("targetAlias", "t")
+    some.option("replaceWhere", "k = 1").insertInto(name)
+    assert enabled.table(name).count() == len(_OLD)
     turned = new.selectExpr("v AS k2", "p_p", "k")
     for write_wrongly, kind in (
         (
             lambda: (
                 turned.write.format("delta").mode("overwrite").options(**options).insertInto(name)
+            ),
+            "INSERT_REPLACE_USING_DISALLOW_MISALIGNED_COLUMNS",
+        ),
+        (
+            lambda: (
+                turned.write.format("delta")
+                .mode("overwrite")
+                .option("replaceOn", "v = 1")
+                .insertInto(name)
             ),
             "INSERT_REPLACE_USING_DISALLOW_MISALIGNED_COLUMNS",
         ),

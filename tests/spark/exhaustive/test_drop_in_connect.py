@@ -35,7 +35,6 @@ EXPECTED = {
     "a schema": "UsageError DELTA_UNSUPPORTED_SCHEMA_DURING_READ",
     "two paths": "UsageError OPTIMIST_NO_TABLE_PATH",
     "no path": "UsageError OPTIMIST_NO_TABLE_PATH",
-    "an option of Delta that would be ignored": NOT_BUILT,
     "a name": REFUSED,
     "other formats": 6,
     "created twice": "UsageError DELTA_TABLE_ALREADY_EXISTS",
