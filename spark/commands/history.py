@@ -80,13 +80,19 @@ def history_frame(spark: SparkSession, log: DeltaLog, limit: int | None) -> Data
     return _frame(spark, rows, HISTORY_SCHEMA)
 
 
-def detail_frame(spark: SparkSession, log: DeltaLog) -> DataFrame:
+def detail_frame(spark: SparkSession, log: DeltaLog, name: str | None = None) -> DataFrame:
     """One row about the table as it is now.
+
+    Args:
+        spark: The session.
+        log: The table.
+        name: The name in a catalog by which the table was asked for; None for its path.
 
     Raises:
         TableNotFoundError: There is no table.
     """
-    return _frame(spark, [_detail_row(log.detail())], DETAIL_SCHEMA)
+    row = _detail_row(log.detail())
+    return _frame(spark, [{**row, "name": name or row["name"]}], DETAIL_SCHEMA)
 
 
 def _frame(spark: SparkSession, rows: list[dict[str, object]], schema: st.StructType) -> DataFrame:

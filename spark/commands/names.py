@@ -21,6 +21,7 @@ __all__ = [
     "is_enabled",
     "known_path",
     "name_parts",
+    "named_table",
     "one_place",
     "table_path",
 ]
@@ -38,12 +39,14 @@ class CatalogTable:
 
     Attributes:
         name: Its name with all parts, as SQL writes it.
+        shown_name: The same without quotes, as Delta tells it.
         path: Where the table is.
         is_managed: Whether the files go with the entry.
         owner: Whose it is; may be empty.
     """
 
     name: str
+    shown_name: str
     path: str
     is_managed: bool
     owner: str
@@ -55,7 +58,8 @@ class CatalogTable:
         Raises:
             TableError: The entry says no location (kind `OPTIMIST_TABLE_WITHOUT_LOCATION`).
         """
-        name = str(entry.identifier().quotedString())
+        identifier = entry.identifier()
+        name, shown_name = str(identifier.quotedString()), str(identifier.unquotedString())
         location = entry.storage().locationUri()
         if location.isEmpty():
             raise TableError(
@@ -66,7 +70,7 @@ class CatalogTable:
             )
         path = Jvm.of(spark).root.org.apache.hadoop.fs.Path(location.get()).toString()
         kind = str(entry.tableType().name())
-        return cls(name, str(path), kind == "MANAGED", str(entry.owner() or ""))
+        return cls(name, shown_name, str(path), kind == "MANAGED", str(entry.owner() or ""))
 
 
 def is_enabled(spark: SparkSession) -> bool:
@@ -92,7 +96,12 @@ def known_path(spark: SparkSession, text: str) -> str:
 
 
 def table_path(spark: SparkSession, name: str) -> str:
-    """Where the table is that a name means.
+    """Where the table is that a name means; arguments and errors are those of `named_table`."""
+    return named_table(spark, name)[0]
+
+
+def named_table(spark: SparkSession, name: str) -> tuple[str, str | None]:
+    """Where the table is that a name means, and its whole name in the catalog; None for a path.
 
     Args:
         spark: A classic session, or a Spark Connect client, which knows paths only.
@@ -106,7 +115,7 @@ def table_path(spark: SparkSession, name: str) -> str:
     """
     path = path_in_name(name)
     if path is not None:
-        return path
+        return path, None
     if is_connect(spark):
         raise UsageError(
             f"The name {name!r} is a name in the server's catalog, where no client finds the "
@@ -115,7 +124,8 @@ def table_path(spark: SparkSession, name: str) -> str:
             kind="OPTIMIST_CATALOG_NAMES_UNSUPPORTED",
             name=name,
         )
-    return catalog_table(spark, name).path
+    entry = catalog_table(spark, name)
+    return entry.path, entry.shown_name
 
 
 def one_place(path: str | None, location: str | None) -> str:

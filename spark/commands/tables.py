@@ -18,7 +18,7 @@ from optimist.spark.commands.commands_to_come import CommandsToCome
 from optimist.spark.commands.history import detail_frame, history_frame
 from optimist.spark.commands.merge.builder import DeltaMergeBuilder, MergeRequest
 from optimist.spark.commands.merge.run import OWN_ALIAS, merge
-from optimist.spark.commands.names import is_enabled, known_path, table_path
+from optimist.spark.commands.names import is_enabled, known_path, named_table
 from optimist.spark.commands.table_builder import DeltaTableBuilder
 from optimist.spark.conditions.own_frames import OwnFrames
 from optimist.spark.planes.planes import plane_of
@@ -55,8 +55,10 @@ class DeltaTable(CommandsToCome):
         hadoop_conf: Mapping[str, str],
         alias: str | None = None,
         frames: OwnFrames | None = None,
+        name: str | None = None,
     ) -> None:
         self._spark = spark
+        self._name = name
         self._path = path
         self._hadoop_conf = Options(hadoop_conf)  # keys and tokens: no repr may show them
         self._alias = alias
@@ -99,7 +101,10 @@ class DeltaTable(CommandsToCome):
         """
         ensure_supported(sparkSession)
         ensure_kind(tableOrViewName, str, "tableOrViewName")
-        return cls.forPath(sparkSession, table_path(sparkSession, tableOrViewName))
+        path, name = named_table(sparkSession, tableOrViewName)
+        table = cls.forPath(sparkSession, path)
+        table._name = name
+        return table
 
     @classmethod
     @original_errors()
@@ -150,7 +155,8 @@ class DeltaTable(CommandsToCome):
     def alias(self, aliasName: str) -> DeltaTable:
         """The same table under a name that conditions and expressions may use."""
         ensure_kind(aliasName, str, "aliasName")
-        return DeltaTable(self._spark, self._path, self._hadoop_conf, aliasName, self._frames)
+        own = (self._spark, self._path, self._hadoop_conf)
+        return DeltaTable(*own, aliasName, self._frames, self._name)
 
     def delete(self, condition: ExpressionOrColumn | None = None) -> DataFrame | None:
         """Delete the rows for which the condition is true; all rows without one.
@@ -277,7 +283,7 @@ class DeltaTable(CommandsToCome):
     @original_errors()
     def detail(self) -> DataFrame:
         """One row about the table: where it is, how large, its properties and its protocol."""
-        return detail_frame(self._spark, self._log)
+        return detail_frame(self._spark, self._log, self._name)
 
     @original_errors()
     def generate(self, mode: str) -> None:

@@ -20,7 +20,7 @@ from optimist.spark.drop_in import (
     writes,
 )
 from optimist.spark.drop_in.sessions import session_of
-from optimist.spark.session.callback_errors import callback
+from optimist.spark.session.callback_errors import callback, current_origin
 from optimist.spark.session.java_identity import JavaIdentity
 
 __all__ = ["Answers"]
@@ -64,13 +64,8 @@ class Answers(JavaIdentity):
 
     def apply(self, what: str, session_id: str, session: Any, about: Any, more: Any) -> Any:
         """The answer to a question; what `about` and `more` are depends on the question."""
-        with callback(self._origin):
+        with callback(lambda: current_origin(self._context)):
             answer = _ANSWERS.get(what)
             if answer is None:
                 return None
             return answer(session_of(self._context, session, session_id), about, more)
-
-    def _origin(self) -> Any:
-        """Where Spark's analyzer is in the SQL, in the thread that asks."""
-        jvm: Any = self._context._jvm
-        return jvm.org.apache.spark.sql.catalyst.trees.CurrentOrigin.get()

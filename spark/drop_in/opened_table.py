@@ -23,10 +23,10 @@ from optimist.spark.commands.names import CatalogTable
 from optimist.spark.commands.read import TableVersion, read
 from optimist.spark.drop_in.compiler import dropin
 from optimist.spark.drop_in.options import read_options
-from optimist.spark.drop_in.partitions import show_partitions
+from optimist.spark.drop_in.partitions import show_partitions, truncates_partition
 from optimist.spark.drop_in.shown_statement import show_statement
 from optimist.spark.rows.row_shape import quoted
-from optimist.spark.session.callback_errors import callback
+from optimist.spark.session.callback_errors import callback, current_origin
 from optimist.spark.session.java_identity import JavaIdentity
 from optimist.spark.session.jvm import Jvm, analyzed_plan, known_to_spark, text_map
 
@@ -103,7 +103,7 @@ class OpenedTable(JavaIdentity):
 
     def apply(self, what: str, argument: Any) -> Any:
         """Do what is asked."""
-        with callback():
+        with callback(lambda: current_origin(self.spark.sparkContext)):
             return self._answer(what, argument)
 
     def _answer(self, what: str, argument: Any) -> Any:
@@ -112,6 +112,8 @@ class OpenedTable(JavaIdentity):
             return analyzed_plan(self._rows() if argument is None else self._changes(argument))
         if what == "partitions" and self.snapshot is not None:
             return show_partitions(self.spark, self.snapshot, self.name, argument)
+        if what == "truncate partition":
+            raise truncates_partition(self.name)
         if what == "statement" and self.snapshot is not None:
             return show_statement(self.spark, self.snapshot, self.name, self.entry)
         if what == "truncate":

@@ -1,12 +1,15 @@
-"""SHOW PARTITIONS: the partitions that hold a file, as the log says them."""
+"""Statements about partitions: SHOW PARTITIONS, with those that hold a file, as the log says them.
+
+Delta knows no other: TRUNCATE TABLE ... PARTITION is refused.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StringType, StructField, StructType
 
 from optimist.core.data.partition_values import (
     parse_partition_value,
@@ -15,19 +18,19 @@ from optimist.core.data.partition_values import (
     serialize_partition_value,
 )
 from optimist.core.errors import UsageError
+from optimist.core.schema.types import StructType
 from optimist.core.snapshot import Snapshot
 from optimist.spark.drop_in.python_command import python_command
 from optimist.spark.rows.local_rows import local_frame
 from optimist.spark.session.conf import session_zone_name
 from optimist.spark.session.jvm import iterate
+from optimist.spark.spark_schema import to_spark_schema
 
-__all__ = ["show_partitions"]
-
-_SCHEMA = StructType([StructField("partition", StringType(), False)])
+__all__ = ["show_partitions", "truncates_partition"]
 
 
 def show_partitions(spark: SparkSession, snapshot: Snapshot, name: str, node: Any) -> Any:
-    """A plan with a row such as `year=2026/month=1` for each partition.
+    """A plan with a row for each partition, and a column for each of its values.
 
     Args:
         spark: The session.
@@ -36,8 +39,9 @@ def show_partitions(spark: SparkSession, snapshot: Snapshot, name: str, node: An
         node: Spark's `ShowPartitions`, which may name values of some columns.
 
     Raises:
-        UsageError: The table is not partitioned, or has no partition column of a name that the
-            statement gives (kind `OPTIMIST_NO_SUCH_PARTITION_COLUMN`).
+        UsageError: The table is not partitioned (kind
+            `DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_TABLE`), or has no partition column of a name
+            that the statement gives (kind `DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_COLUMN`).
     """
     wanted = {}
     if node.pattern().isDefined():
@@ -48,34 +52,58 @@ def show_partitions(spark: SparkSession, snapshot: Snapshot, name: str, node: An
         raise UsageError(
             f"The table {name} has no partition column {missing[0] if missing else 'at all'}. "
             f"Nothing was read. Its partition columns are: {', '.join(known) or 'none'}.",
-            kind="OPTIMIST_NO_SUCH_PARTITION_COLUMN",
+            kind="DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_COLUMN"
+            if known
+            else "DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_TABLE",
             columns=tuple(missing),
         )
+    schema = to_spark_schema(snapshot.partition_schema)
 
     def run(session: SparkSession) -> DataFrame:
-        table = pa.table({"partition": _directories(snapshot, wanted, session_zone_name(session))})
-        return local_frame(session, table, _SCHEMA)
+        found = _partitions(snapshot, wanted, session_zone_name(session))
+        return local_frame(session, found, schema)
 
-    return python_command(spark, f"SHOW PARTITIONS {name}", _SCHEMA, run)
+    return python_command(spark, f"SHOW PARTITIONS {name}", schema, run)
 
 
-def _directories(snapshot: Snapshot, wanted: dict[str, str], zone: str) -> pa.Array:
-    """The names of the partitions, sorted, with the values as the session's zone shows them."""
+def truncates_partition(name: str) -> UsageError:
+    """The error for TRUNCATE TABLE ... PARTITION.
+
+    Args:
+        name: The table's, as SQL writes it.
+    """
+    return UsageError(
+        f"TRUNCATE TABLE takes no PARTITION for a Delta table, such as {name}. Nothing was "
+        "written. Delete the rows with DELETE FROM ... WHERE.",
+        kind="DELTA_TRUNCATE_TABLE_PARTITION_NOT_SUPPORTED",
+    )
+
+
+def _partitions(snapshot: Snapshot, wanted: dict[str, str], zone: str) -> pa.Table:
+    """The values of the partitions, in the order of their directories' names.
+
+    Args:
+        snapshot: The version.
+        wanted: Texts of the values that some columns must have.
+        zone: The time zone of times that were written without one.
+    """
     fields = snapshot.partition_schema
     values = partition_columns_of(snapshot.files, fields, zone=zone)
-    rows = values.group_by(values.column_names).aggregate([]).to_pylist()
+    table = values.group_by(values.column_names).aggregate([])
+    rows = table.to_pylist()
     for column, text in wanted.items():
         field = fields.find(column)
         if field is not None:
             value = parse_partition_value(text, field.data_type, zone=zone)
             rows = [row for row in rows if row[field.name] == value]
-    names = {
-        partition_directory(
-            {
-                field.name: serialize_partition_value(row[field.name], field.data_type)
-                for field in fields
-            }
-        )
-        for row in rows
-    }
-    return pa.array(sorted(names), pa.string())
+    rows.sort(key=lambda row: _directory(row, fields))
+    return pa.Table.from_pylist(rows, schema=table.schema)
+
+
+def _directory(row: Mapping[str, Any], fields: StructType) -> str:
+    return partition_directory(
+        {
+            field.name: serialize_partition_value(row[field.name], field.data_type)
+            for field in fields
+        }
+    )

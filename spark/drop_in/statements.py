@@ -31,7 +31,7 @@ from optimist.spark.commands.history import (
     detail_frame,
     history_frame,
 )
-from optimist.spark.commands.names import table_path
+from optimist.spark.commands.names import named_table, table_path
 from optimist.spark.drop_in.python_command import python_command
 from optimist.spark.drop_in.tables_like import create_like, makes_delta_table
 from optimist.spark.session.callback_errors import original_errors
@@ -119,8 +119,10 @@ def _history(spark: SparkSession, log: DeltaLog, command: DescribeHistory) -> Da
     return history_frame(spark, log, command.limit)
 
 
-def _detail(spark: SparkSession, log: DeltaLog, _command: DescribeDetail) -> DataFrame:
-    return detail_frame(spark, log)
+def _detail(spark: SparkSession, log: DeltaLog, command: DescribeDetail) -> DataFrame:
+    is_path = command.table.path is not None
+    name = None if is_path else named_table(spark, str(command.table))[1]
+    return detail_frame(spark, log, name)
 
 
 def _generate(_spark: SparkSession, log: DeltaLog, command: Generate) -> None:

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from py4j import protocol
+from pyspark import SparkContext
 from pyspark.errors.exceptions.captured import install_exception_handler
 
 from optimist.core.errors import OptimistError
@@ -22,7 +23,7 @@ from optimist.spark.session.jvm import error_texts
 from optimist.spark.session.spark_errors import as_spark_error, place_in_sql
 from optimist.spark.session.task_errors import error_of_task
 
-__all__ = ["callback", "original_errors", "raise_original_errors"]
+__all__ = ["callback", "current_origin", "original_errors", "raise_original_errors"]
 
 _MAX_KEPT = 100  # nobody asks for errors of queries that users run themselves; drop the oldest
 _MARK = "optimist_before"
@@ -47,6 +48,12 @@ def callback(origin: Callable[[], Any] | None = None) -> Iterator[None]:
         if isinstance(error, OptimistError):
             kept = as_spark_error(error, None if origin is None else place_in_sql(origin()))
         raise RuntimeError(f"{kept} (optimist-callback-error-{_keep(kept)})") from error
+
+
+def current_origin(context: SparkContext) -> Any:
+    """The `Origin` of what Spark analyses just now, in the thread that asks: for `callback`."""
+    jvm: Any = context._jvm
+    return jvm.org.apache.spark.sql.catalyst.trees.CurrentOrigin.get()
 
 
 @contextmanager

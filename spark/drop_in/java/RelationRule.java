@@ -14,6 +14,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.ShowCreateTable;
 import org.apache.spark.sql.catalyst.plans.logical.ShowPartitions;
 import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
+import org.apache.spark.sql.catalyst.plans.logical.TruncatePartition;
 import org.apache.spark.sql.catalyst.plans.logical.UpdateTable;
 import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
 import org.apache.spark.sql.catalyst.plans.logical.View;
@@ -55,7 +56,8 @@ public final class RelationRule extends Rule {
         && ((DataSourceV2Relation) node).table() instanceof DeltaTable;
   }
   private static boolean isShown(Object node) {
-    return node instanceof ShowPartitions || node instanceof ShowCreateTable;
+    return node instanceof ShowPartitions || node instanceof ShowCreateTable
+        || node instanceof TruncatePartition;
   }
   private static DeltaTable tableShown(LogicalPlan node) {
     Object shown = node.children().apply(0);
@@ -94,7 +96,8 @@ public final class RelationRule extends Rule {
       return command == null ? node : (LogicalPlan) command;
     }
     if (isShown(node)) {
-      String what = node instanceof ShowPartitions ? "partitions" : "statement";
+      String what = node instanceof ShowPartitions ? "partitions"
+          : node instanceof ShowCreateTable ? "statement" : "truncate partition";
       return (LogicalPlan) tableShown(node).ask(what, node);
     }
     DataSourceV2Relation relation = (DataSourceV2Relation) node;

@@ -188,12 +188,43 @@ def test_partitions_are_shown_as_the_log_has_them(enabled, versions, entry):
     name = entry("flights", versions)
     for table in (name, f"delta.`{versions}`"):
         shown = enabled.sql(f"SHOW PARTITIONS {table}")
-        assert [row.partition for row in shown.collect()] == ["p=0", "p=1", "p=2", "p=3"]
+        assert (shown.dtypes, shown.collect()) == ([("p", "int")], [(0,), (1,), (2,), (3,)])
     one = enabled.sql(f"SHOW PARTITIONS {name} PARTITION (P = '02')")
-    assert [row.partition for row in one.collect()] == ["p=2"]
-    with pytest.raises(UsageError) as caught:
-        enabled.sql(f"SHOW PARTITIONS {name} PARTITION (id = 1)")
-    assert caught.value.kind == "OPTIMIST_NO_SUCH_PARTITION_COLUMN"
+    assert one.collect() == [(2,)]
+    for statement, kind in (
+        ("SHOW PARTITIONS {} PARTITION (id = 1)", "SHOW_PARTITION_IN_NON_PARTITIONED_COLUMN"),
+        ("TRUNCATE TABLE {} PARTITION (p = 1)", "TRUNCATE_TABLE_PARTITION_NOT_SUPPORTED"),
+    ):
+        with pytest.raises(AnalysisException) as caught:
+            enabled.sql(statement.format(name))
+        assert caught.value.getCondition() == f"DELTA_{kind}"
+        (place,) = caught.value.getQueryContext()
+        assert name in place.fragment()
+    assert enabled.sql(f"DESCRIBE DETAIL {name}").first().name == f"spark_catalog.{name}"
+    assert DeltaTable.forName(enabled, name).detail().first().name == f"spark_catalog.{name}"
+    assert DeltaTable.forPath(enabled, versions).detail().first().name is None
+
+
+def test_partitions_are_shown_with_the_types_of_their_columns(enabled, tmp_path):
+    table = f"delta.`{tmp_path}/t`"
+    partitions = "d DATE, t TIMESTAMP, n DECIMAL(38, 2), `a.b` STRING, b BOOLEAN"
+    enabled.sql(
+        f"CREATE TABLE {table} (id INT, {partitions}) USING delta PARTITIONED BY "
+        "(d, t, n, `a.b`, b)"
+    )
+    enabled.sql(f"SHOW PARTITIONS {table}").collect()
+    nines = "9" * 36 + ".99"
+    rows = f"(1, DATE'0001-01-01', TIMESTAMP'2020-02-29 01:02:03.000004', {nines}, 'x=/y', true)"
+    enabled.sql(f"INSERT INTO {table} VALUES {rows}, (2, NULL, NULL, NULL, NULL, NULL)")
+    enabled.sql(f"INSERT INTO {table} VALUES {rows}")
+    shown = enabled.sql(f"SHOW PARTITIONS {table}")
+    assert (
+        shown.collect()
+        == enabled.sql(
+            f"SELECT DISTINCT d, t, n, `a.b`, b FROM {table} ORDER BY d NULLS LAST"
+        ).collect()
+    )
+    assert shown.dtypes == enabled.table(table).drop("id").dtypes
 
 
 def test_names_are_emptied_renamed_and_dropped(enabled, versions, entry):
