@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from optimist.core.errors import UsageError
 from optimist.core.foreign_text import shown
 
 __all__ = ["syntax_error"]
 
 _BEFORE, _AFTER = 50, 30
+_WORD = re.compile(r"\w+|\S|$")
 
 
 def syntax_error(text: str, place: int, problem: str) -> UsageError:
@@ -21,12 +24,15 @@ def syntax_error(text: str, place: int, problem: str) -> UsageError:
     Returns:
         An error of the kind `PARSE_SYNTAX_ERROR`, as Spark's parser names it. Its fields are
         `line` and `column`, counted from 1, and `fragment`: the line around the place, and below
-        it a caret.
+        it a caret; `word`, what stands at the place, and `start` and `stop`, its first and last
+        character in the statement, counted from 0. At the statement's end there is no word.
     """
     begin = max(text.rfind("\n", 0, place), text.rfind("\r", 0, place)) + 1
     line, column = text.count("\n", 0, begin) + 1, place - begin + 1
     before, after = text[max(begin, place - _BEFORE) : place], text[place : place + _AFTER]
     after = after.splitlines()[0] if after.strip() else ""
+    word = _WORD.search(text, place)
+    start, stop = word.span() if word else (place, place)
     return UsageError(
         f"The statement can't be parsed (line {line}, column {column}): {problem}, at the mark ^ "
         f"in {shown(before)}^{shown(after)}. Nothing was run. Correct the SQL, and put unusual "
@@ -35,4 +41,7 @@ def syntax_error(text: str, place: int, problem: str) -> UsageError:
         line=line,
         column=column,
         fragment=f"{before}{after}\n{' ' * len(before)}^",
+        word=text[start:stop],
+        start=start,
+        stop=stop - 1,
     )

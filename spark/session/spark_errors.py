@@ -18,6 +18,7 @@ from pyspark.errors import (
     ParseException,
     PySparkException,
     QueryContext,
+    QueryContextType,
     UnsupportedOperationException,
 )
 from pyspark.errors.exceptions.captured import SQLQueryContext
@@ -51,7 +52,6 @@ _LISTED: Mapping[type[PySparkException], tuple[str, ...]] = MappingProxyType(
             "OPTIMIST_INVALID_PREDICATE",
             "OPTIMIST_NOT_FOR_A_PATH",
             "OPTIMIST_NO_COLUMN_OF_THE_TABLE",
-            "OPTIMIST_NO_SUCH_PARTITION_COLUMN",
         ),
         IllegalArgumentException: (
             "DELTA_CDC_START_VERSION_AFTER_LATEST",
@@ -152,6 +152,46 @@ class _OfSpark:
         return as_spark_error, (rebuild(_own_class(type(self)), *more),)
 
 
+class _PlaceInText(QueryContext):
+    """Where a statement can't be parsed, by the fields of `syntax_error`."""
+
+    def __init__(self, fields: Mapping[str, Any]) -> None:
+        self._fields = fields
+
+    def contextType(self) -> QueryContextType:
+        """SQL."""
+        return QueryContextType.SQL
+
+    def objectType(self) -> str:
+        """Nothing: it is no text of a view."""
+        return ""
+
+    def objectName(self) -> str:
+        """Nothing, as `objectType`."""
+        return ""
+
+    def startIndex(self) -> int:
+        """The first character of the word, counted from 0."""
+        return int(self._fields["start"])
+
+    def stopIndex(self) -> int:
+        """The last character of the word; before the first at the statement's end."""
+        return int(self._fields["stop"])
+
+    def fragment(self) -> str:
+        """The word; empty at the statement's end."""
+        return str(self._fields["word"])
+
+    def callSite(self) -> str:
+        """Nothing: SQL has no call."""
+        return ""
+
+    def summary(self) -> str:
+        """The line with a mark below the place, as Spark shows it."""
+        line, column = self._fields["line"], int(self._fields["column"]) - 1
+        return f"== SQL (line {line}, position {column}) ==\n{self._fields['fragment']}"
+
+
 def class_of_spark(error: OptimistError) -> type[PySparkException] | None:
     """PySpark's class for what Delta's jar raises in this case; None where it has none."""
     if error.kind in _BY_KIND:
@@ -173,6 +213,8 @@ def as_spark_error(error: OptimistError, place: QueryContext | None = None) -> O
     if isinstance(error, PySparkException) or found is None:
         return error
     ours: Any = type(error)
+    if place is None and "word" in error.fields:
+        place = _PlaceInText(error.fields)
     made: OptimistError = _both(ours, found)(error.args[0], kind=error.kind, **error.fields)
     if place is not None:
         made._places = (place,)  # type: ignore[attr-defined]

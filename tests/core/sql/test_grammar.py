@@ -220,6 +220,10 @@ def test_an_error_points_at_the_place(marked):
         error = caught.value
         assert error.kind == "PARSE_SYNTAX_ERROR"
         assert (error.fields["line"], error.fields["column"]) == (line, place + 1)
+        word, start, stop = (error.fields[name] for name in ("word", "start", "stop"))
+        assert (start, stop + 1 - start) == (len(before + text) if not word else start, len(word))
+        assert (before + text)[len(before) + place :].lstrip().startswith(word)
+        assert (before + text)[start : stop + 1] == word
         shown, caret = str(error.fields["fragment"]).split("\n")
         assert shown in text
         assert text.startswith(shown[len(caret) - 1 :], place)

@@ -119,6 +119,10 @@ def test_an_error_points_into_the_text(delta, table):
     with pytest.raises(UsageError, match=r"line 2, column 2") as caught:
         delta.sql(f"OPTIMIZE {table}\n ZORDR BY (id)")
     assert caught.value.fields["fragment"] == " ZORDR BY (id)\n ^"
+    (place,) = caught.value.getQueryContext()
+    start = len(f"OPTIMIZE {table}\n ")
+    assert (place.fragment(), place.startIndex(), place.stopIndex()) == ("ZORDR", start, start + 4)
+    assert "== SQL (line 2, position 1) ==\n ZORDR BY (id)\n ^" in str(caught.value)
     with pytest.raises(UsageError, match="can't be explained"):
         delta.sql(f"EXPLAIN OPTIMIZE {table}")
 
