@@ -99,7 +99,10 @@ class Reader:
     def fail(self, problem: str, token: Token | None = None) -> NoReturn:
         """Raise the error that points at a token, by default at the next one."""
         at = token or self.peek()
-        problem = f"{problem}, but the text ends" if at.kind == "end" else problem
+        if at.kind == "end":
+            problem = f"{problem}, but the text ends"
+        elif at.kind == "marker" and self._parameters is None:
+            problem = f"{problem}, and the parser was told of no parameters"
         raise syntax_error(self._text, at.start, problem)
 
     def name(self, what: str) -> str:

@@ -3,8 +3,12 @@ import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
 import java.util.regex.Pattern;
+import org.apache.spark.QueryContext;
+import org.apache.spark.SparkRuntimeException;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
+import org.apache.spark.sql.exceptions.SqlScriptingException;
+import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * Spark's parser, but for statements that begin like one of ours: those Python sees first.
@@ -98,7 +102,20 @@ public final class StatementParser implements InvocationHandler {
     try {
       return method.invoke(this.inner, arguments);
     } catch (InvocationTargetException error) {
-      throw error.getCause();
+      throw thrown(error.getCause());
     }
+  }
+  /**
+   * An error as a proxy may throw it: Spark's parser does not declare the one of scripts, which the
+   * proxy would hide in another that has no condition.
+   */
+  private static Throwable thrown(Throwable error) {
+    if (!(error instanceof SqlScriptingException)) return error;
+    SqlScriptingException script = (SqlScriptingException) error;
+    return new SparkRuntimeException(
+        script.getCondition(),
+        scala.collection.immutable.Map$.MODULE$.from(
+            CollectionConverters.asScala(script.getMessageParameters())),
+        script, new QueryContext[0], "");
   }
 }
