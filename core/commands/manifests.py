@@ -28,13 +28,13 @@ def generate_manifests(table: TableRef, snapshot: Snapshot, mode: str) -> None:
 
     Raises:
         UsageError: `mode` is not `symlink_format_manifest`, in any case (kind
-            `DELTA_UNSUPPORTED_GENERATE_MODE`).
+            `DELTA_MODE_NOT_SUPPORTED`).
         SchemaError: Files have deletion vectors, of which a manifest can't tell.
     """
     if mode.lower() != _MODE:
         raise UsageError(
             f"The mode {quoted(mode)} of GENERATE is unknown. Nothing was written. Use {_MODE}.",
-            kind="DELTA_UNSUPPORTED_GENERATE_MODE",
+            kind="DELTA_MODE_NOT_SUPPORTED",
             mode=mode,
         )
     written = write_all_manifests(table.store, snapshot)

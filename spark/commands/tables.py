@@ -293,7 +293,7 @@ class DeltaTable(CommandsToCome):
             mode: `symlink_format_manifest`.
 
         Raises:
-            UsageError: The mode is another (kind `DELTA_UNSUPPORTED_GENERATE_MODE`).
+            UsageError: The mode is another (kind `DELTA_MODE_NOT_SUPPORTED`).
             SchemaError: Files have deletion vectors, of which such a list can't tell.
         """
         ensure_kind(mode, str, "mode")

@@ -48,5 +48,5 @@ def test_another_mode_is_refused(tmp_path):
     log.append(pa.table({"v": [1]}))
     with pytest.raises(UsageError, match="symlink_format_manifest") as caught:
         log.generate("full")
-    assert caught.value.kind == "DELTA_UNSUPPORTED_GENERATE_MODE"
+    assert caught.value.kind == "DELTA_MODE_NOT_SUPPORTED"
     assert manifests(tmp_path / "t") == {}
