@@ -17,10 +17,12 @@ from optimist.core.schema.column_paths import named_path
 from optimist.spark.arrow.tasks import encode_groups
 from optimist.spark.arrow.version_to_scan import VersionToScan
 from optimist.spark.arrow.wanted_rows import cheapest_column
+from optimist.spark.conditions.connector_predicates import ConnectorPredicates
 from optimist.spark.conditions.data_filters import data_predicate
 from optimist.spark.session.callback_errors import callback
 from optimist.spark.session.java_identity import JavaIdentity
-from optimist.spark.session.jvm import Jvm
+from optimist.spark.session.jvm import Jvm, iterate
+from optimist.spark.session.pyspark_versions import TAKES_FILTERS
 
 __all__ = ["ScanBuilder"]
 
@@ -34,7 +36,7 @@ class ScanBuilder(JavaIdentity):
         """The interfaces that py4j makes a proxy of."""
 
         implements = [  # noqa: RUF012 - py4j wants a list
-            "org.apache.spark.sql.internal.connector.SupportsPushDownCatalystFilters",
+            TAKES_FILTERS,
             f"{_CONNECTOR}.read.SupportsPushDownRequiredColumns",
             f"{_CONNECTOR}.read.SupportsPushDownLimit",
         ]
@@ -65,13 +67,24 @@ class ScanBuilder(JavaIdentity):
         """Files are skipped by the filters that are understood; Spark evaluates all of them."""
         with callback():
             schema = self._version.snapshot.schema
-            self._predicate = data_predicate(filters, schema, named_path)
+            self._predicate = data_predicate(iterate(filters), schema, named_path)
             return filters
+
+    def pushPredicates(self, predicates: Any) -> Any:
+        """The same on PySpark 4.0, in another form."""
+        with callback():
+            schema = self._version.snapshot.schema
+            self._predicate = data_predicate(predicates, schema, named_path, ConnectorPredicates)
+            return predicates
 
     def pushedFilters(self) -> Any:
         """None is evaluated here."""
         kind = self._jvm.root.org.apache.spark.sql.connector.expressions.filter.Predicate
         return self._jvm.array(kind, ())
+
+    def pushedPredicates(self) -> Any:
+        """The same on PySpark 4.0."""
+        return self.pushedFilters()
 
     def pushLimit(self, limit: int) -> bool:
         """Each task stops after so many rows; Spark asks only where no filter is left."""

@@ -33,7 +33,7 @@ from optimist.core.schema.types import StructType
 from optimist.core.values.time_zones import session_zone
 from optimist.spark.session.jvm import iterate
 
-__all__ = ["CatalystPredicates", "kind_of", "type_name"]
+__all__ = ["CatalystPredicates", "constant_of", "kind_of", "type_name"]
 
 ColumnPath: TypeAlias = tuple[str, ...]
 
@@ -86,7 +86,7 @@ class CatalystPredicates(Translation[Any]):
         """See `Translation.literal`; the constants of a set are read already."""
         if isinstance(term, Literal):
             return term
-        return _constant(term) if kind_of(term) == "Literal" else None
+        return constant_of(term) if kind_of(term) == "Literal" else None
 
     def opaque(self, term: Any) -> Opaque:
         """See `Translation.opaque`."""
@@ -172,7 +172,8 @@ def _zone_of(cast: Any) -> dt.tzinfo | None:
         return None
 
 
-def _constant(literal: Any) -> Literal | None:
+def constant_of(literal: Any) -> Literal | None:
+    """What a literal says, of Catalyst or of the connector API; None for a type not listed."""
     value = literal.value()
     if value is None:
         return Literal(None, "null")

@@ -5,7 +5,7 @@ A filter that is not understood skips nothing; Spark filters the rows again anyw
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import reduce
 from operator import and_
 from typing import Any, TypeAlias
@@ -14,7 +14,7 @@ from optimist.core.predicates.normal_form import combine_masks, positive_form
 from optimist.core.predicates.tree import Not, Opaque, Predicate
 from optimist.core.schema.types import StructType
 from optimist.spark.conditions.catalyst_expressions import CatalystPredicates
-from optimist.spark.session.jvm import iterate
+from optimist.spark.conditions.connector_predicates import ConnectorPredicates
 
 __all__ = ["data_predicate"]
 
@@ -23,17 +23,21 @@ _UNKNOWN = Opaque("?", frozenset(), deterministic=True)
 
 
 def data_predicate(
-    filters: Any, schema: StructType, named: Callable[[_Path, StructType], _Path | None]
+    filters: Iterable[Any],
+    schema: StructType,
+    named: Callable[[_Path, StructType], _Path | None],
+    form: type[CatalystPredicates | ConnectorPredicates] = CatalystPredicates,
 ) -> Predicate:
     """The conjunction of the filters by which files can be skipped; TRUE if there are none.
 
     Args:
-        filters: What Spark gave, a Scala `Seq[Expression]`.
+        filters: What Spark gave.
         schema: The table's schema; the predicate has its names.
         named: Gives the table's names for those in the filters; see `column_paths`.
+        form: What the filters are.
     """
-    translation = CatalystPredicates(schema, named, lambda _: _UNKNOWN)
-    found = [translation.predicate(expression) for expression in iterate(filters)]
+    translation = form(schema, named, lambda _: _UNKNOWN)
+    found = [translation.predicate(item) for item in filters]
     useful = [item for item in found if _can_skip(item)]
     return reduce(and_, useful) if useful else Predicate.TRUE
 

@@ -27,7 +27,7 @@ from optimist.spark.native.pruning import PartitionRows, internal_rows
 from optimist.spark.native.scala_functions import pair_part_function, partition_directory_function
 from optimist.spark.session.callback_errors import callback
 from optimist.spark.session.java_identity import JavaIdentity
-from optimist.spark.session.jvm import Jvm
+from optimist.spark.session.jvm import Jvm, iterate
 from optimist.spark.session.pyspark_versions import FILE_SOURCES
 
 __all__ = ["KEY_PREFIX", "TableFileIndex"]
@@ -116,7 +116,7 @@ class TableFileIndex(JavaIdentity):
     def listFiles(self, partition_filters: Any, data_filters: Any) -> Any:
         """The files to read: partition filters are applied exactly, data filters only skip."""
         with callback():
-            predicate = data_predicate(data_filters, self._view.schema, logical_path)
+            predicate = data_predicate(iterate(data_filters), self._view.schema, logical_path)
             with self._lock:
                 return self._list(partition_filters, predicate)
 

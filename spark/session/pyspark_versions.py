@@ -21,6 +21,7 @@ __all__ = [
     "COLUMN_CONVERTER",
     "FILE_SOURCES",
     "FIRST_SUPPORTED",
+    "TAKES_FILTERS",
     "ensure_classic",
     "ensure_supported",
     "is_connect",
@@ -32,6 +33,12 @@ FIRST_SUPPORTED = (4, 0)
 CLASSIC_DATASET = "org.apache.spark.sql.classic.Dataset"
 COLUMN_CONVERTER = "org.apache.spark.sql.classic.ColumnNodeToExpressionConverter"
 FILE_SOURCES = "org.apache.spark.sql.execution.datasources"
+TAKES_FILTERS = (
+    "org.apache.spark.sql.connector.read.SupportsPushDownV2Filters"
+    if pyspark.__version__.startswith("4.0.")
+    else "org.apache.spark.sql.internal.connector.SupportsPushDownCatalystFilters"
+)
+"""What Spark asks a scan's builder for; 4.0 gives Catalyst's expressions to its own scans only."""
 
 
 def is_connect(spark: object) -> bool:

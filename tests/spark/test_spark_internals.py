@@ -70,7 +70,7 @@ def filters_of(spark, path, condition):
     plan = read(spark, path).where(condition)._jdf.queryExecution().sparkPlan()
     (scan,) = iterate(plan.collectLeaves())
     schema = DeltaLog.for_path(path).update().schema
-    return data_predicate(scan.dataFilters(), schema, logical_path)
+    return data_predicate(iterate(scan.dataFilters()), schema, logical_path)
 
 
 @pytest.fixture(scope="module")

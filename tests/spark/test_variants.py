@@ -42,6 +42,7 @@ def test_shredded_variants_are_refused(tmp_path):
 @pytest.mark.parametrize("feature", ["variantShredding", "variantShredding-preview"])
 def test_shredded_variants_are_put_together_on_the_native_plane(spark, tmp_path, conf, feature):
     conf("spark.sql.variant.writeShredding.enabled", "true")
+    conf("spark.sql.variant.allowReadingShredded", "true")  # PySpark 4.0 has it off
     conf("spark.sql.variant.forceShreddingSchemaForTest", "k int")
     texts = ['{"k": 1, "l": "x"}', '{"k": "one"}', "7"]
     source = spark.createDataFrame([(i, text) for i, text in enumerate(texts)], "id long, t string")
