@@ -27,7 +27,14 @@ from optimist.core.log.file_table import files_table
 from optimist.core.protocol.actions import AddFile, DeletionVectorDescriptor
 from optimist.core.read_ahead import read_ahead
 
-__all__ = ["ChosenRows", "MarkedFile", "MarkedFiles", "choose_rows", "only_chosen"]
+__all__ = [
+    "ChosenRows",
+    "MarkedFile",
+    "MarkedFiles",
+    "choose_rows",
+    "deleted_rows",
+    "only_chosen",
+]
 
 _READERS = 8
 _MOST_ROWS = 1 << 36
@@ -113,7 +120,7 @@ def choose_rows(
             `OPTIMIST_UNREADABLE_DATA_FILE`); or a vector is gone or damaged, see
             `read_deletion_vectors`.
     """
-    old = _old_vectors(table, files)
+    old = deleted_rows(table, files)
     counts = read_ahead(
         lambda pair: _count(table, *pair),
         zip(files, rows, strict=True),
@@ -126,6 +133,17 @@ def choose_rows(
     return chosen
 
 
+def deleted_rows(table: TableRef, files: Sequence[AddFile]) -> list[BitMap64]:
+    """The positions that the vector of each file deletes.
+
+    Raises:
+        TableError: A vector is gone or damaged; see `read_deletion_vectors`.
+    """
+    given = [file.deletion_vector for file in files if file.deletion_vector]
+    read = iter(read_deletion_vectors(given, table.data_paths, table.data_access()))
+    return [next(read) if file.deletion_vector else BitMap64() for file in files]
+
+
 def only_chosen(chosen: Iterable[ChosenRows]) -> pa.Table:
     """The files as rows of `Snapshot.files`, with made-up vectors: a reader finds the chosen rows.
 
@@ -134,12 +152,6 @@ def only_chosen(chosen: Iterable[ChosenRows]) -> pa.Table:
     return files_table(
         replace(item.file, deletion_vector=all_but(item.rows, item.num_rows)) for item in chosen
     )
-
-
-def _old_vectors(table: TableRef, files: Sequence[AddFile]) -> list[BitMap64]:
-    given = [file.deletion_vector for file in files if file.deletion_vector]
-    read = iter(read_deletion_vectors(given, table.data_paths, table.data_access()))
-    return [next(read) if file.deletion_vector else BitMap64() for file in files]
 
 
 def _count(table: TableRef, file: AddFile, rows: BitMap64) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from optimist.core.commands.marked_files import ChosenRows, choose_rows
+from optimist.core.commands.marked_files import ChosenRows, choose_rows, deleted_rows
 from optimist.core.data.table_ref import TableRef
 from optimist.core.log.file_table import add_files
 from optimist.core.protocol.actions import AddFile
@@ -36,6 +36,19 @@ class TouchedFiles:
     def adds(self) -> tuple[AddFile, ...]:
         """The files as values."""
         return add_files(self.table)
+
+    def live(self, table: TableRef) -> TouchedFiles:
+        """The matching rows that no vector deletes, for a search that took no notice of vectors.
+
+        Raises:
+            TableError: A vector is gone or damaged; see `read_deletion_vectors`.
+        """
+        deleted = deleted_rows(table, self.adds)
+        rows = [found - gone for found, gone in zip(self.rows or (), deleted, strict=True)]
+        has_any = pa.array(map(bool, rows), pa.bool_())
+        return TouchedFiles(
+            self.table.filter(has_any), sum(map(len, rows)), tuple(item for item in rows if item)
+        )
 
     def choose_rows(self, table: TableRef) -> tuple[ChosenRows, ...] | None:
         """The matching rows, to be deleted by vectors; None where whole files are rewritten."""

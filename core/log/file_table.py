@@ -33,6 +33,7 @@ __all__ = [
     "files_table",
     "last_per_key",
     "without_keys",
+    "without_vectors",
 ]
 
 STRING_MAP_TYPE = pa.map_(pa.string(), pa.string())
@@ -100,6 +101,13 @@ def files_table(adds: Iterable[AddFile]) -> pa.Table:
 def add_files(table: pa.Table) -> tuple[AddFile, ...]:
     """The rows of a `FILES_SCHEMA` table as values; for the few files that a command touches."""
     return tuple(_add_file(row) for row in table.to_pylist(maps_as_pydicts="strict"))
+
+
+def without_vectors(files: pa.Table) -> pa.Table:
+    """A `FILES_SCHEMA` table as if no row of the files were deleted."""
+    place = files.schema.get_field_index("deletionVector")
+    none = pa.nulls(files.num_rows, DELETION_VECTOR_TYPE)
+    return files.set_column(place, files.schema.field(place), none)
 
 
 def file_actions_batch(

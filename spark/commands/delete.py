@@ -71,7 +71,7 @@ def delete(
 
 def _delete(target: Target, condition: Column | str | None, files: UncommittedFiles) -> Changes:
     watch = target.stopwatch()
-    resolved = None if condition is None else target.resolve(condition, target.rows())
+    resolved = None if condition is None else target.resolve(condition, target.columns())
     rewrite = delete_rows(target, resolved, files)
     text = None if resolved is None else resolved.text
     return changes_of_delete(rewrite, text, target.writer.txn.table, watch)

@@ -48,7 +48,7 @@ def rows_to_replace(target: Target, rows: DataFrame, request: WriteRequest) -> C
             not in both (`UNRESOLVED_INSERT_REPLACE_USING_COLUMN`); or the condition is not
             deterministic or holds a subquery.
     """
-    own, schema = target.rows(), target.snapshot.schema
+    own, schema = target.columns(), target.snapshot.schema
     names, text = request.replace_using, request.replace_on or ""
     wanted: Column | str = text
     if names is not None:

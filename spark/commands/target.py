@@ -14,6 +14,7 @@ from optimist.core.commands.command import Stopwatch
 from optimist.core.commands.touched_files import TouchedFiles
 from optimist.core.data.row_tracking import carried_columns
 from optimist.core.local.conditions import LocalCondition
+from optimist.core.log.file_table import without_vectors
 from optimist.core.schema.types import StructType
 from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.row_filter import is_exact
@@ -25,8 +26,9 @@ from optimist.spark.commands.local_plane import LocalPlane
 from optimist.spark.commands.matching_partitions import matching_partitions
 from optimist.spark.conditions.condition import Condition, resolve_condition
 from optimist.spark.conditions.one_time import OneTime
-from optimist.spark.planes.planes import plane_of, touched_files
-from optimist.spark.rows.touched_files import aliased
+from optimist.spark.planes.planes import plane_of
+from optimist.spark.rows.places import Places
+from optimist.spark.rows.touched_files import aliased, matches_of
 
 __all__ = ["Search", "Target"]
 
@@ -74,9 +76,10 @@ class Target:
         """A stopwatch that starts now."""
         return Stopwatch(self.writer.txn.table.clock)
 
-    def rows(self) -> DataFrame:
-        """All rows of the version that the command reads, under the alias."""
-        return aliased(self.writer.plane.scan(self.snapshot), self.alias)
+    def columns(self) -> DataFrame:
+        """The table's columns, under the alias, for Spark to resolve expressions; without rows."""
+        no_file = self.snapshot.files.slice(0, 0)
+        return aliased(self.writer.plane.scan_files(self.snapshot, no_file), self.alias)
 
     @property
     def carried(self) -> StructType:
@@ -106,7 +109,7 @@ class Target:
         ensure_own_rows(self.writer.txn.table, self.snapshot, files, operation)
 
     def resolve(self, condition: Column | str, rows: DataFrame) -> Condition:
-        """The condition, resolved against `rows`, which must be what `rows()` gave."""
+        """The condition, resolved against `rows`, which must be what `columns()` gave."""
         return resolve_condition(
             rows,
             condition,
@@ -173,16 +176,28 @@ class Target:
         self, candidates: pa.Table, condition: Condition, with_rows: bool, search: Search | None
     ) -> TouchedFiles:
         """The candidates with matching rows, as Spark finds them."""
-        snapshot, alias = self.snapshot, self.alias
         if condition.is_partition_only:
-            matching = matching_partitions(self.spark, snapshot, candidates, condition, alias=alias)
+            matching = matching_partitions(
+                self.spark, self.snapshot, candidates, condition, alias=self.alias
+            )
             return TouchedFiles(matching, None)
         if search is not None:
             return search(candidates)
-        plane = self.writer.plane
-        return touched_files(
-            plane, snapshot, candidates, condition, alias=alias, with_rows=with_rows
-        )
+        if with_rows and condition.never_fails:
+            # To ask of each row whether it is deleted costs more than to ask that of matching ones.
+            found = self._searched(candidates, without_vectors(candidates), condition)
+            return found.live(self.writer.txn.table)
+        return self._searched(candidates, candidates, condition, with_rows=with_rows)
+
+    def _searched(
+        self, candidates: pa.Table, read: pa.Table, condition: Condition, *, with_rows: bool = True
+    ) -> TouchedFiles:
+        """The candidates with matching rows, found by a query over their files as `read` says."""
+        plane, snapshot = self.writer.plane, self.snapshot
+        places = Places.beside(snapshot.schema.names, with_position=with_rows)
+        rows = plane.placed_rows(snapshot, read, places, condition.columns)
+        found = matches_of(condition.matching(aliased(rows, self.alias)), places)
+        return found.files(candidates, plane.find_paths(snapshot, candidates, found.paths))
 
 
 def _are_worth_one_pass(files: pa.Table) -> bool:

@@ -50,7 +50,7 @@ from optimist.spark.rows.assignments import Assignments
 from optimist.spark.rows.changed_rows import KEPT, UPDATED, kinds_of, with_changes
 from optimist.spark.rows.places import Places
 from optimist.spark.rows.row_ids import moved_row_ids
-from optimist.spark.rows.row_shape import column_of, free_name
+from optimist.spark.rows.row_shape import column_of, free_name, quoted
 from optimist.spark.rows.stored_rows import stored_rows
 from optimist.spark.rows.touched_files import aliased, matches_of
 from optimist.spark.spark_schema import VOID, to_spark_type
@@ -122,7 +122,7 @@ class _Update:
         condition: Column | str | None,
         assignments: Mapping[str, Column | str],
     ) -> _Update:
-        frame = target.rows()
+        frame = target.columns()
         resolved = None if condition is None else target.resolve(condition, frame)
         sql = target.writer.table_sql(target.spark)
         new_values = Assignments.resolve(frame, assignments, sql, target.alias)
@@ -249,9 +249,9 @@ class _Update:
             carried: The columns with their ids and versions, if the frame has them.
             more: Other columns that are needed afterwards; they see the rows as they were.
         """
-        schema = self.target.snapshot.schema
+        schema, changing = self.target.snapshot.schema, self.assignments.columns
         columns = [
-            self._new_value(field, matches).alias(field.name)
+            self._new_value(field, matches) if field.name in changing else quoted(field.name)
             for field in schema
             if field.data_type != VOID
         ]
@@ -285,10 +285,8 @@ class _Update:
         return sf.coalesce(self.condition.column, sf.lit(False))
 
     def _new_value(self, field: StructField, matches: Column) -> Column:
-        if field.name not in self.assignments.columns:
-            return column_of(field.name)
         value = self.assignments.new_value(field)
-        return sf.when(matches, value).otherwise(column_of(field.name))
+        return sf.when(matches, value).otherwise(column_of(field.name)).alias(field.name)
 
     def _regenerated(self, schema: StructType) -> dict[str, Column]:
         """The generated columns that are not assigned, computed again from the updated rows."""

@@ -47,6 +47,15 @@ class Condition:
     is_partition_only: bool
     source: DataFrame | None = None
 
+    @property
+    def never_fails(self) -> bool:
+        """Whether it has a value for every row that could be, also for one that is deleted.
+
+        Of another condition nobody knows: `1 / id > 0` may be asked of a table whose zeros are all
+        deleted.
+        """
+        return self.source is None and self.predicate.is_exact
+
     def matching(self, rows: DataFrame) -> DataFrame:
         """Those of the table's rows for which the condition is true."""
         if self.source is None:

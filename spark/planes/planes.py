@@ -12,20 +12,17 @@ from typing import Protocol
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from optimist.core.commands.touched_files import TouchedFiles
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.parquet_writer import FileSpec
 from optimist.core.data.table_ref import TableRef
 from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.files_view import FilesView
 from optimist.spark.arrow.plane import ArrowPlane
-from optimist.spark.conditions.condition import Condition
 from optimist.spark.native.plane import NativePlane
 from optimist.spark.planes.plane_choice import is_native
 from optimist.spark.rows.places import Places
-from optimist.spark.rows.touched_files import aliased, matches_of
 
-__all__ = ["RowPlane", "plane_of", "touched_files"]
+__all__ = ["RowPlane", "plane_of"]
 
 
 class RowPlane(Protocol):
@@ -116,28 +113,3 @@ def plane_of(spark: SparkSession, table: TableRef) -> RowPlane:
     if is_native(spark, table.table_path, table.options, table.store.options):
         return NativePlane(spark, table)
     return ArrowPlane(spark, table)
-
-
-def touched_files(
-    plane: RowPlane,
-    snapshot: Snapshot,
-    candidates: pa.Table,
-    condition: Condition,
-    *,
-    alias: str | None,
-    with_rows: bool = False,
-) -> TouchedFiles:
-    """Which of the candidates hold matching rows, and how many; rows stay on the executors.
-
-    Args:
-        plane: Reads the columns that the condition names.
-        snapshot: The version.
-        candidates: Rows of `snapshot.files`.
-        condition: What matches.
-        alias: The name that the condition may use for the table.
-        with_rows: Tell the positions of the matching rows, too.
-    """
-    places = Places.beside(snapshot.schema.names, with_position=with_rows)
-    rows = plane.placed_rows(snapshot, candidates, places, condition.columns)
-    matches = matches_of(condition.matching(aliased(rows, alias)), places)
-    return matches.files(candidates, plane.find_paths(snapshot, candidates, matches.paths))

@@ -99,6 +99,8 @@ def test_each_vector_holds_the_one_before_and_a_file_without_rows_goes(spark, ta
     assert ids(read(spark, table)) == [i for i in range(60) if i not in gone]
     target.update("id >= 30 AND p = 0", {"s": "'all'"})
     assert chosen(metrics_of(log), "numRemovedFiles", "numAddedFiles", *VECTORS) == (1, 1, 0, 1, 0)
+    target.delete("100 / (id - 1) = 100")  # for the row that is deleted it would fail
+    assert chosen(metrics_of(log), "numDeletedRows", *VECTORS) == (1, 1, 0, 0)
 
 
 def test_conditions_on_partitions_alone_and_none_remove_whole_files(spark, table, log_of):

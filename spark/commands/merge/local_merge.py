@@ -68,7 +68,7 @@ def merge_here(
 
     Args:
         target: The table.
-        rows: What `target.rows()` gave.
+        rows: What `target.columns()` gave.
         request: The MERGE.
         merge: Its expressions, as Spark has resolved them.
         files: Looks after what is written.

@@ -79,7 +79,7 @@ class ResolvedMerge(MergeClauses[ResolvedClause]):
 
         Args:
             target: The table, with its schema as the MERGE has evolved it.
-            rows: What `target.rows()` gave.
+            rows: What `target.columns()` gave.
             request: The MERGE.
 
         Raises:

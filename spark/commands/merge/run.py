@@ -153,7 +153,7 @@ class _Merge:
 
     @classmethod
     def of(cls, target: Target, request: MergeRequest) -> _Merge:
-        rows, alias = target.rows(), target.alias or OWN_ALIAS
+        rows, alias = target.columns(), target.alias or OWN_ALIAS
         merge = ResolvedMerge.of(target, rows, request)
         snapshot = target.snapshot
         reading = JoinReading()

@@ -103,7 +103,7 @@ def facts_of(
         source: The source, materialised.
         keys: What the condition asks to be equal.
         target: The table.
-        rows: What `target.rows()` gave, to which the keys' own sides are bound.
+        rows: What `target.columns()` gave, to which the keys' own sides are bound.
     """
     named = source.select(
         *(key.other.alias(f"k{at}") for at, key in enumerate(keys)),
