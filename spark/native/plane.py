@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.parquet_writer import FileSpec
@@ -73,10 +74,11 @@ class NativePlane:
             fields |= dict(zip(carried, ("row_id", "row_commit_version"), strict=True))
         if not fields:
             return rows
-        metadata = rows.metadataColumn("_metadata")
+        # Not by methods of PySpark, each of which takes a dozen round trips.
+        metadata: Any = rows.metadataColumn("_metadata")._jc
         # As plain columns: before Spark 4.2, hidden columns can't be named behind an alias.
         found = (metadata.getField(field).alias(name) for name, field in fields.items())
-        return rows.select("*", *found)
+        return rows.select("*", *map(Column, found))
 
     def find_paths(self, view: FilesView, files: pa.Table, paths: pa.Array) -> pa.Array:
         """See `RowPlane.find_paths`.

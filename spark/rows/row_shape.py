@@ -99,7 +99,7 @@ def shape_rows(frame: DataFrame, sql: TableSql) -> DataFrame:
 def without_void(frame: DataFrame, schema: StructType, *more: str) -> DataFrame:
     """The columns that files hold, in the table's order, and then some more."""
     names = (*(item.name for item in schema if item.data_type != VOID), *more)
-    return frame.select(*map(column_of, names))
+    return frame.select(*map(quoted, names))
 
 
 def with_new_columns(frame: DataFrame, before: StructType, sql: TableSql) -> DataFrame:

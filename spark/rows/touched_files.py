@@ -20,7 +20,7 @@ from pyspark.sql import functions as sf
 
 from optimist.core.commands.touched_files import TouchedFiles
 from optimist.spark.rows.places import Places
-from optimist.spark.rows.row_shape import column_of
+from optimist.spark.rows.row_shape import quoted
 
 __all__ = ["Matches", "aliased", "distinct_positions", "matches_of"]
 
@@ -68,33 +68,33 @@ def matches_of(
     frame: DataFrame,
     places: Places,
     *,
-    chosen: Column | None = None,
-    sums: Mapping[str, Column] | None = None,
+    chosen: str = "true",
+    sums: Mapping[str, str] | None = None,
 ) -> Matches:
     """Run a query, and gather which rows of which files it has.
+
+    All of it is SQL, one text for each value: each step of an expression built in Python costs a
+    dozen round trips to the JVM.
 
     Args:
         frame: Rows of the files; the same row may be there more than once.
         places: The columns that tell where they stand.
-        chosen: Which of them match, where that is not all of them; never null.
+        chosen: Which of them match; never null.
         sums: Numbers to count in the same pass: aggregates whose sum over parts of the rows is
             meant. Rows that do not match count, too.
     """
-    position, more = places.position, sums or {}
-    is_match = sf.lit(True) if chosen is None else chosen
-    keys = [column_of(places.path).alias("path")]
-    values = [sf.count_if(is_match).alias("rows")]
-    values += [value.alias(f"sum {name}") for name, value in more.items()]
-    if position is not None:
-        number = _number(position)
-        keys.append(sf.bitmap_bucket_number(number).alias("bucket"))
-        bits = _bitmap(number if chosen is None else sf.when(is_match, number))
-        values.append(sf.when(sf.count_if(is_match) > 0, bits).alias("bits"))
-    found = frame.groupBy(*keys).agg(*values).toArrow()
+    more = sums or {}
+    keys = {"path": quoted(places.path)}
+    values = {"rows": f"count_if({chosen})", **{f"sum {name}": sql for name, sql in more.items()}}
+    if places.position is not None:
+        number = _number(places.position)
+        keys["bucket"] = f"bitmap_bucket_number({number})"
+        values["bits"] = f"CASE WHEN count_if({chosen}) > 0 THEN {_bitmap(number, chosen)} END"
+    found = frame.groupBy(*_columns(keys)).agg(*_columns(values)).toArrow()
     totals = {name: _total(found[f"sum {name}"]) for name in more}
     found = found.filter(pc.greater(found["rows"], 0))
     num_matching = _total(found["rows"])
-    if position is None:
+    if places.position is None:
         return Matches(_strings(found["path"]), num_matching, None, totals)
     ordered = found.sort_by([("path", "ascending"), ("bucket", "ascending")])
     paths, rows = [], []
@@ -104,21 +104,26 @@ def matches_of(
     return Matches(pa.array(paths, pa.string()), num_matching, tuple(rows), totals)
 
 
-def distinct_positions(position: str, condition: Column) -> Column:
+def distinct_positions(position: str, condition: str) -> str:
     """For `matches_of`: in how many places rows stand for which the condition is true."""
-    return sf.bitmap_count(_bitmap(sf.when(condition, _number(position))))
+    return f"bitmap_count({_bitmap(_number(position), condition)})"
 
 
-def _number(position: str) -> Column:
-    return column_of(position) + 1  # Spark's buckets count from 1
+def _columns(texts: Mapping[str, str]) -> list[Column]:
+    return [sf.expr(f"{sql} AS {quoted(name)}") for name, sql in texts.items()]
+
+
+def _number(position: str) -> str:
+    return f"({quoted(position)} + 1)"  # Spark's buckets count from 1
+
+
+def _bitmap(number: str, condition: str) -> str:
+    chosen = f"CASE WHEN {condition} THEN {number} END"
+    return f"bitmap_construct_agg(bitmap_bit_position({chosen}))"
 
 
 def _total(column: pa.ChunkedArray) -> int:
     return int(pc.sum(column, min_count=0).as_py())
-
-
-def _bitmap(number: Column) -> Column:
-    return sf.bitmap_construct_agg(sf.bitmap_bit_position(number))
 
 
 def _strings(column: pa.ChunkedArray) -> pa.Array:

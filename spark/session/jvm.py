@@ -250,6 +250,9 @@ class Jvm:
         """Make this the thread's active session, so that Spark's code finds it and its conf."""
         sessions = self.root.org.apache.spark.sql.classic.SparkSession
         before = sessions.getActiveSession()
+        if before.contains(self.session):
+            yield
+            return
         sessions.setActiveSession(self.session)
         try:
             yield

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as sf
 
 from optimist.core.commands.merge_clauses import several_matches
 from optimist.core.commands.merge_outcome import MergeCounts
@@ -25,7 +24,7 @@ from optimist.spark.commands.merge.outcome import counts_of
 from optimist.spark.commands.merge.stages import Stages
 from optimist.spark.commands.target import Target
 from optimist.spark.rows.places import Places
-from optimist.spark.rows.row_shape import column_of
+from optimist.spark.rows.row_shape import quoted
 from optimist.spark.rows.stored_rows import stored_rows
 from optimist.spark.rows.touched_files import (
     Matches,
@@ -119,16 +118,16 @@ class MergeSearch:
 
     def _gathered(self, rows: DataFrame, candidates: pa.Table) -> MergeChanges:
         merge, names = self.stages.merge, self.stages.names
-        clause, is_match = column_of(names.clause), column_of(names.other).isNotNull()
+        clause, is_match = quoted(names.clause), f"{quoted(names.other)} IS NOT NULL"
         sums = {
-            str(item.number): sf.count_if(clause == item.number)
+            str(item.number): f"count_if({clause} = {item.number})"
             for item in merge.clauses
             if item.clause.kind != "NOT MATCHED"
         }
-        sums["matches"] = sf.count_if(is_match)
+        sums["matches"] = f"count_if({is_match})"
         sums["matched"] = distinct_positions(names.position, is_match)
         with violations_raised():
-            found = matches_of(rows, names.places, chosen=clause != COPIED, sums=sums)
+            found = matches_of(rows, names.places, chosen=f"{clause} <> {COPIED}", sums=sums)
         if found.sums["matches"] > found.sums["matched"] and not merge.takes_several_matches:
             raise several_matches()
         touched = self._files(candidates, found)
