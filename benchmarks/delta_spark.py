@@ -14,22 +14,28 @@ import venv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-__all__ = ["DELTA_SPARK", "PYSPARK", "measure_delta_spark", "run_delta_spark"]
+__all__ = ["DELTA_SPARK", "PYSPARK", "SESSION", "measure_delta_spark", "run_delta_spark"]
 
 PYSPARK = "4.1.4"
 DELTA_SPARK = "io.delta:delta-spark_4.1_2.13:4.4.0"
 """The newest delta-spark, and the newest PySpark that it has jars for."""
 
 ENVIRONMENT = Path(__file__).resolve().parent.parent / "build" / "bench-delta-spark"
-_SESSION = """
+SESSION: Mapping[str, str] = {
+    "spark.master": "local[2]",
+    "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "8",
+    # A heap that does not grow meanwhile: else whoever comes first is measured growing it.
+    "spark.driver.memory": "4g",
+    "spark.driver.extraJavaOptions": "-Xms4g",
+}
+"""The conf of a session in which commands are measured, the same for every engine."""
+_SESSION = f"""
 import sys
 from pyspark.sql import SparkSession
 
 spark = (
-    SparkSession.builder.master("local[2]")
-    .config("spark.ui.enabled", "false")
-    .config("spark.sql.shuffle.partitions", "8")
-    .config("spark.driver.memory", "4g")
+    SparkSession.builder.config(map={dict(SESSION)!r})
     .config("spark.jars.packages", sys.argv[1])
     .config("spark.jars.excludes", "org.slf4j:slf4j-api")  # Spark has its own
     .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")

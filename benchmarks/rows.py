@@ -24,7 +24,7 @@ import deltalake
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from delta_spark import measure_delta_spark
+from delta_spark import SESSION, measure_delta_spark
 from optimist.core import DeltaLog
 from optimist.spark import DeltaTable, write
 from row_tables import Command, RowTables, commands_of
@@ -94,13 +94,7 @@ def measure_rows(directory: Path, *, rows: int, rounds: int) -> Iterator[RowResu
         RuntimeError: delta-spark could not be run.
     """
     tables = RowTables(directory / f"rows-{rows}", rows)
-    spark = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "8")
-        .config("spark.driver.memory", "4g")
-        .getOrCreate()
-    )
+    spark = SparkSession.builder.config(map=dict(SESSION)).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     plans = {what: commands_of(tables, what, rounds + 1) for what in MEASURED}
     for what, commands in plans.items():
