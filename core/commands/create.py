@@ -192,7 +192,9 @@ def _made(txn: OptimisticTransaction, definition: TableDefinition, *, as_select:
         raise _nothing_to_replace(txn)
     if definition.mode is CreateMode.CREATE_OR_REPLACE or as_select:
         _ensure_columns(definition)
-    if not (as_select and definition.mode.replaces):
+    if as_select and definition.mode.replaces:
+        txn.read_whole_table()  # what replaces rows is no blind append, even where none are there
+    else:
         ensure_vacant(txn.table)
     return Creation(definition, txn, as_select, domains=_set_metadata(txn, definition))
 

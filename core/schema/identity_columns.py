@@ -16,6 +16,7 @@ from optimist.core.schema.types import StructField, StructType
 from optimist.core.values.field_types import LARGEST_LONG, SMALLEST_LONG
 
 __all__ = [
+    "HIGH_WATER_MARK",
     "IDENTITY_PREFIX",
     "IdentityColumn",
     "ensure_none_inserted",
@@ -29,7 +30,7 @@ __all__ = [
 
 IDENTITY_PREFIX = "delta.identity."
 _START, _STEP = IDENTITY_PREFIX + "start", IDENTITY_PREFIX + "step"
-_MARK = IDENTITY_PREFIX + "highWaterMark"
+HIGH_WATER_MARK = IDENTITY_PREFIX + "highWaterMark"
 _MAY_INSERT = IDENTITY_PREFIX + "allowExplicitInsert"
 
 
@@ -152,7 +153,7 @@ def with_high_water_marks(schema: StructType, written: Mapping[str, int]) -> Str
     fields = (
         item
         if marks.get(item.name) is None
-        else replace(item, metadata={**item.metadata, _MARK: marks[item.name]})
+        else replace(item, metadata={**item.metadata, HIGH_WATER_MARK: marks[item.name]})
         for item in schema
     )
     return StructType(tuple(fields))
@@ -176,7 +177,7 @@ def _named(schema: StructType, names: Iterable[str]) -> Iterator[IdentityColumn]
 
 
 def _parsed(item: StructField) -> IdentityColumn:
-    start, step, mark = (_long(item, key) for key in (_START, _STEP, _MARK))
+    start, step, mark = (_long(item, key) for key in (_START, _STEP, HIGH_WATER_MARK))
     may_insert = item.metadata.get(_MAY_INSERT, False)
     if start is None or not step or not isinstance(may_insert, bool):
         raise _malformed(item, (_START, _STEP, _MAY_INSERT))

@@ -64,6 +64,9 @@ def create_as_select(
             written = writer.write(prepared_rows(df, writer, missing), files, identities=missing)
             actions = (*creation.actions(txn.table.clock.now_ms()), *written.adds)
             operation = creation.operation(request.user_metadata)
+            if request.is_overwrite:  # by saveAsTable, which makes the table it would overwrite
+                shown = {**operation.parameters, "isV1SaveAsTableOverwrite": True}
+                operation = replace(operation, parameters=shown)
             metrics = {
                 "numFiles": len(written.adds),
                 "numOutputRows": written.num_rows,

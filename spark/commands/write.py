@@ -256,7 +256,10 @@ class _Write:
         if condition is not None and self.txn.read_version >= 0:
             return self._replace(rows, condition, missing, files)
         written = self.writer.write(rows, files, identities=missing)
-        if not self.request.is_overwrite or self.txn.read_version < 0:
+        if not self.request.is_overwrite:
+            return _Outcome(written)
+        if self.txn.read_version < 0:
+            self.txn.read_whole_table()  # no blind append, though there was nothing to overwrite
             return _Outcome(written)
         predicate = None
         if self.replaces_partitions:
@@ -299,7 +302,7 @@ class _Write:
         else:
             operation = self._replacement(is_managed=request.saves_managed_table)
         flags = {
-            "isDynamicPartitionOverwrite": self.replaces_partitions,
+            "isDynamicPartitionOverwrite": request.is_dynamic or self.replaces_partitions,
             "canOverwriteSchema": request.overwrite_schema,
             "canMergeSchema": bool(request.merge_schema),
             "isV1SaveAsTableOverwrite": operation.name != "WRITE",

@@ -114,7 +114,7 @@ def rename_column(txn: OptimisticTransaction, path: Path, new_name: str) -> Alte
     return Alteration(
         Operation(
             "RENAME COLUMN",
-            {"oldColumnPath": path_text(old), "newColumnPath": path_text(new)},
+            {"oldColumnPath": _told(old), "newColumnPath": _told(new)},
         ),
         _with_stats_columns(
             replace(metadata, partition_columns=partitioning),
@@ -271,3 +271,8 @@ def _with_stats_columns(metadata: Metadata, names: Sequence[str] | None) -> Meta
         return metadata
     changed = {**metadata.configuration, STATS_COLUMNS: ",".join(names)}
     return replace(metadata, configuration=changed)
+
+
+def _told(path: Path) -> str:
+    """A path as Delta's history has it: only names with dots are in back-ticks."""
+    return ".".join(f"`{name}`" if "." in name else name for name in path)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from optimist.core.commands.alter.alteration import Alteration, with_schema
 from optimist.core.commands.alter.column_places import column_not_found, described
 from optimist.core.commands.alter.row_checks import RowChecks
@@ -9,10 +11,12 @@ from optimist.core.errors import UsageError
 from optimist.core.foreign_text import shown
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.identity_columns import (
+    HIGH_WATER_MARK,
     identity_columns,
     with_high_water_marks,
 )
 from optimist.core.schema.schema_edits import Path, path_text
+from optimist.core.schema.types import StructField
 from optimist.core.transaction.conflicts.operations import Operation, json_text
 from optimist.core.transaction.optimistic import OptimisticTransaction
 
@@ -45,8 +49,13 @@ def sync_identity(txn: OptimisticTransaction, path: Path, checks: RowChecks) -> 
     schema = table.declared_schema
     if farthest is not None:
         schema = with_high_water_marks(schema, {item.name: farthest})
-    synced = schema.find(item.name) or item
     return Alteration(
-        Operation("CHANGE COLUMN", {"column": json_text(described((), synced))}),
+        Operation("CHANGE COLUMN", {"column": json_text(described((), _without_mark(item)))}),
         with_schema(txn.metadata, schema),
     )
+
+
+def _without_mark(item: StructField) -> StructField:
+    """The column as Delta's history tells of it: the mark is no part of what a user changes."""
+    kept = {key: value for key, value in item.metadata.items() if key != HIGH_WATER_MARK}
+    return replace(item, metadata=kept)
