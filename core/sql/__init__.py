@@ -5,7 +5,13 @@ from optimist.core.sql.inserts import values_left_to_default
 from optimist.core.sql.parameters import Parameters
 from optimist.core.sql.path_names import path_in_name
 from optimist.core.sql.path_statements import parse_path_statement
-from optimist.core.sql.query_needs import Mentions, QueryNeeds, RowNeeds, query_needs
+from optimist.core.sql.query_needs import (
+    Mentions,
+    QueryNeeds,
+    RowNeeds,
+    mentions_of_expression,
+    query_needs,
+)
 from optimist.core.sql.relations import PathRelation, markers_of, path_relations
 from optimist.core.sql.row_changes import parse_row_change
 from optimist.core.sql.statements import Command, RowChange, SqlText, TableName
@@ -23,6 +29,7 @@ __all__ = [
     "SqlText",
     "TableName",
     "markers_of",
+    "mentions_of_expression",
     "parse_command",
     "parse_path_statement",
     "parse_row_change",

@@ -16,9 +16,9 @@ else the text says:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from optimist.core.errors import UsageError
 from optimist.core.schema.types import DataType, StructType
@@ -28,7 +28,7 @@ from optimist.core.sql.relations import PathRelation, markers_of
 from optimist.core.sql.statements import Span, SqlText
 from optimist.core.sql.tokens import Token, read_name, read_text
 
-__all__ = ["Mentions", "QueryNeeds", "RowNeeds", "folded", "query_needs"]
+__all__ = ["Mentions", "QueryNeeds", "RowNeeds", "folded", "mentions_of_expression", "query_needs"]
 
 _TAKES_COLUMNS = frozenset(("NATURAL", "PIVOT", "UNPIVOT", "TABLE", "IDENTIFIER"))
 _QUERIES = ("SELECT", "WITH", "(", "EXPLAIN", "INSERT")
@@ -63,6 +63,20 @@ class Mentions:
     def has(self, name: str) -> bool:
         """Whether a name is among them."""
         return folded(name) in self.fields
+
+    @classmethod
+    def of_chains(cls, chains: Iterable[Sequence[str]]) -> Mentions:
+        """Names that are given as such, each with those that stand behind it."""
+        fields: dict[str, set[Fields]] = {}
+        for chain in chains:
+            names = tuple(map(folded, chain))
+            for place, name in enumerate(names):
+                fields.setdefault(name, set()).add(names[place + 1 :])
+        return cls({name: frozenset(found) for name, found in fields.items()}, has_patterns=False)
+
+    def chains(self) -> Iterator[Fields]:
+        """Each name, with those that stand behind it."""
+        return ((name, *behind) for name, found in self.fields.items() for behind in found)
 
     def paths(self, schema: StructType) -> tuple[Fields, ...]:
         """The columns of a table that can be read, and of structs the fields, as it spells them."""
@@ -122,6 +136,11 @@ def query_needs(
     return QueryNeeds(walk.mentions(), walk.rows)
 
 
+def mentions_of_expression(text: str) -> Mentions | None:
+    """The names in an expression, which may have an alias; None if it may read other columns."""
+    return _Walk(f"SELECT {text}", (), None).mentions()
+
+
 def folded(name: str) -> str:
     """A name such that those are equal which Java takes for equal in any case of letters."""
     return "".join(map(_folded_letter, name))
@@ -170,7 +189,7 @@ class _Walk:
     relations: Sequence[PathRelation]
     parameters: Parameters | None
     rows: dict[Span, RowNeeds] = field(default_factory=dict)
-    _fields: dict[str, set[Fields]] = field(default_factory=dict)
+    _chains: list[Sequence[str]] = field(default_factory=list)
     _has_patterns: bool = False
 
     def mentions(self) -> Mentions | None:
@@ -187,11 +206,9 @@ class _Walk:
             self._follow(levels, token, previous[1])
             chain = self._mention(chain, token, previous[1])
             previous = (previous[1], token)
-        self._end(chain)
         if takes_more:
             return None
-        fields = {name: frozenset(found) for name, found in self._fields.items()}
-        return Mentions(fields, self._has_patterns)
+        return replace(Mentions.of_chains(self._chains), has_patterns=self._has_patterns)
 
     def _tokens(self) -> Iterator[Token | PathRelation]:
         """The tokens, with each relation as a whole."""
@@ -248,24 +265,23 @@ class _Walk:
         if token.text == ".":
             return chain
         name = self._name(token)
-        if name is None or before.text != ".":
-            self._end(chain)
+        if name is None:
+            return []
+        if not chain or before.text != ".":
             chain = []
-        return chain if name is None else [*chain, name]
-
-    def _end(self, chain: Sequence[str]) -> None:
-        for place, name in enumerate(chain):
-            self._fields.setdefault(name, set()).add(tuple(chain[place + 1 :]))
+            self._chains.append(chain)
+        chain.append(name)
+        return chain
 
     def _name(self, token: Token) -> str | None:
-        """What a token may name, folded: a word, or what stands in back-ticks or double quotes."""
+        """What a token may name: a word, or what stands in back-ticks or double quotes."""
         if token.kind == "text" and '"' in token.text[:2]:
-            return folded(read_text(token))
+            return read_text(token)
         if token.kind not in ("word", "name"):
             return None
         name = read_name(token)
         self._has_patterns |= token.kind == "name" and not _PATTERN_MARKS.isdisjoint(name)
-        return folded(name)
+        return name
 
     def _is_renamed(self, relation: PathRelation) -> bool:
         """Whether a list of other names for its columns follows a table."""

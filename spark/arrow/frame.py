@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -20,6 +20,7 @@ from optimist.core.snapshot.files_view import FilesView
 from optimist.core.snapshot.row_layout import row_layout
 from optimist.spark.arrow.planned_scans import with_planned_scans
 from optimist.spark.arrow.row_metadata import METADATA, metadata_type
+from optimist.spark.arrow.sent_scans import SentScan, remember_scan
 from optimist.spark.arrow.source import ScanOptions, register_source
 from optimist.spark.arrow.tasks import Grouping, encode_groups, read_group
 from optimist.spark.arrow.version_to_scan import VersionToScan
@@ -33,7 +34,7 @@ from optimist.spark.session.pyspark_versions import is_connect
 from optimist.spark.session.task_errors import portable_errors
 from optimist.spark.spark_schema import VOID, to_spark_schema, to_spark_type
 
-__all__ = ["Needed", "arrow_frame", "arrow_frame_of_files"]
+__all__ = ["Needed", "arrow_frame", "arrow_frame_of_files", "narrow_sent_scan"]
 
 _COLLATIONS = "__COLLATIONS"
 Path: TypeAlias = tuple[str, ...]
@@ -86,22 +87,38 @@ def arrow_frame(
         predicate=str(needed.predicate),
         limit=needed.limit,
     )
-    shown = snapshot.schema
-    hidden: list[st.StructField] = []
-    if is_connect(spark) and needed.columns is not None:
-        shown = _named(snapshot, needed.columns)
-        hidden = _metadata_field(snapshot, needed.columns)
+    connected = is_connect(spark)
+    shown, hidden = _shown(snapshot, needed.columns if connected else None)
     name = register_source(spark, table.store.options)
     with known_to_spark():
         schema = st.StructType([*_stored(spark, shown).fields, *hidden])
         reader = spark.read.format(name).schema(schema)
     frame = reader.options(**scan.to_options()).load()
-    if is_connect(spark):
+    if connected:
+        sent: Any = frame
+        remember_scan(sent._plan, SentScan(snapshot, is_whole=needed == Needed()))
         frame = frame.alias(scan_alias(scan.scanned_table))
     else:
         version = VersionToScan(table, snapshot, scan.zone, scan.grouping, snapshot.data_paths)
         frame = with_planned_scans(frame, version, f"{name}?{scan}")
     return _with_void(frame, shown, *(field.name for field in hidden))
+
+
+def narrow_sent_scan(spark: SparkSession, source: Any, snapshot: Snapshot, needed: Needed) -> None:
+    """Leave out of a scan that a Connect client is about to send what is not needed of it.
+
+    Args:
+        spark: The client's session.
+        source: The message `DataSource` of a scan of all rows, which is changed.
+        snapshot: The version that it reads.
+        needed: What is needed.
+    """
+    if needed.columns is not None:
+        shown, hidden = _shown(snapshot, needed.columns)
+        source.schema = st.StructType([*_stored(spark, shown).fields, *hidden]).json()
+    options = ScanOptions.from_options(dict(source.options))
+    narrowed = replace(options, predicate=str(needed.predicate), limit=needed.limit)
+    source.options.update(narrowed.to_options())
 
 
 def arrow_frame_of_files(
@@ -189,6 +206,15 @@ def _part(schema: StructType, paths: Collection[Path]) -> tuple[StructField, ...
                 item = replace(item, data_type=part)
         found.append(item)
     return tuple(found)
+
+
+def _shown(
+    view: FilesView, columns: Collection[Path] | None
+) -> tuple[StructType, list[st.StructField]]:
+    """The columns of a frame, and the hidden ones that stand beside them."""
+    if columns is None:
+        return view.schema, []
+    return _named(view, columns), _metadata_field(view, columns)
 
 
 def _metadata_field(view: FilesView, columns: Collection[Path]) -> list[st.StructField]:

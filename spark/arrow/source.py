@@ -58,6 +58,7 @@ class ScanOptions:
         outside: Which files outside the table may be read; see `DataPaths`.
         predicate: Which rows are needed, as SQL that our own parser reads.
         limit: How many rows are enough; None for all.
+        follows: The client reads the table's newest version at each action.
     """
 
     path: str
@@ -69,6 +70,7 @@ class ScanOptions:
     outside: str = SAME_STORE
     predicate: str = str(Predicate.TRUE)
     limit: int | None = None
+    follows: bool = False
 
     def to_options(self) -> dict[str, str]:
         """As the options of a data source, which are text."""
@@ -84,6 +86,7 @@ class ScanOptions:
             "outside": self.outside,
             "predicate": self.predicate,
             "limit": "" if self.limit is None else str(self.limit),
+            "follows": str(self.follows).lower(),
         }
 
     @property
@@ -107,6 +110,7 @@ class ScanOptions:
             outside=folded["outside"],
             predicate=folded["predicate"],
             limit=int(folded["limit"]) if folded["limit"] else None,
+            follows=folded["follows"] == "true",
         )
 
 

@@ -16,6 +16,7 @@ from optimist.core.foreign_text import shown
 from optimist.core.plugins.table_path import TablePath, path_text
 from optimist.core.snapshot import Snapshot
 from optimist.core.table.delta_log import DeltaLog
+from optimist.spark.arrow.sent_scans import know_table
 from optimist.spark.commands.change_feed import (
     CHANGE_OPTIONS,
     ChangeOptions,
@@ -28,6 +29,7 @@ from optimist.spark.session.arguments import version_number
 from optimist.spark.session.call_options import CallOptions
 from optimist.spark.session.callback_errors import original_errors
 from optimist.spark.session.conf import open_log
+from optimist.spark.session.pyspark_versions import is_connect
 from optimist.spark.spark_schema import from_spark_schema
 
 __all__ = ["TableVersion", "epoch_millis", "open_version", "read"]
@@ -129,7 +131,8 @@ class TableVersion:
         plane = plane_of(spark, self.log.table)
         is_asked = self.is_time_travel
         if columns is None:
-            return plane.scan(self.snapshot, is_time_travel=is_asked)
+            rows = plane.scan(self.snapshot, is_time_travel=is_asked)
+            return know_table(rows, self.log) if is_connect(spark) else rows
         rows = plane.scan(self.snapshot, is_time_travel=is_asked, columns=columns.paths)
         return columns.chosen(rows)
 

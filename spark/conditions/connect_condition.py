@@ -7,6 +7,8 @@ read from the messages that the client sends, and from the texts inside them.
 from __future__ import annotations
 
 import re
+from functools import reduce
+from operator import and_
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -20,7 +22,7 @@ from optimist.spark.conditions.connect_text import SentTexts
 from optimist.spark.session.conf import session_zone_name
 from optimist.spark.session.jvm import conf_entries
 
-__all__ = ["opaque_in_other_zones", "read_sent_condition", "sent_message"]
+__all__ = ["opaque_in_other_zones", "read_sent_condition", "sent_message", "sure_predicate"]
 
 _SHOWN = re.compile(r"^Column<'(?P<text>.*)'>$", re.DOTALL)
 
@@ -63,11 +65,22 @@ def opaque_in_other_zones(
     return opaque_where(predicate, lambda part: _depends_on_zone(part, schema))
 
 
+def sure_predicate(spark: SparkSession, predicate: Predicate, schema: StructType) -> Predicate:
+    """The conjuncts of a predicate that are understood, and whose texts are, too."""
+    found = opaque_in_other_zones(spark, predicate, schema)
+    sure = [part for part in found.conjuncts() if _is_sure(part)]
+    return reduce(and_, sure) if sure else Predicate.TRUE
+
+
 def sent_message(frame: DataFrame, column: Column) -> Any:
     """A column as the client of the frame's session sends it."""
     client: Any = frame.sparkSession.client
     expression: Any = column
     return expression.to_plan(client)
+
+
+def _is_sure(part: Predicate) -> bool:
+    return part.is_exact and Predicate.parse(str(part)) == part
 
 
 def _shown(column: Column) -> str:

@@ -18,7 +18,7 @@ from optimist.core.schema.sql_functions import NON_DETERMINISTIC_FUNCTIONS
 from optimist.spark.conditions.condition_reading import Obstacle
 from optimist.spark.conditions.connect_text import SentTexts
 
-__all__ = ["SentExpressions", "messages"]
+__all__ = ["NAMING_NO_OTHERS", "SentExpressions", "attribute_path", "messages", "parts"]
 
 _OPERATORS: dict[str, Operator] = {
     "and": "AND",
@@ -43,7 +43,7 @@ _OPERATORS: dict[str, Operator] = {
 }
 _INTEGERS = ("byte", "short", "integer", "long")
 _NAME_PART = re.compile(r"(?:`((?:[^`]|``)*)`|([^.`]+))(?:\.|$)")
-_NAMING_NO_OTHERS = frozenset(
+NAMING_NO_OTHERS = frozenset(
     {
         "literal",
         "unresolved_function",
@@ -103,7 +103,7 @@ class SentExpressions(Translation[Any]):
         """See `Translation.column`."""
         if term.WhichOneof("expr_type") != "unresolved_attribute":
             return None
-        path = _attribute_path(term.unresolved_attribute.unparsed_identifier)
+        path = attribute_path(term.unresolved_attribute.unparsed_identifier)
         return self.texts.column(path) if path else None
 
     def literal(self, term: Any) -> Literal | None:
@@ -131,7 +131,7 @@ class SentExpressions(Translation[Any]):
         if kind == "unresolved_attribute":
             column = self.column(message)
             return None if column is None else frozenset({column.path[0].lower()})
-        return frozenset() if kind in _NAMING_NO_OTHERS else None
+        return frozenset() if kind in NAMING_NO_OTHERS else None
 
     def _obstacle(self, message: Any) -> Obstacle | None:
         name = message.DESCRIPTOR.name
@@ -151,12 +151,15 @@ class SentExpressions(Translation[Any]):
 def messages(message: Any) -> Iterator[Any]:
     """A protobuf message and all messages in it."""
     yield message
+    for item in parts(message):
+        yield from messages(item)
+
+
+def parts(message: Any) -> Iterator[Any]:
+    """The messages right inside a protobuf message."""
     for field, value in message.ListFields():
-        if field.message_type is None:
-            continue
-        repeated = not hasattr(value, "ListFields")
-        for item in _items(value) if repeated else (value,):
-            yield from messages(item)
+        if field.message_type is not None:
+            yield from (value,) if hasattr(value, "ListFields") else _items(value)
 
 
 def _items(value: Any) -> list[Any]:
@@ -164,7 +167,7 @@ def _items(value: Any) -> list[Any]:
     return [item for item in listed if hasattr(item, "ListFields")]
 
 
-def _attribute_path(text: str) -> tuple[str, ...]:
+def attribute_path(text: str) -> tuple[str, ...]:
     """The names in an attribute, split as Spark does: at dots, except inside back-ticks."""
     parts = [quoted.replace("``", "`") or plain for quoted, plain in _NAME_PART.findall(text)]
     return tuple(parts)

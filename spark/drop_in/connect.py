@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial, wraps
 from types import MappingProxyType
 from typing import Any
@@ -17,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from optimist.core.forking import ForkSafeLock
 from optimist.spark.drop_in.connect_frames import READER, session_of
+from optimist.spark.drop_in.connect_plans import SentPlans
 from optimist.spark.drop_in.connect_sql import connect_sql
 from optimist.spark.drop_in.connect_writers import WRITER, WRITER_TO
 from optimist.spark.session.callback_errors import original_errors
@@ -26,6 +28,8 @@ __all__ = ["disable_connect", "enable_connect"]
 _LOCK = ForkSafeLock()
 _ENABLED: weakref.WeakSet[SparkSession] = weakref.WeakSet()
 _ORIGINALS: dict[tuple[type, str], Callable[..., Any]] = {}
+_PLANS: weakref.WeakKeyDictionary[Any, SentPlans] = weakref.WeakKeyDictionary()
+_SENDING = ("execute_command", "execute_command_as_iterator", "_analyze")
 
 
 def enable_connect(spark: SparkSession) -> SparkSession:
@@ -41,6 +45,7 @@ def enable_connect(spark: SparkSession) -> SparkSession:
             session.sql = _of_session(weakref.ref(spark), type(spark).sql)
             client = session.client
             client._handle_error = _with_our_errors(weakref.ref(client), type(client))
+            _change_what_is_sent(client, SentPlans(spark))
             _exchange_methods()
     return spark
 
@@ -52,7 +57,9 @@ def disable_connect(spark: SparkSession) -> None:
             _ENABLED.discard(spark)
             vars(spark).pop("sql", None)
             client: Any = spark.client
-            vars(client).pop("_handle_error", None)
+            for name in ("_handle_error", *_SENDING):
+                vars(client).pop(name, None)
+            _PLANS.pop(client, None)
         if not _ENABLED:
             for (owner, name), original in _ORIGINALS.items():
                 setattr(owner, name, original)
@@ -83,6 +90,56 @@ def _with_our_errors(client: Any, kind: Any) -> Callable[..., Any]:
     return handle
 
 
+def _change_what_is_sent(client: Any, plans: SentPlans) -> None:
+    """Have a client send what is needed of our tables; queries go by `to_proto` of their plans."""
+    _PLANS[client] = plans
+    own, kind = weakref.ref(client), type(client)
+
+    def with_command(name: str) -> Callable[..., Any]:
+        original = getattr(kind, name)
+
+        @wraps(original)
+        def run(command: Any, *args: Any, **kwargs: Any) -> Any:
+            with original_errors():
+                plans.prepare_command(command)
+            return original(own(), command, *args, **kwargs)
+
+        return run
+
+    @wraps(kind._analyze)
+    def analyze(method: str, **kwargs: Any) -> Any:
+        if "relation" in kwargs:
+            with original_errors():
+                kwargs["relation"] = plans.persisted(method, kwargs["relation"])
+        return kind._analyze(own(), method, **kwargs)
+
+    for name in _SENDING[:2]:
+        setattr(client, name, with_command(name))
+    client._analyze = analyze
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A client's plan, which is sent without what it does not need."""
+
+    inner: Any
+    plans: SentPlans
+
+    def plan(self, session: Any) -> Any:
+        with original_errors():
+            return self.plans.prepared(self.inner.plan(session))
+
+
+def _to_proto(original: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(original)
+    def to_proto(self: Any, session: Any, *args: Any, **kwargs: Any) -> Any:
+        plans = _PLANS.get(session)
+        sent = self if plans is None else _Prepared(self, plans)
+        return original(sent, session, *args, **kwargs)
+
+    return to_proto
+
+
 def _exchange_methods() -> None:
     """Put our methods before Spark's; they hand on what is not of an enabled session."""
     if _ORIGINALS:
@@ -92,6 +149,9 @@ def _exchange_methods() -> None:
             original = getattr(owner, name)
             _ORIGINALS[owner, name] = original
             setattr(owner, name, _or_original(ours, original))
+    plan = _plan_class()
+    _ORIGINALS[plan, "to_proto"] = plan.to_proto
+    plan.to_proto = _to_proto(plan.to_proto)
 
 
 def _or_original(ours: Callable[..., Any], original: Callable[..., Any]) -> Callable[..., Any]:
@@ -103,6 +163,12 @@ def _or_original(ours: Callable[..., Any], original: Callable[..., Any]) -> Call
             return ours(partial(original, self), self, *args, **kwargs)
 
     return method
+
+
+def _plan_class() -> Any:
+    from pyspark.sql.connect.plan import LogicalPlan
+
+    return LogicalPlan
 
 
 def _methods() -> Mapping[type, Mapping[str, Callable[..., Any]]]:

@@ -12,6 +12,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from optimist.core.sql import path_in_name
+from optimist.spark.arrow.sent_scans import follow
 from optimist.spark.commands.read import read
 from optimist.spark.drop_in.options import only_path, read_options, schema_given
 
@@ -52,7 +53,8 @@ def _load(
     if schema is not None or reader._schema:
         raise schema_given()
     given = {**reader._options, **options}
-    return read(session_of(reader), only_path(paths_of(path, given)), **read_options(given))
+    rows = read(session_of(reader), only_path(paths_of(path, given)), **read_options(given))
+    return follow(rows)
 
 
 def _read_table(original: Original, reader: Any, tableName: str) -> DataFrame:
@@ -60,7 +62,7 @@ def _read_table(original: Original, reader: Any, tableName: str) -> DataFrame:
     if path is None:
         frame: DataFrame = original(tableName)
         return frame
-    return read(session_of(reader), path, **read_options(reader._options))
+    return follow(read(session_of(reader), path, **read_options(reader._options)))
 
 
 READER: Mapping[str, Callable[..., Any]] = MappingProxyType({"load": _load, "table": _read_table})

@@ -10,8 +10,7 @@ import datetime as dt
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, reduce
-from operator import and_
+from functools import cached_property
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -23,7 +22,7 @@ from optimist.core.sql import Mentions, PathRelation, RowNeeds, SqlText
 from optimist.spark.arrow.frame import Needed
 from optimist.spark.arrow.plane import ArrowPlane
 from optimist.spark.commands.read import TableVersion, epoch_millis, open_version, read
-from optimist.spark.conditions.connect_condition import opaque_in_other_zones
+from optimist.spark.conditions.connect_condition import sure_predicate
 from optimist.spark.conditions.connect_text import SentTexts
 from optimist.spark.drop_in.connect_refusals import refused
 from optimist.spark.planes.planes import plane_of
@@ -98,9 +97,7 @@ class RelationFrames:
             found = texts.predicate(rows.where.sql)
         except SchemaError:
             return Predicate.TRUE  # a column of another table, of a query around this one
-        found = opaque_in_other_zones(self.spark, found, snapshot.schema)
-        sure = [part for part in found.conjuncts() if _is_sure(part)]
-        return reduce(and_, sure) if sure else Predicate.TRUE
+        return sure_predicate(self.spark, found, snapshot.schema)
 
     @cached_property
     def _confs(self) -> Mapping[str, str]:
@@ -120,11 +117,6 @@ class RelationFrames:
                 value=sql.sql,
             )
         return _EPOCH + dt.timedelta(microseconds=micros)
-
-
-def _is_sure(part: Predicate) -> bool:
-    """Whether a part of a condition is understood, and its text is, too."""
-    return part.is_exact and Predicate.parse(str(part)) == part
 
 
 def _version(sql: SqlText) -> int:

@@ -11,10 +11,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from optimist.core.errors import TableError
-from optimist.core.foreign_text import shown
-from optimist.core.schema.types import StructType
 from optimist.core.snapshot import Snapshot
+from optimist.spark.arrow.sent_scans import ensure_same_columns
 from optimist.spark.drop_in.opened_table import OpenedTable, opened_table
 from optimist.spark.planes.planes import plane_of
 from optimist.spark.rows.row_shape import column_of
@@ -55,36 +53,12 @@ def _newer_frame(table: OpenedTable, newest: Snapshot, names: Sequence[str]) -> 
     before = table.snapshot
     if before is None or _is_same_version(before, newest):
         return None
-    _ensure_same_columns(table.name, before, newest, names)
+    tracking = [one.properties.enable_row_tracking for one in (before, newest)]
+    is_other_metadata = _METADATA in names and tracking[0] != tracking[1]
+    ensure_same_columns(table.name, before, newest, *([_METADATA] if is_other_metadata else ()))
     frame = plane_of(table.spark, table.log.table).scan(newest)
     return frame if frame.columns == list(names) else frame.select(*map(column_of, names))
 
 
 def _is_same_version(one: Snapshot, other: Snapshot) -> bool:
     return (one.version, one.metadata.id) == (other.version, other.metadata.id)
-
-
-def _ensure_same_columns(
-    name: str, before: Snapshot, newest: Snapshot, names: Sequence[str]
-) -> None:
-    """Columns may have been added; what a query has names and types for must be there still."""
-    types = _types(newest.schema)
-    changed = [
-        column for column, text in _types(before.schema).items() if types.get(column) != text
-    ]
-    tracking = [one.properties.enable_row_tracking for one in (before, newest)]
-    if _METADATA in names and tracking[0] != tracking[1]:
-        changed.append(_METADATA)
-    if changed:
-        raise TableError(
-            f"The column {shown(changed[0])} of {shown(name)} was renamed, dropped or given "
-            f"another type after version {before.version}, with which this frame was made. Nothing "
-            f"was read. Make the frame anew, or read that version ({before.version}).",
-            kind="DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS",
-            column=changed[0],
-            version=before.version,
-        )
-
-
-def _types(schema: StructType) -> dict[str, str]:
-    return {item.name: str(item.data_type) for item in schema}

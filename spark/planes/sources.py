@@ -8,6 +8,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from optimist.spark.arrow.sent_scans import at_newest_versions
 from optimist.spark.arrow.source import SOURCE_PREFIX, ScanOptions
 from optimist.spark.native.index import KEY_PREFIX
 from optimist.spark.planes.connect_sources import connect_scans
@@ -29,7 +30,7 @@ def of_fixed_versions(frame: DataFrame) -> DataFrame:
     once must see the same rows each time.
     """
     if is_connect(frame.sparkSession):
-        return frame
+        return at_newest_versions(frame)
     jvm, plan = Jvm.of(frame.sparkSession), analyzed_plan(frame)
     fixed = jvm.normalized(plan)
     return frame if fixed.fastEquals(plan) else jvm.frame(fixed)

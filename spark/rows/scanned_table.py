@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from optimist.core.forking import ForkSafeLock
 
-__all__ = ["ScannedTable", "scan_alias", "sources_of_aliases"]
+__all__ = ["ScannedTable", "is_scan_alias", "scan_alias", "sources_of_aliases"]
 
 _PREFIX = "optimist_scan_"
 _ALIAS = re.compile(
@@ -49,6 +49,11 @@ def scan_alias(source: ScannedTable) -> str:
         _TABLES[table] = (source.path, source.table_id)
     how = "asked" if source.is_time_travel else "newest"
     return f"{_PREFIX}{table}_{source.version}_{how}"
+
+
+def is_scan_alias(name: str) -> bool:
+    """Whether a name is the alias of a scan."""
+    return _ALIAS.fullmatch(name) is not None
 
 
 def sources_of_aliases(text: str) -> tuple[ScannedTable, ...]:

@@ -5,11 +5,12 @@ A session of Spark Connect can't live beside a classic one.
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession, Window
 from pyspark.sql import functions as sf
 
 from connect_process import ids, kind_of, tell
@@ -290,6 +291,68 @@ PRUNED = {  # queries over a table, and which columns, filter and limit its fram
 }
 
 
+def windowed(frame):
+    place = sf.row_number().over(Window.partitionBy("p").orderBy(sf.desc("id")))
+    return frame.select("id", place.alias("r"))
+
+
+FRAMES = {  # see test_sent_needs.py for what is read
+    "a column that is not chosen": lambda t: t.select("id").where(t.p == 2).orderBy("s"),
+    "a column made anew": lambda t: t.withColumn("id", sf.col("id") + 1).where("id = 4 AND p < 9"),
+    "a window": lambda t: windowed(t).where("id > 4").select("r"),
+    "rows of rows": lambda t: t.select(sf.explode(sf.array("p", "p")).alias("e")).where("e = 1"),
+    "groups": lambda t: t.where("id > 2").groupBy("p").agg(sf.sum("st.a"), sf.count("*")),
+    "a self-join": lambda t: (
+        t.alias("a").join(t.alias("b"), sf.expr("a.id = b.st.a")).select("b.s")
+    ),
+    "a union": lambda t: t.select("id").union(t.where("p = 1").select(t.st.a)),
+    "a frame in SQL": lambda t: t.sparkSession.sql(
+        "SELECT s FROM {f} WHERE p = 0", f=t.where("id > 3")
+    ),
+    "any rows": lambda t: t.select("id").limit(3).agg(sf.count("id")),
+}
+
+
+def message_of(call) -> str:
+    try:
+        call()
+    except PySparkException as error:
+        return str(error)
+    return ""
+
+
+def export(frame, path: str) -> int:
+    frame.select("id").write.parquet(path)
+    return frame.sparkSession.read.parquet(path).count()
+
+
+def tell_following(spark: SparkSession, folder: str) -> None:
+    """Frames read the newest version of their table, but where one was chosen or kept."""
+    path = f"{folder}/followed"
+    spark.range(6).selectExpr("id", "id AS n").write.format("delta").save(path)
+    frame, table = spark.read.format("delta").load(path), DeltaTable.forPath(spark, path)
+    some, fixed = frame.select("id"), spark.read.format("delta").load(f"{path}@v0")
+    stays = read(spark, path)
+    table.delete("id = 0")
+    both = frame.join(some.alias("s"), "id")
+    tell("followed", [ids(some), ids(both), fixed.count(), stays.count()])
+    frame.cache()
+    tell("cached", frame.count())
+    table.delete("id = 1")
+    kept = [frame.count(), some.join(frame, "id").count()]
+    frame.unpersist()
+    tell("while it is cached, and after", [*kept, frame.count()])
+    frame.where("id > 2").write.format("delta").mode("overwrite").save(path)
+    tell("written over itself", ids(frame))
+    merged = table.alias("t").merge(frame.alias("u"), "t.id = u.id")
+    merged.whenMatchedDelete(frame["n"] == 3).execute()
+    tell("merged with itself", ids(some))
+    spark.range(1).selectExpr("id").write.format("delta").mode("overwrite").option(
+        "overwriteSchema", True
+    ).save(path)
+    tell("without its column", kind_of(frame.collect))
+
+
 def log_files(path: str, condition: str) -> list[Path]:
     """The data files whose partitions match."""
     files = DeltaLog.for_path(path).update().scan(condition).files
@@ -330,12 +393,23 @@ def tell_pruning(spark: SparkSession, folder: str) -> None:
         assert found == expected, (query, found, expected)
         tell(f"pruned {number}", len(found))
     ArrowPlane.scan_needed = scan
+    frames = spark.read.format("delta").load(path), spark.table("whole")
+    for name, make in FRAMES.items():
+        pruned, whole = (sorted(map(str, rows(make(frame)))) for frame in frames)
+        assert pruned == whole, (name, pruned, whole)
+        tell(f"frames: {name}", len(pruned))
+    few = frames[0].where("p = 1 AND s <> 'a'").select("id", "st.a")._explain_string("extended")
+    tell("columns of a frame", re.findall(r"Relation\w*\[(.*?)\]", few.replace("L", ""))[-1])
+    tell("an unknown name", "`st`" in message_of(lambda: frames[0].select("nope").collect()))
     for file in log_files(path, "p <> 1"):
         file.unlink()
     name = f"delta.`{path}`"
     left = spark.sql(f"SELECT count(id) FROM {name} WHERE p = 1 AND s <> 'a'")
     tell("files that are skipped", rows(left))
     tell("files that are not", kind_of(lambda: rows(spark.sql(f"SELECT sum(id) FROM {name}"))))
+    tell("files that a frame skips", frames[0].where("p = 1").where("id >= 0").count())
+    tell("files that it does not", kind_of(lambda: frames[0].select("id").collect()))
+    tell("rows for another format", export(frames[0].where("p = 1"), f"{folder}/exported"))
     fields = spark.sql(f"SELECT count(st.in.z) FROM {name} WHERE p = 1")
     tell("a field of a renamed struct", rows(fields))
     tell("fields by columns", read(spark, path, columns=["st.in.z", "p"]).where("p = 1").columns)
@@ -433,6 +507,7 @@ def main(folder: str) -> None:
     tell_tables(spark, folder)
     tell_queries(spark, folder)
     tell_pruning(spark, folder)
+    tell_following(spark, folder)
     tell_clients(spark, folder)
     tell_changes(spark, folder)
     tell_statements(spark, folder)

@@ -1,0 +1,215 @@
+"""What a Spark Connect client knows of the scans in the plans that it sends.
+
+A scan is found by what its message says: the number of its plan, and the version. It is known as
+long as its plan is, which is as long as there is a frame over it.
+
+A scan that *follows* its table reads the newest version at each action. Its plan stays as it was
+made; the message that is sent is changed (`drop_in/connect_plans.py`), or a copy of the plan is
+fixed to one version, for commands that read more than once.
+"""
+
+from __future__ import annotations
+
+import copy
+import weakref
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from optimist.core.errors import TableError
+from optimist.core.foreign_text import shown
+from optimist.core.snapshot import Snapshot
+from optimist.core.table.delta_log import DeltaLog
+from optimist.spark.arrow.source import SOURCE_PREFIX, ScanOptions
+from optimist.spark.rows.scanned_table import is_scan_alias, scan_alias
+
+__all__ = [
+    "NewestVersions",
+    "SentScan",
+    "at_newest_versions",
+    "ensure_same_columns",
+    "follow",
+    "is_scan",
+    "know_table",
+    "known_scan",
+    "remember_scan",
+]
+
+_MARK = "_optimist_scan"
+
+
+@dataclass(frozen=True)
+class SentScan:
+    """A scan of a table.
+
+    Attributes:
+        snapshot: The version that its frame was made from.
+        is_whole: All columns and rows are read.
+        log: The table; None if nobody asks for another version.
+    """
+
+    snapshot: Snapshot
+    is_whole: bool
+    log: DeltaLog | None = None
+
+
+_KNOWN: weakref.WeakValueDictionary[tuple[int, int], SentScan] = weakref.WeakValueDictionary()
+
+
+def remember_scan(plan: Any, scan: SentScan) -> None:
+    """Remember what a plan reads, a `DataSource` of the client's."""
+    setattr(plan, _MARK, scan)
+    _KNOWN[plan._plan_id, scan.snapshot.version] = scan
+
+
+def known_scan(relation: Any) -> SentScan | None:
+    """The scan behind a message `Relation`; None if it is no scan of ours, or is not known."""
+    if not is_scan(relation):
+        return None
+    options = ScanOptions.from_options(dict(relation.read.data_source.options))
+    return _KNOWN.get((relation.common.plan_id, options.version))
+
+
+def is_scan(relation: Any) -> bool:
+    """Whether a message `Relation` is a scan of ours."""
+    if relation.WhichOneof("rel_type") != "read":
+        return False
+    return bool(relation.read.data_source.format.startswith(SOURCE_PREFIX))
+
+
+def know_table(frame: DataFrame, log: DeltaLog) -> DataFrame:
+    """Remember by which handle the table of a frame was opened, and return the frame."""
+    for plan in _scans(frame):
+        remember_scan(plan, replace(getattr(plan, _MARK), log=log))
+    return frame
+
+
+def follow(frame: DataFrame) -> DataFrame:
+    """Have a frame read the newest version of its table at each action; return the frame.
+
+    A frame of a version that the user chose, and one of changes, stays as it is.
+    """
+    for plan in _scans(frame):
+        scan = ScanOptions.from_options(plan._options)
+        if not scan.is_time_travel and getattr(plan, _MARK).log is not None:
+            plan._options = replace(scan, follows=True).to_options()
+    return frame
+
+
+@dataclass(frozen=True, slots=True)
+class NewestVersions:
+    """The versions that one action reads: one of each table, however often it stands there."""
+
+    _found: dict[str, Snapshot] = field(default_factory=dict)
+
+    def read_by(self, scan: SentScan, options: Any) -> Snapshot:
+        """The version that a scan is to read.
+
+        Args:
+            scan: The scan.
+            options: Those of its message or its plan; they are changed to name that version.
+
+        Raises:
+            TableError: The columns of the frame are gone (kind
+                `DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS`).
+        """
+        given = ScanOptions.from_options(dict(options))
+        if not given.follows or scan.log is None:
+            return scan.snapshot
+        if given.path not in self._found:
+            self._found[given.path] = scan.log.update()
+        newest = self._found[given.path]
+        if (newest.version, newest.metadata.id) == (given.version, given.table_id):
+            newest = scan.snapshot
+        ensure_same_columns(given.path, scan.snapshot, newest)
+        table_id = newest.metadata.id
+        fixed = replace(given, version=newest.version, table_id=table_id, follows=False)
+        options.update(fixed.to_options())
+        return newest
+
+
+def ensure_same_columns(name: str, before: Snapshot, newest: Snapshot, *more: str) -> None:
+    """Columns may have been added; what a frame has names and types for must be there still.
+
+    Args:
+        name: What to call the table.
+        before: The version that the frame was made with.
+        newest: The version that is to be read.
+        more: Other columns of the frame that have changed.
+
+    Raises:
+        TableError: A column is not what it was (kind `DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS`).
+    """
+    types = {item.name: str(item.data_type) for item in newest.schema}
+    changed = [item.name for item in before.schema if types.get(item.name) != str(item.data_type)]
+    if changed or more:
+        column = (*changed, *more)[0]
+        raise TableError(
+            f"The column {shown(column)} of {shown(name)} was renamed, dropped or given "
+            f"another type after version {before.version}, with which this frame was made. Nothing "
+            f"was read. Make the frame anew, or read that version ({before.version}).",
+            kind="DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS",
+            column=column,
+            version=before.version,
+        )
+
+
+def at_newest_versions(frame: DataFrame) -> DataFrame:
+    """The frame with its scans that follow their tables fixed to the newest versions.
+
+    The plans keep their numbers, by which columns are bound to them.
+    """
+    inner: Any = frame
+    plan = _fixed(inner._plan, NewestVersions())
+    if plan is inner._plan:
+        return frame
+    fixed: DataFrame = type(inner)(plan, inner._session)
+    return fixed
+
+
+def _fixed(plan: Any, versions: NewestVersions) -> Any:
+    if _MARK in vars(plan):
+        return _fixed_scan(plan, versions)
+    changed = {name: _fixed_value(value, versions) for name, value in vars(plan).items()}
+    if all(changed[name] is value for name, value in vars(plan).items()):
+        return plan
+    made = copy.copy(plan)
+    vars(made).update(changed)
+    child = changed.get("_child")
+    if child is not None and _MARK in vars(child) and is_scan_alias(str(changed.get("_alias"))):
+        made._alias = scan_alias(ScanOptions.from_options(child._options).scanned_table)
+    return made
+
+
+def _fixed_scan(plan: Any, versions: NewestVersions) -> Any:
+    scan, options = getattr(plan, _MARK), dict(plan._options)
+    snapshot = versions.read_by(scan, options)
+    if options == plan._options:
+        return plan
+    made = copy.copy(plan)
+    made._options = options
+    if snapshot is not scan.snapshot:
+        remember_scan(made, replace(scan, snapshot=snapshot))
+    return made
+
+
+def _fixed_value(value: Any, versions: NewestVersions) -> Any:
+    if isinstance(value, (list, tuple)):
+        items = [_fixed_value(item, versions) for item in value]
+        is_same = all(new is old for new, old in zip(items, value, strict=True))
+        return value if is_same else type(value)(items)
+    return _fixed(value, versions) if _is_plan(value) else value
+
+
+def _scans(frame: Any) -> Iterator[Any]:
+    plan = frame._plan
+    while plan is not None:
+        if _MARK in vars(plan):
+            yield plan
+        plan = plan._child
+
+
+def _is_plan(value: Any) -> bool:
+    return hasattr(type(value), "to_proto") and hasattr(value, "_plan_id")
