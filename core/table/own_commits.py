@@ -73,8 +73,7 @@ class OwnCommits:
         actions: tuple[Action, ...],
     ) -> Snapshot | None:
         """See `CommitListener.update_after_commit`."""
-        if self._session is not None:
-            self._session[LAST_COMMIT_VERSION] = str(version)
+        self._tell_session(version)
         try:
             theirs = [self._known(each.version, each.actions, each.modified_ms) for each in winners]
             ours = self._known(version, actions, self._table.clock.now_ms())
@@ -88,6 +87,19 @@ class OwnCommits:
             return self._read_again(version)
         self._newest.adopt(snapshot)
         return snapshot
+
+    def _tell_session(self, version: int) -> None:
+        """Set the last version in the session's conf, which may be on a server that is gone."""
+        if self._session is None:
+            return
+        try:
+            self._session[LAST_COMMIT_VERSION] = str(version)
+        except Exception:  # noqa: BLE001 - the commit stands whatever happens here
+            _LOG.warning(
+                "Version %d was committed, but the session's conf could not be told.",
+                version,
+                exc_info=True,
+            )
 
     def _read_again(self, version: int) -> Snapshot | None:
         """The version as the log has it, for the hooks; None if it can't be read either."""

@@ -84,7 +84,7 @@ def _with_our_errors(client: Any, kind: Any) -> Callable[..., Any]:
 
     @wraps(kind._handle_error)
     def handle(*args: Any, **kwargs: Any) -> Any:
-        with original_errors():
+        with original_errors(is_own_call=False):
             kind._handle_error(client(), *args, **kwargs)
 
     return handle
@@ -159,7 +159,7 @@ def _or_original(ours: Callable[..., Any], original: Callable[..., Any]) -> Call
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         if session_of(self) not in _ENABLED:
             return original(self, *args, **kwargs)
-        with original_errors():
+        with original_errors(is_own_call=False):
             return ours(partial(original, self), self, *args, **kwargs)
 
     return method

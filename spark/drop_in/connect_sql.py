@@ -39,6 +39,7 @@ from optimist.spark.commands.tables import DeltaTable
 from optimist.spark.drop_in.connect_inserts import insert_rows
 from optimist.spark.drop_in.connect_relations import RelationFrames
 from optimist.spark.drop_in.connect_rows import change_rows
+from optimist.spark.drop_in.connect_shows import parse_show, show
 from optimist.spark.drop_in.connect_statements import ensure_can_be_had, temporary_view
 from optimist.spark.drop_in.connect_tables import alter, create
 from optimist.spark.drop_in.statements import run_command
@@ -52,7 +53,7 @@ _Original = Callable[..., DataFrame]
 Arguments: TypeAlias = dict[str, Any] | list[Any]
 
 
-@original_errors()
+@original_errors(is_own_call=False)
 def connect_sql(
     spark: SparkSession,
     original: _Original,
@@ -81,6 +82,9 @@ def connect_sql(
     statement = parse_path_statement(text, parameters)
     if statement is not None:
         return _run(spark, statement, frames)
+    asked = parse_show(text, parameters)
+    if asked is not None:
+        return show(spark, asked)
     relations = path_relations(text, parameters)
     ensure_can_be_had(text, relations)
     if not relations:

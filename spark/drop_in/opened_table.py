@@ -17,14 +17,13 @@ from pyspark.sql import types as st
 from optimist.core.commands.not_built_yet import not_built_yet
 from optimist.core.commands.truncate import truncate
 from optimist.core.protocol.clustering import clustering_columns
-from optimist.core.protocol.gates import implied_features
 from optimist.core.table.delta_log import DeltaLog
 from optimist.spark.commands.names import CatalogTable
 from optimist.spark.commands.read import TableVersion, read
 from optimist.spark.drop_in.compiler import dropin
 from optimist.spark.drop_in.options import read_options
 from optimist.spark.drop_in.partitions import show_partitions, truncates_partition
-from optimist.spark.drop_in.shown_statement import show_statement
+from optimist.spark.drop_in.shown_statement import show_statement, shown_properties
 from optimist.spark.rows.row_shape import quoted
 from optimist.spark.session.callback_errors import callback, current_origin
 from optimist.spark.session.java_identity import JavaIdentity
@@ -96,7 +95,7 @@ class OpenedTable(JavaIdentity):
         with known_to_spark():
             columns = jvm.struct(schema).asNullable()
         make = getattr(dropin(jvm), kind)
-        properties = jvm.root.java.util.HashMap(self.shown_properties())
+        properties = jvm.root.java.util.HashMap(self._properties())
         return make(self, self.name, columns, self._partitioning(jvm), properties, self._is_newest)
 
     # What the JVM calls.
@@ -143,25 +142,14 @@ class OpenedTable(JavaIdentity):
                 transforms.append(expressions.ClusterByTransform(jvm.seq(columns)))
         return jvm.array(expressions.Transform, transforms)
 
-    def shown_properties(self) -> dict[str, str]:
+    def _properties(self) -> dict[str, str]:
         """The table's properties as Delta shows them: with its protocol, location and comment."""
         shown = {"provider": "delta", "location": self.path}
         if self.entry is not None:
             shown["is_managed_location" if self.entry.is_managed else "external"] = "true"
             if self.entry.owner:
                 shown["owner"] = self.entry.owner
-        if self.snapshot is None:
-            return shown
-        metadata, protocol = self.snapshot.metadata, self.snapshot.protocol
-        shown |= metadata.configuration
-        shown["delta.minReaderVersion"] = str(protocol.min_reader_version)
-        shown["delta.minWriterVersion"] = str(protocol.min_writer_version)
-        if protocol.min_writer_version >= 7:
-            for feature in implied_features(protocol):
-                shown[f"delta.feature.{feature}"] = "supported"
-        if metadata.description is not None:
-            shown["comment"] = metadata.description
-        return shown
+        return shown if self.snapshot is None else shown | shown_properties(self.snapshot)
 
 
 def opened_table(java_table: Any) -> OpenedTable:

@@ -26,7 +26,7 @@ from optimist.spark.session.conf import session_zone_name
 from optimist.spark.session.jvm import iterate
 from optimist.spark.spark_schema import to_spark_schema
 
-__all__ = ["show_partitions", "truncates_partition"]
+__all__ = ["all_partitions", "show_partitions", "truncates_partition"]
 
 
 def show_partitions(spark: SparkSession, snapshot: Snapshot, name: str, node: Any) -> Any:
@@ -46,6 +46,31 @@ def show_partitions(spark: SparkSession, snapshot: Snapshot, name: str, node: An
     wanted = {}
     if node.pattern().isDefined():
         wanted = {str(pair._1()): str(pair._2()) for pair in iterate(node.pattern().get().spec())}
+    _ensure_partitioned(snapshot, name, wanted)
+    schema = to_spark_schema(snapshot.partition_schema)
+
+    def run(session: SparkSession) -> DataFrame:
+        return _frame(session, snapshot, wanted)
+
+    return python_command(spark, f"SHOW PARTITIONS {name}", schema, run)
+
+
+def all_partitions(spark: SparkSession, snapshot: Snapshot, name: str) -> DataFrame:
+    """The same rows of all partitions, as a frame.
+
+    Args:
+        spark: The session.
+        snapshot: The version.
+        name: The table's, for messages.
+
+    Raises:
+        UsageError: The table is not partitioned, see `show_partitions`.
+    """
+    _ensure_partitioned(snapshot, name, {})
+    return _frame(spark, snapshot, {})
+
+
+def _ensure_partitioned(snapshot: Snapshot, name: str, wanted: Mapping[str, str]) -> None:
     known = [field.name for field in snapshot.partition_schema]
     missing = [column for column in wanted if snapshot.partition_schema.find(column) is None]
     if missing or not known:
@@ -57,13 +82,11 @@ def show_partitions(spark: SparkSession, snapshot: Snapshot, name: str, node: An
             else "DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_TABLE",
             columns=tuple(missing),
         )
-    schema = to_spark_schema(snapshot.partition_schema)
 
-    def run(session: SparkSession) -> DataFrame:
-        found = _partitions(snapshot, wanted, session_zone_name(session))
-        return local_frame(session, found, schema)
 
-    return python_command(spark, f"SHOW PARTITIONS {name}", schema, run)
+def _frame(spark: SparkSession, snapshot: Snapshot, wanted: dict[str, str]) -> DataFrame:
+    found = _partitions(snapshot, wanted, session_zone_name(spark))
+    return local_frame(spark, found, to_spark_schema(snapshot.partition_schema))
 
 
 def truncates_partition(name: str) -> UsageError:

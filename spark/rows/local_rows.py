@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -31,4 +32,20 @@ def numbers_frame(spark: SparkSession, row: Mapping[str, int]) -> DataFrame:
     """A DataFrame of one row of numbers, by the names of their columns."""
     schema = StructType([StructField(name, LongType()) for name in row])
     table = pa.table({name: pa.array([value], pa.int64()) for name, value in row.items()})
+    if is_connect(spark):
+        return _sent_frame(spark, table, schema)
     return local_frame(spark, table, schema)
+
+
+def _sent_frame(spark: SparkSession, table: pa.Table, schema: StructType) -> DataFrame:
+    """The rows as `createDataFrame` makes them, but without asking the server for its conf.
+
+    What a command has done is told to the client even if the server is gone by then.
+    """
+    # The client's classes need packages that classic sessions do not.
+    from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
+    from pyspark.sql.connect.plan import LocalRelation
+
+    session: Any = spark
+    frame: DataFrame = ConnectFrame(LocalRelation(table, schema=schema.json()), session)
+    return frame

@@ -17,7 +17,7 @@ from py4j import protocol
 from pyspark import SparkContext
 from pyspark.errors.exceptions.captured import install_exception_handler
 
-from optimist.core.errors import OptimistError
+from optimist.core.errors import OptimistError, StorageError
 from optimist.core.forking import ForkSafeLock
 from optimist.spark.session.jvm import error_texts
 from optimist.spark.session.spark_errors import as_spark_error, place_in_sql
@@ -57,17 +57,45 @@ def current_origin(context: SparkContext) -> Any:
 
 
 @contextmanager
-def original_errors() -> Iterator[None]:
-    """Wrap an entry point: errors of callbacks come out as they were raised, ours as Spark's."""
+def original_errors(*, is_own_call: bool = True) -> Iterator[None]:
+    """Wrap an entry point: errors of callbacks come out as they were raised, ours as Spark's.
+
+    Args:
+        is_own_call: It is a call of ours, which commits as its last step: where it ends because
+            Spark's server is gone, nothing was written.
+    """
     try:
         yield
     except OptimistError as error:
         raise as_spark_error(error) from error.__cause__
     except Exception as error:
         original = _find(str(error)) or error_of_task(error_texts(error))
+        if original is None and is_own_call and _is_of_lost_server(error):
+            original = _lost_server()
         if original is None:
             raise
         raise _as_raised(original) from None
+
+
+def _is_of_lost_server(error: BaseException) -> bool:
+    """Whether a Spark Connect client gave up, since nobody answers it."""
+    seen: BaseException | None = error
+    while seen is not None:
+        code = getattr(seen, "code", None)  # that of gRPC, which classic sessions do not have
+        if callable(code) and getattr(code(), "name", None) == "UNAVAILABLE":
+            return True
+        seen = seen.__cause__ or seen.__context__
+    return False
+
+
+def _lost_server() -> StorageError:
+    return StorageError(
+        "The Spark Connect server does not answer. Nothing was written: the commit, which is the "
+        "client's and the last step, was not begun. Start the server, make a new session, and run "
+        "it again. How long the client waits is said by its retry policies (docs/connect.md).",
+        kind="OPTIMIST_SPARK_SERVER_LOST",
+        retryable=True,
+    )
 
 
 def raise_original_errors() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import weakref
 from collections.abc import Iterator, Mapping, MutableMapping
 
@@ -43,6 +44,7 @@ OPTION_PREFIXES = (
 
 _TXN_VERSION = "spark.databricks.delta.write.txnVersion"
 _LOCK = ForkSafeLock()
+_LOG = logging.getLogger(__name__)
 _ADAPTERS: weakref.WeakKeyDictionary[SparkSession, SessionConf] = weakref.WeakKeyDictionary()
 
 
@@ -135,7 +137,10 @@ def reset_session_version(spark: SparkSession, options: EngineOptions) -> None:
     (`write.txnVersion.autoReset.enabled`). A write that failed keeps its version for the next try.
     """
     if options.write_txn_auto_reset and conf_txn(options) is not None:
-        spark.conf.unset(_TXN_VERSION)
+        try:
+            spark.conf.unset(_TXN_VERSION)
+        except Exception:  # noqa: BLE001 - the commit stands whatever happens here
+            _LOG.warning("The write was committed, but %s is still set.", _TXN_VERSION)
 
 
 def session_zone_name(spark: SparkSession) -> str:

@@ -202,6 +202,20 @@ def test_the_session_learns_the_last_version(make_table):
     assert session == {"spark.databricks.delta.lastCommitVersionInSession": "1"}
 
 
+class GoneSession(dict):
+    """The conf of a session whose server is gone."""
+
+    def __setitem__(self, key, value):
+        raise ConnectionError("gone")
+
+
+def test_a_commit_stands_though_the_session_can_not_be_told(make_table, caplog):
+    table = make_table().create()
+    log = table.handle(session=GoneSession())
+    assert log.start_transaction().commit([table.add("a")], WRITE).version == 1
+    assert "Version 1 was committed, but the session's conf could not be told." in caplog.text
+
+
 # Commit lock
 
 

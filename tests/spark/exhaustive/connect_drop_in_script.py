@@ -182,6 +182,7 @@ def tell_tables(spark: SparkSession, folder: str) -> None:
     tell("altered default", sorted(row.s for row in spark.table(name).collect()))
     numbered = f"INSERT INTO {name} (id, s) VALUES (DEFAULT, 'z')"
     tell("insert: numbered default", kind_of(lambda: spark.sql(numbered)))
+    tell_shown(spark, name)
     spark.sql(f"TRUNCATE TABLE {name}")
     tell("truncated", spark.table(name).count())
     spark.sql(f"CREATE OR REPLACE TABLE {name} CLUSTER BY (id) AS SELECT id FROM range(3)")
@@ -206,6 +207,32 @@ def tell_tables(spark: SparkSession, folder: str) -> None:
     }
     for case, text in refusals.items():
         tell(f"table: {case}", kind_of(lambda text=text: spark.sql(text)))
+
+
+def tell_shown(spark: SparkSession, name: str) -> None:
+    told = {
+        "describe": f"DESCRIBE TABLE {name}",
+        "columns": f"SHOW COLUMNS IN {name}",
+        "partitions": f"SHOW PARTITIONS {name}",
+        "a property": f"SHOW TBLPROPERTIES {name} ('delta.enableTypeWidening')",
+    }
+    for case, text in told.items():
+        tell(f"shown: {case}", rows(spark.sql(text)))
+    ((_, missing),) = rows(spark.sql(f"SHOW TBLPROPERTIES {name} (no.such)"))
+    tell("shown: no property", missing.replace(name, "{}"))
+    (created,) = rows(spark.sql(f"SHOW CREATE TABLE {name}"))[0]
+    tell(
+        "shown: created", [f"TABLE {name}" in created, "GENERATED ALWAYS AS (year(day))" in created]
+    )
+    properties = dict(rows(spark.sql(f"show tblproperties {name}")))
+    tell("shown: properties", [properties["comment"], properties["delta.columnMapping.mode"]])
+    refusals = {
+        "extended": f"DESCRIBE EXTENDED {name}",
+        "a partition": f"SHOW PARTITIONS {name} PARTITION (year = 2026)",
+        "tables": f"SHOW TABLES IN {name}",
+    }
+    for case, text in refusals.items():
+        tell(f"shown: {case}", kind_of(lambda text=text: spark.sql(text)))
 
 
 def tell_queries(spark: SparkSession, folder: str) -> None:
@@ -399,7 +426,8 @@ def tell_pruning(spark: SparkSession, folder: str) -> None:
         assert pruned == whole, (name, pruned, whole)
         tell(f"frames: {name}", len(pruned))
     few = frames[0].where("p = 1 AND s <> 'a'").select("id", "st.a")._explain_string("extended")
-    tell("columns of a frame", re.findall(r"Relation\w*\[(.*?)\]", few.replace("L", ""))[-1])
+    read_columns = re.findall(r"Relation\w*\[(.*?)\]", few)[-1]
+    tell("columns of a frame", re.findall(r"(\w+)#", read_columns))
     tell("an unknown name", "`st`" in message_of(lambda: frames[0].select("nope").collect()))
     for file in log_files(path, "p <> 1"):
         file.unlink()
@@ -457,7 +485,7 @@ def tell_statements(spark: SparkSession, folder: str) -> None:
         "a view that stays": f"CREATE VIEW v2 AS SELECT * FROM {name}",
         "a script": f"BEGIN SELECT * FROM {name}; END",
         "execute": f"EXECUTE IMMEDIATE 'SELECT * FROM delta.`{path}`'",
-        "show": f"SHOW TBLPROPERTIES {name}",
+        "show": f"SHOW TABLE EXTENDED IN x LIKE delta.`{path}`",
         "gone": f"SELECT * FROM delta.`{folder}/nothing`",
         "explain": f"EXPLAIN OPTIMIZE {name}",
         "of the server": "SELECT * FROM delta_like_name",
@@ -478,7 +506,7 @@ def tell_clients(spark: SparkSession, folder: str) -> None:
     other = enable(SparkSession.builder.remote(place).create())
     other.sql(f"INSERT INTO delta.`{path}` VALUES (3)")
     tell("two clients", [ids(client.table(f"delta.`{path}`")) for client in (spark, other)])
-    late = other.read.format("delta").load(path)
+    late = read(other, path)
     spark.sql(f"INSERT INTO delta.`{path}` VALUES (4)")
     tell(
         "an overwrite that is late",
