@@ -94,10 +94,10 @@ class Assignments:
             _value(value, target[-1], sql)
             for target, value in zip(targets, given.values(), strict=True)
         ]
-        named = (column.alias(f"value{at}") for at, column in enumerate(columns))
+        named = [column.alias(f"value{at}") for at, column in enumerate(columns)]
         selected = frame.select(*named)
         types = [type_of_values(field) for field in selected.schema.fields]
-        ensure_row_values(selected, frame)
+        ensure_row_values(frame, named, selected)
         values = {}
         for target, column, data_type in zip(targets, columns, types, strict=True):
             path = tuple(field.name for field in target)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from bad_commands import MISTAKES, append_rows, kind_of_mistake
 from connect_process import ids, kind_of, tell
 from hostile_log import HostileTable
 from merge_session import tell_merges
@@ -44,7 +45,16 @@ def main(folder: str) -> None:
     tell("wrong answers", wrong_answers(frame, odd, COLUMNS))
     foreign_paths(spark, folder)
     odd_schemas(spark, folder)
+    mistakes(spark, f"{folder}/mistakes")
     spark.stop()
+
+
+def mistakes(spark: SparkSession, path: str) -> None:
+    """What users get wrong, where it ends differently than in a classic session."""
+    append_rows(path)
+    found = {name: kind_of_mistake(spark, path, run) for name, (run, _) in MISTAKES.items()}
+    tell("mistakes", {name: found[name] for name in MISTAKES if found[name] != MISTAKES[name][1]})
+    tell("after the mistakes", DeltaLog.for_path(path).update().version)
 
 
 def foreign_paths(spark: SparkSession, folder: str) -> None:
