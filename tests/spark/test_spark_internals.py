@@ -17,8 +17,9 @@ from pyspark.sql import functions as sf
 from optimist.core import DeltaLog
 from optimist.core.errors import TableError
 from optimist.core.predicates.tree import In, Predicate
-from optimist.core.schema.column_paths import logical_path
+from optimist.core.schema.column_paths import logical_path, named_path
 from optimist.spark import read, write
+from optimist.spark.conditions.connector_predicates import ConnectorPredicates
 from optimist.spark.conditions.data_filters import data_predicate
 from optimist.spark.native import listing as listing_module
 from optimist.spark.native.file_statuses import encode_statuses, file_statuses
@@ -122,6 +123,25 @@ def test_filters_that_spark_can_translate_become_predicates(spark, typed, condit
     wanted = set(map(str, Predicate.parse(expected).conjuncts()))
     assert wanted <= conjuncts
     assert all("IS NULL" in extra for extra in conjuncts - wanted)
+
+
+def test_predicates_of_the_connector_api_say_the_same(spark, typed):
+    """PySpark 4.0 gives them to the arrow plane."""
+    known = (
+        "i > 1 AND NOT (s <=> 'it''s' OR dec <= 2.25) AND f < double('NaN') AND b = true AND "
+        "d IN (DATE '2024-01-01', NULL) AND (ts >= TIMESTAMP '2024-06-01 12:00:00.5' OR n < "
+        "TIMESTAMP_NTZ '2024-06-01 12:00:00') AND st.`a-b` = 1 AND s LIKE 'a%' AND s LIKE '%b' "
+        "AND contains(s, 'c') AND (bin IS NULL OR i IS NOT NULL)"
+    )
+    for condition, is_exact in ((known, True), (f"{known} AND i % 2 = 1", False)):
+        frame = read(spark, typed).where(condition)
+        expression = frame._jdf.queryExecution().optimizedPlan().condition()
+        builder = Jvm.of(spark).catalyst.util.V2ExpressionBuilder(expression, True)
+        schema = DeltaLog.for_path(typed).update().schema
+        wanted = data_predicate([expression], schema, named_path)
+        predicate = builder.buildPredicate().get()
+        found = data_predicate([predicate], schema, named_path, ConnectorPredicates)
+        assert (str(found), found.is_exact) == (str(wanted), is_exact)
 
 
 @pytest.mark.parametrize(

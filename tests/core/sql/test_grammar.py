@@ -302,6 +302,11 @@ def test_a_parameter_without_a_value_is_pointed_at(text):
     assert caught.value.fields["column"] == text.index("^") + 1
 
 
+def test_a_parser_that_is_told_of_no_parameters_says_so():
+    with pytest.raises(UsageError, match="the parser was told of no parameters"):
+        parse("DESCRIBE HISTORY t LIMIT :n")
+
+
 @pytest.mark.parametrize(
     ("written", "value"),
     [
