@@ -76,6 +76,16 @@ class DataPaths:
         """
         return self._allowed(canonical_paths(references))
 
+    @property
+    def are_looked_at(self) -> bool:
+        """Whether each file is looked at on the disk each time that its path is asked for."""
+        return self.outside == NEVER and self.origin.is_local
+
+    def are_plain(self, references: pa.Array) -> bool:
+        """Whether all are names below the table, none of which is looked at or can be refused."""
+        is_odd = pc.match_substring_regex(canonical_paths(references), _ODD)
+        return not self.are_looked_at and not pc.any(is_odd, min_count=0).as_py()
+
     def full_path_of_text(self, text: str) -> str:
         """As `full_path`, for a text that is not percent-encoded."""
         return str(self._allowed(pa.array([text], pa.string()))[0])
@@ -130,7 +140,7 @@ class DataPaths:
         full = pc.binary_join_element_wise(self.table_path.rstrip("/"), decoded, "/")
         if pc.any(is_odd, min_count=0).as_py():
             full = pc.replace_with_mask(full, is_odd, self._judged(decoded.filter(is_odd)))
-        if self.outside == NEVER and self.origin.is_local:
+        if self.are_looked_at:
             self._ensure_files_within(full, decoded)
         return full
 

@@ -124,14 +124,7 @@ class _Scan:
         own_constant = tracking.constant_fields if tracking else []
         names = self.view.partition_columns
         stored = stored_schema(self.view.schema, by_id=self.by_id, partition_columns=names)
-        index = TableFileIndex(
-            self.jvm,
-            key,
-            self.view,
-            listing=part.listing,
-            partitions=part.partitions,
-            deleted=deleted,
-        )
+        index = TableFileIndex(self.jvm, key, self.view, part, deleted)
         rows = self._relation(index, SparkStruct([*stored, *own_stored]))
         hidden = [field.name for field in (*own_stored, *own_constant)]
         if deleted is None:

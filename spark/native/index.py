@@ -1,13 +1,14 @@
 """Our table as Spark's `FileIndex`: Catalyst asks, the log answers (docs/planes.md).
 
 The JVM calls the methods of `TableFileIndex` by py4j, on its own threads, while it plans.
-`listFiles` runs once per scan and execution, so its answers are kept. Proxies do not inherit Java's
-default methods, so each of the interface's stands here.
+`listFiles` runs once per scan and execution, so its answers are kept while the JVM has the memory.
+Proxies do not inherit Java's default methods, so each of the interface's stands here.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
+from functools import partial, reduce
 from typing import Any
 
 import pyarrow as pa
@@ -21,10 +22,11 @@ from optimist.core.schema.column_paths import logical_path
 from optimist.core.snapshot.files_view import FilesView
 from optimist.spark.conditions.data_filters import data_predicate
 from optimist.spark.native.deleted_rows import RANGE_COLUMNS, DeletedRows
-from optimist.spark.native.file_statuses import file_statuses
-from optimist.spark.native.listing import FileListing, hadoop_path
-from optimist.spark.native.pruning import PartitionRows, internal_rows
-from optimist.spark.native.scala_functions import pair_part_function, partition_directory_function
+from optimist.spark.native.listing import hadoop_path
+from optimist.spark.native.parts import ScanPart
+from optimist.spark.native.pruning import internal_rows
+from optimist.spark.native.scala_functions import partition_directory_function
+from optimist.spark.native.spark_files import SoftlyKept
 from optimist.spark.session.callback_errors import callback
 from optimist.spark.session.java_identity import JavaIdentity
 from optimist.spark.session.jvm import Jvm, iterate
@@ -53,9 +55,7 @@ class TableFileIndex(JavaIdentity):
         jvm: Jvm,
         key: str,
         view: FilesView,
-        *,
-        listing: FileListing,
-        partitions: PartitionRows,
+        part: ScanPart,
         deleted: DeletedRows | None = None,
     ) -> None:
         """An index over some of a version's files.
@@ -64,22 +64,20 @@ class TableFileIndex(JavaIdentity):
             jvm: The session's handles.
             key: See the attribute.
             view: The version, or other files that are read like one.
-            listing: The files.
-            partitions: The partitions of the listing.
+            part: The files.
             deleted: The deleted rows of the files, all of which have a vector; None if none has.
         """
         super().__init__(key)
         self._jvm = jvm
         self.key = key
         self._view = view
-        self._listing = listing
+        self._part = part
         self._deleted = deleted
-        self._partitions = partitions
-        schema = partitions.schema
+        schema = part.partitions.schema
         self._struct = jvm.struct(_with_ranges(schema) if deleted else schema)
         self._roots = jvm.seq([jvm.root.org.apache.hadoop.fs.Path(hadoop_path(view.table_path))])
         self._lock = ForkSafeLock()
-        self._kept: OrderedDict[tuple[bytes | None, str], Any] = OrderedDict()
+        self._kept: OrderedDict[tuple[bytes | None, str], SoftlyKept] = OrderedDict()
 
     # What Spark calls, by the names and types of the interface.
 
@@ -93,7 +91,7 @@ class TableFileIndex(JavaIdentity):
 
     def sizeInBytes(self) -> int:
         """Bytes of all files, before any pruning."""
-        return self._listing.size_bytes
+        return self._part.listing.size_bytes
 
     def metadataOpsTimeNs(self) -> Any:
         """Not measured."""
@@ -110,7 +108,7 @@ class TableFileIndex(JavaIdentity):
         """The full paths of all files."""
         with callback():
             # One text: an array filled from Python would cost a round trip per path.
-            text = "\0".join(self._listing.paths.to_pylist())
+            text = "\0".join(self._part.listing.paths.to_pylist())
             return self._jvm.root.org.apache.commons.lang3.StringUtils.split(text, "\0")
 
     def listFiles(self, partition_filters: Any, data_filters: Any) -> Any:
@@ -125,72 +123,54 @@ class TableFileIndex(JavaIdentity):
     def _list(self, partition_filters: Any, predicate: Predicate) -> Any:
         ordinals = self._kept_ordinals(partition_filters)
         memo = (None if ordinals is None else ordinals.buffers()[1].to_pybytes(), str(predicate))
-        if memo in self._kept:
-            self._kept.move_to_end(memo)
-            return self._kept[memo]
-        directories = self._directories(self._select(ordinals, predicate))
-        self._kept[memo] = directories
+        if memo not in self._kept:
+            make = partial(self._directories, ordinals, predicate)
+            self._kept[memo] = SoftlyKept(self._jvm, make)
+        self._kept.move_to_end(memo)
         while len(self._kept) > _MAX_KEPT_LISTINGS:
             self._kept.popitem(last=False)
-        return directories
+        return self._kept[memo].value()
 
     def _kept_ordinals(self, partition_filters: Any) -> pa.Array | None:
         """The partitions that pass the filters; None for all."""
         if partition_filters.isEmpty():
             return None
-        return pa.array(self._partitions.ordinals(partition_filters), pa.int32())
+        return self._part.partitions.ordinals(partition_filters)
 
-    def _select(self, ordinals: pa.Array | None, predicate: Predicate) -> FileListing:
-        listing = self._listing
+    def _directories(self, ordinals: pa.Array | None, predicate: Predicate) -> Any:
+        """`Seq[PartitionDirectory]` of the files in some partitions that the predicate leaves."""
+        mask = self._mask(ordinals, predicate)
+        num_files = self._part.listing.num_files if mask is None else mask.true_count
+        if num_files == 0:
+            return self._jvm.nil
+        if self._deleted is None:
+            return self._part.files.directories(mask)
+        values = self._rows_with_ranges(self._deleted, mask)
+        files = self._part.files.statuses(mask).grouped(1).toSeq()
+        return values.zip(files).map(partition_directory_function(self._jvm))
+
+    def _mask(self, ordinals: pa.Array | None, predicate: Predicate) -> pa.BooleanArray | None:
+        """Which files of the listing are left; None for all."""
+        listing = self._part.listing
+        masks = []
         if ordinals is not None:
-            listing = listing.filter(pc.is_in(listing.ordinals, value_set=ordinals))
-        if predicate == Predicate.TRUE or listing.num_files == 0:
-            return listing
-        kept = _skipped(self._view, predicate)
-        mask = pc.is_in(listing.column("path"), value_set=kept["path"])
-        return listing if pc.all(mask).as_py() else listing.filter(mask)
+            masks.append(pc.is_in(listing.ordinals, value_set=ordinals))
+        if predicate != Predicate.TRUE:
+            kept = _skipped(self._view, predicate)
+            masks.append(pc.is_in(listing.column("path"), value_set=kept["path"]))
+        mask = reduce(pc.and_, masks) if masks else None
+        return None if mask is None or mask.false_count == 0 else mask
 
-    def _directories(self, listing: FileListing) -> Any:
-        """`Seq[PartitionDirectory]`, grouped in the JVM: no round trip per partition or file."""
-        jvm = self._jvm
-        if listing.num_files == 0:
-            return jvm.nil
-        statuses = file_statuses(
-            jvm, listing.paths, listing.column("size"), listing.column("modificationTime")
-        )
-        if self._deleted is not None:
-            rows, files = (
-                self._rows_with_ranges(self._deleted, listing),
-                statuses.grouped(1).toSeq(),
-            )
-            return rows.zip(files).map(partition_directory_function(jvm))
-        if not self._partitions.schema.fields:
-            no_row = jvm.module("org.apache.spark.sql.catalyst.InternalRow$").empty()
-            return jvm.seq([jvm.sources.PartitionDirectory(no_row, statuses)])
-        ordinals = self._int_seq(listing.ordinals)
-        # Zipped, not looked up by path: a change feed lists a file once for each of its changes.
-        first, second = (pair_part_function(jvm, name) for name in ("_1", "_2"))
-        grouped = statuses.zip(ordinals).groupMap(second, first)
-        present = ordinals.distinct()
-        rows, files = present.map(self._partitions.values()), present.map(grouped)
-        return rows.zip(files).map(partition_directory_function(jvm))
-
-    def _int_seq(self, values: pa.Array) -> Any:
-        java = self._jvm.root.java.nio
-        data = pa.concat_arrays([values]).buffers()[1].to_pybytes()
-        array = self._jvm.gateway.new_array(self._jvm.root.int, len(values))
-        little = java.ByteOrder.LITTLE_ENDIAN
-        java.ByteBuffer.wrap(data).order(little).asIntBuffer().get(array)
-        return self._jvm.array_seq(array)
-
-    def _rows_with_ranges(self, deleted: DeletedRows, listing: FileListing) -> Any:
+    def _rows_with_ranges(self, deleted: DeletedRows, mask: pa.BooleanArray | None) -> Any:
         """A row for each file: its partition values, and its range among the deleted rows."""
+        whole = self._part.listing
+        listing = whole if mask is None else whole.filter(mask)
         values = listing.partitions.take(listing.ordinals)
         ranges = deleted.ranges(listing.files)
         names = [*values.column_names, *ranges.column_names]
         # Not column by column: a table without columns does not know how many rows it has.
         values = pa.table([*values.columns, *ranges.columns], names=names)
-        return internal_rows(self._jvm, values, _with_ranges(self._partitions.schema))
+        return internal_rows(self._jvm, values, _with_ranges(self._part.partitions.schema))
 
 
 def _skipped(view: FilesView, predicate: Predicate) -> pa.Table:

@@ -2,7 +2,8 @@
 
 Listing the files of a version (typed partition values, the partition of each file) takes time for
 every file, and a version never changes. So a listing stays with its version, one for each session
-that read it and each time zone in which its partition values were read.
+that read it and each time zone in which its partition values were read; with it stays what Spark
+has been handed of it.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from optimist.spark.native.listing import FileListing
 from optimist.spark.native.metadata_column import RowTracking
 from optimist.spark.native.pruning import PartitionRows
 from optimist.spark.native.row_sets import is_sparse
+from optimist.spark.native.spark_files import SparkFiles
 from optimist.spark.rows.stored_columns import is_read_by_id, stored_schema
 from optimist.spark.session.jvm import Jvm
 
@@ -42,11 +44,13 @@ class ScanPart:
         name: Tells the part from others in keys; empty if its files have no deletion vectors.
         listing: The files.
         partitions: The partitions of the listing, for Spark.
+        files: The files of the listing, for Spark.
     """
 
     name: str
     listing: FileListing
     partitions: PartitionRows
+    files: SparkFiles
 
     @property
     def is_sparse(self) -> bool:
@@ -102,7 +106,8 @@ def _part(jvm: Jvm, view: FilesView, name: str, files: pa.Table, zone: str | Non
         partition_columns=view.partition_columns,
     )
     schema = StructType([*stored, *(tracking.constant_fields if tracking else ())])
-    return ScanPart(name, listing, PartitionRows(jvm, listing.partitions, schema))
+    partitions = PartitionRows(jvm, listing.partitions, schema)
+    return ScanPart(name, listing, partitions, SparkFiles(jvm, listing, partitions))
 
 
 def _kinds(files: pa.Table) -> Iterator[tuple[str, pa.Table]]:

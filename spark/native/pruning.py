@@ -1,8 +1,8 @@
 """Partition filters, evaluated exactly, by Catalyst itself (spec 9.4).
 
 Spark does not check partition filters again after the scan, so there is no room for "don't know".
-The filters go back to Catalyst as a `Filter` over a `LocalRelation` of the partition values; the
-optimizer folds it to the rows that survive, without a job.
+The filters go back to Catalyst, which interprets them over the partition values, as it does for the
+partitions of its own file tables: no plan is made, no code is compiled and no job is run.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ from functools import reduce
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.types import IntegerType, StructField, StructType
+from pyspark.sql.types import StructType
 
 from optimist.core.forking import ForkSafeLock
+from optimist.spark.native.scala_functions import row_test
 from optimist.spark.session.jvm import Jvm, frame_of_rows, iterate
 
-__all__ = ["ORDINAL", "PartitionRows", "internal_rows"]
+__all__ = ["PartitionRows", "internal_rows"]
 
-ORDINAL = "__optimist_ordinal"
+_EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions"
 
 
 def internal_rows(jvm: Jvm, table: pa.Table, schema: StructType) -> Any:
@@ -51,67 +52,38 @@ class PartitionRows:
         self.schema = schema
         self._jvm = jvm
         self._partitions = partitions
-        self._numbered = StructType([*schema.fields, StructField(ORDINAL, IntegerType())])
         self._lock = ForkSafeLock()
         self._values: Any = None
-        self._numbered_values: Any = None
-        self._struct: Any = None
 
     def values(self) -> Any:
         """`Seq[InternalRow]` of the partition values; its width must be that of the schema."""
         with self._lock:
             if self._values is None:
-                self._values = internal_rows(self._jvm, self._partitions, self.schema)
+                rows = internal_rows(self._jvm, self._partitions, self.schema)
+                self._values = rows.toIndexedSeq()  # rows are looked up by their ordinals
             return self._values
 
-    def ordinals(self, filters: Any) -> list[int]:
+    def ordinals(self, filters: Any) -> pa.Array:
         """The ordinals of the partitions on which all the filters (a Scala `Seq`) are true."""
-        with self._lock:
-            if self._numbered_values is None:
-                numbers = pa.array(range(self._partitions.num_rows), pa.int32())
-                numbered = self._partitions.append_column(ORDINAL, numbers)
-                self._struct = self._jvm.struct(self._numbered)
-                self._numbered_values = internal_rows(self._jvm, numbered, self._numbered)
-        logical = self._jvm.catalyst.plans.logical
-        expressions = list(iterate(filters))
-        output = self._output(expressions)
-        condition = reduce(self._jvm.catalyst.expressions.And, expressions)
-        relation = logical.LocalRelation(
-            self._jvm.seq(output), self._numbered_values, False, self._jvm.none
-        )
-        plan = logical.Project(self._jvm.seq(output[-1:]), logical.Filter(condition, relation))
-        return _first_column(self._folded(plan))
+        values = self.values()
+        passes = row_test(self._jvm, self._predicate(list(iterate(filters))))
+        # One text for all: a round trip each would take longer than the pruning itself.
+        text = values.indices().filter(values.andThen(passes)).mkString(";")
+        return pa.array(text.split(";") if text else [], pa.string()).cast(pa.int32())
 
-    def _output(self, expressions: list[Any]) -> list[Any]:
-        """The filters' own attributes (their ids matter); fresh ones for all other columns."""
+    def _predicate(self, filters: list[Any]) -> Any:
+        condition = reduce(self._jvm.catalyst.expressions.And, filters)
+        columns = self._jvm.module(f"{_EXPRESSIONS}.package$").AttributeSeq(self._columns(filters))
+        binding = self._jvm.module(f"{_EXPRESSIONS}.BindReferences$")
+        bound = binding.bindReference(condition, columns, False)
+        return self._jvm.module(f"{_EXPRESSIONS}.Predicate$").createInterpreted(bound)
+
+    def _columns(self, filters: list[Any]) -> Any:
+        """The filters' own attributes (their ids matter); any others for all other columns."""
         seen = {
             attribute.name().lower(): attribute
-            for expression in expressions
-            for attribute in iterate(expression.references())
+            for item in filters
+            for attribute in iterate(item.references())
         }
-        types = self._jvm.module("org.apache.spark.sql.catalyst.types.DataTypeUtils$")
-        fresh = types.toAttributes(self._struct)
-        names = enumerate(self._numbered.names[:-1])
-        columns = [seen.get(name.lower()) or fresh.apply(i) for i, name in names]
-        return [*columns, fresh.last()]  # by its place: a partition column may have its name
-
-    def _folded(self, plan: Any) -> Any:
-        optimized = self._jvm.optimized(plan)
-        if optimized.nodeName() == "LocalRelation":
-            return optimized.data()
-        # The optimizer may not evaluate the expression, or a conf switches the rule off: run the
-        # plan.
-        executed = self._jvm.dataset.ofRows(self._jvm.session, plan).queryExecution().executedPlan()
-        return self._jvm.array_seq(executed.executeCollect())
-
-
-def _first_column(rows: Any) -> list[int]:
-    # One text for all rows: a round trip each would take longer than the pruning itself.
-    text = rows.mkString(";")
-    return [_ordinal(row.strip("[]")) for row in text.split(";")] if text else []
-
-
-def _ordinal(row: str) -> int:
-    """The value in a row's text, which for Spark's unsafe rows is hex words, null bits first."""
-    null_bits, comma, word = row.partition(",")
-    return int(word, 16) if comma else int(null_bits)
+        other = next(iter(seen.values()), None)
+        return self._jvm.seq(seen.get(name.lower(), other) for name in self.schema.names)

@@ -1,4 +1,4 @@
-"""Scala functions that run inside the JVM: parts of a pair, and `PartitionDirectory` of a pair.
+"""Scala functions that run inside the JVM: parts of pairs, their directories, tests of rows.
 
 A case class with a companion of its own has no `tupled`, and a function written in Python costs a
 round trip per call. Java can make a function of any method or constructor: a method handle behind a
@@ -14,10 +14,11 @@ from typing import Any
 from optimist.spark.session.jvm import Jvm
 from optimist.spark.session.pyspark_versions import FILE_SOURCES
 
-__all__ = ["pair_part_function", "partition_directory_function"]
-
+__all__ = ["pair_part_function", "partition_directory_function", "row_test"]
 
 _PAIR = "scala.Tuple2"
+_PREDICATE = "org.apache.spark.sql.catalyst.expressions.BasePredicate"
+_ROW = "org.apache.spark.sql.catalyst.InternalRow"
 _MADE: weakref.WeakKeyDictionary[Jvm, dict[str, Any]] = weakref.WeakKeyDictionary()
 
 
@@ -31,8 +32,14 @@ def partition_directory_function(jvm: Jvm) -> Any:
     return _once(jvm, "PartitionDirectory", lambda: _make_directory_function(jvm))
 
 
+def row_test(jvm: Jvm, predicate: Any) -> Any:
+    """A `Function1` from a row to whether Catalyst's predicate is true for it."""
+    eval_row = _once(jvm, "eval", lambda: _predicate_eval(jvm))
+    return _function(jvm, eval_row.bindTo(predicate))
+
+
 def _once(jvm: Jvm, name: str, make: Callable[[], Any]) -> Any:
-    """A function made once for each JVM: each takes dozens of round trips."""
+    """What is made once for each JVM: each takes dozens of round trips."""
     made = _MADE.setdefault(jvm, {})
     if name not in made:
         made[name] = make()
@@ -43,7 +50,7 @@ def _make_directory_function(jvm: Jvm) -> Any:
     java = jvm.root.java.lang.invoke
     types = java.MethodType
     directory = jvm.java_class(FILE_SOURCES + ".PartitionDirectory")
-    row = jvm.java_class("org.apache.spark.sql.catalyst.InternalRow")
+    row = jvm.java_class(_ROW)
     files = jvm.java_class("scala.collection.immutable.Seq")
     pair = jvm.java_class(_PAIR)
     void = jvm.root.java.lang.Void.TYPE
@@ -68,6 +75,13 @@ def _pair_part(jvm: Jvm, name: str) -> Any:
     java = jvm.root.java.lang.invoke
     anything = java.MethodType.methodType(jvm.java_class("java.lang.Object"))
     return java.MethodHandles.publicLookup().findVirtual(jvm.java_class(_PAIR), name, anything)
+
+
+def _predicate_eval(jvm: Jvm) -> Any:
+    java = jvm.root.java.lang
+    takes_row = java.invoke.MethodType.methodType(java.Boolean.TYPE, jvm.java_class(_ROW))
+    found = java.invoke.MethodHandles.publicLookup()
+    return found.findVirtual(jvm.java_class(_PREDICATE), "eval", takes_row)
 
 
 def _function(jvm: Jvm, handle: Any) -> Any:

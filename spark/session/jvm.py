@@ -201,15 +201,8 @@ class Jvm:
 
     def normalized(self, plan: Any) -> Any:
         """The analyzed plan as it goes to Spark's cache and optimizer; nothing is executed."""
-        return self._execution(plan).normalized()
-
-    def optimized(self, plan: Any) -> Any:
-        """The plan as Spark's optimizer leaves it; nothing is executed."""
-        return self._execution(plan).optimizedPlan()
-
-    def _execution(self, plan: Any) -> Any:
         mode = self.module("org.apache.spark.sql.execution.CommandExecutionMode$").ALL()
-        return self.session.sessionState().executePlan(plan, mode)
+        return self.session.sessionState().executePlan(plan, mode).normalized()
 
     @contextmanager
     def muted(self, logger: str) -> Iterator[None]:
@@ -267,13 +260,20 @@ class Jvm:
         return self.session.sessionState().newHadoopConf()
 
     def opens(self, scheme: str) -> bool:
-        """Whether Hadoop, as it is on the class path, has a file system for a URL scheme."""
-        find = self.root.org.apache.hadoop.fs.FileSystem.getFileSystemClass
+        """Whether Hadoop, as it is on the class path, has a file system for a URL scheme.
+
+        Hadoop is asked in words that it answers without an error, which costs PySpark a hundred
+        round trips.
+        """
+        settings = self.hadoop_settings()
+        named = settings.get(f"fs.{scheme}.impl")
+        if named is None:
+            services = self.root.org.apache.hadoop.fs.FsUrlStreamHandlerFactory(settings)
+            return services.createURLStreamHandler(scheme) is not None
         try:
-            find(scheme, self.hadoop_settings())
+            return settings.getClassByNameOrNull(named) is not None
         except Py4JJavaError:
-            return False  # no class is configured for the scheme, or it can't be loaded
-        return True
+            return False  # it is there, but lacks something that it is made of
 
     def _is_alive(self, spark: SparkSession) -> bool:
         return self._context is spark._sc and self._context._jsc is not None

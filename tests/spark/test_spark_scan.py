@@ -123,12 +123,6 @@ def test_every_filter_gives_the_rows_that_a_plain_frame_gives(spark, months, con
     assert sorted(row.id for row in read(spark, months).where(condition).collect()) == expected
 
 
-def test_partition_filters_hold_when_the_rule_that_folds_them_is_switched_off(spark, months, conf):
-    rule = "org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation"
-    conf("spark.sql.optimizer.excludedRules", rule)
-    assert read(spark, months).where("p = 1").count() == 20
-
-
 def test_a_join_of_a_table_with_itself_and_a_union_are_right(spark, months):
     frame = read(spark, months)
     assert frame.alias("a").join(frame.alias("b"), "id").count() == 60

@@ -196,6 +196,22 @@ def test_what_is_no_session_is_refused(table):
 
 
 @pytest.mark.parametrize(
+    ("scheme", "named", "is_open"),
+    [
+        ("s3a", None, False),  # Hadoop names a class for it, which PySpark does not have
+        ("memory", None, False),
+        ("har", None, True),
+        ("mine", "org.apache.hadoop.fs.RawLocalFileSystem", True),
+        ("mine", "no.such.FileSystem", False),
+    ],
+)
+def test_hadoop_opens_the_schemes_that_it_has_a_class_for(spark, conf, scheme, named, is_open):
+    if named is not None:
+        conf(f"fs.{scheme}.impl", named)
+    assert Jvm.of(spark).opens(scheme) is is_open
+
+
+@pytest.mark.parametrize(
     ("path", "conf", "expected"),
     [
         ("/t", {}, True),
