@@ -53,6 +53,7 @@ from optimist.spark.rows.row_ids import moved_row_ids
 from optimist.spark.rows.row_shape import column_of, free_name, quoted
 from optimist.spark.rows.stored_rows import stored_rows
 from optimist.spark.rows.touched_files import aliased, matches_of
+from optimist.spark.session.callback_errors import told_as_write
 from optimist.spark.spark_schema import VOID, to_spark_type
 from optimist.spark.sql.table_sql import TableSql
 
@@ -100,7 +101,8 @@ def update(
             num_affected = num_affected_rows(changes)
             return changes
 
-        run_command(txn, work)
+        with told_as_write():
+            run_command(txn, work)
         return num_affected
 
     return run_until_it_lands(lambda: log.start_transaction(log.update()), run)

@@ -130,12 +130,9 @@ def _ensure_same_places(rows: DataFrame, request: WriteRequest, table: OpenedTab
 def _fitting_rows(
     rows: DataFrame, node: Any, table: OpenedTable, request: WriteRequest
 ) -> DataFrame:
-    """The rows under the table's names, and cast where they come from SQL or by position.
-
-    A DataFrame's columns must have types that fit, as in Delta.
-    """
+    """The rows under the table's names and cast to its types, as Delta has them by either way."""
     log = open_log(rows.sparkSession, table.path)
     inserted = InsertedRows.of(rows.sparkSession, log, table.name, request)
     if not node.isByName():
         return inserted.by_position(rows)
-    return inserted.cast(rows) if node.origin().sqlText().isDefined() else rows
+    return inserted.cast(rows)

@@ -15,6 +15,7 @@ from optimist.core.data.declared_text import (
     lengths_below,
 )
 from optimist.core.schema.generated_columns import generation_expression
+from optimist.core.schema.schema_edits import path_text
 from optimist.core.schema.types import (
     ArrayType,
     DataType,
@@ -87,7 +88,7 @@ def shape_rows(frame: DataFrame, sql: TableSql) -> DataFrame:
             generated[field.name] = made.cast(to_spark_type(field.data_type))
             continue
         else:
-            value = store.cast(sql.default(field), None, field.data_type, field.name)
+            value = store.cast(sql.default(field), None, field.data_type, path_text((field.name,)))
         given.append(with_declared_length(value, field).alias(field.name))
     shaped = frame.select(*given)
     if generated:
@@ -205,7 +206,7 @@ class Reshaping:
             values = (source.value_type, target.value_type, (*path, "value"))
             keyed = sf.transform_keys(value, lambda key, _: self.reshaped(key, *keys))
             return sf.transform_values(keyed, lambda _, item: self.reshaped(item, *values))
-        return self.store.cast(value, source, target, ".".join(path))
+        return self.store.cast(value, source, target, path_text(path))
 
     def _struct(
         self, value: Column, source: StructType, target: StructType, path: tuple[str, ...]
@@ -216,7 +217,7 @@ class Reshaping:
             own = (*path, field.name)
             if inner is None:
                 default = self.sql.default(field)
-                part = self.store.cast(default, None, field.data_type, ".".join(own))
+                part = self.store.cast(default, None, field.data_type, path_text(own))
             else:
                 found = value.getField(inner.name)
                 part = self.reshaped(found, inner.data_type, field.data_type, own)

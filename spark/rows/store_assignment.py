@@ -33,6 +33,7 @@ __all__ = ["StoreAssignment", "can_up_cast"]
 _POLICY = "spark.sql.storeAssignmentPolicy"
 _PRECEDENCE = ("byte", "short", "integer", "long", "float", "double")
 _DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 20}
+_WHOLE = tuple(map(PrimitiveType, _DIGITS))
 _TIMES = {
     ("date", "timestamp"),
     ("date", "timestamp_ntz"),
@@ -67,7 +68,7 @@ class StoreAssignment:
             value: The value.
             source: Its type; None for one that no table can hold, such as an interval.
             target: The column's type.
-            column: The column's name, for the error.
+            column: The column's name, as SQL writes it, for errors.
 
         Raises:
             SchemaError: The policy is `strict` and values could be lost (kind
@@ -85,7 +86,12 @@ class StoreAssignment:
                 source=str(source),
                 target=str(target),
             )
-        return self._explicit(value, target, "legacy" if self.policy == "legacy" else "ansi")
+        cast = self._explicit(value, target, "legacy" if self.policy == "legacy" else "ansi")
+        may_overflow = target in _WHOLE or isinstance(target, DecimalType)
+        is_checked = may_overflow and self.policy != "legacy" and not can_up_cast(source, target)
+        if not is_checked or is_connect(self.spark):
+            return cast
+        return Jvm.of(self.spark).checked_cast(cast, column)
 
     def _explicit(self, value: Column, target: DataType, mode: str) -> Column:
         """A cast that behaves the same whatever `spark.sql.ansi.enabled` says."""

@@ -15,19 +15,31 @@ from typing import Any
 
 from py4j import protocol
 from pyspark import SparkContext
+from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import install_exception_handler
 
-from optimist.core.errors import OptimistError, StorageError
+from optimist.core.errors import OptimistError, SchemaError, StorageError
+from optimist.core.foreign_text import shown
 from optimist.core.forking import ForkSafeLock
 from optimist.spark.session.jvm import error_texts
 from optimist.spark.session.spark_errors import as_spark_error, place_in_sql
 from optimist.spark.session.task_errors import error_of_task
 
-__all__ = ["callback", "current_origin", "original_errors", "raise_original_errors"]
+__all__ = [
+    "callback",
+    "current_origin",
+    "original_errors",
+    "raise_original_errors",
+    "told_as_write",
+]
 
 _MAX_KEPT = 100  # nobody asks for errors of queries that users run themselves; drop the oldest
 _MARK = "optimist_before"
 _UNDECLARED = "java.lang.reflect.UndeclaredThrowableException"
+_OVERFLOW = re.compile(
+    r'CAST_OVERFLOW_IN_TABLE_INSERT\][^"]*"(?P<source>[^"]+)"[^"]*"(?P<target>[^"]+)"[^`]*'
+    r"(?P<column>`.*`) due to"
+)
 _TICKET = re.compile(r"optimist-callback-error-(\d+)")
 _LOCK = ForkSafeLock()
 _KEPT: OrderedDict[int, BaseException] = OrderedDict()
@@ -98,6 +110,22 @@ def _lost_server() -> StorageError:
     )
 
 
+@contextmanager
+def told_as_write() -> Iterator[None]:
+    """Wrap UPDATE and MERGE: a value that does not fit its column is Delta's error, not INSERT's.
+
+    Raises:
+        SchemaError: It is so (kind `DELTA_CAST_OVERFLOW_IN_TABLE_WRITE`).
+    """
+    try:
+        yield
+    except (PySparkException, protocol.Py4JJavaError) as error:
+        found = next(filter(None, map(_OVERFLOW.search, error_texts(error))), None)
+        if found is None:
+            raise
+        raise _overflow(**found.groupdict()) from None
+
+
 def raise_original_errors() -> None:
     """Do for all calls into the JVM what `original_errors` does for ours: for users' own calls.
 
@@ -148,3 +176,15 @@ def _find(text: str) -> BaseException | None:
     match = _TICKET.search(text)
     with _LOCK:
         return _KEPT.pop(int(match.group(1)), None) if match else None
+
+
+def _overflow(column: str, source: str, target: str) -> SchemaError:
+    return SchemaError(
+        f"Failed to write a value of {shown(source)} type into the {shown(target)} type column "
+        f"{shown(column)} due to an overflow. Nothing was written. Use try_cast to get null for "
+        "such a value, or give the column a wider type.",
+        kind="DELTA_CAST_OVERFLOW_IN_TABLE_WRITE",
+        columnName=column,
+        sourceType=source,
+        targetType=target,
+    )

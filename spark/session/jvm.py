@@ -165,6 +165,16 @@ class Jvm:
         cast = self.root.org.apache.spark.sql.internal.Cast(node, typed, modes, node.origin())
         return Column(self.root.org.apache.spark.sql.Column(cast))
 
+    def checked_cast(self, cast: Column, column: str) -> Column:
+        """A cast whose overflow is told by the name of the column that the value is for.
+
+        Args:
+            cast: What `cast` gave.
+            column: The column's name, as SQL writes it.
+        """
+        expressions = self.root.org.apache.spark.sql.catalyst.expressions
+        return self.column(expressions.CheckOverflowInTableInsert(self.tree(cast), column))
+
     def parsed(self, sql: str) -> Any:
         """The tree that Spark's own parser makes of an expression; nothing is looked up for it.
 

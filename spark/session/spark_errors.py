@@ -14,6 +14,7 @@ from typing import Any
 
 from pyspark.errors import (
     AnalysisException,
+    ArithmeticException,
     IllegalArgumentException,
     ParseException,
     PySparkException,
@@ -39,6 +40,7 @@ _ANALYSED = (TableNotFoundError, UsageError)
 _LISTED: Mapping[type[PySparkException], tuple[str, ...]] = MappingProxyType(
     {
         ParseException: ("PARSE_SYNTAX_ERROR",),
+        ArithmeticException: ("DELTA_CAST_OVERFLOW_IN_TABLE_WRITE",),
         AnalysisException: (
             "DELTA_MISSING_CHANGE_DATA",
             "DELTA_NO_COMMITS_FOUND",

@@ -123,11 +123,11 @@ def test_structs_with_other_fields_are_refused(places):
 
 
 MISFITS = [
-    ("n", "99999999999L", "CAST_OVERFLOW"),
+    ("n", "99999999999L", "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE.*column `n`"),
     ("n", "'abc'", "CAST_INVALID_INPUT"),
-    ("tiny", "id + 300", "CAST_OVERFLOW"),
-    ("price", "123.45", "NUMERIC_VALUE_OUT_OF_RANGE"),
-    ("list", "array(named_struct('a', 99999999999L, 'b', 's'))", "CAST_OVERFLOW"),
+    ("tiny", "id + 300", "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE.*column `tiny`"),
+    ("price", "123.45", "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE.*`price`"),
+    ("list", "array(named_struct('a', 99999999999L, 'b', 's'))", "DELTA_CAST_OVERFLOW.*element"),
     ("address.pos.lat", "'north'", "CAST_INVALID_INPUT"),
 ]
 

@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from optimist.core.schema.generated_columns import generation_expression
+from optimist.core.schema.schema_edits import path_text
 from optimist.core.schema.types import StructField, StructType
 from optimist.spark.commands.merge.names import Names
 from optimist.spark.commands.merge.resolution import ResolvedClause, ResolvedMerge
@@ -173,7 +174,7 @@ class MergeColumns:
             return _null(item)
         store = self._reshaping.store
         given = self.merge.time.fixed(self.sql.default(item))
-        default = store.cast(given, None, item.data_type, item.name)
+        default = store.cast(given, None, item.data_type, path_text((item.name,)))
         return with_declared_length(default, item)
 
     @property

@@ -61,6 +61,7 @@ from optimist.spark.rows.changed_rows import with_changes
 from optimist.spark.rows.identity_values import with_identity_values
 from optimist.spark.rows.row_shape import column_of
 from optimist.spark.rows.touched_files import aliased
+from optimist.spark.session.callback_errors import told_as_write
 from optimist.spark.spark_schema import from_spark_schema
 
 __all__ = ["OWN_ALIAS", "merge"]
@@ -89,7 +90,8 @@ def merge(spark: SparkSession, log: DeltaLog, request: MergeRequest, alias: str)
     def run(txn: OptimisticTransaction) -> MergeCounts:
         return _run(Target.of(spark, log, txn, alias), log, request)
 
-    counts = run_until_it_lands(lambda: _transaction(log, request.source), run)
+    with told_as_write():
+        counts = run_until_it_lands(lambda: _transaction(log, request.source), run)
     return counts_frame(spark, counts)
 
 

@@ -8,7 +8,7 @@ from pyspark.sql import functions as sf
 
 from optimist.core import DeltaLog
 from optimist.core.errors import OptimistError, SchemaError, UsageError
-from optimist.spark import read, write
+from optimist.spark import DeltaTable, enable, read, write
 
 
 def _rows(frame):
@@ -182,3 +182,52 @@ def test_the_writer_of_the_second_version(enabled, database):
     df.writeTo(f"{database}.other").using("delta").createOrReplace()
     assert enabled.table(name).collect() == [(0,)]
     assert enabled.table(f"{database}.other").count() == 4
+
+
+@pytest.mark.again
+def test_batches_of_a_stream_are_written_and_merged(enabled, database, tmp_path):
+    enabled.range(3).selectExpr("id", "id * 2 AS v").write.parquet(str(tmp_path / "in"))
+    name, path = f"{database}.t", str(tmp_path / "copy")
+    enabled.sql(f"CREATE TABLE {name} (id LONG, v LONG) USING delta")
+    enabled.sql(f"INSERT INTO {name} VALUES (1, 100)")
+    seen = []
+
+    def each(batch, number):
+        session = enable(batch.sparkSession)  # a clone of the stream's
+        batch.createOrReplaceTempView("new")
+        session.sql(
+            f"MERGE INTO {name} t USING new s ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = s.v "
+            "WHEN NOT MATCHED THEN INSERT *"
+        )
+        once = batch.write.format("delta").mode("append").option("txnAppId", "stream")
+        for _ in range(2):
+            once.option("txnVersion", number).save(path)
+        ours = DeltaTable.forName(enabled, name).alias("t").merge(batch.alias("s"), "t.id = s.id")
+        ours.whenMatchedUpdate("s.id = 2", {"v": "s.v + 1"}).execute()
+        DeltaTable.forPath(session, path).update("id = 0", {"v": "7"})
+        seen.append(session.read.format("delta").load(path).count())
+
+    rows = enabled.readStream.schema("id LONG, v LONG").parquet(str(tmp_path / "in"))
+    writer = rows.writeStream.foreachBatch(each).trigger(availableNow=True)
+    writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination()
+    assert seen == [3]
+    assert sorted(map(tuple, enabled.table(name).collect())) == [(0, 0), (1, 2), (2, 5)]
+    assert sorted(map(tuple, read(enabled, path).collect())) == [(0, 7), (1, 2), (2, 4)]
+
+
+def test_frames_by_name_are_cast_to_the_types_of_the_table(enabled, database, tmp_path):
+    name, path = f"{database}.t", f"{tmp_path}/shop/t"
+    enabled.sql(f"CREATE TABLE {name} (id INT, s SMALLINT) USING delta")
+    fits, too_large = (enabled.sql(f"SELECT '5' AS id, {value}L AS s") for value in (7, 70000))
+    fits.write.format("delta").mode("append").saveAsTable(name)
+    fits.writeTo(name).append()
+    fits.writeTo(name).overwrite(sf.col("id") == 5)
+    fits.withColumn("z", sf.lit(1)).writeTo(name).option("mergeSchema", "true").append()
+    assert enabled.table(name).orderBy("z").collect() == [(5, 7, None), (5, 7, 1)]
+    assert enabled.table(name).dtypes[:2] == [("id", "int"), ("s", "smallint")]
+    with pytest.raises(Exception, match=r"CAST_OVERFLOW_IN_TABLE_INSERT.*`s`"):
+        too_large.write.format("delta").mode("append").saveAsTable(name)
+    for mode in ("append", "overwrite"):
+        with pytest.raises(SchemaError) as caught:
+            fits.write.format("delta").mode(mode).save(path)
+        assert caught.value.kind == "DELTA_FAILED_TO_MERGE_FIELDS"

@@ -40,7 +40,12 @@ from optimist.core.errors import OptimistError
 from optimist.spark import DeltaTable
 
 EXAMPLES = max(1, int(os.environ.get("EXHAUSTIVE_CASES", "10000")) // 2500)
-VALUE_DOES_NOT_FIT = ("ARITHMETIC_OVERFLOW", "CAST_OVERFLOW", "CAST_OVERFLOW_IN_TABLE_INSERT")
+VALUE_DOES_NOT_FIT = (
+    "ARITHMETIC_OVERFLOW",
+    "CAST_OVERFLOW",
+    "CAST_OVERFLOW_IN_TABLE_INSERT",
+    "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE",
+)
 
 
 def above(one, other):

@@ -54,7 +54,6 @@ MISTAKES = {
     "update: no column": (updating("id = 1", nope="1"), "DELTA_COLUMN_NOT_FOUND"),
     "update: no struct": (updating(pos="1"), "DATATYPE_MISMATCH.CAST_WITHOUT_SUGGESTION"),
     "update: no number": (updating(n="concat('x', id)"), "CAST_INVALID_INPUT"),
-    "update: too large": (updating("id = 3", n="id + 3000000000"), "CAST_OVERFLOW"),
     "update: aggregate": (updating(n="max(n)"), "UNSUPPORTED_EXPR_FOR_OPERATOR"),
     "update: window": (
         updating(n="row_number() OVER (ORDER BY id)"),
