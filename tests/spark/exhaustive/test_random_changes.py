@@ -32,6 +32,7 @@ from optimist.spark import disable, enable
 EXAMPLES = max(1, int(os.environ.get("EXHAUSTIVE_CASES", "10000")) // 5000)
 REFUSED = (
     *("ARITHMETIC_OVERFLOW", "CAST_OVERFLOW", "CAST_OVERFLOW_IN_TABLE_INSERT"),
+    "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE",
     "DELTA_REPLACE_WHERE_MISMATCH",
 )
 SOURCE = "rows_of_the_statement"
