@@ -11,8 +11,9 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 
 from optimist.core.errors import ConfigError
+from optimist.core.foreign_text import shown
 from optimist.spark.drop_in.compiler import dropin
-from optimist.spark.session.jvm import Jvm, error_texts
+from optimist.spark.session.jvm import Jvm
 
 __all__ = ["ensure_no_delta_jar", "install", "remove"]
 
@@ -44,10 +45,11 @@ def install(jvm: Jvm) -> None:
     """Serve Delta tables in a session, its clones and the new sessions made from it; idempotent.
 
     Raises:
-        ConfigError: This Spark's session has not the parts that are looked for (kind
-            `OPTIMIST_DROP_IN_UNSUPPORTED`); nothing was changed.
+        ConfigError: This Spark's session has not the parts that are looked for, or the catalog that
+            it names can't be used (kind `OPTIMIST_DROP_IN_UNSUPPORTED`); nothing was changed.
     """
-    _changed(lambda: dropin(jvm).Sessions.enable(jvm.session))
+    with jvm.as_active():  # whose conf names the session's catalog
+        _changed(lambda: dropin(jvm).Sessions.enable(jvm.session))
 
 
 def remove(jvm: Jvm) -> None:
@@ -59,14 +61,25 @@ def _changed(change: Any) -> None:
     try:
         change()
     except Py4JJavaError as error:
-        missing = next((text for text in error_texts(error) if "NoSuchFieldException" in text), "")
-        if not missing:
+        cause, message = (
+            error.java_exception.getClass().getName(),
+            error.java_exception.getMessage(),
+        )
+        if cause == "java.lang.ClassNotFoundException":
+            raise ConfigError(
+                "The class that spark.sql.catalog.spark_catalog names can't serve this session's "
+                f"tables ({shown(str(message))}), and Spark can't resolve a name without it. "
+                "Nothing was changed. Put its jar on the class path, or leave that key out.",
+                kind="OPTIMIST_DROP_IN_UNSUPPORTED",
+                catalog=str(message).partition(":")[0],
+            ) from None
+        if cause != "java.lang.NoSuchFieldException":
             raise
         raise ConfigError(
             "This Spark keeps its session's state in another way than PySpark 4.0 to 4.3, so "
             "format('delta') and SQL over Delta tables can't be had in it: "
-            f"{error.java_exception.getMessage()!s} is missing. Nothing was changed. Use one of "
+            f"{message!s} is missing. Nothing was changed. Use one of "
             "these versions, or optimist.spark.read, write and DeltaTable.",
             kind="OPTIMIST_DROP_IN_UNSUPPORTED",
-            version=str(error.java_exception.getMessage()),
+            version=str(message),
         ) from None

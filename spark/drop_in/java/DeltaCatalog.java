@@ -27,6 +27,7 @@ import org.apache.spark.unsafe.Platform;
 public final class DeltaCatalog extends DelegatingCatalogExtension implements StagingTableCatalog {
   private SparkSession session;
   private String name;
+  private CatalogPlugin delegate;
 
   /** Spark makes it so, by the name of the class, in a session that has not parsed anything yet. */
   public DeltaCatalog() {}
@@ -34,6 +35,7 @@ public final class DeltaCatalog extends DelegatingCatalogExtension implements St
   DeltaCatalog(SparkSession session, String name, CatalogPlugin delegate) {
     this.session = session;
     this.name = name;
+    this.delegate = delegate;
     setDelegateCatalog(delegate);
   }
 
@@ -108,6 +110,9 @@ public final class DeltaCatalog extends DelegatingCatalogExtension implements St
       return (StagedTable) ask("stage", ident, new Object[] {how, columns, parts, properties});
     }
     try {
+      if (this.delegate instanceof StagingTableCatalog) {
+        return stageThere(how, within(ident), columns, parts, properties);
+      }
       if (!how.equals("create") && super.tableExists(within(ident))) {
         super.dropTable(within(ident));
       }
@@ -116,6 +121,15 @@ public final class DeltaCatalog extends DelegatingCatalogExtension implements St
       Platform.throwException(error);
     }
     return null;  // Spark then loads the table
+  }
+  /** The session's own catalog may stage tables of other formats itself. */
+  private StagedTable stageThere(
+      String how, Identifier ident, Column[] columns, Transform[] parts, Map properties)
+      throws Exception {
+    StagingTableCatalog there = (StagingTableCatalog) this.delegate;
+    if (how.equals("create")) return there.stageCreate(ident, columns, parts, properties);
+    if (how.equals("replace")) return there.stageReplace(ident, columns, parts, properties);
+    return there.stageCreateOrReplace(ident, columns, parts, properties);
   }
   public StagedTable stageCreate(Identifier ident, Column[] c, Transform[] p, Map m) {
     return stage("create", ident, new Object[] {c, p, m});

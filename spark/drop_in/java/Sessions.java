@@ -12,6 +12,7 @@ import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.CatalogManager;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
+import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.internal.SessionState;
 
@@ -39,6 +40,7 @@ public final class Sessions {
     Field versions = field(state, "planNormalizationRules");
     field(state.catalogManager(), "catalogs");
     field(state.catalogManager(), "defaultSessionCatalog");
+    ensureCatalog(state);
 
     inject(session.extensions());
     rules.set(state.analyzer(), with(new RelationRule(session), rules.get(state.analyzer())));
@@ -82,6 +84,20 @@ public final class Sessions {
     ChangesFunction.register(session, state.tableFunctionRegistry());
   }
 
+  /** A catalog that the session names itself stays behind ours, so it has to be one of tables. */
+  private static void ensureCatalog(SessionState state) throws ClassNotFoundException {
+    String name = state.conf().getConfString(CATALOG, BUILT_IN);
+    if (name.equals(BUILT_IN) || name.equals(DELTAS)) return;
+    CatalogPlugin found;
+    try {
+      found = state.catalogManager().v2SessionCatalog();
+    } catch (Exception error) {
+      throw new ClassNotFoundException(name + ": " + error.getMessage());
+    }
+    if (!(found instanceof TableCatalog)) {
+      throw new ClassNotFoundException(name + ": it is no TableCatalog");
+    }
+  }
   private static CatalogPlugin delegate(SessionState state, String before) throws Exception {
     CatalogManager manager = state.catalogManager();
     if (before.equals(BUILT_IN)) {

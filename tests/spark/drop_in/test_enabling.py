@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zipfile
+
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
@@ -112,3 +114,86 @@ def test_a_spark_with_another_inside_is_refused(spark):
     with pytest.raises(ConfigError, match=r"SessionState\.sqlParser") as caught:
         session_state._changed(fail)
     assert caught.value.kind == "OPTIMIST_DROP_IN_UNSUPPORTED"
+
+
+_FOREIGN = """
+package foreign;
+import java.util.*;
+import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.connector.catalog.*;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.types.StructType;
+public class Catalog extends DelegatingCatalogExtension implements StagingTableCatalog {
+  public static int staged = 0;
+  public static class Own implements Table {
+    public String name() { return "own"; }
+    public StructType schema() { return new StructType().add("x", "int"); }
+    public Set capabilities() { return new HashSet(); }
+  }
+  public Table loadTable(Identifier ident) throws NoSuchTableException {
+    return ident.name().equals("own") ? new Own() : super.loadTable(ident);
+  }
+  public StagedTable stageCreate(Identifier i, Column[] c, Transform[] p, Map m) {
+    staged++;
+    throw new UnsupportedOperationException("staged there");
+  }
+  public StagedTable stageReplace(Identifier i, Column[] c, Transform[] p, Map m) {
+    return stageCreate(i, c, p, m);
+  }
+  public StagedTable stageCreateOrReplace(Identifier i, Column[] c, Transform[] p, Map m) {
+    return stageCreate(i, c, p, m);
+  }
+}
+"""
+
+
+@pytest.fixture
+def foreign(spark, tmp_path):
+    """A session whose catalog is of a class of somebody else, and that is not enabled yet."""
+    jvm = spark._jvm
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    compiler = jvm.org.codehaus.janino.SimpleCompiler()
+    compiler.setParentClassLoader(loader)
+    compiler.setTargetVersion(8)
+    compiler.cook(_FOREIGN)
+    found = compiler.getBytecodes()
+    with zipfile.ZipFile(tmp_path / "foreign.jar", "w") as jar:
+        for name in found:
+            jar.writestr(f"{name.replace('.', '/')}.class", bytes(found.get(name)))
+    loader.addURL(jvm.java.io.File(str(tmp_path / "foreign.jar")).toURI().toURL())
+    session = spark.newSession()
+    disable(session)
+    session.conf.set(_CATALOG, "foreign.Catalog")
+    yield session
+    disable(session)
+
+
+@pytest.mark.again
+def test_a_session_catalog_of_somebody_else_keeps_its_tables(foreign, tmp_path):
+    enable(foreign)
+    (row,) = foreign.sql("DESCRIBE own").collect()
+    assert row.col_name == "x"
+    foreign.sql(f"CREATE TABLE ours (id INT) USING delta LOCATION '{tmp_path}/ours'")
+    foreign.sql("INSERT INTO ours VALUES (1)")
+    assert foreign.sql("SELECT * FROM ours").count() == 1
+    with pytest.raises(Exception, match="staged there"):
+        foreign.sql("CREATE TABLE theirs USING noop AS SELECT 1 AS a")
+    foreign.sql("DROP TABLE ours")
+    disable(foreign)
+    assert foreign.conf.get(_CATALOG) == "foreign.Catalog"
+    assert foreign.sql("DESCRIBE own").count() == 1
+
+
+@pytest.mark.again
+def test_a_session_catalog_that_is_not_there_is_refused(foreign):
+    foreign.conf.set(_CATALOG, "org.apache.iceberg.spark.SparkSessionCatalog")
+    session = foreign.newSession()
+    disable(session)
+    session.conf.set(_CATALOG, "org.apache.iceberg.spark.SparkSessionCatalog")
+    with pytest.raises(ConfigError, match="SparkSessionCatalog") as caught:
+        enable(session)
+    assert caught.value.kind == "OPTIMIST_DROP_IN_UNSUPPORTED"
+    assert _rules(session) == []
+    session.conf.unset(_CATALOG)
+    enable(session)
+    disable(session)
