@@ -14,7 +14,7 @@ def test_names_in_a_metastore_of_hive(tmp_path):
         "new session": 19,
         "clone": 19,
         "columns": ["id", "p"],
-        "partitions": ["p=0", "p=1"],
+        "partitions": [0, 1],
         "view": [9],
         "version": [20],
         "changes": [1],
