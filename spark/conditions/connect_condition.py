@@ -12,6 +12,7 @@ from operator import and_
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
 
 from optimist.core.predicates import Predicate
 from optimist.core.predicates.resolution import resolve_column
@@ -41,7 +42,7 @@ def read_sent_condition(
     Raises:
         pyspark.errors.AnalysisException: The server can't resolve the condition.
     """
-    _ = frame.filter(condition).schema
+    _ = frame.filter(condition).select(sf.lit(1)).schema  # a filter's own is taken from its input
     texts = SentTexts(schema, alias, conf_entries(frame.sparkSession))
     if isinstance(condition, str):
         text, predicate = condition, texts.predicate(condition)

@@ -51,7 +51,7 @@ def ensure_row_values(frame: DataFrame, values: Sequence[Column], selected: Data
 def _ensure_sent(frame: DataFrame, values: Sequence[Column]) -> None:
     """The same for a client, which sees no plan: values of one row may stand in a filter."""
     try:
-        _ = frame.where(sf.isnull(sf.struct(*values))).schema
+        _ = frame.where(sf.isnull(sf.struct(*values))).select(sf.lit(1)).schema
     except AnalysisException:
         what = "an aggregate function, a window function or a generator"
         raise _of_several_rows(what) from None
