@@ -7,7 +7,7 @@ partitions of its own file tables: no plan is made, no code is compiled and no j
 
 from __future__ import annotations
 
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any
 
 import pyarrow as pa
@@ -79,11 +79,17 @@ class PartitionRows:
         return self._jvm.module(f"{_EXPRESSIONS}.Predicate$").createInterpreted(bound)
 
     def _columns(self, filters: list[Any]) -> Any:
-        """The filters' own attributes (their ids matter); any others for all other columns."""
+        """The filters' own attributes, which are found by their ids; others for other columns."""
         seen = {
             attribute.name().lower(): attribute
             for item in filters
             for attribute in iterate(item.references())
         }
-        other = next(iter(seen.values()), None)
-        return self._jvm.seq(seen.get(name.lower(), other) for name in self.schema.names)
+        names = enumerate(self.schema.names)
+        return self._jvm.seq(seen.get(name.lower()) or self._others.apply(at) for at, name in names)
+
+    @cached_property
+    def _others(self) -> Any:
+        """An attribute for each column, with ids that no query has."""
+        types = self._jvm.module("org.apache.spark.sql.catalyst.types.DataTypeUtils$")
+        return types.toAttributes(self._jvm.struct(self.schema))

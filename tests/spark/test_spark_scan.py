@@ -289,6 +289,20 @@ def test_two_partition_columns_and_many_values_come_together_right(spark, table_
     )
 
 
+@pytest.mark.parametrize("condition", ["b = 1", "c = 1", "a = 0 AND c = 1", "b <> c", "c IS NULL"])
+def test_each_of_several_partition_columns_is_asked_for_its_own_values(
+    spark, table_path, condition
+):
+    values = [(a, b, c) for a in (0, 1) for b in (0, 1) for c in (0, 1, None)]
+    columns = dict(zip("abc", map(list, zip(*values, strict=True)), strict=True))
+    data = pa.table({"id": list(range(len(values))), **columns})
+    deltalake.write_deltalake(table_path, data, partition_by=["a", "b", "c"])
+    found = read(spark, table_path).where(condition)
+    every = spark.createDataFrame(data.to_pandas().astype("Int64")).where(condition)
+    assert files_of(found) == found.count() == every.count() > 0
+    assert sorted(row.id for row in found.collect()) == sorted(row.id for row in every.collect())
+
+
 def test_files_written_before_a_column_was_added_give_null(spark, table_path):
     deltalake.write_deltalake(table_path, pa.table({"id": [1]}))
     deltalake.write_deltalake(
