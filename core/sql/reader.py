@@ -91,10 +91,14 @@ class Reader:
 
     def end(self) -> None:
         """The statement must end here, with any number of semicolons."""
+        if not self.is_at_end():
+            self.fail("the statement should end here")
+
+    def is_at_end(self) -> bool:
+        """Whether nothing is left but semicolons, which are taken."""
         while self.take(";"):
             pass
-        if self.peek().kind != "end":
-            self.fail("the statement should end here")
+        return self.peek().kind == "end"
 
     def fail(self, problem: str, token: Token | None = None) -> NoReturn:
         """Raise the error that points at a token, by default at the next one."""

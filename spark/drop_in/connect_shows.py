@@ -52,8 +52,10 @@ class Show:
 def parse_show(text: str, parameters: Parameters | None = None) -> Show | None:
     """The statement, if it is one of these and its table is a path; else None.
 
+    So it is for a form with more words, such as DESCRIBE of a column, which a client has not.
+
     Raises:
-        UsageError: Something follows that does not belong to it.
+        UsageError: The table, or the property, is no name.
     """
     reader = Reader(text, parameters)
     what = next((words for words in (*_SHOWN, _PARTITIONS) if reader.take(*words.split())), None)
@@ -66,8 +68,7 @@ def parse_show(text: str, parameters: Parameters | None = None) -> Show | None:
     if what == "SHOW TBLPROPERTIES" and reader.take("("):
         key = reader.text("a property") if reader.peek().kind == "text" else _key(reader)
         reader.expect(")")
-    reader.end()
-    return Show(what, table, key)
+    return Show(what, table, key) if reader.is_at_end() else None
 
 
 def show(spark: SparkSession, statement: Show) -> DataFrame:
