@@ -43,6 +43,16 @@ class ExclusiveFileSystem(MemoryFileSystem):
         if self.sabotage is not None:
             self.sabotage(path)
 
+    # What the base class has listed it looks up again, and by then it might be gone.
+
+    def ls(self, path, detail=True, **kwargs):
+        with self.lock:
+            return super().ls(path, detail, **kwargs)
+
+    def rm_file(self, path):
+        with self.lock:
+            super().rm_file(path)
+
 
 @pytest.fixture
 def driver(monkeypatch):
