@@ -105,7 +105,11 @@ class MarkedFiles:
 
 
 def choose_rows(
-    table: TableRef, files: Sequence[AddFile], rows: Sequence[BitMap64]
+    table: TableRef,
+    files: Sequence[AddFile],
+    rows: Sequence[BitMap64],
+    *,
+    deleted: Sequence[BitMap64] | None = None,
 ) -> tuple[ChosenRows, ...]:
     """The chosen rows of each file, with what else must be known to delete them.
 
@@ -113,6 +117,7 @@ def choose_rows(
         table: The table.
         files: Files of one version.
         rows: The positions of the rows to delete, for each file.
+        deleted: What `deleted_rows` gave for the files; None to read it here.
 
     Raises:
         TableError: A row is deleted already (kind `DELTA_DELETION_VECTOR_CARDINALITY_MISMATCH`); a
@@ -120,7 +125,7 @@ def choose_rows(
             `OPTIMIST_UNREADABLE_DATA_FILE`); or a vector is gone or damaged, see
             `read_deletion_vectors`.
     """
-    old = deleted_rows(table, files)
+    old = deleted_rows(table, files) if deleted is None else deleted
     counts = read_ahead(
         lambda pair: _count(table, *pair),
         zip(files, rows, strict=True),

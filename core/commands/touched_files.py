@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import compress
 
 import pyarrow as pa
 from pyroaring import BitMap64
@@ -26,11 +27,13 @@ class TouchedFiles:
         num_matching: How many rows match, in all of them; None where every row does.
         rows: The positions of the matching rows in each of the files; None where they were not
             asked for, or every row matches.
+        deleted: The positions that the vector of each file deletes, where they were read already.
     """
 
     table: pa.Table
     num_matching: int | None
     rows: tuple[BitMap64, ...] | None = None
+    deleted: tuple[BitMap64, ...] | None = None
 
     @property
     def adds(self) -> tuple[AddFile, ...]:
@@ -47,12 +50,17 @@ class TouchedFiles:
         rows = [found - gone for found, gone in zip(self.rows or (), deleted, strict=True)]
         has_any = pa.array(map(bool, rows), pa.bool_())
         return TouchedFiles(
-            self.table.filter(has_any), sum(map(len, rows)), tuple(item for item in rows if item)
+            self.table.filter(has_any),
+            sum(map(len, rows)),
+            tuple(filter(None, rows)),
+            tuple(compress(deleted, rows)),
         )
 
     def choose_rows(self, table: TableRef) -> tuple[ChosenRows, ...] | None:
         """The matching rows, to be deleted by vectors; None where whole files are rewritten."""
-        return None if self.rows is None else choose_rows(table, self.adds, self.rows)
+        if self.rows is None:
+            return None
+        return choose_rows(table, self.adds, self.rows, deleted=self.deleted)
 
 
 def has_vectors(snapshot: Snapshot) -> bool:
