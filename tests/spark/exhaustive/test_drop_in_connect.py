@@ -113,7 +113,7 @@ EXPECTED = {
     "shown: created": [True, True],
     "shown: properties": ["changed", "name"],
     "shown: extended": REFUSED,
-    "shown: a partition": WRONG,
+    "shown: a partition": REFUSED,
     "shown: tables": REFUSED,
     "truncated": 0,
     "replaced as select": [["id"], [0, 1, 2]],
