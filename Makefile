@@ -70,7 +70,7 @@ test: check
 test-all: test exhaustive test-fsspec
 
 # Searches through all schedules (2 GB each), kills at every step, every message of a commit lost,
-# CASES hostile tables, histories of rows (all from CASES=10000 on), odd and hostile tables on Spark;
+# CASES hostile tables, histories and schedules in proportion to it, odd and hostile tables on Spark;
 # then the races for servers, and what make test runs on one plane or store only, on the others; and
 # all examples of Hypothesis. ONE_IN=3 leaves out two of three cases of each test of the first two.
 exhaustive:

@@ -23,6 +23,7 @@ from arbiter_scenarios import (
     three_writers,
     two_writers_and_a_recoverer,
 )
+from exhaustive_cases import in_proportion
 from optimist.core.testing import (
     explore_all,
     explore_randomly,
@@ -37,13 +38,15 @@ def test_two_writers_and_a_recoverer_survive_every_schedule_with_two_mishaps() -
     assert found.schedules > 10**12
 
 
-def test_three_writers_survive_a_hundred_thousand_schedules_drawn_at_random() -> None:
-    explore_randomly(model(three_writers(), EVERYTHING, 2), schedules=100_000, seed=2026)
+def test_three_writers_survive_schedules_drawn_at_random() -> None:
+    explore_randomly(
+        model(three_writers(), EVERYTHING, 2), schedules=in_proportion(100_000), seed=2026
+    )
 
 
 def test_three_writers_and_a_recoverer_survive_schedules_drawn_at_random() -> None:
     workers = [*three_writers(), reader("r", TABLE, GOOD)]
-    explore_randomly(model(workers, EVERYTHING, 2), schedules=100_000, seed=2027)
+    explore_randomly(model(workers, EVERYTHING, 2), schedules=in_proportion(100_000), seed=2027)
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,11 @@ seconds of the processors. A fault names its case; `python tests/hostile/support
 1234` tells all about case 1234.
 """
 
-import os
 import sys
 
 import pytest
 
+from exhaustive_cases import CASES
 from trial_runner import run_cases
 
 pytestmark = pytest.mark.skipif(
@@ -17,7 +17,6 @@ pytestmark = pytest.mark.skipif(
 )
 
 BLOCK = 500
-CASES = int(os.environ.get("EXHAUSTIVE_CASES", "10000"))
 
 
 @pytest.mark.timeout(7200)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import os
 import random  # noqa: TID251 - the same sample each time
 
 import pytest
 
+from exhaustive_cases import CASES
 from row_histories import (
     appends,
     compacts,
@@ -35,7 +35,7 @@ COMMANDS = [
 ]
 LEVELS = ["Serializable", "WriteSerializable"]
 PARTS = 6
-STRIDE = max(1, 10_000 // int(os.environ.get("EXHAUSTIVE_CASES", "10000")))
+STRIDE = max(1, 10_000 // CASES)
 """Every how many histories one is tried."""
 
 

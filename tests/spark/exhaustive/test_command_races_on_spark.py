@@ -6,7 +6,6 @@ Both have done their work before either commits, and one that meets a true confl
 from __future__ import annotations
 
 import itertools
-import os
 import subprocess
 import sys
 import threading
@@ -16,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import row_histories
+from exhaustive_cases import CASES
 from optimist.core.errors import DeltaConcurrentModificationException
 from optimist.core.testing.logstore_races import run_in_threads
 from optimist.core.transaction.optimistic import OptimisticTransaction
@@ -24,7 +24,7 @@ from row_histories import FILES, Command, after, as_table, ensure_serial, make, 
 
 IN_DRIVER = "spark.optimist.spark.localPlane.maxBytes"
 ATTEMPTS = 20
-IS_FULL = int(os.environ.get("EXHAUSTIVE_CASES", "10000")) > 100_000
+IS_FULL = CASES > 100_000
 STRIDE = 1 if IS_FULL else 29
 """Every how many races one is run."""
 

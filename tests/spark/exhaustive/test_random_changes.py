@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,12 +23,13 @@ from command_rows import (
     rows_strategy,
     updated,
 )
+from exhaustive_cases import in_proportion
 from local_tables import PROPERTIES, Fate, changes_since, counted_changes, live_rows, make
 from merge_rows import Merged
 from optimist.core.errors import OptimistError
 from optimist.spark import disable, enable
 
-EXAMPLES = max(1, int(os.environ.get("EXHAUSTIVE_CASES", "10000")) // 5000)
+EXAMPLES = in_proportion(2)
 REFUSED = (
     *("ARITHMETIC_OVERFLOW", "CAST_OVERFLOW", "CAST_OVERFLOW_IN_TABLE_INSERT"),
     "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -13,6 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
 
 from command_rows import ROW_TYPE, VALUES, Row, as_table, counted, rank, rows_strategy
+from exhaustive_cases import in_proportion
 from local_tables import (
     PROPERTIES,
     Fate,
@@ -39,7 +39,7 @@ from merge_rows import (
 from optimist.core.errors import OptimistError
 from optimist.spark import DeltaTable
 
-EXAMPLES = max(1, int(os.environ.get("EXHAUSTIVE_CASES", "10000")) // 2500)
+EXAMPLES = in_proportion(4)
 VALUE_DOES_NOT_FIT = (
     "ARITHMETIC_OVERFLOW",
     "CAST_OVERFLOW",
