@@ -18,18 +18,16 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from optimist.core.errors import TableError
-from optimist.core.foreign_text import shown
 from optimist.core.snapshot import Snapshot
 from optimist.core.table.delta_log import DeltaLog
 from optimist.spark.arrow.source import SOURCE_PREFIX, ScanOptions
+from optimist.spark.rows.same_columns import ensure_same_columns
 from optimist.spark.rows.scanned_table import is_scan_alias, scan_alias
 
 __all__ = [
     "NewestVersions",
     "SentScan",
     "at_newest_versions",
-    "ensure_same_columns",
     "follow",
     "is_scan",
     "know_table",
@@ -128,32 +126,6 @@ class NewestVersions:
         fixed = replace(given, version=newest.version, table_id=table_id, follows=False)
         options.update(fixed.to_options())
         return newest
-
-
-def ensure_same_columns(name: str, before: Snapshot, newest: Snapshot, *more: str) -> None:
-    """Columns may have been added; what a frame has names and types for must be there still.
-
-    Args:
-        name: What to call the table.
-        before: The version that the frame was made with.
-        newest: The version that is to be read.
-        more: Other columns of the frame that have changed.
-
-    Raises:
-        TableError: A column is not what it was (kind `DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS`).
-    """
-    types = {item.name: str(item.data_type) for item in newest.schema}
-    changed = [item.name for item in before.schema if types.get(item.name) != str(item.data_type)]
-    if changed or more:
-        column = (*changed, *more)[0]
-        raise TableError(
-            f"The column {shown(column)} of {shown(name)} was renamed, dropped or given "
-            f"another type after version {before.version}, with which this frame was made. Nothing "
-            f"was read. Make the frame anew, or read that version ({before.version}).",
-            kind="DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS",
-            column=column,
-            version=before.version,
-        )
 
 
 def at_newest_versions(frame: DataFrame) -> DataFrame:

@@ -12,10 +12,10 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from optimist.core.snapshot import Snapshot
-from optimist.spark.arrow.sent_scans import ensure_same_columns
 from optimist.spark.drop_in.opened_table import OpenedTable, opened_table
 from optimist.spark.planes.planes import plane_of
 from optimist.spark.rows.row_shape import column_of
+from optimist.spark.rows.same_columns import ensure_same_columns
 from optimist.spark.session.jvm import Jvm, analyzed_plan
 
 __all__ = ["newest_versions"]
