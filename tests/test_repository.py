@@ -162,7 +162,7 @@ def test_pytest_leaves_out_one_folder_and_no_test() -> None:
 
 
 def test_modules_with_a_spark_session_are_dealt_to_two_workers(request) -> None:
-    files = ["test_write", "test_scan", "test_merge", "exhaustive/test_odd"]
+    files = ["test_write", "test_scan", "merge/test_merge", "exhaustive/test_odd"]
     of_spark = [f"tests/spark/{file}.py::test_{i}" for file in files for i in range(9)]
     others = [
         "tests/spark/test_spark_connect.py::test_g",
