@@ -209,7 +209,8 @@ def _compare_columns(op: ComparisonOp, left: TypedArray, right: TypedArray) -> A
         both = pc.and_kleene(left_nan, right_nan)
         return pc.or_kleene(answer, both) if op == "=" else pc.and_kleene(answer, pc.invert(both))
     # In Arrow every order comparison with NaN is false; in Spark's order NaN is the greatest.
-    below = right_nan if op == "<=" else pc.and_kleene(right_nan, pc.invert(left_nan))
+    # A null on the left is below nothing, not even NaN.
+    below = pc.and_(right_nan, pc.is_valid(left_nan) if op == "<=" else pc.invert(left_nan))
     return pc.or_kleene(answer, below)
 
 

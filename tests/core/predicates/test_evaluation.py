@@ -1,6 +1,7 @@
 """Evaluation over Arrow against a row-by-row model, and the rules that the model states."""
 
 import datetime as dt
+import itertools
 import math
 from decimal import Decimal
 
@@ -160,6 +161,15 @@ def test_evaluation_agrees_with_the_row_by_row_model(predicate, rows):
     assert answer is not None
     assert answer.type == pa.bool_()
     assert answer.to_pylist() == [model(predicate, row) for row in rows]
+
+
+@pytest.mark.parametrize("op", ["=", "<>", "<", "<=", ">", ">="])
+def test_two_columns_with_nan_and_null_compare_as_in_spark(op):
+    numbers = [None, math.nan, -math.inf, -0.0, 0.0, 1.5, math.inf]
+    pairs = list(itertools.product(numbers, numbers))
+    rows = pa.table({"a": [a for a, _ in pairs], "b": [b for _, b in pairs]})
+    answer = evaluate(Comparison(op, Column(("a",)), Column(("b",))), rows)
+    assert answer.to_pylist() == [compare_model(op, a, b) for a, b in pairs]
 
 
 @given(predicates, rows_strategy)
