@@ -248,7 +248,7 @@ def _ensure_not_null(rows: pa.Table, schema: StructType) -> None:
             continue
         values: Any = rows[path[0]]
         for name in path[1:]:
-            values = pc.struct_field(values, name)
+            values = pc.struct_field(values, [values.type.get_field_index(name)])
         if values.null_count:
             raise SchemaError(
                 f"NOT NULL constraint violated for column: {shown('.'.join(path))}. The data has "

@@ -103,7 +103,7 @@ class LocalRowChecks(RowChecks):
         for batch in _all_rows(txn, StructType(() if top is None else (top,))):
             values: Any = batch[path[0]]
             for name in path[1:]:
-                values = pc.struct_field(values, name)
+                values = pc.struct_field(values, [values.type.get_field_index(name)])
             if values.null_count:
                 raise existing_null(path)
 

@@ -377,6 +377,18 @@ def test_null_in_a_not_null_field_or_its_parent_is_refused_by_name(tmp_path, val
     assert (error.kind, error.fields["column"]) == ("DELTA_NOT_NULL_CONSTRAINT_VIOLATED", "s.a")
 
 
+def test_null_is_refused_in_a_field_whose_name_pyarrow_would_take_for_a_path(tmp_path):
+    kinds = {".a": False, "a": True}
+    fields = [
+        {"name": name, "type": "long", "nullable": nullable, "metadata": {}}
+        for name, nullable in kinds.items()
+    ]
+    log = table_of(tmp_path, [("s", {"type": "struct", "fields": fields}, {})])
+    kind = pa.struct([(name, pa.int64()) for name in kinds])
+    rows = pa.table({"s": pa.array([{".a": None, "a": 1}], kind)})
+    assert refused_append(log, rows, UsageError).fields["column"] == "s..a"
+
+
 @pytest.mark.parametrize(
     "metadata",
     [{"delta.invariants": '{"expression":{"expression":"s.a > 3"}}'}, {"CURRENT_DEFAULT": "5"}],
