@@ -223,7 +223,9 @@ def _to_integer(literal: Literal, target: DataType, what: str) -> int | None:
 
 def _to_double(literal: Literal, target: DataType, what: str) -> float | None:  # noqa: ARG001
     value = literal.value
-    return float(value) if isinstance(value, (int, float, Decimal)) and value is not True else None
+    if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)):
+        return None
+    return float(value)
 
 
 def _to_float(literal: Literal, target: DataType, what: str) -> float | None:  # noqa: ARG001

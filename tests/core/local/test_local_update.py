@@ -148,6 +148,16 @@ def test_a_value_that_only_spark_knows_is_refused(tmp_path, value):
     assert log.update().version == 0
 
 
+@pytest.mark.parametrize("value", [False, True, "false"])
+def test_a_boolean_is_no_number(tmp_path, value):
+    log = opened(tmp_path / "t", has_vectors=False)
+    log.append(pa.table({"x": [1.5], "i": [1]}))
+    for column in ("x", "i"):
+        with pytest.raises(UsageError) as caught:
+            log.update(set={column: value})
+        assert caught.value.kind == "OPTIMIST_NEEDS_SPARK"
+
+
 def test_bad_targets_are_refused(tmp_path):
     log = sixty_rows(tmp_path / "t", has_vectors=False)
     for values, kind in [
