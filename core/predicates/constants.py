@@ -32,14 +32,16 @@ __all__ = [
 MAX_PRECISION = 38
 
 _EPOCH = dt.datetime(1970, 1, 1)
-_INTEGER = re.compile(r"^[+-]?\d{1,38}$")
-_NUMBER = re.compile(r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?$")
+# Of the digits of all scripts Spark reads only those of ASCII.
+_INTEGER = re.compile(r"^[+-]?\d{1,38}$", re.ASCII)
+_NUMBER = re.compile(r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?$", re.ASCII)
 _SPECIAL_FLOATS = {"nan": math.nan, "infinity": math.inf, "-infinity": -math.inf}
-_DATE = re.compile(r"^(\d{4})(?:-(\d{1,2}))?(?:-(\d{1,2}))?$")
+_DATE = re.compile(r"^(\d{4})(?:-(\d{1,2}))?(?:-(\d{1,2}))?$", re.ASCII)
 _TIMESTAMP = re.compile(
     r"^(\d{4})-(\d{1,2})-(\d{1,2})"
     r"(?:[ T](\d{1,2}):(\d{1,2}):(\d{1,2})(?:\.(\d{1,9}))?)?"
-    r"\s?(Z|UTC|[+-]\d{2}:\d{2})?$"
+    r"\s?(Z|UTC|[+-]\d{2}:\d{2})?$",
+    re.ASCII,
 )
 _INTEGER_RANGES = {"byte": 7, "short": 15, "integer": 31, "long": 63}
 
