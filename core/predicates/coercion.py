@@ -20,7 +20,7 @@ from optimist.core.predicates.constants import (
     is_float32,
     timestamp_of_text,
 )
-from optimist.core.predicates.tree import ComparisonOp, Literal
+from optimist.core.predicates.tree import ComparisonOp, Literal, LiteralKind
 from optimist.core.schema.types import DataType, DecimalType, PrimitiveType
 from optimist.core.values.decimals import floor_to_scale, is_in_range
 from optimist.core.values.time_zones import instant
@@ -32,6 +32,8 @@ INTEGER_DIGITS = {"byte": (7, 3), "short": (15, 5), "integer": (31, 10), "long":
 
 _EXACT_IN_DOUBLE, _EXACT_IN_FLOAT = 2**53, 2**24
 _SAFE_DIGITS = 15
+_FLOAT_KINDS: tuple[LiteralKind, ...] = ("float", "double")
+"""The narrower one first: it rounds more, and Spark without ANSI mode may choose it."""
 
 BoundValue: TypeAlias = bool | int | float | Decimal | str | bytes | dt.date | dt.datetime
 
@@ -79,12 +81,14 @@ def bind_values(
     """The constants of an IN list that the column can equal at all; None if one is in doubt.
 
     Texts for a column of another type must be in canonical form, because without ANSI mode Spark
-    compares such lists as text.
+    compares such lists as text. Beside a floating-point number, integers are compared as such, too.
     """
     is_text = data_type == PrimitiveType("string")
     kinds = {literal.kind == "string" for literal in literals}
     if not is_text and len(kinds) > 1:
         return None
+    if str(data_type) in INTEGER_DIGITS:
+        literals = _of_one_kind(literals)
     answers = [bind("=", literal, data_type, zone) for literal in literals]
     if any(answer is None for answer in answers):
         return None
@@ -96,6 +100,15 @@ def bind_values(
         )
         return tuple(bound.value for bound in bounds) if canonical else None
     return tuple(bound.value for bound in bounds)
+
+
+def _of_one_kind(literals: tuple[Literal, ...]) -> tuple[Literal, ...]:
+    """The numbers of a list as floating-point numbers, if one of them is one."""
+    kinds = {literal.kind for literal in literals}
+    for kind in _FLOAT_KINDS:
+        if kind in kinds:
+            return tuple(cast_literal(item, kind) or item for item in literals)
+    return literals
 
 
 def _canonical(value: BoundValue) -> str | None:
