@@ -6,7 +6,7 @@ what it sends: there, texts and messages are read as far as their meaning is bey
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame
@@ -169,13 +169,13 @@ def resolve_joined_condition(
         reading = read_analyzed_condition(frame, column, schema, ())
     text = condition if isinstance(condition, str) else reading.text
     if reading.obstacle is not None:
-        raise _refusal(text, reading.obstacle)
+        raise _refusal(text, reading.obstacle, _KINDS_OF_JOINED)
     return JoinedCondition(text, column, reading.names)
 
 
 _REFUSALS: dict[Obstacle, tuple[str, str]] = {
     "non-deterministic": (
-        "DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED",
+        "INVALID_NON_DETERMINISTIC_EXPRESSIONS",
         "is not deterministic: two passes over the same rows would choose different ones. Compute "
         "the value first.",
     ),
@@ -191,11 +191,19 @@ _REFUSALS: dict[Obstacle, tuple[str, str]] = {
 }
 
 
-def _refusal(text: str, obstacle: Obstacle) -> UsageError:
+_KINDS_OF_JOINED: Mapping[Obstacle, str] = {
+    "non-deterministic": "DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED",
+}
+"""What Delta calls otherwise in a MERGE."""
+
+
+def _refusal(
+    text: str, obstacle: Obstacle, kinds: Mapping[Obstacle, str] | None = None
+) -> UsageError:
     kind, reason = _REFUSALS[obstacle]
     return UsageError(
         f"The condition {quoted(text)} {shown(reason)} Nothing was written.",
-        kind=kind,
+        kind=(kinds or {}).get(obstacle, kind),
         condition=text,
     )
 

@@ -62,8 +62,9 @@ def _source(spark: SparkSession, source: TableName | SqlText) -> DataFrame:
 
 def _with_clause(builder: DeltaMergeBuilder, clause: MergeClause) -> DeltaMergeBuilder:
     condition = _text(clause.condition)
-    values = None if clause.assignments is None else _values(clause.assignments)
-    if clause.kind == "NOT MATCHED":
+    inserts = clause.kind == "NOT MATCHED"
+    values = None if clause.assignments is None else _values(clause.assignments, inserts=inserts)
+    if inserts:
         if values is None:
             return builder.whenNotMatchedInsertAll(condition)
         return builder.whenNotMatchedInsert(condition, values)
@@ -82,6 +83,6 @@ def _text(condition: SqlText | None) -> str | None:
     return None if condition is None else condition.sql
 
 
-def _values(assignments: tuple[Assignment, ...]) -> Mapping[str, str]:
-    ensure_apart(assignment.column for assignment in assignments)
+def _values(assignments: tuple[Assignment, ...], *, inserts: bool = False) -> Mapping[str, str]:
+    ensure_apart((assignment.column for assignment in assignments), inserts=inserts)
     return {quote_path(assignment.column): assignment.value.sql for assignment in assignments}

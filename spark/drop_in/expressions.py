@@ -48,14 +48,18 @@ class TargetExpressions:
         """The expression in a Scala `Option`."""
         return self.column(expression.get()) if expression.isDefined() else None
 
-    def assignments(self, assignments: Any) -> dict[str, Column | str]:
+    def assignments(self, assignments: Any, *, inserts: bool = False) -> dict[str, Column | str]:
         """The names of columns, or of fields within structs, to their new values.
 
+        Args:
+            assignments: Spark's expressions.
+            inserts: Whether new rows are made of them.
+
         Raises:
-            UsageError: Two of them contradict each other (kind `DELTA_CONFLICT_SET_COLUMN`).
+            UsageError: Two of them contradict each other.
         """
         pairs = [(self._path(one.key()), self._value(one.value())) for one in iterate(assignments)]
-        ensure_apart([path for path, _ in pairs])
+        ensure_apart([path for path, _ in pairs], inserts=inserts)
         return {".".join(map(quoted, path)): value for path, value in pairs}
 
     def _value(self, expression: Any) -> Column | str:

@@ -84,7 +84,8 @@ def _with_clause(
     verb, takes_all = name.removesuffix("Star"), name.endswith("Star")
     arguments: list[Any] = [expressions.optional(action.condition())]
     if verb != "Delete" and not takes_all:
-        arguments.append(expressions.assignments(action.assignments()))
+        values = expressions.assignments(action.assignments(), inserts=verb == "Insert")
+        arguments.append(values)
     add: Callable[..., DeltaMergeBuilder]
     add = getattr(merge, f"when{kind}{verb}{'All' if takes_all else ''}")
     return add(*arguments)

@@ -1,7 +1,8 @@
 """Our history is delta-spark's: operation, parameters and metrics, by a record of what it told.
 
-`python benchmarks/record_history.py` makes the record, with Delta's jar. What differs on purpose,
-or because the work is done another way, is listed below with its reason; anything else fails.
+`python benchmarks/record_delta_spark.py` makes the record, with Delta's jar. What differs on
+purpose, or because the work is done another way, is listed below with its reason; anything else
+fails.
 """
 
 from __future__ import annotations

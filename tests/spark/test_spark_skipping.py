@@ -190,4 +190,4 @@ def test_a_count_that_the_log_answers_runs_no_job(spark, days):
 def test_a_count_by_a_random_condition_is_refused(spark, days):
     with pytest.raises(UsageError) as caught:
         count(spark, days, "rand() < 0.5")
-    assert caught.value.kind == "DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED"
+    assert caught.value.kind == "INVALID_NON_DETERMINISTIC_EXPRESSIONS"

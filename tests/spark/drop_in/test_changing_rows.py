@@ -186,10 +186,7 @@ def test_explain_changes_nothing_and_a_statement_runs_once(enabled, by_sql):
             "WHEN MATCHED THEN DELETE",
             "DELTA_UNSUPPORTED_SUBQUERY",
         ),
-        (
-            "DELETE FROM {t} WHERE rand() < 0.5",
-            "DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED",
-        ),
+        ("DELETE FROM {t} WHERE rand() < 0.5", "INVALID_NON_DETERMINISTIC_EXPRESSIONS"),
         ("UPDATE {t} SET id = 1, ID = 2", "DELTA_CONFLICT_SET_COLUMN"),
         ("DELETE FROM odd_view WHERE id = 1", "DELTA_UNSUPPORTED_SOURCE"),
         ("UPDATE odd_view SET id = 1", "DELTA_UNSUPPORTED_SOURCE"),

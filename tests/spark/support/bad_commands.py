@@ -49,7 +49,7 @@ MISTAKES = {
     "delete: no boolean": (deleting("id + 1"), "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN"),
     "delete: no column": (deleting("nope = 1"), "UNRESOLVED_COLUMN.WITH_SUGGESTION"),
     "delete: aggregate": (deleting("max(id) = 1"), "INVALID_WHERE_CONDITION"),
-    "delete: random": (deleting("rand() > 0"), "DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED"),
+    "delete: random": (deleting("rand() > 0"), "INVALID_NON_DETERMINISTIC_EXPRESSIONS"),
     "delete: subquery": (deleting("id = (SELECT 1)"), "DELTA_UNSUPPORTED_SUBQUERY"),
     "update: no column": (updating("id = 1", nope="1"), "DELTA_COLUMN_NOT_FOUND"),
     "update: no struct": (updating(pos="1"), "DATATYPE_MISMATCH.CAST_WITHOUT_SUGGESTION"),

@@ -1,6 +1,6 @@
 """Commands whose history two engines must tell alike: delta-spark, once, and ours.
 
-It needs PySpark alone: `benchmarks/record_history.py` runs it beside Delta's jar, in another
+It needs PySpark alone: `benchmarks/record_delta_spark.py` runs it beside Delta's jar, in another
 environment, and writes what the jar told into `delta_spark_history.json`.
 """
 
