@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -34,6 +34,9 @@ from optimist.spark.session.jvm import Jvm
 
 __all__ = ["listing_of", "scan_frame"]
 
+_ALL_ROWS = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
+"""Options of a relation whose rows are written again: what is not read would be gone."""
+
 
 def scan_frame(
     spark: SparkSession,
@@ -56,7 +59,8 @@ def scan_frame(
     Args:
         spark: A classic session.
         view: The version, or other files that are read like one.
-        files: Read only these (rows of `view.files`).
+        files: Read only these (rows of `view.files`), and all of them, whatever the session's conf
+            says of files that are damaged or missing: this is how commands read.
         is_time_travel: See `RowPlane.scan`.
         access: How files with deletion vectors are reached.
 
@@ -77,7 +81,8 @@ def scan_frame(
         parts = parts_of_version(jvm, view, zone)
     else:
         parts = parts_of_files(jvm, view, files, zone)
-    return _Scan(jvm, view, key, access).frame(parts)
+    options = {} if files is None else _ALL_ROWS
+    return _Scan(jvm, view, key, access, options).frame(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +93,7 @@ class _Scan:
     view: FilesView
     key: str
     access: AccessSource
+    options: Mapping[str, str]
 
     @property
     def by_id(self) -> bool:
@@ -143,7 +149,7 @@ class _Scan:
             jvm.struct(stored),
             jvm.none,
             jvm.sources.parquet.ParquetFileFormat(),
-            jvm.scala_map(READ_BY_ID) if self.by_id else jvm.empty_map,
+            jvm.scala_map({**self.options, **(READ_BY_ID if self.by_id else {})}),
             jvm.session,
         )
         return jvm.frame_of_relation(relation)

@@ -6,6 +6,7 @@ import base64
 import json
 import struct
 from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -551,6 +552,23 @@ def test_a_data_file_that_is_gone_is_one_clear_error_of_a_command(spark, holes):
         DeltaTable.forPath(spark, holes.path).delete("id = 5001")
     assert caught.value.kind == "DELTA_FILE_NOT_FOUND_DETAILED"
     assert caught.value.fields["path"].endswith("/b.parquet")
+
+
+def test_a_command_loses_no_rows_of_a_file_that_a_session_would_ignore(spark, tmp_path, conf):
+    path = str(tmp_path / "damaged")
+    write(spark.range(10).coalesce(1).selectExpr("id", "concat('v', id) AS v"), path)
+    (file,) = Path(path).rglob("*.parquet")
+    chunk = pq.read_metadata(file).row_group(0).column(1)
+    start = chunk.dictionary_page_offset or chunk.data_page_offset
+    content = bytearray(file.read_bytes())
+    content[start : start + chunk.total_compressed_size] = bytes(chunk.total_compressed_size)
+    file.write_bytes(content)
+    conf("spark.sql.files.ignoreCorruptFiles", "true")
+    conf("spark.optimist.spark.localPlane.maxBytes", "0")
+    table = DeltaTable.forPath(spark, path)
+    with pytest.raises(Exception, match=r"[Pp]arquet"):
+        table.delete("id = 3")
+    assert table.history(1).first().version == 0
 
 
 # The set of deleted rows itself
