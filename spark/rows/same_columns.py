@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from optimist.core.errors import TableError
 from optimist.core.foreign_text import shown
+from optimist.core.schema.column_mapping import file_schema
+from optimist.core.schema.types import StructType
 from optimist.core.snapshot import Snapshot
 
 __all__ = ["ensure_same_columns"]
@@ -21,8 +23,8 @@ def ensure_same_columns(name: str, before: Snapshot, newest: Snapshot, *more: st
     Raises:
         TableError: A column is not what it was (kind `DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS`).
     """
-    types = {item.name: str(item.data_type) for item in newest.schema}
-    changed = [item.name for item in before.schema if types.get(item.name) != str(item.data_type)]
+    known, found = (_stored_types(snapshot.schema) for snapshot in (before, newest))
+    changed = [column for column, types in known.items() if found.get(column) != types]
     if changed or more:
         column = (*changed, *more)[0]
         raise TableError(
@@ -33,3 +35,9 @@ def ensure_same_columns(name: str, before: Snapshot, newest: Snapshot, *more: st
             column=column,
             version=before.version,
         )
+
+
+def _stored_types(schema: StructType) -> dict[str, tuple[str, str]]:
+    """For each column its type, and what it is in files: another column may get a name again."""
+    stored = zip(schema, file_schema(schema), strict=True)
+    return {item.name: (str(item.data_type), f"{own.name}:{own.data_type}") for item, own in stored}

@@ -83,6 +83,19 @@ def test_a_frame_whose_columns_are_gone_says_so(enabled, path):
     assert enabled.read.format("delta").load(path).collect() == [("0",)]
 
 
+def test_a_frame_takes_no_other_column_for_its_own(enabled, path):
+    enabled.range(1).selectExpr("1 AS a", "2 AS b").write.format("delta").option(
+        "delta.columnMapping.mode", "name"
+    ).save(f"{path}-mapped")
+    frame = enabled.read.format("delta").load(f"{path}-mapped")
+    change = DeltaTable.forPath(enabled, f"{path}-mapped").alter().renameColumn
+    for old, new in (("a", "x"), ("b", "a"), ("x", "b")):
+        change(old, new)
+    with pytest.raises(TableError) as caught:
+        frame.count()
+    assert caught.value.kind == "DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS"
+
+
 def test_what_is_cached_stays_until_it_is_given_back(enabled, path):
     frame = enabled.read.format("delta").load(path)
     cached = frame.where("id < 1000").cache()
