@@ -40,7 +40,8 @@ _TOO_LONG = re.compile(
     r"DELTA_EXCEED_CHAR_VARCHAR_LIMIT: column (?P<column>.*?) is (?P<type>\w+\(\d+\))"
 )
 _INVARIANTS = "delta.invariants"
-_BINARY, _STRING = PrimitiveType("binary"), PrimitiveType("string")
+_STRING = PrimitiveType("string")
+_TEXTS = (_STRING, PrimitiveType("binary"))
 _NO_TEXT = "OPTIMIST_VALUE_DOES_NOT_FIT"
 
 
@@ -129,7 +130,7 @@ def _violation_of(error: BaseException) -> SchemaError | None:
 def _row_checks(sql: TableSql, metadata: Metadata) -> tuple[RowCheck, ...]:
     """The rules of a table: NOT NULL, invariants, CHECK constraints and generated columns.
 
-    Binary partition columns must also hold UTF-8 text, because the log keeps their values as text.
+    Texts and bytes in partition columns must also be UTF-8, because the log keeps them as text.
     """
     stored = [item for item in sql.schema if item.data_type != VOID]
     checks: list[RowCheck] = []
@@ -137,7 +138,7 @@ def _row_checks(sql: TableSql, metadata: Metadata) -> tuple[RowCheck, ...]:
         checks.extend(_not_null(item, column_of(item.name), item.name))
         checks.extend(_invariants(item, sql, item.name))
         checks.extend(_generated(item, sql))
-        if item.name in metadata.partition_columns and item.data_type == _BINARY:
+        if item.name in metadata.partition_columns and item.data_type in _TEXTS:
             checks.append(_is_text(item.name))
     for name, text in TableMetadata.of(metadata).properties.constraints.items():
         checks.append(_check(name, text, sql.constraint(name, text), sql.schema))
@@ -168,8 +169,8 @@ def _violation(body: Mapping[str, str]) -> SchemaError:
         message = f"The column {shown(name)} is NOT NULL, and a row has no value for it."
     else:
         message = (
-            f"The partition column {shown(name)} is binary, and a row has a value there that is "
-            "not UTF-8 text, the form in which the log holds partition values. Partition by "
+            f"A row has a value in the partition column {shown(name)} that is not UTF-8 text, the "
+            "form in which the log holds partition values. Partition by "
             f"hex({shown(name)}) instead."
         )
     return SchemaError(

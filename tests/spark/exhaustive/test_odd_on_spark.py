@@ -81,9 +81,10 @@ def test_the_name_of_nulls_directory_is_a_value_like_any_other(spark, tmp_path, 
     assert sorted((row.id, row.p) for row in rows) == list(enumerate(texts))
 
 
-def test_binary_that_is_no_text_is_refused_in_a_partition(spark, tmp_path, plane):
+@pytest.mark.parametrize("value", ["X'ff'", "CAST(X'ff' AS STRING)"])
+def test_what_is_no_text_is_refused_in_a_partition(spark, tmp_path, plane, value):
     path = str(tmp_path / "table")
-    frame = spark.sql("SELECT 1 AS id, X'ff' AS p")
+    frame = spark.sql(f"SELECT 1 AS id, {value} AS p")
     with pytest.raises(SchemaError) as caught:
         write(frame, path, partitionBy="p")
     assert caught.value.kind == "OPTIMIST_VALUE_DOES_NOT_FIT"
