@@ -17,6 +17,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from optimist.core.commands.row_rules import constraint_violated
+from optimist.core.data.declared_text import declared_lengths
 from optimist.core.data.partition_values import partition_schema
 from optimist.core.error_kinds import NOT_NULL_VIOLATED
 from optimist.core.errors import SchemaError
@@ -24,7 +25,7 @@ from optimist.core.foreign_text import quoted, shown
 from optimist.core.protocol.actions import Metadata
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.generated_columns import generation_expression, referenced_columns
-from optimist.core.schema.types import PrimitiveType, StructField, StructType
+from optimist.core.schema.types import DECLARED_TYPE, PrimitiveType, StructField, StructType
 from optimist.core.values.foreign_json import parse_json
 from optimist.spark.rows.identity_values import exhaustion_of
 from optimist.spark.rows.row_shape import column_of
@@ -90,7 +91,7 @@ def checked_rows(
     if texts:
         frame = frame.withColumns({n: sf.nullif(column_of(n), sf.lit("")) for n in texts})
     checks = _row_checks(sql, metadata)
-    return _with_checks(frame, (*checks, *more), exempt)
+    return _with_checks(_as_declared(frame, sql.schema), (*checks, *more), exempt)
 
 
 @contextmanager
@@ -143,6 +144,18 @@ def _row_checks(sql: TableSql, metadata: Metadata) -> tuple[RowCheck, ...]:
     for name, text in TableMetadata.of(metadata).properties.constraints.items():
         checks.append(_check(name, text, sql.constraint(name, text), sql.schema))
     return tuple(checks)
+
+
+def _as_declared(frame: DataFrame, schema: StructType) -> DataFrame:
+    """The rows; what is compared with `char(n)` columns is padded, as in queries of the table."""
+    declared = {
+        item.name: column_of(item.name).alias(item.name, metadata={DECLARED_TYPE: text})
+        for item in schema
+        if (text := item.metadata.get(DECLARED_TYPE)) and declared_lengths(item)
+    }
+    if not declared:
+        return frame
+    return frame.select(*(declared.get(name, column_of(name)) for name in frame.columns))
 
 
 def _with_checks(

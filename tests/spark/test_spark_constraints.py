@@ -187,6 +187,25 @@ def test_char_is_padded(spark, table_path):
 
 
 @pytest.mark.usefixtures("plane")
+def test_rules_compare_char_with_padded_texts_as_queries_do(spark, table_path):
+    kinds = {"c": "char(4)", "p": "char(2)"}
+    texts = [field(name, "string", __CHAR_VARCHAR_TYPE_STRING=kind) for name, kind in kinds.items()]
+    make_table(
+        table_path,
+        [field("id", "long"), *texts],
+        configuration={"delta.constraints.known": "c IN ('ab', 'cd')"},
+        partition_columns=["p"],
+    )
+    rows = spark.sql("SELECT 1L AS id, 'ab' AS c, 'x' AS p")
+    write(rows, table_path, mode="append")
+    write(rows, table_path, mode="overwrite", replaceWhere="c = 'ab' AND p = 'x'")
+    DeltaTable.forPath(spark, table_path).update(set={"c": "'cd'"})
+    assert read(spark, table_path).collect() == [(1, "cd  ", "x ")]
+    error = refused(spark.sql("SELECT 1L AS id, 'e' AS c, 'x' AS p"), table_path)
+    assert error.kind == "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"
+
+
+@pytest.mark.usefixtures("plane")
 def test_texts_inside_nested_types_have_their_declared_lengths(spark, table_path):
     inner = {"type": "struct", "fields": [field("a b", "string"), field("n", "long")]}
     lists = {"type": "array", "elementType": inner, "containsNull": True}
