@@ -26,6 +26,8 @@ __all__ = [
     "SimulatedWorld",
 ]
 
+_NOW_MS = 1_700_000_000_000
+"""The time does not pass: files are as old as the clock says that it is now."""
 _READS = frozenset({"read", "list", "get entry", "latest entry"})
 _SILENT = frozenset({"put if absent", "create entry"})
 
@@ -199,7 +201,7 @@ class SimulatedClock:
 
     def now_ms(self) -> int:
         """See `Clock.now_ms`."""
-        return 1_700_000_000_000
+        return _NOW_MS
 
     def monotonic_s(self) -> float:
         """See `Clock.monotonic_s`."""
@@ -235,7 +237,7 @@ def _answer(state: LogState, kind: str, target: str) -> Hashable:
 def _listing(state: LogState, path: str) -> tuple[FileStatus, ...]:
     directory = path.rpartition("/")[0]
     return tuple(
-        FileStatus(known, len(data), 0)
+        FileStatus(known, len(data), _NOW_MS)
         for known, data in state.files
         if known >= path and known.rpartition("/")[0] == directory
     )

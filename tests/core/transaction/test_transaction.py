@@ -8,11 +8,14 @@ import pytest
 
 from commit_reading import DELETE, ICT, WRITE, commit, info_of, written
 from optimist.core.errors import (
+    LogFileNotFoundError,
     ProtocolError,
     SchemaError,
+    StorageError,
     TableError,
     UsageError,
 )
+from optimist.core.log.names import commit_path
 from optimist.core.protocol.actions import (
     AddCDCFile,
     DeletionVectorDescriptor,
@@ -22,8 +25,10 @@ from optimist.core.protocol.actions import (
 )
 from optimist.core.protocol.properties import IsolationLevel
 from optimist.core.schema.types import PrimitiveType, StructField, StructType, schema_to_json
+from optimist.core.testing import ManualClock
 from optimist.core.transaction.conflicts.isolation import isolation_level_for
 from optimist.core.transaction.conflicts.operations import Operation
+from optimist.logstores import MemoryLogStore
 
 # commitInfo
 
@@ -350,6 +355,43 @@ def test_a_table_is_not_begun_or_continued_in_other_formats_as_well(make_table, 
     with pytest.raises(ProtocolError) as raised:
         commit(kept, [kept.add("a")])
     assert raised.value.kind == "DELTA_UNIVERSAL_FORMAT_VIOLATION"
+
+
+# A version that the log no longer has
+
+_MONTH_S = 31 * 24 * 60 * 60
+
+
+def old_table(make_table):
+    """A table of version 0, and a transaction on that, a month later."""
+    clock = ManualClock()
+    table = make_table(store=MemoryLogStore({}, clock=clock), clock=clock).create()
+    txn = table.log.start_transaction()
+    clock.advance(_MONTH_S)
+    return table, txn
+
+
+@pytest.mark.parametrize("how", ["commit", "commit_large"])
+@pytest.mark.parametrize("newest", [3, None])
+def test_a_commit_that_would_fill_the_place_of_a_removed_one_is_refused(make_table, how, newest):
+    table, txn = old_table(make_table)
+    for name in "abc":
+        commit(table, [table.add(name)])
+    for version in range(4):
+        if version != newest:
+            table.store.delete(commit_path(table.log.log_path, version))
+    with pytest.raises(StorageError, match="Nothing was committed") as raised:
+        getattr(txn, how)([table.add("d")], WRITE)
+    assert raised.value.kind == "OPTIMIST_PREDECESSOR_MISSING"
+    with pytest.raises(LogFileNotFoundError):
+        written(table, 1)
+
+
+def test_a_transaction_of_any_age_commits_on_a_log_that_still_has_its_version(make_table):
+    table, txn = old_table(make_table)
+    commit(table, [table.add("a")])
+    assert txn.commit([table.add("b")], WRITE).version == 2
+    assert table.live() == ["a", "b"]
 
 
 # One use
