@@ -298,7 +298,7 @@ def test_each_of_several_partition_columns_is_asked_for_its_own_values(
     data = pa.table({"id": list(range(len(values))), **columns})
     deltalake.write_deltalake(table_path, data, partition_by=["a", "b", "c"])
     found = read(spark, table_path).where(condition)
-    every = spark.createDataFrame(data.to_pandas().astype("Int64")).where(condition)
+    every = spark.createDataFrame(data).where(condition)
     assert files_of(found) == found.count() == every.count() > 0
     assert sorted(row.id for row in found.collect()) == sorted(row.id for row in every.collect())
 
