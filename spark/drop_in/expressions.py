@@ -60,7 +60,7 @@ class TargetExpressions:
         """
         pairs = [(self._path(one.key()), self._value(one.value())) for one in iterate(assignments)]
         ensure_apart([path for path, _ in pairs], inserts=inserts)
-        return {".".join(map(quoted, path)): value for path, value in pairs}
+        return {self._name(path): value for path, value in pairs}
 
     def _value(self, expression: Any) -> Column | str:
         if _kind(expression) == "UnresolvedAttribute":
@@ -72,6 +72,12 @@ class TargetExpressions:
     def _path(self, key: Any) -> tuple[str, ...]:
         path = tuple(_path(key))
         return path[self._qualified_by(path) :]
+
+    def _name(self, path: tuple[str, ...]) -> str:
+        """A path as the command reads it, which takes a first name that is the alias for that."""
+        is_below_namesake = len(path) > 1 and path[0].lower() == (self.alias or "").lower()
+        above = (self.alias,) if self.alias is not None and is_below_namesake else ()
+        return ".".join(map(quoted, (*above, *path)))
 
     def _qualified_by(self, path: tuple[str, ...]) -> int:
         """How many parts of a written name are the table's own name, or the end of it."""

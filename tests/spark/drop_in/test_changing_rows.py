@@ -168,6 +168,16 @@ def test_names_with_all_their_parts_are_told_apart_from_those_of_the_source(enab
     assert enabled.table(f"{database}.t").collect() == [(1, (6,))]
 
 
+def test_an_alias_may_be_the_name_of_a_struct_too(enabled, table_path):
+    rows = enabled.sql("SELECT 1 AS id, named_struct('id', 2) AS t")
+    rows.write.format("delta").save(table_path)
+    enabled.sql(
+        f"MERGE INTO delta.`{table_path}` t USING (SELECT 1 AS key) s ON t.id = s.key "
+        "WHEN MATCHED THEN UPDATE SET t.t.id = 5"
+    )
+    assert read(enabled, table_path).collect() == [(1, (5,))]
+
+
 def test_explain_changes_nothing_and_a_statement_runs_once(enabled, by_sql):
     plan = enabled.sql(f"EXPLAIN DELETE FROM delta.`{by_sql}` WHERE id = 3").first()[0]
     assert "DELETE FROM" in plan
