@@ -6,6 +6,7 @@ stored on the executors first.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,6 +30,8 @@ __all__ = ["SourceFacts", "facts_of", "repeatable"]
 
 _MAX_VALUES = 64
 """How many values of a key become a list; more become a range."""
+_CALENDAR = ("DATE '0001-01-01'", "DATE '9999-12-31'")
+"""The days that Python knows."""
 _PLACE_IN_PARTITION = (1 << 33) - 1
 _INTEGERS = (st.ByteType, st.ShortType, st.IntegerType, st.LongType)
 _LISTED = (*_INTEGERS, st.DateType, st.DecimalType)
@@ -132,10 +135,12 @@ def _is_ranged(kind: st.DataType) -> bool:
 
 def _facts(at: int, kind: st.DataType) -> list[Column]:
     value = sf.col(f"k{at}")
-    # No text that is not UTF-8 may come here: Python could not read the answer.
+    # No text that is not UTF-8 and no year 10000 may come here: Python could not read the answer.
     usable = value.isNotNull()
     if isinstance(kind, st.StringType):
         usable = sf.coalesce(sf.is_valid_utf8(value), sf.lit(True))
+    if isinstance(kind, st.DateType):
+        usable = value.between(*map(sf.expr, _CALENDAR))
     listed = sf.when(usable & (sf.col("place") < _MAX_VALUES), value)
     all_usable = sf.coalesce(sf.bool_and(usable | value.isNull()), sf.lit(True))
     facts = [
@@ -159,6 +164,8 @@ class _Key:
     def literal(self, value: object) -> Column:
         if is_connect(self.key.spark):
             return sf.lit(value)  # the client understands literals, and no casts of them
+        if isinstance(value, dt.date):
+            return sf.expr(f"DATE '{value.isoformat()}'")  # PySpark makes old dates another day
         return sf.lit(value).cast(self.kind)
 
 

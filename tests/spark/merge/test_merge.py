@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 
 import deltalake
@@ -154,6 +155,23 @@ def test_only_the_files_that_the_keys_can_be_in_are_looked_at(spark, table, sour
     metrics = metrics_of(table)
     assert looked_at == [1]
     assert (metrics["numTargetFilesRemoved"], metrics["numTargetRowsCopied"]) == ("1", "9")
+
+
+@pytest.mark.again
+@pytest.mark.parametrize("more", [[], ["+10000-01-01"]])
+def test_days_of_any_year_find_their_files(spark, table_path, conf, more):
+    days = [dt.date(1, 1, 1), dt.date(1582, 10, 10), dt.date(9999, 12, 31)]
+    for day in days:
+        DeltaLog.for_path(table_path, {}).append(pa.table({"day": [day], "n": [0]}))
+    conf("spark.optimist.spark.localPlane.maxBytes", "0")
+    texts = ", ".join(f"DATE '{day}'" for day in (*days, *more))
+    source = spark.sql(f"SELECT explode(array({texts})) AS day")
+    merge = (
+        DeltaTable.forPath(spark, table_path).alias("t").merge(source.alias("s"), "t.day = s.day")
+    )
+    told = merge.whenMatchedUpdate(set={"n": "n + 1"}).execute().first()
+    assert told.num_updated_rows == 3
+    assert {(row.day, row.n) for row in read(spark, table_path).collect()} == {(d, 1) for d in days}
 
 
 @pytest.mark.parametrize("key", [13, 1000])
