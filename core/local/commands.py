@@ -23,6 +23,7 @@ from optimist.core.local.rewriting import RowWriter
 from optimist.core.local.target import LocalTarget
 from optimist.core.local.update import update_rows
 from optimist.core.predicates import Predicate
+from optimist.core.protocol.schema_checks import ensure_no_duplicate_columns
 from optimist.core.schema.arrow_types import from_arrow_schema
 from optimist.core.schema.identity_columns import ensure_none_updated
 from optimist.core.transaction.optimistic import OptimisticTransaction
@@ -131,6 +132,9 @@ def merge(
         watch, schema = Stopwatch(txn.table.clock), txn.snapshot.schema
         target = LocalTarget(txn, ProgressReport(txn.table.clock, options.progress, "MERGE"))
         source_schema = from_arrow_schema(request.source.schema)
+        ensure_no_duplicate_columns(
+            source_schema, kind="DELTA_DUPLICATE_COLUMNS_FOUND.DATA", where="the source"
+        )
         plain = replace(request, source=arrow_rows(request.source, source_schema))
         ensure_order(plain.clauses)
         resolved = ResolvedMerge.of(plain, schema, source_schema)

@@ -166,6 +166,17 @@ def test_impossible_clauses_are_refused(tmp_path):
     assert log.update().version == 2
 
 
+@pytest.mark.parametrize("names", [("id", "v", "V"), ("id", "v", "v"), ("ID", "id", "v")])
+def test_a_source_with_two_columns_of_one_name_is_refused(tmp_path, names):
+    log = opened(tmp_path / "t", has_vectors=False)
+    log.append(pa.table({"id": [1], "v": [0]}))
+    source = pa.Table.from_arrays([pa.array([number]) for number in (1, 2, 3)], names=names)
+    with pytest.raises(SchemaError) as caught:
+        log.merge(source, ["id"]).when_matched_update_all().execute()
+    assert caught.value.kind == "DELTA_DUPLICATE_COLUMNS_FOUND.DATA"
+    assert live_rows(log) == [{"id": 1, "v": 0}]
+
+
 def test_a_name_below_a_wrong_alias_is_refused(tmp_path):
     log = sixty_rows(tmp_path / "t", has_vectors=True)
     merge = log.merge(pa.table({"id": [1], "note": ["x"]}), ["id"])
