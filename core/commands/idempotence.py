@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from optimist.core.errors import UsageError
+from optimist.core.foreign_text import shown
 from optimist.core.options import EngineOptions
 from optimist.core.protocol.actions import SetTransaction
 from optimist.core.transaction.optimistic import OptimisticTransaction
@@ -33,10 +34,21 @@ def is_replay(txn: OptimisticTransaction, identity: tuple[str, int] | None) -> b
     """Whether the table records this version of the application, or a later one, already.
 
     The look-up counts as a read, so a commit that advances the application meanwhile conflicts.
+
+    Raises:
+        UsageError: The version is negative (kind `OPTIMIST_INVALID_ARGUMENT`): -1 stands for an
+            application that has recorded nothing, so the first write would pass for a replay.
     """
     if identity is None:
         return False
     app_id, version = identity
+    if version < 0:
+        raise UsageError(
+            f"The version {version} of the application {shown(app_id)} is negative. Nothing was "
+            "written. Count its writes from 0.",
+            kind="OPTIMIST_INVALID_ARGUMENT",
+            argument="txn",
+        )
     return txn.txn_version(app_id) >= version
 
 

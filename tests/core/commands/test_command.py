@@ -10,7 +10,7 @@ import pytest
 from optimist.core import DeltaLog
 from optimist.core.commands.command import Changes, Stopwatch, run_command
 from optimist.core.commands.row_balance import RowBalance
-from optimist.core.errors import ProtocolError, TableError
+from optimist.core.errors import ProtocolError, TableError, UsageError
 from optimist.core.protocol.actions import DeletionVectorDescriptor, Protocol
 from optimist.core.testing import ManualClock
 from optimist.core.transaction.conflicts.operations import Operation
@@ -51,6 +51,13 @@ def test_a_replay_does_nothing(make_table):
     conf = {"spark.databricks.delta.write.txnAppId": "app"}
     log = table.handle({**conf, "spark.databricks.delta.write.txnVersion": "6"})
     assert run_command(log.start_transaction(), forbidden) is None
+
+
+def test_a_negative_version_is_refused_and_not_taken_for_a_replay(make_table):
+    table = make_table().create()
+    with pytest.raises(UsageError) as caught:
+        run_command(table.log.start_transaction(), forbidden, identity=("app", -1))
+    assert caught.value.kind == "OPTIMIST_INVALID_ARGUMENT"
 
 
 def test_a_table_that_can_not_be_written_is_refused_before_any_work(make_table):
