@@ -1,5 +1,8 @@
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.HashSet;
+import java.util.LinkedList;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
@@ -17,12 +20,14 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** A version of a Delta table, as Spark's commands see it. Python has the table itself. */
 public class DeltaTable implements SupportsRead, SupportsWrite, TruncatableTable {
+  private static final int MOST_CACHINGS = 8;
   private final scala.Function2 python;
   private final String name;
   private final StructType schema;
   private final Transform[] partitioning;
   private final Map properties;
   private final boolean isNewest;
+  private final List cachings = Collections.synchronizedList(new LinkedList());
 
   /**
    * @param python takes what is asked and one argument, see `opened_table.py`
@@ -49,6 +54,13 @@ public class DeltaTable implements SupportsRead, SupportsWrite, TruncatableTable
   public Transform[] partitioning() { return this.partitioning; }
   public Map properties() { return this.properties; }
   public boolean isNewest() { return this.isNewest; }
+
+  /** What `NewestVersions` remembers of queries over this table that were cached, newest first. */
+  List cachings() { return this.cachings; }
+  void addCaching(Map plans) {
+    this.cachings.add(0, plans);
+    if (this.cachings.size() > MOST_CACHINGS) this.cachings.remove(MOST_CACHINGS);
+  }
 
   public Set capabilities() {
     return new HashSet(Arrays.asList(new TableCapability[] {
