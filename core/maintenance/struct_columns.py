@@ -31,12 +31,13 @@ class StructColumns:
     """Which of the two columns there are, and of which types; without arguments, neither.
 
     Attributes:
-        statistics: The leaf columns that have statistics; empty for no `stats_parsed`.
+        statistics: The leaf columns that have statistics. `stats_parsed` has the number of rows
+            even without any; None for no `stats_parsed`.
         partitions: The partition columns' fields; empty for no `partitionValues_parsed`.
         schema: The table's schema, which has all these columns.
     """
 
-    statistics: tuple[ResolvedColumn, ...] = ()
+    statistics: tuple[ResolvedColumn, ...] | None = None
     partitions: tuple[StructField, ...] = ()
     schema: StructType = _NO_COLUMNS
 
@@ -67,8 +68,8 @@ class StructColumns:
         if self.partitions:
             types = [(f.physical_name, arrow_type_of(f.data_type)) for f in self.partitions]
             found.append(pa.field("partitionValues_parsed", pa.struct(types)))
-        if self.statistics:
-            found.append(pa.field("stats_parsed", self._statistics_type()))
+        if self.statistics is not None:
+            found.append(pa.field("stats_parsed", _statistics_type(self.statistics)))
         return tuple(found)
 
     def columns(self, files: pa.RecordBatch) -> tuple[pa.Array, ...]:
@@ -84,41 +85,44 @@ class StructColumns:
             values = [_whole(partition_column_of(table, field)) for field in self.partitions]
             names = [field.physical_name for field in self.partitions]
             found.append(pa.StructArray.from_arrays(values, names=names))
-        if self.statistics:
-            found.append(self._statistics_of(table))
+        if self.statistics is not None:
+            found.append(_statistics_of(table, self.statistics, self.schema))
         return tuple(found)
 
-    def _statistics_type(self) -> pa.DataType:
-        bounds = [
-            (item.physical_path, arrow_type_of(item.data_type))
-            for item in self.statistics
-            if has_bounds(item.data_type)
-        ]
-        counts = [(item.physical_path, pa.int64()) for item in self.statistics]
-        parts = [("minValues", bounds), ("maxValues", bounds), ("nullCount", counts)]
-        nested = [pa.field(name, _nested_type(leaves)) for name, leaves in parts if leaves]
-        return pa.struct(
-            [pa.field("numRecords", pa.int64()), *nested, pa.field("tightBounds", pa.bool_())]
-        )
 
-    def _statistics_of(self, table: pa.Table) -> pa.Array:
-        paths = [item.path for item in self.statistics]
-        flat = stats_table(table, paths, self.schema)
-        kind = self._statistics_type()
-        arrays = []
-        for field in kind:
-            if field.name in ("numRecords", "tightBounds"):
-                arrays.append(_whole(flat.column(field.name)))
-                continue
-            prefix = {"minValues": "min", "maxValues": "max"}.get(field.name, "nullCount")
-            leaves = [
-                (item.physical_path, _whole(flat.column(f"{prefix}.{position}")))
-                for position, item in enumerate(self.statistics)
-                if f"{prefix}.{position}" in flat.column_names
-            ]
-            arrays.append(_nested_array(leaves))
-        is_absent = _whole(table.column("stats")).is_null()
-        return pa.StructArray.from_arrays(arrays, fields=list(kind), mask=is_absent)
+def _statistics_type(columns: Sequence[ResolvedColumn]) -> pa.DataType:
+    bounds = [
+        (item.physical_path, arrow_type_of(item.data_type))
+        for item in columns
+        if has_bounds(item.data_type)
+    ]
+    counts = [(item.physical_path, pa.int64()) for item in columns]
+    parts = [("minValues", bounds), ("maxValues", bounds), ("nullCount", counts)]
+    nested = [pa.field(name, _nested_type(leaves)) for name, leaves in parts if leaves]
+    return pa.struct(
+        [pa.field("numRecords", pa.int64()), *nested, pa.field("tightBounds", pa.bool_())]
+    )
+
+
+def _statistics_of(
+    table: pa.Table, columns: Sequence[ResolvedColumn], schema: StructType
+) -> pa.Array:
+    flat = stats_table(table, [item.path for item in columns], schema)
+    kind = _statistics_type(columns)
+    arrays = []
+    for field in kind:
+        if field.name in ("numRecords", "tightBounds"):
+            arrays.append(_whole(flat.column(field.name)))
+            continue
+        prefix = {"minValues": "min", "maxValues": "max"}.get(field.name, "nullCount")
+        leaves = [
+            (item.physical_path, _whole(flat.column(f"{prefix}.{position}")))
+            for position, item in enumerate(columns)
+            if f"{prefix}.{position}" in flat.column_names
+        ]
+        arrays.append(_nested_array(leaves))
+    is_absent = _whole(table.column("stats")).is_null()
+    return pa.StructArray.from_arrays(arrays, fields=list(kind), mask=is_absent)
 
 
 def _nested_type(leaves: Sequence[tuple[_Path, pa.DataType]]) -> pa.DataType:

@@ -388,10 +388,17 @@ def test_a_partition_value_that_does_not_parse_costs_the_typed_column_and_no_mor
     assert {body["partitionValues"]["p"] for body in bodies} == {"2026-11-20", "no date"}
 
 
-def test_a_property_that_names_no_column_costs_the_struct_statistics_and_no_more():
-    table = Table({**AS_STRUCT, "delta.dataSkippingStatsColumns": "nowhere"}).commit(add("a"))
+@pytest.mark.parametrize(
+    "none",
+    [{"delta.dataSkippingStatsColumns": "nowhere"}, {"delta.dataSkippingNumIndexedCols": "0"}],
+)
+def test_the_number_of_rows_is_kept_where_no_column_has_struct_statistics(none):
+    only = {**AS_STRUCT, "delta.checkpoint.writeStatsAsJson": "false"}
+    table = Table({**only, **none}).commit(add("a"))
+    rows = json.loads(table.load().files["stats"][0].as_py())["numRecords"]
     table.checkpoint()
-    assert "stats_parsed" not in table.bodies("add")[0]
+    assert table.bodies("add")[0]["stats_parsed"] == {"numRecords": rows}
+    assert json.loads(table.load().files["stats"][0].as_py()) == {"numRecords": rows}
 
 
 # Progress
