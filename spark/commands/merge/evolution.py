@@ -2,18 +2,19 @@
 
 New columns of the source, and new fields of its structs, go to the end of theirs; a clause that
 assigns one field brings that field alone. What the table has keeps its type, and values of another
-type are cast as they are stored; but a clause that takes all columns makes types wider where the
-table allows that.
+type are cast as they are stored; but what a clause assigns becomes as wide as the source's column
+of that name where the table allows that, whatever the value is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from optimist.core.predicates.parsing import parse_column_path
 from optimist.core.protocol.schema_merge import SchemaAction, SchemaWrite, decide_schema
 from optimist.core.protocol.widening import WideningRule, allowed_widening
+from optimist.core.schema.column_paths import named_path
 from optimist.core.schema.types import (
     ArrayType,
     DataType,
@@ -43,8 +44,9 @@ def evolve_schema(
     """
     snapshot = txn.snapshot
     takes_all = any(clause.takes_all_columns for clause in clauses)
-    may_widen = allowed_widening(snapshot.metadata, snapshot.protocol) if takes_all else None
-    brought = source if takes_all else _named(source, clauses, alias)
+    may_widen = allowed_widening(snapshot.metadata, snapshot.protocol)
+    names = _assigned(clauses, snapshot.schema, alias)
+    brought = source if takes_all else _along(source, tuple(names))
     wanted = _Evolution(may_widen).struct(snapshot.schema, brought)
     decision = decide_schema(
         snapshot.schema,
@@ -58,21 +60,22 @@ def evolve_schema(
         txn.update_metadata(changed)
 
 
-def _named(source: StructType, clauses: Sequence[Clause], alias: str | None) -> StructType:
-    """What the source has by the names that are assigned: columns, and fields of structs.
+def _assigned(
+    clauses: Sequence[Clause], table: StructType, alias: str | None
+) -> Iterator[tuple[str, ...]]:
+    """The columns, and fields of structs, that are assigned and may be what the source has.
 
     A clause for rows that match no row of the source can't assign what only the source has.
     """
-    paths = [
-        parse_column_path(name)
-        for clause in clauses
-        if clause.kind != "NOT MATCHED BY SOURCE"
-        for name in clause.assignments or ()
-    ]
-    qualifier = (alias or "").lower()
-    return _along(
-        source, [path for path in paths if len(path) == 1 or path[0].lower() != qualifier]
-    )
+    for clause in clauses:
+        if clause.kind == "NOT MATCHED BY SOURCE":
+            continue
+        for name in clause.assignments or ():
+            path = parse_column_path(name)
+            if len(path) == 1 or path[0].lower() != (alias or "").lower():
+                yield path
+            elif named_path(path[1:], table) is not None:
+                yield path[1:]
 
 
 def _along(fields: StructType, paths: Sequence[tuple[str, ...]]) -> StructType:

@@ -63,7 +63,7 @@ def widened(old, new, *, takes_new):
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
-    "assigned", [["n.b.q", "n.c"], ["N.c", "n.a"], ["n.b"], ["n.d", "m.x.y"], ["n", "z"]]
+    "assigned", [["n.b.q", "n.c"], ["N.c", "n.a"], ["t.n.b"], ["n.d", "m.x.y"], ["t.n", "z"]]
 )
 def test_fields_that_clauses_assign_become_the_tables_and_no_others(
     spark, table_path, plane, assigned
@@ -78,9 +78,10 @@ def test_fields_that_clauses_assign_become_the_tables_and_no_others(
     DeltaLog.for_path(table_path, {}).append(pa.Table.from_pylist([old, {**old, "id": 2}]))
     source = spark.createDataFrame(pa.Table.from_pylist([new])).alias("s")
     merge = DeltaTable.forPath(spark, table_path).alias("t").merge(source, "t.id = s.id")
-    values = {name: f"s.{name}" for name in assigned}
+    names = [name.removeprefix("t.") for name in assigned]
+    values = {name: f"s.{own}" for name, own in zip(assigned, names, strict=True)}
     merge.whenMatchedUpdate(set=values).withSchemaEvolution().execute()
-    brought = narrowed(new, [name.lower().split(".") for name in assigned])
+    brought = narrowed(new, [name.lower().split(".") for name in names])
     assert read(spark, table_path).orderBy("id").toArrow().to_pylist() == [
         widened(old, brought, takes_new=True),
         widened({**old, "id": 2}, brought, takes_new=False),
