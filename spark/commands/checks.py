@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
@@ -136,7 +137,7 @@ def _row_checks(sql: TableSql, metadata: Metadata) -> tuple[RowCheck, ...]:
     stored = [item for item in sql.schema if item.data_type != VOID]
     checks: list[RowCheck] = []
     for item in stored:
-        checks.extend(_not_null(item, column_of(item.name), item.name))
+        checks.extend(_not_null(item))
         checks.extend(_invariants(item, sql, item.name))
         checks.extend(_generated(item, sql))
         if item.name in metadata.partition_columns and item.data_type in _TEXTS:
@@ -211,16 +212,18 @@ def _failure(check: RowCheck) -> Column:
     return sf.when(sf.coalesce(check.condition, sf.lit(False)), sf.lit(None)).otherwise(text)
 
 
-def _not_null(item: StructField, value: Column, path: str) -> Iterator[RowCheck]:
+def _not_null(item: StructField, *parents: str) -> Iterator[RowCheck]:
     """NOT NULL of a field and of the fields in its structs; not below arrays and maps.
 
     A null struct violates the NOT NULL of its fields.
     """
+    path = (*parents, item.name)
     if not item.nullable:
-        yield RowCheck(NOT_NULL_VIOLATED, path, "", (), value.isNotNull())
+        value = reduce(lambda outer, name: outer.getField(name), path[1:], column_of(path[0]))
+        yield RowCheck(NOT_NULL_VIOLATED, ".".join(path), "", (), value.isNotNull())
     if isinstance(item.data_type, StructType):
         for inner in item.data_type:
-            yield from _not_null(inner, value.getField(inner.name), f"{path}.{inner.name}")
+            yield from _not_null(inner, *path)
 
 
 def _is_text(name: str) -> RowCheck:
