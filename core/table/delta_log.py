@@ -14,6 +14,7 @@ from optimist.core.changes.feed import change_feed, change_rows
 from optimist.core.clock import Clock, SystemClock
 from optimist.core.commands.alter.table_changes import TableChanges
 from optimist.core.commands.append import append
+from optimist.core.commands.arguments import Rows, arrow_table, several
 from optimist.core.commands.manifests import generate_manifests
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import (
@@ -289,17 +290,18 @@ class DeltaLog(RowCommands, TableCommands):
     @one_operation
     def append(
         self,
-        data: pa.Table,
+        data: Rows,
         *,
         partition_by: Sequence[str] = (),
         user_metadata: str | None = None,
         txn: tuple[str, int] | None = None,
     ) -> CommitResult | None:
-        """Append an Arrow table in one commit; the first append creates the Delta table.
+        """Append Arrow rows in one commit; the first append creates the Delta table.
 
         Args:
-            data: The rows. Columns are matched by name. Missing ones get their default, are
-                computed or numbered, or are null.
+            data: The rows: an Arrow table, or what exports an Arrow stream, such as a frame of
+                pandas or Polars; they must fit into memory. Columns are matched by name. Missing
+                ones get their default, are computed or numbered, or are null.
             partition_by: The partition columns of a new table. On an existing table they must be
                 the table's own.
             user_metadata: Text for the history.
@@ -312,12 +314,13 @@ class DeltaLog(RowCommands, TableCommands):
 
         Raises:
             SchemaError: The data does not fit the table; nothing was written.
+            ArgumentTypeError: The data is no rows of Arrow, or `partition_by` is a text.
         """
         return append(
             self.start_transaction(),
-            data,
+            arrow_table(data, "data"),
             complete_rows,
-            partition_by=partition_by,
+            partition_by=several(partition_by, "partition_by"),
             user_metadata=user_metadata,
             identity=txn,
         )
@@ -350,7 +353,8 @@ class DeltaLog(RowCommands, TableCommands):
             ProtocolError: The files need a feature that the reader does not have.
         """
         access = self.table.data_access()
-        return to_arrow(self.update(), predicate, columns, limit=limit, access=access)
+        wanted = None if columns is None else several(columns, "columns")
+        return to_arrow(self.update(), predicate, wanted, limit=limit, access=access)
 
     @one_operation
     def changes(
@@ -393,7 +397,8 @@ class DeltaLog(RowCommands, TableCommands):
             _epoch_ms(ending_timestamp),
         )
         feed = change_feed(self.table, self.update(), bounds)
-        return change_rows(self.table, feed, predicate, columns)
+        wanted = None if columns is None else several(columns, "columns")
+        return change_rows(self.table, feed, predicate, wanted)
 
     @one_operation
     def count(self, predicate: str | Predicate | None = None) -> int:

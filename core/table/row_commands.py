@@ -5,9 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 
-import pyarrow as pa
-
 from optimist.core.budget import one_operation
+from optimist.core.commands.arguments import Rows, arrow_table
 from optimist.core.commands.reruns import run_until_it_lands
 from optimist.core.local.commands import CommandOptions, RowsChanged, delete, merge, update
 from optimist.core.local.merge.builder import LocalMerge
@@ -73,7 +72,7 @@ class RowCommands(TableHandle):
 
     def merge(
         self,
-        source: pa.Table | pa.RecordBatchReader,
+        source: Rows,
         on: str | Sequence[str],
         *,
         target_alias: str = "t",
@@ -82,13 +81,13 @@ class RowCommands(TableHandle):
         """A MERGE of Arrow rows; add clauses to it, and call `execute`.
 
         Args:
-            source: The rows that the table's are compared with; they must fit into memory.
+            source: The rows that the table's are compared with, as `append` takes them.
             on: When two rows match: names of columns that both have, or SQL text, equalities of
                 columns joined by AND (`t.id = s.id AND t.day <=> s.day`).
             target_alias: What expressions call the table's rows.
             source_alias: What they call the source's.
         """
-        rows = source.read_all() if isinstance(source, pa.RecordBatchReader) else source
+        rows = arrow_table(source, "source")
         return LocalMerge(LocalMergeRequest(rows, on, target_alias, source_alias), self._merge_rows)
 
     @one_operation

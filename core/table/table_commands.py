@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from optimist.core.budget import one_operation
+from optimist.core.commands.arguments import several
 from optimist.core.commands.create import create_table
 from optimist.core.commands.table_definition import Column, CreateMode, TableDefinition, columns_of
 from optimist.core.schema.arrow_types import from_arrow_schema
@@ -58,8 +59,8 @@ class TableCommands(TableHandle):
         """
         definition = TableDefinition(
             _columns(columns),
-            tuple(partition_by),
-            tuple(cluster_by),
+            several(partition_by, "partition_by"),
+            several(cluster_by, "cluster_by"),
             dict(properties or {}),
             comment,
             CreateMode.of(mode),

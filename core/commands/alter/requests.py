@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
-from optimist.core.errors import ArgumentTypeError, UsageError
+from optimist.core.errors import UsageError
 from optimist.core.foreign_text import quoted
 from optimist.core.predicates.parsing import parse_column_path
 from optimist.core.schema.schema_edits import Path
@@ -18,12 +17,9 @@ __all__ = [
     "ColumnName",
     "NewColumn",
     "Position",
-    "at_least_one",
     "path_of",
-    "several",
 ]
 
-_Item = TypeVar("_Item")
 ColumnName: TypeAlias = str | Path
 """A column: SQL text such as ``a.`b c` ``, or the names on the way to it, `("a", "b c")`.
 
@@ -129,38 +125,6 @@ class ColumnChange(Position):
         if self.data_type is None:
             return None
         return _field(self.path[-1], self.data_type, True, None)
-
-
-def several(given: Iterable[_Item], argument: str) -> tuple[_Item, ...]:
-    """What callers list, but for one text, whose letters nobody means.
-
-    Raises:
-        ArgumentTypeError: It is one text (kind `OPTIMIST_INVALID_ARGUMENT_TYPE`).
-    """
-    if isinstance(given, str):
-        raise ArgumentTypeError(
-            f"The argument {argument} must be a list, not the text {quoted(given)}. Nothing was "
-            "written. Put it into brackets.",
-            kind="OPTIMIST_INVALID_ARGUMENT_TYPE",
-            argument=argument,
-        )
-    return tuple(given)
-
-
-def at_least_one(given: Iterable[_Item], argument: str) -> tuple[_Item, ...]:
-    """What callers list, which must not be nothing.
-
-    Raises:
-        ArgumentTypeError: As `several`.
-        UsageError: The list is empty (kind `OPTIMIST_NO_COLUMNS`).
-    """
-    items = several(given, argument)
-    if not items:
-        raise UsageError(
-            f"The argument {argument} is an empty list. Nothing was written. Name a column.",
-            kind="OPTIMIST_NO_COLUMNS",
-        )
-    return items
 
 
 def path_of(column: ColumnName) -> Path:

@@ -16,11 +16,10 @@ from optimist.core.commands.alter.requests import (
     ColumnChange,
     ColumnName,
     NewColumn,
-    at_least_one,
     path_of,
-    several,
 )
 from optimist.core.commands.alter.row_checks import LocalRowChecks, RowChecks
+from optimist.core.commands.arguments import at_least_one, several
 from optimist.core.options import EngineOptions
 from optimist.core.protocol.properties import FEATURE_PREFIX
 from optimist.core.snapshot import Snapshot

@@ -1,0 +1,82 @@
+"""What users hand over: rows in more than one form, and lists of names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol, TypeAlias, TypeVar
+
+import pyarrow as pa
+
+from optimist.core.errors import ArgumentTypeError, UsageError
+from optimist.core.foreign_text import quoted, shown
+
+__all__ = ["Rows", "arrow_table", "at_least_one", "several"]
+
+
+_Item = TypeVar("_Item")
+
+
+class _ArrowStream(Protocol):
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
+
+
+Rows: TypeAlias = "pa.Table | pa.RecordBatch | _ArrowStream"
+"""Rows in memory or to come: what Arrow has, or gives by its stream interface, as frames of pandas
+and Polars do, and results of DuckDB."""
+
+
+def arrow_table(rows: Rows, argument: str) -> pa.Table:
+    """The rows as an Arrow table, all of them in memory.
+
+    Args:
+        rows: The rows.
+        argument: What the caller calls them, for the error.
+
+    Raises:
+        ArgumentTypeError: They are no rows.
+    """
+    if isinstance(rows, pa.Table):
+        return rows
+    if isinstance(rows, pa.RecordBatch):
+        return pa.Table.from_batches([rows])
+    if not hasattr(rows, "__arrow_c_stream__"):
+        raise ArgumentTypeError(
+            f"The argument {argument} is of type {shown(type(rows).__name__)}, which holds no "
+            "Arrow rows. Nothing was written. Pass a pyarrow.Table, or what exports a stream of "
+            "Arrow, as frames of pandas and Polars do.",
+            kind="OPTIMIST_INVALID_ARGUMENT_TYPE",
+            argument=argument,
+        )
+    return pa.RecordBatchReader.from_stream(rows).read_all()
+
+
+def several(given: Iterable[_Item], argument: str) -> tuple[_Item, ...]:
+    """What callers list, but for one text, whose letters nobody means.
+
+    Raises:
+        ArgumentTypeError: It is one text (kind `OPTIMIST_INVALID_ARGUMENT_TYPE`).
+    """
+    if isinstance(given, str):
+        raise ArgumentTypeError(
+            f"The argument {argument} must be a list, not the text {quoted(given)}. Nothing was "
+            "written. Put it into brackets.",
+            kind="OPTIMIST_INVALID_ARGUMENT_TYPE",
+            argument=argument,
+        )
+    return tuple(given)
+
+
+def at_least_one(given: Iterable[_Item], argument: str) -> tuple[_Item, ...]:
+    """What callers list, which must not be nothing.
+
+    Raises:
+        ArgumentTypeError: As `several`.
+        UsageError: The list is empty (kind `OPTIMIST_NO_COLUMNS`).
+    """
+    items = several(given, argument)
+    if not items:
+        raise UsageError(
+            f"The argument {argument} is an empty list. Nothing was written. Name a column.",
+            kind="OPTIMIST_NO_COLUMNS",
+        )
+    return items
