@@ -71,6 +71,8 @@ class LocalValues:
         plan = analyzed_plan(given.selected())
         if given.shaping.store.policy != "ansi" or plan.nodeName() != "Project":
             raise needs_spark(str(plan.nodeName()))
+        if given.partial:
+            raise needs_spark(str(plan.nodeName()), "assigns fields of structs that may be null")
         jvm, values, targets = (
             Jvm.of(self.spark),
             {},

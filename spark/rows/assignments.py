@@ -6,12 +6,13 @@
 3. A value becomes the target's type by `spark.sql.storeAssignmentPolicy`; structs by the names of
    their fields, which must be the same on both sides.
 4. If fields of a struct are assigned, the struct is built anew; its other fields keep their values.
+   It is null only where both it and what its fields come from are, if that is known.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
@@ -49,11 +50,13 @@ class Assignments:
         values: The new values by the paths of their targets, in the table's spelling.
         shaping: How they become values of their columns.
         frame: The rows that they see.
+        partial: Structs of which fields are assigned, to the structs that the values come from.
     """
 
     values: Mapping[_Path, _Value]
     shaping: Reshaping
     frame: DataFrame
+    partial: Mapping[_Path, Column] = field(default_factory=dict)
 
     @classmethod
     def resolve(
@@ -64,6 +67,7 @@ class Assignments:
         alias: str | None,
         *,
         may_lack_fields: bool = False,
+        partial: Mapping[_Path, Column] | None = None,
     ) -> Assignments:
         """Find the targets and let Spark resolve the values; no row is read.
 
@@ -73,6 +77,7 @@ class Assignments:
             sql: The SQL of the table, with its schema.
             alias: The table's alias.
             may_lack_fields: Structs may lack fields of their targets, which become null.
+            partial: See the attribute of that name.
 
         Raises:
             UsageError: Nothing is assigned, or a target lies below something that is not a struct,
@@ -103,7 +108,8 @@ class Assignments:
             path = tuple(field.name for field in target)
             _ensure_storable(data_type, target[-1].data_type, ".".join(path), may_lack_fields)
             values[path] = _Value(column, data_type)
-        return cls(values, Reshaping(StoreAssignment.of(frame.sparkSession), sql), frame)
+        shaping = Reshaping(StoreAssignment.of(frame.sparkSession), sql)
+        return cls(values, shaping, frame, partial or {})
 
     def mapped(self, change: Callable[[Column], Column]) -> Assignments:
         """The same assignments with their new values changed, which keep their types."""
@@ -143,7 +149,8 @@ class Assignments:
             self._built((*path, inner.name), inner, current.getField(inner.name)).alias(inner.name)
             for inner in field.data_type
         ]
-        return sf.struct(*parts)
+        built, origin = sf.struct(*parts), self.partial.get(path)
+        return built if origin is None else sf.when(~(current.isNull() & origin.isNull()), built)
 
 
 def _target(name: str, schema: StructType, alias: str | None) -> tuple[StructField, ...]:

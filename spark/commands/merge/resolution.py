@@ -6,29 +6,27 @@ the table's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame
 
 from optimist.core.commands.merge_clauses import MergeClauses
-from optimist.core.errors import SchemaError, UsageError
-from optimist.core.foreign_text import listed, shown
+from optimist.core.errors import UsageError
+from optimist.core.foreign_text import shown
 from optimist.core.predicates.parsing import parse_column_path
-from optimist.core.schema.generated_columns import generation_expression
 from optimist.core.schema.identity_columns import (
     ensure_none_inserted,
     ensure_none_updated,
-    is_identity_column,
 )
-from optimist.core.schema.types import StructField, StructType
+from optimist.core.schema.types import StructType
+from optimist.spark.commands.merge.all_columns import AllColumns
 from optimist.spark.commands.merge.builder import MergeRequest
 from optimist.spark.commands.merge.clauses import Action, Clause, Kind
 from optimist.spark.commands.target import Target
 from optimist.spark.conditions.condition import JoinedCondition, resolve_joined_condition
 from optimist.spark.conditions.one_time import OneTime
 from optimist.spark.rows.assignments import Assignments
-from optimist.spark.rows.row_shape import quoted
 from optimist.spark.spark_schema import VOID
 from optimist.spark.sql.table_sql import TableSql
 
@@ -147,9 +145,16 @@ class _Scopes:
         frame = self.of(clause.kind)
         given = clause.condition
         condition = None if given is None else self.condition(frame, given)
-        values = clause.assignments
+        values, partial = clause.assignments, None
         if clause.takes_all_columns:
-            values = dict(self._all_columns(clause))
+            every = AllColumns.of(
+                clause,
+                self.request.source,
+                self.sql.schema,
+                self.target.alias,
+                evolves_schema=self.request.evolves_schema,
+            )
+            values, partial = every.values, every.partial
         assignments = None
         is_insert = clause.action == "insert"
         if is_insert:
@@ -161,30 +166,12 @@ class _Scopes:
                 self.sql,
                 self.target.alias,
                 may_lack_fields=self.request.evolves_schema,
+                partial=partial,
             ).mapped(self.time.fixed)
             _resolve_values(frame, assignments, self.sql.schema)
             ensure_kept = ensure_none_inserted if is_insert else ensure_none_updated
             ensure_kept(self.sql.schema, assignments.columns)
         return ResolvedClause(number, clause, condition, assignments)
-
-    def _all_columns(self, clause: Clause) -> Iterator[tuple[str, Column]]:
-        """Each column of the table, and the source's column of that name."""
-        source = self.request.source
-        names = {name.lower(): name for name in source.columns}
-        for field in self.sql.schema:
-            name = names.get(field.name.lower())
-            if name is not None:
-                yield quoted(field.name), source[quoted(name)]
-            elif not self.request.evolves_schema and not _is_computed(field):
-                raise SchemaError(
-                    f"Cannot resolve {shown(field.name)} in {clause.action.upper()} clause given "
-                    f"columns {listed(source.columns)}: the clause takes all columns of the table "
-                    "from the source, which has none of that name. Nothing was written. Name the "
-                    "columns that the clause sets, or call withSchemaEvolution.",
-                    kind="DELTA_MERGE_UNRESOLVED_EXPRESSION",
-                    column=field.name,
-                    candidates=tuple(source.columns),
-                )
 
 
 def _resolve_values(frame: DataFrame, assignments: Assignments, schema: StructType) -> None:
@@ -196,10 +183,6 @@ def _resolve_values(frame: DataFrame, assignments: Assignments, schema: StructTy
         if field.name in whole and field.data_type != VOID
     ]
     _ = frame.select(*columns).schema
-
-
-def _is_computed(field: StructField) -> bool:
-    return generation_expression(field) is not None or is_identity_column(field)
 
 
 def _ensure_insertable(names: Iterable[str], schema: StructType, alias: str | None) -> None:

@@ -65,7 +65,6 @@ DIFFERENT = {
     "BY NAME SELECT 1L AS id, named_struct('b'": "also where a column is cast, as not under Delta",
     "UPDATE SET t.n.new": "what is new may be qualified, too",
     "UPDATE SET t.nn": "the same of a column",
-    "'zz', 2) n) x ON t.id < x.id": "fields that the source's struct lacks become null",
     "{t}@v": "names may have a version, as paths may",
     "VARCHAR(3)": "blanks beyond the length are cut off",
     "SELECT 1L id, 1.5D p": "only ALTER TABLE makes an integer a double",

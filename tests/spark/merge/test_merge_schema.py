@@ -88,6 +88,30 @@ def test_fields_that_clauses_assign_become_the_tables_and_no_others(
     ]
 
 
+@pytest.mark.parametrize("alias", ["t", "n"])
+def test_fields_that_the_source_lacks_keep_the_tables_values(spark, table_path, plane, alias):
+    inner = pa.struct({"p": pa.int64(), "q": pa.int64()})
+    table = pa.schema({"id": pa.int64(), "n": pa.struct({"a": pa.int64(), "b": inner})})
+    whole = {"a": 1, "b": {"p": 2, "q": 3}}
+    rows = [whole, None, {"a": 1, "b": None}, whole]
+    old = [{"id": at, "n": n} for at, n in enumerate(rows)]
+    DeltaLog.for_path(table_path, FEED).append(pa.Table.from_pylist(old, table))
+    lacking = pa.struct({"c": pa.int64(), "b": pa.struct({"q": pa.int64()})})
+    given = [{"c": 9, "b": {"q": 8}}, None, {"c": 9, "b": None}, None, {"c": 9, "b": {"q": 8}}]
+    new = pa.table({"id": range(5), "n": pa.array(given, lacking)})
+    merge = DeltaTable.forPath(spark, table_path).alias(alias)
+    merge = merge.merge(spark.createDataFrame(new).alias("s"), f"{alias}.id = s.id")
+    merge.whenMatchedUpdateAll().whenNotMatchedInsertAll().withSchemaEvolution().execute()
+    found = read(spark, table_path).orderBy("id").toArrow()
+    assert found["n"].to_pylist() == [
+        {"a": 1, "b": {"p": 2, "q": 8}, "c": 9},
+        None,
+        {"a": 1, "b": None, "c": 9},
+        {"a": 1, "b": {"p": 2, "q": None}, "c": None},
+        {"a": None, "b": {"p": None, "q": 8}, "c": 9},
+    ]
+
+
 @pytest.mark.again
 @pytest.mark.parametrize("name", ["t.n.c", "n.nix", "t.z", "nix.c"])
 def test_a_field_that_the_source_does_not_have_by_that_name_is_not_made(spark, table_path, name):

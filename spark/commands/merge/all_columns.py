@@ -1,0 +1,129 @@
+"""What `UPDATE SET *` and `INSERT *` assign: the source's columns, by name (spec 10.15).
+
+With schema evolution, structs of the source may lack fields. What is inserted has null there; an
+UPDATE keeps what the table has, so it assigns the other fields one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from pyspark.sql import Column, DataFrame
+
+from optimist.core.errors import SchemaError
+from optimist.core.foreign_text import listed, shown
+from optimist.core.schema.generated_columns import generation_expression
+from optimist.core.schema.identity_columns import is_identity_column
+from optimist.core.schema.types import DataType, StructField, StructType
+from optimist.spark.commands.merge.clauses import Clause
+from optimist.spark.rows.row_shape import quoted
+from optimist.spark.spark_schema import from_spark_schema
+
+__all__ = ["AllColumns"]
+
+_Path: TypeAlias = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AllColumns:
+    """The assignments of a clause that takes all columns.
+
+    Attributes:
+        values: Columns, or fields of structs, to values of the source.
+        partial: The structs of which only fields are assigned, by their paths in the table, to
+            those of the source.
+    """
+
+    values: dict[str, Column] = field(default_factory=dict)
+    partial: dict[_Path, Column] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        clause: Clause,
+        source: DataFrame,
+        schema: StructType,
+        alias: str | None,
+        *,
+        evolves_schema: bool,
+    ) -> AllColumns:
+        """Find the source's column for each of the table's.
+
+        Args:
+            clause: The clause.
+            source: The rows of the source.
+            schema: The table's schema after the MERGE.
+            alias: The table's alias.
+            evolves_schema: The source may lack columns, and fields of structs.
+
+        Raises:
+            SchemaError: The source lacks a column (kind `DELTA_MERGE_UNRESOLVED_EXPRESSION`).
+        """
+        found = cls()
+        names = {name.lower(): name for name in source.columns}
+        keeps_fields = evolves_schema and clause.action == "update"
+        types = from_spark_schema(source.schema) if keeps_fields else StructType(())
+        above = () if alias is None else (alias,)
+        for item in schema:
+            name = names.get(item.name.lower())
+            if name is not None:
+                value, given = source[quoted(name)], types.find(item.name)
+                if given is not None and _lacks_fields(given.data_type, item.data_type):
+                    found._assign(above, (item.name,), item, given, value)
+                else:
+                    found.values[quoted(item.name)] = value
+            elif not evolves_schema and not _is_computed(item):
+                raise _missing(item.name, clause, source)
+        return found
+
+    def _assign(
+        self, above: _Path, path: _Path, item: StructField, given: StructField, value: Column
+    ) -> None:
+        """Assign a field: whole, or the fields that the source's struct has."""
+        table, source = item.data_type, given.data_type
+        if (
+            isinstance(table, StructType)
+            and isinstance(source, StructType)
+            and _lacks_fields(source, table)
+        ):
+            self.partial[path] = value
+            for inner, other in _common(table, source):
+                part = value.getField(other.name)
+                self._assign(above, (*path, inner.name), inner, other, part)
+        else:
+            self.values[".".join(map(quoted, (*above, *path)))] = value
+
+
+def _lacks_fields(source: DataType, table: DataType) -> bool:
+    """Whether a struct, or a struct right within it, lacks a field that the table's has."""
+    if not (isinstance(table, StructType) and isinstance(source, StructType)):
+        return False
+    common = list(_common(table, source))
+    return len(common) < len(table) or any(
+        _lacks_fields(other.data_type, inner.data_type) for inner, other in common
+    )
+
+
+def _common(table: StructType, source: StructType) -> Iterator[tuple[StructField, StructField]]:
+    for inner in table:
+        other = source.find(inner.name)
+        if other is not None:
+            yield inner, other
+
+
+def _missing(name: str, clause: Clause, source: DataFrame) -> SchemaError:
+    return SchemaError(
+        f"Cannot resolve {shown(name)} in {clause.action.upper()} clause given columns "
+        f"{listed(source.columns)}: the clause takes all columns of the table from the source, "
+        "which has none of that name. Nothing was written. Name the columns that the clause sets, "
+        "or call withSchemaEvolution.",
+        kind="DELTA_MERGE_UNRESOLVED_EXPRESSION",
+        column=name,
+        candidates=tuple(source.columns),
+    )
+
+
+def _is_computed(item: StructField) -> bool:
+    return generation_expression(item) is not None or is_identity_column(item)
