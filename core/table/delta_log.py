@@ -292,7 +292,7 @@ class DeltaLog(RowCommands, TableCommands):
         self,
         data: Rows,
         *,
-        partition_by: Sequence[str] = (),
+        partition_by: Sequence[str] | None = None,
         user_metadata: str | None = None,
         txn: tuple[str, int] | None = None,
     ) -> CommitResult | None:
@@ -320,7 +320,7 @@ class DeltaLog(RowCommands, TableCommands):
             self.start_transaction(),
             arrow_table(data, "data"),
             complete_rows,
-            partition_by=several(partition_by, "partition_by"),
+            partition_by=several(partition_by or (), "partition_by"),
             user_metadata=user_metadata,
             identity=txn,
         )

@@ -26,8 +26,8 @@ class TableCommands(TableHandle):
         self,
         columns: StructType | pa.Schema | Sequence[Column],
         *,
-        partition_by: Sequence[str] = (),
-        cluster_by: Sequence[str | Sequence[str]] = (),
+        partition_by: Sequence[str] | None = None,
+        cluster_by: Sequence[str | Sequence[str]] | None = None,
         properties: Mapping[str, str] | None = None,
         comment: str | None = None,
         mode: str = "create",
@@ -59,8 +59,8 @@ class TableCommands(TableHandle):
         """
         definition = TableDefinition(
             _columns(columns),
-            several(partition_by, "partition_by"),
-            several(cluster_by, "cluster_by"),
+            several(partition_by or (), "partition_by"),
+            several(cluster_by or (), "cluster_by"),
             dict(properties or {}),
             comment,
             CreateMode.of(mode),

@@ -36,6 +36,13 @@ def test_rows_may_be_whatever_gives_a_stream_of_arrow(tmp_path, rows):
     assert log.to_arrow().sort_by("id").to_pylist() == ROWS.to_pylist()
 
 
+def test_none_asks_for_no_partitions(tmp_path):
+    log = DeltaLog.for_path(tmp_path / "t", {})
+    log.append(ROWS, partition_by=None)
+    log.create(ROWS.schema, partition_by=None, cluster_by=None, mode="replace")
+    assert log.update().partition_columns == ()
+
+
 def test_the_source_of_a_merge_is_given_as_rows_are(tmp_path):
     log = DeltaLog.for_path(tmp_path / "t", {})
     log.append(ROWS)
