@@ -14,6 +14,7 @@ store, a directory exists only while there is a file in it.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -31,11 +32,14 @@ __all__ = ["MemoryLogStore"]
 class _Entry:
     data: bytes
     modified_ms: int
+    etag: str = ""
 
 
 _LOCK = ForkSafeLock()
 _NAMESPACES: dict[str, dict[str, dict[str, _Entry]]] = {}
 """The files by namespace, directory and name."""
+_ETAGS = itertools.count(1)
+"""Two files that were written within a millisecond are two."""
 
 
 class MemoryLogStore(LogStore):
@@ -72,17 +76,20 @@ class MemoryLogStore(LogStore):
     def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
         """See `LogStore.put_if_absent`. The parent need not exist."""
         directory, name = _key(path)
-        entry = _Entry(bytes(data), self._clock.now_ms())
+        entry = self._entry(data)
         with _LOCK:
             files = self._directories.setdefault(directory, {})
             # One step under the lock: the entry found there afterwards is the winner's.
             won = files.setdefault(name, entry) is entry
         return PutOutcome.CREATED if won else PutOutcome.EXISTS
 
+    def _entry(self, data: bytes) -> _Entry:
+        return _Entry(bytes(data), self._clock.now_ms(), str(next(_ETAGS)))
+
     def put_overwrite(self, path: str, data: bytes) -> None:
         """See `LogStore.put_overwrite`."""
         directory, name = _key(path)
-        entry = _Entry(bytes(data), self._clock.now_ms())
+        entry = self._entry(data)
         with _LOCK:
             self._directories.setdefault(directory, {})[name] = entry
 
@@ -109,7 +116,7 @@ class MemoryLogStore(LogStore):
             ]
         return iter(
             [
-                FileStatus(prefix + name, len(entry.data), entry.modified_ms)
+                FileStatus(prefix + name, len(entry.data), entry.modified_ms, entry.etag)
                 for name, entry in sorted(found, key=lambda item: item[0])
             ]
         )

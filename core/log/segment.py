@@ -26,6 +26,8 @@ from optimist.core.values.field_types import LARGEST_LONG
 __all__ = [
     "LogSegment",
     "commit_version",
+    "commits_of_same_log",
+    "is_listed",
     "list_commits_after",
     "list_segment",
     "older_segment",
@@ -51,6 +53,8 @@ class LogSegment:
             it; None where there is no version at all.
         checksum_file: The version checksum of exactly this version, if the listing showed one.
         compacted: Files that each hold several of the commits in one, ascending, without overlap.
+        last_seen: The newest commit that a listing has shown, by which the log is known again (spec
+            5.5); None where nothing can be held against a later listing.
     """
 
     log_path: str
@@ -60,6 +64,7 @@ class LogSegment:
     last_commit: FileStatus | None
     checksum_file: FileStatus | None = None
     compacted: tuple[FileStatus, ...] = ()
+    last_seen: FileStatus | None = None
 
     @property
     def checkpoint_version(self) -> int:
@@ -81,12 +86,14 @@ class LogSegment:
 
     def extended(self, commits: Sequence[FileStatus]) -> LogSegment:
         """The segment with at least one further commit; the versions go on without a hole."""
+        seen = (status for status in reversed(commits) if is_listed(status))
         return replace(
             self,
             version=self.version + len(commits),
             commits=(*self.commits, *commits),
             last_commit=commits[-1],
             checksum_file=None,
+            last_seen=next(seen, self.last_seen),
         )
 
     def commits_after(self, version: int) -> tuple[FileStatus, ...]:
@@ -192,6 +199,34 @@ def older_segment(store: LogStore, segment: LogSegment) -> LogSegment | None:
         return None
 
 
+def commits_of_same_log(
+    store: LogStore, log_path: str, last_seen: FileStatus, version: int
+) -> tuple[FileStatus, ...]:
+    """The commits from one on that is known, if the log still is the one that was seen before.
+
+    A version number tells nothing of that: a table that was dropped and made anew has the same
+    ones. So the listing begins with the newest commit that is known, which must be there as it was,
+    and which costs no request of its own.
+
+    Args:
+        store: Where the log is.
+        log_path: The log directory.
+        last_seen: The newest commit known from a listing.
+        version: The version known, `last_seen`'s or one above it.
+
+    Returns:
+        The commits, dense, `last_seen` the first; none if it is another log, or if commits up to
+        `version` are gone from it.
+    """
+    first = commit_version(last_seen)
+    try:
+        found = list_commits_after(store, log_path, first - 1)
+    except TableError:  # what is left does not begin with it
+        return ()
+    is_same = bool(found) and found[0].is_same_file(last_seen)
+    return found if is_same and first + len(found) > version else ()
+
+
 def list_commits_after(store: LogStore, log_path: str, version: int) -> tuple[FileStatus, ...]:
     """The commits above a version, ascending, for the conflict check (spec 1.13); may be empty.
 
@@ -224,6 +259,11 @@ def _next_by_name(store: LogStore, log_path: str, first: int) -> tuple[FileStatu
             break
         found.append(status)
     return tuple(found)
+
+
+def is_listed(status: FileStatus) -> bool:
+    """Whether a commit's status is of a listing; that of a commit of our own has no size."""
+    return status.size_bytes > 0
 
 
 def commit_version(status: FileStatus) -> int:
@@ -320,14 +360,16 @@ def _build(log_path: str, listing: _Listing, version: int | None) -> LogSegment:
             version=version,
             latest=loading,
         )
+    newest, last_commit = listing.commits[-1]
     return LogSegment(
         log_path,
         loading,
         checkpoint,
         tuple(status for _, status in commits),
-        listing.commits[-1][1],
+        last_commit,
         listing.checksums.get(loading),
         choose_compacted(listing.compacted, base, loading),
+        last_seen=last_commit if newest == loading else None,
     )
 
 

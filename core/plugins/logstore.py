@@ -51,11 +51,29 @@ class PutOutcome(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class FileStatus:
-    """One entry of a listing: full path, size in bytes, modification time in epoch milliseconds."""
+    """One entry of a listing.
+
+    Attributes:
+        path: The full path.
+        size_bytes: The size in bytes.
+        modified_ms: The modification time, in epoch milliseconds.
+        etag: What tells this file from another that takes its place, as far as the store's
+            listings say it: an entity tag, a generation, an inode. A time alone may be of whole
+            seconds, in which a table can be dropped and made anew.
+    """
 
     path: str
     size_bytes: int
     modified_ms: int
+    etag: str = ""
+
+    def is_same_file(self, other: FileStatus) -> bool:
+        """Whether two listings have shown one file, and not another that has taken its place.
+
+        A copy with the same bytes is the same one to stores that name a content by its entity tag.
+        """
+        mine = (self.name, self.size_bytes, self.etag or self.modified_ms)
+        return mine == (other.name, other.size_bytes, other.etag or other.modified_ms)
 
     @property
     def name(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 import pyarrow as pa
@@ -15,10 +15,11 @@ from optimist.core.forking import ForkSafeLock
 from optimist.core.log.checked_files import CheckedFiles
 from optimist.core.log.checksum import VersionChecksum, derive_checksum
 from optimist.core.log.commits import read_commit_info
+from optimist.core.log.known_log import KnownLog
 from optimist.core.log.limits import LogLimits
 from optimist.core.log.names import commit_path, log_path_of
 from optimist.core.log.replay import LogState, TableState, replay, with_commits, with_files
-from optimist.core.log.segment import LogSegment
+from optimist.core.log.segment import LogSegment, is_listed
 from optimist.core.options import EngineOptions
 from optimist.core.plugins.logstore import FileStatus, LogStore
 from optimist.core.protocol.actions import (
@@ -58,6 +59,7 @@ class Snapshot(FilesView):
     Attributes:
         log_path: The table's `_delta_log`.
         segment: The files of the log that the version is made of; None where there is no table.
+        known_log: The log; snapshots that share it are versions of one table.
         set_transactions: The last unexpired transaction of each application id.
     """
 
@@ -89,6 +91,7 @@ class Snapshot(FilesView):
         )
         self.log_path = log_path_of(table_path)
         self.segment = segment
+        self.known_log = context.known_log
         self._state = state
         self._context = context
         self._checked = checked
@@ -175,15 +178,22 @@ class Snapshot(FilesView):
             return None
         return derive_checksum(previous, commit.actions, state=table, options=options)
 
-    def confirmed(self, status: FileStatus) -> Snapshot:
-        """The same version once a listing has shown its commit, and with it the file's own time."""
-        if self.segment is None:
+    def confirmed(self, commits: Sequence[FileStatus]) -> Snapshot:
+        """The same version once a listing has shown the commits of our own that it is made of.
+
+        Args:
+            commits: The statuses of the last commits up to this version, and with them their times.
+        """
+        segment = self.segment
+        if segment is None or segment.last_commit is None or is_listed(segment.last_commit):
             return self
-        commits = (*self.segment.commits[:-1], status)
-        segment = replace(self.segment, commits=commits, last_commit=status)
+        older = segment.commits[: -len(commits)]
+        listed = commits[-len(segment.commits) :]
         return Snapshot(
             self.table_path,
-            segment,
+            replace(
+                segment, commits=(*older, *listed), last_commit=listed[-1], last_seen=listed[-1]
+            ),
             state=self._state,
             context=self._context,
             checksum=self._checked.kept_checksum,
@@ -198,7 +208,7 @@ class Snapshot(FilesView):
         Raises:
             TableError, ProtocolError: As `load`.
         """
-        context = _Context(store, self._context.options, self._context.clock)
+        context = replace(self._context, store=store)
         if not self._is_continued_by(segment):
             return Snapshot.load(
                 store, self.table_path, segment, options=context.options, clock=context.clock
@@ -214,7 +224,11 @@ class Snapshot(FilesView):
         # Where this version has a checksum, the newer one likely has one, too.
         had_checksum = self.checksum is not None
         return Snapshot._gated(
-            self.table_path, segment, state, context, expects_checksum=had_checksum
+            self.table_path,
+            segment,
+            state,
+            context,
+            expects_checksum=had_checksum,
         )
 
     def with_other_files(self, metadata: Metadata, files: pa.Table) -> FilesView:
@@ -317,6 +331,12 @@ class Snapshot(FilesView):
         return MappingProxyType(dict(self._state.table.domain_metadata))
 
     @property
+    def txn_id(self) -> str | None:
+        """The id of the transaction that made the version, where its commit was read or is ours."""
+        info = self._state.table.commit_info
+        return info.txn_id if info else None
+
+    @property
     def timestamp_ms(self) -> int:
         """When the version was made: its in-commit timestamp, else its file's modification time.
 
@@ -359,7 +379,11 @@ class Snapshot(FilesView):
         ensure_readable(protocol, metadata, table_path=table_path, version=segment.version)
         ensure_features_listed(protocol, metadata, table_path=table_path, version=segment.version)
         return cls(
-            table_path, segment, state=state, context=context, expects_checksum=expects_checksum
+            table_path,
+            segment,
+            state=state,
+            context=context,
+            expects_checksum=expects_checksum,
         )
 
     def _is_continued_by(self, segment: LogSegment) -> bool:
@@ -416,6 +440,7 @@ class _Context:
     store: LogStore | None
     options: EngineOptions
     clock: Clock
+    known_log: KnownLog = field(default_factory=KnownLog)
 
 
 def _in_slices(batches: Iterable[pa.RecordBatch], max_rows: int) -> Iterator[pa.RecordBatch]:
@@ -425,7 +450,6 @@ def _in_slices(batches: Iterable[pa.RecordBatch], max_rows: int) -> Iterator[pa.
 
 
 def _is_same_file(one: FileStatus, other: FileStatus) -> bool:
-    # A commit of ours was never listed: its status has no size, and the clock's time.
-    if one.size_bytes == 0 or other.size_bytes == 0:
-        return one.name == other.name
-    return one == other
+    if is_listed(one) and is_listed(other):
+        return one.is_same_file(other)
+    return one.name == other.name

@@ -10,7 +10,12 @@ from optimist.core.budget import within_budget
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import LogFileNotFoundError, StorageError, TableError
 from optimist.core.forking import ForkSafeRLock
-from optimist.core.log.segment import list_commits_after
+from optimist.core.log.commits import read_commit_info
+from optimist.core.log.segment import (
+    commit_version,
+    commits_of_same_log,
+    list_commits_after,
+)
 from optimist.core.plugins.logstore import COMMIT_REPLACED, FileStatus
 from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.newest_version import load_newest
@@ -26,7 +31,6 @@ class NewestSnapshot:
         self._lock = ForkSafeRLock()
         self._snapshot: Snapshot | None = None
         self._begun = self._done = 0
-        self._last_status: FileStatus | None = None
 
     def refresh(self) -> Snapshot | None:
         """The newest version, or None where there is no table.
@@ -55,8 +59,7 @@ class NewestSnapshot:
         """Take over a version made from our own commit, unless a newer one is known by now."""
         with self._lock:
             if self._snapshot is None or self._snapshot.version < snapshot.version:
-                # No listing has shown the commit's file yet, so nothing is known of its status.
-                self._snapshot, self._last_status = snapshot, None
+                self._snapshot = snapshot
 
     def _load_patiently(self) -> Snapshot | None:
         # Another process may clean up the log between our listing and our reading: list once more.
@@ -67,38 +70,42 @@ class NewestSnapshot:
 
     def _load(self) -> Snapshot | None:
         table = self._table
-        loaded = load_newest(
-            table.store, table.table_path, options=table.options, clock=table.clock
-        )
-        if loaded is not None and loaded.segment is not None:
-            self._last_status = loaded.segment.last_commit
-        return loaded
+        return load_newest(table.store, table.table_path, options=table.options, clock=table.clock)
 
     def _extend(self, known: Snapshot) -> Snapshot | None:
         """The known snapshot extended by the commits since; None if it must be loaded anew."""
-        store, log_path = self._table.store, self._table.log_path
+        clock, asked_s = self._table.clock, self._table.clock.monotonic_s()
         try:
-            # The last commit known is listed again: its status tells whether this is still the
-            # table that was read.
-            commits = list_commits_after(store, log_path, known.version - 1)
+            commits = self._commits_from(known)
         except (TableError, LogFileNotFoundError):
             return None
         except StorageError as error:
             if error.kind == COMMIT_REPLACED:
                 self._snapshot = None  # what it was made from is no longer in the log
             raise
-        if not commits or not self._is_same_table(commits[0]):
+        if not commits:
             return None
-        extended = known
-        if known.segment is not None and len(commits) > 1:
-            extended = known.updated_to(store, known.segment.extended(commits[1:]))
-        elif known.segment is not None and self._last_status is None:
-            extended = known.confirmed(commits[0])
-        # Set only now: if a read above fails, what we know must stay as it was.
-        self._last_status = commits[-1]
-        return extended
+        known.known_log.note_look(asked_s, clock.monotonic_s())
+        seen = known.version + 1 - commit_version(commits[0])
+        confirmed = known.confirmed(commits[:seen])
+        if confirmed.segment is None or not commits[seen:]:
+            return confirmed
+        newer = confirmed.segment.extended(commits[seen:])
+        return confirmed.updated_to(self._table.store, newer)
 
-    def _is_same_table(self, status: FileStatus) -> bool:
-        # A table that was deleted and made anew has other files under the same names. Without a
-        # status there is nothing to compare; the listing's is then taken over.
-        return self._last_status is None or self._last_status == status
+    def _commits_from(self, known: Snapshot) -> tuple[FileStatus, ...]:
+        """The commits of the known version's log, at least up to it; empty if that log is gone.
+
+        The newest commit that a listing has shown is listed again. What follows it up to the known
+        version is our own, and listed for the first time. Of a table that we created nothing was
+        ever listed: then its newest commit is read, which costs one request once.
+        """
+        store, log_path = self._table.store, self._table.log_path
+        last_seen = known.segment.last_seen if known.segment else None
+        if last_seen is not None:
+            return commits_of_same_log(store, log_path, last_seen, known.version)
+        found = list_commits_after(store, log_path, known.version - 1)
+        if not found or known.txn_id is None:
+            return ()
+        info = read_commit_info(store, found[0].path)
+        return found if info and info.txn_id == known.txn_id else ()

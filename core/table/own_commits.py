@@ -75,8 +75,11 @@ class OwnCommits:
         """See `CommitListener.update_after_commit`."""
         self._tell_session(version)
         try:
-            theirs = [self._known(each.version, each.actions, each.modified_ms) for each in winners]
-            ours = self._known(version, actions, self._table.clock.now_ms())
+            theirs = [
+                KnownCommit(each.version, each.actions, each.status or self._status(each.version))
+                for each in winners
+            ]
+            ours = KnownCommit(version, actions, self._status(version))
             snapshot = base.with_commits([*theirs, ours])
         except Exception:  # noqa: BLE001 - the commit stands whatever happens here
             _LOG.warning(
@@ -119,6 +122,8 @@ class OwnCommits:
         in_background = self._table.options.post_commit_background
         return run_hooks(hooks, committed, self.background if in_background else None)
 
-    def _known(self, version: int, actions: tuple[Action, ...], modified_ms: int) -> KnownCommit:
-        status = FileStatus(commit_path(self._table.log_path, version), 0, modified_ms)
-        return KnownCommit(version, actions, status)
+    def _status(self, version: int) -> FileStatus:
+        """The status of a commit of our own, as listed; without a size where that costs."""
+        store, path = self._table.store, commit_path(self._table.log_path, version)
+        found = store.find(path) if store.finds_cheaply else None
+        return found or FileStatus(path, 0, self._table.clock.now_ms())

@@ -3,8 +3,8 @@
 `CommitLoop.do_commit_retry_iteratively` is the loop, and the methods below it are its steps, in the
 order in which they are taken (spec 1.12, 1.13):
 
-1. Put. The first attempt goes to the version after the one read, with no conflict check. `CREATED`
-   means committed.
+1. Put. The first attempt goes to the version after the one read, with no conflict check, if the log
+   goes on from there (`winners`). `CREATED` means committed.
 2. `EXISTS` means that another writer has the version. After `max_attempts` retries, or when the
    time budget is used up, give up; nothing was committed.
 3. Wait a little.
@@ -31,10 +31,8 @@ from optimist.core.errors import (
     StorageError,
 )
 from optimist.core.foreign_text import shown
-from optimist.core.log.commits import read_commit
 from optimist.core.log.names import commit_path
-from optimist.core.log.segment import commit_version, list_commits_after
-from optimist.core.plugins.logstore import LogStore, PutOutcome
+from optimist.core.plugins.logstore import PutOutcome
 from optimist.core.protocol.actions import Action, CommitInfo, actions_to_bytes
 from optimist.core.retry import pause_s
 from optimist.core.transaction.commit_lock import NO_LOCK, CommitGuard, lock_commit_if_enabled
@@ -43,8 +41,9 @@ from optimist.core.transaction.conflicts.ours_and_theirs import Ours, Theirs
 from optimist.core.transaction.conflicts.table import pass_winner
 from optimist.core.transaction.outcome import VersionFile, create_version_file
 from optimist.core.transaction.prepare import ensure_consistent_files
+from optimist.core.transaction.winners import ensure_log_goes_on, read_winners
 
-__all__ = ["CommitLoop", "Landed", "Rebased", "read_winners", "rebase_past"]
+__all__ = ["CommitLoop", "Landed", "Rebased", "rebase_past"]
 
 _LOG = logging.getLogger(__name__)
 _LOOK_AFTER = 3
@@ -124,18 +123,25 @@ class CommitLoop:
             MaxCommitAttemptsExceededError: Other writers kept winning.
             CommitOutcomeUnknownError: The store gave no answer to a put, and reading back did not
                 settle whether it landed.
-            StorageError: Something that is not a file has the version's name, or other writers held
-                the commit lock for all of the retry budget. Nothing was committed.
+            StorageError: Something that is not a file has the version's name, other writers held
+                the commit lock for all of the retry budget, or the log is another one by now than
+                the transaction read. Nothing was committed.
         """
         with self.ready_for(ours):
             return self._attempt_until_landed(ours)
 
     @contextmanager
     def ready_for(self, ours: Ours) -> Iterator[None]:
-        """Create the log directory of a new table, and hold the commit lock if it is enabled."""
+        """Create the log directory of a new table, and hold the commit lock if it is enabled.
+
+        Raises:
+            StorageError: The log does not go on from the version read; see `winners`.
+        """
         if ours.read_version < 0:
             self._table.ensure_log_directory()
         with lock_commit_if_enabled(self._table) as self._guard:
+            # Under the lock, which may have been waited for.
+            ensure_log_goes_on(self._table, ours)
             yield
 
     def _attempt_until_landed(self, ours: Ours) -> Landed:
@@ -219,8 +225,7 @@ class CommitLoop:
         Raises:
             DeltaConcurrentModificationException: One of them stands in the way.
         """
-        store, log_path = self._table.store, self._table.log_path
-        winners = read_winners(store, log_path, ours.attempt_version - 1)
+        winners = read_winners(self._table, ours)
         rebased = rebase_past(ours, winners, self._table.clock, self._look.at)
         if winners and not rebased.has_landed:
             rebased = replace(rebased, ours=self._look.settled(ours, rebased.ours))
@@ -252,14 +257,6 @@ class CommitLoop:
 
     def _path(self, ours: Ours) -> str:
         return commit_path(self._table.log_path, ours.attempt_version)
-
-
-def read_winners(store: LogStore, log_path: str, after_version: int) -> tuple[Theirs, ...]:
-    """The commits after a version, in order; without any that the listing does not show yet."""
-    return tuple(
-        Theirs(commit_version(status), status.modified_ms, read_commit(store, status.path))
-        for status in list_commits_after(store, log_path, after_version)
-    )
 
 
 def rebase_past(
@@ -297,7 +294,8 @@ def rebase_past(
         )
     end = get_next_attempt_version(ours, winners)
     _LOG.info("No logical conflicts with deltas [%d, %d), retrying.", first, end)
-    return Rebased(replace(ours, attempt_version=end), winners)
+    last_seen = next((each.status for each in reversed(winners) if each.status), ours.last_seen)
+    return Rebased(replace(ours, attempt_version=end, last_seen=last_seen), winners)
 
 
 def get_next_attempt_version(ours: Ours, winners: tuple[Theirs, ...]) -> int:

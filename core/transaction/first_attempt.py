@@ -81,6 +81,8 @@ def first_attempt(
         read_partition_columns=snapshot.partition_columns,
         row_id_high_water_mark=high_water_mark(domains, default=NO_ROW_IDS),
         options=options,
+        known_log=snapshot.known_log,
+        last_seen=snapshot.segment.last_seen if snapshot.segment else None,
     )
     return _with_timestamp(_with_row_ids(ours), snapshot, now_ms)
 

@@ -9,8 +9,9 @@ from optimist.core.errors import ConcurrentWriteException, Conflict
 from optimist.core.foreign_text import shown
 from optimist.core.plugins.logstore import PutOutcome
 from optimist.core.protocol.properties import IsolationLevel
-from optimist.core.transaction.commit_loop import CommitLoop, Landed, read_winners
+from optimist.core.transaction.commit_loop import CommitLoop, Landed
 from optimist.core.transaction.conflicts.ours_and_theirs import Ours
+from optimist.core.transaction.winners import read_winners
 
 __all__ = ["commit_large"]
 
@@ -33,7 +34,7 @@ def commit_large(ours: Ours, loop: CommitLoop, table: TableRef) -> Landed:
         if loop.do_commit(ours) is PutOutcome.CREATED:
             elapsed_ms = round((table.clock.monotonic_s() - start_s) * 1000)
             return Landed(ours, (), 1, elapsed_ms)
-    winners = read_winners(table.store, table.log_path, ours.attempt_version - 1)
+    winners = read_winners(table, ours)
     winner = winners[0] if winners else None
     theirs = winner.commit_info if winner else None
     conflict = Conflict(

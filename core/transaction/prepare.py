@@ -13,9 +13,8 @@ from dataclasses import dataclass
 
 from optimist.core.data.stats_text import num_rows, stats_of
 from optimist.core.data.table_ref import TableRef
-from optimist.core.errors import SchemaError, StorageError, TableError, UsageError
+from optimist.core.errors import SchemaError, TableError, UsageError
 from optimist.core.foreign_text import shown
-from optimist.core.log.segment import list_commits_after
 from optimist.core.options import EngineOptions
 from optimist.core.protocol.actions import (
     Action,
@@ -134,14 +133,11 @@ def prepare_commit(draft: Draft) -> tuple[Action, ...]:
     Raises:
         UsageError, SchemaError, ProtocolError, TableError: The first check that failed; nothing is
             written.
-        StorageError: The log no longer has the version that was read (kind
-            `OPTIMIST_PREDECESSOR_MISSING`), or can't be listed; nothing is written.
     """
     # First what the checks rely on: the files of the snapshot agree with the version's checksum,
-    # no symbolic link leads the log out of the table, and the log goes on from that version.
+    # and no symbolic link leads the log out of the table.
     draft.snapshot.ensure_intact()
     draft.table.data_paths.ensure_not_led_out(draft.table.log_path)
-    _ensure_not_outlived(draft)
     for check in _CHECKS:
         check(draft)
     # A reader that takes a commit line by line must know the schema before it meets files.
@@ -236,37 +232,6 @@ def _check_duplicates(actions: Sequence[Action]) -> None:
 
 def _vector_id(action: AddFile | RemoveFile) -> str | None:
     return action.deletion_vector.unique_id if action.deletion_vector else None
-
-
-def _ensure_not_outlived(draft: Draft) -> None:
-    """Refuse a commit on a version that is no longer in the log.
-
-    Log cleanup removes commits, the oldest first, once `delta.logRetentionDuration` has passed.
-    Timeline of the race this guards against: read version 5 -> others commit 6 to 900 -> cleanup
-    removes all up to 800 -> put 6, which nobody has any more: it would be created, and be no part
-    of the table.
-    """
-    segment, table = draft.snapshot.segment, draft.table
-    if segment is None or segment.last_commit is None:
-        return
-    age_ms = table.clock.now_ms() - segment.last_commit.modified_ms
-    if age_ms < draft.snapshot.properties.log_retention_ms:
-        return
-    try:
-        is_there = bool(list_commits_after(table.store, table.log_path, segment.newest_commit - 1))
-    except TableError:  # those that are left do not begin with it
-        is_there = False
-    if not is_there:
-        path = segment.last_commit.path
-        raise StorageError(
-            f"Nothing was committed: the transaction read version {draft.read_version} of "
-            f"{draft.table_path}, and {shown(path)} is no longer in the log, where it is kept for "
-            "delta.logRetentionDuration. So what others have committed since can't be told. Run "
-            "the operation again.",
-            kind="OPTIMIST_PREDECESSOR_MISSING",
-            path=path,
-            retryable=False,
-        )
 
 
 def _check_protocol(draft: Draft) -> None:

@@ -180,7 +180,7 @@ class AzureLogStore(LogStore):
                 continue
             found = True
             modified_ms = int(blob.last_modified.timestamp() * 1000)
-            yield FileStatus(prefix + name, int(blob.size or 0), modified_ms)
+            yield FileStatus(prefix + name, int(blob.size or 0), modified_ms, str(blob.etag or ""))
         if not found and not any(True for _ in self._walk(path, directory, flat=True)):
             raise LogFileNotFoundError(
                 f"Cannot list {prefix}: the directory does not exist. Check the path.",

@@ -68,6 +68,8 @@ __all__ = ["FsspecLogStore", "FsspecOptions"]
 _LOG = logging.getLogger(__name__)
 
 _CLASS_PATH = "optimist.logstores:FsspecLogStore"
+_ETAG_KEYS = ("ETag", "etag", "generation")
+"""What drivers call what tells a file from another in its place."""
 _TIME_KEYS = ("mtime", "LastModified", "last_modified", "modified", "updated", "created")
 """What drivers call the modification time in a listing, the surest first."""
 
@@ -442,9 +444,13 @@ def _statuses(entries: list[dict[str, Any]], *, prefix: str, first: str) -> list
         key=lambda item: item[0],
     )
     return [
-        FileStatus(prefix + name, int(entry["size"] or 0), _modified_ms(entry))
+        FileStatus(prefix + name, int(entry["size"] or 0), _modified_ms(entry), _etag(entry))
         for name, entry in kept
     ]
+
+
+def _etag(entry: Mapping[str, Any]) -> str:
+    return next((str(entry[key]) for key in _ETAG_KEYS if entry.get(key)), "")
 
 
 def _modified_ms(entry: Mapping[str, Any]) -> int:

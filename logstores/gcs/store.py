@@ -75,7 +75,7 @@ _WITH_URLS = (GoogleAPICallError, GoogleAuthError, requests.RequestException, HT
 """Errors whose text may quote a request."""
 _ONCE = Patience(max_tries=1)
 """An object takes about one write a second: a writer asked to slow down has mostly lost."""
-_LIST_FIELDS = "items(name,size,updated),nextPageToken"
+_LIST_FIELDS = "items(name,size,updated,generation),nextPageToken"
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +201,8 @@ class GCSLogStore(LogStore):
             if name < first or not name:
                 continue
             found = True
-            yield FileStatus(prefix + name, int(blob.size or 0), _milliseconds(blob.updated))
+            etag = str(blob.generation or "")
+            yield FileStatus(prefix + name, int(blob.size or 0), _milliseconds(blob.updated), etag)
         if found:
             return
         anything = self._page(path, place, {"prefix": directory, "max_results": 1})

@@ -422,7 +422,8 @@ def _statuses(entries: list[os.DirEntry[str]], prefix: str) -> Iterator[FileStat
 
 
 def _status_of(path: str, status: os.stat_result) -> FileStatus:
-    return FileStatus(path, status.st_size, status.st_mtime_ns // 1_000_000)
+    etag = f"{status.st_ino:x}-{status.st_mtime_ns:x}"
+    return FileStatus(path, status.st_size, status.st_mtime_ns // 1_000_000, etag)
 
 
 def _stat_error(error: OSError, path: str) -> StorageError:

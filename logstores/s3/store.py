@@ -374,4 +374,5 @@ def _scheme(path: str) -> str:
 
 
 def _status(item: ObjectTypeDef, path: str) -> FileStatus:
-    return FileStatus(path, item["Size"], int(item["LastModified"].timestamp() * 1000))
+    modified_ms = int(item["LastModified"].timestamp() * 1000)
+    return FileStatus(path, item["Size"], modified_ms, item.get("ETag", ""))

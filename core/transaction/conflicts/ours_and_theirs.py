@@ -15,7 +15,9 @@ from pyroaring import BitMap64
 
 from optimist.core.data.stats_text import num_live_rows_in
 from optimist.core.log.file_table import canonical_path
+from optimist.core.log.known_log import KnownLog
 from optimist.core.options import EngineOptions
+from optimist.core.plugins.logstore import FileStatus
 from optimist.core.protocol.actions import (
     Action,
     AddFile,
@@ -58,6 +60,9 @@ class Ours:
         read_partition_columns: The partition columns of that version.
         row_id_high_water_mark: The largest row id handed out so far; -1 for none.
         options: The engine's options.
+        known_log: The log that it read.
+        last_seen: The newest commit of that log that a listing has shown, at most the one before
+            `attempt_version`; None where there is nothing to compare with.
     """
 
     table_path: str
@@ -75,6 +80,8 @@ class Ours:
     read_partition_columns: tuple[str, ...]
     row_id_high_water_mark: int
     options: EngineOptions
+    known_log: KnownLog = field(compare=False)
+    last_seen: FileStatus | None = None
 
     @property
     def operation(self) -> str:
@@ -144,6 +151,7 @@ class Theirs:
             as a closer look has found.
         moved: Where rows that we need stand now, if it only rearranged rows, as a closer look has
             found.
+        status: Its file, as a listing has shown it; None if it was not listed.
     """
 
     version: int
@@ -152,6 +160,7 @@ class Theirs:
     shared: Mapping[str, SharedFile] = field(default_factory=dict)
     harmless: frozenset[str] = frozenset()
     moved: MovedRows = MovedRows()
+    status: FileStatus | None = None
 
     def of_type(self, kind: type[_ActionType]) -> tuple[_ActionType, ...]:
         """Its actions of one type, in order."""

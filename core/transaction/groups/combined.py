@@ -34,12 +34,14 @@ def combine(members: Sequence[Ours], txn_id: str) -> Ours:
         # Each of them was numbered as if it were alone, from the same mark on.
         actions = assign_row_ids(actions, known_mark=mark, next_mark=mark)
     info = _combined_info([ours.commit_info for ours in members], txn_id)
+    # They differ only where a listing lagged behind. The lowest version is taken then, and the
+    # attempt loses to a winner that the listing did not show.
+    lowest = min(members, key=lambda ours: ours.attempt_version)
     return replace(
         first,
         read_version=min(ours.read_version for ours in members),
-        # They differ only where a listing lagged behind. The lowest version is taken then, and the
-        # attempt loses to a winner that the listing did not show.
-        attempt_version=min(ours.attempt_version for ours in members),
+        attempt_version=lowest.attempt_version,
+        last_seen=lowest.last_seen,
         actions=actions,
         commit_info=info,
     )

@@ -13,11 +13,12 @@ from dataclasses import replace
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import CommitOutcomeUnknownError
 from optimist.core.plugins.logstore import PutOutcome
-from optimist.core.transaction.commit_loop import CommitLoop, Landed, Rebased, read_winners
+from optimist.core.transaction.commit_loop import CommitLoop, Landed, Rebased
 from optimist.core.transaction.conflicts.closer_look import CloserLook
 from optimist.core.transaction.conflicts.ours_and_theirs import Ours
 from optimist.core.transaction.groups.combined import combine
 from optimist.core.transaction.groups.members import Member
+from optimist.core.transaction.winners import read_winners
 
 __all__ = ["GroupLoop"]
 
@@ -70,8 +71,7 @@ class GroupLoop(CommitLoop):
 
     def check_for_conflicts(self, ours: Ours) -> Rebased:
         """See `CommitLoop.check_for_conflicts`; here a conflict ends its own member only."""
-        store, log_path = self._table.store, self._table.log_path
-        winners = read_winners(store, log_path, ours.attempt_version - 1)
+        winners = read_winners(self._table, ours)
         rebased = [member.pass_winners(winners, self._table) for member in self.members]
         landed = next((each for each in rebased if each is not None and each.has_landed), None)
         if landed is not None:

@@ -77,13 +77,14 @@ class Member:
     def goes_with(self, others: Sequence[Member]) -> bool:
         """Whether it may share a version with all of these.
 
-        What the commit says of itself must be true of each of them. Two that touch the same
-        application or file go one after the other, so that the later one is checked against the
-        earlier one as against any winner.
+        They must have read one log, and what the commit says of itself must be true of each of
+        them. Two that touch the same application or file go one after the other, so that the later
+        one is checked against the earlier one as against any winner.
         """
         touched = self._applications | self.ours.reads.app_ids
         return all(
-            self._says_the_same_as(other)
+            self.ours.known_log is other.ours.known_log
+            and self._says_the_same_as(other)
             and touched.isdisjoint(other._applications)
             and self._files.isdisjoint(other._files)
             for other in others

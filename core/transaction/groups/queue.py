@@ -188,7 +188,7 @@ class CommitQueue:
 
     def _move_to_one_version(self, group: Sequence[Member]) -> list[Member]:
         """Check each against the commits that landed since it began; those without a conflict."""
-        oldest = min(member.ours.attempt_version for member in group)
+        oldest = min((member.ours for member in group), key=lambda ours: ours.attempt_version)
         newest = max(member.ours.attempt_version for member in group)
         winners = self._recent.since(oldest, newest, self._table)
         for member in group:

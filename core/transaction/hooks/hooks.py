@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from concurrent.futures import CancelledError, Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from optimist.core.budget import within_budget
 from optimist.core.data.table_ref import TableRef
-from optimist.core.errors import UsageError
+from optimist.core.errors import StorageError, UsageError
+from optimist.core.log.segment import commits_of_same_log
 from optimist.core.protocol.actions import Action
 from optimist.core.snapshot import Snapshot
 from optimist.core.transaction.hooks.background import BackgroundWork
@@ -122,17 +124,22 @@ def _submit(
     hook: PostCommitHook, committed: CommittedTransaction, background: BackgroundWork
 ) -> HookOutcome:
     try:
-        return HookOutcome(hook.name, pending=background.submit(lambda: _run(hook, committed)))
+        work = partial(_run, hook, committed, is_late=True)
+        return HookOutcome(hook.name, pending=background.submit(work))
     except RuntimeError:  # the interpreter is ending and starts no more threads
         return _run(hook, committed)
 
 
-def _run(hook: PostCommitHook, committed: CommittedTransaction) -> HookOutcome:
+def _run(
+    hook: PostCommitHook, committed: CommittedTransaction, *, is_late: bool = False
+) -> HookOutcome:
     table = committed.table
     try:
         # In the background the hook is an operation with its own budget; otherwise it is part of
         # the commit, whose budget goes on.
         with within_budget(table.clock, table.options.storage_budget_s):
+            if is_late:
+                _ensure_still_there(committed)
             hook.run(committed)
     except Exception as error:  # noqa: BLE001 - the commit has landed; nothing may fail it now
         _LOG.exception(
@@ -140,6 +147,24 @@ def _run(hook: PostCommitHook, committed: CommittedTransaction) -> HookOutcome:
         )
         return HookOutcome(hook.name, error)
     return HookOutcome(hook.name)
+
+
+def _ensure_still_there(committed: CommittedTransaction) -> None:
+    """Write nothing about a version into the log of a table that has taken its table's place."""
+    table, snapshot = committed.table, committed.snapshot
+    last_seen = snapshot.segment.last_seen if snapshot.segment else None
+    if last_seen is None or snapshot.known_log.was_just_seen(table.clock.monotonic_s()):
+        return
+    if not commits_of_same_log(table.store, table.log_path, last_seen, committed.version):
+        raise StorageError(
+            f"Version {committed.version} of {table.table_path} was committed, but is no longer in "
+            "the log: the table was dropped and made anew, or restored, or its log was cleaned up. "
+            "Nothing was written about it.",
+            kind="OPTIMIST_PREDECESSOR_MISSING",
+            path=last_seen.path,
+            version=committed.version,
+            retryable=False,
+        )
 
 
 def _of_the_parent(name: str) -> UsageError:

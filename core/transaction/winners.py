@@ -1,0 +1,87 @@
+"""The commits that landed since a transaction began, of the log that it read and of no other.
+
+While a transaction is open, its table may be dropped and made anew, restored from a copy, or
+cleaned up by a writer with a shorter `delta.logRetentionDuration`. The races this guards
+against:
+
+- read version 5 -> the table is made anew, with versions 0 to 2 -> put 6: created, above a gap, and
+  from then on nobody can read the table.
+- read version 5 -> the table is made anew, with versions 0 to 9 -> put 6 loses -> rebase past 6 to
+  9, of another table, with other columns -> put 10.
+- read version 5 -> others commit 6 to 900 -> cleanup removes all up to 800 -> put 6, which nobody
+  has any more: created, told as committed, and no part of the table.
+
+So the log is asked for the commit that was read, too, wherever it is listed; and before the first
+put it is listed, unless that was done just now (`KnownLog`).
+"""
+
+from __future__ import annotations
+
+from optimist.core.data.table_ref import TableRef
+from optimist.core.errors import StorageError
+from optimist.core.log.commits import read_commit
+from optimist.core.log.segment import (
+    commit_version,
+    commits_of_same_log,
+    list_commits_after,
+)
+from optimist.core.plugins.logstore import FileStatus
+from optimist.core.transaction.conflicts.ours_and_theirs import Ours, Theirs
+
+__all__ = ["ensure_log_goes_on", "read_winners"]
+
+
+def read_winners(table: TableRef, ours: Ours) -> tuple[Theirs, ...]:
+    """The commits from the version that we tried on, in order.
+
+    Without any that the listing does not show yet.
+
+    Raises:
+        StorageError: It is not the log any more that the transaction read (kind
+            `OPTIMIST_PREDECESSOR_MISSING`).
+    """
+    return tuple(
+        Theirs(
+            commit_version(status),
+            status.modified_ms,
+            read_commit(table.store, status.path),
+            status=status,
+        )
+        for status in _listed(table, ours)
+    )
+
+
+def ensure_log_goes_on(table: TableRef, ours: Ours) -> None:
+    """Make sure that the version before the one that we try is still in the log, as it was read.
+
+    Costs one listing; none if the log was seen just now and a look is not cheap.
+
+    Raises:
+        StorageError: It is not (kind `OPTIMIST_PREDECESSOR_MISSING`), or can't be listed. Nothing
+            was written.
+    """
+    asked_s = table.clock.monotonic_s()
+    was_just_seen = not table.store.finds_cheaply and ours.known_log.was_just_seen(asked_s)
+    if ours.last_seen is None or was_just_seen:
+        return
+    _listed(table, ours)
+    ours.known_log.note_look(asked_s, table.clock.monotonic_s())
+
+
+def _listed(table: TableRef, ours: Ours) -> tuple[FileStatus, ...]:
+    version = ours.attempt_version - 1
+    if ours.last_seen is None:
+        return list_commits_after(table.store, table.log_path, version)
+    found = commits_of_same_log(table.store, table.log_path, ours.last_seen, version)
+    if found:
+        return found[version - commit_version(found[0]) + 1 :]
+    raise StorageError(
+        f"Nothing was committed: the transaction read version {ours.read_version} of "
+        f"{ours.table_path}, and the log does not go on from there any more. Meanwhile the table "
+        "was dropped and made anew, or restored from a copy, or its log was cleaned up. Run the "
+        "operation again if it is meant for the table that is there now.",
+        kind="OPTIMIST_PREDECESSOR_MISSING",
+        path=ours.last_seen.path,
+        version=version,
+        retryable=False,
+    )
