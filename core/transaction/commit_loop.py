@@ -22,6 +22,7 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 
 from optimist.core.clock import Clock
 from optimist.core.data.table_ref import TableRef
@@ -132,16 +133,10 @@ class CommitLoop:
 
     @contextmanager
     def ready_for(self, ours: Ours) -> Iterator[None]:
-        """Create the log directory of a new table, and hold the commit lock if it is enabled.
-
-        Raises:
-            StorageError: The log does not go on from the version read; see `winners`.
-        """
+        """Create the log directory of a new table, and hold the commit lock if it is enabled."""
         if ours.read_version < 0:
             self._table.ensure_log_directory()
         with lock_commit_if_enabled(self._table) as self._guard:
-            # Under the lock, which may have been waited for.
-            ensure_log_goes_on(self._table, ours)
             yield
 
     def _attempt_until_landed(self, ours: Ours) -> Landed:
@@ -195,8 +190,16 @@ class CommitLoop:
             file,
             self._table.options.retry_policy,
             self._table.clock,
-            ensure_may_write=self._guard.ensure_held,
+            ensure_may_write=partial(self._ensure_may_put, ours),
         )
+
+    def _ensure_may_put(self, ours: Ours) -> None:
+        """Look whether our commit would follow what it read, then whether the lock still holds.
+
+        Before each put, as one without an answer may be repeated much later.
+        """
+        ensure_log_goes_on(self._table, ours)
+        self._guard.ensure_held()
 
     def file_of(self, ours: Ours) -> VersionFile:
         """The file that an attempt puts."""

@@ -11,8 +11,8 @@ against:
 - read version 5 -> others commit 6 to 900 -> cleanup removes all up to 800 -> put 6, which nobody
   has any more: created, told as committed, and no part of the table.
 
-So the log is asked for the commit that was read, too, wherever it is listed; and before the first
-put it is listed, unless that was done just now (`KnownLog`).
+So the log is asked for the commit that was read, too, wherever it is listed; and before each put it
+is listed, unless that was done just now (`KnownLog`).
 """
 
 from __future__ import annotations
@@ -60,20 +60,20 @@ def ensure_log_goes_on(table: TableRef, ours: Ours) -> None:
         StorageError: It is not (kind `OPTIMIST_PREDECESSOR_MISSING`), or can't be listed. Nothing
             was written.
     """
-    asked_s = table.clock.monotonic_s()
-    was_just_seen = not table.store.finds_cheaply and ours.known_log.was_just_seen(asked_s)
-    if ours.last_seen is None or was_just_seen:
-        return
-    _listed(table, ours)
-    ours.known_log.note_look(asked_s, table.clock.monotonic_s())
+    now_s = table.clock.monotonic_s()
+    was_just_seen = not table.store.finds_cheaply and ours.known_log.was_just_seen(now_s)
+    if ours.last_seen is not None and not was_just_seen:
+        _listed(table, ours)
 
 
 def _listed(table: TableRef, ours: Ours) -> tuple[FileStatus, ...]:
     version = ours.attempt_version - 1
     if ours.last_seen is None:
         return list_commits_after(table.store, table.log_path, version)
+    asked_s = table.clock.monotonic_s()
     found = commits_of_same_log(table.store, table.log_path, ours.last_seen, version)
     if found:
+        ours.known_log.note_look(asked_s, table.clock.monotonic_s())
         return found[version - commit_version(found[0]) + 1 :]
     raise StorageError(
         f"Nothing was committed: the transaction read version {ours.read_version} of "

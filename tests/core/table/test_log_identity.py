@@ -15,9 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optimist.core import DeltaLog
-from optimist.core.errors import OptimistError, StorageError
+from optimist.core.errors import CommitOutcomeUnknownError, OptimistError, StorageError
 from optimist.core.options import EngineOptions
 from optimist.core.protocol.actions import AddFile
+from optimist.core.testing import Fault, FaultyLogStore, Pause, When
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.logstores import LocalLogStore, MemoryLogStore
 
@@ -89,6 +90,20 @@ def test_an_open_transaction_commits_nothing_into_a_table_made_anew(known, versi
         getattr(txn, how)([AddFile("x", {}, 1, 1, True)], WRITE)
     assert caught.value.kind == "OPTIMIST_PREDECESSOR_MISSING"
     assert sorted(path.rglob("*.json")) == before
+
+
+def test_a_put_without_an_answer_is_not_repeated_into_a_table_made_anew(tmp_path):
+    path = tmp_path / "t"
+    handle(path).append(rows("a", 0))
+    handle(path).append(rows("a", 1))
+    store = FaultyLogStore(LocalLogStore())
+    log = DeltaLog(str(path), store)
+    txn = log.start_transaction()
+    store.plan(Fault("put_if_absent", When.BEFORE))
+    store.plan(Pause("read_bytes", When.BEFORE, lambda _: anew(path, "b", 1)))
+    with pytest.raises(CommitOutcomeUnknownError):
+        txn.commit([AddFile("x", {}, 1, 1, True)], WRITE)
+    assert DeltaTable(str(path)).version() == 0
 
 
 def test_commits_cut_off_by_hand_are_not_remembered(known):
@@ -237,8 +252,7 @@ STEPS = st.one_of(
 )
 
 
-@pytest.mark.hypothesis
-@settings(max_examples=60)
+@settings(max_examples=2 * settings.default.max_examples)
 @given(st.lists(STEPS, min_size=3, max_size=25), st.sampled_from([{}, GROUPED]))
 def test_nothing_is_served_from_the_memory_of_another_log(tmp_path_factory, steps, options):
     world = World(tmp_path_factory.mktemp("world") / "t", options)
