@@ -13,7 +13,6 @@ import uuid
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import reduce
 
 from pyarrow import fs
 from pyroaring import BitMap64
@@ -50,6 +49,7 @@ _INLINE, _RELATIVE, _ABSOLUTE = "i", "u", "p"
 _UUID_CHARACTERS = 20
 _Z85 = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 _B85 = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
+_MISSING_BYTE = b"#"
 _TO_B85 = bytes.maketrans(_Z85, _B85)
 _TO_Z85 = bytes.maketrans(_B85, _Z85)
 
@@ -284,22 +284,35 @@ def _opened(path: str, access: DataAccess | None) -> Iterator[fs.NativeFile]:
 def _z85_decode(text: str) -> bytes:
     """Decode Z85 text, which is the base85 of Python's decoder with another alphabet.
 
-    A group of five characters that stands for more than four bytes hold wraps around, as it does in
-    Delta's decoder: some writers pad the last group that way. Damage shows in the bitmap itself.
+    Some writers don't fill up the last group with zeros, but begin it with `#`, once for each byte
+    that it lacks; no other group can begin so, as it would stand for more than four bytes hold.
+
+    Raises:
+        ValueError: It is no such text.
     """
     data = text.encode("ascii", "replace")
     if len(data) % 5 or data.translate(None, _Z85):
         raise ValueError("it is not in the encoding Z85")
+    if data[-5:].startswith(_MISSING_BYTE):
+        return _groups(data[:-5]) + _short_group(data[-5:])
+    return _groups(data)
+
+
+def _groups(data: bytes) -> bytes:
     try:
         return base64.b85decode(data.translate(_TO_B85))
     except ValueError:
-        groups = (data[start : start + 5] for start in range(0, len(data), 5))
-        return b"".join(map(_wrapped, groups))
+        raise ValueError("a group of its Z85 stands for more than four bytes hold") from None
 
 
-def _wrapped(group: bytes) -> bytes:
-    number = reduce(lambda total, character: total * 85 + _Z85.index(character), group, 0)
-    return (number % (1 << 32)).to_bytes(4, "big")
+def _short_group(data: bytes) -> bytes:
+    digits = data.lstrip(_MISSING_BYTE)
+    # Its bytes stand as if zeros were before them, and the first digits, then zeros, are replaced.
+    number = _groups(digits.rjust(5, _Z85[:1]))
+    size = len(digits) - 1
+    if size < 1 or any(number[:-size]):
+        raise ValueError("the last group of its Z85 is not padded as any writer does")
+    return number[-size:]
 
 
 def _exactly(data: memoryview, position: int, size: int) -> memoryview:
