@@ -24,6 +24,7 @@ from optimist.core.predicates.tree import (
     Predicate,
     StartsWith,
 )
+from optimist.core.schema.type_widening import has_been
 from optimist.core.schema.types import DECLARED_TYPE, DataType, StructField, StructType
 
 __all__ = [
@@ -49,12 +50,14 @@ class ResolvedColumn:
         data_type: Its type.
         has_plain_order: Whether values compare byte by byte: false for text with a collation, and
             for `char(n)`, because Spark pads the values that it compares with.
+        was_float: Whether files may hold values that were written when it was a float.
     """
 
     path: tuple[str, ...]
     physical_path: tuple[str, ...]
     data_type: DataType
     has_plain_order: bool = True
+    was_float: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +140,7 @@ def _descend(path: tuple[str, ...], schema: StructType) -> ResolvedColumn | None
         tuple(field.physical_name for field in fields),
         level,
         not any(_is_specially_ordered(field) for field in fields),
+        has_been(fields[-1], "float"),
     )
 
 

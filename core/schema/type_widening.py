@@ -6,7 +6,7 @@ values of older files up, and must refuse the table if it records a change that 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from optimist.core.errors import SchemaError
@@ -24,6 +24,7 @@ from optimist.core.schema.types import (
 
 __all__ = [
     "TYPE_CHANGES",
+    "has_been",
     "is_automatic_widening",
     "is_lasting_widening",
     "is_widening",
@@ -101,6 +102,17 @@ def unknown_type_changes(schema: StructType) -> tuple[str, ...]:
     return tuple(_unknown(schema, ""))
 
 
+def has_been(item: StructField, type_name: str) -> bool:
+    """Whether the record of a column's changes says that it was of this primitive type once."""
+    changes = _recorded(item)
+    return any(isinstance(item, Mapping) and item.get("fromType") == type_name for item in changes)
+
+
+def _recorded(item: StructField) -> Iterable[object]:
+    changes = item.metadata.get(TYPE_CHANGES, ())
+    return changes if isinstance(changes, list | tuple) else (changes,)
+
+
 def _with_record(item: StructField, old: StructField) -> StructField:
     changes = list(_changes(old.data_type, item.data_type, ()))
     metadata = dict(item.metadata)
@@ -156,8 +168,7 @@ def _unknown(data_type: DataType, path: str) -> Iterator[str]:
     elif isinstance(data_type, StructType):
         for item in data_type:
             name = f"{path}.{item.name}" if path else item.name
-            changes = item.metadata.get(TYPE_CHANGES, ())
-            for change in changes if isinstance(changes, list | tuple) else (changes,):
+            for change in _recorded(item):
                 if not _is_known(change):
                     yield f"{name}: {_described(change)}"
             yield from _unknown(item.data_type, name)

@@ -19,8 +19,8 @@ from optimist.core.data.partition_values import arrow_type_of
 from optimist.core.predicates.resolution import ResolvedColumn, resolve_column
 from optimist.core.schema.stats_property import has_bounds
 from optimist.core.schema.types import DataType, DecimalType, PrimitiveType, StructType
-from optimist.core.values.decimals import exactly_at_scale, is_in_range, largest
-from optimist.core.values.field_types import LARGEST_LONG, SMALLEST_LONG
+from optimist.core.skipping.wide_bounds import credible_decimals, widened
+from optimist.core.values.decimals import exactly_at_scale, is_in_range
 from optimist.core.values.foreign_json import parse_exact_json
 
 __all__ = ["ColumnStatistics", "FileStatistics", "stats_table"]
@@ -31,6 +31,7 @@ _BATCH_ROWS = 65_536
 _SMALLEST_BATCH = 512
 _MIN_BLOCK_BYTES = 1 << 22
 _LONG_DIGITS = 19
+_DOUBLE_DIGITS = 15
 _DECIMAL_DIGITS = 38
 _INTEGERS = frozenset({"byte", "short", "integer", "long"})
 _TEXT_TYPES = frozenset({"date", "timestamp", "timestamp_ntz", "string"})
@@ -45,7 +46,8 @@ _INSTANT_PATTERN = r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(\.\d{1,6})?(Z|[+-]\
 class ColumnStatistics:
     """One column's statistics, one value per file; null where a file has none.
 
-    `low` and `high` are of the column's Arrow type; they are None for a type without bounds.
+    `low` and `high` are of the column's Arrow type, and as wide as their texts may be meant; they
+    are None for a type without bounds.
     """
 
     column: ResolvedColumn
@@ -98,7 +100,7 @@ class FileStatistics:
             self._columns[column.path] = ColumnStatistics(
                 column,
                 table.column(f"min.{position}") if is_bounded else None,
-                _highest(table.column(f"max.{position}")) if is_bounded else None,
+                table.column(f"max.{position}") if is_bounded else None,
                 table.column(f"nullCount.{position}"),
             )
         self._num_records = table.column("numRecords")
@@ -108,9 +110,10 @@ class FileStatistics:
 def stats_table(files: pa.Table, paths: Sequence[ColumnPath], schema: StructType) -> pa.Table:
     """The statistics of the given columns as one table, one row per file.
 
-    Columns: `numRecords` (int64), `tightBounds` (bool, null where absent, which means true), and
-    for the i-th path `min.i` and `max.i` (of the column's type; absent for types without bounds)
-    and `nullCount.i` (int64). Paths are logical, in any case.
+    Columns: `numRecords` (int64), `tightBounds` (bool, null where absent, which means true; false
+    where a bound is wider than it is written), and for the i-th path `min.i` and `max.i` (of the
+    column's type; absent for types without bounds) and `nullCount.i` (int64). Paths are logical, in
+    any case.
 
     Raises:
         KeyError: The schema has no such leaf column.
@@ -138,7 +141,29 @@ def _parse_columns(texts: pa.ChunkedArray, columns: Sequence[ResolvedColumn]) ->
         for start in range(0, len(chunk), _BATCH_ROWS)
     ]
     tables = [reader.read(batch) for batch in batches]
-    return pa.concat_tables(tables) if tables else reader.schema.empty_table()
+    table = pa.concat_tables(tables) if tables else reader.schema.empty_table()
+    for position, column in enumerate(columns):
+        if has_bounds(column.data_type):
+            table = _with_wide_bounds(table, column, position)
+    return table
+
+
+def _with_wide_bounds(table: pa.Table, column: ResolvedColumn, position: int) -> pa.Table:
+    names = (f"min.{position}", f"max.{position}")
+    low, high = (table.column(name) for name in names)
+    wide_low, wide_high = widened(low, high, column)
+    for name, values in zip(names, (wide_low, wide_high), strict=True):
+        table = _replaced(table, name, values)
+    if not column.was_float:
+        return table
+    # Only a bound that some row meets may be given out as the least or the greatest value.
+    is_met = pc.and_kleene(pc.equal(low, wide_low), pc.equal(high, wide_high))
+    tight = pc.if_else(pc.fill_null(is_met, True), table.column("tightBounds"), False)
+    return _replaced(table, "tightBounds", tight)
+
+
+def _replaced(table: pa.Table, name: str, values: pa.ChunkedArray) -> pa.Table:
+    return table.set_column(table.schema.get_field_index(name), name, values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,29 +329,12 @@ def _typed(values: Any, item: _Item) -> Any:
     if name in ("date", "timestamp", "timestamp_ntz"):
         return _parsed_times(values, name, item.arrow_type)
     if isinstance(item.data_type, DecimalType):
-        values = _credible(values, item.data_type)
+        values = credible_decimals(values, item.data_type)
     try:
         return values.cast(item.arrow_type)
     except pa.ArrowInvalid:
         fitting = [_fit(value, item.arrow_type) for value in values.to_pylist()]
         return _chunked(pa.array(fitting, type=item.arrow_type))
-
-
-def _credible(values: Any, data_type: DecimalType) -> Any:
-    """Bounds of decimals, without those that can't be true or may have been cut off.
-
-    delta-rs writes them as doubles, which may round beyond the type's largest number. It writes
-    those of whole numbers as 64-bit integers, cut off at the ends of their range.
-    """
-    limit = largest(data_type.precision, data_type.scale)
-    is_credible = pc.and_(
-        pc.greater_equal(values, pa.scalar(limit.copy_negate(), values.type)),
-        pc.less_equal(values, pa.scalar(limit, values.type)),
-    )
-    if data_type.scale == 0 and data_type.precision >= _LONG_DIGITS:
-        ends = pa.array([Decimal(SMALLEST_LONG), Decimal(LARGEST_LONG)], values.type)
-        is_credible = pc.and_not(is_credible, pc.is_in(values, value_set=ends))
-    return pc.if_else(is_credible, values, pa.scalar(None, values.type))
 
 
 def _fit(value: object, arrow_type: pa.DataType) -> object:
@@ -364,17 +372,6 @@ def _cast_one(text: str | None, arrow_type: pa.DataType) -> object:
 
 def _chunked(values: Any) -> pa.ChunkedArray:
     return values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
-
-
-def _highest(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Upper bounds that hold, though some writers end shortened texts with U+FFFD.
-
-    Such writers take it for the last character. The characters that take two UTF-16 units follow
-    it.
-    """
-    if not pa.types.is_string(values.type):
-        return values
-    return pc.replace_substring_regex(values, pattern="\ufffd$", replacement="\U0010ffff")
 
 
 def _parse_text(text: str | None) -> Mapping[str, Any]:
@@ -422,8 +419,13 @@ def _as_type(number: Decimal, json_type: pa.DataType) -> Any:
     if pa.types.is_integer(json_type):
         # The size comes first: of 1e999999999, the digits alone would fill the memory.
         is_whole = number.adjusted() < _LONG_DIGITS and number == int(number)
-        return _fit(int(number), json_type) if is_whole else None
+        return _fit(int(number), json_type) if is_whole and not _is_rounded(number) else None
     return _as_decimal(number, json_type.scale)
+
+
+def _is_rounded(number: Decimal) -> bool:
+    """Whether a whole number may have been a double on its way: then it is large, and shows it."""
+    return number.as_tuple().exponent != 0 and number.adjusted() >= _DOUBLE_DIGITS
 
 
 def _as_decimal(number: Decimal, scale: int) -> Decimal | None:
