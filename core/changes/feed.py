@@ -25,6 +25,7 @@ from optimist.core.predicates import Predicate
 from optimist.core.protocol.actions import AddFile, Metadata, Protocol, RemoveFile
 from optimist.core.protocol.gates import ensure_readable
 from optimist.core.protocol.table_metadata import TableMetadata
+from optimist.core.schema.generated_columns import without_expressions
 from optimist.core.schema.types import StructType, schema_to_json
 from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.files_view import FilesView
@@ -207,7 +208,8 @@ def _feed_schema(metadata: Metadata) -> StructType:
             kind="DELTA_TABLE_ALREADY_CONTAINS_CDC_COLUMNS",
             columns=tuple(taken),
         )
-    return StructType((*table.as_nullable(), *FEED_COLUMNS))
+    # Its files may be older than the expressions of the range's last version.
+    return StructType((*without_expressions(table.as_nullable()), *FEED_COLUMNS))
 
 
 def _count_rows(table: TableRef, file: AddFile) -> int:

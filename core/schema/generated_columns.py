@@ -7,6 +7,7 @@ the same value wherever and whenever it is computed within one statement.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import cast
 
 from sqlglot import exp, parse_one
@@ -31,6 +32,7 @@ __all__ = [
     "generation_expression",
     "referenced_columns",
     "referenced_paths",
+    "without_expressions",
 ]
 
 GENERATION_EXPRESSION = "delta.generationExpression"
@@ -50,6 +52,13 @@ def generation_expression(item: StructField) -> str | None:
     """The SQL that computes the column, or None for an ordinary column."""
     value = item.metadata.get(GENERATION_EXPRESSION)
     return None if value is None else str(value)
+
+
+def without_expressions(schema: StructType) -> StructType:
+    """The schema with its generated columns as ordinary ones."""
+    if not any(GENERATION_EXPRESSION in item.metadata for item in schema):
+        return schema
+    return StructType(tuple(map(_as_ordinary, schema)))
 
 
 def referenced_columns(sql: str) -> tuple[str, ...]:
@@ -124,6 +133,11 @@ def _parse(sql: str) -> exp.Expression:
             kind="OPTIMIST_INVALID_EXPRESSION",
             sql=sql,
         ) from None
+
+
+def _as_ordinary(item: StructField) -> StructField:
+    metadata = {key: value for key, value in item.metadata.items() if key != GENERATION_EXPRESSION}
+    return replace(item, metadata=metadata)
 
 
 def _path_from(column: exp.Column) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from optimist.core.plugins.logstore import LogStore
 from optimist.core.predicates import Predicate
 from optimist.core.protocol.actions import Metadata, Protocol
 from optimist.core.protocol.gates import DEFAULT_PROTOCOL
+from optimist.core.protocol.kept_expressions import schema_as_kept
 from optimist.core.protocol.properties import TableProperties
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.types import StructField, StructType
@@ -65,7 +66,8 @@ class FilesView:
         self._read_files = read_files
         self._store = store
         self._options = options
-        self._scanner = Scanner(read_files, self.schema, self.partition_columns, options)
+        kept = schema_as_kept(self.schema, self.protocol)
+        self._scanner = Scanner(read_files, kept, self.partition_columns, options)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(table_path={self.table_path!r}, version={self.version})"

@@ -1,18 +1,24 @@
 """A filter on a column prunes the partitions that are generated from it (spec 9.4)."""
 
 import datetime as dt
+import json
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from optimist.core import DeltaLog
+from optimist.core.errors import ConcurrentAppendException
 from optimist.core.predicates import Predicate
 from optimist.core.predicates.tree import Column, Comparison, Literal
+from optimist.core.protocol.actions import AddFile
 from optimist.core.schema.generated_rules import generation_rule
 from optimist.core.schema.types import PrimitiveType, StructField, StructType
 from optimist.core.skipping.pruner import FilePruner
+from optimist.core.transaction.conflicts.operations import Operation
 
 UTC = dt.timezone.utc
 
@@ -236,3 +242,83 @@ def test_no_partition_of_any_writers_zone_is_pruned_wrongly(zone, at, distance, 
         assert FilePruner(files_of([partition]), schema, chosen).keep_mask(
             predicate
         ).to_pylist() == [True]
+
+
+def with_features(*names):
+    return {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": names}
+
+
+PROTOCOLS = {
+    "1,2": ({"minReaderVersion": 1, "minWriterVersion": 2}, False),
+    "1,4": ({"minReaderVersion": 1, "minWriterVersion": 4}, True),
+    "without": (with_features("changeDataFeed"), False),
+    "with": (with_features("changeDataFeed", "generatedColumns"), True),
+}
+
+
+EXPRESSION = {"delta.generationExpression": "CAST(ts AS DATE)"}
+
+
+def metadata_of(expression):
+    own = {"name": "ts", "type": "timestamp", "nullable": True, "metadata": {}}
+    day = {"name": "d", "type": "date", "nullable": True, "metadata": expression}
+    metadata = {"id": "t", "format": {"provider": "parquet", "options": {}}}
+    metadata["schemaString"] = json.dumps({"type": "struct", "fields": [own, day]})
+    metadata["partitionColumns"] = ["d"]
+    return {"metaData": {**metadata, "configuration": {"delta.enableChangeDataFeed": "true"}}}
+
+
+def table_with_a_stray_row(path, protocol, expression=EXPRESSION):
+    """A row of 1999 in the partition of 2020, as any writer may put it that owes nothing."""
+    times = pa.array([dt.datetime(1999, 1, 1, tzinfo=UTC)], pa.timestamp("us", "UTC"))
+    pq.write_table(pa.table({"ts": times}), path / "f.parquet")
+    add = {"path": "f.parquet", "partitionValues": {"d": "2020-05-05"}, "size": 1}
+    add |= {"modificationTime": 1, "dataChange": True}
+    (path / "_delta_log").mkdir()
+    put_commit(path, 0, {"protocol": protocol}, metadata_of(expression), {"add": add})
+    return DeltaLog.for_path(str(path))
+
+
+def put_commit(path, version, *lines):
+    (path / "_delta_log" / f"{version:020}.json").write_text("\n".join(map(json.dumps, lines)))
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_generated_partitions_prune_only_where_the_protocol_asks_writers_to_keep_them(
+    tmp_path, protocol
+):
+    given_protocol, prunes = PROTOCOLS[protocol]
+    log = table_with_a_stray_row(tmp_path, given_protocol)
+    of_1999 = "ts < TIMESTAMP '2000-01-01 00:00:00Z'"
+    assert log.snapshot().scan(of_1999).files.num_rows == (0 if prunes else 1)
+    if not prunes:
+        assert log.to_arrow(of_1999).num_rows == log.count(of_1999) == 1
+    if protocol == "1,2":
+        log.delete(of_1999)
+        assert log.count() == 0
+
+
+@pytest.mark.parametrize("protocol", ["1,2", "1,4", "with"])
+def test_conflicts_are_judged_by_generated_partitions_only_where_these_are_kept(tmp_path, protocol):
+    given_protocol, prunes = PROTOCOLS[protocol]
+    log = table_with_a_stray_row(tmp_path, given_protocol)
+    txn = log.start_transaction()
+    files = txn.filter_files("ts < TIMESTAMP '2000-01-01 00:00:00Z'")
+    assert files.num_rows == (0 if prunes else 1)
+    winner = AddFile("g.parquet", {"d": "2020-05-06"}, 1, 1, True)
+    other = log.start_transaction()
+    other.read_whole_table()  # else it would count as a blind append
+    other.commit([winner], Operation("DELETE"))
+    ours = AddFile("h.parquet", {"d": "1999-01-01"}, 1, 1, True)
+    if prunes:
+        txn.commit([ours], Operation("DELETE"))
+        return
+    with pytest.raises(ConcurrentAppendException):
+        txn.commit([ours], Operation("DELETE"))
+
+
+def test_changes_are_not_pruned_by_an_expression_that_is_younger_than_their_files(tmp_path):
+    log = table_with_a_stray_row(tmp_path, PROTOCOLS["1,4"][0], expression={})
+    put_commit(tmp_path, 1, metadata_of(EXPRESSION))
+    of_1999 = "ts < TIMESTAMP '2000-01-01 00:00:00Z'"
+    assert log.changes(of_1999, starting_version=0).num_rows == 1
