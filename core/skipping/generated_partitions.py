@@ -221,7 +221,11 @@ def _between(item: _Generated, low: Any, high: Any) -> Predicate:
         literal = None if value is None else compute(item, value, is_low)
         if literal is not None:
             conditions.append(Comparison(op, item.column, literal))  # type: ignore[arg-type]
-    return _or_null(conjunction(tuple(conditions)), item) if conditions else Predicate.TRUE
+    if not conditions:
+        return Predicate.TRUE
+    found = conjunction(tuple(conditions))
+    is_open = item.rule.kind == "format" and high is None
+    return _or_null(_or_long_year(found, item) if is_open else found, item)
 
 
 def _date(_item: _Generated, value: dt.datetime, _is_low: bool) -> Literal | None:
@@ -233,6 +237,15 @@ def _format(item: _Generated, value: dt.datetime, _is_low: bool) -> Literal | No
     for letters, part, digits in _FORMATTED:
         text = text.replace(letters, f"{getattr(value, part):0{digits}d}")
     return Literal(text, "string")
+
+
+def _or_long_year(condition: Predicate, item: _Generated) -> Predicate:
+    """Keeps years of five digits, which sort before others: Java writes `+10000-01`, once `10000-01`.
+
+    These texts alone are longer than their pattern.
+    """
+    any_character = (True, "_")
+    return condition | Not(Like(item.column, (any_character,) * len(item.rule.pattern)))
 
 
 def _truncate(item: _Generated, value: dt.datetime, is_low: bool) -> Literal | None:

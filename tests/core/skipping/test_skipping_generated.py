@@ -120,6 +120,23 @@ def test_formatted_times_are_pruned_as_texts(pattern, texts):
     assert kept(f"ts > '{at}'", schema, partitions) == later
 
 
+@pytest.mark.parametrize("late", ["+10000-01-01", "10000-01-01", "+294247-01-10"])
+def test_years_past_9999_sort_before_others_as_text_and_are_kept_all_the_same(late):
+    texts = ["0000-12-31", "2023-12-01", "2024-02-02", late]
+    partitions = [{"p": text} for text in texts]
+    for source in ("timestamp", "timestamp_ntz", "date"):
+        schema = table_of(generated("p", "string", "date_format(ts, 'yyyy-MM-dd')"), source=source)
+        assert kept("ts > DATE '2024-01-01'", schema, partitions) == partitions[2:]
+        assert kept("ts >= DATE '9999-12-31'", schema, partitions) == partitions[3:]
+        assert kept("ts <= DATE '2023-11-01'", schema, partitions)[0] == partitions[0]
+        assert partitions[2] not in kept("ts <= DATE '2023-11-01'", schema, partitions)
+    schema = table_of(generated("p", "string", "date_format(ts, 'yyyy-MM-dd')"))
+    # East of Greenwich the last evening of 9999 is a day of the next year already.
+    of_the_last_evening = "ts = TIMESTAMP '9999-12-31 23:00:00Z'"
+    assert kept(of_the_last_evening, schema, partitions) == partitions[3:]
+    assert kept("ts = TIMESTAMP '2024-01-01 23:00:00Z'", schema, partitions) == []
+
+
 def test_year_month_and_day_are_compared_as_one_date():
     schema = table_of(
         generated("y", "integer", "year(ts)"),
