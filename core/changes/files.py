@@ -136,7 +136,7 @@ class FileCollector:
         rows = num_rows(before.stats) if rows is None else rows
         count = self.count_rows(after) if rows is None else rows
         _ensure_countable(after, count)
-        vectors = ReplacedVector(before.deletion_vector, after.deletion_vector, count)
+        vectors = ReplacedVector(after.path, before.deletion_vector, after.deletion_vector, count)
         self.replaced.append((vectors, stamped))
 
 

@@ -12,7 +12,11 @@ from dataclasses import dataclass
 from pyroaring import BitMap64
 
 from optimist.core.data.data_paths import DataPaths
-from optimist.core.data.deletion_vectors import inline_vector, read_deletion_vectors
+from optimist.core.data.deletion_vectors import (
+    ensure_rows_exist,
+    inline_vector,
+    read_deletion_vectors,
+)
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.protocol.actions import DeletionVectorDescriptor
 
@@ -24,11 +28,13 @@ class ReplacedVector:
     """One file whose vector a commit replaced.
 
     Attributes:
+        path: The file, as the log names it.
         before: The vector of its `remove`, None for none.
         after: The vector of its `add`, None for none.
         num_rows: How many rows the file has, deleted ones included.
     """
 
+    path: str
     before: DeletionVectorDescriptor | None
     after: DeletionVectorDescriptor | None
     num_rows: int
@@ -48,7 +54,8 @@ def row_differences(
     """The rows that each replacement deleted and brought back, in order.
 
     Raises:
-        TableError: A vector is gone or damaged; see `read_deletion_vectors`.
+        TableError: A vector is gone or damaged; see `read_deletion_vectors` and
+            `ensure_rows_exist`.
     """
     given = [vector for item in replaced for vector in (item.before, item.after) if vector]
     read = iter(read_deletion_vectors(given, paths, access))
@@ -56,6 +63,7 @@ def row_differences(
     for item in replaced:
         before = BitMap64() if item.before is None else next(read)
         after = BitMap64() if item.after is None else next(read)
+        ensure_rows_exist(before | after, item.num_rows, item.path)
         found.append(RowDifference(after - before, before - after))
     return tuple(found)
 

@@ -14,7 +14,7 @@ from pyroaring import BitMap64
 
 from optimist.core.changes.vectors import all_but
 from optimist.core.commands.uncommitted_files import UncommittedFiles
-from optimist.core.data.deletion_vectors import read_deletion_vectors
+from optimist.core.data.deletion_vectors import ensure_rows_exist, read_deletion_vectors
 from optimist.core.data.parquet_reader import UNREADABLE
 from optimist.core.data.row_counts import rows_by_footer
 from optimist.core.data.stats_text import num_rows
@@ -60,9 +60,7 @@ class ChosenRows:
     @property
     def are_all(self) -> bool:
         """Whether no other row of the file is live."""
-        # A vector may name rows that the file does not have.
-        num_deleted = self.deleted.range_cardinality(0, self.num_rows)
-        return len(self.rows) + num_deleted == self.num_rows
+        return len(self.rows) + len(self.deleted) == self.num_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +121,7 @@ def choose_rows(
         TableError: A row is deleted already (kind `DELTA_DELETION_VECTOR_CARDINALITY_MISMATCH`); a
             file does not have that many rows, or can't be read to find out (kind
             `OPTIMIST_UNREADABLE_DATA_FILE`); or a vector is gone or damaged, see
-            `read_deletion_vectors`.
+            `read_deletion_vectors` and `ensure_rows_exist`.
     """
     old = deleted_rows(table, files) if deleted is None else deleted
     counts = read_ahead(
@@ -134,6 +132,7 @@ def choose_rows(
     )
     chosen = tuple(map(ChosenRows, files, rows, old, counts))
     for item in chosen:
+        ensure_rows_exist(item.deleted, item.num_rows, item.file.path)
         _ensure_live(item)
     return chosen
 
@@ -153,9 +152,11 @@ def only_chosen(chosen: Iterable[ChosenRows]) -> pa.Table:
     """The files as rows of `Snapshot.files`, with made-up vectors: a reader finds the chosen rows.
 
     A second pass that evaluated the condition again could find others, where it asks for the time.
+    The files have no statistics: the log may count their rows otherwise than they were counted.
     """
     return files_table(
-        replace(item.file, deletion_vector=all_but(item.rows, item.num_rows)) for item in chosen
+        replace(item.file, deletion_vector=all_but(item.rows, item.num_rows), stats=None)
+        for item in chosen
     )
 
 

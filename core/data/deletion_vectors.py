@@ -32,6 +32,8 @@ __all__ = [
     "DELETION_VECTOR_FILE_FORMAT",
     "deletion_vector_path",
     "encode_z85",
+    "ensure_rows_exist",
+    "inline_rows",
     "inline_vector",
     "parse_bitmap",
     "read_deletion_vector",
@@ -93,7 +95,7 @@ def read_deletion_vectors(
     for number, descriptor in enumerate(descriptors):
         path = deletion_vector_path(descriptor, paths)
         if path is None:
-            bitmaps[number] = _checked(_inline(descriptor), descriptor, "the log")
+            bitmaps[number] = inline_rows(descriptor)
         else:
             by_path.setdefault(path, []).append(number)
 
@@ -108,6 +110,39 @@ def read_deletion_vectors(
     for found in read_ahead(read_file, by_path, threads=_READERS, ahead=2 * _READERS):
         bitmaps |= found
     return [bitmaps[number] for number in range(len(descriptors))]
+
+
+def inline_rows(descriptor: DeletionVectorDescriptor) -> BitMap64:
+    """The rows of a vector that the log itself holds; nothing is read.
+
+    Raises:
+        TableError: See `read_deletion_vector`.
+    """
+    return _checked(_inline(descriptor), descriptor, "the log")
+
+
+def ensure_rows_exist(rows: BitMap64, num_rows: int, path: str) -> None:
+    """Refuse a vector that names rows past the end of its data file.
+
+    Whoever made it counted rows otherwise than readers do, or meant another file; the rows that it
+    should have deleted would come back.
+
+    Args:
+        rows: The vector's rows.
+        num_rows: How many rows the file has, deleted ones included.
+        path: The data file.
+
+    Raises:
+        TableError: It does (kind `OPTIMIST_MALFORMED_DELETION_VECTOR`, field `path`).
+    """
+    if rows and rows.max() >= num_rows:
+        raise TableError(
+            f"The deletion vector of {shown(path)} deletes row {rows.max()}, counted from 0, but "
+            f"the file has only {num_rows} rows. The vector belongs to another file or is damaged, "
+            f"or the log counts the file's rows wrongly. {_REMEDY}",
+            kind="OPTIMIST_MALFORMED_DELETION_VECTOR",
+            path=path,
+        )
 
 
 def deletion_vector_path(descriptor: DeletionVectorDescriptor, paths: DataPaths) -> str | None:

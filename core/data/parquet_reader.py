@@ -23,7 +23,7 @@ from pyroaring import BitMap64
 
 from optimist.core.data.column_shape import conform_column, find_field
 from optimist.core.data.data_paths import DataPaths
-from optimist.core.data.deletion_vectors import read_deletion_vector
+from optimist.core.data.deletion_vectors import ensure_rows_exist, read_deletion_vector
 from optimist.core.data.file_parts import FilePart
 from optimist.core.data.filesystem import filesystem_for, open_to_read
 from optimist.core.data.leaf_columns import leaf_columns
@@ -91,7 +91,8 @@ def read_batches(part: FilePart, layout: RowLayout) -> Iterator[pa.RecordBatch]:
             (kind `OPTIMIST_UNREADABLE_DATA_FILE`), a value does not fit the table's type (kind
             `OPTIMIST_DATA_FILE_TYPE_MISMATCH`), a partition value in the log does not (kind
             `OPTIMIST_MALFORMED_PARTITION_VALUE`), the file's deletion vector can't be read (kinds
-            of `read_deletion_vector`), or it has dates in an old calendar (kind
+            of `read_deletion_vector`) or names rows that the file lacks (kind
+            `OPTIMIST_MALFORMED_DELETION_VECTOR`), or it has dates in an old calendar (kind
             `OPTIMIST_LEGACY_CALENDAR`).
         StorageError: The file system failed (kind `OPTIMIST_STORAGE_FAILED`).
     """
@@ -111,6 +112,8 @@ def read_located_batches(
         file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us", pre_buffer=True)
         columns = _Columns.of(file, part, layout, constants)
         legacy = LegacyCalendar.of(file.metadata.metadata)
+        if deleted is not None:
+            ensure_rows_exist(deleted, file.metadata.num_rows, part.path)
         for start, rows in _raw_batches(file, part, columns.stored_names, layout.batch_rows):
             if legacy is not None:
                 legacy.ensure_not_met(rows, part.path)

@@ -240,9 +240,9 @@ def _format(item: _Generated, value: dt.datetime, _is_low: bool) -> Literal | No
 
 
 def _or_long_year(condition: Predicate, item: _Generated) -> Predicate:
-    """Keeps years of five digits, which sort before others: Java writes `+10000-01`, once `10000-01`.
+    """Keeps years of five digits, whose texts alone are longer than the pattern.
 
-    These texts alone are longer than their pattern.
+    They sort before all others: Java writes `+10000-01`, once `10000-01`.
     """
     any_character = (True, "_")
     return condition | Not(Like(item.column, (any_character,) * len(item.rule.pattern)))

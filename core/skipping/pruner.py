@@ -38,6 +38,7 @@ from optimist.core.predicates.tree import (
 from optimist.core.schema.types import StructType
 from optimist.core.skipping.column_skipping import ColumnSkipper
 from optimist.core.skipping.generated_partitions import GeneratedPartitions
+from optimist.core.skipping.live_rows import live_rows
 from optimist.core.skipping.statistics import FileStatistics
 from optimist.core.values.exact_sums import exact_sum
 from optimist.core.values.field_types import LARGEST_LONG
@@ -189,12 +190,7 @@ class FilePruner:
         """Rows of each file without the deleted ones; null where unknown."""
         if self._rows is None:
             physical = self.statistics.num_records.combine_chunks()
-            deleted = _deleted_rows(self.files)
-            fits = pc.and_(pc.greater_equal(deleted, 0), pc.less_equal(deleted, physical))
-            # Where a vector claims to delete more rows than the file has, only the rows tell what
-            # is left.
-            known = pc.if_else(fits, physical, pa.scalar(None, pa.int64()))
-            self._rows = pc.subtract(known, deleted)
+            self._rows = live_rows(self.files, physical)
         return self._rows
 
     def _prepared(self, predicate: Predicate) -> Predicate:
@@ -301,12 +297,3 @@ class FilePruner:
 
 def _has_null(leaf: In) -> bool:
     return any(value.value is None for value in leaf.values)
-
-
-def _deleted_rows(files: pa.Table) -> pa.Array | pa.Scalar:
-    if "deletionVector" not in files.column_names:
-        return pa.scalar(0, pa.int64())
-    vectors = files.column("deletionVector").combine_chunks()
-    counts = pc.struct_field(vectors, "cardinality").cast(pa.int64())
-    # A vector that does not say how many rows it deletes leaves their number unknown.
-    return pc.if_else(pc.is_valid(vectors), counts, 0)

@@ -17,22 +17,25 @@ over one frame at once.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyroaring import BitMap64
 from pyspark.sql import Column
 from pyspark.sql import functions as sf
 from pyspark.sql import types as st
 
 from optimist.core.data.data_paths import DataPaths
-from optimist.core.data.deletion_vectors import read_deletion_vectors
+from optimist.core.data.deletion_vectors import ensure_rows_exist, read_deletion_vectors
 from optimist.core.errors import TableError
 from optimist.core.forking import ForkSafeLock
 from optimist.core.log.file_table import add_files
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.protocol.actions import DeletionVectorDescriptor
+from optimist.core.schema.types import StructType
+from optimist.core.skipping.statistics import stats_table
 from optimist.spark.native.listing import file_identities
 from optimist.spark.native.metadata_column import ROW_INDEX
 from optimist.spark.native.row_sets import DenseRows, RowSet, SparseRows
@@ -111,8 +114,9 @@ class DeletedRows:
             files: Rows of `Snapshot.files`, all with a vector.
 
         Raises:
-            TableError: A vector is missing or damaged, or the vectors cover more rows than fit in
-                one set (kind `OPTIMIST_TOO_MANY_ROWS_WITH_VECTORS`).
+            TableError: A vector is missing or damaged, or names rows that its file lacks by the log
+                (kind `OPTIMIST_MALFORMED_DELETION_VECTOR`); or the vectors cover more rows than fit
+                in one set (kind `OPTIMIST_TOO_MANY_ROWS_WITH_VECTORS`).
         """
         with self._lock:
             # Not the path alone: in a change feed a file occurs with several vectors.
@@ -125,6 +129,7 @@ class DeletedRows:
         if files.num_rows == 0:
             return
         vectors = read_deletion_vectors(_descriptors(files), self._paths, self._access())
+        _ensure_rows_exist(vectors, files)
         spans = [vector.max() + 1 if vector else 0 for vector in vectors]
         widths = [self._set.width(span) for span in spans]
         *bases, end = accumulate(widths, initial=self._num_positions)
@@ -145,6 +150,14 @@ class DeletedRows:
                 path=self._paths.table_path,
                 num_rows=num_positions,
             )
+
+
+def _ensure_rows_exist(vectors: Sequence[BitMap64], files: pa.Table) -> None:
+    """Hold the vectors against the log's counts of rows; here the files are opened by Spark."""
+    counts = stats_table(files, (), StructType(()))["numRecords"].to_pylist()
+    for rows, count, path in zip(vectors, counts, files["path"].to_pylist(), strict=True):
+        if count is not None:
+            ensure_rows_exist(rows, count, path)
 
 
 def _descriptors(files: pa.Table) -> list[DeletionVectorDescriptor]:

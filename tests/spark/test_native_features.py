@@ -235,6 +235,16 @@ def test_a_damaged_vector_is_an_error_and_never_a_wrong_answer(spark, holes):
         read(spark, holes.path).collect()
 
 
+def test_a_vector_that_names_rows_past_the_end_of_its_file_is_refused(spark, holes, every_plane):
+    holes.add("d", numbers(9000, 10), vector=inline({1, 10}))
+    with pytest.raises(Exception, match="OPTIMIST_MALFORMED_DELETION_VECTOR"):
+        read(spark, holes.path).collect()
+    table, before = DeltaTable.forPath(spark, holes.path), DeltaLog.for_path(holes.path).update()
+    with pytest.raises(Exception, match="OPTIMIST_MALFORMED_DELETION_VECTOR"):
+        table.delete("id = 9003")
+    assert DeltaLog.for_path(holes.path).update().version == before.version
+
+
 def metrics_of(table):
     return DeltaLog.for_path(table.path).history(1)[0].info.operation_metrics
 

@@ -209,14 +209,14 @@ def test_rows_that_are_gone_already_can_not_be_deleted_again(tmp_path):
     assert ids_of(log) == [0, *range(3, ROWS)]
 
 
-def test_a_vector_that_names_rows_the_file_lacks_empties_no_file(tmp_path):
+def test_no_row_is_chosen_of_a_file_whose_vector_names_rows_that_it_lacks(tmp_path):
     log = make(tmp_path / "t")
     (file, *_) = sorted(add_files(log.update().files), key=first_id)
     odd = replace(file, deletion_vector=inline_vector(BitMap64(range(100, 119))))
-    (chosen,) = choose_rows(log.table, [odd], [BitMap64([0])])
-    assert not chosen.are_all
-    (chosen,) = choose_rows(log.table, [odd], [BitMap64(range(20))])
-    assert chosen.are_all
+    for rows in (BitMap64([0]), BitMap64(range(20))):
+        with pytest.raises(TableError) as caught:
+            choose_rows(log.table, [odd], [rows])
+        assert caught.value.kind == "OPTIMIST_MALFORMED_DELETION_VECTOR"
 
 
 # Other transactions

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ from optimist.core import DeltaLog
 from optimist.core.data.data_paths import DataPaths
 from optimist.core.data.deletion_vectors import inline_vector
 from optimist.core.data.file_parts import MAX_GROUPS, MAX_PIECES, balanced_groups, file_parts
+from optimist.core.data.vector_writer import write_deletion_vectors
 from optimist.core.errors import TableError
 from optimist.core.log.checksum import VersionChecksum, read_checksum
 from optimist.core.log.file_table import files_table
@@ -42,6 +44,16 @@ def _open(table: HostileTable) -> DeltaLog:
 
 def _vector(*rows: int) -> dict[str, object]:
     vector = inline_vector(BitMap64(rows))
+    add = AddFile("f", {}, 1, 0, True, deletion_vector=vector)
+    return action_to_dict(add)["add"]["deletionVector"]  # type: ignore[index,no-any-return]
+
+
+def _stored_vector(
+    table: HostileTable, monkeypatch: pytest.MonkeyPatch, *rows: int
+) -> dict[str, object]:
+    monkeypatch.setattr("optimist.core.data.vector_writer._INLINE_BYTES", 0)
+    log = _open(table)
+    (vector,) = write_deletion_vectors([BitMap64(rows)], log.table, lambda _: None)
     add = AddFile("f", {}, 1, 0, True, deletion_vector=vector)
     return action_to_dict(add)["add"]["deletionVector"]  # type: ignore[index,no-any-return]
 
@@ -114,18 +126,56 @@ def test_where_row_counts_lie_rows_are_counted(table: HostileTable, claims: list
     assert log.to_arrow(limit=_MOST).num_rows == 2 * len(claims)
 
 
-@pytest.mark.parametrize("rows", [[0, 1, 2, 3], [0, 7], [0, (1 << 40)]])
-def test_a_vector_larger_than_its_file_deletes_what_is_there(
-    table: HostileTable, rows: list[int]
+@pytest.mark.parametrize("claim", [3, None], ids=["counted", "uncounted"])
+@pytest.mark.parametrize("rows", [[0, 1, 2, 3], [0, 3], [0, 7], [0, (1 << 40)]])
+@pytest.mark.parametrize("is_inline", [True, False], ids=["inline", "in a file"])
+def test_a_vector_that_names_rows_past_the_end_of_its_file_is_refused(
+    table: HostileTable,
+    monkeypatch: pytest.MonkeyPatch,
+    rows: list[int],
+    claim: int | None,
+    *,
+    is_inline: bool,
 ) -> None:
     size = table.data_file("f", [1, 2, 3])
-    table.commit(add("f", size, rows=2, deletionVector=_vector(*rows)))
-    left = 3 - sum(row < 3 for row in rows)
+    vector = _vector(*rows) if is_inline else _stored_vector(table, monkeypatch, *rows)
+    table.commit(add("f", size, rows=claim, deletionVector=vector))
     log = _open(table)
-    assert log.to_arrow().num_rows == left
-    assert log.count() >= 0
-    if len(rows) > 2:
-        assert log.count() == left
+    reads: list[Callable[[], object]] = [
+        log.to_arrow,
+        lambda: log.to_arrow("x = 2"),
+        lambda: log.to_arrow(limit=1),
+        lambda: log.delete("x = 2"),
+        lambda: log.update(set={"x": "9"}, predicate="x = 2"),
+    ]
+    if is_inline or claim is None:
+        reads.append(log.count)
+    for read in reads:
+        with pytest.raises(TableError) as caught:
+            read()
+        assert caught.value.kind == "OPTIMIST_MALFORMED_DELETION_VECTOR"
+    assert log.update().version == 1
+
+
+def test_a_vector_that_replaces_another_and_names_no_row_of_its_file_is_no_change(
+    tmp_path: Path,
+) -> None:
+    table = HostileTable(tmp_path / "t", **{"delta.enableChangeDataFeed": "true"})
+    size = table.data_file("f", [1, 2, 3])
+    before, after = (add("f", size, 3, deletionVector=_vector(row)) for row in (0, 5))
+    table.commit(before)
+    table.commit({"remove": {**before["add"], "deletionTimestamp": 1}}, after)
+    with pytest.raises(TableError) as caught:
+        _open(table).changes(starting_version=2)
+    assert caught.value.kind == "OPTIMIST_MALFORMED_DELETION_VECTOR"
+
+
+def test_the_last_row_of_a_file_may_be_deleted(table: HostileTable) -> None:
+    size = table.data_file("f", [1, 2, 3])
+    table.commit(add("f", size, rows=3, deletionVector=_vector(0, 2)))
+    log = _open(table)
+    assert log.to_arrow()["x"].to_pylist() == [2]
+    assert log.count() == 1
 
 
 def test_a_limit_is_met_by_files_whose_counts_do_not_wrap() -> None:
