@@ -28,7 +28,7 @@ from optimist.core.data.file_parts import FilePart
 from optimist.core.data.filesystem import filesystem_for, open_to_read
 from optimist.core.data.leaf_columns import leaf_columns
 from optimist.core.data.legacy_calendar import LegacyCalendar
-from optimist.core.data.partition_values import parse_partition_value
+from optimist.core.data.partition_values import partition_scalar
 from optimist.core.data.row_tracking import is_tracking_column, with_defaults
 from optimist.core.data.storage_errors import storage_errors
 from optimist.core.errors import TableError
@@ -202,8 +202,7 @@ def _constants(part: FilePart, layout: RowLayout) -> dict[str, pa.Scalar]:
 
 def _constant(part: FilePart, item: StructField, zone: str) -> pa.Scalar:
     text = part.partition_values.get(item.physical_name)
-    value = parse_partition_value(text, item.data_type, zone=zone, column=item.name)
-    return pa.scalar(value, to_arrow_type(item.data_type))
+    return partition_scalar(text, item.data_type, zone=zone, column=item.name)
 
 
 def _row_groups(metadata: pq.FileMetaData, part: FilePart) -> list[int]:

@@ -29,6 +29,7 @@ from optimist.core.data.partition_values import (
     partition_schema,
     serialize_partition_values,
     uri_reference,
+    value_for_text,
 )
 from optimist.core.data.row_numbers import row_numbers
 from optimist.core.data.stats_columns import stats_columns
@@ -312,7 +313,10 @@ class FileSet:
         stored = self._stored.of(rows.drop_columns(names))
         for position in range(groups.num_rows):
             group = groups.slice(position, 1)
-            key = {name: group[place][0].as_py() for name, place in zip(names, places, strict=True)}
+            key = {
+                name: value_for_text(group[place][0])
+                for name, place in zip(names, places, strict=True)
+            }
             values = serialize_partition_values(key, self._partitions)
             if groups.num_rows == 1:
                 yield values, stored

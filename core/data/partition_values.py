@@ -12,13 +12,21 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from optimist.core.data.far_times import (
+    CYCLE_DAYS,
+    date_text,
+    days_since_1970,
+    in_known_years,
+    time_text,
+)
 from optimist.core.error_kinds import MALFORMED_PARTITION_VALUE
 from optimist.core.errors import SchemaError, TableError
 from optimist.core.foreign_text import quoted, shown
-from optimist.core.predicates.constants import date_of_text, round_to_float32
+from optimist.core.predicates.constants import round_to_float32
 from optimist.core.schema.arrow_types import to_arrow_type
 from optimist.core.schema.types import DataType, DecimalType, PrimitiveType, StructField, StructType
 from optimist.core.values.decimals import exactly_at_scale, is_in_range
+from optimist.core.values.field_types import LARGEST_LONG, SMALLEST_LONG
 from optimist.core.values.time_zones import instant, parse_zone, session_zone
 
 __all__ = [
@@ -30,11 +38,13 @@ __all__ = [
     "partition_column_of",
     "partition_columns_of",
     "partition_directory",
+    "partition_scalar",
     "partition_schema",
     "serialize_partition_value",
     "serialize_partition_values",
     "unescape_hive",
     "uri_reference",
+    "value_for_text",
 ]
 
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -48,8 +58,13 @@ _INTEGER = re.compile(r"^[+-]?[0-9]+$")
 _HIVE_UNSAFE = re.compile("[\x00-\x1f\x7f\"#%'*/:=?\\\\{\\[\\]^]")
 _HIVE_ESCAPE = re.compile("%([0-9A-Fa-f]{2})")
 _TIMESTAMP = re.compile(
-    r"^(\d{4}-\d{2}-\d{2})(?:[ T](\d{1,2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?)?(Z|[+-]\d{2}:\d{2})?$"
+    r"^([+-]?\d{4,6})-(\d{2})-(\d{2})"
+    r"(?:[ T](\d{1,2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?)?(Z|[+-]\d{2}:\d{2})?$"
 )
+_DATE = re.compile(r"^([+-]?\d{4,6})(?:-(\d{1,2}))?(?:-(\d{1,2}))?$", re.ASCII)
+_COUNTED = {"date": pa.int32(), "timestamp": pa.int64(), "timestamp_ntz": pa.int64()}
+_EPOCH = dt.datetime(1970, 1, 1)
+_MICROS_PER_DAY = 86_400_000_000
 _URI_SAFE = "/=-_.!~*'():@&+$,;"
 
 
@@ -111,24 +126,57 @@ def partition_column_of(
     if encoded.num_chunks == 0:
         return pa.chunked_array([], type=target)
     # One parse per distinct value; a table has few of them.
-    values = [
-        parse_partition_value(text, field.data_type, zone=zone, column=field.name)
-        for text in encoded.chunk(0).dictionary.to_pylist()
-    ]
-    dictionary = pa.array(values, type=target)
+    texts = encoded.chunk(0).dictionary.to_pylist()
+    dictionary = _typed(texts, field.data_type, zone=zone, column=field.name)
     return pa.chunked_array(
         [dictionary.take(chunk.indices) for chunk in encoded.chunks], type=target
     )
 
 
+def partition_scalar(
+    text: str | None, data_type: DataType, *, zone: str = "UTC", column: str = ""
+) -> pa.Scalar:
+    """One value as Arrow holds it, of whatever year; see `parse_partition_value`."""
+    return _typed([text], data_type, zone=zone, column=column)[0]
+
+
 def parse_partition_value(
     text: str | None, data_type: DataType, *, zone: str = "UTC", column: str = ""
 ) -> Value | None:
-    """One value from its text; null and the empty string are null.
+    """One value from its text, in Python's form; null and the empty string are null.
 
     Raises:
         TableError: The text does not fit the type (kind `OPTIMIST_MALFORMED_PARTITION_VALUE`).
+        SchemaError: It is of a year that Python lacks (kind `OPTIMIST_VALUE_DOES_NOT_FIT`).
     """
+    value = _parsed(text, data_type, zone=zone, column=column)
+    if not isinstance(value, int) or str(data_type) not in _COUNTED:
+        return value
+    try:
+        if data_type == PrimitiveType("date"):
+            return (_EPOCH + dt.timedelta(days=value)).date()
+        time = _EPOCH + dt.timedelta(microseconds=value)
+    except OverflowError:
+        raise SchemaError(
+            f"The partition column {shown(column or '?')} holds {quoted(text or '')}, which is not "
+            "in the years 1 to 9999, and this operation can compare no others. Nothing was "
+            "written. Leave such partitions out, or use a condition on the column.",
+            kind="OPTIMIST_VALUE_DOES_NOT_FIT",
+            column=column,
+            value=text,
+        ) from None
+    return time.replace(tzinfo=dt.timezone.utc) if str(data_type) == "timestamp" else time
+
+
+def _typed(texts: Sequence[str | None], data_type: DataType, *, zone: str, column: str) -> pa.Array:
+    values = [_parsed(text, data_type, zone=zone, column=column) for text in texts]
+    target = arrow_type_of(data_type)
+    counted = _COUNTED.get(str(data_type))
+    return pa.array(values, target) if counted is None else pa.array(values, counted).cast(target)
+
+
+def _parsed(text: str | None, data_type: DataType, *, zone: str, column: str) -> Value | None:
+    """As `parse_partition_value`, but dates and times are counts of days or microseconds."""
     if text is None or text == "":
         return None
     try:
@@ -139,7 +187,7 @@ def parse_partition_value(
         if data_type.name in _INTEGER_BITS:
             return _parse_integer(text, _INTEGER_BITS[data_type.name])
         if data_type.name == "timestamp":
-            return instant(_parse_timestamp(text), session_zone(zone))
+            return _parse_time(text, session_zone(zone))
         return _PARSERS[data_type.name](text)
     except (ValueError, KeyError, ArithmeticError):
         raise _malformed(column, text, data_type) from None
@@ -148,8 +196,9 @@ def parse_partition_value(
 def serialize_partition_value(value: Any, data_type: DataType, *, column: str = "") -> str | None:
     """The text of one value for `add.partitionValues`; null and the empty string become null.
 
-    A timestamp must be an aware datetime or a wall-clock time in UTC; it is written in ISO form
-    with `Z`.
+    A date or a time may be a count of days or microseconds since 1970, as `value_for_text` gives
+    it, and then be of any year. Else a timestamp must be an aware datetime or a wall-clock time in
+    UTC. It is written in ISO form with `Z`.
 
     Raises:
         SchemaError: The value is bytes that are not UTF-8, which no text can stand for (kind
@@ -157,6 +206,8 @@ def serialize_partition_value(value: Any, data_type: DataType, *, column: str = 
     """
     if value is None or value in ("", b""):
         return None
+    if isinstance(value, int) and str(data_type) in _COUNTED:
+        return _text_of_count(value, data_type)
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, bytes):
@@ -169,6 +220,13 @@ def serialize_partition_value(value: Any, data_type: DataType, *, column: str = 
     if isinstance(value, float):
         return _float_text(value)
     return value.isoformat() if isinstance(value, dt.date) else str(value)
+
+
+def value_for_text(value: pa.Scalar) -> Any:
+    """The value as `serialize_partition_value` takes it: a date or a time of whatever year."""
+    if pa.types.is_date32(value.type):
+        return value.value
+    return value.cast(pa.int64()).as_py() if pa.types.is_timestamp(value.type) else value.as_py()
 
 
 def serialize_partition_values(
@@ -195,7 +253,8 @@ def canonical_partition_value(
     text: str | None, data_type: DataType, *, zone: str = "UTC"
 ) -> str | None:
     """One spelling for all texts of one value, to group and compare by (spec 10.2)."""
-    return serialize_partition_value(parse_partition_value(text, data_type, zone=zone), data_type)
+    value = _parsed(text, data_type, zone=zone, column="")
+    return serialize_partition_value(value, data_type)
 
 
 def partition_directory(values: Mapping[str, str | None]) -> str:
@@ -256,30 +315,39 @@ def _parse_decimal(text: str, data_type: DecimalType) -> Decimal:
     return value
 
 
-def _parse_date(text: str) -> dt.date:
-    value = date_of_text(text)
-    if value is None:
+def _parse_date(text: str) -> int:
+    match = _DATE.match(text.strip(" "))
+    if match is None:
         raise ValueError(text)
-    return value
+    year, month, day = (int(part or 1) for part in match.groups())
+    return days_since_1970(year, month, day)
 
 
 def _parse_boolean(text: str) -> bool:
     return {"true": True, "false": False}[text.strip().lower()]
 
 
-def _parse_timestamp(text: str) -> dt.datetime:
+def _parse_time(text: str, zone: dt.tzinfo) -> int:
+    """Microseconds since 1970 of a time, which is one of that zone if it names none."""
     match = _TIMESTAMP.match(text.strip())
     if match is None:
         raise ValueError(text)
-    day, hour, minute, second, fraction, zone = match.groups()
+    year, month, day, hour, minute, second, fraction, own_zone = match.groups()
+    known, cycles = in_known_years(int(year))
     micros = int((fraction or "0").ljust(6, "0")[:6])
-    time = dt.time(int(hour or 0), int(minute or 0), int(second or 0), micros)
-    value = dt.datetime.combine(dt.date.fromisoformat(day), time)
-    return value if zone is None else instant(value, parse_zone(zone))
+    clock = dt.datetime(
+        known, int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0), micros
+    )
+    moment = instant(clock, zone if own_zone is None else parse_zone(own_zone))
+    found = (moment.replace(tzinfo=None) - _EPOCH) // dt.timedelta(microseconds=1)
+    found += cycles * CYCLE_DAYS * _MICROS_PER_DAY
+    if not SMALLEST_LONG <= found <= LARGEST_LONG:
+        raise ValueError(text)
+    return found
 
 
-def _parse_wall_clock(text: str) -> dt.datetime:
-    return _parse_timestamp(text).replace(tzinfo=None)
+def _parse_wall_clock(text: str) -> int:
+    return _parse_time(text, dt.timezone.utc)
 
 
 _PARSERS: dict[str, Callable[[str], Value]] = {
@@ -307,6 +375,15 @@ def _binary_text(value: bytes, column: str) -> str:
             column=column,
             value=value.hex(),
         ) from None
+
+
+def _text_of_count(count: int, data_type: DataType) -> str:
+    if data_type == PrimitiveType("date"):
+        return date_text(count)
+    day, time = time_text(count)
+    if data_type == PrimitiveType("timestamp"):
+        return f"{day}T{time}Z"
+    return f"{day} {time}".rstrip("0") if not time.endswith(".000000") else f"{day} {time[:8]}"
 
 
 def _instant_text(value: dt.datetime) -> str:

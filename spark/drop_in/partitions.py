@@ -9,13 +9,15 @@ from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from optimist.core.data.partition_values import (
-    parse_partition_value,
     partition_columns_of,
     partition_directory,
+    partition_scalar,
     serialize_partition_value,
+    value_for_text,
 )
 from optimist.core.errors import UsageError
 from optimist.core.schema.types import StructType
@@ -113,20 +115,23 @@ def _partitions(snapshot: Snapshot, wanted: dict[str, str], zone: str) -> pa.Tab
     fields = snapshot.partition_schema
     values = partition_columns_of(snapshot.files, fields, zone=zone)
     table = values.group_by(values.column_names).aggregate([])
-    rows = table.to_pylist()
     for column, text in wanted.items():
         field = fields.find(column)
         if field is not None:
-            value = parse_partition_value(text, field.data_type, zone=zone)
-            rows = [row for row in rows if row[field.name] == value]
-    rows.sort(key=lambda row: _directory(row, fields))
-    return pa.Table.from_pylist(rows, schema=table.schema)
+            value = partition_scalar(text, field.data_type, zone=zone)
+            held = table[field.name]
+            table = table.filter(pc.equal(held, value) if value.is_valid else pc.is_null(held))
+    directories = [_directory(table, row, fields) for row in range(table.num_rows)]
+    places = sorted(range(table.num_rows), key=directories.__getitem__)
+    return table.take(pa.array(places, pa.int64()))
 
 
-def _directory(row: Mapping[str, Any], fields: StructType) -> str:
+def _directory(table: pa.Table, row: int, fields: StructType) -> str:
     return partition_directory(
         {
-            field.name: serialize_partition_value(row[field.name], field.data_type)
+            field.name: serialize_partition_value(
+                value_for_text(table[field.name][row]), field.data_type
+            )
             for field in fields
         }
     )

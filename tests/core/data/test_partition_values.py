@@ -5,23 +5,29 @@ import math
 from decimal import Decimal
 from urllib.parse import unquote
 
+import deltalake
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from optimist.core import DeltaLog
+from optimist.core.data.far_times import date_text, days_since_1970
 from optimist.core.data.partition_values import (
     HIVE_NULL,
     canonical_partition_value,
     escape_hive,
     parse_partition_value,
+    partition_column_of,
     partition_columns_of,
     partition_directory,
+    partition_scalar,
     partition_schema,
     serialize_partition_value,
     serialize_partition_values,
     unescape_hive,
     uri_reference,
+    value_for_text,
 )
 from optimist.core.errors import SchemaError, TableError
 from optimist.core.schema.types import DecimalType, PrimitiveType, StructField, StructType
@@ -218,3 +224,67 @@ def test_a_partition_column_that_the_schema_lacks_is_named():
     with pytest.raises(SchemaError) as caught:
         partition_schema(FIELDS, ["nope"])
     assert caught.value.fields["column"] == "nope"
+
+
+FAR = [
+    ("date", "+10000-01-01", 2932897),
+    ("date", "10000-01-01", 2932897),
+    ("date", "+294247-01-10", 106751991),
+    ("date", "0000-02-29", -719469),
+    ("date", "-0500-01-01", -902149),
+    ("timestamp", "+10000-01-01T00:00:00.000000Z", 253402300800000000),
+    ("timestamp", "+10000-01-01 01:00:00", 253402300800000000),
+    ("timestamp_ntz", "+10000-01-01 00:00:00.5", 253402300800500000),
+]
+
+
+@pytest.mark.parametrize(("type_name", "text", "count"), FAR)
+def test_dates_and_times_of_years_that_python_lacks_stay_in_arrow(type_name, text, count):
+    field = StructField("p", PrimitiveType(type_name))
+    maps = pa.array([[("p", text)], [("p", None)]], pa.map_(pa.string(), pa.string()))
+    column = partition_column_of(pa.table({"partitionValues": maps}), field, zone="Europe/Berlin")
+    width = pa.int32() if type_name == "date" else pa.int64()
+    assert column.cast(width).to_pylist() == [count, None]
+    scalar = partition_scalar(text, field.data_type, zone="Europe/Berlin")
+    written = serialize_partition_value(value_for_text(scalar), field.data_type)
+    assert partition_scalar(written, field.data_type).equals(scalar)
+    assert written == canonical_partition_value(text, field.data_type, zone="Europe/Berlin")
+    with pytest.raises(SchemaError) as caught:
+        parse_partition_value(text, field.data_type, column="p")
+    assert caught.value.kind == "OPTIMIST_VALUE_DOES_NOT_FIT"
+
+
+@given(st.dates(), st.integers(-40, 40))
+def test_dates_are_counted_and_written_alike_in_every_cycle_of_the_calendar(date, cycles):
+    year = date.year + 400 * cycles
+    days = days_since_1970(year, date.month, date.day)
+    assert days == (date - dt.date(1970, 1, 1)).days + 146_097 * cycles
+    text = date_text(days)
+    assert partition_scalar(text, PrimitiveType("date")).value == days
+    if 1 <= year <= 9999:
+        assert text == date.replace(year=year).isoformat()
+
+
+@pytest.mark.parametrize(
+    "text", ["+10000-02-30", "10000-13-01", "999999999-01-01", "+-10000-01-01"]
+)
+def test_what_is_no_date_of_any_year_is_damage(text):
+    with pytest.raises(TableError) as caught:
+        partition_scalar(text, PrimitiveType("date"), column="p")
+    assert caught.value.kind == "OPTIMIST_MALFORMED_PARTITION_VALUE"
+
+
+def test_a_table_with_partitions_past_9999_is_written_read_pruned_and_deleted_from(tmp_path):
+    far = pa.array([2932897, 18262], pa.int32()).cast(pa.date32())
+    log = DeltaLog.for_path(str(tmp_path / "t"))
+    log.append(pa.table({"d": far, "x": [1, 2]}), partition_by=["d"])
+    texts = [dict(row)["d"] for row in log.update().files["partitionValues"].to_pylist()]
+    assert sorted(texts) == ["+10000-01-01", "2020-01-01"]
+    assert sorted(log.to_arrow()["d"].cast(pa.int32()).to_pylist()) == [18262, 2932897]
+    assert log.to_arrow("d > DATE '2020-01-01'")["x"].to_pylist() == [1]
+    assert log.count("d > DATE '9999-12-31'") == 1
+    log.checkpoint()
+    assert DeltaLog.for_path(str(tmp_path / "t")).to_arrow("x = 1")["x"].to_pylist() == [1]
+    log.delete("d > DATE '9999-12-31'")
+    assert log.to_arrow()["x"].to_pylist() == [2]
+    assert deltalake.DeltaTable(str(tmp_path / "t")).to_pyarrow_table()["x"].to_pylist() == [2]
