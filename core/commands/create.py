@@ -37,7 +37,7 @@ from optimist.core.protocol.clustering import (
     clustering_domain,
 )
 from optimist.core.protocol.gates import supports
-from optimist.core.protocol.properties import CONSTRAINT_PREFIX, normalize_configuration
+from optimist.core.protocol.properties import constraint_keys, normalize_configuration
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.generated_columns import referenced_columns
 from optimist.core.schema.types import StructType, schema_to_json
@@ -269,9 +269,8 @@ def _set_metadata(
 
 def _ensure_constraints_read_columns(configuration: Mapping[str, str], schema: StructType) -> None:
     """Refuse a CHECK constraint over columns that are not there; there are no rows to check."""
-    for key, sql in configuration.items():
-        if not key.startswith(CONSTRAINT_PREFIX):
-            continue
+    for key in constraint_keys(configuration).values():
+        sql = configuration[key]
         missing = sorted(name for name in referenced_columns(sql) if schema.find(name) is None)
         if missing:
             raise SchemaError(

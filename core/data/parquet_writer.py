@@ -143,7 +143,6 @@ class FileSpec:
             with_statistics: Columns that have statistics whatever the properties say.
 
         Raises:
-            SchemaError: A property on statistics names a column that can't have any.
             ConfigError: An option asks for files of a kind that can't be written.
         """
         table = TableMetadata.of(metadata)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from optimist.core.protocol.properties import TableProperties
-from optimist.core.schema.stats_property import ColumnPath, bounded_columns, leaf_columns
+from optimist.core.schema.stats_property import ColumnPath, leaf_columns, named_leaves
 from optimist.core.schema.types import StructType
 
 __all__ = ["stats_columns"]
@@ -25,10 +25,6 @@ def stats_columns(
         properties: The table's properties.
         always: Columns that get statistics whatever the properties say: those of clustering (spec
             6.3), and identity columns.
-
-    Raises:
-        SchemaError: The property `delta.dataSkippingStatsColumns` names a column that can't have
-            statistics, or one column twice, or one that does not exist; see `bounded_columns`.
     """
     partitions = {name.lower() for name in partition_columns}
     data_fields = tuple(field for field in schema if field.name.lower() not in partitions)
@@ -36,7 +32,7 @@ def stats_columns(
     named = properties.data_skipping_stats_columns
     count = properties.data_skipping_num_indexed_cols
     if named is not None:
-        chosen = set(bounded_columns(named, schema, partition_columns))
+        chosen = set(named_leaves(named, schema, partition_columns))
     else:
         chosen = set(leaves if count < 0 else leaves[:count])
     chosen |= set(always)

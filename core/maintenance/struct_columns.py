@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from optimist.core.data.partition_values import arrow_type_of, partition_column_of
 from optimist.core.data.stats_columns import stats_columns
-from optimist.core.errors import SchemaError
 from optimist.core.predicates.resolution import ResolvedColumn, resolve_column
 from optimist.core.protocol.clustering import clustering_columns
 from optimist.core.schema.stats_property import has_bounds
@@ -44,15 +43,12 @@ class StructColumns:
     @classmethod
     def of(cls, snapshot: Snapshot, *, typed_partitions: bool = True) -> StructColumns:
         """A snapshot's struct columns; its properties name leaves with statistics (spec 9.2)."""
-        try:
-            paths = stats_columns(
-                snapshot.schema,
-                snapshot.partition_columns,
-                snapshot.properties,
-                clustering_columns(snapshot.domain_metadata, snapshot.schema),
-            )
-        except SchemaError:
-            paths = ()  # writers of data files report a property that names no column
+        paths = stats_columns(
+            snapshot.schema,
+            snapshot.partition_columns,
+            snapshot.properties,
+            clustering_columns(snapshot.domain_metadata, snapshot.schema),
+        )
         found = [resolve_column(path, snapshot.schema) for path in paths]
         typed = [
             field

@@ -2,7 +2,8 @@
 
 `TableProperties` lists them: one field per property, each with its full name, its default and its
 parser. Properties in a log are parsed leniently, because one odd value must not make a table
-unreadable. Properties that a user sets go through `normalize_configuration`, which is strict.
+unreadable; what counts for a value that does not parse, and whether writes go on, is in its row.
+Properties that a user sets go through `normalize_configuration`, which is strict.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ __all__ = [
     "TableProperties",
     "TableProperty",
     "canonical_name",
+    "constraint_keys",
     "ensure_retention_compatible",
     "normalize_configuration",
     "parse_interval_ms",
@@ -49,6 +51,7 @@ MATERIALIZED_ROW_ID = "delta.rowTracking.materializedRowIdColumnName"
 MATERIALIZED_ROW_COMMIT_VERSION = "delta.rowTracking.materializedRowCommitVersionColumnName"
 _FREE_PREFIXES = (FEATURE_PREFIX, "delta.universalformat.config.")
 _DAY_MS = 24 * 60 * 60 * 1000
+_FOREVER_MS = 100 * 365 * _DAY_MS
 _UNITS_US = {
     "microsecond": 1,
     "millisecond": 1_000,
@@ -171,16 +174,27 @@ def _format_version(text: str) -> str:
     return text.strip()
 
 
+def _isolation_level(text: str) -> IsolationLevel:
+    try:
+        return IsolationLevel.parse(text)
+    except ConfigError:
+        raise ValueError("must be one of " + ", ".join(i.value for i in IsolationLevel)) from None
+
+
 @dataclass(frozen=True, slots=True)
 class TableProperty:
     """One table property.
 
     Attributes:
         name: The full name in its canonical spelling.
-        default: The parsed value that holds when the property is absent or does not parse.
+        default: The parsed value that holds when the property is absent.
         parse: Turns the text into the value; raises a `ValueError` that says what is wanted.
         user_settable: Whether users may set it; the engine maintains the others itself.
         aliases: Older names, read when the property itself is absent.
+        careful: The value that holds when the text in a log does not parse: one that destroys
+            nothing which the table may have been meant to keep. None stands for the default.
+        is_binding: Whether a write that does not know the value could break what the table
+            promises to its readers, so that none goes on while the text does not parse.
     """
 
     name: str
@@ -188,17 +202,12 @@ class TableProperty:
     parse: Callable[[str], Any]
     user_settable: bool = True
     aliases: tuple[str, ...] = ()
+    careful: Any = None
+    is_binding: bool = False
 
 
-def _row(
-    name: str,
-    default: Any,
-    parse: Callable[[str], Any],
-    *,
-    settable: bool = True,
-    aliases: tuple[str, ...] = (),
-) -> Any:
-    row = TableProperty(_PREFIX + name.removeprefix(_PREFIX), default, parse, settable, aliases)
+def _row(name: str, default: Any, parse: Callable[[str], Any], **rules: Any) -> Any:
+    row = TableProperty(_PREFIX + name.removeprefix(_PREFIX), default, parse, **rules)
     return field(default=default, metadata={"row": row})
 
 
@@ -206,7 +215,7 @@ def _row(
 class TableProperties:
     """Every property of a table that this engine knows, typed; durations are in milliseconds."""
 
-    append_only: bool = _row("appendOnly", False, parse_bool)
+    append_only: bool = _row("appendOnly", False, parse_bool, is_binding=True)
     auto_optimize: str | None = _row("autoOptimize", None, _one_of("true", "false"))
     auto_compact: str | None = _row(
         "autoOptimize.autoCompact", None, _one_of("true", "false", "auto")
@@ -222,10 +231,14 @@ class TableProperties:
     checkpoint_write_stats_as_struct: bool = _row(
         "checkpoint.writeStatsAsStruct", False, parse_bool
     )
-    column_mapping_mode: str = _row("columnMapping.mode", "none", _one_of("none", "name", "id"))
-    max_column_id: int = _row("columnMapping.maxColumnId", 0, _at_least(0), settable=False)
+    column_mapping_mode: str = _row(
+        "columnMapping.mode", "none", _one_of("none", "name", "id"), is_binding=True
+    )
+    max_column_id: int = _row(
+        "columnMapping.maxColumnId", 0, _at_least(0), user_settable=False, is_binding=True
+    )
     symlink_format_manifest_enabled: bool = _row(
-        "compatibility.symlinkFormatManifest.enabled", False, parse_bool
+        "compatibility.symlinkFormatManifest.enabled", False, parse_bool, is_binding=True
     )
     data_skipping_num_indexed_cols: int = _row("dataSkippingNumIndexedCols", 32, _at_least(-1))
     data_skipping_stats_columns: tuple[str, ...] | None = _row(
@@ -235,35 +248,55 @@ class TableProperties:
         "dataSkippingStringPrefixLength", None, _at_least(1)
     )
     deleted_file_retention_ms: int = _row(
-        "deletedFileRetentionDuration", 7 * _DAY_MS, parse_interval_ms
+        "deletedFileRetentionDuration", 7 * _DAY_MS, parse_interval_ms, careful=_FOREVER_MS
     )
     enable_change_data_feed: bool = _row(
-        "enableChangeDataFeed", False, parse_bool, aliases=("delta.enableChangeDataCapture",)
+        "enableChangeDataFeed",
+        False,
+        parse_bool,
+        aliases=("delta.enableChangeDataCapture",),
+        is_binding=True,
     )
     enable_deletion_vectors: bool = _row("enableDeletionVectors", False, parse_bool)
-    enable_expired_log_cleanup: bool = _row("enableExpiredLogCleanup", True, parse_bool)
+    enable_expired_log_cleanup: bool = _row(
+        "enableExpiredLogCleanup", True, parse_bool, careful=False
+    )
     enable_full_retention_rollback: bool = _row("enableFullRetentionRollback", True, parse_bool)
-    enable_iceberg_compat_v1: bool = _row("enableIcebergCompatV1", False, parse_bool)
-    enable_iceberg_compat_v2: bool = _row("enableIcebergCompatV2", False, parse_bool)
-    enable_iceberg_compat_v3: bool = _row("enableIcebergCompatV3", False, parse_bool)
-    enable_in_commit_timestamps: bool = _row("enableInCommitTimestamps", False, parse_bool)
+    enable_iceberg_compat_v1: bool = _row(
+        "enableIcebergCompatV1", False, parse_bool, is_binding=True
+    )
+    enable_iceberg_compat_v2: bool = _row(
+        "enableIcebergCompatV2", False, parse_bool, is_binding=True
+    )
+    enable_iceberg_compat_v3: bool = _row(
+        "enableIcebergCompatV3", False, parse_bool, is_binding=True
+    )
+    enable_in_commit_timestamps: bool = _row(
+        "enableInCommitTimestamps", False, parse_bool, is_binding=True
+    )
     in_commit_timestamp_enablement_version: int | None = _row(
-        IN_COMMIT_TIMESTAMP_ENABLEMENT[0], None, _at_least(0), settable=False
+        IN_COMMIT_TIMESTAMP_ENABLEMENT[0], None, _at_least(0), user_settable=False, is_binding=True
     )
     in_commit_timestamp_enablement_timestamp: int | None = _row(
-        IN_COMMIT_TIMESTAMP_ENABLEMENT[1], None, _whole_number, settable=False
+        IN_COMMIT_TIMESTAMP_ENABLEMENT[1], None, _whole_number, user_settable=False, is_binding=True
     )
-    enable_row_tracking: bool = _row("enableRowTracking", False, parse_bool)
-    row_tracking_suspended: bool = _row("rowTrackingSuspended", False, parse_bool)
-    materialized_row_id_column: str | None = _row(MATERIALIZED_ROW_ID, None, str, settable=False)
+    enable_row_tracking: bool = _row("enableRowTracking", False, parse_bool, is_binding=True)
+    row_tracking_suspended: bool = _row("rowTrackingSuspended", False, parse_bool, is_binding=True)
+    materialized_row_id_column: str | None = _row(
+        MATERIALIZED_ROW_ID, None, str, user_settable=False
+    )
     materialized_row_commit_version_column: str | None = _row(
-        MATERIALIZED_ROW_COMMIT_VERSION, None, str, settable=False
+        MATERIALIZED_ROW_COMMIT_VERSION, None, str, user_settable=False
     )
     enable_type_widening: bool = _row("enableTypeWidening", False, parse_bool)
     enable_variant_shredding: bool = _row("enableVariantShredding", False, parse_bool)
     ignore_protocol_defaults: bool = _row("ignoreProtocolDefaults", False, parse_bool)
-    isolation_level_text: str = _row("isolationLevel", IsolationLevel.SERIALIZABLE.value, str)
-    log_retention_ms: int = _row("logRetentionDuration", 30 * _DAY_MS, parse_interval_ms)
+    isolation_level: IsolationLevel = _row(  # noqa: RUF009 - it makes a field
+        "isolationLevel", IsolationLevel.SERIALIZABLE, _isolation_level, is_binding=True
+    )
+    log_retention_ms: int = _row(
+        "logRetentionDuration", 30 * _DAY_MS, parse_interval_ms, careful=_FOREVER_MS
+    )
     truncate_history_retention_ms: int = _row(
         "dropFeatureTruncateHistory.retentionDuration", _DAY_MS, parse_interval_ms
     )
@@ -274,7 +307,11 @@ class TableProperties:
     randomize_file_prefixes: bool = _row("randomizeFilePrefixes", False, parse_bool)
     random_prefix_length: int = _row("randomPrefixLength", 2, _at_least(1))
     require_checkpoint_protection_before_version: int = _row(
-        "requireCheckpointProtectionBeforeVersion", 0, _at_least(0), settable=False
+        "requireCheckpointProtectionBeforeVersion",
+        0,
+        _at_least(0),
+        user_settable=False,
+        careful=LARGEST_LONG,
     )
     set_transaction_retention_ms: int | None = _row(
         "setTransactionRetentionDuration", None, parse_interval_ms
@@ -283,23 +320,22 @@ class TableProperties:
         "universalFormat.enabledFormats", None, _column_list
     )
     constraints: Mapping[str, str] = field(default_factory=dict)
-    """CHECK constraints: name in lower case to SQL text (`delta.constraints.*`)."""
+    """CHECK constraints: name to SQL text; see `constraint_keys`."""
     unparsed: Mapping[str, str] = field(default_factory=dict)
-    """Properties in the log whose value does not parse, as texts; their defaults hold instead."""
+    """Properties in the log whose value does not parse, as texts (see `TableProperty.careful`)."""
 
     @property
-    def isolation_level(self) -> IsolationLevel:
-        """The table's isolation level, which commits need and readers do not.
-
-        Raises:
-            ConfigError: The log holds a value that is not a level (kind
-                `DELTA_INVALID_ISOLATION_LEVEL`).
-        """
-        return IsolationLevel.parse(self.isolation_level_text)
+    def unparsed_binding(self) -> Mapping[str, str]:
+        """Those of `unparsed` that no write may go on without (see `TableProperty.is_binding`)."""
+        return {
+            name: text
+            for name, text in self.unparsed.items()
+            if PROPERTIES[canonical_name(name)].is_binding
+        }
 
     @classmethod
     def from_configuration(cls, configuration: Mapping[str, str]) -> TableProperties:
-        """Parse the properties in a log; never raises (see `unparsed` and `isolation_level`).
+        """Parse the properties in a log; never raises (see `unparsed`).
 
         `TableMetadata.of` does this once per metadata; use this for a configuration on its own.
         """
@@ -319,12 +355,28 @@ def _parsed(configuration: Mapping[str, str]) -> TableProperties:
             values[item.name] = row.parse(configuration[name])
         except ValueError:
             unparsed[name] = configuration[name]
-    constraints = {
-        key[len(CONSTRAINT_PREFIX) :].lower(): text
-        for key, text in configuration.items()
-        if key.startswith(CONSTRAINT_PREFIX)
-    }
+            values[item.name] = row.default if row.careful is None else row.careful
+    keys = constraint_keys(configuration)
+    constraints = {name: configuration[key] for name, key in keys.items()}
     return TableProperties(**values, constraints=constraints, unparsed=unparsed)
+
+
+def constraint_keys(configuration: Mapping[str, str]) -> dict[str, str]:
+    """The keys of a table's CHECK constraints by the constraints' names (`delta.constraints.*`).
+
+    Names are as the log spells them: two that differ in case are two constraints, and rows must
+    satisfy both. The prefix counts in any case; of two keys that differ in its case alone, the
+    later is named by its whole key.
+    """
+    keys: dict[str, str] = {}
+    for key in configuration:
+        if not key.lower().startswith(CONSTRAINT_PREFIX):
+            continue
+        prefix, name = key[: len(CONSTRAINT_PREFIX)], key[len(CONSTRAINT_PREFIX) :]
+        while name in keys:
+            name = prefix + name
+        keys[name] = key
+    return keys
 
 
 _ROW_FIELDS: tuple[Field[Any], ...] = tuple(

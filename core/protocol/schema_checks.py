@@ -84,7 +84,7 @@ def verify_new_metadata(
     ensure_generated_columns_valid(schema, previous=known)
     ensure_identity_columns_valid(schema, partition_columns)
     ensure_column_defaults_allowed(schema, protocol)
-    bounded_columns(properties.data_skipping_stats_columns or (), schema, partition_columns)
+    _ensure_stats_columns_usable(table, previous)
     ensure_properties_compatible(metadata, properties)
     ensure_carried_names_free(schema, properties)
     if options.enforce_retention_compatibility:
@@ -265,6 +265,19 @@ def ensure_column_defaults_allowed(schema: StructType, protocol: Protocol) -> No
             kind="WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED",
             columns=named,
         )
+
+
+def _ensure_stats_columns_usable(table: TableMetadata, previous: Metadata | None) -> None:
+    """Judge `delta.dataSkippingStatsColumns`, unless it was of no use before and is as it was."""
+    names = table.properties.data_skipping_stats_columns or ()
+    if previous is not None:
+        before = TableMetadata.of(previous)
+        try:
+            if before.properties.data_skipping_stats_columns == names:
+                bounded_columns(names, before.declared_schema, before.partition_columns)
+        except SchemaError:
+            return
+    bounded_columns(names, table.declared_schema, table.partition_columns)
 
 
 def ensure_properties_compatible(metadata: Metadata, properties: TableProperties) -> None:

@@ -1,7 +1,7 @@
 """Which columns can have statistics, and which of them a table property names (spec 9.1, 9.2).
 
-`delta.dataSkippingStatsColumns` is read here and nowhere else: it is judged alike when it is set,
-when files are written, and when a checkpoint has typed statistics.
+`delta.dataSkippingStatsColumns` is read here and nowhere else. It is judged when it is set; what
+stands in a log is followed as far as it names columns, since other engines let it go stale.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ __all__ = [
     "bounded_columns",
     "has_bounds",
     "leaf_columns",
+    "named_leaves",
     "with_renamed_column",
     "without_column",
 ]
@@ -82,6 +83,18 @@ def bounded_columns(
     return tuple(leaves)
 
 
+def named_leaves(
+    names: Sequence[str], schema: StructType, partition_columns: Sequence[str]
+) -> frozenset[ColumnPath]:
+    """The columns that the names mean, as far as they mean any; see `bounded_columns`."""
+    partitioned = {name.lower() for name in partition_columns}
+    paths = (_path_of(name, schema) for name in names)
+    wanted = [path for path in paths if path is not None and path[0].lower() not in partitioned]
+    return frozenset(
+        leaf for leaf, _ in leaf_columns(schema) if any(is_inside(leaf, path) for path in wanted)
+    )
+
+
 def with_renamed_column(names: Sequence[str], old: ColumnPath, new: ColumnPath) -> tuple[str, ...]:
     """The names of the property after a column, or a struct, has got another name.
 
@@ -109,7 +122,7 @@ def _leaves_of(name: str, schema: StructType, partitioned: set[str]) -> list[Col
             "is a partition column, whose values are in the log already; leave it out",
             "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN",
         )
-    path = named_path(parts, schema) if parts else None
+    path = _path_of(name, schema)
     if path is None:
         raise _refused(name, "does not exist; correct its name", "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA")
     under = {leaf: item for leaf, item in leaf_columns(schema) if leaf[: len(path)] == path}
@@ -120,6 +133,11 @@ def _leaves_of(name: str, schema: StructType, partitioned: set[str]) -> list[Col
             "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE",
         )
     return list(under)
+
+
+def _path_of(name: str, schema: StructType) -> ColumnPath | None:
+    parts = _name_parts(name)
+    return named_path(parts, schema) if parts else None
 
 
 def _name_parts(name: str) -> ColumnPath:

@@ -26,6 +26,7 @@ from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import PostCommitHookError, UsageError
 from optimist.core.predicates import Predicate
 from optimist.core.protocol.actions import Action, AddFile, Metadata, Protocol
+from optimist.core.protocol.binding_properties import ensure_properties_parse
 from optimist.core.protocol.gates import ensure_writable, with_features
 from optimist.core.protocol.properties import IsolationLevel
 from optimist.core.protocol.schema_checks import verify_new_metadata
@@ -104,14 +105,20 @@ class OptimisticTransaction:
         """The table's protocol, with this transaction's change."""
         return self._new_protocol or self.snapshot.protocol
 
-    def ensure_writable(self) -> None:
+    def ensure_writable(self, *, to_alter: bool = False) -> None:
         """Refuse now what the commit would refuse later; call it before writing data files.
+
+        Args:
+            to_alter: Whether only metadata are written; these are judged as they will be.
 
         Raises:
             ProtocolError: The table needs a writer feature that this engine does not have.
+            TableError: A property that binds writers does not parse (kind
+                `OPTIMIST_MALFORMED_TABLE_PROPERTY`).
         """
         if self.read_version >= 0:
-            prepare.ensure_table_writable(self.table.table_path, self.snapshot)
+            path = self.table.table_path
+            prepare.ensure_table_writable(path, self.snapshot, to_alter=to_alter)
 
     # Reading
 
@@ -452,12 +459,9 @@ class OptimisticTransaction:
         # `self.protocol` by now is the one that the new metadata needs, and judges it.
         verify_new_metadata(derived, self.protocol, self.table.options, previous=judged_by)
         # The commit would refuse it, too, but only after all rows have been written.
-        ensure_writable(
-            self.protocol,
-            derived,
-            table_path=self.table.table_path,
-            version=self.read_version,
-        )
+        path, version = self.table.table_path, self.read_version
+        ensure_writable(self.protocol, derived, table_path=path, version=version)
+        ensure_properties_parse(derived, table_path=path, version=version)
         if exists and how is not MetadataChange.REPLACE:
             ensure_rows_are_numbered(derived, self.snapshot)
 

@@ -25,6 +25,7 @@ from optimist.core.protocol.actions import (
     RemoveFile,
     SetTransaction,
 )
+from optimist.core.protocol.binding_properties import ensure_properties_parse
 from optimist.core.protocol.clustering import CLUSTERING_DOMAIN, ensure_clustering_fits
 from optimist.core.protocol.gates import ensure_upgrade_allowed, ensure_writable, supports
 from optimist.core.protocol.operation_names import BACKFILLS, ROW_TRACKING_BACKFILL
@@ -198,17 +199,25 @@ def ensure_consistent_files(actions: Sequence[Action], options: EngineOptions) -
     _LOG.warning(message)
 
 
-def ensure_table_writable(table_path: str, snapshot: Snapshot) -> None:
+def ensure_table_writable(table_path: str, snapshot: Snapshot, *, to_alter: bool = False) -> None:
     """Make sure that this engine may write to the table as the snapshot shows it.
+
+    Args:
+        table_path: For the messages.
+        snapshot: What the write has read.
+        to_alter: Whether only metadata are written, which may mend properties that do not parse.
 
     Raises:
         ProtocolError: The table needs a writer feature that this engine does not have.
         SchemaError: Its columns can't be told apart in files; see `ensure_mapping_sound`.
+        TableError: See `ensure_properties_parse`.
     """
     ensure_writable(
         snapshot.protocol, snapshot.metadata, table_path=table_path, version=snapshot.version
     )
     ensure_mapping_sound(snapshot.metadata)
+    if not to_alter:
+        ensure_properties_parse(snapshot.metadata, table_path=table_path, version=snapshot.version)
 
 
 def _check_duplicates(actions: Sequence[Action]) -> None:
@@ -241,6 +250,9 @@ def _check_protocol(draft: Draft) -> None:
     changed = any(isinstance(a, Protocol) for a in draft.actions)
     if changed or any(isinstance(a, Metadata) for a in draft.actions):
         ensure_writable(draft.protocol, draft.metadata, table_path=path, version=version)
+    metadata = draft.metadata or draft.read_metadata
+    if metadata is not None:
+        ensure_properties_parse(metadata, table_path=path, version=version)
     if changed and draft.read_protocol is not None:
         ensure_upgrade_allowed(draft.read_protocol, draft.protocol)
 

@@ -58,7 +58,7 @@ def alter(begin: Callable[[], OptimisticTransaction], change: Change) -> CommitR
     """
 
     def run(txn: OptimisticTransaction) -> CommitResult | None:
-        txn.ensure_writable()
+        txn.ensure_writable(to_alter=True)
         wanted = change(txn)
         if wanted is None:
             return None

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from optimist.core.commands.alter.alteration import Alteration
 from optimist.core.commands.alter.row_checks import RowChecks
 from optimist.core.errors import SchemaError, UsageError
 from optimist.core.foreign_text import listed, shown
-from optimist.core.protocol.properties import CONSTRAINT_PREFIX
-from optimist.core.protocol.table_metadata import TableMetadata
+from optimist.core.protocol.properties import CONSTRAINT_PREFIX, constraint_keys
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.core.transaction.optimistic import OptimisticTransaction
 
@@ -31,8 +31,10 @@ def add_constraint(
             kind="OPTIMIST_INVALID_ARGUMENT",
             argument="name",
         )
-    known = TableMetadata.of(txn.metadata).properties.constraints.get(name.lower())
-    if known is not None:
+    configuration = txn.metadata.configuration
+    found = _of_name(name, constraint_keys(configuration))
+    if found:
+        known = configuration[next(iter(found.values()))]
         raise SchemaError(
             f"The table has a constraint {shown(name)} already ({shown(known)}). Nothing was "
             "written. Drop it first, or choose another name.",
@@ -41,7 +43,7 @@ def add_constraint(
             expression=known,
         )
     checks.ensure_constraint_holds(txn, name, sql)
-    changed = {**txn.metadata.configuration, CONSTRAINT_PREFIX + name.lower(): sql}
+    changed = {**configuration, CONSTRAINT_PREFIX + name.lower(): sql}
     return Alteration(
         Operation("ADD CONSTRAINT", {"name": name, "expr": sql}),
         replace(txn.metadata, configuration=changed),
@@ -49,26 +51,37 @@ def add_constraint(
 
 
 def drop_constraint(txn: OptimisticTransaction, name: str, *, if_exists: bool) -> Alteration:
-    """Drop a CHECK constraint, named in any case.
+    """Drop a CHECK constraint, named in any case that tells it from the others.
 
     Raises:
         SchemaError: There is none of that name (kind `DELTA_CONSTRAINT_DOES_NOT_EXIST`), and
-            `if_exists` is not set.
+            `if_exists` is not set; or there are several, none of them spelled like that.
     """
-    constraints = TableMetadata.of(txn.metadata).properties.constraints
-    known = constraints.get(name.lower())
-    if known is None and not if_exists:
+    configuration = txn.metadata.configuration
+    keys = constraint_keys(configuration)
+    found = _of_name(name, keys)
+    if len(found) > 1 or not (found or if_exists):
         raise SchemaError(
-            f"The table has no constraint {shown(name)}; it has "
-            f"{listed(constraints) or 'none'}. Nothing was written. Check the name, or say IF "
-            "EXISTS.",
+            f"The table has no constraint {shown(name)}; it has {listed(keys) or 'none'}. Nothing "
+            "was written. Name one as it is spelled there, or say IF EXISTS where there is none.",
             kind="DELTA_CONSTRAINT_DOES_NOT_EXIST",
             constraint=name,
         )
-    existed = {"existed": "false"} if known is None else {"expr": known, "existed": "true"}
-    key = CONSTRAINT_PREFIX + name.lower()
-    kept = {k: text for k, text in txn.metadata.configuration.items() if k.lower() != key}
+    dropped = next(iter(found.values()), None)
+    existed = (
+        {"existed": "false"}
+        if dropped is None
+        else {"expr": configuration[dropped], "existed": "true"}
+    )
+    kept = {key: text for key, text in configuration.items() if key != dropped}
     return Alteration(
         Operation("DROP CONSTRAINT", {"name": name, **existed}),
         replace(txn.metadata, configuration=kept),
     )
+
+
+def _of_name(name: str, keys: Mapping[str, str]) -> dict[str, str]:
+    """The constraint that is spelled like that, else those whose names differ only in case."""
+    if name in keys:
+        return {name: keys[name]}
+    return {known: key for known, key in keys.items() if known.lower() == name.lower()}

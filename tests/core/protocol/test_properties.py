@@ -13,6 +13,7 @@ from optimist.core.protocol.properties import (
     IsolationLevel,
     TableProperties,
     canonical_name,
+    constraint_keys,
     ensure_retention_compatible,
     normalize_configuration,
     parse_interval_ms,
@@ -100,9 +101,35 @@ def test_value_that_does_not_parse_leaves_the_default_in_force_and_is_reported()
     assert properties.unparsed == {"delta.checkpointInterval": "0"}
 
 
-def test_constraints_are_gathered_by_lower_case_name() -> None:
-    properties = TableProperties.from_configuration({"delta.constraints.Positive": "x > 0"})
-    assert properties.constraints == {"positive": "x > 0"}
+def test_what_destroys_nothing_holds_in_place_of_a_value_that_does_not_parse() -> None:
+    names = ("enableExpiredLogCleanup", "logRetentionDuration", "deletedFileRetentionDuration")
+    odd = {f"delta.{name}": "2 moons" for name in names}
+    odd["delta.requireCheckpointProtectionBeforeVersion"] = "many"
+    properties = TableProperties.from_configuration(odd)
+    assert properties.unparsed == odd
+    assert not properties.unparsed_binding
+    assert not properties.enable_expired_log_cleanup
+    assert properties.log_retention_ms > 10_000 * DAY_MS
+    assert properties.deleted_file_retention_ms > 10_000 * DAY_MS
+    assert properties.require_checkpoint_protection_before_version > 2**60
+
+
+def test_no_constraint_is_lost_whatever_the_case_of_its_name_and_its_key() -> None:
+    keys = (
+        "delta.constraints.A",
+        "delta.constraints.a",
+        "Delta.Constraints.a",
+        "delta.Constraints.b",
+    )
+    stored = {key: f"x > {number}" for number, key in enumerate(keys)}
+    properties = TableProperties.from_configuration(stored)
+    assert properties.constraints == {
+        "A": "x > 0",
+        "a": "x > 1",
+        "Delta.Constraints.a": "x > 2",
+        "b": "x > 3",
+    }
+    assert list(constraint_keys(stored).values()) == list(keys)
 
 
 def test_properties_can_be_sent_to_executors() -> None:
@@ -123,12 +150,11 @@ def test_isolation_level_in_the_log_is_read_in_any_case(text, level) -> None:
     assert TableProperties.from_configuration(stored).isolation_level is level
 
 
-def test_unknown_isolation_level_in_the_log_fails_when_it_is_asked_for_not_before() -> None:
-    properties = TableProperties.from_configuration({"delta.isolationLevel": "ReadCommitted"})
-    with pytest.raises(ConfigError) as caught:
-        _ = properties.isolation_level
-    assert caught.value.kind == "DELTA_INVALID_ISOLATION_LEVEL"
-    assert caught.value.fields["value"] == "ReadCommitted"
+def test_unknown_isolation_level_in_the_log_counts_as_the_strictest_and_binds_writers() -> None:
+    stored = {"delta.isolationLevel": "ReadCommitted"}
+    properties = TableProperties.from_configuration(stored)
+    assert properties.isolation_level is IsolationLevel.SERIALIZABLE
+    assert properties.unparsed_binding == stored
 
 
 @pytest.mark.parametrize(

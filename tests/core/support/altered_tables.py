@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from optimist.core import DeltaLog
 from optimist.core.errors import OptimistError
+from optimist.core.protocol.actions import action_to_dict
 
 MAPPED = {"delta.columnMapping.mode": "name"}
 
@@ -48,3 +51,12 @@ def fails(kind, call, *args, **options):
 
 def configuration(log):
     return log.metadata.configuration
+
+
+def commit_metadata(log, *, protocol=None, **changed):
+    """Commit other metadata, and perhaps a protocol, around every check, as any engine may."""
+    newest = log.update()
+    actions = [replace(newest.metadata, **changed), *([protocol] if protocol else [])]
+    lines = (json.dumps(action_to_dict(action)) for action in actions)
+    file = Path(log.log_path) / f"{newest.version + 1:020}.json"
+    file.write_text("".join(f"{line}\n" for line in lines))

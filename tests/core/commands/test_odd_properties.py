@@ -1,0 +1,124 @@
+"""Tables whose log holds properties that do not parse: read on, and written only once mended."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pytest
+
+from altered_tables import commit_metadata, configuration, fails, table
+from optimist.core import DeltaLog
+from optimist.core.protocol.properties import PROPERTIES
+
+KIND = "OPTIMIST_MALFORMED_TABLE_PROPERTY"
+ROWS = pa.table({"id": [7], "s": ["x"]})
+BINDING = sorted(name for name, row in PROPERTIES.items() if row.is_binding)
+OF_MEANING = {"delta.parquet.compression.codec", "delta.universalFormat.enabledFormats"}
+"""Any text is one that another engine may understand."""
+HARMLESS = sorted(n for n, row in PROPERTIES.items() if not row.is_binding and n not in OF_MEANING)
+
+
+def foreign(path, **properties):
+    """A table into whose log another engine wrote properties as they are."""
+    commit_metadata(table(path), configuration=properties)
+    return DeltaLog.for_path(str(path))
+
+
+def test_the_properties_that_bind_writers_are_these():
+    assert [name.removeprefix("delta.") for name in BINDING] == [
+        "appendOnly",
+        "columnMapping.maxColumnId",
+        "columnMapping.mode",
+        "compatibility.symlinkFormatManifest.enabled",
+        "enableChangeDataFeed",
+        "enableIcebergCompatV1",
+        "enableIcebergCompatV2",
+        "enableIcebergCompatV3",
+        "enableInCommitTimestamps",
+        "enableRowTracking",
+        "inCommitTimestampEnablementTimestamp",
+        "inCommitTimestampEnablementVersion",
+        "isolationLevel",
+        "rowTrackingSuspended",
+    ]
+
+
+@pytest.mark.parametrize("name", BINDING)
+def test_a_binding_property_that_does_not_parse_stops_every_write_and_no_reader(tmp_path, name):
+    log = foreign(tmp_path, **{name: "yes"})
+    assert log.to_arrow().num_rows == 3
+    calls = [(log.append, ROWS), (log.delete, "id = 1")]
+    if "Enablement" not in name:  # new metadata without timestamps in commits do without it
+        calls.append((log.alter.set_properties, {"mine": "1"}))
+    for call, *arguments in calls:
+        error = fails(KIND, call, *arguments)
+        assert error.fields["properties"] == {name: "yes"}
+        assert name in str(error)
+    assert log.update().version == 1
+    assert not list(tmp_path.glob("data-*"))
+
+
+@pytest.mark.parametrize("name", [name for name in BINDING if PROPERTIES[name].user_settable])
+def test_a_binding_property_is_mended_by_unsetting_it(tmp_path, name):
+    log = foreign(tmp_path, **{name: "yes"})
+    log.alter.unset_properties([name])
+    assert name not in configuration(log)
+    log.append(ROWS)
+    assert log.to_arrow().num_rows == 4
+
+
+def test_a_binding_property_is_mended_by_setting_it(tmp_path):
+    log = foreign(tmp_path, **{"delta.appendOnly": "yes", "delta.isolationLevel": "none"})
+    good = {"delta.appendOnly": "true", "delta.isolationLevel": "Serializable"}
+    for name, value in good.items():
+        fails(KIND, log.alter.set_properties, {name: value})
+    log.alter.set_properties(good)
+    log.append(ROWS)
+    fails("DELTA_CANNOT_MODIFY_APPEND_ONLY", log.delete, "id = 1")
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_other_properties_that_do_not_parse_stop_nobody(tmp_path, name):
+    log = foreign(tmp_path, **{name: "%"})
+    log.append(ROWS)
+    log.delete("id = 1")
+    assert sorted(log.to_arrow()["id"].to_pylist()) == [2, 3, 7]
+
+
+@pytest.mark.parametrize(
+    ("names", "counted"),
+    [
+        ("gone", []),
+        ("gone,id", ["id"]),
+        ("b", ["b"]),  # a boolean, which has no minimum
+        ("p,s", ["s"]),
+        ("ID, id,`s`", ["id", "s"]),
+        ("id..x,s", ["s"]),
+    ],
+)
+def test_stale_names_of_columns_with_statistics_stop_no_write_and_no_other_change(
+    tmp_path, names, counted
+):
+    rows = pa.table({"id": [1], "s": ["a"], "b": [True], "p": ["x"]})
+    log = table(tmp_path, rows, partition_by=["p"])
+    stale = {"delta.dataSkippingStatsColumns": names, "delta.checkpoint.writeStatsAsStruct": "true"}
+    commit_metadata(log, configuration=stale)
+    log = DeltaLog.for_path(str(tmp_path))
+    log.append(rows)
+    newest = json.loads(log.update().files["stats"].to_pylist()[-1])
+    assert sorted(newest["nullCount"]) == counted
+    assert log.delete("id = 2").num_deleted == 0
+    log.checkpoint()
+    assert DeltaLog.for_path(str(tmp_path)).count("id = 1") == 2
+    log.alter.set_properties({"mine": "1"})
+    log.alter.add_constraint("c", "id > 0")
+
+
+def test_statistics_for_a_column_that_is_not_there_can_not_be_asked_for(tmp_path):
+    stale = {"delta.dataSkippingStatsColumns": "gone"}
+    commit_metadata(table(tmp_path), configuration=stale)
+    log = DeltaLog.for_path(str(tmp_path))
+    wanted = {"delta.dataSkippingStatsColumns": "gone,s"}
+    fails("DELTA_COLUMN_NOT_FOUND_IN_SCHEMA", log.alter.set_properties, wanted)
+    log.alter.set_properties({"delta.dataSkippingStatsColumns": "s"})
