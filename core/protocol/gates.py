@@ -23,6 +23,7 @@ from optimist.core.protocol.features import (
     feature_by_any_case,
     with_requirements,
 )
+from optimist.core.protocol.mapping_gate import ensure_columns_can_be_found
 from optimist.core.protocol.properties import FEATURE_PREFIX, PROPERTIES
 from optimist.core.protocol.table_metadata import TableMetadata
 
@@ -75,10 +76,15 @@ def implied_features(protocol: Protocol) -> frozenset[str]:
 def ensure_well_formed(protocol: Protocol, *, table_path: str, version: int) -> None:
     """Refuse a protocol whose versions and lists of features do not go together (spec 6.1).
 
+    delta-spark leaves column mapping out of the list for readers where it raises reader version 2,
+    which implies it, to 3; so what a lower version implies need not be listed.
+
     Raises:
         ProtocolError: Reader version 3 comes without writer version 7 (kind
             `DELTA_READ_FEATURE_PROTOCOL_REQUIRES_WRITE`), or a version is below 1, or a list is
-            present or absent against its version (kind `DELTA_INVALID_PROTOCOL_VERSION`).
+            present or absent against its version, or a feature stands in the list for readers alone
+            or, though it concerns readers, in that for writers alone (kind
+            `DELTA_INVALID_PROTOCOL_VERSION`).
     """
     reader, writer = protocol.min_reader_version, protocol.min_writer_version
     if reader >= 3 and writer < 7:
@@ -103,6 +109,31 @@ def ensure_well_formed(protocol: Protocol, *, table_path: str, version: int) -> 
             table_path=table_path,
             version=version,
         )
+    one_sided = _listed_on_one_side(protocol)
+    if one_sided:
+        raise _protocol_error(
+            protocol,
+            "is malformed: features that concern readers must stand in the lists for readers and "
+            f"for writers, and these stand in one alone: {shown(', '.join(one_sided))}. Nothing "
+            "was read or written. Repair the table with the engine that wrote it",
+            kind="DELTA_INVALID_PROTOCOL_VERSION",
+            table_path=table_path,
+            version=version,
+            features=one_sided,
+        )
+
+
+def _listed_on_one_side(protocol: Protocol) -> tuple[str, ...]:
+    for_readers = frozenset(protocol.reader_features or ())
+    for_writers = frozenset(protocol.writer_features or ())
+    untold = {
+        name
+        for name in for_writers - for_readers
+        if (row := FEATURES.get(name)) is not None
+        and row.reader_writer
+        and (row.legacy_reader is None or row.legacy_reader > protocol.min_reader_version)
+    }
+    return tuple(sorted(untold | (for_readers - for_writers)))
 
 
 def ensure_readable(
@@ -118,7 +149,9 @@ def ensure_readable(
             `DELTA_READ_FEATURE_PROTOCOL_REQUIRES_WRITE`), the table needs features that this
             engine can't read (`DELTA_UNSUPPORTED_FEATURES_FOR_READ`, field `unsupported`), or a
             column's type was changed in a way that the engine does not know
-            (`DELTA_UNSUPPORTED_TYPE_CHANGE_IN_SCHEMA`, field `changes`).
+            (`DELTA_UNSUPPORTED_TYPE_CHANGE_IN_SCHEMA`, field `changes`). See also
+            `ensure_columns_can_be_found`.
+        TableError: See `ensure_columns_can_be_found`.
     """
     if protocol.min_reader_version > SUPPORTED_READER_VERSIONS[-1]:
         raise _version_error(protocol, table_path=table_path, version=version)
@@ -134,7 +167,10 @@ def ensure_readable(
             version=version,
             unsupported=names,
         )
-    changes = () if metadata is None else TableMetadata.of(metadata).unknown_type_changes
+    if metadata is None:
+        return
+    ensure_columns_can_be_found(protocol, metadata, table_path=table_path, version=version)
+    changes = TableMetadata.of(metadata).unknown_type_changes
     if changes:
         raise _protocol_error(
             protocol,

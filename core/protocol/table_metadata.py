@@ -17,6 +17,7 @@ from optimist.core.protocol.properties import TableProperties
 from optimist.core.schema.column_mapping import mapping_problems, without_mapping
 from optimist.core.schema.type_widening import TYPE_CHANGES, unknown_type_changes
 from optimist.core.schema.types import (
+    COLUMN_ID,
     COLUMN_MAPPING_PREFIX,
     StructType,
     schema_from_json,
@@ -24,6 +25,8 @@ from optimist.core.schema.types import (
 )
 
 __all__ = ["TableMetadata"]
+
+_MAPPING_MODE = "delta.columnMapping.mode"
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +84,23 @@ class TableMetadata:
         if self.is_mapped or COLUMN_MAPPING_PREFIX not in self.schema_string:
             return schema
         return without_mapping(schema)
+
+    @cached_property
+    def is_found_alike(self) -> bool:
+        """Whether files have the columns under the table's names, whichever way to look counts.
+
+        Raises:
+            SchemaError: As `declared_schema`.
+        """
+        if COLUMN_MAPPING_PREFIX not in self.schema_string:
+            return True
+        may_be_by_id = (
+            self.properties.column_mapping_mode == "id" or _MAPPING_MODE in self.properties.unparsed
+        )
+        return not any(
+            item.physical_name != item.name or (may_be_by_id and COLUMN_ID in item.metadata)
+            for _, item in walk_fields(self.declared_schema)
+        )
 
     @cached_property
     def mapping_problems(self) -> tuple[str, ...]:

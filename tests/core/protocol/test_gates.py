@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optimist.core.errors import ConfigError, ProtocolError
+from optimist.core.errors import ConfigError, ProtocolError, TableError
 from optimist.core.options import EngineOptions
 from optimist.core.protocol.actions import Metadata, Protocol
 from optimist.core.protocol.features import FEATURES
@@ -147,6 +147,7 @@ def test_feature_names_are_compared_to_the_letter() -> None:
     "protocol",
     [
         Protocol(2, 5),
+        Protocol(2, 6),
         Protocol(2, 7, None, ("columnMapping",)),
         reader_writer("columnMapping"),
         Protocol(3, 7, (), ("columnMapping",)),
@@ -157,12 +158,35 @@ def test_table_with_column_mapping_in_use_is_read_and_written(protocol) -> None:
     ensure_writable(protocol, MAPPED, **PLACE)
 
 
-def test_table_that_is_mapped_without_saying_so_is_read_but_not_written() -> None:
-    ensure_readable(Protocol(1, 2), MAPPED, **PLACE)
-    with pytest.raises(ProtocolError) as caught:
-        ensure_writable(Protocol(1, 2), MAPPED, **PLACE)
-    assert caught.value.kind == "DELTA_FEATURES_PROTOCOL_METADATA_MISMATCH"
-    assert caught.value.fields["missing"] == ("columnMapping",)
+@pytest.mark.parametrize("writer", [1, 2, 5, 6])
+@pytest.mark.parametrize("mode", ["name", "id"])
+def test_table_that_is_mapped_below_reader_version_2_is_read_if_its_names_are_the_same(
+    writer: int, mode: str
+) -> None:
+    named = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "x"}
+    same = {"id": {}, "name": named}
+    other = {"id": named, "name": {**named, "delta.columnMapping.physicalName": "col-1"}}
+    for keys, is_readable in ((same[mode], True), (other[mode], False)):
+        field = StructField("s", StructType((StructField("x", PrimitiveType("long"), True, keys),)))
+        used = metadata(field, columnMapping__mode=mode)
+        gates = [ensure_writable] if is_readable else [ensure_readable, ensure_writable]
+        if is_readable:
+            ensure_readable(Protocol(1, writer), used, **PLACE)
+        for gate in gates:
+            with pytest.raises(ProtocolError) as caught:
+                gate(Protocol(1, writer), used, **PLACE)
+            assert caught.value.kind == "DELTA_FEATURES_PROTOCOL_METADATA_MISMATCH"
+            assert caught.value.fields["missing"] == ("columnMapping",)
+
+
+def test_mode_of_mapping_that_does_not_parse_stops_readers_where_names_differ() -> None:
+    keys = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "col-1"}
+    field = StructField("x", PrimitiveType("long"), True, keys)
+    ensure_readable(Protocol(2, 5), metadata(columnMapping__mode="names"), **PLACE)
+    with pytest.raises(TableError) as caught:
+        ensure_readable(Protocol(2, 5), metadata(field, columnMapping__mode="names"), **PLACE)
+    assert caught.value.kind == "OPTIMIST_MALFORMED_TABLE_PROPERTY"
+    assert caught.value.fields["properties"] == {"delta.columnMapping.mode": "names"}
 
 
 @pytest.mark.parametrize("protocol", [Protocol(1, 6), writer_only("identityColumns")])
@@ -218,6 +242,12 @@ def test_writer_version_of_the_future_may_be_read_but_not_written() -> None:
         (Protocol(1, 7, None, None), "DELTA_INVALID_PROTOCOL_VERSION"),
         (Protocol(0, 2), "DELTA_INVALID_PROTOCOL_VERSION"),
         (Protocol(1, -1), "DELTA_INVALID_PROTOCOL_VERSION"),
+        (Protocol(1, 7, None, ("columnMapping",)), "DELTA_INVALID_PROTOCOL_VERSION"),
+        (Protocol(2, 7, None, ("deletionVectors",)), "DELTA_INVALID_PROTOCOL_VERSION"),
+        (Protocol(3, 7, (), ("deletionVectors",)), "DELTA_INVALID_PROTOCOL_VERSION"),
+        (Protocol(3, 7, ("columnMapping",), ()), "DELTA_INVALID_PROTOCOL_VERSION"),
+        (Protocol(3, 7, ("timestampNtz",), ("appendOnly",)), "DELTA_INVALID_PROTOCOL_VERSION"),
+        (Protocol(3, 7, ("novel",), ("appendOnly",)), "DELTA_INVALID_PROTOCOL_VERSION"),
     ],
 )
 def test_versions_and_lists_that_do_not_go_together_are_refused(protocol, kind) -> None:

@@ -1,0 +1,56 @@
+"""Refuses to read a table whose log does not say how files name its columns (spec 6.1, 6.3)."""
+
+from __future__ import annotations
+
+from optimist.core.errors import ProtocolError, TableError
+from optimist.core.foreign_text import quoted
+from optimist.core.protocol.actions import Metadata, Protocol
+from optimist.core.protocol.table_metadata import TableMetadata
+
+__all__ = ["MAPPING_READER_VERSION", "ensure_columns_can_be_found"]
+
+MAPPING_READER_VERSION = 2
+"""From this version on readers look at the property (at version 3 if the feature is listed)."""
+_MODE = "delta.columnMapping.mode"
+
+
+def ensure_columns_can_be_found(
+    protocol: Protocol, metadata: Metadata, *, table_path: str, version: int
+) -> None:
+    """Refuse metadata of which two readers could find different columns in the same files.
+
+    Below reader version 2 the protocol has readers look for columns under the table's names, while
+    delta-spark follows the property at any version; of a mode that does not parse nobody can say
+    what its files have. Neither matters where all ways lead to the same columns.
+
+    Raises:
+        ProtocolError: The table is mapped, and its protocol does not say so to readers (kind
+            `DELTA_FEATURES_PROTOCOL_METADATA_MISMATCH`, field `missing`).
+        TableError: The mode does not parse (kind `OPTIMIST_MALFORMED_TABLE_PROPERTY`, field
+            `properties`).
+    """
+    table = TableMetadata.of(metadata)
+    text = table.properties.unparsed.get(_MODE)
+    is_told = protocol.min_reader_version >= MAPPING_READER_VERSION or not table.is_mapped
+    if (text is None and is_told) or table.is_found_alike:
+        return
+    if text is not None:
+        raise TableError(
+            f"The table {table_path} at version {version} has columns with names of their own in "
+            f"files, and the property {_MODE}, which says how to find them, is {quoted(text)}. "
+            "Nothing was read or written. Read an older version, or repair the property with the "
+            "engine that set it.",
+            kind="OPTIMIST_MALFORMED_TABLE_PROPERTY",
+            properties={_MODE: text},
+        )
+    raise ProtocolError(
+        f"The table {table_path} at version {version} sets {_MODE}, which counts only from reader "
+        f"version {MAPPING_READER_VERSION} on, and its protocol has version "
+        f"{protocol.min_reader_version}. So its files may have the columns under either of two "
+        "names. Nothing was read or written. Raise the protocol with the engine that set the "
+        "property.",
+        kind="DELTA_FEATURES_PROTOCOL_METADATA_MISMATCH",
+        table_path=table_path,
+        version=version,
+        missing=("columnMapping",),
+    )
