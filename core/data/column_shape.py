@@ -27,7 +27,7 @@ from optimist.core.schema.types import (
     StructType,
 )
 
-__all__ = ["arrow_rows", "conform_column", "find_field", "find_name"]
+__all__ = ["arrow_rows", "conform_column", "find_field", "find_name", "has_field_ids"]
 
 _FIELD_ID = b"PARQUET:field_id"
 _VARIANT = PrimitiveType("variant")
@@ -101,19 +101,31 @@ def find_field(fields: Iterable[pa.Field], item: StructField, *, by_id: bool) ->
     Args:
         fields: The fields of one level of the file.
         item: The field of the table.
-        by_id: Whether to look for its id. The name is used if it has no id, or no field of the
-            level has one.
+        by_id: Whether to look for its id. Only what has none, as columns that no schema names, is
+            found by its name: a name may long be another column's.
     """
     listed = list(fields)
     number = item.metadata.get(COLUMN_ID)
     if by_id and number is not None:
         ids = [(field.metadata or {}).get(_FIELD_ID) for field in listed]
-        if any(found is not None for found in ids):
-            wanted = str(number).encode()
-            return ids.index(wanted) if wanted in ids else None
+        wanted = str(number).encode()
+        return ids.index(wanted) if wanted in ids else None
     names = [field.name for field in listed]
     name = find_name(names, item.physical_name)
     return None if name is None else names.index(name)
+
+
+def has_field_ids(fields: Iterable[pa.Field]) -> bool:
+    """Whether a field at any depth of a file has an id."""
+    return any(
+        _FIELD_ID in (field.metadata or {})
+        or (pa.types.is_nested(field.type) and has_field_ids(_fields_of(field.type)))
+        for field in fields
+    )
+
+
+def _fields_of(arrow_type: pa.DataType) -> list[pa.Field]:
+    return [arrow_type.field(place) for place in range(arrow_type.num_fields)]
 
 
 def find_name(names: Iterable[str], wanted: str) -> str | None:

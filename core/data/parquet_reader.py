@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 from pyroaring import BitMap64
 
-from optimist.core.data.column_shape import conform_column, find_field
+from optimist.core.data.column_shape import conform_column, find_field, has_field_ids
 from optimist.core.data.data_paths import DataPaths
 from optimist.core.data.deletion_vectors import ensure_rows_exist, read_deletion_vector
 from optimist.core.data.file_parts import FilePart
@@ -89,7 +89,8 @@ def read_batches(part: FilePart, layout: RowLayout) -> Iterator[pa.RecordBatch]:
     Raises:
         TableError: The file is gone (kind `DELTA_FILE_NOT_FOUND_DETAILED`) or is not a Parquet file
             (kind `OPTIMIST_UNREADABLE_DATA_FILE`), a value does not fit the table's type (kind
-            `OPTIMIST_DATA_FILE_TYPE_MISMATCH`), a partition value in the log does not (kind
+            `OPTIMIST_DATA_FILE_TYPE_MISMATCH`), columns are found by ids and the file has none
+            (`OPTIMIST_DATA_FILE_WITHOUT_IDS`), a partition value in the log does not (kind
             `OPTIMIST_MALFORMED_PARTITION_VALUE`), the file's deletion vector can't be read (kinds
             of `read_deletion_vector`) or names rows that the file lacks (kind
             `OPTIMIST_MALFORMED_DELETION_VECTOR`), or it has dates in an old calendar (kind
@@ -154,6 +155,8 @@ class _Columns:
         constants: dict[str, pa.Scalar],
     ) -> _Columns:
         schema = file.schema_arrow
+        if layout.by_id:
+            _ensure_ids(schema, part)
         places: dict[str, str] = {}
         names: list[str] = []
         for item in layout.schema:
@@ -189,6 +192,18 @@ class _Columns:
             base_row_id=self.part.base_row_id,
             commit_version=self.part.default_row_commit_version,
         )
+
+
+def _ensure_ids(schema: pa.Schema, part: FilePart) -> None:
+    if has_field_ids(schema):
+        return
+    raise TableError(
+        f"The table finds columns in files by their ids (delta.columnMapping.mode is id), and the "
+        f"data file {shown(part.path)} has none. Nothing was read. The engine that wrote the file "
+        "broke the protocol; read an older version of the table.",
+        kind="OPTIMIST_DATA_FILE_WITHOUT_IDS",
+        path=part.path,
+    )
 
 
 def _constants(part: FilePart, layout: RowLayout) -> dict[str, pa.Scalar]:

@@ -56,8 +56,13 @@ class IdentityColumn:
 
     @property
     def first(self) -> int:
-        """The number that is given out next."""
-        return self.start if self.mark is None else self.mark + self.step
+        """The number that is given out next: the first of the sequence beyond the mark.
+
+        The mark need not be one of the sequence; other engines take it from the rows.
+        """
+        if self.mark is None:
+            return self.start
+        return self.start + max(0, (self.mark - self.start) // self.step + 1) * self.step
 
     @property
     def num_left(self) -> int:

@@ -180,6 +180,16 @@ def test_after_a_mark_no_number_up_to_what_was_written_is_given_out_again(
     assert (after - start) % step == 0 or after == mark
 
 
+@given(start=st.integers(-30, 30), step=st.integers(-7, 7).filter(bool), mark=st.integers(-60, 60))
+def test_the_next_number_is_the_first_of_the_sequence_beyond_a_mark_of_any_engine(
+    start, step, mark
+):
+    fields = [identity_field(start, step, highWaterMark=mark)]
+    (column,) = identity_columns(schema_from_json(json.dumps({"type": "struct", "fields": fields})))
+    sequence = (start + place * step for place in range(200))
+    assert column.first == next(number for number in sequence if (number - mark) * step > 0)
+
+
 def test_numbers_stay_as_they_are_in_updates_without_spark(tmp_path):
     log = make_table(tmp_path / "t")
     log.append(rows("a", "b"))

@@ -9,6 +9,7 @@ import pytest
 from optimist.core.data.file_parts import FilePart
 from optimist.core.data.leaf_columns import leaf_columns
 from optimist.core.data.parquet_reader import RowLayout, read_batches
+from optimist.core.errors import TableError
 from optimist.core.schema.types import ArrayType, MapType, PrimitiveType, StructField, StructType
 
 LONG, TEXT = PrimitiveType("long"), PrimitiveType("string")
@@ -102,10 +103,6 @@ def test_a_dotted_column_beside_a_struct_of_the_same_path_is_another(tmp_path):
 
 def test_fields_are_found_by_their_ids_within_structs(tmp_path):
     path = tmp_path / "f.parquet"
-
-    def numbered(name, kind, number):
-        return pa.field(name, kind, metadata={b"PARQUET:field_id": str(number).encode()})
-
     kind = pa.struct([numbered("old", pa.int64(), 2), numbered("a", pa.int64(), 3)])
     schema = pa.schema([numbered("s", kind, 1)])
     pq.write_table(pa.Table.from_pylist([{"s": {"old": 1, "a": 2}}], schema), path)
@@ -114,3 +111,35 @@ def test_fields_are_found_by_their_ids_within_structs(tmp_path):
     layout = RowLayout(StructType((StructField("s", inner),)), by_id=True)
     (batch,) = read_batches(FilePart(str(path)), layout)
     assert batch.to_pylist() == [{"s": {"a": 1}}]
+
+
+def numbered(name, kind, number):
+    return pa.field(name, kind, metadata={b"PARQUET:field_id": str(number).encode()})
+
+
+def mapped(name, data_type, number):
+    return StructField(name, data_type, True, {"delta.columnMapping.id": number})
+
+
+def test_no_name_finds_a_column_of_another_id_at_any_depth(tmp_path):
+    path = tmp_path / "f.parquet"
+    plain = pa.struct([("a", pa.int64()), ("b", pa.int64())])
+    schema = pa.schema([("a", pa.int64()), numbered("s", plain, 2)])
+    pq.write_table(pa.Table.from_pylist([{"a": 1, "s": {"a": 2, "b": 3}}], schema), path)
+    inner = StructType((mapped("a", LONG, 3), StructField("b", LONG)))
+    wanted = StructType((mapped("a", LONG, 1), mapped("s", inner, 2)))
+    (batch,) = read_batches(FilePart(str(path)), RowLayout(wanted, by_id=True))
+    assert batch.to_pylist() == [{"a": None, "s": {"a": None, "b": 3}}]
+
+
+def test_file_without_any_ids_is_refused_where_columns_are_found_by_ids(tmp_path):
+    path = tmp_path / "f.parquet"
+    pq.write_table(pa.table({"a": [1], "l": [[{"b": 1}]]}), path)
+    layout = RowLayout(StructType((mapped("a", LONG, 1),)), by_id=True)
+    with pytest.raises(TableError) as caught:
+        list(read_batches(FilePart(str(path)), layout))
+    assert caught.value.kind == "OPTIMIST_DATA_FILE_WITHOUT_IDS"
+    deep = pa.schema([("l", pa.list_(pa.struct([numbered("b", pa.int64(), 4)])))])
+    pq.write_table(pa.Table.from_pylist([{"l": [{"b": 1}]}], deep), path)
+    (batch,) = read_batches(FilePart(str(path)), layout)
+    assert batch.to_pylist() == [{"a": None}]
