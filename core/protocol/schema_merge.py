@@ -12,6 +12,7 @@ from optimist.core.protocol.schema_checks import ensure_no_duplicate_columns
 from optimist.core.protocol.widening import WideningRule
 from optimist.core.schema.generated_columns import generation_expression, referenced_columns
 from optimist.core.schema.identity_columns import is_identity_column
+from optimist.core.schema.type_widening import is_stored_alike
 from optimist.core.schema.types import (
     ArrayType,
     DataType,
@@ -33,7 +34,6 @@ __all__ = [
     "without_internal_metadata",
 ]
 
-_MERGEABLE_INTEGERS = ("byte", "short", "integer")
 _VOID = PrimitiveType("void")
 _DEFAULT_KEYS = ("CURRENT_DEFAULT", "EXISTS_DEFAULT")
 
@@ -98,7 +98,7 @@ def decide_schema(
         write: What is to be written.
         constraints: The table's CHECK constraints, name to SQL; a column that one reads must keep
             its type.
-        may_widen: The widenings that the table allows (feature `typeWidening`); None for none.
+        may_widen: The widenings that the table allows; see `allowed_widening`.
 
     Raises:
         SchemaError: The data does not fit and no option given allows the change
@@ -248,14 +248,11 @@ class _Merge:
         return wider
 
     def wider(self, table: DataType, data: DataType) -> DataType | None:
-        if table == _VOID or (self.may_widen is not None and self.may_widen(table, data)):
+        may_widen = self.may_widen or is_stored_alike
+        if table == _VOID or may_widen(table, data):
             return data
-        if self.may_widen is not None and self.may_widen(data, table):
-            return table  # a writer that does not know of the wider type yet
-        names = (str(table), str(data))
-        if all(name in _MERGEABLE_INTEGERS for name in names):
-            return PrimitiveType(max(names, key=_MERGEABLE_INTEGERS.index))
-        return None
+        # Narrower data may come from a writer that does not know of the wider type yet.
+        return table if may_widen(data, table) or is_stored_alike(data, table) else None
 
     def ensure_no_conflicts(self) -> None:
         if not self.conflicts:

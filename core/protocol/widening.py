@@ -6,23 +6,37 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from optimist.core.protocol.actions import Metadata, Protocol
-from optimist.core.protocol.gates import implied_features
+from optimist.core.protocol.gates import implied_features, supports
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.type_widening import is_automatic_widening
 from optimist.core.schema.types import DataType
 
-__all__ = ["WideningRule", "allowed_widening"]
+__all__ = ["WideningRule", "allowed_widening", "is_widening_enabled"]
 
 WideningRule: TypeAlias = Callable[[DataType, DataType], bool]
 """Tells whether the table's type (first) may be widened to the data's type (second)."""
 
 
-def allowed_widening(metadata: Metadata, protocol: Protocol) -> WideningRule | None:
-    """The rule of a table; None where types stay as they are.
+def is_widening_enabled(metadata: Metadata, protocol: Protocol) -> bool:
+    """Whether columns of the table may get wider types, each change with a record.
 
     The preview of the feature allows none: its records name the version of the commit, which is not
     known before it has landed.
     """
     is_enabled = TableMetadata.of(metadata).properties.enable_type_widening
-    is_there = "typeWidening" in implied_features(protocol)
-    return is_automatic_widening if is_enabled and is_there else None
+    return is_enabled and "typeWidening" in implied_features(protocol)
+
+
+def allowed_widening(metadata: Metadata, protocol: Protocol) -> WideningRule | None:
+    """The rule of a table; None for one without the feature, whose types nobody watches over.
+
+    There, byte, short and int may still become each other (`is_stored_alike`). Where the feature is
+    listed and its property is off, writers must leave all types as they are.
+    """
+    if is_widening_enabled(metadata, protocol):
+        return is_automatic_widening
+    return _never if supports(protocol, "typeWidening") else None
+
+
+def _never(_old: DataType, _new: DataType) -> bool:
+    return False

@@ -27,6 +27,7 @@ __all__ = [
     "has_been",
     "is_automatic_widening",
     "is_lasting_widening",
+    "is_stored_alike",
     "is_widening",
     "unknown_type_changes",
     "with_type_changes",
@@ -38,6 +39,7 @@ TYPE_CHANGES = "delta.typeChanges"
 _INTEGERS = ("byte", "short", "integer", "long")
 _INTEGER_DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 19}
 _INTEGER_TYPES = frozenset(map(PrimitiveType, _INTEGERS))
+_SMALL_INTEGERS = _INTEGER_TYPES - {PrimitiveType("long")}
 _TO_OTHERS = {
     ("byte", "double"),
     ("short", "double"),
@@ -70,6 +72,11 @@ def is_automatic_widening(old: DataType, new: DataType) -> bool:
     """
     is_other_number = old in _INTEGER_TYPES and new not in _INTEGER_TYPES
     return is_widening(old, new) and not is_other_number
+
+
+def is_stored_alike(old: DataType, new: DataType) -> bool:
+    """Whether files hold both types in one form, and the new one has more values."""
+    return is_widening(old, new) and {old, new} <= _SMALL_INTEGERS
 
 
 def is_lasting_widening(old: DataType, new: DataType) -> bool:

@@ -8,10 +8,10 @@ from dataclasses import replace
 from optimist.core.data.declared_text import with_declared_types
 from optimist.core.errors import SchemaError
 from optimist.core.foreign_text import shown
-from optimist.core.protocol.widening import allowed_widening
+from optimist.core.protocol.widening import allowed_widening, is_widening_enabled
 from optimist.core.schema.identity_columns import is_identity_column
 from optimist.core.schema.schema_edits import Path, path_text
-from optimist.core.schema.type_widening import is_lasting_widening
+from optimist.core.schema.type_widening import is_lasting_widening, is_stored_alike
 from optimist.core.schema.types import (
     ArrayType,
     DataType,
@@ -24,7 +24,6 @@ from optimist.core.transaction.optimistic import OptimisticTransaction
 
 __all__ = ["changed_type", "have_one_type"]
 
-_SMALL_INTEGERS = ("byte", "short", "integer")
 _STRING, _VOID = PrimitiveType("string"), PrimitiveType("void")
 _LENGTH = re.compile(r"(?P<kind>char|varchar)\((?P<length>\d+)\)")
 _PARTS = (
@@ -86,7 +85,7 @@ def _ensure_may_become(
             kind="DELTA_IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE",
             column=path_text(path),
         )
-    if old == _VOID or _is_stored_alike(old, new):
+    if old == _VOID:
         return
     if _is_text(old) and _is_text(new):
         if not _holds_all(old, new):
@@ -94,22 +93,15 @@ def _ensure_may_become(
         return
     if not is_lasting_widening(old, new):
         raise _refused(path, old, new, "its values could not be kept")
-    if allowed_widening(txn.metadata, txn.protocol) is None:
+    rule = allowed_widening(txn.metadata, txn.protocol)
+    is_free = rule is None and is_stored_alike(old, new)
+    if not (is_free or is_widening_enabled(txn.metadata, txn.protocol)):
         raise _refused(
             path,
             old,
             new,
             "the table does not have type widening; set delta.enableTypeWidening to true first",
         )
-
-
-def _is_stored_alike(old: DataType, new: DataType) -> bool:
-    """Whether files hold both types in one form, and the new one has more values."""
-    names = [str(old), str(new)]
-    if not all(name in _SMALL_INTEGERS for name in names):
-        return False
-    before, after = map(_SMALL_INTEGERS.index, names)
-    return before < after
 
 
 def _is_text(data_type: DataType) -> bool:

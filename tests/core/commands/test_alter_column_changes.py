@@ -11,6 +11,10 @@ from altered_tables import MAPPED, fails, nested, said, table
 from optimist.core.commands.alter.requests import ColumnChange, NewColumn
 from optimist.core.errors import SchemaError
 from optimist.core.protocol.gates import supports
+from optimist.core.protocol.schema_merge import merge_schemas
+from optimist.core.protocol.widening import allowed_widening
+from optimist.core.schema.type_widening import TYPE_CHANGES
+from optimist.core.schema.types import PrimitiveType, StructField, StructType
 
 
 def test_a_column_gets_another_place_comment_and_default_in_one_commit(tmp_path):
@@ -225,3 +229,29 @@ def test_the_list_of_columns_is_replaced(tmp_path):
     fails(kind, log.alter.replace_columns, [columns[1], NewColumn("id", "int")])
     log.alter.replace_columns([columns[1], NewColumn("id", "bigint", nullable=False)])
     assert not log.update().schema.find("id").nullable
+
+
+@pytest.mark.parametrize("preview", ["", "-preview"])
+def test_small_integers_stay_as_they_are_where_widening_is_listed_and_not_enabled(
+    tmp_path, preview
+):
+    log = table(tmp_path, {"b": pa.array([1], pa.int8()), "s": pa.array([1], pa.int16())})
+    feature = f"typeWidening{preview}"
+
+    def change(name, data_type):
+        log.alter.change_columns([ColumnChange(name, data_type=data_type)])
+
+    change("s", "int")  # nothing watches over types yet
+    log.alter.set_properties({f"delta.feature.{feature}": "supported"})
+    for name, wider in (("b", "short"), ("b", "int"), ("s", "long")):
+        fails("DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP", change, name, wider)
+    merged = (log.update().schema, log.metadata, log.protocol)
+    rule = allowed_widening(*merged[1:])
+    wide = StructType((StructField("b", PrimitiveType("integer")),))
+    fails("DELTA_FAILED_TO_MERGE_FIELDS", merge_schemas, merged[0], wide, may_widen=rule)
+    log.append(pa.table({"b": pa.array([2], pa.int8()), "s": pa.array([3], pa.int8())}))
+    if preview:
+        return
+    log.alter.set_properties({"delta.enableTypeWidening": "true"})
+    change("b", "int")
+    assert log.update().schema.find("b").metadata[TYPE_CHANGES]
