@@ -92,9 +92,8 @@ class LogCleaner:
 
         The steps are in the head of this module.
 
-        A table with `delta.requireCheckpointProtectionBeforeVersion` needs no further care: rule 9
-        accepts a cleanup after which the log begins with a complete checkpoint that was there
-        before.
+        On a table with `delta.requireCheckpointProtectionBeforeVersion` rule 9 is looked at: see
+        `_keeps_protection`.
 
         Returns:
             The paths deleted, in that order.
@@ -116,7 +115,7 @@ class LogCleaner:
         max_version = min(last.version, snapshot.version) - 1
         expired = expired_log_files(files, cutoff_ms=cutoff_ms, max_version=max_version)
         deleted: list[str] = []
-        if expired.paths:
+        if expired.paths and _keeps_protection(snapshot, expired.boundary):
             if supports(snapshot.protocol, "v2Checkpoint"):
                 write_compatibility_checkpoint(store, snapshot, options=options, clock=clock)
             deleted += _delete(store, expired.paths)
@@ -162,6 +161,16 @@ def expired_log_files(files: Iterator[FileStatus], *, cutoff_ms: int, max_versio
             break
     covered = (path for end_version, path in compacted if end_version < boundary)
     return Expired((*expired, *covered), boundary, rest_since_ms)
+
+
+def _keeps_protection(snapshot: Snapshot, boundary: int) -> bool:
+    """Whether the feature `checkpointProtection` lets the log begin at a checkpoint (rule 9).
+
+    It does where all that is protected goes at once, and where the cleanup itself writes no
+    checkpoint: then what remains begins with one that an engine wrote which knew its version.
+    """
+    protected = snapshot.properties.require_checkpoint_protection_before_version
+    return boundary >= protected or not supports(snapshot.protocol, "v2Checkpoint")
 
 
 def _monotone(modified_ms: int, last_ms: int, is_newer_version: bool) -> int:

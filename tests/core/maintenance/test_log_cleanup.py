@@ -273,8 +273,14 @@ def test_protected_versions_go_only_up_to_a_checkpoint_that_was_there(policy, pr
     protection = {"delta.requireCheckpointProtectionBeforeVersion": str(protected_before)}
     table = Table({**policy, **protection})
     before = set(table.checkpoints())
-    assert table.clean_up()
+    gone = table.clean_up()
     oldest = min(int(name.partition(".")[0]) for name in table.names() if name[0].isdigit())
+    if policy and protected_before == 60:
+        # Before anything goes, a checkpoint under a classic name would have to be written.
+        assert (list(gone), oldest, set(table.checkpoints())) == ([], 0, before)
+        return
+    assert gone
+    assert oldest >= protected_before or not policy
     assert {name for name in before if int(name.partition(".")[0]) == oldest}
     assert not {name for name in table.checkpoints() if int(name.partition(".")[0]) < 60} - before
 
