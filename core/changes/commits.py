@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from optimist.core.errors import TableError
 from optimist.core.log.commits import read_commits_bytes
 from optimist.core.plugins.logstore import FileStatus, LogStore
-from optimist.core.protocol.actions import Action, CommitInfo, Metadata, actions_from_bytes
+from optimist.core.protocol.actions import (
+    Action,
+    CommitInfo,
+    Metadata,
+    Protocol,
+    actions_from_bytes,
+)
+from optimist.core.protocol.gates import is_active
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.snapshot.time_travel import adjusted_timestamps, list_commit_files
 
@@ -61,7 +68,7 @@ def read_commits(store: LogStore, log_path: str, first: int, last: int) -> Itera
         yield ReadCommit(version, modified_ms[version], actions)
 
 
-def commit_time_ms(commit: ReadCommit, metadata: Metadata) -> int:
+def commit_time_ms(commit: ReadCommit, metadata: Metadata, protocol: Protocol) -> int:
     """When a commit was made, in epoch milliseconds.
 
     This is its in-commit timestamp where the table has those, else the time of its file.
@@ -69,14 +76,15 @@ def commit_time_ms(commit: ReadCommit, metadata: Metadata) -> int:
     Args:
         commit: The commit.
         metadata: The table's metadata after it.
+        protocol: The table's protocol after it.
 
     Raises:
         TableError: In-commit timestamps are on and this commit has none (kind
             `DELTA_MISSING_COMMIT_TIMESTAMP`).
     """
-    properties = TableMetadata.of(metadata).properties
-    if not properties.enable_in_commit_timestamps:
+    if not is_active("inCommitTimestamp", protocol, metadata):
         return commit.modified_ms
+    properties = TableMetadata.of(metadata).properties
     if commit.version < (properties.in_commit_timestamp_enablement_version or 0):
         return commit.modified_ms
     info = commit.info

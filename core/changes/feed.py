@@ -107,7 +107,7 @@ def change_feed(table: TableRef, latest: Snapshot, bounds: ChangeBounds) -> Chan
         if run.metadata is not history[-1][1]:
             history.append((commit.version, run.metadata))
         run.ensure_recorded(commit.version)
-        time_ms = commit_time_ms(commit, run.metadata)
+        time_ms = commit_time_ms(commit, run.metadata, run.protocol)
         is_partitioned = bool(run.metadata.partition_columns)
         collector.collect(commit, time_ms, is_partitioned=is_partitioned)
     for version, metadata in history:

@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 
 from optimist.core.errors import TableError
 from optimist.core.foreign_text import shown
-from optimist.core.protocol.actions import Metadata
+from optimist.core.protocol.actions import Metadata, Protocol
+from optimist.core.protocol.gates import is_active
 from optimist.core.protocol.properties import (
     MATERIALIZED_ROW_COMMIT_VERSION,
     MATERIALIZED_ROW_ID,
@@ -57,7 +58,7 @@ def tracking_columns(configuration: Mapping[str, str]) -> StructType:
     )
 
 
-def carried_columns(metadata: Metadata) -> StructType:
+def carried_columns(metadata: Metadata, protocol: Protocol) -> StructType:
     """The columns in which rows carry their ids and versions to another file, id first.
 
     They have the names that files have for them. A row that moves keeps its id. It keeps its commit
@@ -65,14 +66,15 @@ def carried_columns(metadata: Metadata) -> StructType:
 
     Args:
         metadata: The table's; without row tracking there are no such columns.
+        protocol: The table's; without the feature, its property alone tracks nothing.
 
     Raises:
         TableError: The table tracks rows, and its properties name no columns for that, or names
             that other columns have (kind `OPTIMIST_MALFORMED_ROW_TRACKING`).
     """
-    table = TableMetadata.of(metadata)
-    if not table.properties.enable_row_tracking:
+    if not is_active("rowTracking", protocol, metadata):
         return StructType()
+    table = TableMetadata.of(metadata)
     fields = [
         replace(item, name=item.physical_name) for item in tracking_columns(metadata.configuration)
     ]

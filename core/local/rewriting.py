@@ -104,7 +104,7 @@ class RowWriter:
         target = self.target
         ensure_own_rows(target.table, target.snapshot, files, operation)
         parts = parts_of(file_parts(target.snapshot.data_paths, files))
-        carried = carried_columns(target.snapshot.metadata)
+        carried = carried_columns(target.snapshot.metadata, target.snapshot.protocol)
         wanted = target.snapshot.schema if columns is None else columns
         layout = target.layout(StructType((*wanted, *carried)))
 

@@ -37,6 +37,7 @@ __all__ = [
     "ensure_well_formed",
     "ensure_writable",
     "implied_features",
+    "is_active",
     "is_upgrade",
     "merge",
     "normalize",
@@ -61,6 +62,14 @@ _LEGACY_VERSIONS = ((1, 1), (1, 2), (1, 3), (1, 4), (2, 5), (1, 6), (2, 6))
 def supports(protocol: Protocol, name: str) -> bool:
     """Whether the protocol has the feature, be it listed or implied by a legacy version."""
     return covers(implied_features(protocol), name)
+
+
+def is_active(name: str, protocol: Protocol, metadata: Metadata) -> bool:
+    """Whether a feature counts: the protocol has it, and the metadata use it.
+
+    A property by itself, as some writers leave it without the feature, means nothing.
+    """
+    return name in active_features(metadata) and supports(protocol, name)
 
 
 def implied_features(protocol: Protocol) -> frozenset[str]:

@@ -16,7 +16,7 @@ from optimist.core.plugins.data_origin import DataOrigin
 from optimist.core.plugins.logstore import LogStore
 from optimist.core.predicates import Predicate
 from optimist.core.protocol.actions import Metadata, Protocol
-from optimist.core.protocol.gates import DEFAULT_PROTOCOL
+from optimist.core.protocol.gates import DEFAULT_PROTOCOL, is_active
 from optimist.core.protocol.kept_expressions import schema_as_kept
 from optimist.core.protocol.properties import TableProperties
 from optimist.core.protocol.table_metadata import TableMetadata
@@ -78,6 +78,10 @@ class FilesView:
         path, store = self.table_path, self._store
         origin = store.data_origin(path) if store else DataOrigin.of(path)
         return DataPaths(path, origin, self._options.paths_outside_table)
+
+    def has_active(self, feature: str) -> bool:
+        """Whether a table feature is there and in use, not only a property that asks for it."""
+        return is_active(feature, self.protocol, self.metadata)
 
     @property
     def files(self) -> pa.Table:

@@ -119,7 +119,7 @@ def _fields(view: FilesView, columns: Sequence[str] | None) -> StructType:
         return view.schema
     found: dict[str, StructField] = {}
     tracked = StructType()
-    if view.properties.enable_row_tracking:
+    if view.has_active("rowTracking"):
         tracked = tracking_columns(view.metadata.configuration)
     for name in columns:
         item = view.schema.find(name) or tracked.find(name)

@@ -348,7 +348,7 @@ class Snapshot(FilesView):
         """
         if self.segment is None:
             return 0
-        if not self.properties.enable_in_commit_timestamps:
+        if not self.has_active("inCommitTimestamp"):
             return self.segment.last_commit_timestamp_ms
         with self._lock:
             if self._timestamp_ms is None:

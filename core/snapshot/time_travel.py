@@ -257,7 +257,7 @@ def _times_around(
 ) -> _Times:
     """The part of the history to search: with in-commit timestamps, or before there were any."""
     properties = latest.properties
-    if not properties.enable_in_commit_timestamps:
+    if not latest.has_active("inCommitTimestamp"):
         return _modification_times(commits)
     enabled_at = properties.in_commit_timestamp_enablement_version or 0
     enabled_ms = properties.in_commit_timestamp_enablement_timestamp

@@ -10,10 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from optimist.core.protocol.actions import Action, AddFile, Metadata
-from optimist.core.protocol.gates import supports
+from optimist.core.protocol.gates import is_active
 from optimist.core.protocol.properties import IsolationLevel
 from optimist.core.protocol.schema_checks import ensure_no_cdc_columns
-from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.snapshot import Snapshot
 from optimist.core.transaction.commit_info import build_commit_info
 from optimist.core.transaction.conflicts.in_commit_timestamp import first_timestamp, with_enablement
@@ -111,7 +110,7 @@ def _with_preserved_rows(
     tags: Mapping[str, str] | None, snapshot: Snapshot
 ) -> Mapping[str, str] | None:
     """The tags, which say that rows keep their ids where the table tracks them (spec 6.5)."""
-    if not snapshot.properties.enable_row_tracking:
+    if not snapshot.has_active("rowTracking"):
         return tags
     return {ROWS_PRESERVED: "true", **(tags or {})}
 
@@ -133,14 +132,12 @@ def _with_row_ids(ours: Ours) -> Ours:
 
 
 def _with_timestamp(ours: Ours, snapshot: Snapshot, now_ms: int) -> Ours:
-    properties = TableMetadata.of(ours.metadata).properties
-    is_on = properties.enable_in_commit_timestamps and supports(ours.protocol, "inCommitTimestamp")
-    if not is_on:
+    if not is_active("inCommitTimestamp", ours.protocol, ours.metadata):
         return ours
     exists = snapshot.version >= 0
     timestamp = first_timestamp(now_ms, snapshot.timestamp_ms if exists else None)
     ours = replace(ours, commit_info=replace(ours.commit_info, in_commit_timestamp=timestamp))
-    if not exists or snapshot.properties.enable_in_commit_timestamps:
+    if not exists or snapshot.has_active("inCommitTimestamp"):
         return ours
 
     def enable(action: Action) -> Action:

@@ -59,7 +59,7 @@ class ArrowPlane:
         self, view: FilesView, files: pa.Table, *, with_row_ids: bool = False
     ) -> DataFrame:
         """See `RowPlane.scan_files`."""
-        carried = carried_columns(view.metadata) if with_row_ids else ()
+        carried = carried_columns(view.metadata, view.protocol) if with_row_ids else ()
         columns = StructType((*view.schema, *carried))
         return arrow_frame_of_files(self.spark, self.table, view, files, columns=columns)
 
@@ -73,7 +73,7 @@ class ArrowPlane:
         with_row_ids: bool = False,
     ) -> DataFrame:
         """See `RowPlane.placed_rows`; only the columns that are needed are read."""
-        carried = carried_columns(view.metadata) if with_row_ids else ()
+        carried = carried_columns(view.metadata, view.protocol) if with_row_ids else ()
         wanted = StructType((*_named(view.schema, columns), *carried))
         return arrow_frame_of_files(
             self.spark, self.table, view, files, columns=wanted, places=places

@@ -43,7 +43,7 @@ def metadata_type(view: FilesView) -> st.StructType | None:
     if view.schema.find(METADATA) is not None:
         return None
     types = {**_OF_FILE, _ROW_INDEX: st.LongType()}
-    if view.properties.enable_row_tracking:
+    if view.has_active("rowTracking"):
         types |= dict.fromkeys(_tracked_fields(view), st.LongType())
     return st.StructType([st.StructField(name, kind, True) for name, kind in types.items()])
 
@@ -77,7 +77,7 @@ class RowMetadata:
         place = schema.names.index(METADATA)
         wanted = schema.fields[place].dataType
         fields = tuple(wanted.names) if isinstance(wanted, st.StructType) else ()
-        found = _tracked_fields(view) if view.properties.enable_row_tracking else {}
+        found = _tracked_fields(view) if view.has_active("rowTracking") else {}
         tracked = tuple(found[name] for name in fields if name in found)
         taken = [*view.schema.names]
         # A table may have columns of its own with the names of these two.

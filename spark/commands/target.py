@@ -88,7 +88,7 @@ class Target:
         Raises:
             TableError: See `carried_columns`.
         """
-        return carried_columns(self.snapshot.metadata)
+        return carried_columns(self.snapshot.metadata, self.snapshot.protocol)
 
     def rows_of(self, files: pa.Table, operation: str) -> DataFrame:
         """The rows of some files that the command is going to rewrite, with the columns `carried`.

@@ -53,7 +53,7 @@ def _newer_frame(table: OpenedTable, newest: Snapshot, names: Sequence[str]) -> 
     before = table.snapshot
     if before is None or _is_same_version(before, newest):
         return None
-    tracking = [one.properties.enable_row_tracking for one in (before, newest)]
+    tracking = [one.has_active("rowTracking") for one in (before, newest)]
     is_other_metadata = _METADATA in names and tracking[0] != tracking[1]
     ensure_same_columns(table.name, before, newest, *([_METADATA] if is_other_metadata else ()))
     frame = plane_of(table.spark, table.log.table).scan(newest)

@@ -105,7 +105,7 @@ class _Scan:
 
     @property
     def tracking(self) -> RowTracking | None:
-        return RowTracking.of(self.view.properties)
+        return RowTracking.of(self.view)
 
     def frame(self, parts: Sequence[ScanPart]) -> DataFrame:
         is_hiding = any(part.name for part in parts) or self.tracking is not None

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import types as st
 
-from optimist.core.protocol.properties import TableProperties
+from optimist.core.snapshot.files_view import FilesView
 from optimist.spark.rows.row_shape import quoted
 from optimist.spark.session.jvm import Jvm, analyzed_plan
 
@@ -56,10 +56,11 @@ class RowTracking:
     commit_version_column: str | None
 
     @classmethod
-    def of(cls, properties: TableProperties) -> RowTracking | None:
-        """The row tracking that the properties describe; None if it is off."""
-        if not properties.enable_row_tracking:
+    def of(cls, view: FilesView) -> RowTracking | None:
+        """The row tracking of a version; None if it is off."""
+        if not view.has_active("rowTracking"):
             return None
+        properties = view.properties
         return cls(
             properties.materialized_row_id_column, properties.materialized_row_commit_version_column
         )

@@ -92,7 +92,7 @@ def parts_of_files(
 
 
 def _part(jvm: Jvm, view: FilesView, name: str, files: pa.Table, zone: str | None) -> ScanPart:
-    tracking = RowTracking.of(view.properties)
+    tracking = RowTracking.of(view)
     listing = FileListing.of(
         view.data_paths,
         files,

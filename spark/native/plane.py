@@ -69,7 +69,7 @@ class NativePlane:
     ) -> DataFrame:
         """The rows of some files, with fields of `_metadata` by the names that they get."""
         rows = scan_frame(self.spark, view, files, access=self._access)
-        carried = carried_columns(view.metadata).names if with_row_ids else ()
+        carried = carried_columns(view.metadata, view.protocol).names if with_row_ids else ()
         if carried:
             fields |= dict(zip(carried, ("row_id", "row_commit_version"), strict=True))
         if not fields:

@@ -128,7 +128,7 @@ class _Merge:
         needed = self.merge.columns_for_update(schema)
         if self.writer.records_changes:
             return self.writer.rewrite(only_chosen(chosen), "MERGE", self._changes, added=inserted)
-        if needed or snapshot.properties.enable_row_tracking:
+        if needed or snapshot.has_active("rowTracking"):
             columns = StructType(tuple(item for item in schema if item.name in needed))
             files, added = only_chosen(chosen), inserted
         else:  # the source has all that the new rows are made of

@@ -15,7 +15,7 @@ from optimist.core.protocol.actions import (
     Metadata,
     RemoveFile,
 )
-from optimist.core.protocol.gates import ensure_writable, supports
+from optimist.core.protocol.gates import ensure_writable, is_active, supports
 from optimist.core.protocol.operation_names import ROW_TRACKING_BACKFILL
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.types import StructField, schema_to_json
@@ -157,8 +157,7 @@ def advance_in_commit_timestamp(ours: Ours, theirs: Theirs) -> Ours:
 
     A table's timestamps grow strictly with its versions.
     """
-    properties = TableMetadata.of(ours.metadata).properties
-    if not properties.enable_in_commit_timestamps:
+    if not is_active("inCommitTimestamp", ours.protocol, ours.metadata):
         return ours
     # Where the winner has just switched timestamps on, we were prepared without one.
     own = ours.commit_info.in_commit_timestamp or ours.commit_info.timestamp or 0

@@ -49,7 +49,7 @@ def ensure_rows_are_numbered(metadata: Metadata, snapshot: Snapshot) -> None:
         ProtocolError: A row would have no id (kind `OPTIMIST_ROW_TRACKING_NEEDS_BACKFILL`).
     """
     wanted = TableMetadata.of(metadata).properties.enable_row_tracking
-    if not wanted or snapshot.properties.enable_row_tracking:
+    if not wanted or snapshot.has_active("rowTracking"):
         return
     is_on = is_row_tracking_on(snapshot.protocol, snapshot.metadata)
     if is_on and snapshot.files["baseRowId"].null_count == 0:
@@ -58,7 +58,8 @@ def ensure_rows_are_numbered(metadata: Metadata, snapshot: Snapshot) -> None:
     raise ProtocolError(
         f"delta.enableRowTracking can't be set to true on {snapshot.table_path}: {reason}, and "
         "assigning ids to the rows of an existing table is not supported yet. Nothing was written. "
-        "Enable row tracking with another engine, or write the rows to a new table that has it.",
+        "Enable row tracking with another engine, write the rows to a new table that has it, or "
+        "unset the property.",
         kind="OPTIMIST_ROW_TRACKING_NEEDS_BACKFILL",
         path=snapshot.table_path,
     )

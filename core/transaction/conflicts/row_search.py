@@ -89,7 +89,7 @@ class RowSearch:
         if any(add.deletion_vector for add in adds):
             return "its new files have deletion vectors"
         try:
-            if self.snapshot.properties.enable_row_tracking:
+            if self.snapshot.has_active("rowTracking"):
                 return self._by_id(wanted, adds)
             return self._by_order(wanted, adds)
         except OptimistError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import deltalake
 import pyarrow as pa
 import pytest
 
@@ -122,3 +123,30 @@ def test_statistics_for_a_column_that_is_not_there_can_not_be_asked_for(tmp_path
     wanted = {"delta.dataSkippingStatsColumns": "gone,s"}
     fails("DELTA_COLUMN_NOT_FOUND_IN_SCHEMA", log.alter.set_properties, wanted)
     log.alter.set_properties({"delta.dataSkippingStatsColumns": "s"})
+
+
+def test_properties_whose_features_are_not_there_mean_nothing_to_readers_and_commands(tmp_path):
+    asked = {
+        "delta.enableRowTracking": "true",
+        "delta.enableInCommitTimestamps": "true",
+        "delta.enableDeletionVectors": "true",
+        "delta.enableChangeDataFeed": "true",
+        "delta.enableTypeWidening": "true",
+    }
+    log = foreign(tmp_path, **asked)
+    assert log.update().timestamp_ms > 0
+    log.append(ROWS)
+    log.delete("id = 2")
+    log.update(set={"s": "'y'"}, predicate="id = 3")
+    source = pa.table({"id": [1, 9], "s": ["m", "n"]})
+    log.merge(source, ["id"]).when_matched_update_all().when_not_matched_insert_all().execute()
+    rows = sorted(log.to_arrow().to_pylist(), key=lambda row: row["id"])
+    assert [(row["id"], row["s"]) for row in rows] == [(1, "m"), (3, "y"), (7, "x"), (9, "n")]
+    files = log.update().files
+    assert files["baseRowId"].null_count == files["deletionVector"].null_count == files.num_rows
+    assert log.snapshot(timestamp=log.update().timestamp_ms).version == log.update().version
+    assert deltalake.DeltaTable(str(tmp_path)).to_pyarrow_table().num_rows == 4
+    fails("OPTIMIST_ROW_TRACKING_NEEDS_BACKFILL", log.alter.set_properties, {"mine": "1"})
+    log.alter.unset_properties(["delta.enableRowTracking"])
+    log.append(ROWS)
+    assert log.count() == 5

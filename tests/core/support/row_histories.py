@@ -182,7 +182,7 @@ def rearrange(txn, files, rows=None, *, turned=False):
 def moved_rows(txn, table):
     """The rows of some files, with the ids and versions that they carry to another file."""
     snapshot = txn.snapshot
-    carried = carried_columns(snapshot.metadata).names
+    carried = carried_columns(snapshot.metadata, snapshot.protocol).names
     names = [*snapshot.schema.names, *TRACKED[: len(carried)]]
     view = snapshot.with_other_files(snapshot.metadata, table)
     return to_arrow(view, None, names).rename_columns([*snapshot.schema.names, *carried])
