@@ -19,12 +19,12 @@ from optimist.core.schema.types import (
     DataType,
     DecimalType,
     MapType,
-    PrimitiveType,
     StructField,
     StructType,
     schema_from_json,
     schema_to_json,
 )
+from optimist.core.schema.void_columns import VOID
 
 __all__ = [
     "VOID",
@@ -34,8 +34,6 @@ __all__ = [
     "to_spark_type",
     "type_of_values",
 ]
-
-VOID = PrimitiveType("void")
 
 _OLD_ROWS = "EXISTS_DEFAULT"
 _TEXT = r"(?:string|char\(\d{1,5}\)|varchar\(\d{1,9}\))"  # a char is padded as it is read

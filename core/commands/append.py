@@ -112,8 +112,6 @@ def _rows_to_write(
     completed, given = complete(arrow_rows(data, schema), schema, data.column_names)
     rows = as_stored(completed, schema, txn.metadata.partition_columns)
     ensure_rules_kept(rows, txn.metadata, schema)
-    if txn.read_version < 0:
-        txn.table.ensure_log_directory()
     return rows, given
 
 
@@ -121,6 +119,8 @@ def _write(txn: OptimisticTransaction, rows: pa.Table) -> tuple[AddFile, ...]:
     """Write the rows to durable files; if one can't be written, none of them is left."""
     table = txn.table
     spec = new_files(txn)
+    if txn.read_version < 0:
+        table.ensure_log_directory()
     writer = FileSet(spec, table.clock)
     filesystem, root = filesystem_for(spec.table_path, spec.access)
     try:

@@ -9,6 +9,7 @@ from optimist.core.protocol.clustering import clustering_columns
 from optimist.core.protocol.gates import supports
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.identity_columns import identity_columns
+from optimist.core.schema.void_columns import ensure_storable
 from optimist.core.transaction.optimistic import OptimisticTransaction
 
 __all__ = ["new_files"]
@@ -22,10 +23,12 @@ def new_files(txn: OptimisticTransaction, *, codec: str = DEFAULT_CODEC) -> File
         codec: The codec to use if the table's `delta.parquet.compression.codec` names none.
 
     Raises:
-        SchemaError, ConfigError: As `FileSpec.of`.
+        SchemaError: See `ensure_storable`, and `FileSpec.of`.
+        ConfigError: As `FileSpec.of`.
     """
     table = txn.table
     schema = TableMetadata.of(txn.metadata).schema
+    ensure_storable(schema, txn.metadata.partition_columns)
     clustering = clustering_columns(txn.snapshot.domain_metadata, schema)
     # How far the numbers of identity columns have been given out is told by statistics.
     identities = tuple((column.name,) for column in identity_columns(schema))

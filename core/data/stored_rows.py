@@ -1,4 +1,7 @@
-"""Rows of a table as its data files have them: physical names, and ids for Parquet (spec 10.8)."""
+"""Rows of a table as its data files have them: by physical names, with ids for Parquet (spec 10.8).
+
+Void columns and fields, which no file holds (spec 6.3), are left out.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from optimist.core.data.column_shape import conform_column
 from optimist.core.schema.arrow_types import to_arrow_schema
 from optimist.core.schema.column_mapping import file_schema, is_mapped
 from optimist.core.schema.types import StructType
+from optimist.core.schema.void_columns import holds_void, without_void
 
 __all__ = ["StoredRows"]
 
@@ -16,28 +20,32 @@ class StoredRows:
     """Turns rows of one table into what its files hold; this is the place where that happens.
 
     Args:
-        schema: The table's schema. Without ids, files have the columns as the table does.
+        schema: The table's schema. Without ids and void, files have the columns as the table does.
     """
 
     def __init__(self, schema: StructType) -> None:
-        stored = file_schema(schema)
+        kept = without_void(schema)
+        stored = file_schema(kept)
         arrow_fields = to_arrow_schema(stored)
-        self._is_mapped = is_mapped(schema)
+        self._is_as_it_is = not is_mapped(schema) and not holds_void(schema)
+        self._void = frozenset(schema.names) - frozenset(kept.names)
         self._columns = {
             item.name: (column, field)
-            for item, column, field in zip(schema, stored, arrow_fields, strict=True)
+            for item, column, field in zip(kept, stored, arrow_fields, strict=True)
         }
 
     def of(self, rows: pa.Table) -> pa.Table:
-        """The rows with the names and ids of files, at every depth.
+        """The rows with the names and ids of files, at every depth, and without void columns.
 
         Args:
             rows: Columns of the table, in its types. Other columns stay as they are.
         """
-        if not self._is_mapped:
+        if self._is_as_it_is:
             return rows
         fields, columns = [], []
         for given, values in zip(rows.schema, rows.columns, strict=True):
+            if given.name in self._void:
+                continue
             column, field = self._columns.get(given.name, (None, given))
             if column is not None:
                 parts = (conform_column(part, column.data_type) for part in values.chunks)

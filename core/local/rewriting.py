@@ -33,14 +33,13 @@ from optimist.core.local.progress import FileProgress
 from optimist.core.local.target import LocalTarget
 from optimist.core.paths import join
 from optimist.core.read_ahead import read_ahead
-from optimist.core.schema.types import PrimitiveType, StructType
+from optimist.core.schema.types import StructType
 
 __all__ = ["AFTER", "BEFORE", "DELETED", "INSERTED", "KEPT", "Change", "RowWriter", "Written"]
 
 _WRITERS = 4
 _BYTES_TOGETHER = 64 << 20
 """Files that are together about this large are written again as one."""
-_VOID = PrimitiveType("void")
 
 Kinds: TypeAlias = tuple[str | None, ...]
 """Where rows are written to: None is the table, any other a kind of change, if these are recorded.
@@ -193,16 +192,16 @@ class RowWriter:
         )
 
     def _stored(self, rows: pa.Table, *, is_new: bool) -> pa.Table:
-        """The rows as files hold them: without void columns, and if they are new, checked."""
+        """The rows with the values that files hold; if they are new, checked."""
+        if not (is_new and self.is_checked):
+            return rows
         schema = self.target.snapshot.schema
-        stored = rows
-        if is_new and self.is_checked:
-            own = rows.select(list(schema.names))
-            stored = as_stored(own, schema, self.target.snapshot.partition_columns)
-            ensure_rules_kept(stored, self.target.txn.metadata, schema)
-            for name in rows.column_names[len(schema) :]:
-                stored = stored.append_column(name, rows[name])
-        return stored.drop_columns([item.name for item in schema if item.data_type == _VOID])
+        own = rows.select(list(schema.names))
+        stored = as_stored(own, schema, self.target.snapshot.partition_columns)
+        ensure_rules_kept(stored, self.target.txn.metadata, schema)
+        for name in rows.column_names[len(schema) :]:
+            stored = stored.append_column(name, rows[name])
+        return stored
 
 
 def _repeated(kind: str | None, count: int) -> pa.ChunkedArray | None:

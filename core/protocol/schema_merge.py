@@ -18,10 +18,10 @@ from optimist.core.schema.types import (
     DataType,
     DecimalType,
     MapType,
-    PrimitiveType,
     StructField,
     StructType,
 )
+from optimist.core.schema.void_columns import VOID, no_place_for_void, placeless_void
 
 __all__ = [
     "SchemaAction",
@@ -34,7 +34,6 @@ __all__ = [
     "without_internal_metadata",
 ]
 
-_VOID = PrimitiveType("void")
 _DEFAULT_KEYS = ("CURRENT_DEFAULT", "EXISTS_DEFAULT")
 
 
@@ -237,7 +236,7 @@ class _Merge:
         return self.leaves(table, data, ".".join(path))
 
     def leaves(self, table: DataType, data: DataType, column: str) -> DataType:
-        if data in (table, _VOID):
+        if data in (table, VOID):
             return table
         wider = self.wider(table, data)
         if wider is None:
@@ -249,7 +248,7 @@ class _Merge:
 
     def wider(self, table: DataType, data: DataType) -> DataType | None:
         may_widen = self.may_widen or is_stored_alike
-        if table == _VOID or may_widen(table, data):
+        if table == VOID or may_widen(table, data):
             return data
         # Narrower data may come from a writer that does not know of the wider type yet.
         return table if may_widen(data, table) or is_stored_alike(data, table) else None
@@ -365,47 +364,16 @@ def _mismatch(
 
 
 def ensure_values_possible(schema: StructType, table: StructType | None) -> None:
-    """Refuse a new column of structs, arrays or maps that hold nothing but void.
+    """Refuse a new column of structs, arrays or maps in which void has no place.
 
     Parquet has no group without columns, so such columns can't be read back everywhere, and Delta
     can't append to them. A column of plain void is fine, and columns of the table are left alone.
     """
     for item in schema:
-        path = _void_path(item)
+        path = placeless_void(item)
         before = table.find(item.name) if table is not None else None
-        if path is not None and (before is None or _void_path(before) is None):
-            raise SchemaError(
-                f"The column {shown(item.name)} of type {shown(item.data_type)} can't hold values "
-                f"at {shown(path)}, where its type is void, the type of a bare NULL. Nothing was "
-                "written. Cast the NULL to a type, or drop it.",
-                kind="DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE",
-                column=item.name,
-                path=path,
-            )
-
-
-def _void_path(item: StructField) -> str | None:
-    """The path of an array or map of void, or a struct of only void, in the type; else None."""
-    parts = _parts(item)
-    below = [found for part in parts if (found := _void_path(part)) is not None]
-    if below:
-        return below[0]
-    is_struct = isinstance(item.data_type, StructType)
-    voids = [part.data_type == _VOID for part in parts]
-    return item.name if parts and (all(voids) if is_struct else any(voids)) else None
-
-
-def _parts(item: StructField) -> tuple[StructField, ...]:
-    """The direct parts of a field's type, named by their paths."""
-    data_type, name = item.data_type, item.name
-    if isinstance(data_type, StructType):
-        return tuple(StructField(f"{name}.{part.name}", part.data_type) for part in data_type)
-    if isinstance(data_type, ArrayType):
-        return (StructField(f"{name}.element", data_type.element_type),)
-    if isinstance(data_type, MapType):
-        key = StructField(f"{name}.key", data_type.key_type)
-        return (key, StructField(f"{name}.value", data_type.value_type))
-    return ()
+        if path is not None and (before is None or placeless_void(before) is None):
+            raise no_place_for_void(item, path)
 
 
 def _ensure_data_change(write: SchemaWrite, what: str) -> None:

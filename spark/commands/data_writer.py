@@ -7,7 +7,7 @@ nor `.`: vacuum must see it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
@@ -18,7 +18,6 @@ from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.change_files import change_spec
 from optimist.core.data.parquet_writer import DEFAULT_CODEC, FileSpec
-from optimist.core.errors import SchemaError
 from optimist.core.paths import join
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.types import PrimitiveType, StructField, StructType
@@ -81,7 +80,6 @@ class DataWriter:
             SchemaError: A row violates a constraint, or no column is left for the files.
             ConfigError: An option asks for files that can't be written.
         """
-        self._ensure_writable(rows.columns[:-1] if has_changes else rows.columns)
         spec = self._spec(rows)
         pending.register(join(spec.table_path, spec.directory))
         if has_changes:
@@ -121,19 +119,3 @@ class DataWriter:
                 StructField(name, PrimitiveType("long")) for name in rows.columns if name in carried
             ),
         )
-
-    def _ensure_writable(self, names: Sequence[str]) -> None:
-        columns = self.txn.metadata.partition_columns
-        if not names:
-            raise SchemaError(
-                "All columns are void, the type of a bare NULL, for which data files hold no "
-                "values. Nothing was written. Cast one of them to a type, as in CAST(NULL AS "
-                "STRING).",
-                kind="DELTA_EMPTY_DATA",
-            )
-        if not set(names) - set(columns):
-            raise SchemaError(
-                "All columns with values are partition columns, so no column is left for the data "
-                "files. Nothing was written. Partition by fewer columns.",
-                kind="DELTA_NON_PARTITION_COLUMN_ABSENT",
-            )

@@ -1,17 +1,20 @@
-"""Rows of a table as Spark's writer is to put them into data files (spec 10.8)."""
+"""Rows of a table as Spark's writer is to put them into data files (spec 6.3, 10.8)."""
 
 from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
 
 from optimist.core.schema.column_mapping import file_schema, is_mapped
 from optimist.core.schema.types import (
     COLUMN_ID,
     ArrayType,
+    DataType,
     MapType,
     StructField,
     StructType,
 )
+from optimist.core.schema.void_columns import VOID, holds_void, without_void
 from optimist.spark.rows.row_shape import column_of
 from optimist.spark.spark_schema import to_spark_type
 
@@ -25,15 +28,37 @@ def file_columns(rows: DataFrame, schema: StructType) -> DataFrame:
     """The rows with the names of files, at every depth, and the ids that Spark writes.
 
     Args:
-        rows: Columns of the table, in its types; a partition column may be text. Other columns stay
-            as they are.
+        rows: Columns of the table, in its types, but void ones; a partition column may be text.
+            Other columns stay as they are.
         schema: The table's schema.
     """
+    nested = {item.name: item for item in schema if holds_void(item.data_type)}
+    if nested:
+        kept = (_without_void(name, nested.get(name)) for name in rows.columns)
+        rows = rows.select(*kept)
     if not is_mapped(schema):
         return rows
-    stored = dict(zip(schema.names, file_schema(schema), strict=True))
+    held = without_void(schema)
+    stored = dict(zip(held.names, file_schema(held), strict=True))
     columns = (_stored(column_of(name), name, stored.get(name)) for name in rows.columns)
     return rows.select(*columns)
+
+
+def _without_void(name: str, item: StructField | None) -> Column:
+    value = column_of(name)
+    return value if item is None else _held(value, item.data_type).alias(name)
+
+
+def _held(value: Column, data_type: DataType) -> Column:
+    """A struct without its void fields; no array and no map that is written has any."""
+    if not (isinstance(data_type, StructType) and holds_void(data_type)):
+        return value
+    parts = (
+        _held(value.getField(item.name), item.data_type).alias(item.name)
+        for item in data_type
+        if item.data_type != VOID
+    )
+    return sf.when(value.isNotNull(), sf.struct(*parts))
 
 
 def _stored(value: Column, name: str, item: StructField | None) -> Column:

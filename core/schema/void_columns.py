@@ -1,0 +1,114 @@
+"""Void columns: the type of a bare NULL, which is in schemas and in no data file (spec 6.3).
+
+Readers find no column in the files and make nulls of it, at any depth. Writers leave it out, which
+they can't do everywhere: an array or a map needs elements, and a struct or a file needs a column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from optimist.core.errors import SchemaError
+from optimist.core.foreign_text import shown
+from optimist.core.schema.types import (
+    ArrayType,
+    DataType,
+    MapType,
+    PrimitiveType,
+    StructField,
+    StructType,
+)
+
+__all__ = [
+    "VOID",
+    "ensure_storable",
+    "holds_void",
+    "no_place_for_void",
+    "placeless_void",
+    "without_void",
+]
+
+VOID = PrimitiveType("void")
+
+
+def holds_void(data_type: DataType) -> bool:
+    """Whether a type is void, or has a part that is, at any depth."""
+    if isinstance(data_type, StructType):
+        return any(holds_void(item.data_type) for item in data_type)
+    if isinstance(data_type, ArrayType):
+        return holds_void(data_type.element_type)
+    if isinstance(data_type, MapType):
+        return holds_void(data_type.key_type) or holds_void(data_type.value_type)
+    return data_type == VOID
+
+
+def without_void(schema: StructType) -> StructType:
+    """The columns and the fields of structs that files hold; arrays and maps stay as they are."""
+    return StructType(
+        tuple(
+            replace(item, data_type=without_void(item.data_type))
+            if isinstance(item.data_type, StructType)
+            else item
+            for item in schema
+            if item.data_type != VOID
+        )
+    )
+
+
+def placeless_void(item: StructField) -> str | None:
+    """The path of a part that no file can leave out; None if there is none.
+
+    That is an array or a map with void in it, at any depth, or a struct of nothing but void.
+    """
+    data_type = item.data_type
+    if isinstance(data_type, (ArrayType, MapType)):
+        return item.name if holds_void(data_type) else None
+    if not isinstance(data_type, StructType):
+        return None
+    if len(data_type) and all(part.data_type == VOID for part in data_type):
+        return item.name
+    parts = (replace(part, name=f"{item.name}.{part.name}") for part in data_type)
+    return next((path for part in parts if (path := placeless_void(part)) is not None), None)
+
+
+def ensure_storable(schema: StructType, partition_columns: Collection[str]) -> None:
+    """Refuse a table of which no data file can be written.
+
+    Raises:
+        SchemaError: Void is in an array or a map, or makes up all of a struct
+            (`DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE`, fields `column`, `path`), or of the
+            table (`DELTA_EMPTY_DATA`), or leaves partition columns alone
+            (`DELTA_NON_PARTITION_COLUMN_ABSENT`).
+    """
+    for item in schema:
+        path = placeless_void(item)
+        if path is not None:
+            raise no_place_for_void(item, path)
+    present = {item.name for item in schema if item.data_type != VOID}
+    if not present:
+        raise SchemaError(
+            "All columns are void, the type of a bare NULL, for which data files hold no "
+            "values. Nothing was written. Cast one of them to a type, as in CAST(NULL AS "
+            "STRING), or give the table's column another type.",
+            kind="DELTA_EMPTY_DATA",
+        )
+    if not present - set(partition_columns):
+        raise SchemaError(
+            "All columns with values are partition columns, so no column is left for the data "
+            "files. Nothing was written. Partition by fewer columns.",
+            kind="DELTA_NON_PARTITION_COLUMN_ABSENT",
+        )
+
+
+def no_place_for_void(item: StructField, path: str) -> SchemaError:
+    """The error for a column with a part that no file can leave out."""
+    return SchemaError(
+        f"The column {shown(item.name)} of type {shown(item.data_type)} can't hold values "
+        f"at {shown(path)}, where its type is void, the type of a bare NULL. Nothing was "
+        "written. Cast the NULL to a type, or drop it; a column of the table gets another type by "
+        "ALTER TABLE.",
+        kind="DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE",
+        column=item.name,
+        path=path,
+    )
