@@ -24,6 +24,7 @@ __all__ = [
     "VOID",
     "ensure_storable",
     "holds_void",
+    "is_void_throughout",
     "no_place_for_void",
     "placeless_void",
     "without_void",
@@ -40,6 +41,17 @@ def holds_void(data_type: DataType) -> bool:
         return holds_void(data_type.element_type)
     if isinstance(data_type, MapType):
         return holds_void(data_type.key_type) or holds_void(data_type.value_type)
+    return data_type == VOID
+
+
+def is_void_throughout(data_type: DataType) -> bool:
+    """Whether no file holds anything of the type: void, and what is made of nothing else."""
+    if isinstance(data_type, StructType):
+        return len(data_type) > 0 and all(is_void_throughout(item.data_type) for item in data_type)
+    if isinstance(data_type, ArrayType):
+        return is_void_throughout(data_type.element_type)
+    if isinstance(data_type, MapType):
+        return any(map(is_void_throughout, (data_type.key_type, data_type.value_type)))
     return data_type == VOID
 
 

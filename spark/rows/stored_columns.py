@@ -32,10 +32,11 @@ from optimist.core.schema.types import (
     StructField,
     StructType,
 )
+from optimist.core.schema.void_columns import VOID, holds_void, is_void_throughout
 from optimist.core.snapshot.files_view import FilesView
 from optimist.spark.rows.file_columns import PARQUET_ID
 from optimist.spark.rows.row_shape import column_of
-from optimist.spark.spark_schema import VOID, to_spark_schema, to_spark_type
+from optimist.spark.spark_schema import to_spark_schema, to_spark_type
 
 __all__ = [
     "READ_BY_ID",
@@ -131,7 +132,7 @@ def _with_room(data_type: DataType, path: str, digits: Mapping[str, int]) -> Dat
 
 
 def _without_void(schema: StructType) -> StructType:
-    return StructType(tuple(item for item in schema if item.data_type != VOID))
+    return StructType(tuple(item for item in schema if not is_void_throughout(item.data_type)))
 
 
 def _stored(struct: StructType, *, by_id: bool, is_nested: bool) -> StructType:
@@ -176,7 +177,7 @@ def _stored_type(data_type: DataType, *, by_id: bool) -> DataType:
 
 def _table_column(item: StructField, *, by_id: bool) -> Column:
     spark_type = to_spark_type(item.data_type)
-    if item.data_type == VOID:
+    if is_void_throughout(item.data_type):
         return sf.lit(None).cast(spark_type).alias(item.name)
     value = _renamed(column_of(item.physical_name), item, by_id=by_id)
     (field,) = to_spark_schema(StructType((item,))).fields
@@ -189,14 +190,31 @@ def _renamed(value: Column, item: StructField, *, by_id: bool) -> Column:
     is_plain = not is_nested or (_is_plain_type(data_type) and not by_id)
     if is_plain and _readable(item) == item:
         return value
-    if isinstance(data_type, StructType) and not by_id:
-        leaves = (_leaf(value, item) for item in data_type)
+    if isinstance(data_type, StructType) and (holds_void(data_type) or not by_id):
+        leaves = (_leaf(value, item, by_id=by_id) for item in data_type)
         return sf.when(value.isNotNull(), sf.struct(*leaves))
-    return value.cast(to_spark_type(data_type))
+    if not holds_void(data_type):
+        return value.cast(to_spark_type(data_type))
+    # No cast makes a field that the file lacks.
+    if isinstance(data_type, ArrayType):
+        element = data_type.element_type
+        return sf.transform(value, lambda part: _part(element, part, by_id=by_id))
+    if isinstance(data_type, MapType):
+        keys, values = data_type.key_type, data_type.value_type
+        keyed = sf.transform_keys(value, lambda key, _: _part(keys, key, by_id=by_id))
+        return sf.transform_values(keyed, lambda _, part: _part(values, part, by_id=by_id))
+    return value
 
 
-def _leaf(parent: Column, item: StructField) -> Column:
-    if item.data_type == VOID:
+def _leaf(parent: Column, item: StructField, *, by_id: bool) -> Column:
+    if is_void_throughout(item.data_type):
         return sf.lit(None).cast(to_spark_type(item.data_type)).alias(item.name)
-    inner = parent.getField(item.physical_name)
-    return _renamed(inner, item, by_id=False).alias(item.name)
+    inner = parent.getField(_stored_name(item, by_id=by_id))
+    return _renamed(inner, item, by_id=by_id).alias(item.name)
+
+
+def _part(data_type: DataType, value: Column, *, by_id: bool) -> Column:
+    """The value of a part of an array or a map, whatever wider type it was read as."""
+    if not holds_void(data_type):
+        return value.cast(to_spark_type(data_type))
+    return _renamed(value, StructField("", data_type), by_id=by_id)

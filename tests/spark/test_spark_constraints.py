@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from optimist.core import DeltaLog
@@ -234,3 +236,74 @@ def test_void_columns_are_in_no_file_and_read_as_null(spark, table_path):
     make_table(table_path, [field("id", "long"), field("nothing", "void"), field("x", "string")])
     write(spark.sql("SELECT 1L AS id, null AS nothing, 'a' AS x"), table_path, mode="append")
     assert read(spark, table_path).collect() == [(1, None, "a")]
+
+
+def fields_of(table_path):
+    files = [file for file in Path(table_path).rglob("*.parquet") if "_delta_log" not in file.parts]
+    return {leaf for file in files for leaf in _leaves(pq.read_schema(file))}
+
+
+def _leaves(schema, path=""):
+    for item in schema:
+        if item.type.num_fields:
+            inner = [item.type.field(place) for place in range(item.type.num_fields)]
+            yield from _leaves(inner, f"{path}{item.name}.")
+        else:
+            yield f"{path}{item.name}"
+
+
+STRUCT = {"type": "struct", "fields": [field("a", "long"), field("v", "void")]}
+DEEP = {"type": "struct", "fields": [field("v", "void"), field("s", STRUCT)]}
+LIST = {"type": "array", "elementType": STRUCT, "containsNull": True}
+
+
+@pytest.mark.usefixtures("plane")
+@pytest.mark.parametrize("mode", ["none", "name", "id"])
+def test_void_fields_are_in_no_file_whichever_command_writes_it(spark, table_path, mode):
+    fields = [field("id", "long"), field("s", DEEP), field("n", "void")]
+    make_table(table_path, fields, configuration={"delta.columnMapping.mode": mode})
+    some = "named_struct('v', null, 's', named_struct('a', {}, 'v', null)) AS s"
+    rows = spark.range(1, 4, 1, 1).selectExpr("id", some.format("id * 10"), "null AS n")
+    write(rows, table_path, mode="append")
+    write(spark.sql("SELECT 4L AS id"), table_path, mode="append")
+    table = DeltaTable.forPath(spark, table_path)
+    table.delete("id = 1")
+    table.update("id = 2", {"s.s.a": "20"})
+    source = spark.sql(
+        f"SELECT 3L AS id, {some.format('30L')}, null AS n UNION ALL "
+        f"SELECT 5L AS id, {some.format('50L')}, null AS n"
+    )
+    merge = table.alias("t").merge(source.alias("s"), "t.id = s.id")
+    merge.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
+    found = read(spark, table_path).selectExpr("id", "s.s.a", "s.v", "s.s.v", "n").collect()
+    assert sorted(map(tuple, found)) == [
+        (number, None if number == 4 else number * 10, None, None, None) for number in (2, 3, 4, 5)
+    ]
+    written = fields_of(table_path)
+    assert len(written) == 2
+    assert mode != "none" or written == {"id", "s.s.a"}
+
+
+@pytest.mark.usefixtures("plane")
+@pytest.mark.parametrize("mode", ["none", "name", "id"])
+def test_void_has_no_place_in_an_array_and_is_read_there(spark, table_path, mode):
+    plain = json.loads(json.dumps(LIST).replace('"void"', '"string"'))
+    plain["elementType"]["fields"].pop()
+    configuration = {"delta.columnMapping.mode": mode}
+    make_table(table_path, [field("id", "long"), field("l", plain)], configuration=configuration)
+    write(
+        spark.sql("SELECT 1L AS id, array(named_struct('a', 7L)) AS l"), table_path, mode="append"
+    )
+    before = fields_of(table_path)
+    txn = DeltaLog.for_path(table_path, {}).start_transaction()
+    schema = json.loads(txn.metadata.schema_string)
+    schema["fields"][1]["type"]["elementType"]["fields"].append(field("v", "void"))
+    empty = {"type": "struct", "fields": [field("v", "void")]}
+    schema["fields"] += [field("e", {**LIST, "elementType": "void"}), field("o", empty)]
+    txn.update_metadata(replace(txn.metadata, schema_string=json.dumps(schema)))
+    txn.commit([], Operation("ADD COLUMNS"))
+    assert read(spark, table_path).selectExpr("id", "l.a", "l.v").collect() == [(1, [7], [None])]
+    assert read(spark, table_path).collect() == [(1, [(7, None)], None, None)]
+    error = refused(spark.sql("SELECT 1L AS id"), table_path)
+    assert error.kind == "DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE"
+    assert fields_of(table_path) == before
