@@ -68,20 +68,32 @@ def without_void(schema: StructType) -> StructType:
     )
 
 
-def placeless_void(item: StructField) -> str | None:
-    """The path of a part that no file can leave out; None if there is none.
+def placeless_void(item: StructField, *, is_inside_list: bool = False) -> str | None:
+    """The path of what holds a void part that no file can leave out; None if nothing does.
 
-    That is an array or a map with void in it, at any depth, or a struct of nothing but void.
+    That is an array or a map, what is in one at any depth, or a struct of nothing but void.
     """
-    data_type = item.data_type
-    if isinstance(data_type, (ArrayType, MapType)):
-        return item.name if holds_void(data_type) else None
-    if not isinstance(data_type, StructType):
-        return None
-    if len(data_type) and all(part.data_type == VOID for part in data_type):
+    is_struct = isinstance(item.data_type, StructType)
+    parts = _parts(item)
+    voids = [part.data_type == VOID for part in parts]
+    if any(voids) and (is_inside_list or not is_struct or all(voids)):
         return item.name
-    parts = (replace(part, name=f"{item.name}.{part.name}") for part in data_type)
-    return next((path for part in parts if (path := placeless_void(part)) is not None), None)
+    inside = is_inside_list or not is_struct
+    found = (placeless_void(part, is_inside_list=inside) for part in parts)
+    return next((path for path in found if path is not None), None)
+
+
+def _parts(item: StructField) -> tuple[StructField, ...]:
+    """The direct parts of a field's type, named by their paths."""
+    data_type, name = item.data_type, item.name
+    if isinstance(data_type, StructType):
+        return tuple(StructField(f"{name}.{part.name}", part.data_type) for part in data_type)
+    if isinstance(data_type, ArrayType):
+        return (StructField(f"{name}.element", data_type.element_type),)
+    if isinstance(data_type, MapType):
+        key = StructField(f"{name}.key", data_type.key_type)
+        return (key, StructField(f"{name}.value", data_type.value_type))
+    return ()
 
 
 def ensure_storable(schema: StructType, partition_columns: Collection[str]) -> None:

@@ -379,6 +379,10 @@ VOIDS = {
     "struct in struct": (struct(field("in", struct(field("a", VOID))), "b"), "x.in"),
     "array": (ArrayType(VOID), "x"),
     "array of structs": (ArrayType(struct(field("a", VOID))), "x.element"),
+    "array of structs of which a part is void": (
+        ArrayType(struct(field("a", VOID), "b")),
+        "x.element",
+    ),
     "map": (MapType(STRING, VOID), "x"),
 }
 
