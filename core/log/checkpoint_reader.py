@@ -42,10 +42,11 @@ from optimist.core.log.limits import (
 from optimist.core.log.parquet_actions import (
     action_rows,
     add_batches,
+    has_file_actions,
     open_parquet,
     remove_batches,
 )
-from optimist.core.log.sidecars import Sidecar, sidecar_directory
+from optimist.core.log.sidecars import Manifest, Sidecar, sidecar_directory
 from optimist.core.paths import join
 from optimist.core.plugins.logstore import FileStatus, LogStore
 from optimist.core.protocol.actions import (
@@ -97,6 +98,14 @@ class CheckpointReader:
     def sidecars(self) -> tuple[Sidecar, ...]:
         """The sidecars that the top level names; none unless it is a V2 checkpoint."""
         return self._top_level().sidecars
+
+    def manifest(self) -> Manifest | None:
+        """How the top level describes its sidecars; None where files stand in itself, too."""
+        content = self._top_level()
+        if any(top.has_files for top in content.tops):
+            return None
+        tags = {str(key): str(value) for key, value in content.tags.items()}
+        return Manifest(content.sidecars, tags)
 
     def state_actions(self) -> tuple[Action, ...]:
         """Protocol, metadata, application transactions and domain metadata."""
@@ -187,14 +196,16 @@ class CheckpointReader:
                 for column in (*_STATE_COLUMNS, *_V2_COLUMNS)
                 for row in action_rows(file, size_bytes, column)
             )
-            return _Top(path, actions, footer=file.metadata)
+            has_files = has_file_actions(file)
+            return _Top(path, actions, footer=file.metadata, has_files=has_files)
 
     def _read_json(self, path: str) -> _Top:
         ensure_readable_size(self._files[path], self._limits)
         data = self._store.read_bytes(path)
         with _explained(path):
             lines = parse_commit_lines(data, path)
-            return _Top(path, lines.actions, files=file_actions_batch(lines.file_actions))
+            files = file_actions_batch(lines.file_actions)
+            return _Top(path, lines.actions, files=files, has_files=files.num_rows > 0)
 
     @contextmanager
     def _opened(
@@ -218,6 +229,7 @@ class _Top:
     actions: tuple[Action, ...]
     footer: pq.FileMetaData | None = None
     files: pa.RecordBatch | None = None
+    has_files: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +238,7 @@ class _Content:
 
     tops: tuple[_Top, ...]
     sidecars: tuple[Sidecar, ...]
+    tags: Mapping[str, object]
     num_adds: int | None
 
 
@@ -236,26 +249,33 @@ def _content(version: int, tops: Sequence[_Top]) -> _Content:
         if not any(isinstance(action, cls) for action in actions):
             raise ValueError(f"it has no {cls.KEY}")
     sidecars: dict[str, Sidecar] = {}
-    num_adds: int | None = None
+    tags: Mapping[str, object] = {}
     for action in actions:
         if isinstance(action, UnknownAction) and action.key == "sidecar":
             sidecar = Sidecar.of(action.body)
             sidecars[sidecar.file_name] = sidecar
         elif isinstance(action, UnknownAction) and action.key == "checkpointMetadata":
-            num_adds = _num_adds(version, action.body)
+            tags = _tags(version, action.body)
     known = tuple(
         replace(top, actions=tuple(a for a in top.actions if not isinstance(a, UnknownAction)))
         for top in tops
     )
-    return _Content(known, tuple(sidecars.values()), num_adds)
+    num_adds = _num_adds(tags, has_sidecars=bool(sidecars))
+    return _Content(known, tuple(sidecars.values()), tags, num_adds)
 
 
-def _num_adds(version: int, body: Any) -> int | None:
+def _tags(version: int, body: Any) -> Mapping[str, object]:
     if not isinstance(body, Mapping) or body.get("version") != version:
         raise ValueError(f"its content is not for version {version}, which its name says")
     tags = body.get("tags") or {}
     if not isinstance(tags, Mapping):
         raise ValueError("its tags are not a JSON object")  # noqa: TRY004 - content, not a call
+    return tags
+
+
+def _num_adds(tags: Mapping[str, object], *, has_sidecars: bool) -> int | None:
+    if has_sidecars and tags.get("sidecarNumActions") == "0":
+        return None  # a sum over other files than those that stand beside it: some writers did that
     number = tags.get("numOfAddFiles")
     return None if number is None else int(str(number))
 

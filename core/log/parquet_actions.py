@@ -18,7 +18,7 @@ from optimist.core.log.limits import ensure_bounded, most_unpacked_bytes
 from optimist.core.log.parquet_batches import bounded_batches
 from optimist.core.log.parsed_columns import partition_value_maps, statistics_texts
 
-__all__ = ["action_rows", "add_batches", "open_parquet", "remove_batches"]
+__all__ = ["action_rows", "add_batches", "has_file_actions", "open_parquet", "remove_batches"]
 
 _BATCH_ROWS = 32_768
 _RENDERED_BATCH_ROWS = 16_384
@@ -57,6 +57,14 @@ def action_rows(file: pq.ParquetFile, size_bytes: int, column: str) -> Iterator[
         ensure_bounded(unpacked_bytes, size_bytes)
         for row in array.to_pylist(maps_as_pydicts="strict"):
             yield _without_nulls(row)
+
+
+def has_file_actions(file: pq.ParquetFile) -> bool:
+    """Whether adds or removes stand in the file, by its footer alone; true if that is unknown."""
+    return any(
+        _fields_of(file, column) and _groups_with(file, f"{column}.{_KEY_LEAVES[column]}")
+        for column in ("add", "remove")
+    )
 
 
 def add_batches(file: pq.ParquetFile, size_bytes: int) -> Iterator[pa.RecordBatch]:

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 from optimist.core.paths import join
 from optimist.core.values.field_types import fitting
 
-__all__ = ["SIDECAR_DIRECTORY", "Sidecar", "sidecar_directory"]
+__all__ = ["SIDECAR_DIRECTORY", "Manifest", "Sidecar", "sidecar_directory"]
 
 SIDECAR_DIRECTORY = "_sidecars"
 _is_count, _is_long = fitting("Count"), fitting("Long")
@@ -66,6 +66,19 @@ class Sidecar:
         A sidecar lies in the table's own directory, even if the name is a path from before a move.
         """
         return unquote(self.name).rpartition("/")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a V2 checkpoint's top level says of its files.
+
+    Attributes:
+        sidecars: The sidecars that hold all of them.
+        tags: Sums over the sidecars, for whoever wants them; they may be missing.
+    """
+
+    sidecars: tuple[Sidecar, ...]
+    tags: Mapping[str, str]
 
 
 def sidecar_directory(log_path: str) -> str:

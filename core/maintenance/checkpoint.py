@@ -48,7 +48,7 @@ from optimist.core.log.names import (
     listing_start,
     v2_checkpoint_name,
 )
-from optimist.core.log.sidecars import Sidecar, sidecar_directory
+from optimist.core.log.sidecars import Manifest, Sidecar, sidecar_directory
 from optimist.core.maintenance.checkpoint_rows import CheckpointRows, state_actions
 from optimist.core.maintenance.spooled_parquet import SpooledParquet, ensure_created
 from optimist.core.options import EngineOptions
@@ -141,25 +141,29 @@ def write_compatibility_checkpoint(
 
     Engines that don't know V2 names then find one checkpoint that is not too old, and in it the
     protocol by which they refuse the table, rather than a log that looks truncated. If there is a
-    V2 checkpoint of the same version, its sidecars are used.
+    V2 checkpoint of the same version, its sidecars are used, and what it says of them. Nothing is
+    written if the version has a checkpoint with a name that those engines know.
 
     Returns:
-        Its path.
+        The path of the checkpoint that they find.
 
     Raises:
         TableError, StorageError: As `write_checkpoint`.
     """
-    job = _Job(store, snapshot, options, clock, None)
     start = listing_start(snapshot.log_path, snapshot.version)
     found = [
         item
         for item in complete_checkpoints(store.list_from(start))
-        if item.version == snapshot.version and item.kind is LogFileKind.V2_CHECKPOINT
+        if item.version == snapshot.version
     ]
+    for item in found:
+        if item.kind is not LogFileKind.V2_CHECKPOINT:
+            return item.files[0].path  # what is there has the protocol that those engines must see
+    job = _Job(store, snapshot, options, clock, None)
     path = join(snapshot.log_path, classic_checkpoint_name(snapshot.version))
-    if found:
-        rows = CheckpointRows(snapshot)
-        job.write_top_level(rows, path, found[-1].open(store).sidecars())
+    manifest = found[-1].open(store).manifest() if found else None
+    if manifest is not None:
+        job.write_top_level(CheckpointRows(snapshot), path, manifest)
     else:
         _in_layout(snapshot, lambda rows: job.write_v2(rows, path))
     return path
@@ -198,7 +202,9 @@ class _Job:
                 file.write(batch)
             self._ensure_complete(rows, file.finish())
             file.publish(self._store, path)
-            return self._hint(rows, file.num_rows, file.size_bytes, self._schema_hint(schema))
+            body = self._short_schema(schema)
+            hint = {} if body is None else {"checkpointSchema": body}
+            return self._hint(rows, file.num_rows, file.size_bytes, hint)
 
     def write_v2(self, rows: CheckpointRows, path: str | None = None) -> LastCheckpoint:
         """Sidecars, then the top-level file: at `path`, or else under a V2 name of its own."""
@@ -213,25 +219,28 @@ class _Job:
             extension = self._options.checkpoint_v2_top_level_format
             name = v2_checkpoint_name(self._snapshot.version, self._clock.new_uuid(), extension)
             path = join(self._snapshot.log_path, name)
-        return self.write_top_level(rows, path, tuple(sidecars))
+        manifest = Manifest(tuple(sidecars), self._tags(rows, sidecars))
+        size_bytes, actions = self.write_top_level(rows, path, manifest)
+        hint = self._v2_hint(path, size_bytes, actions, manifest.sidecars)
+        num_actions = self._written + len(actions) + len(sidecars)
+        size_bytes += sum(item.size_bytes for item in sidecars)
+        return self._hint(rows, num_actions, size_bytes, hint)
 
     def write_top_level(
-        self, rows: CheckpointRows, path: str, sidecars: tuple[Sidecar, ...]
-    ) -> LastCheckpoint:
-        actions = [self._checkpoint_metadata(rows, sidecars), *state_actions(self._snapshot)]
-        named = [{"sidecar": item.to_dict()} for item in sidecars]
+        self, rows: CheckpointRows, path: str, manifest: Manifest
+    ) -> tuple[int, list[dict[str, Any]]]:
+        """The top-level file over sidecars that are there; its size, and its actions but those."""
+        body = {"version": self._snapshot.version, "tags": dict(manifest.tags)}
+        actions = [{"checkpointMetadata": body}, *state_actions(self._snapshot)]
+        named = [{"sidecar": item.to_dict()} for item in manifest.sidecars]
         if path.endswith(".json"):
-            size_bytes = self._publish_json(path, [*actions, *named])
-        else:
-            schema = rows.top_level_schema
-            with SpooledParquet(schema) as file:
-                file.write(pa.RecordBatch.from_pylist([*actions, *named], schema=schema))
-                file.finish()
-                file.publish(self._store, path)
-                size_bytes = file.size_bytes
-        hint = self._v2_hint(path, size_bytes, actions, sidecars)
-        total_bytes = size_bytes + sum(item.size_bytes for item in sidecars)
-        return self._hint(rows, self._written + len(actions) + len(named), total_bytes, hint)
+            return self._publish_json(path, [*actions, *named]), actions
+        schema = rows.top_level_schema
+        with SpooledParquet(schema) as file:
+            file.write(pa.RecordBatch.from_pylist([*actions, *named], schema=schema))
+            file.finish()
+            file.publish(self._store, path)
+            return file.size_bytes, actions
 
     def _write_sidecars(self, rows: CheckpointRows, sidecars: list[Sidecar]) -> int:
         """Append to `sidecars` as they are created; return the number of adds counted in them."""
@@ -276,15 +285,14 @@ class _Job:
                 num_files = known.num_files if known else None
                 self._progress(CheckpointProgress(self._snapshot.version, self._written, num_files))
 
-    def _checkpoint_metadata(
-        self, rows: CheckpointRows, sidecars: tuple[Sidecar, ...]
-    ) -> dict[str, Any]:
+    def _tags(self, rows: CheckpointRows, sidecars: list[Sidecar]) -> dict[str, str]:
         tags = {
             "sidecarNumActions": str(self._written),
             "sidecarSizeInBytes": str(sum(item.size_bytes for item in sidecars)),
             "numOfAddFiles": str(rows.num_files),
         }
-        return {"checkpointMetadata": {"version": self._snapshot.version, "tags": tags}}
+        schema = self._short_schema(rows.file_schema)
+        return tags if schema is None else {**tags, "sidecarFileSchema": json.dumps(schema)}
 
     def _hint(
         self, rows: CheckpointRows, num_actions: int, size_bytes: int, extra: dict[str, Any]
@@ -297,10 +305,11 @@ class _Job:
             extra=extra,
         )
 
-    def _schema_hint(self, schema: pa.Schema) -> dict[str, Any]:
+    def _short_schema(self, schema: pa.Schema) -> Any:
+        """The schema as Spark's JSON; None if that is too long to be written beside the file."""
         body = data_type_to_json(from_arrow_schema(schema))
         is_short = len(json.dumps(body)) <= self._options.checkpoint_schema_write_threshold
-        return {"checkpointSchema": body} if is_short else {}
+        return body if is_short else None
 
     def _v2_hint(
         self,

@@ -29,6 +29,8 @@ from optimist.core.protocol.actions import (
     SetTransaction,
     actions_to_bytes,
 )
+from optimist.core.schema.arrow_types import from_arrow_schema
+from optimist.core.schema.types import schema_from_json
 from optimist.core.snapshot import Snapshot
 from optimist.core.testing import ManualClock
 from optimist.logstores import MemoryLogStore
@@ -316,6 +318,85 @@ def test_the_compatibility_checkpoint_of_a_version_without_one_brings_its_own_si
     )
     assert table.checkpoints() == [classic_checkpoint_name(2)]
     assert len(table.bodies("add")) == 24
+
+
+def in_one_file(table):
+    """A V2 checkpoint whose files stand in its top level, as other writers may have it."""
+    table.checkpoint()
+    (name,) = table.checkpoints()
+    rows = [row for row in table.actions_of(name) if "sidecar" not in row]
+    rows[0] = {"checkpointMetadata": {"version": 2}}
+    data = "".join(f"{json.dumps(row)}\n" for row in rows).encode()
+    table.store.put_overwrite(f"{table.path}/{name}", data)
+
+
+def with_odd_tags(table):
+    """The sums of the sidecars are missing, or are others than the usual ones."""
+    table.checkpoint()
+    (name,) = table.checkpoints()
+    rows = [json.loads(row) for row in table.store.read_bytes(f"{table.path}/{name}").splitlines()]
+    rows[0]["checkpointMetadata"]["tags"] = {"odd": 1}
+    data = "".join(f"{json.dumps(row)}\n" for row in rows).encode()
+    table.store.put_overwrite(f"{table.path}/{name}", data)
+
+
+@pytest.mark.parametrize("part_size", ["7", "1000"])
+@pytest.mark.parametrize("prepare", [None, Table.checkpoint, in_one_file, with_odd_tags], ids=str)
+def test_the_table_opens_from_the_compatibility_checkpoint_alone(prepare, part_size):
+    options = {"spark.databricks.delta.checkpoint.partSize": part_size}
+    table = full_table(options=options)
+    before = table.load()
+    if prepare is not None:
+        prepare(table)
+    write_compatibility_checkpoint(
+        table.store, table.load(), options=table.options, clock=table.clock
+    )
+    for name in (*table.checkpoints(), "_last_checkpoint"):
+        if name != classic_checkpoint_name(2):
+            table.store.delete(f"{table.path}/{name}")
+    for version in range(2):
+        table.store.delete(commit_path(table.path, version))
+    after = table.load()
+    assert after.files.sort_by("path") == before.files.sort_by("path")
+    assert after.tombstones == before.tombstones
+    assert dict(after.set_transactions) == dict(before.set_transactions)
+
+
+def test_tags_that_contradict_the_sidecars_beside_them_are_passed_over():
+    table = full_table()
+    before = table.load().files.sort_by("path")
+    table.checkpoint()
+    (name,) = table.checkpoints()
+    text = table.store.read_bytes(f"{table.path}/{name}").decode()
+    rows = [json.loads(row) for row in text.splitlines()]
+    rows[0]["checkpointMetadata"]["tags"] |= {"numOfAddFiles": "0", "sidecarNumActions": "0"}
+    data = "".join(f"{json.dumps(row)}\n" for row in rows).encode()
+    table.store.put_overwrite(f"{table.path}/{name}", data)
+    for version in range(2):
+        table.store.delete(commit_path(table.path, version))
+    assert table.load().files.sort_by("path") == before
+
+
+@pytest.mark.parametrize("structs", [{}, {"delta.checkpoint.writeStatsAsStruct": "true"}])
+def test_the_tags_are_right_and_say_the_schema_of_the_sidecars(structs):
+    table = full_table({**V2, **structs})
+    table.checkpoint()
+    (tags,) = (body["tags"] for body in table.bodies("checkpointMetadata"))
+    (sidecar,) = table.names("_sidecars/")
+    data = table.store.read_bytes(f"{table.path}/_sidecars/{sidecar}")
+    assert tags["sidecarNumActions"] == "25"
+    assert tags["numOfAddFiles"] == "24"
+    assert tags["sidecarSizeInBytes"] == str(len(data))
+    said = schema_from_json(tags["sidecarFileSchema"])
+    assert said == from_arrow_schema(pq.read_schema(io.BytesIO(data)))
+
+
+def test_a_long_schema_of_sidecars_is_left_out():
+    options = {"spark.databricks.delta.checkpointSchema.writeThresholdLength": "10"}
+    table = full_table(options=options)
+    table.checkpoint()
+    (tags,) = (body["tags"] for body in table.bodies("checkpointMetadata"))
+    assert "sidecarFileSchema" not in tags
 
 
 # Struct columns

@@ -143,7 +143,7 @@ def test_other_files_are_left_alone():
 class Table:
     """A table with a commit a day, the last one today, and checkpoints of some versions."""
 
-    def __init__(self, configuration=None, *, checkpoints=(20, 50)):
+    def __init__(self, configuration=None, *, checkpoints=(20, 50), protocol=None):
         self.table_path = f"memory://cleanup/t{next(_COUNTER)}"
         self.path = log_path_of(self.table_path)
         self.clock = ManualClock(now_ms=20_000 * DAY_MS + 1)
@@ -153,7 +153,7 @@ class Table:
             "id", '{"type":"struct","fields":[]}', configuration=configuration or {}
         )
         is_v2 = (configuration or {}).get("delta.checkpointPolicy") == "v2"
-        protocol = V2_PROTOCOL if is_v2 else Protocol(1, 2)
+        protocol = protocol or (V2_PROTOCOL if is_v2 else Protocol(1, 2))
         for version in range(61):
             actions = [CommitInfo(), AddFile(f"f{version}", {}, 1, 1, True)]
             if version == 0:
@@ -317,6 +317,23 @@ def test_no_classic_name_is_written_where_nothing_goes():
     table = Table({**V2, "delta.logRetentionDuration": "interval 300 days"})
     assert table.clean_up() == []
     assert all(len(name.split(".")) == 4 for name in table.checkpoints())
+
+
+@pytest.mark.parametrize("parts", [0, 2])
+def test_where_a_checkpoint_has_an_old_name_already_cleanup_writes_none(parts):
+    table = Table(checkpoints=(20, 50), protocol=V2_PROTOCOL)
+    table.checkpoint()
+    if parts:
+        data = table.store.read_bytes(f"{table.path}/{classic_checkpoint_name(60)}")
+        for part in range(1, parts + 1):
+            name = f"{60:020d}.checkpoint.{part:010d}.{parts:010d}.parquet"
+            table.store.put_overwrite(f"{table.path}/{name}", data)
+        table.store.delete(f"{table.path}/{classic_checkpoint_name(60)}")
+    before = set(table.names())
+    assert table.clean_up()
+    assert set(table.names()) <= before
+    with pytest.raises(FileNotFoundError):
+        table.names("_sidecars/")
 
 
 def test_sidecars_go_with_the_last_checkpoint_that_names_them():
