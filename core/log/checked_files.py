@@ -7,19 +7,24 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from optimist.core.errors import TableError
+from optimist.core.errors import StorageError, TableError
 from optimist.core.forking import ForkSafeRLock
 from optimist.core.log.checksum import (
     VersionChecksum,
     checksum_of_files,
     read_checksum,
 )
+from optimist.core.log.commits import read_commit_info
 from optimist.core.log.file_sizes import total_bytes
-from optimist.core.log.integrity import disagreement
+from optimist.core.log.integrity import differences, disagreement
+from optimist.core.log.names import checksum_name, commit_path
 from optimist.core.log.replay import LogState
 from optimist.core.log.segment import LogSegment
 from optimist.core.options import EngineOptions
+from optimist.core.paths import join
 from optimist.core.plugins.logstore import LogStore
+from optimist.core.protocol.engine_name import is_own_engine
+from optimist.core.secrets import without_secrets
 
 __all__ = ["CheckedFiles"]
 
@@ -29,7 +34,9 @@ _LOG = logging.getLogger(__name__)
 class CheckedFiles:
     """The live files of one version, compared once with its checksum when they are read.
 
-    Nothing is read before somebody asks. Threads may share it.
+    What this engine derived may be wrong without harm: a checksum beside one of its own commits
+    that disagrees is dropped, and the commits decide. Another engine's stops those who build on the
+    files. Nothing is read before somebody asks. Threads may share it.
 
     Args:
         state: The state of the version.
@@ -56,6 +63,7 @@ class CheckedFiles:
         self._options = options
         self._checksum = checksum
         self._expects_checksum = expects_checksum
+        self._is_refuted = False
         self._disagreement: TableError | None = None
         self._table: pa.Table | None = None
         self._lock = ForkSafeRLock()
@@ -95,7 +103,7 @@ class CheckedFiles:
             return self._checksum
 
     def ensure_intact(self) -> None:
-        """Refuse to build on files that were found to disagree with the checksum.
+        """Refuse to build on files that were found to disagree with another engine's checksum.
 
         Raises:
             TableError: They do not (kind `DELTA_TXN_LOG_FAILED_INTEGRITY`), and
@@ -114,7 +122,7 @@ class CheckedFiles:
         """
         with self._lock:
             noted = self.checksum
-            if self._segment and noted and self._disagreement is None:
+            if self._segment and noted:
                 self._compare(self._segment, noted, num_files=num_files, size_bytes=size_bytes)
         self.ensure_intact()
 
@@ -126,33 +134,46 @@ class CheckedFiles:
         noted = self._checksum or self._read_checksum()
         if noted is None:
             return
-        self._compare(segment, noted, num_files=num_files, size_bytes=size_bytes)
-        if self._disagreement is None:
+        wrong = self._compare(segment, noted, num_files=num_files, size_bytes=size_bytes)
+        if not wrong:
             self._checksum = noted
         elif self._options.checksum_mismatch_fatal_for_reads:
-            raise self._disagreement.with_traceback(None)
+            raise disagreement(wrong, segment.log_path, segment.version)
 
     def _compare(
         self, segment: LogSegment, noted: VersionChecksum, *, num_files: int, size_bytes: int
-    ) -> None:
-        self._disagreement = disagreement(
-            noted,
-            self._state.table,
-            num_files=num_files,
-            size_bytes=size_bytes,
-            log_path=segment.log_path,
-            version=segment.version,
-        )
-        if self._disagreement is not None:
-            self._checksum = None
+    ) -> str:
+        """Drop the checksum if it is wrong, and say how; note whether that must stop writers."""
+        state = self._state.table
+        wrong = differences(noted, state, num_files=num_files, size_bytes=size_bytes)
+        if not wrong:
+            return wrong
+        self._checksum, self._is_refuted = None, True
+        if self._is_own_commit(segment):
+            path = without_secrets(join(segment.log_path, checksum_name(segment.version)))
+            _LOG.warning("The version checksum %s is wrong and is ignored: %s", path, wrong)
+        else:
+            self._disagreement = disagreement(wrong, segment.log_path, segment.version)
             _LOG.warning("%s", self._disagreement)
+        return wrong
+
+    def _is_own_commit(self, segment: LogSegment) -> bool:
+        """Whether this engine made the version, and so derived its checksum."""
+        info = self._state.table.commit_info
+        if info is None and self._store is not None:  # a checkpoint stands for the commit
+            try:
+                path = commit_path(segment.log_path, segment.version)
+                info = read_commit_info(self._store, path)
+            except (StorageError, TableError):
+                return False
+        return info is not None and is_own_engine(info.engine_info)
 
     def _known_checksum(self) -> VersionChecksum | None:
         if self._segment is None:
             return None
         found = None
         is_there = self._segment.checksum_file is not None or self._expects_checksum
-        if is_there and self._disagreement is None:
+        if is_there and not self._is_refuted:
             found = self._read_checksum()
         self._expects_checksum = False
         if found is None and self._state.files.is_resolved:

@@ -1,43 +1,40 @@
 """`N.crc`, the version checksum: what a version's state sums up to (spec 5.9).
 
-It is derived from the checksum of the version before and the commit, so that it costs nothing per
-file of the table; readers work without it.
+It is derived from the checksum of the version before and the commits since, as far as these tell
+for certain which files came and went; readers work without it.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from optimist.core.errors import StorageError, TableError
 from optimist.core.foreign_text import quoted, shown
-from optimist.core.log.file_sizes import FileSizeHistogram, total_bytes
+from optimist.core.log.deleted_record_counts import DeletedRecordCounts
+from optimist.core.log.file_sizes import FileSizeHistogram
+from optimist.core.log.file_sums import NO_FILES, FileChanges, FileSums
 from optimist.core.log.names import checksum_name
 from optimist.core.log.replay import TableState
 from optimist.core.options import EngineOptions
 from optimist.core.paths import join
 from optimist.core.plugins.logstore import LogStore, PutOutcome
 from optimist.core.protocol.actions import (
-    Action,
-    AddFile,
     DomainMetadata,
     Metadata,
     Protocol,
-    RemoveFile,
     SetTransaction,
     action_from_dict,
     action_to_dict,
 )
-from optimist.core.protocol.operation_names import BACKFILLS
+from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.secrets import without_secrets
-from optimist.core.values.exact_sums import exact_sum
-from optimist.core.values.field_types import LARGEST_LONG, fitting
+from optimist.core.values.field_types import fitting
 from optimist.core.values.foreign_json import parse_json
 
 __all__ = [
@@ -50,19 +47,15 @@ __all__ = [
 
 _LOG = logging.getLogger(__name__)
 _Item = TypeVar("_Item", Metadata, Protocol, SetTransaction, DomainMetadata)
-_READDING_OPERATIONS = ("COMPUTE STATS", "DROP FEATURE", *BACKFILLS)
-"""Operations whose adds repeat files that are live already, and so change no sum."""
-_TOMBSTONE_OPERATION = "Deletion Vector Tombstones"
-_UNPREDICTABLE_OPERATION = "Manual Update"
 
 
 @dataclass(frozen=True, slots=True)
 class VersionChecksum:
     """The sums of one version.
 
-    `set_transactions` and `domain_metadata` are None where they are unknown or too many to write
-    down; the sums of deletion vectors and `file_sizes` are None where an earlier writer left them
-    out.
+    `set_transactions` and `domain_metadata` are None where they are unknown, too many to write
+    down, or not certain; the sums of deletion vectors and the histograms are None where an earlier
+    writer left them out.
     """
 
     table_size_bytes: int
@@ -76,10 +69,12 @@ class VersionChecksum:
     set_transactions: tuple[SetTransaction, ...] | None = None
     domain_metadata: tuple[DomainMetadata, ...] | None = None
     file_sizes: FileSizeHistogram | None = None
+    deleted_record_counts: DeletedRecordCounts | None = None
     extra: Mapping[str, object] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """The one line of the file, without its newline."""
+        deleted = self.deleted_record_counts
         entries: dict[str, object] = {
             "txnId": self.txn_id,
             "tableSizeBytes": self.table_size_bytes,
@@ -92,6 +87,7 @@ class VersionChecksum:
             "setTransactions": _bodies(self.set_transactions),
             "domainMetadata": _bodies(self.domain_metadata),
             "fileSizeHistogram": self.file_sizes.to_json() if self.file_sizes else None,
+            "deletedRecordCountsHistogramOpt": deleted.to_json() if deleted else None,
             "metadata": action_to_dict(self.metadata)[Metadata.KEY],
             "protocol": action_to_dict(self.protocol)[Protocol.KEY],
             **self.extra,
@@ -114,43 +110,30 @@ class VersionChecksum:
 
 def derive_checksum(
     previous: VersionChecksum | None,
-    actions: Iterable[Action],
+    changes: FileChanges | None,
     *,
     state: TableState,
     options: EngineOptions,
 ) -> VersionChecksum | None:
-    """The checksum after one commit, or None where the commit does not say enough (spec 5.9).
+    """The checksum after some commits, or None where they do not say enough (spec 5.9).
 
     Args:
-        previous: The checksum of the version before; None before version 0.
-        actions: What the commit wrote.
-        state: The table's state after the commit.
+        previous: The checksum of the version before them; None before version 0.
+        changes: The files that came and went since; None where that is not certain.
+        state: The table's state after them.
         options: Limits of the lists that are written down.
     """
-    actions = tuple(actions)
-    operation = (state.commit_info.operation if state.commit_info else None) or ""
-    adds, removes = _counted_files(actions, operation)
-    is_complete = all(item.extended_file_metadata and item.size is not None for item in removes)
-    if operation == _UNPREDICTABLE_OPERATION or not is_complete:
+    if changes is None:
         return None
-    before = _NOTHING if previous is None else _Sums.of(previous)
-    return _with_state(before.plus(adds, removes), state, options)
+    before = NO_FILES if previous is None else _sums_of(previous)
+    return _with_state(before.after(changes), state, options)
 
 
 def checksum_of_files(
     files: pa.Table, *, state: TableState, options: EngineOptions
 ) -> VersionChecksum | None:
     """The checksum summed up anew from the live files; None without protocol or metadata."""
-    vectors = files.column("deletionVector").combine_chunks()
-    cardinality = pc.struct_field(vectors, "cardinality")
-    sums = _Sums(
-        size_bytes=total_bytes(files.column("size")),
-        num_files=files.num_rows,
-        num_deleted_records=exact_sum(cardinality),
-        num_deletion_vectors=len(vectors) - vectors.null_count,
-        file_sizes=FileSizeHistogram.of(files.column("size")),
-    )
-    return _with_state(sums, state, options)
+    return _with_state(FileSums.of(files), state, options)
 
 
 def read_checksum(
@@ -190,57 +173,27 @@ def write_checksum(
     return store.put_if_absent(join(log_path, checksum_name(version)), data)
 
 
-@dataclass(frozen=True, slots=True)
-class _Sums:
-    size_bytes: int
-    num_files: int
-    num_deleted_records: int | None
-    num_deletion_vectors: int | None
-    file_sizes: FileSizeHistogram | None
-
-    @property
-    def are_possible(self) -> bool:
-        """Whether they can be counts: sums derived from a false log may be negative or huge."""
-        known = (self.num_deleted_records, self.num_deletion_vectors)
-        return all(
-            0 <= number <= LARGEST_LONG
-            for number in (self.size_bytes, self.num_files, *known)
-            if number is not None
-        )
-
-    @classmethod
-    def of(cls, checksum: VersionChecksum) -> _Sums:
-        return cls(
-            checksum.table_size_bytes,
-            checksum.num_files,
-            checksum.num_deleted_records,
-            checksum.num_deletion_vectors,
-            checksum.file_sizes,
-        )
-
-    def plus(self, adds: Sequence[AddFile], removes: Sequence[RemoveFile]) -> _Sums:
-        came = [item.deletion_vector for item in adds if item.deletion_vector]
-        went = [item.deletion_vector for item in removes if item.deletion_vector]
-        sizes = self.file_sizes
-        deleted = sum(item.cardinality for item in came) - sum(item.cardinality for item in went)
-        return _Sums(
-            self.size_bytes
-            + sum(item.size for item in adds)
-            - sum(item.size or 0 for item in removes),
-            self.num_files + len(adds) - len(removes),
-            _plus(self.num_deleted_records, deleted),
-            _plus(self.num_deletion_vectors, len(came) - len(went)),
-            sizes and sizes.plus((a.size for a in adds), (r.size or 0 for r in removes)),
-        )
+def _sums_of(checksum: VersionChecksum) -> FileSums:
+    return FileSums(
+        checksum.table_size_bytes,
+        checksum.num_files,
+        checksum.num_deleted_records,
+        checksum.num_deletion_vectors,
+        checksum.file_sizes,
+        checksum.deleted_record_counts,
+    )
 
 
-_NOTHING = _Sums(0, 0, 0, 0, FileSizeHistogram.empty())
-
-
-def _with_state(sums: _Sums, state: TableState, options: EngineOptions) -> VersionChecksum | None:
+def _with_state(
+    sums: FileSums, state: TableState, options: EngineOptions
+) -> VersionChecksum | None:
     if state.metadata is None or state.protocol is None or not sums.are_possible:
         return None
-    info = state.commit_info
+    info, properties = state.commit_info, TableMetadata.of(state.metadata).properties
+    # Which transactions have expired depends on when one looks, and a checkpoint drops them.
+    expire = properties.set_transaction_retention_ms is not None
+    transactions = tuple(state.set_transactions.values())
+    has_time = properties.enable_in_commit_timestamps
     return VersionChecksum(
         table_size_bytes=sums.size_bytes,
         num_files=sums.num_files,
@@ -250,9 +203,10 @@ def _with_state(sums: _Sums, state: TableState, options: EngineOptions) -> Versi
         num_deleted_records=sums.num_deleted_records,
         num_deletion_vectors=sums.num_deletion_vectors,
         file_sizes=sums.file_sizes,
-        in_commit_timestamp=info.in_commit_timestamp if info else None,
-        set_transactions=_at_most(
-            options.set_transactions_in_crc_max, tuple(state.set_transactions.values())
+        deleted_record_counts=sums.deleted_record_counts,
+        in_commit_timestamp=info.in_commit_timestamp if info and has_time else None,
+        set_transactions=(
+            None if expire else _at_most(options.set_transactions_in_crc_max, transactions)
         ),
         domain_metadata=_at_most(
             options.domain_metadatas_in_crc_max, tuple(state.domain_metadata.values())
@@ -260,24 +214,8 @@ def _with_state(sums: _Sums, state: TableState, options: EngineOptions) -> Versi
     )
 
 
-def _counted_files(
-    actions: Sequence[Action], operation: str
-) -> tuple[list[AddFile], list[RemoveFile]]:
-    adds = [item for item in actions if isinstance(item, AddFile)]
-    removes = [item for item in actions if isinstance(item, RemoveFile)]
-    if operation.startswith(_READDING_OPERATIONS):
-        adds = []
-    if operation == _TOMBSTONE_OPERATION:
-        removes = []
-    return adds, removes
-
-
 def _at_most(limit: int, items: tuple[_Item, ...]) -> tuple[_Item, ...] | None:
     return items if len(items) <= limit else None
-
-
-def _plus(known: int | None, change: int) -> int | None:
-    return None if known is None else known + change
 
 
 def _bodies(
@@ -304,6 +242,9 @@ def _from_parsed(parsed: dict[str, Any]) -> VersionChecksum:
         set_transactions=_decoded_list(SetTransaction, rest.pop("setTransactions", None)),
         domain_metadata=_decoded_list(DomainMetadata, rest.pop("domainMetadata", None)),
         file_sizes=_histogram(rest),
+        deleted_record_counts=DeletedRecordCounts.from_json(
+            rest.pop("deletedRecordCountsHistogramOpt", None)
+        ),
         extra=rest,
     )
 

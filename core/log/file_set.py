@@ -78,6 +78,17 @@ class FileSet:
                 self._parts = (base, _NOTHING_WAITS)
         return tuple(chunk.batch for chunk in base.chunks())
 
+    def rows_in_memory(self, keys: pa.Array) -> pa.Table | None:
+        """The files with these keys; None where the files would have to be read for that."""
+        base, waiting = self._parts
+        if not base.is_loaded:
+            return None
+        merged = waiting.reconciled()
+        touched = [file_keys(actions) for actions in merged]
+        chunks = [chunk.only(keys).without(touched) for chunk in base.chunks()]
+        chunks += [chunk.only(keys) for chunk in self._entering(merged, touched)]
+        return pa.Table.from_batches([chunk.batch for chunk in chunks], schema=self._schema)
+
     def stream(self) -> Iterator[pa.RecordBatch]:
         """The files, reconciled, for a reader that needs them once: what it reads is not kept.
 
@@ -126,6 +137,12 @@ class _Chunk:
     def __init__(self, batch: pa.RecordBatch) -> None:
         self.batch = batch
         self._keys: pa.Array | None = None
+
+    def only(self, wanted: pa.Array) -> _Chunk:
+        """The files with these keys."""
+        if self._keys is None:
+            self._keys = file_keys(self.batch)
+        return _Chunk(self.batch.filter(pc.is_in(self._keys, value_set=wanted)))
 
     def without(self, touched: Sequence[pa.Array]) -> _Chunk:
         """The chunk less the files with these keys; itself, uncopied, if it has none of them."""

@@ -16,19 +16,13 @@ from optimist.core.paths import join
 from optimist.core.protocol.actions import Metadata, Protocol
 from optimist.core.protocol.table_metadata import TableMetadata
 
-__all__ = ["disagreement"]
+__all__ = ["differences", "disagreement"]
 
 
-def disagreement(
-    noted: VersionChecksum,
-    state: TableState,
-    *,
-    num_files: int,
-    size_bytes: int,
-    log_path: str,
-    version: int,
-) -> TableError | None:
-    """Where a version's checksum contradicts its files and state, as the error to raise.
+def differences(
+    noted: VersionChecksum, state: TableState, *, num_files: int, size_bytes: int
+) -> str:
+    """Where a version's checksum contradicts its files and state; empty if nowhere.
 
     The checksum must belong to the commit that is there now; a commit that was overwritten leaves
     its own checksum behind. What writers may spell differently (the text of a schema, absent fields
@@ -39,11 +33,6 @@ def disagreement(
         state: The state of the version, without its files.
         num_files: How many live files it has.
         size_bytes: The sum of their sizes.
-        log_path: The log directory.
-        version: The version.
-
-    Returns:
-        An error of kind `DELTA_TXN_LOG_FAILED_INTEGRITY`; None where the two agree.
     """
     pairs: Mapping[str, tuple[object, object]] = {
         "numFiles": (num_files, noted.num_files),
@@ -52,17 +41,19 @@ def disagreement(
         **_of_protocol(state.protocol, noted.protocol),
         **dict(_of_transactions(state, noted)),
     }
-    wrong = [
+    return "; ".join(
         f"{shown(name)} is {shown(found)}, not {shown(said)}"
         for name, (found, said) in pairs.items()
         if found != said
-    ]
-    if not wrong:
-        return None
+    )
+
+
+def disagreement(differences: str, log_path: str, version: int) -> TableError:
+    """What differs, as the error to raise, of kind `DELTA_TXN_LOG_FAILED_INTEGRITY`."""
     path = join(log_path, checksum_name(version))
     return TableError(
         f"Version {version} of the table does not agree with its version checksum, {path}: "
-        f"{'; '.join(wrong)}. A commit or the .crc file was damaged or changed. Restore it from a "
+        f"{differences}. A commit or the .crc file was damaged or changed. Restore it from a "
         "backup, or delete the .crc file if that is the wrong one. Until then readers follow the "
         "commits, and checkpoints and writers that look at the table's files fail.",
         kind="DELTA_TXN_LOG_FAILED_INTEGRITY",
@@ -105,7 +96,14 @@ def _of_protocol(found: Protocol | None, noted: Protocol) -> dict[str, tuple[obj
 def _of_transactions(
     state: TableState, checksum: VersionChecksum
 ) -> Iterator[tuple[str, tuple[object, object]]]:
-    # A checksum may lack transactions that have expired; only those that it lists must be here.
+    """The transactions that the checksum lists; it may lack some that have expired.
+
+    Where they expire, a checkpoint may lack some that it lists, too.
+    """
+    expire = state.metadata is not None and (
+        TableMetadata.of(state.metadata).properties.set_transaction_retention_ms is not None
+    )
     for noted in checksum.set_transactions or ():
         found = state.set_transactions.get(noted.app_id)
-        yield f"txn {noted.app_id!r}", (found and found.version, noted.version)
+        if found is not None or not expire:
+            yield f"txn {noted.app_id!r}", (found and found.version, noted.version)

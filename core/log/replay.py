@@ -29,12 +29,10 @@ from optimist.core.log.segment import LogSegment, older_segment
 from optimist.core.plugins.logstore import FileStatus, LogStore
 from optimist.core.protocol.actions import (
     Action,
-    AddFile,
     CommitInfo,
     DomainMetadata,
     Metadata,
     Protocol,
-    RemoveFile,
     SetTransaction,
     malformed_commit,
 )
@@ -193,15 +191,18 @@ def with_commits(
         waiting.extend(lines.file_actions)
         if len(waiting) >= _BATCH_ACTIONS or index == newest:
             if waiting:
-                state = _with_batch(state, _parsed_batch(waiting, commits[first : index + 1]))
+                state = with_files(state, _parsed_batch(waiting, commits[first : index + 1]))
             waiting, first = [], index + 1
     return state
 
 
-def with_files(state: LogState, actions: Iterable[Action]) -> LogState:
-    """The state after commits whose actions are at hand; only their file actions are applied."""
-    files = [item for item in actions if isinstance(item, AddFile | RemoveFile)]
-    return _with_batch(state, file_actions_batch(files)) if files else state
+def with_files(state: LogState, actions: pa.RecordBatch) -> LogState:
+    """The state after adds and removes in order, a batch of `ACTIONS_SCHEMA`."""
+    return replace(
+        state,
+        files=state.files.with_actions(actions),
+        tombstones=state.tombstones.with_actions(actions),
+    )
 
 
 def _parsed_batch(bodies: Sequence[FileBody], commits: tuple[FileStatus, ...]) -> pa.RecordBatch:
@@ -210,14 +211,6 @@ def _parsed_batch(bodies: Sequence[FileBody], commits: tuple[FileStatus, ...]) -
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         where = commits[0].path if len(commits) == 1 else f"{commits[0].path} or one after it"
         raise malformed_commit(where, f"a field has the wrong type ({shown(error)})") from None
-
-
-def _with_batch(state: LogState, batch: pa.RecordBatch) -> LogState:
-    return replace(
-        state,
-        files=state.files.with_actions(batch),
-        tombstones=state.tombstones.with_actions(batch),
-    )
 
 
 class _CheckpointState:

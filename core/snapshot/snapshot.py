@@ -15,6 +15,8 @@ from optimist.core.forking import ForkSafeLock
 from optimist.core.log.checked_files import CheckedFiles
 from optimist.core.log.checksum import VersionChecksum, derive_checksum
 from optimist.core.log.commits import read_commit_info
+from optimist.core.log.file_sums import FileChanges, only_adds_new_files
+from optimist.core.log.file_table import file_actions_batch
 from optimist.core.log.known_log import KnownLog
 from optimist.core.log.limits import LogLimits
 from optimist.core.log.names import commit_path, log_path_of
@@ -24,9 +26,11 @@ from optimist.core.options import EngineOptions
 from optimist.core.plugins.logstore import FileStatus, LogStore
 from optimist.core.protocol.actions import (
     Action,
+    AddFile,
     CommitInfo,
     DomainMetadata,
     Metadata,
+    RemoveFile,
     SetTransaction,
 )
 from optimist.core.protocol.gates import ensure_features_listed, ensure_readable
@@ -149,34 +153,33 @@ class Snapshot(FilesView):
         Args:
             commits: At least one; the first follows this version, each other the one before it.
         """
-        table, checksum = self._state.table, None
-        if self._context.options.write_checksum_enabled:
-            checksum = self.checksum
+        table = self._state.table
         for version, commit in enumerate(commits, self.version + 1):
             if commit.version != version:  # the state would be that of no version
                 raise ValueError(f"{commit.version} does not follow {version - 1}")
             table = table.after(commit.actions)
-            checksum = self._checksum_after(commit, checksum, table)
-        state = with_files(
-            replace(self._state, table=table),
-            (action for commit in commits for action in commit.actions),
-        )
+        files = [a for each in commits for a in each.actions if isinstance(a, AddFile | RemoveFile)]
+        actions = file_actions_batch(files)
+        state = replace(self._state, table=table)
         base = self.segment or LogSegment(self.log_path, -1, None, (), None)
         return Snapshot(
             self.table_path,
             base.extended([commit.status for commit in commits]),
-            state=state,
+            state=with_files(state, actions) if files else state,
             context=self._context,
-            checksum=checksum,
+            checksum=self._checksum_after(commits, actions, table),
         )
 
     def _checksum_after(
-        self, commit: KnownCommit, previous: VersionChecksum | None, table: TableState
+        self, commits: Sequence[KnownCommit], actions: pa.RecordBatch, table: TableState
     ) -> VersionChecksum | None:
         options = self._context.options
-        if not options.write_checksum_enabled or (previous is None and commit.version > 0):
+        previous = self.checksum if options.write_checksum_enabled else None
+        if not options.write_checksum_enabled or (previous is None and self.version >= 0):
             return None
-        return derive_checksum(previous, commit.actions, state=table, options=options)
+        only_new = all(only_adds_new_files(commit.actions) for commit in commits)
+        changes = FileChanges.of(actions, self._state.files, only_new=only_new)
+        return derive_checksum(previous, changes, state=table, options=options)
 
     def confirmed(self, commits: Sequence[FileStatus]) -> Snapshot:
         """The same version once a listing has shown the commits of our own that it is made of.

@@ -8,6 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from optimist.core.options import EngineOptions
 from optimist.core.protocol.actions import Action, CommitInfo
+from optimist.core.protocol.engine_name import ENGINE_NAME
 from optimist.core.protocol.properties import IsolationLevel
 from optimist.core.transaction.conflicts.isolation import FILE_ACTIONS
 from optimist.core.transaction.conflicts.operations import Operation
@@ -64,7 +65,7 @@ def get_user_metadata(operation: Operation, options: EngineOptions) -> str | Non
 
 def engine_info(options: EngineOptions) -> str:
     """`Optimist/<version>`, after the host engine's name where there is one."""
-    own = f"Optimist/{own_version()}"
+    own = f"{ENGINE_NAME}/{own_version()}"
     return f"{options.engine_info} {own}" if options.engine_info else own
 
 

@@ -16,7 +16,10 @@ from optimist.core.log.checksum import (
     read_checksum,
     write_checksum,
 )
+from optimist.core.log.deleted_record_counts import DeletedRecordCounts
 from optimist.core.log.file_sizes import FileSizeHistogram
+from optimist.core.log.file_sums import FileChanges, only_adds_new_files
+from optimist.core.log.file_table import file_actions_batch
 from optimist.core.log.names import checksum_name, log_path_of
 from optimist.core.log.replay import LogState, with_files
 from optimist.core.options import EngineOptions
@@ -39,7 +42,11 @@ DV = DeletionVectorDescriptor("i", "wi5b", 40, 6)
 START = (
     CommitInfo(operation="CREATE TABLE", txn_id="t0", in_commit_timestamp=5),
     Protocol(1, 2),
-    Metadata("id", '{"type":"struct","fields":[]}'),
+    Metadata(
+        "id",
+        '{"type":"struct","fields":[]}',
+        configuration={"delta.enableInCommitTimestamps": "true"},
+    ),
 )
 
 
@@ -47,18 +54,29 @@ def add(path, size=10, vector=None):
     return AddFile(path, {}, size, 1, True, deletion_vector=vector)
 
 
+def files_of(actions):
+    return file_actions_batch(item for item in actions if isinstance(item, AddFile | RemoveFile))
+
+
 def with_actions(state, actions):
     """The state after one commit."""
-    return replace(with_files(state, actions), table=state.table.after(actions))
+    return replace(with_files(state, files_of(actions)), table=state.table.after(actions))
+
+
+def after(checksum, state, actions):
+    """The checksum that follows from this one and a commit on that state."""
+    only_new = only_adds_new_files(actions)
+    changes = FileChanges.of(files_of(actions), state.files, only_new=only_new)
+    table = state.table.after(actions)
+    return derive_checksum(checksum, changes, state=table, options=OPTIONS)
 
 
 def chain(*commits):
     """The state after the commits, and the checksum derived step by step."""
     state, checksum = LogState.empty(), None
-    for number, actions in enumerate(commits):
+    for actions in commits:
+        checksum = after(checksum, state, actions)
         state = with_actions(state, actions)
-        if number == 0 or checksum is not None:
-            checksum = derive_checksum(checksum, actions, state=state.table, options=OPTIONS)
     return state, checksum
 
 
@@ -88,32 +106,79 @@ def test_an_empty_table_sums_up_to_nothing():
 @pytest.mark.parametrize(
     "commit",
     [
-        (CommitInfo(operation="DELETE"), RemoveFile("a", 9, size=10)),
-        (CommitInfo(operation="DELETE"), RemoveFile("a", 9, extended_file_metadata=True)),
-        (CommitInfo(operation="Manual Update"), add("b")),
+        [RemoveFile("a", 9, size=10)],
+        [RemoveFile("a", 9, extended_file_metadata=True)],
+        [RemoveFile("gone", 9, extended_file_metadata=True, size=5)],
+        [add("a")],
+        [add("a", 99), add("b")],
+        [add("b"), add("b")],
+        [add("b"), add("b").remove(9)],
+        [add("a", 10, DV), add("a").remove(9)],
+        [add("a").remove(9), add("gone").remove(9), add("a")],
+        [add("./a").remove(9), add("%61", 7)],
     ],
+    ids=str,
 )
-def test_a_commit_that_does_not_say_enough_ends_the_chain(commit):
-    _, derived = chain((*START, add("a")), commit)
-    assert derived is None
-
-
-@pytest.mark.parametrize(
-    "operation",
-    ["COMPUTE STATS", "ROW TRACKING BACKFILL", "ROW TRACKING UNBACKFILL", "DROP FEATURE"],
-)
-def test_adds_of_files_that_are_live_already_do_not_count(operation):
-    state, derived = chain((*START, add("a")), (CommitInfo(operation=operation), add("a")))
-    assert derived.num_files == 1
+@pytest.mark.parametrize("operation", ["WRITE", "DELETE", "Manual Update", "COMPUTE STATS", None])
+def test_adds_of_live_files_and_removes_of_dead_ones_are_counted_as_what_they_are(
+    commit, operation
+):
+    state, derived = chain((*START, add("a")), [CommitInfo(operation=operation), *commit])
     assert derived == summed(state)
 
 
-def test_removes_of_vector_tombstones_do_not_count():
-    _, derived = chain(
-        (*START, add("a")),
-        (CommitInfo(operation="Deletion Vector Tombstones"), add("gone").remove(9)),
-    )
-    assert derived.num_files == 1
+class Unread:
+    """Files that are not in memory."""
+
+    def rows_in_memory(self, keys):
+        del keys
+
+
+NEW = "part-00000-8a0ff1ae-3d4b-4c5e-9f00-0123456789ab.c000.zstd.parquet"
+BLIND = CommitInfo(operation="WRITE", is_blind_append=True)
+
+
+@pytest.mark.parametrize(
+    ("commit", "is_certain"),
+    [
+        ([BLIND], True),
+        ([BLIND, SetTransaction("a", 1)], True),
+        ([CommitInfo()], True),
+        ([BLIND, add(NEW)], True),
+        ([BLIND, add(f"p=1/{NEW}"), add(NEW)], True),
+        ([BLIND, add("a")], False),
+        ([BLIND, add(f"{NEW}/a")], False),
+        ([BLIND, replace(add(NEW), data_change=False)], False),
+        ([BLIND, add(NEW), add("a").remove(9)], False),
+        ([CommitInfo(is_blind_append=False), add(NEW)], False),
+        ([add(NEW)], False),
+    ],
+)
+def test_of_files_that_were_not_read_only_new_ones_are_certain(commit, is_certain):
+    only_new = only_adds_new_files(commit)
+    changes = FileChanges.of(files_of(commit), Unread(), only_new=only_new)
+    assert (changes is not None) is is_certain
+    if changes is not None:
+        added = sum(isinstance(item, AddFile) for item in commit)
+        assert (changes.came.num_rows, changes.went.num_rows) == (added, 0)
+
+
+def test_what_is_not_certain_ends_the_chain():
+    state, derived = chain((*START, add("a")))
+    assert derive_checksum(derived, None, state=state.table, options=OPTIONS) is None
+
+
+def test_transactions_that_expire_are_left_out():
+    expiring = {"delta.setTransactionRetentionDuration": "interval 7 days"}
+    metadata = replace(START[2], configuration=expiring)
+    _, derived = chain((*START[:2], metadata, SetTransaction("app", 1, 5)))
+    assert derived.set_transactions is None
+    assert "setTransactions" not in json.loads(derived.to_json())
+
+
+def test_the_time_of_a_commit_is_noted_only_where_commits_have_times():
+    _, derived = chain((*START[:2], replace(START[2], configuration={})))
+    assert derived.in_commit_timestamp is None
 
 
 def test_long_lists_are_left_out():
@@ -131,7 +196,7 @@ def test_long_lists_are_left_out():
         DomainMetadata("b", ""),
     )
     state = with_actions(LogState.empty(), actions)
-    derived = derive_checksum(None, actions, state=state.table, options=options)
+    derived = checksum_of_files(state.files.table(), state=state.table, options=options)
     assert derived.set_transactions is None
     assert derived.domain_metadata is None
     assert "setTransactions" not in json.loads(derived.to_json())
@@ -247,7 +312,34 @@ def test_a_checksum_without_a_histogram_passes_that_on_and_an_older_name_is_unde
     without = VersionChecksum.from_json(json.dumps(parsed))
     state = with_actions(LogState.empty(), (*START, add("a")))
     actions = (CommitInfo(operation="WRITE"), add("b"))
-    after = derive_checksum(
-        without, actions, state=with_actions(state, actions).table, options=OPTIONS
-    )
-    assert (after.num_files, after.file_sizes) == (2, None)
+    found = after(without, state, actions)
+    assert (found.num_files, found.file_sizes) == (2, None)
+
+
+# How many records are deleted
+
+
+def vector(cardinality):
+    return DeletionVectorDescriptor("i", f"x{cardinality}", 40, cardinality)
+
+
+def test_deleted_records_are_counted_bin_by_bin():
+    numbers = [1, 9, 10, 99, 100, 10**7 - 1, 10**7, 2**31 - 2, 2**31 - 1, 2**40]
+    files = [add(f"f{number}", 10, vector(number)) for number in numbers]
+    state, derived = chain((*START, add("a"), add("b"), *files))
+    assert derived.deleted_record_counts.file_counts == (2, 2, 2, 1, 0, 0, 0, 1, 2, 2)
+    assert derived == summed(state)
+    body = json.loads(derived.to_json())["deletedRecordCountsHistogramOpt"]
+    assert body == {"deletedRecordCounts": [2, 2, 2, 1, 0, 0, 0, 1, 2, 2]}
+    assert VersionChecksum.from_json(derived.to_json()) == derived
+
+
+@pytest.mark.parametrize(
+    "body", [None, [], {}, {"deletedRecordCounts": [1] * 9}, {"deletedRecordCounts": [-1] * 10}]
+)
+def test_what_is_no_histogram_of_deleted_records_counts_as_none(body):
+    assert DeletedRecordCounts.from_json(body) is None
+
+
+def test_more_files_with_deleted_records_cannot_go_than_there_are():
+    assert DeletedRecordCounts((0, 1, *[0] * 8)).plus([], [5, 6]) is None

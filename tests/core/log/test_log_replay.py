@@ -105,7 +105,8 @@ _commits = st.lists(st.lists(_file_actions, min_size=1, max_size=4), max_size=12
 
 def with_actions(state, actions):
     """The state after one commit."""
-    return replace(with_files(state, actions), table=state.table.after(actions))
+    files = [item for item in actions if isinstance(item, AddFile | RemoveFile)]
+    return replace(with_files(state, file_actions_batch(files)), table=state.table.after(actions))
 
 
 @settings(deadline=None, max_examples=150 * settings.default.max_examples // 100)

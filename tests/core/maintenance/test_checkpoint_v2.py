@@ -341,7 +341,9 @@ def with_odd_tags(table):
 
 
 @pytest.mark.parametrize("part_size", ["7", "1000"])
-@pytest.mark.parametrize("prepare", [None, Table.checkpoint, in_one_file, with_odd_tags], ids=str)
+@pytest.mark.parametrize(
+    "prepare", [None, Table.checkpoint, in_one_file, with_odd_tags], ids=["a", "b", "c", "d"]
+)
 def test_the_table_opens_from_the_compatibility_checkpoint_alone(prepare, part_size):
     options = {"spark.databricks.delta.checkpoint.partSize": part_size}
     table = full_table(options=options)

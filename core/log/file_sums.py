@@ -1,0 +1,141 @@
+"""What a version's live files sum up to, and how a commit changes that (spec 5.9).
+
+Sums are only ever derived from what is certain. A log may add a file that is live, or remove one
+that is not: both are legal, and change nothing that could be counted by looking at the commit
+alone. So the files that go are the rows that were live, not the removes that name them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from optimist.core.log.deleted_record_counts import DeletedRecordCounts
+from optimist.core.log.file_set import FileSet
+from optimist.core.log.file_sizes import FileSizeHistogram, total_bytes
+from optimist.core.log.file_table import FILES_SCHEMA, file_keys, last_per_key
+from optimist.core.protocol.actions import Action, AddFile, CommitInfo, RemoveFile
+from optimist.core.values.exact_sums import exact_sum
+from optimist.core.values.field_types import LARGEST_LONG
+
+__all__ = ["NO_FILES", "FileChanges", "FileSums", "only_adds_new_files"]
+
+_UNIQUE_NAME = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}[^/]*\Z", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class FileChanges:
+    """The live files that commits bring, and those that were live before and go.
+
+    A file that is added again both goes, as it was, and comes.
+    """
+
+    came: pa.Table
+    went: pa.Table
+
+    @classmethod
+    def of(
+        cls, actions: pa.RecordBatch, before: FileSet, *, only_new: bool = False
+    ) -> FileChanges | None:
+        """The changes by adds and removes, or None where that can't be told without reading.
+
+        Args:
+            actions: Adds and removes in order, a batch of `ACTIONS_SCHEMA`.
+            before: The live files before them.
+            only_new: Whether they are known to add files that were not live; see
+                `only_adds_new_files`.
+        """
+        last = last_per_key(actions)
+        adds = last.filter(last.column("isAdd")).select(FILES_SCHEMA.names)
+        came = pa.Table.from_batches([adds])
+        if only_new:
+            return cls(came, FILES_SCHEMA.empty_table())
+        went = before.rows_in_memory(file_keys(last))
+        return None if went is None else cls(came, went)
+
+
+def only_adds_new_files(actions: Sequence[Action]) -> bool:
+    """Whether a commit changes no file that was live before it.
+
+    A blind append has looked at no file of the table, and the name of a new file is unique.
+    """
+    files = [item for item in actions if isinstance(item, AddFile | RemoveFile)]
+    is_blind = any(isinstance(item, CommitInfo) and item.is_blind_append for item in actions)
+    return not files or (is_blind and all(map(_is_new, files)))
+
+
+def _is_new(item: AddFile | RemoveFile) -> bool:
+    is_change = isinstance(item, AddFile) and item.data_change
+    return is_change and _UNIQUE_NAME.search(item.path) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class FileSums:
+    """The sums over the live files of one version; None for what an earlier writer left out."""
+
+    size_bytes: int = 0
+    num_files: int = 0
+    num_deleted_records: int | None = 0
+    num_deletion_vectors: int | None = 0
+    file_sizes: FileSizeHistogram | None = None
+    deleted_record_counts: DeletedRecordCounts | None = None
+
+    @classmethod
+    def of(cls, files: pa.Table) -> FileSums:
+        """The sums of these live files, columns of `FILES_SCHEMA`."""
+        cardinality = _cardinality(files)
+        return cls(
+            size_bytes=total_bytes(files.column("size")),
+            num_files=files.num_rows,
+            num_deleted_records=exact_sum(cardinality),
+            num_deletion_vectors=len(cardinality) - cardinality.null_count,
+            file_sizes=FileSizeHistogram.of(files.column("size")),
+            deleted_record_counts=DeletedRecordCounts.of(pc.fill_null(cardinality, 0)),
+        )
+
+    @property
+    def are_possible(self) -> bool:
+        """Whether they can be counts: sums derived from false ones may be negative or huge."""
+        known = (self.num_deleted_records, self.num_deletion_vectors)
+        return all(
+            0 <= number <= LARGEST_LONG
+            for number in (self.size_bytes, self.num_files, *known)
+            if number is not None
+        )
+
+    def after(self, changes: FileChanges) -> FileSums:
+        """The sums after commits."""
+        came, went = changes.came, changes.went
+        came_vectors, went_vectors = _cardinality(came), _cardinality(went)
+        num_vectors = [len(column) - column.null_count for column in (came_vectors, went_vectors)]
+        sizes, deleted = self.file_sizes, self.deleted_record_counts
+        return FileSums(
+            self.size_bytes + exact_sum(came["size"]) - exact_sum(went["size"]),
+            self.num_files + came.num_rows - went.num_rows,
+            _plus(self.num_deleted_records, exact_sum(came_vectors) - exact_sum(went_vectors)),
+            _plus(self.num_deletion_vectors, num_vectors[0] - num_vectors[1]),
+            sizes and sizes.plus(came["size"].to_pylist(), went["size"].to_pylist()),
+            deleted and deleted.plus(_filled(came_vectors), _filled(went_vectors)),
+        )
+
+
+NO_FILES = FileSums(
+    file_sizes=FileSizeHistogram.empty(), deleted_record_counts=DeletedRecordCounts((0,) * 10)
+)
+
+
+def _cardinality(files: pa.Table) -> pa.Array:
+    """Deleted records per file, null where it has no deletion vector."""
+    return pc.struct_field(files.column("deletionVector").combine_chunks(), "cardinality")
+
+
+def _filled(cardinality: pa.Array) -> list[int]:
+    return list(pc.fill_null(cardinality, 0).to_pylist())
+
+
+def _plus(known: int | None, change: int) -> int | None:
+    return None if known is None else known + change
