@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from optimist.core.log.file_table import FILES_SCHEMA, STRING_MAP_TYPE, TOMBSTONES_SCHEMA, conform
 from optimist.core.log.limits import ensure_bounded, most_unpacked_bytes
 from optimist.core.log.parquet_batches import bounded_batches
-from optimist.core.log.parsed_columns import partition_value_maps, statistics_texts
+from optimist.core.log.parsed_columns import filled_maps, partition_value_maps, statistics_texts
 
 __all__ = ["action_rows", "add_batches", "has_file_actions", "open_parquet", "remove_batches"]
 
@@ -171,16 +171,19 @@ def _needed_parsed_columns(file: pq.ParquetFile) -> tuple[str, ...]:
     needed = []
     if "stats_parsed" in present and _has_gaps(file, present, "stats", "add.stats"):
         needed.append("stats_parsed")
-    has_plain = "partitionValues" in present and _groups_with(file, _PARTITION_KEYS)
-    if "partitionValues_parsed" in present and not has_plain:
+    if "partitionValues_parsed" in present and _has_gaps(
+        file, present, "partitionValues", _PARTITION_KEYS
+    ):
         needed.append("partitionValues_parsed")
     return tuple(needed)
 
 
 def _has_gaps(file: pq.ParquetFile, present: frozenset[str], name: str, leaf: str) -> bool:
+    """Whether an add may lack the column, as far as the footer says."""
     if name not in present:
         return True
-    return _null_counts(file, leaf) != _null_counts(file, "add.path")
+    nulls, without_add = _null_counts(file, leaf), _null_counts(file, "add.path")
+    return None in nulls or nulls != without_add
 
 
 def _rendered(array: pa.StructArray) -> pa.StructArray:
@@ -194,7 +197,9 @@ def _rendered(array: pa.StructArray) -> pa.StructArray:
         columns["stats"] = texts if plain is None else pc.coalesce(plain.cast(pa.string()), texts)
     values = columns.pop("partitionValues_parsed", None)
     if values is not None:
-        columns["partitionValues"] = partition_value_maps(values)
+        maps = partition_value_maps(values)
+        plain = columns.get("partitionValues")
+        columns["partitionValues"] = maps if plain is None else filled_maps(plain, maps)
     return pa.StructArray.from_arrays(list(columns.values()), names=list(columns))
 
 

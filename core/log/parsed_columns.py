@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["partition_value_maps", "statistics_texts"]
+__all__ = ["filled_maps", "partition_value_maps", "statistics_texts"]
 
 Array: TypeAlias = Any
 
@@ -46,6 +46,15 @@ def partition_value_maps(values: pa.StructArray) -> pa.MapArray:
     items = items.take(pc.add(pc.multiply(column, count), row))
     offsets = pc.multiply(_count_up(count + 1), width).cast(pa.int32())
     return pa.MapArray.from_arrays(offsets, keys, items)
+
+
+def filled_maps(maps: pa.MapArray, others: pa.MapArray) -> pa.MapArray:
+    """Each row's map, or the other one where that is null or empty."""
+    ends = maps.offsets
+    is_filled = pc.and_(pc.greater(pc.subtract(ends[1:], ends[:-1]), 0), maps.is_valid())
+    rows = _count_up(len(maps))
+    both = pa.concat_arrays([maps.cast(others.type), others])
+    return both.take(pc.if_else(is_filled, rows, pc.add(rows, len(maps))))
 
 
 def _count_up(length: int) -> pa.Int64Array:

@@ -185,6 +185,37 @@ def test_the_text_is_preferred_and_its_gaps_are_filled():
     assert found == ['{"numRecords":1,"x":2}', '{"numRecords":4}', None]
 
 
+BOTH = pa.struct(
+    {
+        "path": pa.string(),
+        "size": pa.int64(),
+        "stats": pa.string(),
+        "stats_parsed": SMALL,
+        "partitionValues": pa.map_(pa.string(), pa.string()),
+        "partitionValues_parsed": pa.struct({"p": pa.int32()}),
+    }
+)
+
+
+@pytest.mark.parametrize("footer", [True, False, ["add.path"], ["add.stats"]], ids=str)
+@pytest.mark.parametrize("empty", [None, []], ids=str)
+@given(plain=st.lists(st.none() | st.booleans(), min_size=1, max_size=5))
+def test_each_gap_is_filled_whatever_the_footer_says(footer, empty, plain):
+    filled = {"stats": '{"numRecords":1}', "partitionValues": [("p", "1")]}
+    parsed = {"stats_parsed": {"numRecords": 2}, "partitionValues_parsed": {"p": 2}}
+    gaps = {"stats": None, "partitionValues": empty}
+    rows = [
+        None
+        if is_plain is None
+        else {"path": "a", "size": 1, **(filled if is_plain else gaps), **parsed}
+        for is_plain in plain
+    ]
+    found = adds_of(rows, BOTH, write_statistics=footer, row_group_size=2)
+    expected = [1 if is_plain else 2 for is_plain in plain if is_plain is not None]
+    assert [json.loads(row["stats"])["numRecords"] for row in found] == expected
+    assert [dict(row["partitionValues"]) for row in found] == [{"p": str(n)} for n in expected]
+
+
 def test_struct_statistics_are_not_read_where_every_file_has_the_text(monkeypatch):
     monkeypatch.setattr(
         "optimist.core.log.parquet_actions.statistics_texts", lambda _: pytest.fail("rendered")
