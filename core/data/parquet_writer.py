@@ -24,6 +24,13 @@ from optimist.core.data.footer_statistics import (
     stats_from_footer,
 )
 from optimist.core.data.new_file import NewFile, new_file
+from optimist.core.data.parquet_format import (
+    DEFAULT_CODEC,
+    arrow_codec,
+    data_page_version,
+    ensure_codec,
+    wanted_codec,
+)
 from optimist.core.data.partition_values import (
     partition_directory,
     partition_schema,
@@ -35,8 +42,7 @@ from optimist.core.data.row_numbers import row_numbers
 from optimist.core.data.stats_columns import stats_columns
 from optimist.core.data.storage_errors import storage_errors
 from optimist.core.data.stored_rows import StoredRows
-from optimist.core.errors import ConfigError, UsageError
-from optimist.core.foreign_text import quoted
+from optimist.core.errors import ConfigError
 from optimist.core.options import EngineOptions, RetryPolicy
 from optimist.core.paths import join
 from optimist.core.plugins.data_access import DataAccess
@@ -44,46 +50,10 @@ from optimist.core.protocol.actions import AddCDCFile, AddFile, Metadata
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.types import PrimitiveType, StructField, StructType
 
-__all__ = [
-    "DEFAULT_CODEC",
-    "FileSet",
-    "FileSpec",
-    "delete_files",
-    "ensure_codec",
-    "without_empty_text",
-]
+__all__ = ["FileSet", "FileSpec", "delete_files", "without_empty_text"]
 
-DEFAULT_CODEC = "snappy"
-_CODECS = {
-    "brotli": "brotli",
-    "gzip": "gzip",
-    "lz4_raw": "lz4",
-    "none": "none",
-    "snappy": "snappy",
-    "uncompressed": "none",
-    "zstd": "zstd",
-}
-"""Spark's names of Parquet's codecs, to pyarrow's."""
 _ROW_GROUP_ROWS = 1_000_000
 _ROW_GROUP_BYTES = 128 << 20
-
-
-def ensure_codec(name: str) -> str:
-    """The codec's name in lower case.
-
-    Raises:
-        UsageError: Arrow does not write it (kind `DELTA_ILLEGAL_OPTION`).
-    """
-    folded = name.strip().lower()
-    if folded not in _CODECS:
-        raise UsageError(
-            f"The compression codec {quoted(name)} is unknown. Nothing was written. Give the "
-            "option compression, or the table property delta.parquet.compression.codec, as one of "
-            f"{', '.join(sorted(_CODECS))}.",
-            kind="DELTA_ILLEGAL_OPTION",
-            key="compression",
-        )
-    return folded
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +70,7 @@ class FileSpec:
         directory: The directory below the table that the files go to; empty for the table's own.
         prefix: What the names of the files begin with.
         compression: A codec by Spark's name; a `FileSet` takes those that `ensure_codec` knows.
+        data_page_version: The kind of Parquet's data pages, `1.0` or `2.0`.
         max_rows_per_file: A file that would hold more rows is split; None for no limit.
         data_change: The `dataChange` of the `add` actions.
         carried: Columns that the files hold beside the table's, and that come after them; they have
@@ -117,6 +88,7 @@ class FileSpec:
     directory: str = ""
     prefix: str = "part"
     compression: str = DEFAULT_CODEC
+    data_page_version: str = "1.0"
     max_rows_per_file: int | None = None
     data_change: bool = True
     carried: tuple[StructField, ...] = ()
@@ -149,7 +121,6 @@ class FileSpec:
         schema, properties = table.schema, table.properties
         columns = stats_columns(schema, metadata.partition_columns, properties, with_statistics)
         _ensure_partitions_in_utc(schema, metadata.partition_columns, options)
-        wanted = properties.parquet_compression_codec
         return cls(
             table_path=table_path,
             schema=schema,
@@ -158,7 +129,8 @@ class FileSpec:
             string_prefix_length=(
                 properties.data_skipping_string_prefix_length or options.string_prefix_length
             ),
-            compression=(wanted or codec).strip().lower(),
+            compression=wanted_codec(properties, codec),
+            data_page_version=data_page_version(properties),
             policy=options.retry_policy,
         )
 
@@ -193,7 +165,7 @@ class FileSet:
 
     def __init__(self, spec: FileSpec, clock: Clock, *, task: int = 0) -> None:
         self._spec = spec
-        self._codec = _CODECS[ensure_codec(spec.compression)]
+        self._codec = arrow_codec(ensure_codec(spec.compression))
         self._clock = clock
         self._task = task
         self._filesystem, self._root = filesystem_for(spec.table_path, spec.access)
@@ -266,7 +238,16 @@ class FileSet:
             clock=self._clock,
             policy=self._spec.policy,
         )
-        return _OpenFile(file, relative, schema=schema, codec=codec)
+        footers: list[pq.FileMetaData] = []
+        writer = pq.ParquetWriter(
+            file.sink,
+            schema,
+            compression=codec,
+            data_page_version=self._spec.data_page_version,
+            store_schema=False,
+            metadata_collector=footers,
+        )
+        return _OpenFile(file, relative, writer, footers)
 
     def _finish(self) -> None:
         if self._open is None:
@@ -326,22 +307,22 @@ class FileSet:
 class _OpenFile:
     """One file being written: rows are kept until they fill a row group."""
 
-    def __init__(self, file: NewFile, relative: str, *, schema: pa.Schema, codec: str) -> None:
+    def __init__(
+        self,
+        file: NewFile,
+        relative: str,
+        writer: pq.ParquetWriter,
+        footers: list[pq.FileMetaData],
+    ) -> None:
         self.relative = relative
         self.num_rows = 0
         self.nan_free: frozenset[ColumnPath] | None = None
         self._kept: list[pa.Table] = []
         self._kept_rows = 0
         self._kept_bytes = 0
-        self._footers: list[pq.FileMetaData] = []
+        self._footers = footers
         self._file = file
-        self._writer = pq.ParquetWriter(
-            file.sink,
-            schema,
-            compression=codec,
-            store_schema=False,
-            metadata_collector=self._footers,
-        )
+        self._writer = writer
 
     def write(self, rows: pa.Table) -> None:
         while rows.num_rows:

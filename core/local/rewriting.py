@@ -26,8 +26,9 @@ from optimist.core.data.change_files import (
 )
 from optimist.core.data.file_parts import FilePart, file_parts, parts_of
 from optimist.core.data.filesystem import filesystem_for, make_durable
+from optimist.core.data.parquet_format import DEFAULT_CODEC
 from optimist.core.data.parquet_reader import Positions, read_located_batches
-from optimist.core.data.parquet_writer import DEFAULT_CODEC, FileSpec
+from optimist.core.data.parquet_writer import FileSpec
 from optimist.core.data.row_tracking import carried_columns
 from optimist.core.local.progress import FileProgress
 from optimist.core.local.target import LocalTarget

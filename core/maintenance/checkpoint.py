@@ -196,7 +196,7 @@ class _Job:
     def write_classic(self, rows: CheckpointRows) -> LastCheckpoint:
         schema = rows.classic_schema
         path = join(self._snapshot.log_path, classic_checkpoint_name(self._snapshot.version))
-        with SpooledParquet(schema) as file:
+        with SpooledParquet(schema, self._snapshot.properties) as file:
             file.write(pa.RecordBatch.from_pylist(state_actions(self._snapshot), schema=schema))
             for batch in self._reported(rows.file_batches(schema, _BATCH_ROWS)):
                 file.write(batch)
@@ -236,7 +236,7 @@ class _Job:
         if path.endswith(".json"):
             return self._publish_json(path, [*actions, *named]), actions
         schema = rows.top_level_schema
-        with SpooledParquet(schema) as file:
+        with SpooledParquet(schema, self._snapshot.properties) as file:
             file.write(pa.RecordBatch.from_pylist([*actions, *named], schema=schema))
             file.finish()
             file.publish(self._store, path)
@@ -252,7 +252,7 @@ class _Job:
         for number, part in enumerate(_parts(batches, limit), start=1):
             unique = self._clock.new_uuid()
             name = f"{self._snapshot.version:020d}.checkpoint.{number:010d}.{unique}.parquet"
-            with SpooledParquet(rows.file_schema) as file:
+            with SpooledParquet(rows.file_schema, self._snapshot.properties) as file:
                 for batch in part:
                     file.write(batch)
                 counted += file.finish()

@@ -12,8 +12,10 @@ from types import TracebackType
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from optimist.core.data.parquet_format import arrow_codec, data_page_version, wanted_codec
 from optimist.core.errors import StorageError
 from optimist.core.plugins.logstore import LogStore, PutOutcome
+from optimist.core.protocol.properties import TableProperties
 
 __all__ = ["SpooledParquet", "ensure_created"]
 
@@ -25,15 +27,22 @@ _UNIQUE_LEAVES = frozenset({"add.path", "add.stats", "remove.path"})
 class SpooledParquet:
     """Writes batches, then hands the file to a store; as a context manager it removes the file.
 
+    It is packed as the table wants its files; in the default codec where Arrow lacks that one,
+    since no table should go without checkpoints for it.
+
     Attributes:
         num_rows: The rows written so far.
         size_bytes: The size of the file, once it is finished.
     """
 
-    def __init__(self, schema: pa.Schema) -> None:
+    def __init__(self, schema: pa.Schema, properties: TableProperties) -> None:
         self._file = tempfile.TemporaryFile(prefix="optimist-")  # noqa: SIM115 - see __exit__
         self._writer = pq.ParquetWriter(
-            self._file, schema, compression="snappy", use_dictionary=_repetitive_leaves(schema)
+            self._file,
+            schema,
+            compression=arrow_codec(wanted_codec(properties)),
+            data_page_version=data_page_version(properties),
+            use_dictionary=_repetitive_leaves(schema),
         )
         self.num_rows = 0
         self.size_bytes = 0

@@ -25,7 +25,8 @@ from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.change_files import RowFiles, change_spec
 from optimist.core.data.column_shape import conform_column
 from optimist.core.data.filesystem import filesystem_for, make_durable
-from optimist.core.data.parquet_writer import FileSpec, ensure_codec
+from optimist.core.data.parquet_format import ensure_codec
+from optimist.core.data.parquet_writer import FileSpec
 from optimist.core.data.storage_errors import storage_errors
 from optimist.core.paths import join
 from optimist.core.plugins.logstore import LogStore

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from optimist.core.commands.uncommitted_files import UncommittedFiles
-from optimist.core.data.parquet_writer import DEFAULT_CODEC
+from optimist.core.data.parquet_format import DEFAULT_CODEC
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import OptimistError
 from optimist.core.local.progress import ProgressReport

@@ -66,6 +66,7 @@ _SESSION_CONFS: Mapping[str, str] = {
 }
 _WRITE_IDS = "spark.sql.parquet.fieldId.write.enabled"
 _NO_MARKER_FILE = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
+_PAGES = {"1.0": "PARQUET_1_0", "2.0": "PARQUET_2_0"}
 _MAGIC = b"PAR1"
 _TEXTS = ("string", "binary")
 _MARKED = re.compile(f"%+{HIVE_NULL}")
@@ -112,6 +113,7 @@ def _run_job(rows: DataFrame, spec: FileSpec, is_change: str | None) -> None:
     isolated = jvm.isolated(stored, {**_SESSION_CONFS, **ids})
     writer = isolated.write.mode("errorifexists").options(**_NO_MARKER_FILE)
     writer = writer.option("compression", spec.compression)
+    writer = writer.option("parquet.writer.version", _PAGES[spec.data_page_version])
     # 0 is given, too, or the session's conf would apply.
     writer = writer.option("maxRecordsPerFile", spec.max_rows_per_file or 0)
     if partitions:

@@ -20,8 +20,9 @@ from optimist.core.data import filesystem as filesystem_module
 from optimist.core.data import parquet_writer
 from optimist.core.data.file_parts import balanced_groups, file_parts, parts_of
 from optimist.core.data.filesystem import filesystem_for, make_directories, remove_directory
+from optimist.core.data.parquet_format import ensure_codec
 from optimist.core.data.parquet_reader import RowLayout, read_batches
-from optimist.core.data.parquet_writer import DEFAULT_CODEC, FileSet, FileSpec, ensure_codec
+from optimist.core.data.parquet_writer import FileSet, FileSpec
 from optimist.core.data.storage_errors import storage_errors
 from optimist.core.errors import (
     ConfigError,
@@ -325,7 +326,26 @@ def test_the_table_says_how_files_are_packed_and_how_long_texts_in_statistics_ar
     assert add.path.endswith(".zstd.parquet")
     assert json.loads(add.stats)["minValues"] == {"t": "abc"}
     plain = FileSpec.of(str(tmp_path), replace(metadata, configuration={}), EngineOptions())
-    assert (plain.compression, plain.string_prefix_length) == (DEFAULT_CODEC, 32)
+    assert (plain.compression, plain.string_prefix_length) == ("zstd", 32)
+
+
+# How data pages begin, in Thrift's compact form: the field 1 holds the kind, DATA_PAGE (0) or
+# DATA_PAGE_V2 (3), as a zigzag number.
+PAGES = {"1.0.0": b"\x15\x00", "2.12.0": b"\x15\x06", "3.0.0": b"\x15\x00", None: b"\x15\x00"}
+
+
+@pytest.mark.parametrize("version", PAGES)
+def test_the_table_says_which_data_pages_its_files_have(tmp_path, version):
+    configuration = {} if version is None else {"delta.parquet.format.version": version}
+    schema = from_arrow_schema(pa.schema([("t", pa.int64())]))
+    metadata = Metadata("id", schema_to_json(schema), configuration=configuration)
+    given = FileSpec.of(str(tmp_path), metadata, EngineOptions())
+    rows = pa.table({"t": [1, 2]})
+    (add,) = written(given, rows)
+    column = pq.read_metadata(tmp_path / add.path).row_group(0).column(0)
+    start = (tmp_path / add.path).read_bytes()[column.data_page_offset :][:2]
+    assert start == PAGES[version]
+    assert pq.read_table(tmp_path / add.path).equals(rows)
 
 
 def test_a_codec_that_nobody_knows_is_refused_by_name(tmp_path):

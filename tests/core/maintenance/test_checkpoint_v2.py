@@ -401,6 +401,45 @@ def test_a_long_schema_of_sidecars_is_left_out():
     assert "sidecarFileSchema" not in tags
 
 
+# How they are packed
+
+
+def packing(data):
+    """The codec of the first column chunk, and how its first data page begins."""
+    column = pq.read_metadata(io.BytesIO(data)).row_group(0).column(0)
+    return column.compression, data[column.data_page_offset :][:2]
+
+
+V1_PAGE, V2_PAGE = b"\x15\x00", b"\x15\x06"
+
+
+@pytest.mark.parametrize("policy", [{}, V2])
+@pytest.mark.parametrize(
+    ("codec", "version", "expected"),
+    [
+        (None, None, ("ZSTD", V1_PAGE)),
+        ("GZIP", "1.0.0", ("GZIP", V1_PAGE)),
+        ("uncompressed", "2.0.0", ("UNCOMPRESSED", V2_PAGE)),
+        ("lz4", "2.12.0", ("ZSTD", V2_PAGE)),
+        ("nonsense", "nonsense", ("ZSTD", V1_PAGE)),
+    ],
+)
+def test_a_checkpoint_is_packed_as_the_table_wants_its_files(policy, codec, version, expected):
+    wanted = {"delta.parquet.compression.codec": codec, "delta.parquet.format.version": version}
+    given = {key: value for key, value in wanted.items() if value is not None}
+    options = {"spark.databricks.delta.checkpointV2.topLevelFileFormat": "parquet"}
+    table = full_table({**policy, **given}, options=options)
+    before = table.load().files.sort_by("path")
+    table.checkpoint()
+    folder = "_sidecars/" if policy else ""
+    for name in [*table.checkpoints(), *(table.names(folder) if folder else [])]:
+        place = "" if ".checkpoint." in name and name in table.checkpoints() else folder
+        assert packing(table.store.read_bytes(f"{table.path}/{place}{name}")) == expected
+    for number in range(2):
+        table.store.delete(commit_path(table.path, number))
+    assert table.load().files.sort_by("path") == before
+
+
 # Struct columns
 
 
