@@ -231,6 +231,25 @@ def test_max_records_per_file_and_compression_are_honoured(spark, numbers, table
     assert footer.row_group(0).column(0).compression == "ZSTD"
 
 
+@pytest.mark.usefixtures("plane")
+@pytest.mark.parametrize(("version", "page"), [("1.0.0", b"\x15\x00"), ("2.12.0", b"\x15\x06")])
+def test_the_table_says_which_data_pages_its_files_have(
+    spark, numbers, table_path, log_of, version, page
+):
+    write(numbers.where("id < 3").select("id").coalesce(1), table_path)
+    changes = {"delta.parquet.format.version": version, "delta.parquet.compression.codec": "gzip"}
+    log_of(table_path).alter.set_properties(changes)
+    write(numbers.select("id").coalesce(1), table_path, mode="overwrite")
+    (add,) = add_files(log_of(table_path).update().files)
+    file = Path(table_path) / add.path
+    column = pq.read_metadata(file).row_group(0).column(0)
+    # Thrift's compact form of a page's header: field 1 is its kind.
+    assert file.read_bytes()[column.data_page_offset :][:2] == page
+    assert column.compression == "GZIP"
+    assert ids(read(spark, table_path)) == ids(numbers)
+    assert deltalake.DeltaTable(table_path).to_pyarrow_table().num_rows == numbers.count()
+
+
 PARTITION_VALUES = {
     "boolean": (["true", "false"], ["true", "false"]),
     "tinyint": (["-128"], ["-128"]),
