@@ -17,13 +17,14 @@ import pyarrow.compute as pc
 from optimist.core.log.deleted_record_counts import DeletedRecordCounts
 from optimist.core.log.file_set import FileSet
 from optimist.core.log.file_sizes import FileSizeHistogram, total_bytes
-from optimist.core.log.file_table import FILES_SCHEMA, file_keys, last_per_key
+from optimist.core.log.file_table import file_keys, last_per_key
 from optimist.core.protocol.actions import Action, AddFile, CommitInfo, RemoveFile
 from optimist.core.values.exact_sums import exact_sum
 from optimist.core.values.field_types import LARGEST_LONG
 
 __all__ = ["NO_FILES", "FileChanges", "FileSums", "only_adds_new_files"]
 
+_COUNTED = ["path", "size", "deletionVector"]
 _UNIQUE_NAME = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}[^/]*\Z", re.IGNORECASE)
 
 
@@ -31,7 +32,8 @@ _UNIQUE_NAME = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}[^/]*\Z", r
 class FileChanges:
     """The live files that commits bring, and those that were live before and go.
 
-    A file that is added again both goes, as it was, and comes.
+    A file that is added again both goes, as it was, and comes. Both have at least the columns of
+    `FILES_SCHEMA` that are counted.
     """
 
     came: pa.Table
@@ -49,11 +51,11 @@ class FileChanges:
             only_new: Whether they are known to add files that were not live; see
                 `only_adds_new_files`.
         """
-        last = last_per_key(actions)
-        adds = last.filter(last.column("isAdd")).select(FILES_SCHEMA.names)
-        came = pa.Table.from_batches([adds])
+        last = last_per_key(actions.select(["isAdd", *_COUNTED]))
+        adds = last if only_new else last.filter(last.column("isAdd"))
+        came = pa.Table.from_batches([adds.select(_COUNTED)])
         if only_new:
-            return cls(came, FILES_SCHEMA.empty_table())
+            return cls(came, came.slice(0, 0))
         went = before.rows_in_memory(file_keys(last))
         return None if went is None else cls(came, went)
 
@@ -109,17 +111,16 @@ class FileSums:
 
     def after(self, changes: FileChanges) -> FileSums:
         """The sums after commits."""
-        came, went = changes.came, changes.went
-        came_vectors, went_vectors = _cardinality(came), _cardinality(went)
-        num_vectors = [len(column) - column.null_count for column in (came_vectors, went_vectors)]
+        came, went = changes.came["size"].to_pylist(), changes.went["size"].to_pylist()
+        more, less = _deleted(changes.came), _deleted(changes.went)
         sizes, deleted = self.file_sizes, self.deleted_record_counts
         return FileSums(
-            self.size_bytes + exact_sum(came["size"]) - exact_sum(went["size"]),
-            self.num_files + came.num_rows - went.num_rows,
-            _plus(self.num_deleted_records, exact_sum(came_vectors) - exact_sum(went_vectors)),
-            _plus(self.num_deletion_vectors, num_vectors[0] - num_vectors[1]),
-            sizes and sizes.plus(came["size"].to_pylist(), went["size"].to_pylist()),
-            deleted and deleted.plus(_filled(came_vectors), _filled(went_vectors)),
+            self.size_bytes + sum(came) - sum(went),
+            self.num_files + len(came) - len(went),
+            _plus(self.num_deleted_records, sum(filter(None, more)) - sum(filter(None, less))),
+            _plus(self.num_deletion_vectors, _vectors(more) - _vectors(less)),
+            sizes and sizes.plus(came, went),
+            deleted and deleted.plus((n or 0 for n in more), (n or 0 for n in less)),
         )
 
 
@@ -133,8 +134,15 @@ def _cardinality(files: pa.Table) -> pa.Array:
     return pc.struct_field(files.column("deletionVector").combine_chunks(), "cardinality")
 
 
-def _filled(cardinality: pa.Array) -> list[int]:
-    return list(pc.fill_null(cardinality, 0).to_pylist())
+def _deleted(files: pa.Table) -> list[int | None]:
+    """Deleted records of each of a commit's few files, None where it has no deletion vector."""
+    if files["deletionVector"].null_count == files.num_rows:
+        return [None] * files.num_rows
+    return list(_cardinality(files).to_pylist())
+
+
+def _vectors(deleted: list[int | None]) -> int:
+    return len(deleted) - deleted.count(None)
 
 
 def _plus(known: int | None, change: int) -> int | None:
