@@ -15,7 +15,7 @@ from optimist.core.transaction.hooks.hooks import CommittedTransaction, PostComm
 from optimist.core.transaction.listener import CommitListener
 from optimist.core.transaction.result import CommitResult
 
-__all__ = ["finish_commit", "result_of"]
+__all__ = ["finish_commit", "result_of", "result_without_hooks"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -31,6 +31,8 @@ def finish_commit(
 ) -> CommitResult:
     """Bring the table's handle up to date and run the hooks; failures go into the result.
 
+    The commit stands: whatever fails here, nothing is raised but an interrupt.
+
     Args:
         table: The table.
         listener: The table's handle.
@@ -39,14 +41,40 @@ def finish_commit(
         hooks: Those registered, which run after those of every commit.
         is_large: Whether it was made by `commit_large`.
     """
-    version, actions, result = landed.ours.attempt_version, landed.lines, result_of(landed)
+    version = landed.ours.attempt_version
     _LOG.info("Committed delta #%d to %s", version, without_secrets(table.log_path))
-    snapshot = listener.update_after_commit(base, landed.winners, version, actions)
-    if snapshot is None:
-        missed = missed_hooks(hooks, version, actions, landed.ours.metadata)
-        return replace(result, hooks=missed)
-    committed = CommittedTransaction(table, version, actions, snapshot, result.txn_id, is_large)
-    return replace(result, hooks=listener.run_hooks(hooks, committed))
+    try:
+        snapshot = listener.update_after_commit(base, landed.winners, version, landed.lines)
+        if snapshot is None:
+            reason = "the version can't be read back. The program's log names the cause"
+            return result_without_hooks(landed, hooks, reason)
+        result = result_of(landed)
+        committed = CommittedTransaction(
+            table, version, landed.lines, snapshot, result.txn_id, is_large
+        )
+        return replace(result, hooks=listener.run_hooks(hooks, committed))
+    except Exception as error:  # noqa: BLE001 - the commit stands whatever happens here
+        _LOG.warning(
+            "Version %d was committed, but not all that follows a commit was done.",
+            version,
+            exc_info=True,
+        )
+        return result_without_hooks(landed, hooks, f"{type(error).__name__}: {error}")
+
+
+def result_without_hooks(
+    landed: Landed, hooks: Sequence[PostCommitHook], reason: str
+) -> CommitResult:
+    """The result of a commit whose hooks did not all run; it says so of those that matter.
+
+    Args:
+        landed: The commit.
+        hooks: Those registered.
+        reason: Why they did not run, in words.
+    """
+    version, metadata = landed.ours.attempt_version, landed.ours.metadata
+    missed = missed_hooks(hooks, version, landed.lines, metadata, reason)
+    return replace(result_of(landed), hooks=missed)
 
 
 def result_of(landed: Landed) -> CommitResult:

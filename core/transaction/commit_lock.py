@@ -17,20 +17,21 @@ With a lease:
 4. Right before each put, make sure that the lease still holds: a lapsed one raises, and nothing is
    written.
 5. Give the lease back. Its keeper compares the owner, so a lease that has gone to another writer
-   meanwhile is left alone. The commit may have landed, so a failure here is only logged.
+   meanwhile is left alone. The commit may have landed, so a failure here is only logged; so is one
+   to give back a turn.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from weakref import WeakValueDictionary
 
 from optimist.core.clock import Clock
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import StorageError
-from optimist.core.forking import ForkSafeLock, ForkSafeRLock, renew_in_child
+from optimist.core.forking import ForkSafeLock, ForkSafeRLock
 from optimist.core.options import EngineOptions
 from optimist.core.plugins.lease import Lease, LeaseGrant
 from optimist.core.plugins.logstore import LogStore
@@ -87,18 +88,13 @@ class _LeaseGuard(CommitGuard):
 
 
 class _TableLock:
-    __slots__ = ("__weakref__", "guard", "has_turn", "mutex")
+    """The lock of this process, and the guard of the thread that holds it."""
+
+    __slots__ = ("__weakref__", "guard", "mutex")
 
     def __init__(self) -> None:
         self.mutex = ForkSafeRLock()
-        self.guard: CommitGuard | None = None
-        self.has_turn = False
-        renew_in_child(self, _TableLock._renew)
-
-    def _renew(self) -> None:
-        if not self.mutex.is_held_here:
-            # They belong to a thread of the parent, which does not exist in this process.
-            self.guard, self.has_turn = None, False
+        self.guard: CommitGuard = NO_LOCK
 
 
 _LONGEST_WAIT_S = 10.0
@@ -161,37 +157,45 @@ def commit_lock(
     """
     with _LOCKS_GUARD:
         lock = _LOCKS.setdefault(resolved_log_path, _TableLock())
+    # The mutex tells it, and not what an interrupted holder may have left behind.
+    is_held_already = lock.mutex.is_held_here
     with lock.mutex:
-        if lock.guard is not None or lock.has_turn:  # this thread holds the lock already
-            yield lock.guard or NO_LOCK
+        if is_held_already:
+            yield lock.guard
             return
         if lease is None:
-            with _turn(lock, store, resolved_log_path, options):
+            lock.guard = NO_LOCK
+            with _turn(store, resolved_log_path, options):
                 yield NO_LOCK
             return
-        guard = _acquire(lease, resolved_log_path, options, clock)
-        lock.guard = guard
+        guard = lock.guard = _acquire(lease, resolved_log_path, options, clock)
         try:
             yield guard
         finally:
-            lock.guard = None
             _release(lease, guard)
 
 
 @contextmanager
-def _turn(
-    lock: _TableLock, store: LogStore | None, log_path: str, options: EngineOptions
-) -> Iterator[None]:
+def _turn(store: LogStore | None, log_path: str, options: EngineOptions) -> Iterator[None]:
     if store is None:
         yield
         return
     timeout_s = min(_LONGEST_WAIT_S, options.retry_policy.budget_s)
-    with store.take_turns(log_path, timeout_s=timeout_s):
-        lock.has_turn = True
-        try:
-            yield
-        finally:
-            lock.has_turn = False
+    turn = store.take_turns(log_path, timeout_s=timeout_s)
+    turn.__enter__()
+    try:
+        yield
+    finally:
+        _end_turn(turn, log_path)
+
+
+def _end_turn(turn: AbstractContextManager[None], log_path: str) -> None:
+    try:
+        turn.__exit__(None, None, None)
+    except Exception:  # noqa: BLE001 - the commit may have landed, and a turn decides nothing
+        _LOG.warning(
+            "The turn at %s could not be given back.", without_secrets(log_path), exc_info=True
+        )
 
 
 def _acquire(lease: Lease, name: str, options: EngineOptions, clock: Clock) -> _LeaseGuard:

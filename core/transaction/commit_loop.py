@@ -13,6 +13,13 @@ order in which they are taken (spec 1.12, 1.13):
 5. Rebase: check each winner in order, and move past it. A conflict ends the loop.
 6. Put again, at the version after the last winner.
 
+An interrupt may strike between any two of these steps, and somebody must be told afterwards what
+became of the commit. So the loop notes the evidence as it comes:
+
+- `landed`: the store has said that the commit is there, or a winner turned out to be it.
+- `unanswered`: a put is about to be made, or was made and not answered. It may be in the table.
+- Neither of them: nothing of it is in the table, and nothing of it can get there any more.
+
 The methods are named after the same steps of Delta's `OptimisticTransactionImpl`.
 """
 
@@ -27,6 +34,7 @@ from functools import partial
 from optimist.core.clock import Clock
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import (
+    NOTHING_COMMITTED,
     LogFileNotFoundError,
     MaxCommitAttemptsExceededError,
     StorageError,
@@ -44,7 +52,7 @@ from optimist.core.transaction.outcome import VersionFile, create_version_file
 from optimist.core.transaction.prepare import ensure_consistent_files
 from optimist.core.transaction.winners import ensure_log_goes_on, read_winners
 
-__all__ = ["CommitLoop", "Landed", "Rebased", "rebase_past"]
+__all__ = ["CommitLoop", "Landed", "Rebased", "as_written", "rebase_past"]
 
 _LOG = logging.getLogger(__name__)
 _LOOK_AFTER = 3
@@ -62,7 +70,7 @@ class Rebased:
         ours: Our transaction past all winners; `attempt_version` is the version to try next.
         winners: The winners that were found, in order of version.
         has_landed: Whether we found that our own commit is in the log already. Then `winners` ends
-            before it, and `ours.attempt_version` is its version.
+            before it, and `ours` is what that commit wrote, at its version.
     """
 
     ours: Ours
@@ -101,6 +109,10 @@ class CommitLoop:
         note_attempt: Called before each put with the transaction's id and the version; see
             `CommitListener`.
         look: Reads what the actions of a winner do not tell.
+
+    Attributes:
+        landed: The commit, as soon as it is known to be in the table; else None.
+        unanswered: The file of a put whose outcome is not known, or not yet; else None.
     """
 
     def __init__(
@@ -115,6 +127,13 @@ class CommitLoop:
         self._note_attempt = note_attempt
         self._look = look
         self._guard: CommitGuard = NO_LOCK
+        self.landed: Landed | None = None
+        self.unanswered: VersionFile | None = None
+
+    @property
+    def may_be_in_table(self) -> bool:
+        """Whether the commit is in the table or may still get there, as far as is known now."""
+        return self.landed is not None or self.unanswered is not None
 
     def do_commit_retry_iteratively(self, ours: Ours) -> Landed:
         """Try until the commit lands, meets a conflict, or runs out of attempts or time.
@@ -128,11 +147,24 @@ class CommitLoop:
                 the commit lock for all of the retry budget, or the log is another one by now than
                 the transaction read. Nothing was committed.
         """
-        with self.ready_for(ours):
+        with self._ready_for(ours):
             return self._attempt_until_landed(ours)
 
+    def do_commit_once(self, ours: Ours) -> Landed | None:
+        """Make one attempt, with no conflict check (spec 1.16); None if another has the version.
+
+        Raises:
+            CommitOutcomeUnknownError, StorageError: As `do_commit_retry_iteratively`.
+        """
+        with self._ready_for(ours):
+            start_s = self._table.clock.monotonic_s()
+            ours = self.announce(ours)
+            if self.do_commit(ours) is PutOutcome.CREATED:
+                return self._note_landed(ours, (), 1, start_s)
+        return None
+
     @contextmanager
-    def ready_for(self, ours: Ours) -> Iterator[None]:
+    def _ready_for(self, ours: Ours) -> Iterator[None]:
         """Create the log directory of a new table, and hold the commit lock if it is enabled."""
         if ours.read_version < 0:
             self._table.ensure_log_directory()
@@ -147,8 +179,9 @@ class CommitLoop:
         while True:
             attempt += 1
             # Put. Whoever creates the file of the version has committed it.
+            ours = self.announce(ours)
             if self.do_commit(ours) is PutOutcome.CREATED:
-                return Landed(ours, winners, attempt, _elapsed_ms(start_s, clock))
+                return self._note_landed(ours, winners, attempt, start_s)
             # Lost. Looking at the clock only now gives every commit at least one attempt.
             is_late = clock.monotonic_s() - start_s > policy.budget_s
             if attempt > policy.max_attempts or is_late:
@@ -157,7 +190,7 @@ class CommitLoop:
             rebased = self.check_and_retry(ours, attempt)
             ours, winners = rebased.ours, winners + rebased.winners
             if rebased.has_landed:  # an earlier put arrived after all, and one winner is ourselves
-                return Landed(ours, winners, attempt, _elapsed_ms(start_s, clock))
+                return self._note_landed(ours, winners, attempt, start_s)
             # A listing may lag behind a put, so to lose without a listed winner is not an error at
             # once. But a winner that can't be read either will never be rebased past: look at the
             # file itself.
@@ -166,6 +199,22 @@ class CommitLoop:
                 self.ensure_can_be_read(ours)
                 lost_to_nobody = 0
             # Again, at the version after the last winner.
+
+    def _note_landed(
+        self, ours: Ours, winners: tuple[Theirs, ...], attempts: int, start_s: float
+    ) -> Landed:
+        elapsed_ms = _elapsed_ms(start_s, self._table.clock)
+        self.landed = Landed(ours, winners, attempts, elapsed_ms)
+        return self.landed
+
+    def announce(self, ours: Ours) -> Ours:
+        """Note which version is about to be tried, and return the transaction as it is put.
+
+        It stands before the put, which an interrupt or an unknown outcome may end without an
+        answer.
+        """
+        self._note_attempt(self._txn_id, ours.attempt_version)
+        return ours
 
     def do_commit(self, ours: Ours) -> PutOutcome:
         """Put: make one attempt at one version and settle how it ended; see `outcome`.
@@ -183,15 +232,21 @@ class CommitLoop:
         # The lease is renewed for this attempt, and checked once more right before the put: between
         # the two the process may sleep for longer than the lease lasts.
         self._guard.renew()
-        # Noted before the put, which an interrupt or an unknown outcome may end without an answer.
-        self._note_attempt(self._txn_id, ours.attempt_version)
-        return create_version_file(
-            self._table.store,
-            file,
-            self._table.options.retry_policy,
-            self._table.clock,
-            ensure_may_write=partial(self._ensure_may_put, ours),
-        )
+        self.unanswered = file  # until an answer is here, nobody may say what became of it
+        try:
+            outcome = create_version_file(
+                self._table.store,
+                file,
+                self._table.options.retry_policy,
+                self._table.clock,
+                ensure_may_write=partial(self._ensure_may_put, ours),
+            )
+        except NOTHING_COMMITTED:
+            self.unanswered = None
+            raise
+        if outcome is PutOutcome.EXISTS:
+            self.unanswered = None
+        return outcome
 
     def _ensure_may_put(self, ours: Ours) -> None:
         """Look whether our commit would follow what it read, then whether the lock still holds.
@@ -284,9 +339,7 @@ def rebase_past(
         # Asked before any check: if we took our own commit for another's, we would find a conflict
         # with ourselves, or commit twice.
         if winner.holds(ours.commit_info.txn_id):
-            return Rebased(
-                replace(ours, attempt_version=winner.version), winners[:position], has_landed=True
-            )
+            return Rebased(as_written(ours, winner), winners[:position], has_landed=True)
         start_s = clock.monotonic_s()
         ours = pass_winner(ours, look_closer(ours, winner))
         _LOG.info(
@@ -299,6 +352,16 @@ def rebase_past(
     _LOG.info("No logical conflicts with deltas [%d, %d), retrying.", first, end)
     last_seen = next((each.status for each in reversed(winners) if each.status), ours.last_seen)
     return Rebased(replace(ours, attempt_version=end, last_seen=last_seen), winners)
+
+
+def as_written(ours: Ours, winner: Theirs) -> Ours:
+    """Our transaction as its commit has it: what is told and remembered of it is read, not meant.
+
+    It may stand there with others of a group.
+    """
+    actions = tuple(each for each in winner.actions if not isinstance(each, CommitInfo))
+    info = winner.commit_info or ours.commit_info
+    return replace(ours, attempt_version=winner.version, actions=actions, commit_info=info)
 
 
 def get_next_attempt_version(ours: Ours, winners: tuple[Theirs, ...]) -> int:

@@ -7,7 +7,6 @@ from dataclasses import replace
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import ConcurrentWriteException, Conflict
 from optimist.core.foreign_text import shown
-from optimist.core.plugins.logstore import PutOutcome
 from optimist.core.protocol.properties import IsolationLevel
 from optimist.core.transaction.commit_loop import CommitLoop, Landed
 from optimist.core.transaction.conflicts.ours_and_theirs import Ours
@@ -29,11 +28,9 @@ def commit_large(ours: Ours, loop: CommitLoop, table: TableRef) -> Landed:
     level = IsolationLevel.SERIALIZABLE
     info = replace(ours.commit_info, isolation_level=level.value, is_blind_append=False)
     ours = replace(ours, commit_info=info, isolation_level=level, is_blind_append=False)
-    with loop.ready_for(ours):
-        start_s = table.clock.monotonic_s()
-        if loop.do_commit(ours) is PutOutcome.CREATED:
-            elapsed_ms = round((table.clock.monotonic_s() - start_s) * 1000)
-            return Landed(ours, (), 1, elapsed_ms)
+    landed = loop.do_commit_once(ours)
+    if landed is not None:
+        return landed
     winners = read_winners(table, ours)
     winner = winners[0] if winners else None
     theirs = winner.commit_info if winner else None

@@ -1,23 +1,38 @@
 """`GroupLoop`: the attempts of a group, which is one commit of several transactions.
 
-It is the commit loop of any transaction, with two differences. After a lost race each member is
-checked against the winners by itself, and one that conflicts ends alone. And where the thread that
-makes the attempts is interrupted, the others must be told what is known of theirs.
+It is the commit loop of any transaction, with three differences:
+
+1. Before each put, those whose thread has given up are left out, and the version is noted for all
+   others. Both happen in one step: whoever gives up either is in no later put, or its version is
+   noted, and `DeltaLog.resolve_commit` tells the truth of it.
+2. After a lost race each member is checked against the winners by itself. One that conflicts ends
+   alone. If a winner holds some of them, these have landed, and only these: nobody is told of a
+   commit that does not name its transaction.
+3. Where the thread that makes the attempts is interrupted, the members of the last put are told
+   what is known of it (`known_outcome`): that it landed, if the store has said so; that its outcome
+   is unknown, if the store has not answered. If neither, nothing of them is in the table, and
+   another thread may commit them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from contextlib import AbstractContextManager
 
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import CommitOutcomeUnknownError
-from optimist.core.plugins.logstore import PutOutcome
-from optimist.core.transaction.commit_loop import CommitLoop, Landed, Rebased
+from optimist.core.transaction.after_commit import result_without_hooks
+from optimist.core.transaction.commit_loop import (
+    CommitLoop,
+    Landed,
+    Rebased,
+    as_written,
+)
 from optimist.core.transaction.conflicts.closer_look import CloserLook
-from optimist.core.transaction.conflicts.ours_and_theirs import Ours
+from optimist.core.transaction.conflicts.ours_and_theirs import Ours, Theirs
 from optimist.core.transaction.groups.combined import combine
 from optimist.core.transaction.groups.members import Member
+from optimist.core.transaction.result import CommitResult
 from optimist.core.transaction.winners import read_winners
 
 __all__ = ["GroupLoop"]
@@ -35,6 +50,10 @@ class GroupLoop(CommitLoop):
         members: The members, past the same winners; those that end in a conflict are dropped.
         txn_id: The id of the commit.
         note_attempt: As for `CommitLoop`; it is called for the commit and for each member.
+        turn: Held while it is decided who is in a put; see `Member.has_left`.
+
+    Attributes:
+        members: Those of the put that was made last, or of the next one.
     """
 
     def __init__(
@@ -43,13 +62,13 @@ class GroupLoop(CommitLoop):
         members: list[Member],
         txn_id: str,
         note_attempt: Callable[[str, int], None],
+        turn: AbstractContextManager[object],
     ) -> None:
         # Appends have read nothing, so that a closer look at a winner could decide nothing.
         look = CloserLook(table, members[0].base, lambda _: None)
-        super().__init__(table, txn_id, self._note_attempts, look)
+        super().__init__(table, txn_id, note_attempt, look)
         self.members = members
-        self._note_each = note_attempt
-        self._is_putting = False
+        self._turn = turn
 
     def run(self) -> Landed | None:
         """Try until the commit lands; None if every member ended in a conflict.
@@ -62,37 +81,45 @@ class GroupLoop(CommitLoop):
         except _NobodyLeft:
             return None
 
-    def do_commit(self, ours: Ours) -> PutOutcome:
-        """See `CommitLoop.do_commit`."""
-        self._is_putting = True
-        outcome = super().do_commit(ours)
-        self._is_putting = False
-        return outcome
+    def announce(self, ours: Ours) -> Ours:
+        """See `CommitLoop.announce`; here for each member whose thread still waits."""
+        with self._turn:
+            staying = [member for member in self.members if not member.has_left]
+            if len(staying) < len(self.members):
+                self.members = staying
+                ours = self._combined()
+            for each in {self._txn_id, *(member.txn_id for member in staying)}:
+                self._note_attempt(each, ours.attempt_version)
+        return ours
 
     def check_for_conflicts(self, ours: Ours) -> Rebased:
         """See `CommitLoop.check_for_conflicts`; here a conflict ends its own member only."""
         winners = read_winners(self._table, ours)
         rebased = [member.pass_winners(winners, self._table) for member in self.members]
-        landed = next((each for each in rebased if each is not None and each.has_landed), None)
-        if landed is not None:
-            version = landed.ours.attempt_version
-            return replace(landed, ours=replace(ours, attempt_version=version))
+        landed = [each for each in rebased if each is not None and each.has_landed]
+        if landed:
+            return self._landed_in(min(each.ours.attempt_version for each in landed), winners, ours)
         self.members = [member for member in self.members if member.outcome is None]
         return Rebased(self._combined(), winners)
 
-    def unknown_if_putting(self) -> CommitOutcomeUnknownError | None:
-        """What the others are told after an interrupt; None if certainly nothing was committed."""
-        if not self._is_putting:
-            return None
-        ours = self._combined()
-        reason = "the thread that committed for several was interrupted"
-        return self.file_of(ours).unknown(reason)
+    def _landed_in(self, version: int, winners: tuple[Theirs, ...], ours: Ours) -> Rebased:
+        """Keep those that the winner of this version holds; the others are not in it."""
+        winner = next(each for each in winners if each.version == version)
+        self.members = [member for member in self.members if winner.holds(member.txn_id)]
+        before = tuple(each for each in winners if each.version < version)
+        return Rebased(as_written(ours, winner), before, has_landed=True)
+
+    def known_outcome(self) -> CommitResult | CommitOutcomeUnknownError | None:
+        """What the members may be told now; None if certainly nothing of them was committed."""
+        if self.landed is not None:
+            reason = "the thread that committed for several was interrupted"
+            return result_without_hooks(self.landed, (), reason)
+        if self.unanswered is not None:
+            reason = "the thread that committed for several was interrupted"
+            return self.unanswered.unknown(reason)
+        return None
 
     def _combined(self) -> Ours:
         if not self.members:
             raise _NobodyLeft
         return combine([member.ours for member in self.members], self._txn_id)
-
-    def _note_attempts(self, txn_id: str, version: int) -> None:
-        for each in {txn_id, *(member.txn_id for member in self.members)}:
-            self._note_each(each, version)

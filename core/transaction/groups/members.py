@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import OptimistError
@@ -56,6 +57,8 @@ class Member:
         base: The version that it started from.
         winners: The commits that it was checked against.
         outcome: How it ended, the result or an error; None while that is open.
+        has_left: Whether its thread was interrupted and no longer waits. From then on no further
+            put may hold it: who asks what became of it is told of the last one.
         thread: The thread that waits for it.
     """
 
@@ -64,6 +67,7 @@ class Member:
         self.base = base
         self.winners: tuple[Theirs, ...] = ()
         self.outcome: CommitResult | OptimistError | None = None
+        self.has_left = False
         self.thread = threading.get_ident()
         self.size_bytes = len(actions_to_bytes(ours.actions))
         self._applications = {item.app_id for item in ours.of_type(SetTransaction)}
@@ -95,6 +99,7 @@ class Member:
 
         Returns:
             It past the winners; None if one of them stands in its way, which is its outcome then.
+            If one of them holds it, it stays where it was tried, and so is found there again.
         """
         later = tuple(each for each in winners if each.version >= self.ours.attempt_version)
         try:
@@ -103,8 +108,11 @@ class Member:
         except OptimistError as error:
             self.outcome = error
             return None
-        self.ours = rebased.ours
         self.winners += rebased.winners
+        if rebased.has_landed:
+            self.ours = replace(self.ours, attempt_version=rebased.ours.attempt_version)
+        else:
+            self.ours = rebased.ours
         return rebased
 
     def _says_the_same_as(self, other: Member) -> bool:

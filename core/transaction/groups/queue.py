@@ -7,15 +7,17 @@ There is no thread in the background. Of the threads that wait, one leads at a t
 3. Otherwise it leads: it takes those at the head of the queue that go together, within the bounds
    of the options, and moves each past the commits that landed since it began.
 4. It commits them as one version (`group_loop`), and runs the hooks once.
-5. Each that was taken now has its outcome. All who wait are woken: those that have one return, and
-   one of the others leads.
+5. It ends its lead: each that was taken is told what the evidence says of it, and by the evidence
+   alone (`GroupLoop.known_outcome`). All who wait are woken: those that have an outcome return,
+   those of whom nothing was sent are at the head of the queue again, and one of them leads.
 
 So nobody waits for company: a thread that is alone commits at once, and whoever comes meanwhile
 goes with the next group.
 
 An interrupt ends the wait of its own thread only. A transaction that was not taken leaves the queue
-and is certainly not committed. If it strikes the leader, those that it took go back to the head of
-the queue, unless a request was under way: then their outcome is unknown, and they are told so.
+and is certainly not committed; one that was taken is in no further put (`Member.has_left`). If it
+strikes the leader, step 5 is done all the same, wherever it strikes: so nobody is told of a success
+or a failure that is not its own, and nothing that may be in the table is put a second time.
 
 In a forked child the queue is empty but for the transaction of the forking thread.
 """
@@ -27,12 +29,13 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
 
 from optimist.core.data.table_ref import TableRef
-from optimist.core.errors import OptimistError, StorageError
+from optimist.core.errors import CommitOutcomeUnknownError, OptimistError, StorageError
 from optimist.core.forking import renew_in_child
 from optimist.core.snapshot import Snapshot
-from optimist.core.transaction.after_commit import finish_commit, result_of
+from optimist.core.transaction.after_commit import finish_commit
 from optimist.core.transaction.commit_lock import is_commit_lock_held_here
 from optimist.core.transaction.commit_loop import Landed
 from optimist.core.transaction.conflicts.ours_and_theirs import Ours
@@ -57,6 +60,7 @@ class CommitQueue:
         self._turn = threading.Condition()
         self._waiting: deque[Member] = deque()
         self._taken: list[Member] = []
+        self._loop: GroupLoop | None = None
         self._leader = 0
         renew_in_child(self, CommitQueue._renew)
 
@@ -93,7 +97,6 @@ class CommitQueue:
                 self._lead(self._take_group())
                 self._end_lead()
         except BaseException:
-            self._end_lead()
             self._leave(member)
             raise
         if isinstance(outcome, OptimistError):
@@ -112,27 +115,37 @@ class CommitQueue:
                 in_time = self._turn.wait(None if is_taken else budget_s)
                 # One that was taken waits on: its leader has limits of its own.
                 if not in_time and member in self._waiting:
+                    # In one step: whoever is told that nothing was committed can't be taken now.
+                    self._waiting.remove(member)
                     raise _busy(self._table.table_path, budget_s)
             return member.outcome
 
     def _end_lead(self) -> None:
-        """Give back what was taken and has no outcome, and let another thread lead."""
+        """Tell all that were taken what is known of them, and let another thread lead."""
         with self._turn:
             if self._leader == threading.get_ident():
-                open_ = [member for member in self._taken if member.outcome is None]
+                self._settle_by_evidence()
+                open_ = [each for each in self._taken if each.outcome is None and not each.has_left]
                 rest = [member for member in self._waiting if member not in open_]
                 self._waiting = deque([*open_, *rest])
-                self._taken = []
-                self._leader = 0
+                self._taken, self._loop = [], None
                 self._turn.notify_all()
+                self._leader = 0  # last: an interrupt before it has all of this done again
+
+    def _settle_by_evidence(self) -> None:
+        known = None if self._loop is None else self._loop.known_outcome()
+        if self._loop is not None and known is not None:
+            _settle(self._loop.members, known)
 
     def _leave(self, member: Member) -> None:
         with self._turn:
+            member.has_left = True
+            self._end_lead()
             if member in self._waiting:
                 self._waiting.remove(member)
-            elif member.outcome is None:
+            elif member.outcome is None or isinstance(member.outcome, CommitOutcomeUnknownError):
                 _LOG.warning(
-                    "Interrupted while another thread commits transaction %s with others. Ask "
+                    "Interrupted while transaction %s was committed with others. Ask "
                     "DeltaLog.resolve_commit(%r) whether it landed.",
                     member.txn_id,
                     member.txn_id,
@@ -162,29 +175,21 @@ class CommitQueue:
         return group
 
     def _lead(self, group: Sequence[Member]) -> None:
-        """Commit the group; afterwards each of its members has an outcome or waits again."""
-        loop: GroupLoop | None = None
+        """Commit the group as one version, as far as its members do not end in conflicts."""
         try:
             members = self._move_to_one_version(group)
-            if not members:
-                return
-            loop = self._loop(members)
-            landed = loop.run()
+            if members:
+                self._loop = loop = self._loop_of(members)
+                landed = loop.run()
+                if landed is not None:
+                    self._finish(landed, loop.members)
         except OptimistError as error:
             _settle(group, error)
-        except BaseException:
-            unknown = loop.unknown_if_putting() if loop is not None else None
-            if unknown is not None:
-                _settle(group, unknown)
-            raise
-        else:
-            if landed is not None:
-                self._finish(landed, loop.members)
 
-    def _loop(self, members: list[Member]) -> GroupLoop:
+    def _loop_of(self, members: list[Member]) -> GroupLoop:
         alone = len(members) == 1
         txn_id = members[0].txn_id if alone else self._table.clock.new_uuid()
-        return GroupLoop(self._table, members, txn_id, self._listener.note_attempt)
+        return GroupLoop(self._table, members, txn_id, self._listener.note_attempt, self._turn)
 
     def _move_to_one_version(self, group: Sequence[Member]) -> list[Member]:
         """Check each against the commits that landed since it began; those without a conflict."""
@@ -196,22 +201,18 @@ class CommitQueue:
         return [member for member in group if member.outcome is None]
 
     def _finish(self, landed: Landed, members: Sequence[Member]) -> None:
-        """Give all members the result, whatever happens after the commit."""
-        result = result_of(landed)
+        """Do what follows a commit, and give its members the result."""
         newest = max(members, key=lambda member: member.base.version)
-        seen = Landed(landed.ours, newest.winners, landed.attempts, landed.elapsed_ms)
-        try:
-            self._recent.note(landed, self._table.clock)
-            result = finish_commit(self._table, self._listener, newest.base, seen)
-        finally:
-            _settle(members, result)
+        seen = replace(landed, winners=newest.winners)
+        self._recent.note(landed, self._table.clock)
+        _settle(members, finish_commit(self._table, self._listener, newest.base, seen))
 
     def _renew(self) -> None:
         """In a child: forget the threads of the parent."""
         here = threading.get_ident()
         self._turn = threading.Condition()
         if self._leader != here:
-            self._leader, self._taken = 0, []
+            self._leader, self._taken, self._loop = 0, [], None
         self._waiting = deque(member for member in self._waiting if member.thread == here)
 
 

@@ -115,8 +115,9 @@ def missed_hooks(
     version: int,
     actions: Sequence[Action],
     metadata: Metadata,
+    reason: str,
 ) -> tuple[HookOutcome, ...]:
-    """What is reported where no hook can run, because the committed version can't be read.
+    """What is reported where hooks did not run, for example as the version can't be read back.
 
     It is those registered, and the symlink manifest. The next commit makes up for all others.
 
@@ -125,13 +126,14 @@ def missed_hooks(
         version: The version that was committed.
         actions: What the commit wrote.
         metadata: The table's metadata since.
+        reason: Why they did not run, in words.
     """
     names = [hook.name for hook in registered]
     if _needs_manifest(actions, TableMetadata.of(metadata).properties):
         names.insert(0, GenerateSymlinkManifest.name)
     error = TableError(
-        f"The commit of version {version} succeeded, but the version can't be read back, so its "
-        "post-commit hooks could not run. The program's log names the cause.",
+        f"The commit of version {version} succeeded, but its post-commit hooks did not all run: "
+        f"{reason}.",
         kind="DELTA_STATE_RECOVER_ERROR",
         version=version,
     )

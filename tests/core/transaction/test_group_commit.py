@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 
 import pytest
 
-from grouped_appends import APPEND, GROUPED, GroupTable, committing
+from grouped_appends import APPEND, GROUPED, GroupTable, committing, wait_until
 from optimist.core import CommitState
 from optimist.core.errors import (
     CommitOutcomeUnknownError,
@@ -394,6 +395,74 @@ def test_whoever_waits_too_long_is_told_that_nothing_was_committed(make_table):
     assert late.kind == "OPTIMIST_COMMIT_LOCK_BUSY"
     assert group.table.live() == ["plug"]
     assert committing(group.begin("f1"))().version == 2
+
+
+def test_whoever_is_told_that_the_wait_was_too_long_is_in_no_group(make_table, monkeypatch):
+    """Between the end of the wait and the error another thread may lead."""
+    group = GroupTable(make_table, {"spark.optimist.commit.retry.budgetSeconds": "0"})
+    leave = type(group.queue)._leave
+    landed = []
+
+    def leave_late(queue, member):
+        monkeypatch.setattr(type(queue), "_leave", leave)
+        queue._leader = 0
+        landed.append(committing(group.begin("f1"))())
+        leave(queue, member)
+
+    monkeypatch.setattr(type(group.queue), "_leave", leave_late)
+    group.queue._leader = -1  # some other thread
+    with pytest.raises(StorageError) as raised:
+        committing(group.begin("f0"))()
+    assert raised.value.kind == "OPTIMIST_COMMIT_LOCK_BUSY"
+    assert landed[0].version == 1
+    assert group.table.live() == ["f1"]
+
+
+def test_whoever_gives_up_while_others_commit_for_it_is_in_no_later_version(group, monkeypatch):
+    """What `resolve_commit` says of the version that was lost stays true."""
+    begun = [group.begin(f"f{n}") for n in range(3)]
+    waits = type(group.queue)._await
+    answers = []
+
+    def interrupted(queue, member):
+        if member.txn_id == begun[1][0].txn_id:
+            assert held.wait(60)
+            raise Interrupt
+        return waits(queue, member)
+
+    def give_up(path):
+        held.set()
+        wait_until(lambda: any(member.has_left for member in group.queue._taken))
+        group.table.poke(2, (CommitInfo(txn_id="foreign", is_blind_append=True),))
+
+    def ask(path):
+        answers.append(group.log.resolve_commit(begun[1][0].txn_id))
+
+    held = threading.Event()
+    group.store.plan(Pause("put_if_absent", When.BEFORE, give_up, name=GROUP_FILE))
+    group.store.plan(Pause("put_if_absent", When.BEFORE, ask, name=commit_path("", 3)[1:]))
+    monkeypatch.setattr(type(group.queue), "_await", interrupted)
+    outcomes = group.together([committing(each) for each in begun])
+    assert isinstance(outcomes[1], Interrupt)
+    assert [outcomes[n].version for n in (0, 2)] == [3, 3]
+    assert [each.state for each in answers] == [CommitState.NOT_LANDED]
+    assert group.table.live() == ["f0", "f2", "plug"]
+
+
+def test_only_those_whom_a_winner_names_have_landed(group):
+    """As after a leader that vanished: one finds its own commit, another has come since."""
+    known = group.log.update()
+    begun = [group.begin("f0"), group.begin("f1")]
+    members = [Member(txn._draft(actions, APPEND), known) for txn, actions in begun]
+    tags = {"optimist.group.size": "1", "optimist.group.txnIds": begun[0][0].txn_id}
+    lone = CommitInfo(txn_id="gone", is_blind_append=True, tags=tags)
+    group.table.poke(1, (lone, group.table.add("f0")))
+    group.queue._waiting.extend(members)
+    late = committing(group.begin("f2"))()
+    assert members[0].outcome.version == 1
+    assert members[1].outcome.version == late.version == 2
+    assert group.table.live() == ["f0", "f1", "f2"]
+    assert group.log.update().version == 2
 
 
 # Who does not join
