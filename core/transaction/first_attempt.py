@@ -75,7 +75,6 @@ def first_attempt(
         is_blind_append=appends_blindly,
         metadata=draft.metadata or snapshot.metadata,
         protocol=draft.protocol,
-        read_protocol=snapshot.protocol,
         read_schema=snapshot.schema,
         read_partition_columns=snapshot.partition_columns,
         row_id_high_water_mark=high_water_mark(domains, default=NO_ROW_IDS),

@@ -49,6 +49,8 @@ _MOVED = "it only rearranged their rows, but where these stand now can't be told
 def protocol_conflict(ours: Ours, theirs: Theirs) -> Conflict | None:
     """The winner set a protocol and so do we, or it dropped a feature (spec 2.3).
 
+    A feature that an earlier winner added counts: by then our actions follow its rules.
+
     Raises:
         ProtocolError: The winner upgraded the table beyond this engine.
     """
@@ -57,7 +59,7 @@ def protocol_conflict(ours: Ours, theirs: Theirs) -> Conflict | None:
         return None
     metadata = theirs.metadata or ours.metadata
     ensure_writable(winner, metadata, table_path=ours.table_path, version=theirs.version)
-    dropped = implied_features(ours.read_protocol) - implied_features(winner)
+    dropped = implied_features(ours.protocol) - implied_features(winner)
     if ours.of_type(Protocol):
         subject = "both commits set the table's protocol"
         if theirs.version == 0:

@@ -55,7 +55,6 @@ class Ours:
         metadata: The table's metadata as this transaction sees it, a winner's adopted change
             included.
         protocol: The table's protocol as this transaction sees it, likewise.
-        read_protocol: The protocol of the version it started from.
         read_schema: The schema of that version, which gives read predicates their types.
         read_partition_columns: The partition columns of that version.
         row_id_high_water_mark: The largest row id handed out so far; -1 for none.
@@ -75,7 +74,6 @@ class Ours:
     is_blind_append: bool
     metadata: Metadata
     protocol: Protocol
-    read_protocol: Protocol
     read_schema: StructType
     read_partition_columns: tuple[str, ...]
     row_id_high_water_mark: int

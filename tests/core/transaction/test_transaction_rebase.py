@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import replace
 
@@ -9,6 +10,7 @@ import pytest
 
 from commit_reading import ICT, WRITE, commit, info_of, written
 from optimist.core.errors import (
+    ProtocolChangedException,
     ProtocolError,
     SchemaError,
 )
@@ -50,6 +52,36 @@ def test_row_ids_are_given_out_in_order_and_rebased_past_a_winner(make_table):
     ours.commit([table.add("c")], WRITE)
     assert row_ids(table, 2) == [("c", 20, 2)]
     assert high_water_mark(table, 2) == 29
+
+
+PROTOCOLS = (
+    Protocol(1, 7, None, ()),
+    Protocol(1, 7, None, ("domainMetadata",)),
+    ROW_TRACKING,
+)
+
+
+@pytest.mark.parametrize("winners", list(itertools.product(PROTOCOLS, repeat=3)))
+def test_what_lands_behind_any_changes_of_the_protocol_keeps_to_the_last(make_table, winners):
+    table = make_table(protocol=PROTOCOLS[0]).create()
+    txn = table.log.start_transaction()
+    before = PROTOCOLS[0]
+    has_dropped = False
+    for version, protocol in enumerate(winners, 1):
+        table.poke(version, (CommitInfo(txn_id=f"winner-{version}"), protocol))
+        has_dropped |= not set(before.writer_features) <= set(protocol.writer_features)
+        before = protocol
+    try:
+        txn.commit([table.add("a")], WRITE)
+    except ProtocolChangedException as error:
+        assert has_dropped
+        assert error.conflict.subject.startswith("it dropped")
+        return
+    is_tracked = "rowTracking" in before.writer_features
+    assert not has_dropped
+    assert row_ids(table, 4) == [("a", 0, 4) if is_tracked else ("a", None, None)]
+    domains = [each for each in written(table, 4) if isinstance(each, DomainMetadata)]
+    assert bool(domains) == is_tracked
 
 
 def test_row_ids_need_a_row_count(make_table):
