@@ -5,7 +5,8 @@
 3. The command's work plans, writes files, and says what changed.
 4. What it says is refused if rows were doubled or lost on the way.
 5. One commit makes that part of the table, and records the application's progress.
-6. If it is certain that nothing was committed, the files that the work wrote are removed.
+6. After an error or an interrupt the files that the work wrote are removed, unless a version may
+   hold them.
 
 So a command is a transaction, which its caller starts, and a `Work`: DELETE, UPDATE, MERGE and
 writes on Spark, and appends of Arrow tables without it.

@@ -10,7 +10,7 @@ from types import TracebackType
 from optimist.core.data.filesystem import filesystem_for, remove_directory
 from optimist.core.data.parquet_writer import delete_files
 from optimist.core.data.table_ref import TableRef
-from optimist.core.errors import NOTHING_COMMITTED, OptimistError
+from optimist.core.errors import OptimistError
 from optimist.core.protocol.actions import Action, AddCDCFile, AddFile
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.core.transaction.optimistic import OptimisticTransaction
@@ -24,10 +24,10 @@ _LOG = logging.getLogger(__name__)
 class UncommittedFiles:
     """The files that one transaction has written, as a context that ends with the commit.
 
-    1. Before the commit begins, any error removes the files.
-    2. From then on only an error removes them that says for certain that nothing was committed.
-       After any other, an interrupt for example, a version may hold the files. If none does, VACUUM
-       finds them.
+    An error or an interrupt removes them, unless the transaction says that a version may hold them
+    (`OptimisticTransaction.may_be_in_table`): its commit has landed, or a request of it has no
+    answer. What was raised does not decide, for it may come from what follows the commit. Files
+    that are kept, and that no version holds, are found by VACUUM.
     """
 
     def __init__(self, table: TableRef) -> None:
@@ -35,7 +35,7 @@ class UncommittedFiles:
         self._directories: list[str] = []
         self._files: list[AddFile | AddCDCFile] = []
         self._paths: list[str] = []
-        self._is_committing = False
+        self._txn: OptimisticTransaction | None = None
 
     def register(self, directory: str) -> None:
         """Note that files are about to be written to this directory, which holds no others."""
@@ -70,7 +70,7 @@ class UncommittedFiles:
         return txn.commit_if_needed(actions, operation)
 
     def _begin(self, txn: OptimisticTransaction) -> None:
-        self._is_committing = True
+        self._txn = txn
         txn.tell_of_files(self.register_path)
 
     def __enter__(self) -> UncommittedFiles:
@@ -82,17 +82,18 @@ class UncommittedFiles:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if error is None:
-            return
-        if not self._is_committing or isinstance(error, NOTHING_COMMITTED):
-            for directory in self._directories:
-                self._remove(directory)
-            if self._files:
-                delete_files(self._table.table_path, self._files, self._table.data_access())
-            for path in self._paths:
-                filesystem, inner = filesystem_for(path, self._table.data_access())
-                with suppress(OSError):  # it was never begun, or vacuum finds it
-                    filesystem.delete_file(inner)
+        if error is not None and not (self._txn is not None and self._txn.may_be_in_table):
+            self._remove_all()
+
+    def _remove_all(self) -> None:
+        for directory in self._directories:
+            self._remove(directory)
+        if self._files:
+            delete_files(self._table.table_path, self._files, self._table.data_access())
+        for path in self._paths:
+            filesystem, inner = filesystem_for(path, self._table.data_access())
+            with suppress(OSError):  # it was never begun, or vacuum finds it
+                filesystem.delete_file(inner)
 
     def _remove(self, directory: str) -> None:
         """Remove a directory as far as that works, so as not to hide the error at hand."""

@@ -23,7 +23,7 @@ from pyroaring import BitMap64
 
 from optimist.core.budget import within_budget
 from optimist.core.data.table_ref import TableRef
-from optimist.core.errors import PostCommitHookError, UsageError
+from optimist.core.errors import NOTHING_COMMITTED, PostCommitHookError, UsageError
 from optimist.core.predicates import Predicate
 from optimist.core.protocol.actions import Action, AddFile, Metadata, Protocol
 from optimist.core.protocol.binding_properties import ensure_properties_parse
@@ -86,7 +86,16 @@ class OptimisticTransaction:
         self._new_protocol: Protocol | None = None
         self._numbers_given: dict[str, int] = {}
         self._is_closed = False
+        self._may_be_in_table = False
         self._committed_version: int | None = None
+
+    @property
+    def may_be_in_table(self) -> bool:
+        """Whether its commit is in the table, or may still get there, as far as is known now.
+
+        It tells what may be removed after an error or an interrupt, whatever that was.
+        """
+        return self._may_be_in_table
 
     # What the transaction sees
 
@@ -285,7 +294,8 @@ class OptimisticTransaction:
         """
         with self._closing():
             ours = self._draft(actions, operation, tags)
-            landed = commit_large(ours, self._loop(), self.table)
+            with self._attempts() as loop:
+                landed = commit_large(ours, loop, self.table)
             return self._post_commit(landed, is_large=True)
 
     def is_commit_lock_enabled(self) -> bool:
@@ -365,17 +375,35 @@ class OptimisticTransaction:
 
     def _land(self, ours: Ours) -> CommitResult:
         if self._queue is not None and not self._hooks and self._queue.accepts(ours):
-            return self._told(self._queue.commit(ours, self.snapshot))
-        return self._post_commit(self._loop().do_commit_retry_iteratively(ours))
+            return self._land_in_group(ours, self._queue)
+        with self._attempts() as loop:
+            landed = loop.do_commit_retry_iteratively(ours)
+        return self._post_commit(landed)
 
-    def _loop(self) -> CommitLoop:
+    def _land_in_group(self, ours: Ours, queue: CommitQueue) -> CommitResult:
+        # Another thread may be at work on it, so an interrupt of this one settles nothing.
+        self._may_be_in_table = True
+        try:
+            return self._told(queue.commit(ours, self.snapshot))
+        except NOTHING_COMMITTED:
+            self._may_be_in_table = False
+            raise
+
+    @contextmanager
+    def _attempts(self) -> Iterator[CommitLoop]:
+        """Make the attempts; afterwards it is known what may be in the table, whatever came up."""
         look = CloserLook(self.table, self.snapshot, self._register_file)
-        return CommitLoop(self.table, self.txn_id, self._listener.note_attempt, look)
+        loop = CommitLoop(self.table, self.txn_id, self._listener.note_attempt, look)
+        try:
+            self._may_be_in_table = True
+            yield loop
+        finally:
+            if loop.landed is not None:
+                self._committed_version = loop.landed.ours.attempt_version
+            self._may_be_in_table = loop.may_be_in_table
 
     def _post_commit(self, landed: Landed, *, is_large: bool = False) -> CommitResult:
         """Bring the table's handle up to date and run the hooks; the commit is in the table."""
-        # This stands first: from here on the transaction is committed, whatever fails below.
-        self._committed_version = landed.ours.attempt_version
         return self._told(
             finish_commit(
                 self.table,
@@ -475,9 +503,16 @@ class OptimisticTransaction:
             )
         if self._is_closed:
             raise UsageError(
-                "The transaction has failed and can't be used again. Start a new transaction.",
+                f"The transaction has ended {self._end()}, and can't be used again. Start a new "
+                "transaction.",
                 kind="OPTIMIST_TRANSACTION_FAILED",
             )
+
+    def _end(self) -> str:
+        if not self._may_be_in_table:
+            return "without a commit"
+        asked = f"DeltaLog.resolve_commit({self.txn_id!r})"
+        return f"without an answer; its commit may be in the table: ask {asked} first"
 
     @contextmanager
     def _closing(self) -> Iterator[None]:

@@ -242,10 +242,10 @@ def test_an_interrupted_commit_keeps_its_vectors_since_it_may_have_landed(tmp_pa
     log = make(tmp_path / "t")
     txn = log.start_transaction(log.update())
 
-    def interrupted(*_arguments):
+    def interrupted(*_arguments, **_options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(txn, "commit_if_needed", interrupted)
+    monkeypatch.setattr("optimist.core.transaction.commit_loop.create_version_file", interrupted)
     with pytest.raises(KeyboardInterrupt):
         delete(log, {2}, txn)
     assert len(vector_files(tmp_path / "t")) == 1
