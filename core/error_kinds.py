@@ -82,6 +82,7 @@ _KINDS: Mapping[type[OptimistError], tuple[str, ...]] = {
         "OPTIMIST_LEASE_FILE_FOREIGN",
         "OPTIMIST_LOCK_TABLE_GONE",
         "OPTIMIST_LOCK_TABLE_NOT_READY",
+        "OPTIMIST_MANIFEST_OVERTAKEN",
         "OPTIMIST_NOT_A_DIRECTORY",
         "OPTIMIST_NOT_A_FILE",
         "OPTIMIST_NO_SPACE",

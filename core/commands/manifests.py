@@ -13,7 +13,8 @@ from optimist.core.paths import join
 from optimist.core.snapshot import Snapshot
 from optimist.core.transaction.hooks.symlink_manifest import (
     MANIFEST_DIRECTORY,
-    write_all_manifests,
+    SymlinkManifests,
+    all_partitions,
 )
 
 __all__ = ["generate_manifests"]
@@ -24,12 +25,13 @@ _MODE = "symlink_format_manifest"
 def generate_manifests(table: TableRef, snapshot: Snapshot, mode: str) -> None:
     """Write the manifest of each partition, then remove those of partitions that are gone.
 
-    A reader sees each manifest whole, old or new, but not all of them change at once.
+    If others commit meanwhile, it is done for what they have committed, too. A reader sees each
+    manifest whole, old or new, but not all of them change at once.
 
     Raises:
         UsageError: `mode` is not `symlink_format_manifest`, in any case (kind
             `DELTA_MODE_NOT_SUPPORTED`).
-        SchemaError: Files have deletion vectors, of which a manifest can't tell.
+        SchemaError, StorageError: See `SymlinkManifests.bring_up_to_date`.
     """
     if mode.lower() != _MODE:
         raise UsageError(
@@ -37,7 +39,14 @@ def generate_manifests(table: TableRef, snapshot: Snapshot, mode: str) -> None:
             kind="DELTA_MODE_NOT_SUPPORTED",
             mode=mode,
         )
-    written = write_all_manifests(table.store, snapshot)
+    manifests = SymlinkManifests(table, snapshot)
+    written = manifests.bring_up_to_date(all_partitions, is_asked_for=True)
+    _remove_stale(table, manifests.snapshot, written)
+    # A partition that has come since may have had its manifest already, and lost it just now.
+    manifests.bring_up_to_date(all_partitions, is_asked_for=True)
+
+
+def _remove_stale(table: TableRef, snapshot: Snapshot, written: frozenset[str]) -> None:
     root = join(snapshot.table_path, MANIFEST_DIRECTORY)
     filesystem, inner = filesystem_for(root, table.data_access())
     with storage_errors("removed", root):

@@ -4,29 +4,43 @@ Presto, Athena and Hive read such lists. Where the property
 `delta.compatibility.symlinkFormatManifest.enabled` is set, each commit with file actions rewrites
 the manifests of the partitions it touched, under `_symlink_format_manifest/`. One manifest is
 replaced as a whole, but the manifests of several partitions are not replaced together.
+
+Commits of several writers land in one order, and their hooks run in any other. So that no manifest
+goes back to an older version, whoever writes some does this:
+
+1. Look for commits since the version at hand, and go to the newest.
+2. Write those of the manifests that are not what was written last.
+3. Again from 1, until there is nothing to write.
+
+The timeline of the race that this guards against: A commits 4 -> B commits 5 and writes its
+manifest -> A writes that of 4 over it, then finds 5, and writes that. Whoever writes last looks
+afterwards, and so leaves the newest.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from optimist.core.data.data_paths import DataPaths
 from optimist.core.data.partition_values import partition_directory
-from optimist.core.errors import SchemaError, TableError
+from optimist.core.data.table_ref import TableRef
+from optimist.core.errors import SchemaError, StorageError, TableError
+from optimist.core.log.segment import list_commits_after
 from optimist.core.paths import join
 from optimist.core.plugins.logstore import LogStore
 from optimist.core.protocol.actions import AddFile, RemoveFile
 from optimist.core.snapshot import Snapshot
 from optimist.core.transaction.hooks.hooks import CommittedTransaction
 
-__all__ = ["MANIFEST_DIRECTORY", "GenerateSymlinkManifest", "write_all_manifests"]
+__all__ = ["MANIFEST_DIRECTORY", "GenerateSymlinkManifest", "SymlinkManifests", "all_partitions"]
 
 MANIFEST_DIRECTORY = "_symlink_format_manifest"
-_Values = Mapping[str, str | None]
+Values: TypeAlias = Mapping[str, str | None]
 
 
 class GenerateSymlinkManifest:
@@ -42,17 +56,77 @@ class GenerateSymlinkManifest:
             if isinstance(action, AddFile | RemoveFile)
         }
         if touched:
-            _write(committed.table.store, committed.snapshot, touched.values())
+            manifests = SymlinkManifests(committed.table, committed.snapshot)
+            manifests.bring_up_to_date(lambda _: touched.values(), is_asked_for=False)
 
 
-def write_all_manifests(store: LogStore, snapshot: Snapshot) -> frozenset[str]:
-    """Write the manifest of every partition of the table, and tell their paths."""
+class SymlinkManifests:
+    """The manifests of one table; single use, and for one thread.
+
+    Args:
+        table: The table.
+        snapshot: A version of it, from which later ones are looked for.
+    """
+
+    def __init__(self, table: TableRef, snapshot: Snapshot) -> None:
+        self._table = table
+        self.snapshot = snapshot
+        self._written: dict[str, tuple[str, ...]] = {}
+
+    def bring_up_to_date(
+        self, partitions: Callable[[Snapshot], Iterable[Values]], *, is_asked_for: bool
+    ) -> frozenset[str]:
+        """Write the manifests of the newest version; see the steps of the module.
+
+        Args:
+            partitions: Those of a version that are to be written.
+            is_asked_for: Whether the table's property does not matter. If it does, and a later
+                commit has unset it, the rest is left undone.
+
+        Returns:
+            The paths of the manifests, those included that went because no file is left.
+
+        Raises:
+            SchemaError: Files have deletion vectors, of which a manifest can't tell.
+            StorageError: Others have committed all the while (`OPTIMIST_MANIFEST_OVERTAKEN`).
+        """
+        policy, clock = self._table.options.retry_policy, self._table.clock
+        start_s = clock.monotonic_s()
+        while True:
+            self.snapshot = _newest(self._table.store, self.snapshot)
+            if not (is_asked_for or self.snapshot.properties.symlink_format_manifest_enabled):
+                return frozenset(self._written)
+            wanted = _wanted(self._table.store, self.snapshot, partitions(self.snapshot))
+            due = {path: files for path, files in wanted.items() if self._has_not(path, files)}
+            if not due:
+                return frozenset(wanted)
+            if clock.monotonic_s() - start_s > policy.budget_s:
+                raise _overtaken(self.snapshot)
+            for path, files in due.items():
+                _replace(self._table.store, self.snapshot, path, files)
+                self._written[path] = files
+
+    def _has_not(self, path: str, files: tuple[str, ...]) -> bool:
+        return path not in self._written or self._written[path] != files
+
+
+def all_partitions(snapshot: Snapshot) -> Iterable[Values]:
+    """The values of every partition of a version."""
     values = snapshot.files.column("partitionValues").to_pylist(maps_as_pydicts="strict")
-    distinct = {json.dumps(item): item for item in values}
-    return _write(store, snapshot, distinct.values())
+    return {json.dumps(item): item for item in values}.values()
 
 
-def _write(store: LogStore, snapshot: Snapshot, partitions: Iterable[_Values]) -> frozenset[str]:
+def _newest(store: LogStore, snapshot: Snapshot) -> Snapshot:
+    commits = list_commits_after(store, snapshot.log_path, snapshot.version)
+    if not commits or snapshot.segment is None:
+        return snapshot
+    return snapshot.updated_to(store, snapshot.segment.extended(commits))
+
+
+def _wanted(
+    store: LogStore, snapshot: Snapshot, partitions: Iterable[Values]
+) -> dict[str, tuple[str, ...]]:
+    """The lines of each manifest by its path; none for one that must not be there."""
     if pc.any(pc.is_valid(snapshot.files.column("deletionVector")), min_count=0).as_py():
         raise SchemaError(
             "A symlink manifest can't be written for a table whose files have deletion vectors: it "
@@ -60,24 +134,43 @@ def _write(store: LogStore, snapshot: Snapshot, partitions: Iterable[_Values]) -
             "delta.compatibility.symlinkFormatManifest.enabled.",
             kind="DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED",
         )
-    return frozenset(_write_partition(store, snapshot, values) for values in partitions)
-
-
-def _write_partition(store: LogStore, snapshot: Snapshot, values: _Values) -> str:
     names = [snapshot.physical_name(column) for column in snapshot.partition_columns]
-    files = _files_of(snapshot.files, {name: values.get(name) for name in names})
+    wanted = {}
+    for values in partitions:
+        # A partition of another partitioning, which is gone, has a manifest and no file any more.
+        is_current = set(values) == set(names)
+        ordered = {name: values[name] for name in (names if is_current else values)}
+        files = _files_of(snapshot.files, ordered) if is_current else []
+        lines = tuple(_line(store, snapshot.data_paths, item) for item in files)
+        wanted[_path(snapshot, ordered)] = lines
+    return wanted
+
+
+def _path(snapshot: Snapshot, values: Values) -> str:
     directory = join(snapshot.table_path, MANIFEST_DIRECTORY)
-    if names:
-        directory = join(directory, partition_directory({name: values.get(name) for name in names}))
-    path = join(directory, "manifest")
+    if values:
+        directory = join(directory, partition_directory(values))
+    return join(directory, "manifest")
+
+
+def _replace(store: LogStore, snapshot: Snapshot, path: str, lines: tuple[str, ...]) -> None:
     snapshot.data_paths.ensure_not_led_out(path)
-    if not files:
+    if not lines:
         store.delete(path)
-        return path
-    store.ensure_directory(directory)
-    lines = [_line(store, snapshot.data_paths, item) for item in files]
-    store.write(path, lines, overwrite=True)
-    return path
+        return
+    store.ensure_directory(path.rpartition("/")[0])
+    store.write(path, list(lines), overwrite=True)
+
+
+def _overtaken(snapshot: Snapshot) -> StorageError:
+    return StorageError(
+        f"The symlink manifests of {snapshot.table_path} were written again and again, and other "
+        "writers have committed all the while. They may list the files of an older version than "
+        f"{snapshot.version}. Generate them when fewer writers are active.",
+        kind="OPTIMIST_MANIFEST_OVERTAKEN",
+        path=snapshot.table_path,
+        retryable=True,
+    )
 
 
 def _line(store: LogStore, paths: DataPaths, reference: str) -> str:
@@ -92,7 +185,7 @@ def _line(store: LogStore, paths: DataPaths, reference: str) -> str:
         return paths.spelled_path(reference)
 
 
-def _files_of(files: pa.Table, values: _Values) -> list[str]:
+def _files_of(files: pa.Table, values: Values) -> list[str]:
     """The paths of the files of one partition."""
     mask = pa.array([True] * files.num_rows) if not values else None
     for name, value in values.items():
