@@ -129,11 +129,17 @@ class CommitLoop:
         self._guard: CommitGuard = NO_LOCK
         self.landed: Landed | None = None
         self.unanswered: VersionFile | None = None
+        self._is_winner_unseen = False
 
     @property
     def may_be_in_table(self) -> bool:
-        """Whether the commit is in the table or may still get there, as far as is known now."""
-        return self.landed is not None or self.unanswered is not None
+        """Whether the commit is in the table or may get there, as far as is known for certain.
+
+        A winner that was not read yet may be the commit itself: a client that tried again without a
+        word has found its own first try.
+        """
+        is_open = self.unanswered is not None or self._is_winner_unseen
+        return is_open or self.landed is not None
 
     def do_commit_retry_iteratively(self, ours: Ours) -> Landed:
         """Try until the commit lands, meets a conflict, or runs out of attempts or time.
@@ -191,6 +197,8 @@ class CommitLoop:
             ours, winners = rebased.ours, winners + rebased.winners
             if rebased.has_landed:  # an earlier put arrived after all, and one winner is ourselves
                 return self._note_landed(ours, winners, attempt, start_s)
+            if rebased.winners:
+                self._is_winner_unseen = False
             # A listing may lag behind a put, so to lose without a listed winner is not an error at
             # once. But a winner that can't be read either will never be rebased past: look at the
             # file itself.
@@ -245,6 +253,7 @@ class CommitLoop:
             self.unanswered = None
             raise
         if outcome is PutOutcome.EXISTS:
+            self._is_winner_unseen = True
             self.unanswered = None
         return outcome
 

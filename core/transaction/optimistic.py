@@ -389,18 +389,26 @@ class OptimisticTransaction:
             self._may_be_in_table = False
             raise
 
+    def _loop(self) -> CommitLoop:
+        look = CloserLook(self.table, self.snapshot, self._register_file)
+        return CommitLoop(self.table, self.txn_id, self._listener.note_attempt, look)
+
     @contextmanager
     def _attempts(self) -> Iterator[CommitLoop]:
         """Make the attempts; afterwards it is known what may be in the table, whatever came up."""
-        look = CloserLook(self.table, self.snapshot, self._register_file)
-        loop = CommitLoop(self.table, self.txn_id, self._listener.note_attempt, look)
+        loop = self._loop()
         try:
             self._may_be_in_table = True
             yield loop
+        except NOTHING_COMMITTED:
+            self._may_be_in_table = loop.landed is not None
+            raise
+        except BaseException:
+            self._may_be_in_table = loop.may_be_in_table
+            raise
         finally:
             if loop.landed is not None:
                 self._committed_version = loop.landed.ours.attempt_version
-            self._may_be_in_table = loop.may_be_in_table
 
     def _post_commit(self, landed: Landed, *, is_large: bool = False) -> CommitResult:
         """Bring the table's handle up to date and run the hooks; the commit is in the table."""

@@ -10,17 +10,22 @@ import pytest
 
 from interrupts import Interrupt, interrupted, places
 from optimist.core import DeltaLog
+from optimist.core.commands.reruns import run_until_it_lands
 from optimist.core.commands.uncommitted_files import UncommittedFiles
-from optimist.core.errors import SchemaError
+from optimist.core.errors import ConcurrentAppendException, SchemaError
 from optimist.core.options import EngineOptions
+from optimist.core.plugins.logstore import PutOutcome
 from optimist.core.protocol.actions import AddFile
 from optimist.core.testing import FaultyLogStore, Pause, When
 from optimist.core.transaction.conflicts.operations import Operation
+from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.logstores import LocalLogStore
 
 pytestmark = pytest.mark.usefixtures("quiet_log")
 STEPS = ("commands/command.py", "commands/uncommitted_files.py", "transaction/optimistic.py")
 ALL = ("commands/", "transaction/", "plugins/creation.py", "table/own_commits.py")
+PREPARING = tuple(f"transaction/{name}.py" for name in ("optimistic", "prepare", "first_attempt"))
+"""Where no request can be under way yet, so that no file may be left."""
 WRITE = Operation.write("Append")
 _PATIENCE_S = 60
 
@@ -74,7 +79,7 @@ def test_an_interrupted_command_is_done_or_not(tmp_path, folders, one_in, comman
         assert ids in (before, after), place
         if ids == after:
             assert scene.live() <= scene.there(), place
-        elif not scene.store.counts["put_if_absent"] and place.file.startswith("transaction"):
+        elif not scene.store.counts["put_if_absent"] and place.file in PREPARING:
             assert scene.there() == old, place
         goes_on(scene)
         assert scene.ids() == [*ids, 9], place
@@ -113,6 +118,20 @@ def test_an_error_after_the_commit_removes_no_file(tmp_path):
     assert scene.live() <= scene.there()
 
 
+def test_a_conflict_after_the_commit_does_not_have_the_command_done_again(tmp_path):
+    scene = Scene(tmp_path / "t")
+    tries = []
+
+    def run(txn: OptimisticTransaction) -> None:
+        tries.append(txn)
+        txn.commit([], WRITE)
+        raise ConcurrentAppendException("of a second table", kind="K")
+
+    with pytest.raises(ConcurrentAppendException):
+        run_until_it_lands(scene.log.start_transaction, run, retry=True)
+    assert len(tries) == 1
+
+
 @pytest.mark.parametrize("error", [SchemaError("no", kind="K"), Interrupt(), MemoryError()])
 def test_whatever_ends_a_commit_before_its_first_request_leaves_no_file(
     tmp_path, error, monkeypatch
@@ -128,22 +147,25 @@ def test_whatever_ends_a_commit_before_its_first_request_leaves_no_file(
     assert scene.there() == old
 
 
-def test_an_interrupt_after_a_lost_race_leaves_no_file(tmp_path):
+def test_an_interrupt_before_the_winner_is_seen_keeps_the_files(tmp_path):
+    """The winner may be the commit itself: an SDK has tried again, and found its first try."""
     scene = Scene(tmp_path / "t")
+    put = scene.store.put_if_absent
 
-    def lose(_: str) -> None:
-        DeltaLog(scene.path, LocalLogStore()).append(rows(7))
+    def put_twice(path: str, data: bytes) -> PutOutcome:
+        put(path, data)
         scene.store.plan(Pause("list_from", When.BEFORE, interrupt))
+        return put(path, data)
 
     def interrupt(_: str) -> None:
         raise Interrupt
 
     with pytest.raises(Interrupt), UncommittedFiles(scene.log.table) as files:
         txn = written(scene, files)
-        scene.store.plan(Pause("put_if_absent", When.BEFORE, lose))
+        scene.store.put_if_absent = put_twice
         files.commit(txn, added(), WRITE)
-    assert "data-1/f" not in scene.there()
-    assert scene.ids() == [1, 2, 7]
+    assert "data-1/f" in scene.live()
+    assert scene.live() <= scene.there()
 
 
 def test_an_interrupt_of_a_request_without_an_answer_keeps_the_files(tmp_path):
