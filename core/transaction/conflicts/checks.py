@@ -248,7 +248,7 @@ def _may_match(
     ours: Ours, split: SplitPredicate, table: pa.Table, *, by_statistics: bool
 ) -> pa.Array:
     deterministic = all(part.is_deterministic for part in split.partition + split.data)
-    schema = schema_as_kept(ours.read_schema, ours.read_protocol)
+    schema = schema_as_kept(ours.read_schema, ours.protocol)
     columns = ours.read_partition_columns
     by_partition = SplitPredicate(split.partition, ())
     mask = may_match(table, by_partition, schema, columns, use_statistics=False)

@@ -55,7 +55,8 @@ class Ours:
         metadata: The table's metadata as this transaction sees it, a winner's adopted change
             included.
         protocol: The table's protocol as this transaction sees it, likewise.
-        read_schema: The schema of that version, which gives read predicates their types.
+        read_schema: The schema of that version, which gives read predicates their types; with
+            those generation expressions that its protocol made writers keep to.
         read_partition_columns: The partition columns of that version.
         row_id_high_water_mark: The largest row id handed out so far; -1 for none.
         options: The engine's options.
