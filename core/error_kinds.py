@@ -117,6 +117,7 @@ _KINDS: Mapping[type[OptimistError], tuple[str, ...]] = {
         "DELTA_UNSUPPORTED_TYPE_CHANGE_IN_SCHEMA",
         "OPTIMIST_CATALOG_MANAGED_ON_EXISTING_TABLE",
         "OPTIMIST_ROW_TRACKING_NEEDS_BACKFILL",
+        "OPTIMIST_UNSUPPORTED_FILE_FORMAT",
     ),
     errors.ConfigError: (
         "DELTA_ADD_CONSTRAINTS",

@@ -35,7 +35,7 @@ from optimist.core.protocol.actions import (
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.secrets import without_secrets
 from optimist.core.values.field_types import fitting
-from optimist.core.values.foreign_json import parse_json
+from optimist.core.values.foreign_json import parse_log_json
 
 __all__ = [
     "VersionChecksum",
@@ -103,7 +103,7 @@ class VersionChecksum:
             ValueError: It is not a version checksum.
         """
         try:
-            return _from_parsed(parse_json(text))
+            return _from_parsed(parse_log_json(text))
         except (TableError, KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"it is not a version checksum ({shown(error)})") from None
 

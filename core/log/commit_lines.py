@@ -20,7 +20,7 @@ from optimist.core.protocol.actions import (
     ensure_types,
     malformed_commit,
 )
-from optimist.core.values.foreign_json import parse_json
+from optimist.core.values.foreign_json import parse_log_json
 
 __all__ = ["CommitLines", "FileBody", "parse_commit_lines"]
 
@@ -65,7 +65,7 @@ def parse_commit_lines(data: bytes, path: str, *, with_info: bool = True) -> Com
         if not line or line.isspace():
             continue
         try:
-            _sort(parse_json(line), actions, file_actions)
+            _sort(parse_log_json(line), actions, file_actions)
         except (ValueError, TypeError) as error:
             reason = f"the line {quoted(_text(line))} does not parse ({shown(error)})"
             raise malformed_commit(path, reason) from None

@@ -43,9 +43,9 @@ def read_commit_info(store: LogStore, path: str) -> CommitInfo | None:
     with store.open_read(path) as file:
         for line in file:
             is_empty = is_empty and not line.strip()
-            # A line holds one action, so that its key can only stand near the beginning.
-            if b'"commitInfo"' in line[:64]:
-                return _commit_info(line, path)
+            # Some writers put every kind of action in every line, all but one of them null.
+            if b'"commitInfo"' in line and (info := _commit_info(line, path)):
+                return info
     if is_empty:
         raise malformed_commit(path, "it is empty")
     return None

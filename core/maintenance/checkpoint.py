@@ -54,7 +54,7 @@ from optimist.core.maintenance.spooled_parquet import SpooledParquet, ensure_cre
 from optimist.core.options import EngineOptions
 from optimist.core.paths import join
 from optimist.core.plugins.logstore import LogStore, PutOutcome
-from optimist.core.protocol.gates import supports
+from optimist.core.protocol.gates import ensure_writable, supports
 from optimist.core.schema.arrow_types import from_arrow_schema
 from optimist.core.schema.types import data_type_to_json
 from optimist.core.secrets import without_secrets
@@ -107,6 +107,7 @@ def write_checkpoint(
 
     Raises:
         TableNotFoundError: The snapshot is not of a table.
+        ProtocolError: The table needs a writer feature that this engine does not have.
         TableError: The sums differ from the version checksum's (kind
             `DELTA_TXN_LOG_FAILED_INTEGRITY`), or the file does not hold what it should (kind
             `DELTA_CHECKPOINT_SNAPSHOT_MISMATCH`); nothing was published.
@@ -119,6 +120,13 @@ def write_checkpoint(
             kind="DELTA_TABLE_NOT_FOUND",
             path=snapshot.table_path,
         )
+    # Of what a feature adds to the log this engine would write nothing, and cleanup then takes it.
+    ensure_writable(
+        snapshot.protocol,
+        snapshot.metadata,
+        table_path=snapshot.table_path,
+        version=snapshot.version,
+    )
     start_s = clock.monotonic_s()
     job = _Job(store, snapshot, options, clock, progress)
     write = job.write_v2 if has_v2_policy(snapshot) else job.write_classic

@@ -8,8 +8,9 @@ because a sidecar goes only when no checkpoint that is left names it.
 3. On a table with V2 checkpoints: write one under a classic name first, so that engines which
    don't know V2 names meet the protocol that they can't read, and not a log cut off.
 4. Delete them, oldest first; then what a catalog had staged for the commits.
-5. If a checkpoint went: delete expired sidecars that no remaining checkpoint names. A checkpoint
-   that can't be read may name any of them, so then all of them stay.
+5. If a checkpoint went: delete sidecars that no remaining checkpoint names, once they have expired
+   and are older than a day. A checkpoint that can't be read may name any of them, so then all of
+   them stay.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ class Expired:
     """The files of a log that may be deleted.
 
     Attributes:
-        paths: Commits, checkpoints and checksums, oldest first; then compacted files that cover
-            nothing but such commits.
+        paths: Commits, checkpoints and checksums, oldest first; then compacted files that begin
+            with a version which the boundary covers, where no reader begins any more.
         boundary: The version of the checkpoint that the remaining log begins with; -1 if all
             remains.
         rest_since_ms: When the first file that holds back the rest was last changed, in epoch
@@ -121,7 +122,10 @@ class LogCleaner:
             deleted += _delete(store, expired.paths)
             deleted += _delete(store, _staged_commits(store, log_path, expired.last_commit))
             if expired.has_checkpoint:
-                deleted += _delete(store, _unused_sidecars(store, log_path, cutoff_ms))
+                # However short the log is kept: a checkpoint may be written just now.
+                a_day_ago_ms = (clock.now_ms() - _DAY_MS) // _DAY_MS * _DAY_MS
+                unused = _unused_sidecars(store, log_path, min(cutoff_ms, a_day_ago_ms))
+                deleted += _delete(store, unused)
             _LOG.info("Deleted %d expired log files of %s", len(deleted), without_secrets(log_path))
         self._rest_since_ms = -1 if expired.rest_since_ms is None else expired.rest_since_ms
         return tuple(deleted)
@@ -159,8 +163,8 @@ def expired_log_files(files: Iterator[FileStatus], *, cutoff_ms: int, max_versio
             # Times only grow from here on: what is too young holds back all that follows.
             rest_since_ms = last_ms
             break
-    covered = (path for end_version, path in compacted if end_version < boundary)
-    return Expired((*expired, *covered), boundary, rest_since_ms)
+    useless = (path for start, path in compacted if start <= boundary)
+    return Expired((*expired, *useless), boundary, rest_since_ms)
 
 
 def _keeps_protection(snapshot: Snapshot, boundary: int) -> bool:
@@ -190,7 +194,7 @@ def _candidates(
     for status in files:
         name = parse_log_file_name(status.name)
         if name is not None and name.end_version is not None:
-            compacted.append((name.end_version, status.path))
+            compacted.append((name.version, status.path))
         elif name is not None:
             yield name.version, status
 

@@ -17,7 +17,7 @@ from optimist.core.error_kinds import MALFORMED_ACTION, MALFORMED_COMMIT
 from optimist.core.errors import TableError, UsageError
 from optimist.core.foreign_text import quoted, shown
 from optimist.core.values.field_types import Count, Int, Long, SmallCount, TableFormat, fitting
-from optimist.core.values.foreign_json import parse_json
+from optimist.core.values.foreign_json import parse_log_json
 from optimist.core.values.unicode_text import ensure_unicode, is_unicode
 
 __all__ = [
@@ -264,7 +264,7 @@ def action_from_json(line: str) -> Action:
             field (kind `OPTIMIST_MALFORMED_ACTION`).
     """
     try:
-        parsed = parse_json(line)
+        parsed = parse_log_json(line)
     except ValueError as error:
         raise _malformed(line, f"it is not JSON ({shown(error)})") from None
     if not isinstance(parsed, dict):

@@ -53,6 +53,7 @@ SUPPORTED_WRITER_VERSIONS = (1, 2, 3, 4, 5, 6, 7)
 DEFAULT_PROTOCOL = Protocol(1, 2)
 """The protocol of a new table whose metadata and creator ask for nothing more."""
 
+_PARQUET = "parquet"
 _CATALOG_FEATURES = ("catalogManaged", "catalogOwned")
 
 # Weakest first, so that the first pair that implies a set of features is the weakest that does.
@@ -150,6 +151,9 @@ def ensure_readable(
 ) -> None:
     """The read gate: refuse a table that this engine can't read (spec 6.4).
 
+    That may be because its files are not Parquet (`OPTIMIST_UNSUPPORTED_FILE_FORMAT`, field
+    `format`).
+
     While the metadata is unknown (None), listed features count as used, and features that a legacy
     version merely implies count as unused; call this again once the metadata is known.
 
@@ -165,6 +169,7 @@ def ensure_readable(
     if protocol.min_reader_version > SUPPORTED_READER_VERSIONS[-1]:
         raise _version_error(protocol, table_path=table_path, version=version)
     ensure_well_formed(protocol, table_path=table_path, version=version)
+    _ensure_of_parquet(protocol, metadata, table_path=table_path, version=version)
     names = _unsupported(protocol, metadata, protocol.reader_features, lambda row: row.can_read)
     if names:
         raise _protocol_error(
@@ -398,6 +403,24 @@ def ensure_upgrade_allowed(old: Protocol, new: Protocol) -> None:
             old_versions=(old.min_reader_version, old.min_writer_version),
             new_versions=(new.min_reader_version, new.min_writer_version),
         )
+
+
+def _ensure_of_parquet(
+    protocol: Protocol, metadata: Metadata | None, *, table_path: str, version: int
+) -> None:
+    """Refuse a table whose files have another format: a file of ours would be no part of it."""
+    provider = metadata.format.get("provider") if metadata is not None else None
+    if not provider or str(provider).lower() == _PARQUET:
+        return
+    raise _protocol_error(
+        protocol,
+        f"has files of the format {quoted(provider)}, and this engine knows only Parquet. Nothing "
+        "was read or written. Use the engine that made the table, or copy its rows to a new one",
+        kind="OPTIMIST_UNSUPPORTED_FILE_FORMAT",
+        table_path=table_path,
+        version=version,
+        format=provider,
+    )
 
 
 def _ensure_only_delta(

@@ -5,10 +5,11 @@ Each check is a pure function that raises; `verify_new_metadata` runs them all.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from optimist.core.errors import SchemaError
-from optimist.core.foreign_text import listed, shown
+from optimist.core.foreign_text import listed, quoted, shown
 from optimist.core.options import EngineOptions
 from optimist.core.protocol.actions import Metadata, Protocol
 from optimist.core.protocol.gates import supports
@@ -38,9 +39,11 @@ __all__ = [
     "ensure_partition_columns_exist",
     "ensure_partition_columns_usable",
     "ensure_properties_compatible",
+    "ensure_variants_default_to_null",
     "verify_new_metadata",
 ]
 
+_DEFAULT = "CURRENT_DEFAULT"
 CDC_RESERVED_NAMES = ("_change_type", "_commit_version", "_commit_timestamp")
 ILLEGAL_NAME_CHARACTERS = " ,;{}()\n\t="
 
@@ -83,6 +86,7 @@ def verify_new_metadata(
     known = None if previous is None else TableMetadata.of(previous).declared_schema
     ensure_generated_columns_valid(schema, previous=known)
     ensure_identity_columns_valid(schema, partition_columns)
+    ensure_variants_default_to_null(schema, previous=known)
     ensure_column_defaults_allowed(schema, protocol)
     _ensure_stats_columns_usable(table, previous)
     ensure_properties_compatible(metadata, properties)
@@ -247,6 +251,40 @@ def ensure_mapping_sound(metadata: Metadata) -> None:
         )
 
 
+def ensure_variants_default_to_null(schema: StructType, *, previous: StructType | None) -> None:
+    """Refuse a new default of a variant column that is not null, as the protocol does.
+
+    Args:
+        schema: The table's, as it is to be.
+        previous: The table's until now, whose defaults may stay; None for a new table.
+
+    Raises:
+        SchemaError: There is such a default (kind `INVALID_DEFAULT_VALUE`; fields `column`,
+            `expression`).
+    """
+    for item in schema:
+        sql = item.metadata.get(_DEFAULT)
+        if sql is None or item.data_type != PrimitiveType("variant") or _is_null(str(sql)):
+            continue
+        before = None if previous is None else previous.find(item.name)
+        if before is None or before.metadata.get(_DEFAULT) != sql:
+            raise SchemaError(
+                f"The column {shown(item.name)} is a variant, and can't have the default "
+                f"{quoted(sql)}: such columns must default to null. Nothing was written. Leave the "
+                "default out.",
+                kind="INVALID_DEFAULT_VALUE",
+                column=item.name,
+                expression=sql,
+            )
+
+
+def _is_null(sql: str) -> bool:
+    return (
+        re.fullmatch(r"(null|cast\s*\(\s*null\s+as\s+variant\s*\))", sql.strip().lower())
+        is not None
+    )
+
+
 def ensure_column_defaults_allowed(schema: StructType, protocol: Protocol) -> None:
     """Refuse column defaults without the table feature `allowColumnDefaults` (spec 1.7 step 13).
 
@@ -254,9 +292,7 @@ def ensure_column_defaults_allowed(schema: StructType, protocol: Protocol) -> No
         SchemaError: The feature is missing (kind
             `WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED`, field `columns`).
     """
-    named = tuple(
-        ".".join(path) for path, item in walk_fields(schema) if "CURRENT_DEFAULT" in item.metadata
-    )
+    named = tuple(".".join(path) for path, item in walk_fields(schema) if _DEFAULT in item.metadata)
     if named and not supports(protocol, "allowColumnDefaults"):
         raise SchemaError(
             f"Columns have default values ({listed(named)}), but the table does not have the "

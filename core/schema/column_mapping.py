@@ -31,6 +31,7 @@ __all__ = [
     "without_mapping",
 ]
 
+_NESTED_IDS = COLUMN_MAPPING_PREFIX + "nested.ids"
 _NEW_NAME = "col-"
 _LARGEST_PARQUET_ID = 2**31 - 1
 
@@ -67,8 +68,13 @@ def is_mapped(schema: StructType) -> bool:
 
 
 def largest_column_id(schema: StructType) -> int:
-    """The largest id of a field at any depth; 0 if none has one."""
-    return max((_id_of(item) or 0 for _, item in walk_fields(schema)), default=0)
+    """The largest id of a field at any depth, or of an array's or a map's part; 0 if none has one.
+
+    Tables that are kept as Iceberg, too, number the parts of arrays and maps.
+    """
+    fields = [item for _, item in walk_fields(schema)]
+    nested = [part for item in fields for part in _nested_ids_of(item)]
+    return max((*nested, *(_id_of(item) or 0 for item in fields)), default=0)
 
 
 def mapping_problems(schema: StructType) -> Iterator[str]:
@@ -171,6 +177,12 @@ def _has_type_of(before: StructField, after: StructField) -> bool:
 def _id_of(item: StructField) -> int | None:
     value = item.metadata.get(COLUMN_ID)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _nested_ids_of(item: StructField) -> list[int]:
+    ids = item.metadata.get(_NESTED_IDS)
+    values = ids.values() if isinstance(ids, Mapping) else ()
+    return [value for value in values if type(value) is int]
 
 
 def _with_physical_parents(

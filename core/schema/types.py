@@ -300,9 +300,12 @@ def _type_from_json(value: object, depth: int) -> DataType:
             _type_from_json(value["valueType"], below),
             bool(value.get("valueContainsNull", True)),
         )
+    # The protocol shows a variant as an object, too, and what goes for one type goes for all.
+    if isinstance(kind, str):
+        return _named_type(kind)
     raise SchemaError(
-        f"The schema has the type {quoted(kind)}, which this engine does not know.",
-        kind="OPTIMIST_UNKNOWN_TYPE",
+        f"The schema has {quoted(kind)} where the name of a type must be.",
+        kind="OPTIMIST_MALFORMED_SCHEMA",
     )
 
 

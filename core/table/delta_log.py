@@ -466,6 +466,7 @@ class DeltaLog(RowCommands, TableCommands):
 
         Raises:
             TableNotFoundError: There is no table at the path.
+            ProtocolError: The table needs a writer feature that this engine does not have.
             TableError: The table does not agree with its checksum; nothing was published.
             StorageError: The store failed; the table is as it was.
         """

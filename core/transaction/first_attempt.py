@@ -139,12 +139,7 @@ def _with_timestamp(ours: Ours, snapshot: Snapshot, now_ms: int) -> Ours:
     ours = replace(ours, commit_info=replace(ours.commit_info, in_commit_timestamp=timestamp))
     if not exists or snapshot.has_active("inCommitTimestamp"):
         return ours
-
-    def enable(action: Action) -> Action:
-        if not isinstance(action, Metadata):
-            return action
-        return with_enablement(action, version=ours.attempt_version, timestamp_ms=timestamp)
-
-    actions = tuple(map(enable, ours.actions))
-    metadata = next((a for a in actions if isinstance(a, Metadata)), ours.metadata)
-    return replace(ours, actions=actions, metadata=metadata)
+    metadata = with_enablement(ours.metadata, version=ours.attempt_version, timestamp_ms=timestamp)
+    # A commit that only adds the feature, to a table that has the property, brings no metadata.
+    rest = (action for action in ours.actions if not isinstance(action, Metadata))
+    return replace(ours, actions=(metadata, *rest), metadata=metadata)

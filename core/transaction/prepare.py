@@ -11,10 +11,14 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from optimist.core.data.stats_text import num_rows, stats_of
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import SchemaError, TableError, UsageError
 from optimist.core.foreign_text import shown
+from optimist.core.log.file_table import add_files, canonical_path, canonical_paths
 from optimist.core.options import EngineOptions
 from optimist.core.protocol.actions import (
     Action,
@@ -24,16 +28,17 @@ from optimist.core.protocol.actions import (
     Protocol,
     RemoveFile,
     SetTransaction,
+    UnknownAction,
 )
 from optimist.core.protocol.binding_properties import ensure_properties_parse
 from optimist.core.protocol.clustering import CLUSTERING_DOMAIN, ensure_clustering_fits
+from optimist.core.protocol.domains import is_of_the_system
 from optimist.core.protocol.gates import ensure_upgrade_allowed, ensure_writable, supports
 from optimist.core.protocol.operation_names import BACKFILLS, ROW_TRACKING_BACKFILL
 from optimist.core.protocol.properties import TableProperties
 from optimist.core.protocol.schema_checks import ensure_mapping_sound
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.snapshot import Snapshot
-from optimist.core.transaction.conflicts.isolation import ROW_TRACKING_DOMAIN
 from optimist.core.transaction.conflicts.operations import Operation
 
 __all__ = [
@@ -74,6 +79,8 @@ _MAY_KEEP_TIGHT_BOUNDS = frozenset(
 """Operations that may add a file with a deletion vector and tight bounds (spec 1.7.12)."""
 _UPDATES_FILES_IN_PLACE = frozenset({"COMPUTE STATS"}) | BACKFILLS
 """Operations that add live files again unchanged, with the deletion vectors these have."""
+_OF_CHECKPOINTS = frozenset({"checkpointMetadata", "sidecar"})
+"""Actions that only V2 checkpoints may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,8 +228,8 @@ def ensure_table_writable(table_path: str, snapshot: Snapshot, *, to_alter: bool
 
 
 def _check_duplicates(actions: Sequence[Action]) -> None:
-    adds = [(a.path, _vector_id(a)) for a in actions if isinstance(a, AddFile)]
-    removes = [(a.path, _vector_id(a)) for a in actions if isinstance(a, RemoveFile)]
+    adds = [_file_key(a) for a in actions if isinstance(a, AddFile)]
+    removes = [_file_key(a) for a in actions if isinstance(a, RemoveFile)]
     doubled = [
         path
         for side in (adds, removes)
@@ -239,8 +246,9 @@ def _check_duplicates(actions: Sequence[Action]) -> None:
         )
 
 
-def _vector_id(action: AddFile | RemoveFile) -> str | None:
-    return action.deletion_vector.unique_id if action.deletion_vector else None
+def _file_key(action: AddFile | RemoveFile) -> tuple[str, str | None]:
+    vector = action.deletion_vector
+    return canonical_path(action.path), vector.unique_id if vector else None
 
 
 def _check_protocol(draft: Draft) -> None:
@@ -352,6 +360,27 @@ def _check_deletion_vectors(draft: Draft) -> None:
             )
 
 
+def _check_replaced_vectors(draft: Draft) -> None:
+    """Refuse to add a live file with another vector and leave it live as it was, too."""
+    files = [a for a in draft.actions if isinstance(a, AddFile | RemoveFile)]
+    removed = {canonical_path(a.path) for a in files if isinstance(a, RemoveFile)}
+    keys = {_file_key(a) for a in files if isinstance(a, AddFile) and a.deletion_vector}
+    vectors = {path: vector for path, vector in keys if path not in removed}
+    if not vectors or not draft.options.duplicate_action_check_enabled:
+        return
+    paths = canonical_paths(draft.snapshot.files["path"])
+    live = draft.snapshot.files.filter(pc.is_in(paths, value_set=pa.array(list(vectors))))
+    for path, vector in map(_file_key, add_files(live)):
+        if vectors[path] != vector:
+            raise UsageError(
+                f"The commit adds the file {shown(path)} with another deletion vector than the "
+                "table has it with, and does not remove that: its rows would count twice. Nothing "
+                "was written. Remove the file as it is in the same commit.",
+                kind="DELTA_DUPLICATE_ACTIONS_FOUND",
+                paths=(path,),
+            )
+
+
 def _vector_error(add: AddFile, reason: str, kind: str) -> UsageError:
     return UsageError(
         f"The file {shown(add.path)} can't be added with a deletion vector: {reason}. Nothing was "
@@ -385,12 +414,15 @@ def _check_domains(draft: Draft) -> None:
             kind="DELTA_DOMAIN_METADATA_NOT_SUPPORTED",
             domain=domains[0],
         )
-    if ROW_TRACKING_DOMAIN in domains:
+    # Writers leave domains of the system alone that they do not understand (spec 6.3), and that of
+    # row tracking is made after this check.
+    reserved = [n for n in domains if is_of_the_system(n) and n != CLUSTERING_DOMAIN]
+    if reserved:
         raise UsageError(
-            f"The commit sets the metadata domain {shown(ROW_TRACKING_DOMAIN)}, which only the "
-            "engine may set. Nothing was written. Leave it out.",
+            f"The commit sets the metadata domain {shown(reserved[0])}, which is not for callers. "
+            "Nothing was written. Leave it out, or take a name that does not begin with 'delta.'.",
             kind="OPTIMIST_RESERVED_METADATA_DOMAIN",
-            domain=ROW_TRACKING_DOMAIN,
+            domain=reserved[0],
         )
     doubled = [name for name, count in Counter(domains).items() if count > 1]
     if doubled:
@@ -400,6 +432,17 @@ def _check_domains(draft: Draft) -> None:
             kind="DELTA_DUPLICATE_DOMAIN_METADATA_INTERNAL_ERROR",
             domain=doubled[0],
         )
+
+
+def _check_kinds(draft: Draft) -> None:
+    for action in draft.actions:
+        if isinstance(action, UnknownAction) and action.key in _OF_CHECKPOINTS:
+            raise UsageError(
+                f"The commit has an action {action.key!r}, which only checkpoints may have. "
+                "Nothing was written. Leave it out.",
+                kind="OPTIMIST_INVALID_ACTION",
+                action=action.key,
+            )
 
 
 def _check_clustering(draft: Draft) -> None:
@@ -425,8 +468,10 @@ _CHECKS: tuple[Callable[[Draft], None], ...] = (
     _check_partition_values,
     _check_append_only,
     _check_deletion_vectors,
+    _check_replaced_vectors,
     _check_column_defaults,
     _check_domains,
+    _check_kinds,
     _check_clustering,
     _warn_of_empty_files,
 )

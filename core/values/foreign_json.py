@@ -11,7 +11,15 @@ import json
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-__all__ = ["MAX_JSON_DEPTH", "NestedTooDeepError", "parse_exact_json", "parse_json"]
+from optimist.core.values.field_types import LARGEST_LONG
+
+__all__ = [
+    "MAX_JSON_DEPTH",
+    "NestedTooDeepError",
+    "parse_exact_json",
+    "parse_json",
+    "parse_log_json",
+]
 
 MAX_JSON_DEPTH = 256
 """How deep lists and objects may be nested; each level of a table's schema takes three."""
@@ -32,6 +40,14 @@ def parse_json(text: str | bytes) -> Any:
             `NestedTooDeepError`).
     """
     return _parsed(_DECODER, text)
+
+
+def parse_log_json(text: str | bytes) -> Any:
+    """As `parse_json`, but whole numbers of 64 bits are integers however they are written.
+
+    JSON has one kind of number, and some writers put `17.0` or `1.7e12` where the log has a count.
+    """
+    return _parsed(_LOG_DECODER, text)
 
 
 def parse_exact_json(text: str) -> Any:
@@ -78,6 +94,15 @@ def _decimal(text: str) -> Decimal:
         raise ValueError("a number has an impossible exponent") from None
 
 
+def _whole_if_possible(text: str) -> int | float:
+    value = float(text)
+    if not value.is_integer() or abs(value) > LARGEST_LONG:
+        return value
+    number = Decimal(text)  # exact, which the float is only up to 53 bits
+    whole = int(number)
+    return whole if number == whole else value
+
+
 def _no_constant(name: str) -> object:
     raise ValueError(f"{name} is not JSON")
 
@@ -90,6 +115,7 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 _DECODER = json.JSONDecoder(parse_constant=_no_constant)
+_LOG_DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_float=_whole_if_possible)
 _EXACT_DECODER = json.JSONDecoder(
     parse_int=_decimal, parse_float=_decimal, object_pairs_hook=_without_repeats
 )

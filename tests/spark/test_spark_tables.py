@@ -124,7 +124,12 @@ def test_history_and_detail_show_what_a_hostile_writer_says_of_itself(spark, tab
     }
     on = {"delta.enableInCommitTimestamps": "true"}
     metadata = {**first, "createdTime": -(1 << 63), "configuration": on}
-    lines = [{"commitInfo": info}, {"metaData": metadata}]
+    feature = {
+        "minReaderVersion": 1,
+        "minWriterVersion": 7,
+        "writerFeatures": ["inCommitTimestamp"],
+    }
+    lines = [{"commitInfo": info}, {"protocol": feature}, {"metaData": metadata}]
     (log / f"{2:020}.json").write_text("\n".join(map(json.dumps, lines)))
     shown = DeltaTable.forPath(spark, table)
     newest = shown.history().first()

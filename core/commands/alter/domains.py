@@ -6,12 +6,12 @@ from optimist.core.commands.alter.alteration import Alteration
 from optimist.core.errors import UsageError
 from optimist.core.foreign_text import listed, shown
 from optimist.core.protocol.actions import DomainMetadata
+from optimist.core.protocol.domains import is_of_the_system
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.core.transaction.optimistic import OptimisticTransaction
 
 __all__ = ["remove_domain", "set_domain"]
 
-_OF_THE_SYSTEM = "delta."
 _OPERATION = Operation("Manual Update")  # Delta has no command for it, and no name
 
 
@@ -47,7 +47,7 @@ def remove_domain(txn: OptimisticTransaction, domain: str) -> Alteration:
 
 
 def _ensure_of_users(domain: str) -> None:
-    if not domain or domain.lower().startswith(_OF_THE_SYSTEM):
+    if not domain or is_of_the_system(domain):
         raise UsageError(
             f"The metadata domain {shown(domain or 'of no name')} is not for users. Nothing was "
             "written. Choose a name that does not begin with 'delta.'.",

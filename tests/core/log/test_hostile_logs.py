@@ -100,7 +100,8 @@ def test_a_file_of_ten_thousand_columns_is_named_in_a_short_error():
 def test_a_time_that_no_column_can_hold_is_refused_by_the_change_feed(feed_table, time_ms):
     on = {"delta.enableChangeDataFeed": "true", "delta.enableInCommitTimestamps": "true"}
     table = feed_table(configuration=on)
-    table.commit(CommitInfo(in_commit_timestamp=time_ms), table.file([1]))
+    feature = Protocol(1, 7, None, ("changeDataFeed", "inCommitTimestamp"))
+    table.commit(CommitInfo(in_commit_timestamp=time_ms), feature, table.file([1]))
     assert kind_of(lambda: table.log.changes(starting_version=1)) == "OPTIMIST_MALFORMED_COMMIT"
     assert table.log.count() == 1
 

@@ -118,16 +118,17 @@ def test_a_complete_multi_part_checkpoint_counts():
     assert expired(*commits(0, 9, 0), *parts) == [commit_name(version) for version in range(5)]
 
 
-def test_compacted_commits_go_with_the_last_commit_they_cover():
+def test_compacted_commits_go_if_no_reader_begins_where_they_begin():
     entries = [
         *commits(0, 12, 0),
         (compacted_name(0, 3), 900),
         (compacted_name(4, 7), 900),
-        (compacted_name(8, 11), 900),
+        (compacted_name(5, 11), 900),
+        (compacted_name(6, 11), 900),
         (classic_checkpoint_name(5), 5),
     ]
-    gone = [*(commit_name(version) for version in range(5)), compacted_name(0, 3)]
-    assert expired(*entries) == gone
+    gone = [compacted_name(0, 3), compacted_name(4, 7), compacted_name(5, 11)]
+    assert expired(*entries) == [*(commit_name(version) for version in range(5)), *gone]
 
 
 def test_other_files_are_left_alone():
@@ -354,6 +355,18 @@ def test_sidecars_that_a_crash_left_behind_go_when_they_have_expired():
     gone = table.clean_up()
     assert "orphan.parquet" in gone
     assert "young.parquet" in table.names("_sidecars/")
+
+
+def test_sidecars_younger_than_a_day_stay_however_short_the_log_is_kept():
+    table = Table({**V2, "delta.logRetentionDuration": "interval 1 hour"}, checkpoints=(20, 50))
+    midnight_ms = table.clock.now_ms() // DAY_MS * DAY_MS
+    ages = {"in-progress.parquet": DAY_MS, "old.parquet": DAY_MS + 1}
+    for name, age_ms in ages.items():
+        table.clock.set_now_ms(midnight_ms - age_ms)
+        table.store.put_overwrite(f"{table.path}/_sidecars/{name}", b"x")
+    table.clock.set_now_ms(midnight_ms + DAY_MS // 2)
+    assert "old.parquet" in table.clean_up()
+    assert "in-progress.parquet" in table.names("_sidecars/")
 
 
 def test_all_sidecars_stay_while_a_checkpoint_cannot_be_read(caplog):

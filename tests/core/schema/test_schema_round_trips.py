@@ -158,10 +158,25 @@ def test_bare_decimal_means_ten_digits() -> None:
     assert schema_from_json(text).fields[0].data_type == DecimalType(10, 0)
 
 
+@pytest.mark.parametrize("name", [*PRIMITIVE_NAMES, "decimal(9,2)"])
+def test_a_type_without_parts_may_come_as_an_object(name: str) -> None:
+    inside = {"type": "array", "elementType": {"type": name}, "containsNull": False}
+    fields = [{"name": "a", "type": {"type": name}}, {"name": "b", "type": inside}]
+    plain = [{"name": "a", "type": name}, {"name": "b", "type": {**inside, "elementType": name}}]
+    read, wanted = (
+        schema_from_json(json.dumps({"type": "struct", "fields": item})) for item in (fields, plain)
+    )
+    assert read == wanted
+
+
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
         ("", "OPTIMIST_MALFORMED_SCHEMA"),
+        (
+            '{"type":"struct","fields":[{"name":"a","type":{"type":{"type":"long"}}}]}',
+            "OPTIMIST_MALFORMED_SCHEMA",
+        ),
         ("[]", "OPTIMIST_MALFORMED_SCHEMA"),
         ("17", "OPTIMIST_MALFORMED_SCHEMA"),
         ('"long"', "OPTIMIST_MALFORMED_SCHEMA"),

@@ -45,10 +45,10 @@ _SAMPLES = (
 _UNFIT: dict[str, tuple[object, ...]] = {
     "str": (1, True, [], {}, 1.0),
     "bool": (1, 0, "true", [], {}, 1.0),
-    "Int": (1 << 31, -(1 << 31) - 1, 1.0, True, "1", [], {}, 1e300),
-    "Long": (1 << 63, -(1 << 63) - 1, 1 << 70, 1.0, 1.5, True, "1", [], {}),
-    "SmallCount": (-1, 1 << 31, 1.0, True, "1", [], {}),
-    "Count": (-1, 1 << 63, 1.0, True, "1", [], {}),
+    "Int": (1 << 31, -(1 << 31) - 1, 1.5, True, "1", [], {}, 1e300),
+    "Long": (1 << 63, -(1 << 63) - 1, 1 << 70, 1.5, True, "1", [], {}),
+    "SmallCount": (-1, 1 << 31, 1.5, True, "1", [], {}),
+    "Count": (-1, 1 << 63, 1.5, True, "1", [], {}),
     "tuple[str, ...]": ([1], [None], [["a"]], {}, "a", 1),
     "Mapping[str, object]": ([], "a", 1),
     "Mapping[str, str]": ({"a": 1}, {"a": None}, {"a": {}}, [], [["a", "b"]], "a"),
@@ -100,10 +100,20 @@ def test_an_unfit_value_is_refused_both_ways(sample: Any, attribute: str, wrong:
     assert damaged.value.kind == "OPTIMIST_MALFORMED_COMMIT"
 
 
+def test_whole_numbers_are_integers_for_programs_and_in_any_spelling_in_logs() -> None:
+    with pytest.raises(UsageError) as refused:
+        actions_to_bytes([SetTransaction("app", 7.0)])  # type: ignore[arg-type]
+    assert refused.value.kind == "OPTIMIST_INVALID_ACTION"
+    for text in ("7", "7.0", "7e0", "70E-1", "0.7e+1"):
+        line = f'{{"txn":{{"appId":"app","version":{text},"lastUpdated":9007199254740993.0}}}}'
+        (read,) = parse_commit_lines(line.encode(), "0.json").actions
+        assert read == SetTransaction("app", 7, (1 << 53) + 1)
+
+
 @pytest.mark.parametrize("sample", [item for item in _SAMPLES if hasattr(item, "deletion_vector")])
 @pytest.mark.parametrize("attribute", ["size_in_bytes", "cardinality", "offset", "storage_type"])
 def test_an_unfit_value_of_a_vector_is_refused_both_ways(sample: Any, attribute: str) -> None:
-    for wrong in ("1", -1, 1 << 63, 2.0, True) if attribute != "storage_type" else (1, []):
+    for wrong in ("1", -1, 1 << 63, 2.5, True) if attribute != "storage_type" else (1, []):
         vector = dataclasses.replace(_VECTOR, **{attribute: wrong})
         with pytest.raises(UsageError):
             action_to_json(dataclasses.replace(sample, deletion_vector=vector))

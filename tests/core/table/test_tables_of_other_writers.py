@@ -1,0 +1,250 @@
+"""Tables that another engine may write, if oddly: what the protocol allows is read and written."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from foreign_tables import ForeignTable, field, metadata, protocol
+from optimist.core.commands.alter.requests import ColumnChange, NewColumn
+from optimist.core.commands.table_definition import Column
+from optimist.core.errors import ProtocolError, SchemaError, TableError, UsageError
+from optimist.core.protocol.actions import (
+    AddFile,
+    DeletionVectorDescriptor,
+    DomainMetadata,
+    RemoveFile,
+    UnknownAction,
+)
+from optimist.core.schema.types import COLUMN_ID, PHYSICAL_NAME
+from optimist.core.transaction.conflicts.operations import Operation
+
+ICT = {"delta.enableInCommitTimestamps": "true"}
+ENABLED_AT = "delta.inCommitTimestampEnablementVersion"
+ENABLED_MS = "delta.inCommitTimestampEnablementTimestamp"
+LONGS = {"type": "array", "elementType": "long", "containsNull": True}
+FEED = {"delta.enableChangeDataFeed": "true"}
+
+
+@pytest.fixture
+def table(tmp_path):
+    return ForeignTable(tmp_path / "table")
+
+
+def created_with_stray_property(table, *, features=(), **properties):
+    """Commits that carry no timestamps, under a property that asks for them without the feature."""
+    names = ("changeDataFeed", *features)
+    table.commit(
+        protocol(1, 7, *names), metadata(properties=ICT | FEED | properties), table.add({"a": [1]})
+    )
+    table.commit({"commitInfo": {"operation": "WRITE"}}, table.add({"a": [2]}))
+    return table.open()
+
+
+def test_the_property_alone_does_not_make_commits_carry_timestamps(table):
+    log = created_with_stray_property(table)
+    times = [log.snapshot(version=version).timestamp_ms for version in (0, 1)]
+    assert [record.timestamp_ms for record in log.history()] == times[::-1]
+    assert log.detail().last_modified_ms == times[1]
+    assert log.snapshot(timestamp=times[1]).version == 1
+    assert log.changes(starting_version=0).num_rows == 2
+
+
+@pytest.mark.parametrize("writer", [2, 4])
+def test_a_change_that_brings_the_feature_to_a_stray_property_records_since_when(table, writer):
+    table.commit(protocol(1, writer), metadata(properties=ICT), table.add({"a": [1]}))
+    log = table.open()
+    before_ms = log.snapshot().timestamp_ms
+    version = log.alter.set_properties({"note": "x"}).version
+    (info,) = table.bodies(version, "commitInfo")
+    (changed,) = table.bodies(version, "metaData")
+    assert info["inCommitTimestamp"] > before_ms
+    assert changed["configuration"][ENABLED_AT] == str(version)
+    assert changed["configuration"][ENABLED_MS] == str(info["inCommitTimestamp"])
+    assert log.snapshot(timestamp=before_ms).version == 0
+
+
+def test_adding_the_feature_alone_under_a_stray_property_records_since_when(table):
+    table.commit(protocol(), metadata(properties=ICT), table.add({"a": [1]}))
+    log = table.open()
+    before_ms = log.snapshot().timestamp_ms
+    version = log.alter.add_feature("inCommitTimestamp").version
+    (changed,) = table.bodies(version, "metaData")
+    assert changed["configuration"][ENABLED_AT] == str(version)
+    assert next(iter(table.lines(version)[0])) == "commitInfo"
+    assert log.snapshot(timestamp=before_ms).version == 0
+
+
+NO_ACTION = dict.fromkeys(["txn", "add", "remove", "metaData", "protocol", "cdc", "domainMetadata"])
+
+
+def test_a_line_that_names_every_kind_of_action_has_its_commit_info(table):
+    log = table.open()
+    enabled = ICT | {ENABLED_AT: "1", ENABLED_MS: "5000"}
+    table.commit(protocol(1, 7, "inCommitTimestamp"), metadata(), table.add({"a": [1]}))
+    table.commit(
+        {**NO_ACTION, "commitInfo": {"inCommitTimestamp": 5000}}, metadata(properties=enabled)
+    )
+    table.commit(table.add({"a": [2]}), {**NO_ACTION, "commitInfo": {"inCommitTimestamp": 7000}})
+    assert [record.timestamp_ms for record in log.history(2)] == [7000, 5000]
+    assert [log.snapshot(timestamp=ms).version for ms in (5000, 6999, 7000)] == [1, 1, 2]
+
+
+def test_whole_numbers_of_actions_may_be_written_with_a_point_or_an_exponent(table):
+    add = table.add({"a": [1, 2]}, modificationTime=1.7e12)
+    add["add"]["size"] = float(add["add"]["size"])
+    feature = protocol(1, 7, "domainMetadata")["protocol"] | {"minReaderVersion": 1.0}
+    table.commit({"protocol": feature}, metadata(createdTime=1.0), add)
+    table.commit({"txn": {"appId": "x", "version": 3.0}}, {"commitInfo": {"readVersion": 0.0}})
+    assert DeltaTable(str(table.path)).to_pyarrow_table().num_rows == 2
+    log = table.open()
+    assert log.to_arrow().num_rows == 2
+    assert log.update().set_transactions["x"].version == 3
+    assert log.history(1)[0].info.read_version == 0
+    log.append(pa.table({"a": [3]}))
+    log.checkpoint()
+    assert table.open().update().files["modificationTime"].to_pylist()[0] == 1_700_000_000_000
+
+
+@pytest.mark.parametrize("number", [492.5, 1e300, 2.0**63, -1.0])
+def test_numbers_that_are_no_count_stay_refused(table, number):
+    table.commit(protocol(), metadata(), table.add({"a": [1]}, size=number))
+    with pytest.raises(TableError) as caught:
+        table.open().to_arrow()
+    assert caught.value.kind == "OPTIMIST_MALFORMED_COMMIT"
+
+
+def test_a_variant_inside_an_array_may_be_an_object_as_the_protocol_shows_it(table):
+    variants = {"type": "array", "elementType": {"type": "variant"}, "containsNull": False}
+    names = ["variantType"]
+    table.commit(
+        protocol(3, 7, for_readers=names),
+        metadata(field("a"), field("v", variants)),
+        table.add({"a": [1]}),
+    )
+    assert table.open().to_arrow(columns=["a"]).to_pydict() == {"a": [1]}
+
+
+@pytest.mark.parametrize("provider", ["parquet", "PARQUET", None])
+def test_a_table_of_parquet_files_may_say_so_in_any_case_or_not_at_all(table, provider):
+    form = {} if provider is None else {"provider": provider}
+    table.commit(protocol(), metadata(format=form), table.add({"a": [1]}))
+    table.open().append(pa.table({"a": [2]}))
+    assert sorted(table.open().to_arrow()["a"].to_pylist()) == [1, 2]
+
+
+@pytest.mark.parametrize("provider", ["orc", "csv"])
+def test_a_table_of_other_files_is_neither_read_nor_written(table, provider):
+    table.commit(protocol(), metadata(format={"provider": provider}), table.add({"a": [1]}))
+    for use in (table.open().to_arrow, lambda: table.open().append(pa.table({"a": [2]}))):
+        with pytest.raises(ProtocolError) as caught:
+            use()
+        assert caught.value.kind == "OPTIMIST_UNSUPPORTED_FILE_FORMAT"
+        assert caught.value.fields["format"] == provider
+
+
+@pytest.mark.parametrize("removed", [False, True])
+@pytest.mark.parametrize("domain", ["delta.feature.ofTomorrow", "Delta.x", "delta.rowTracking"])
+def test_a_commit_leaves_the_domains_of_the_system_alone(table, domain, removed):
+    kept = {"domain": domain, "configuration": "{}", "removed": False}
+    table.commit(protocol(1, 7, "domainMetadata"), metadata(), {"domainMetadata": kept})
+    txn = table.open().start_transaction()
+    with pytest.raises(UsageError) as caught:
+        txn.commit([DomainMetadata(domain, "mine", removed)], Operation("Manual Update"))
+    assert caught.value.kind == "OPTIMIST_RESERVED_METADATA_DOMAIN"
+    assert table.open().update().domain_metadata[domain].configuration == "{}"
+
+
+@pytest.mark.parametrize("kind", ["sidecar", "checkpointMetadata"])
+def test_a_commit_has_no_actions_of_checkpoints(table, kind):
+    table.commit(protocol(), metadata())
+    txn = table.open().start_transaction()
+    with pytest.raises(UsageError) as caught:
+        txn.commit([UnknownAction(kind, {"path": "x"})], Operation("Manual Update"))
+    assert caught.value.kind == "OPTIMIST_INVALID_ACTION"
+    assert table.open().update().version == 0
+
+
+def test_a_new_column_gets_no_id_that_the_part_of_an_array_has(table):
+    parts = {"delta.columnMapping.nested.ids": {"b.element": 7, "b.element.element": 8}}
+    mapped = [
+        field(name, kind, **{COLUMN_ID: number, PHYSICAL_NAME: name}, **extra)
+        for number, name, kind, extra in [(1, "a", "long", {}), (2, "b", LONGS, parts)]
+    ]
+    table.commit(
+        protocol(2, 7, "columnMapping"),
+        metadata(*mapped, properties={"delta.columnMapping.mode": "name"}),
+    )
+    log = table.open()
+    log.alter.add_columns([NewColumn("c", "long")])
+    assert log.update().schema.find("c").metadata["delta.columnMapping.id"] == 9
+    assert log.update().schema.find("b").metadata.items() >= parts.items()
+
+
+ONE_DELETED = DeletionVectorDescriptor("i", "^Bg9^0rr910000000000iXQKl0rr91000005c8Xg0rr91", 34, 1)
+WIDE = '{"numRecords":3,"tightBounds":false}'
+
+
+@pytest.mark.parametrize("spelled", ["part-0.parquet", "%70art-0.parquet"])
+def test_a_live_file_gets_another_vector_only_in_place_of_what_it_had(table, spelled):
+    names = ["deletionVectors"]
+    properties = {"delta.enableDeletionVectors": "true"}
+    added = table.add({"a": [1, 2, 3]})
+    table.commit(protocol(3, 7, for_readers=names), metadata(properties=properties), added)
+    size = added["add"]["size"]
+    add = AddFile(spelled, {}, size, 1, True, WIDE, deletion_vector=ONE_DELETED)
+    with pytest.raises(UsageError) as caught:
+        table.open().start_transaction().commit([add], Operation("Manual Update"))
+    assert caught.value.kind == "DELTA_DUPLICATE_ACTIONS_FOUND"
+    instead = [RemoveFile("part-0.parquet", 1, size=size), add]
+    table.open().start_transaction().commit(instead, Operation("Manual Update"))
+    assert table.open().to_arrow().to_pydict() == {"a": [1, 3]}
+    table.open().start_transaction().commit([add], Operation("Manual Update"))
+    assert table.open().to_arrow().to_pydict() == {"a": [1, 3]}
+
+
+def test_one_file_in_two_spellings_is_named_twice(table):
+    table.commit(protocol(), metadata())
+    twice = [AddFile(path, {}, 1, 1, True) for path in ("x%20y.parquet", "x y.parquet")]
+    with pytest.raises(UsageError) as caught:
+        table.open().start_transaction().commit(twice, Operation("Manual Update"))
+    assert caught.value.kind == "DELTA_DUPLICATE_ACTIONS_FOUND"
+
+
+@pytest.mark.parametrize("sql", ["parse_json('1')", "5"])
+def test_a_variant_gets_no_default_but_null(table, sql):
+    kept = {"CURRENT_DEFAULT": "parse_json('2')"}
+    table.commit(
+        protocol(3, 7, "allowColumnDefaults", for_readers=["variantType"]),
+        metadata(field("a"), field("v", "variant"), field("w", "variant", **kept)),
+    )
+    log = table.open()
+    for call in (
+        lambda: log.alter.change_columns([ColumnChange("v", default=sql)]),
+        lambda: (
+            ForeignTable(table.path / "new")
+            .open()
+            .create(
+                [Column("a", "long"), Column("v", "variant", default=sql)],
+                properties={"delta.feature.allowColumnDefaults": "supported"},
+            )
+        ),
+    ):
+        with pytest.raises(SchemaError) as caught:
+            call()
+        assert caught.value.kind == "INVALID_DEFAULT_VALUE"
+    for null in ("NULL", "CAST(null AS VARIANT)"):
+        log.alter.change_columns([ColumnChange("v", default=null)])
+    assert log.update().schema.find("w").metadata == kept
+
+
+@pytest.mark.parametrize("given", [(1, 8), (1, 7, "featureOfTomorrow")])
+def test_a_table_that_may_not_be_written_to_gets_no_checkpoint(table, given):
+    written = protocol(*given)
+    table.commit(written, metadata(), table.add({"a": [1]}), {"actionOfTomorrow": {"x": 1}})
+    log = table.open()
+    assert log.to_arrow().num_rows == 1
+    with pytest.raises(ProtocolError):
+        log.checkpoint()
+    assert not list((table.path / "_delta_log").glob("*checkpoint*"))
