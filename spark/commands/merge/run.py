@@ -1,20 +1,19 @@
 """MERGE, by vectors or by copy on write (spec 10.15, profiles MG and MGi of 2.13).
 
 1. Spark resolves every expression; no row is read.
-2. If its rows could differ from pass to pass, the source is stored on the executors.
-3. One pass over the source counts its rows, and collects the values of what the condition asks to
-   be equal. With them, the log tells which files can hold rows that match; these are recorded as
-   read.
-4. One pass joins their rows with the source, and finds which rows change, what happens to each, and
+2. One pass over the source stores its rows on the executors, each with a number, counts them, and
+   collects the values of what the condition asks to be equal. With these, the log tells which files
+   can hold rows that match; they are recorded as read.
+3. One pass joins their rows with the source, and finds which rows change, what happens to each, and
    rows that match more than once; see `changes`.
-5. Where the table has deletion vectors, those rows are marked in vectors, and their new values are
-   written, which step 4 has computed. Elsewhere the rows of their files are joined with the source
+4. Where the table has deletion vectors, those rows are marked in vectors, and their new values are
+   written, which step 3 has computed. Elsewhere the rows of their files are joined with the source
    again, and written again, changed. Rows of the source that match none are written beside them.
 
-Where nothing but new rows can come of it, steps 4 and 5 are one: the source's rows that match none
+Where nothing but new rows can come of it, steps 3 and 4 are one: the source's rows that match none
 of the table's are added, and no file is removed.
 
-Where the work is small, the driver does steps 2 to 5 without a Spark job, see `local_merge`.
+Where the work is small, the driver does steps 2 to 4 without a Spark job, see `local_merge`.
 """
 
 from __future__ import annotations
@@ -179,11 +178,10 @@ class _Merge:
     def run(self, files: UncommittedFiles) -> Outcome:
         """Find the matches, write the rows, and tell what was done."""
         watch = self.target.stopwatch()
-        with repeatable(self.request.source) as source:
+        with repeatable(self.request.source, self.stages.number) as other:
+            facts = facts_of(other, self.reading.keys, self.target, self.rows)
             materialize_ms = watch.lap_ms()
-            facts = facts_of(source, self.reading.keys, self.target, self.rows)
             candidates = self.target.writer.txn.filter_files(self._predicate(facts))
-            other = self.stages.numbered(source)
             if self.stages.merge.only_inserts:
                 rewrite, counts = self._insert(other, candidates, watch, files)
             else:

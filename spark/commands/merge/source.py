@@ -1,7 +1,7 @@
 """The source of a MERGE: the same rows in every pass, and what they say of the table's rows.
 
-A MERGE reads its source more than once. Where its rows could differ from pass to pass, they are
-stored on the executors first.
+A MERGE reads its source more than once, so the first pass stores the rows on the executors, each
+with the number by which the others know it.
 """
 
 from __future__ import annotations
@@ -21,9 +21,7 @@ from pyspark.sql import types as st
 from optimist.core.predicates import Predicate
 from optimist.spark.commands.target import Target
 from optimist.spark.conditions.join_reading import JoinKey
-from optimist.spark.planes.sources import table_sources
 from optimist.spark.rows.stored_rows import stored_rows
-from optimist.spark.session.jvm import analyzed_plan
 from optimist.spark.session.pyspark_versions import is_connect
 
 __all__ = ["SourceFacts", "facts_of", "repeatable"]
@@ -36,39 +34,24 @@ _PLACE_IN_PARTITION = (1 << 33) - 1
 _INTEGERS = (st.ByteType, st.ShortType, st.IntegerType, st.LongType)
 _LISTED = (*_INTEGERS, st.DateType, st.DecimalType)
 _RANGED = (*_LISTED, st.FloatType, st.DoubleType)
-_SIMPLE_NODES = ("SubqueryAlias", "LocalRelation", "Range", "LogicalRelation")
-_SIMPLE_SENT = ("SubqueryAlias", "LocalRelation", "CachedLocalRelation", "Range")
 
 
 @contextmanager
-def repeatable(source: DataFrame) -> Iterator[DataFrame]:
-    """The source with rows that stay the same; what is stored for that is given back at the end."""
-    connected = is_connect(source.sparkSession)
-    if _is_constant_sent(source) if connected else _is_constant(source):
-        yield source
-        return
-    with stored_rows(source) as stored:
-        if connected:
+def repeatable(source: DataFrame, *more: Column) -> Iterator[DataFrame]:
+    """The source with rows that stay the same; what is stored for that is given back at the end.
+
+    Even rows of a version of a table are stored: how Spark divides them and which damaged files it
+    passes over follows from the session's conf and the cluster's cores, which may change meanwhile.
+
+    Args:
+        source: The rows; the first query over all of them stores them.
+        more: Further columns, whose values are stored, too.
+    """
+    with stored_rows(source.select("*", *more), at_once=False) as stored:
+        if is_connect(source.sparkSession):
             # Columns that are bound to the source find its plan by this number.
             _set_plan_id(stored, _plan_id(source))
         yield stored
-
-
-def _is_constant(source: DataFrame) -> bool:
-    """Whether the plan is nothing but rows in the plan itself, or those of a version of a table."""
-    plan = analyzed_plan(source)
-    while plan.nodeName() == "SubqueryAlias":
-        plan = plan.child()
-    name = str(plan.getClass().getSimpleName())
-    return name in _SIMPLE_NODES and (name != "LogicalRelation" or bool(table_sources(source)))
-
-
-def _is_constant_sent(source: DataFrame) -> bool:
-    inner: Any = source
-    plan = inner._plan
-    while plan is not None and type(plan).__name__ in _SIMPLE_SENT:
-        plan = plan._child
-    return plan is None
 
 
 def _plan_id(frame: DataFrame) -> int:

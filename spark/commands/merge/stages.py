@@ -52,14 +52,10 @@ class Stages:
         """Names of columns."""
         return self.columns.names
 
-    def numbered(self, source: DataFrame) -> DataFrame:
-        """The source's rows with their numbers, which are the same in every pass.
-
-        The number follows from a row's task and its place there: what is stored, or stands in the
-        plan, is divided in the same way each time. As it is not deterministic to Spark, no filter
-        gets below it, which could change the division.
-        """
-        return source.select("*", sf.monotonically_increasing_id().alias(self.names.other))
+    @property
+    def number(self) -> Column:
+        """The number of a row of the source; it is drawn once, and stored with the row."""
+        return sf.monotonically_increasing_id().alias(self.names.other)
 
     def changes(self, own: DataFrame, other: DataFrame, *, with_values: bool) -> DataFrame:
         """The rows of the table that match, or that get a clause without: once for each match.
