@@ -7,7 +7,8 @@
    pass that found the rows has computed these values, too, and stored them on the executors.
 3. Elsewhere all rows of those files are written again, the matching ones with their new values.
 
-Generated columns that are not assigned are computed again, and every constraint is checked.
+Generated columns that are not assigned are computed again in the rows that match, and every
+constraint is checked.
 With the change data feed, the pass that writes a row also writes it, and the row it was before, to
 change files: so each new value is computed once.
 
@@ -231,10 +232,9 @@ class _Update:
         """The rows as `updated` gives them, with what is needed to tell changes."""
         carried = self.target.carried.names
         if not self.target.writer.records_changes:
-            return self.updated(frame, matches, carried, more)
+            return self.updated(frame, matches, carried, more).drop(self._updated_name)
         old = [column_of(name).alias(hidden) for name, hidden in self._before_names.items()]
-        told = (*old, matches.alias(self._updated_name))
-        return self.updated(frame, matches, carried, (*told, *more))
+        return self.updated(frame, matches, carried, (*old, *more))
 
     def updated(
         self,
@@ -244,6 +244,9 @@ class _Update:
         more: Sequence[Column] = (),
     ) -> DataFrame:
         """The rows with their new values where they match, in the table's columns and types.
+
+        A row that does not match keeps every value, also one that would be computed otherwise now.
+        A further column tells which rows match.
 
         Args:
             frame: The rows as they are.
@@ -257,11 +260,14 @@ class _Update:
             for field in schema
             if field.data_type != VOID
         ]
-        rows = frame.select(*columns, *moved_row_ids(carried, matches), *more)
-        regenerated = self._regenerated(schema)
-        if regenerated:
-            rows = rows.withColumns(regenerated)
-        return rows
+        told = matches.alias(self._updated_name)
+        rows = frame.select(*columns, *moved_row_ids(carried, matches), told, *more)
+        is_updated = column_of(self._updated_name)
+        regenerated = {
+            name: sf.when(is_updated, value).otherwise(column_of(name))
+            for name, value in self._regenerated(schema).items()
+        }
+        return rows.withColumns(regenerated) if regenerated else rows
 
     @property
     def _names(self) -> list[str]:

@@ -33,7 +33,7 @@ class WrittenRows:
     columns: MergeColumns
 
     def finished(self, *parts: DataFrame, carries: bool, has_changes: bool) -> DataFrame:
-        """The rows that stay, in the table's columns; generated ones are computed again.
+        """The rows that stay, in the table's columns; generated ones of changed rows are computed.
 
         Args:
             parts: Rows with their clauses and values.
@@ -100,14 +100,16 @@ class WrittenRows:
         return found
 
     def _generated(self, item: StructField, text: str) -> Column:
-        """A generated column: as the row's clause assigns it, or computed from the others."""
-        assigning = [
+        """A generated column: computed where a clause writes a row and does not assign it.
+
+        Rows that stay as they are, and those that go, keep what they have.
+        """
+        computing = [
             clause.number
             for clause in self.columns.merge.clauses
-            if clause.assignments is not None and item.name in clause.assignments.columns
+            if clause.clause.action != "delete"
+            and (clause.assignments is None or item.name not in clause.assignments.columns)
         ]
         made = self.columns.sql.generated(item.name, text).cast(to_spark_type(item.data_type))
-        if not assigning:
-            return made
-        is_assigned = column_of(self.columns.names.clause).isin(assigning)
-        return sf.when(is_assigned, column_of(item.name)).otherwise(made)
+        is_computed = column_of(self.columns.names.clause).isin(computing)
+        return sf.when(is_computed, made).otherwise(column_of(item.name))
