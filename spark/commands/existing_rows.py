@@ -43,7 +43,7 @@ class SparkRowChecks(RowChecks):
         """See `RowChecks`."""
         schema, plane = txn.snapshot.schema, plane_of(self._spark, txn.table)
         condition = self._sql(txn).constraint(name, sql)
-        rows = plane.scan(txn.snapshot)
+        rows = _every_row(plane, txn)
         if not isinstance(rows.select(condition).schema.fields[0].dataType, st.BooleanType):
             raise not_boolean(name, sql)
         if self._reads_here(txn, plane) and local_constraint(sql, schema) is not None:
@@ -62,7 +62,7 @@ class SparkRowChecks(RowChecks):
         value = column_of(path[0])
         for name in path[1:]:
             value = value.getField(name)
-        rows = plane.scan(txn.snapshot)
+        rows = _every_row(plane, txn)
         if _first_without(txn, rows, value.isNotNull(), ()) is not None:
             raise existing_null(path)
 
@@ -81,7 +81,7 @@ class SparkRowChecks(RowChecks):
             return self._here.farthest_number(txn, column)
         txn.filter_files()
         farthest = sf.max if column.step > 0 else sf.min
-        found = plane.scan(txn.snapshot).agg(farthest(column_of(column.name))).first()
+        found = _every_row(plane, txn).agg(farthest(column_of(column.name))).first()
         return None if found is None or found[0] is None else int(found[0])
 
     def _sql(self, txn: OptimisticTransaction) -> TableSql:
@@ -92,6 +92,11 @@ class SparkRowChecks(RowChecks):
         """Whether this process reaches the files, and they are few and small."""
         max_bytes = readable_bytes(self._spark, txn.table, plane)
         return max_bytes > 0 and reading_cost(txn.snapshot.files) <= max_bytes
+
+
+def _every_row(plane: RowPlane, txn: OptimisticTransaction) -> DataFrame:
+    """The table's rows; a damaged or missing file is an error, whatever the session passes over."""
+    return plane.scan_files(txn.snapshot, txn.snapshot.files)
 
 
 def _first_without(

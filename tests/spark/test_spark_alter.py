@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import types as st
 
 from optimist.core.errors import ArgumentTypeError, OptimistError
@@ -51,6 +54,30 @@ def test_a_row_that_violates_a_new_constraint_is_shown(spark, table_path, judge,
     error = fails("DELTA_NEW_CHECK_CONSTRAINT_VIOLATION", alter.addConstraint, "c", sql)
     assert json.loads(error.fields["values"]) == values
     assert error.fields["expression"] == sql
+
+
+NEW_RULES = {
+    "constraint": lambda alter: alter.addConstraint("few", "id < 9"),
+    "not null": lambda alter: alter.changeColumn("id", nullable=False),
+}
+
+
+@pytest.mark.parametrize("rule", NEW_RULES)
+@pytest.mark.parametrize("harm", [Path.unlink, lambda file: file.write_bytes(b"PAR1 no more")])
+@pytest.mark.usefixtures("judge")
+def test_no_rule_is_added_over_files_that_queries_may_pass_over(
+    spark, table_path, conf, log_of, rule, harm
+):
+    # Without statistics, which would prove that there is no null.
+    write(spark.range(4), table_path, **{"delta.dataSkippingNumIndexedCols": "0"})
+    alter = DeltaTable.forPath(spark, table_path).alter()
+    for file in Path(table_path).rglob("*.parquet"):
+        harm(file)
+    conf("spark.sql.files.ignoreCorruptFiles", "true")
+    conf("spark.sql.files.ignoreMissingFiles", "true")
+    with pytest.raises((OptimistError, PySparkException, Py4JJavaError)):
+        NEW_RULES[rule](alter)
+    assert log_of(table_path).update().version == 0
 
 
 @pytest.mark.usefixtures("judge")
