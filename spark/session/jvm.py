@@ -205,9 +205,21 @@ class Jvm:
     def isolated(self, frame: DataFrame, confs: Mapping[str, str]) -> DataFrame:
         """The same rows on a clone of the session; `confs` is set there, where no user sees it."""
         clone = self.session.cloneSession()
+        self._share_observations(clone)
         for key, value in confs.items():
             clone.conf().set(key, value)
         return self.frame(analyzed_plan(frame), clone)
+
+    def _share_observations(self, clone: Any) -> None:
+        """Let the queries of a clone answer those who wait for this session's observations.
+
+        Spark tells the result of a query to the observations of the query's own session only.
+        """
+        own = self.session.observationManager()
+        for field in own.getClass().getDeclaredFields():
+            if str(field.getType().getSimpleName()) == "ConcurrentHashMap":
+                field.setAccessible(True)
+                field.set(clone.observationManager(), field.get(own))
 
     def normalized(self, plan: Any) -> Any:
         """The analyzed plan as it goes to Spark's cache and optimizer; nothing is executed."""
