@@ -66,7 +66,7 @@ def rows_to_replace(target: Target, rows: DataFrame, request: WriteRequest) -> C
         partition_columns=target.snapshot.partition_columns,
         alias=alias,
     )
-    facts = facts_of(rows, reading.keys, target, own)
+    facts = facts_of(rows, reading, target, own)
     return Condition(
         text=text,
         column=target.one_time(own, rows).fixed(found.column),

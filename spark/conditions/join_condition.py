@@ -58,7 +58,7 @@ def read_join(
         plan = plan.child()
     jvm = Jvm.of(own.sparkSession)
     sides = _Sides(_ids(attributes_of(own)), _ids(attributes_of(other)))
-    predicates, keys = [], []
+    predicates, keys, others = [], [], []
     for part in conjuncts(plan.condition()):
         if sides.is_own(part):
             found = resolve_condition(
@@ -69,9 +69,15 @@ def read_join(
                 alias=alias,
             )
             predicates.append(found.predicate)
+        elif sides.is_other(part):
+            others.append(jvm.column(part))
         elif (key := _key(jvm, part, sides)) is not None:
             keys.append(key)
-    return JoinReading(reduce(and_, predicates) if predicates else Predicate.TRUE, tuple(keys))
+    return JoinReading(
+        reduce(and_, predicates) if predicates else Predicate.TRUE,
+        tuple(keys),
+        reduce(and_, others) if others else None,
+    )
 
 
 @dataclass(frozen=True, slots=True)

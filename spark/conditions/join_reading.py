@@ -35,7 +35,10 @@ class JoinReading:
     Attributes:
         own: What it says of the table's rows alone.
         keys: The equalities.
+        other: What it says of the other rows alone, bound to them; None for nothing. Spark need not
+            evaluate a key where it is not true, so nobody else may.
     """
 
     own: Predicate = Predicate.TRUE
     keys: tuple[JoinKey, ...] = ()
+    other: Column | None = None

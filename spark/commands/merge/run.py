@@ -1,19 +1,19 @@
 """MERGE, by vectors or by copy on write (spec 10.15, profiles MG and MGi of 2.13).
 
 1. Spark resolves every expression; no row is read.
-2. One pass over the source stores its rows on the executors, each with a number, counts them, and
-   collects the values of what the condition asks to be equal. With these, the log tells which files
-   can hold rows that match; they are recorded as read.
-3. One pass joins their rows with the source, and finds which rows change, what happens to each, and
+2. The source's rows are stored on the executors, each with a number.
+3. One pass over them counts them, and collects the values of what the condition asks to be equal.
+   With these, the log tells which files can hold rows that match; they are recorded as read.
+4. One pass joins their rows with the source, and finds which rows change, what happens to each, and
    rows that match more than once; see `changes`.
-4. Where the table has deletion vectors, those rows are marked in vectors, and their new values are
-   written, which step 3 has computed. Elsewhere the rows of their files are joined with the source
+5. Where the table has deletion vectors, those rows are marked in vectors, and their new values are
+   written, which step 4 has computed. Elsewhere the rows of their files are joined with the source
    again, and written again, changed. Rows of the source that match none are written beside them.
 
-Where nothing but new rows can come of it, steps 3 and 4 are one: the source's rows that match none
+Where nothing but new rows can come of it, steps 4 and 5 are one: the source's rows that match none
 of the table's are added, and no file is removed.
 
-Where the work is small, the driver does steps 2 to 4 without a Spark job, see `local_merge`.
+Where the work is small, the driver does steps 2 to 5 without a Spark job, see `local_merge`.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from operator import and_
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
 
 from optimist.core.commands.command import Changes, Stopwatch, run_command
 from optimist.core.commands.marked_files import MarkedFiles
@@ -179,8 +180,8 @@ class _Merge:
         """Find the matches, write the rows, and tell what was done."""
         watch = self.target.stopwatch()
         with repeatable(self.request.source, self.stages.number) as other:
-            facts = facts_of(other, self.reading.keys, self.target, self.rows)
             materialize_ms = watch.lap_ms()
+            facts = facts_of(other, self.reading, self.target, self.rows)
             candidates = self.target.writer.txn.filter_files(self._predicate(facts))
             if self.stages.merge.only_inserts:
                 rewrite, counts = self._insert(other, candidates, watch, files)
@@ -213,12 +214,22 @@ class _Merge:
         """Add the rows of the source that match none; no row of the table changes."""
         if candidates.num_rows:
             rows = self.target.writer.plane.scan_files(self.target.snapshot, candidates)
-            own = aliased(rows, self.stages.alias)
-            other = other.join(own, self.stages.merge.on.column, "left_anti")
+            other = self._unmatched(other, aliased(rows, self.stages.alias))
         scan_ms = watch.lap_ms()
         written = self._write([self.stages.inserted(other)], files)
         rewrite = Rewrite((), written, 0, scan_ms, watch.lap_ms())
         return rewrite, MergeCounts(inserted=written.num_rows)
+
+    def _unmatched(self, other: DataFrame, own: DataFrame) -> DataFrame:
+        """The rows of the source that match none of some rows of the table.
+
+        Such a join evaluates keys for all rows on its left, so those that can't match go round it.
+        """
+        on, can_match = self.stages.merge.on.column, self.reading.other
+        if can_match is None:
+            return other.join(own, on, "left_anti")
+        never = other.where(~sf.coalesce(can_match, sf.lit(False)))
+        return never.unionAll(other.where(can_match).join(own, on, "left_anti"))
 
     def _change(
         self, other: DataFrame, found: MergeChanges, watch: Stopwatch, files: UncommittedFiles

@@ -1,13 +1,13 @@
 """The source of a MERGE: the same rows in every pass, and what they say of the table's rows.
 
-A MERGE reads its source more than once, so the first pass stores the rows on the executors, each
-with the number by which the others know it.
+A MERGE reads its source more than once, so the rows are stored on the executors first, each with
+the number by which the passes know it.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
@@ -20,7 +20,7 @@ from pyspark.sql import types as st
 
 from optimist.core.predicates import Predicate
 from optimist.spark.commands.target import Target
-from optimist.spark.conditions.join_reading import JoinKey
+from optimist.spark.conditions.join_reading import JoinKey, JoinReading
 from optimist.spark.rows.stored_rows import stored_rows
 from optimist.spark.session.pyspark_versions import is_connect
 
@@ -44,10 +44,10 @@ def repeatable(source: DataFrame, *more: Column) -> Iterator[DataFrame]:
     passes over follows from the session's conf and the cluster's cores, which may change meanwhile.
 
     Args:
-        source: The rows; the first query over all of them stores them.
+        source: The rows.
         more: Further columns, whose values are stored, too.
     """
-    with stored_rows(source.select("*", *more), at_once=False) as stored:
+    with stored_rows(source.select("*", *more)) as stored:
         if is_connect(source.sparkSession):
             # Columns that are bound to the source find its plan by this number.
             _set_plan_id(stored, _plan_id(source))
@@ -81,21 +81,25 @@ class SourceFacts:
 
 
 def facts_of(
-    source: DataFrame, keys: Sequence[JoinKey], target: Target, rows: DataFrame
+    source: DataFrame, reading: JoinReading, target: Target, rows: DataFrame
 ) -> SourceFacts:
     """Count the source's rows and collect the values of its keys, in one pass.
 
     Args:
         source: The source, materialised.
-        keys: What the condition asks to be equal.
+        reading: What the condition asks to be equal, and of which rows of the source.
         target: The table.
         rows: What `target.columns()` gave, to which the keys' own sides are bound.
     """
+    keys, can_match = reading.keys, sf.lit(True)
+    if reading.other is not None:
+        can_match = sf.coalesce(reading.other, sf.lit(False))
     named = source.select(
-        *(key.other.alias(f"k{at}") for at, key in enumerate(keys)),
+        *(sf.when(can_match, key.other).alias(f"k{at}") for at, key in enumerate(keys)),
+        can_match.alias("can_match"),
         (sf.monotonically_increasing_id().bitwiseAND(_PLACE_IN_PARTITION)).alias("place"),
     )
-    types = [field.dataType for field in named.schema.fields[:-1]]
+    types = [field.dataType for field in named.schema.fields[: len(keys)]]
     known = {at: kind for at, kind in enumerate(types) if _is_ranged(kind)}
     facts = [column for at, kind in known.items() for column in _facts(at, kind)]
     answer = named.agg(
@@ -130,7 +134,7 @@ def _facts(at: int, kind: st.DataType) -> list[Column]:
         sf.when(all_usable, sf.min(value)).alias(f"min{at}"),
         sf.when(all_usable, sf.max(value)).alias(f"max{at}"),
         all_usable.alias(f"usable{at}"),
-        sf.count_if(value.isNull()).alias(f"nulls{at}"),
+        sf.count_if(sf.col("can_match") & value.isNull()).alias(f"nulls{at}"),
     ]
     if isinstance(kind, (*_LISTED, st.StringType)):
         facts.append(sf.collect_set(listed).alias(f"values{at}"))

@@ -8,7 +8,7 @@ import pytest
 from optimist.core import DeltaLog
 from optimist.spark import read
 from optimist.spark.commands.merge.changes import MergeSearch
-from small_merges import FEED, VECTORS, numbers, upsert
+from small_merges import FEED, VECTORS, numbers, target, upsert
 
 SPLITS = ["spark.sql.leafNodeDefaultParallelism", "spark.sql.files.maxPartitionBytes"]
 MANY = 24
@@ -67,3 +67,24 @@ def test_no_row_is_new_and_matched_where_the_source_is_divided_anew(
     counts = upsert(spark, table_path, source).execute().collect()[0]
     assert tuple(counts) == (MANY, MANY // 2, 0, MANY // 2)
     assert sorted(row.id for row in read(spark, table_path).collect()) == list(range(MANY))
+
+
+@pytest.mark.parametrize("with_matched", [True, False])
+@pytest.mark.parametrize("kinds", ["text", "also null"])
+@pytest.mark.usefixtures("every_plane")
+def test_no_key_is_computed_of_rows_that_the_condition_leaves_out(
+    spark, table_path, with_matched, kinds
+):
+    DeltaLog.for_path(table_path, {}).append(numbers(0, 4))
+    other = {"text": "'text'", "also null": "CAST(NULL AS STRING)"}[kinds]
+    source = spark.sql(
+        f"SELECT * FROM VALUES ('2', 'id'), ('x', {other}), ('9', 'id') AS s (k, kind)"
+    ).alias("s")
+    condition = "s.kind = 'id' AND t.id = CAST(s.k AS BIGINT)"
+    merge = target(spark, table_path).merge(source, condition)
+    if with_matched:
+        merge = merge.whenMatchedUpdate(set={"v": "s.k"})
+    merge = merge.whenNotMatchedInsert("s.kind = 'id'", {"id": "CAST(s.k AS BIGINT)", "v": "'new'"})
+    merge.execute()
+    rows = {row.id: row.v for row in read(spark, table_path).collect()}
+    assert rows == {0: "v0", 1: "v1", 2: "2" if with_matched else "v2", 3: "v3", 9: "new"}
