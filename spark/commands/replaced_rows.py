@@ -57,11 +57,18 @@ def rows_to_replace(target: Target, rows: DataFrame, request: WriteRequest) -> C
     else:
         _ensure_resolved(own.crossJoin(rows), text)
     alias = target.alias or OWN_ALIAS
-    found = resolve_joined_condition(own.crossJoin(rows), wanted, schema=schema, alias=alias)
+    found = resolve_joined_condition(
+        own.crossJoin(rows),
+        wanted,
+        own=own,
+        schema=schema,
+        alias=alias,
+        time=target.one_time(own, rows),
+    )
     reading = read_join(
         own,
         rows,
-        wanted,
+        found.readable,
         schema=schema,
         partition_columns=target.snapshot.partition_columns,
         alias=alias,
@@ -69,7 +76,7 @@ def rows_to_replace(target: Target, rows: DataFrame, request: WriteRequest) -> C
     facts = facts_of(rows, reading, target, own)
     return Condition(
         text=text,
-        column=target.one_time(own, rows).fixed(found.column),
+        column=found.column,
         predicate=reading.own & facts.predicate,
         columns=frozenset(item.name for item in schema if item.name.lower() in found.names),
         is_partition_only=False,

@@ -15,6 +15,7 @@ from optimist.core.commands.touched_files import TouchedFiles
 from optimist.core.data.row_tracking import carried_columns
 from optimist.core.local.conditions import LocalCondition
 from optimist.core.log.file_table import without_vectors
+from optimist.core.predicates import Predicate
 from optimist.core.schema.types import StructType
 from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.row_filter import is_exact
@@ -118,6 +119,17 @@ class Target:
             alias=self.alias,
             began_ms=self.began_ms,
         )
+
+    def predicate(self, condition: Column, rows: DataFrame) -> Predicate:
+        """What the engine prunes by, of a condition over constants; `rows` as in `resolve`."""
+        found = resolve_condition(
+            rows,
+            condition,
+            schema=self.snapshot.schema,
+            partition_columns=self.snapshot.partition_columns,
+            alias=self.alias,
+        )
+        return found.predicate
 
     def one_time(self, *frames: DataFrame) -> OneTime:
         """What makes the current time the same in all of the command's expressions.

@@ -55,6 +55,7 @@ from optimist.spark.rows.row_shape import column_of, free_name, quoted
 from optimist.spark.rows.stored_rows import stored_rows
 from optimist.spark.rows.touched_files import aliased, matches_of
 from optimist.spark.session.callback_errors import told_as_write
+from optimist.spark.session.pyspark_versions import is_connect
 from optimist.spark.spark_schema import VOID, to_spark_type
 from optimist.spark.sql.table_sql import TableSql
 
@@ -196,9 +197,11 @@ class _Update:
         if not read.num_rows:
             return WrittenFiles()
         rows = self.target.rows_of(read, "UPDATE")
-        if are_chosen and self.condition is not None and self.condition.predicate.is_exact:
-            # It changes nothing, and lets Spark leave out parts of files.
-            rows = rows.where(self.condition.column)
+        condition = self.condition
+        if are_chosen and condition is not None and condition.predicate.is_exact:
+            # It changes nothing, and lets Spark leave out parts of files. Not in Spark Connect,
+            # which analyses it anew: it might leave out rows that are marked as deleted.
+            rows = rows if is_connect(self.target.spark) else rows.where(condition.column)
         matches = sf.lit(True) if are_chosen else self._matches()
         return self._write_computed(self.computed(rows, matches), files)
 

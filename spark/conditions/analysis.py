@@ -25,7 +25,7 @@ from optimist.spark.conditions.condition_reading import (
     opaque_where,
 )
 from optimist.spark.session.conf import session_zone_name
-from optimist.spark.session.jvm import Jvm, iterate
+from optimist.spark.session.jvm import Jvm, analyzed_plan, iterate
 
 __all__ = ["folded", "read_analyzed_condition"]
 
@@ -79,6 +79,7 @@ def read_analyzed_condition(
     jvm, expression = Jvm.of(frame.sparkSession), plan.condition()
     translation = CatalystPredicates(schema, named_path, lambda part: _opaque(part, schema))
     zone = session_zone_name(frame.sparkSession)
+    is_shown = expression.references().subsetOf(analyzed_plan(frame).outputSet())
     return ConditionReading(
         text=str(expression.sql()),
         names=frozenset(name.lower() for name in _names(expression)),
@@ -86,6 +87,7 @@ def read_analyzed_condition(
             translation.predicate(folded(jvm, expression)), schema, partition_columns, zone
         ),
         obstacle=_obstacle(jvm, execution.logical().condition(), expression),
+        analyzed=jvm.column(expression) if is_shown else None,
     )
 
 

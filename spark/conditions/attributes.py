@@ -10,7 +10,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from optimist.spark.session.jvm import Jvm, analyzed_plan, iterate
 from optimist.spark.session.pyspark_versions import COLUMN_CONVERTER
 
-__all__ = ["attributes_of", "by_name"]
+__all__ = ["analyzed_by_name", "attributes_of", "by_name"]
+
+_PATTERNS = "org.apache.spark.sql.catalyst.trees.TreePattern$"
 
 
 def attributes_of(frame: DataFrame) -> Any:
@@ -46,13 +48,32 @@ def by_name(
         known -= _known(wanted, [kept])
     if not known:
         return column
+    return jvm.column(_named(jvm, expression, [x for x in bound if _id(x) in known], qualifier))
+
+
+def analyzed_by_name(own: DataFrame, column: Column, *, qualifier: str | None = None) -> Column:
+    """As `by_name`, for a column that Spark has analysed; constants in it cost nothing.
+
+    Args:
+        own: The frame whose columns are named.
+        column: The column.
+        qualifier: The alias by which the names are to be found; None for the names alone.
+    """
+    jvm, java_column = Jvm.of(own.sparkSession), cast(Any, column._jc)
+    expression = jvm.module(COLUMN_CONVERTER + "$").apply(java_column.node())
+    visible = analyzed_plan(own).outputSet()
+    bound = list(iterate(expression.references().intersect(visible).toSeq()))
+    return jvm.column(_named(jvm, expression, bound, qualifier)) if bound else column
+
+
+def _named(jvm: Jvm, expression: Any, bound: Sequence[Any], qualifier: str | None) -> Any:
+    """The expression with names in place of some attributes."""
     unresolved = jvm.root.org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute
     above = [] if qualifier is None else [qualifier]
-    named = {
-        leaf: unresolved(jvm.seq([*above, leaf.name()])) for leaf in bound if _id(leaf) in known
-    }
-    changed = _inlined(jvm, expression, {}).transformUp(jvm.scala_map(named))
-    return jvm.column(changed)
+    named = {leaf: unresolved(jvm.seq([*above, leaf.name()])) for leaf in bound}
+    has_shared = expression.containsPattern(jvm.module(_PATTERNS).WITH_EXPRESSION())
+    tree = _inlined(jvm, expression, {}) if has_shared else expression
+    return tree.transformUp(jvm.scala_map(named))
 
 
 def _inlined(jvm: Jvm, expression: Any, shared: dict[str, Any]) -> Any:

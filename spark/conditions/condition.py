@@ -17,6 +17,7 @@ from optimist.core.foreign_text import listed, quoted, shown
 from optimist.core.predicates import Predicate
 from optimist.core.schema.types import StructType
 from optimist.spark.conditions.analysis import read_analyzed_condition
+from optimist.spark.conditions.attributes import analyzed_by_name
 from optimist.spark.conditions.condition_reading import Obstacle
 from optimist.spark.conditions.connect_condition import read_sent_condition
 from optimist.spark.conditions.one_time import OneTime
@@ -94,16 +95,16 @@ def resolve_condition(
         UsageError: It is not deterministic, holds a subquery or a `*`, or names something that is
             not a column of the table, such as `_metadata`.
     """
-    found = _resolved(frame, condition, schema, partition_columns, alias)
+    found, analyzed = _resolved(frame, condition, schema, partition_columns, alias)
     if began_ms is None:
         return found
     names = frozenset(name.lower() for name in frame.columns)
     fixed = OneTime(frame.sparkSession, 1000 * began_ms, names).fixed(found.column)
-    if fixed is found.column:
-        return found
-    # What finds the rows and what reads them again must mean the same time.
-    at_once = _resolved(frame, fixed, schema, partition_columns, alias)
-    return replace(found, column=fixed, predicate=at_once.predicate)
+    if fixed is not found.column:
+        # What finds the rows and what reads them again must mean the same time.
+        at_once, analyzed = _resolved(frame, fixed, schema, partition_columns, alias)
+        found = replace(found, column=fixed, predicate=at_once.predicate)
+    return replace(found, column=_for_every_pass(found.column, analyzed, frame, alias))
 
 
 def _resolved(
@@ -112,7 +113,8 @@ def _resolved(
     schema: StructType,
     partition_columns: Sequence[str],
     alias: str | None,
-) -> Condition:
+) -> tuple[Condition, Column | None]:
+    """The condition, and what Spark made of it."""
     column = sf.expr(condition) if isinstance(condition, str) else condition
     if is_connect(frame.sparkSession):
         reading = read_sent_condition(frame, condition, schema, alias)
@@ -122,7 +124,7 @@ def _resolved(
     if reading.obstacle is not None:
         raise _refusal(text, reading.obstacle)
     _ensure_own(reading.names, schema, text)
-    return Condition(
+    found = Condition(
         text=text,
         column=column,
         predicate=reading.predicate,
@@ -130,6 +132,26 @@ def _resolved(
         is_partition_only=bool(reading.names)
         and reading.names <= {name.lower() for name in partition_columns},
     )
+    return found, reading.analyzed
+
+
+def _for_every_pass(
+    column: Column, analyzed: Column | None, own: DataFrame, alias: str | None
+) -> Column:
+    """A condition as Spark has analysed it, for the rows that each pass reads of the table.
+
+    Analysed anew in each pass it could choose other rows each time: what a text means hangs on the
+    session's time zone, ANSI mode and so on, which another thread may change.
+
+    Args:
+        column: The condition.
+        analyzed: What Spark made of it, if that is known.
+        own: The rows of the table, to which that is bound.
+        alias: The alias that the rows have in each pass.
+    """
+    if analyzed is None:
+        return column
+    return analyzed_by_name(own, analyzed, qualifier=alias)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,23 +162,33 @@ class JoinedCondition:
         text: SQL, for the history.
         column: What Spark evaluates.
         names: The columns that it reads, and perhaps more, in lower case.
+        readable: What `read_join` reads: the same, or what a client of Spark Connect was given.
     """
 
     text: str
     column: Column
     names: frozenset[str]
+    readable: Column | str
 
 
 def resolve_joined_condition(
-    frame: DataFrame, condition: Column | str, *, schema: StructType, alias: str
+    frame: DataFrame,
+    condition: Column | str,
+    *,
+    own: DataFrame,
+    schema: StructType,
+    alias: str,
+    time: OneTime,
 ) -> JoinedCondition:
     """Resolve a condition against rows that are not, or not only, those of a table.
 
     Args:
         frame: The rows.
         condition: SQL text or a column.
+        own: Those of them that are the table's.
         schema: The table's schema.
         alias: The alias of the table's rows.
+        time: Makes the current time a constant.
 
     Raises:
         pyspark.errors.AnalysisException: Spark can't resolve it.
@@ -170,7 +202,12 @@ def resolve_joined_condition(
     text = condition if isinstance(condition, str) else reading.text
     if reading.obstacle is not None:
         raise _refusal(text, reading.obstacle, _KINDS_OF_JOINED)
-    return JoinedCondition(text, column, reading.names)
+    fixed, analyzed = time.fixed(column), reading.analyzed
+    if fixed is not column and analyzed is not None:
+        analyzed = read_analyzed_condition(frame, fixed, schema, ()).analyzed
+    found = _for_every_pass(fixed, analyzed, own, alias)
+    readable = condition if is_connect(frame.sparkSession) else found
+    return JoinedCondition(text, found, reading.names, readable)
 
 
 _REFUSALS: dict[Obstacle, tuple[str, str]] = {

@@ -8,6 +8,8 @@ from functools import reduce
 from operator import and_
 from typing import Literal, TypeAlias
 
+from pyspark.sql import Column
+
 from optimist.core.predicates import Predicate
 from optimist.core.predicates.tree import Opaque
 
@@ -27,12 +29,15 @@ class ConditionReading:
         names: The top-level columns that it reads, and perhaps more, in lower case.
         predicate: What it says of every row, in the table's names; parts may be opaque.
         obstacle: What it holds that no command accepts; None if there is nothing.
+        analyzed: What Spark made of it, bound to the rows; None in Spark Connect, and where it
+            reads what those rows do not show.
     """
 
     text: str
     names: frozenset[str]
     predicate: Predicate
     obstacle: Obstacle | None
+    analyzed: Column | None = None
 
 
 def opaque_where(predicate: Predicate, test: Callable[[Predicate], bool]) -> Predicate:

@@ -7,7 +7,7 @@ the table's.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 
@@ -138,8 +138,9 @@ class _Scopes:
 
     def condition(self, frame: DataFrame, condition: Column | str) -> JoinedCondition:
         schema, alias = self.target.snapshot.schema, self.target.alias or ""
-        found = resolve_joined_condition(frame, condition, schema=schema, alias=alias)
-        return replace(found, column=self.time.fixed(found.column))
+        return resolve_joined_condition(
+            frame, condition, own=self.rows, schema=schema, alias=alias, time=self.time
+        )
 
     def resolved(self, number: int, clause: Clause) -> ResolvedClause:
         frame = self.of(clause.kind)

@@ -163,7 +163,7 @@ class _Merge:
             reading = read_join(
                 rows,
                 request.source,
-                request.condition,
+                merge.on.readable,
                 schema=snapshot.schema,
                 partition_columns=snapshot.partition_columns,
                 alias=alias,

@@ -164,10 +164,10 @@ def _predicate(key: _Key, found: dict[str, Any], target: Target, rows: DataFrame
     low, high = found[f"min{at}"], found[f"max{at}"]
     takes_null = key.key.is_null_safe and found[f"nulls{at}"] > 0
     if low is None:
-        return target.resolve(own.isNull(), rows).predicate if takes_null else Predicate.FALSE
+        return target.predicate(own.isNull(), rows) if takes_null else Predicate.FALSE
     values = found.get(f"values{at}", ())
     if key.is_complete and 0 < len(values) <= _MAX_VALUES:
         wanted = own.isin([key.literal(value) for value in sorted(values)])
     else:
         wanted = (own >= key.literal(low)) & (own <= key.literal(high))
-    return target.resolve(wanted | own.isNull() if takes_null else wanted, rows).predicate
+    return target.predicate(wanted | own.isNull() if takes_null else wanted, rows)
