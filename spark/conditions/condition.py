@@ -104,6 +104,10 @@ def resolve_condition(
         # What finds the rows and what reads them again must mean the same time.
         at_once, analyzed = _resolved(frame, fixed, schema, partition_columns, alias)
         found = replace(found, column=fixed, predicate=at_once.predicate)
+    if found.is_partition_only:
+        # One query over values of partitions tells the files, and no pass reads rows by it. These
+        # values are the log's, without the padding that scans give to char columns.
+        return found
     return replace(found, column=_for_every_pass(found.column, analyzed, frame, alias))
 
 
