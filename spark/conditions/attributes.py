@@ -52,7 +52,7 @@ def by_name(
 
 
 def analyzed_by_name(own: DataFrame, column: Column, *, qualifier: str | None = None) -> Column:
-    """As `by_name`, for a column that Spark has analysed; constants in it cost nothing.
+    """As `by_name`, for a column that Spark has analysed, and the columns that a frame shows.
 
     Args:
         own: The frame whose columns are named.
@@ -62,7 +62,9 @@ def analyzed_by_name(own: DataFrame, column: Column, *, qualifier: str | None = 
     jvm, java_column = Jvm.of(own.sparkSession), cast(Any, column._jc)
     expression = jvm.module(COLUMN_CONVERTER + "$").apply(java_column.node())
     visible = analyzed_plan(own).outputSet()
-    bound = list(iterate(expression.references().intersect(visible).toSeq()))
+    # The leaves themselves: in a condition they are spelled as the user has spelled the column.
+    leaves = iterate(expression.collectLeaves())
+    bound = [leaf for leaf in leaves if _is_bound(leaf) and visible.contains(leaf)]
     return jvm.column(_named(jvm, expression, bound, qualifier)) if bound else column
 
 
