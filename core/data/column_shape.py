@@ -25,6 +25,7 @@ from optimist.core.schema.types import (
     PrimitiveType,
     StructField,
     StructType,
+    holds_type,
 )
 
 __all__ = ["arrow_rows", "conform_column", "find_field", "find_name", "has_field_ids"]
@@ -180,7 +181,7 @@ def _remedy(misfit: _MisfitError) -> str:
 def _conform(values: pa.Array, data_type: DataType, place: _Place) -> pa.Array:
     target = to_arrow_type(data_type)
     values = _plainly_laid_out(values)
-    if values.type == target and not _holds_variants(data_type):
+    if values.type == target and not holds_type(data_type, _VARIANT):
         return values
     if isinstance(data_type, StructType) and pa.types.is_struct(values.type):
         return _struct(values, data_type, place)
@@ -276,17 +277,6 @@ def _variant(values: pa.Array, target: pa.DataType, *, must_be_whole: bool) -> p
         raise pa.ArrowInvalid("a variant lacks one of its two binaries")
     parts = [children[item.name].cast(item.type).fill_null(b"") for item in target]
     return pa.StructArray.from_arrays(parts, fields=list(target), mask=values.is_null())
-
-
-def _holds_variants(data_type: DataType) -> bool:
-    """Whether there are variants: Parquet's writer wants binaries even where these are null."""
-    if isinstance(data_type, StructType):
-        return any(_holds_variants(item.data_type) for item in data_type)
-    if isinstance(data_type, ArrayType):
-        return _holds_variants(data_type.element_type)
-    if isinstance(data_type, MapType):
-        return _holds_variants(data_type.key_type) or _holds_variants(data_type.value_type)
-    return data_type == _VARIANT
 
 
 def _is_shredded(arrow_type: pa.DataType) -> bool:

@@ -20,11 +20,11 @@ from optimist.core.protocol.features import (
     Feature,
     active_features,
     covers,
-    feature_by_any_case,
     with_requirements,
 )
 from optimist.core.protocol.mapping_gate import ensure_columns_can_be_found
-from optimist.core.protocol.properties import FEATURE_PREFIX, PROPERTIES
+from optimist.core.protocol.properties import FEATURE_PREFIX
+from optimist.core.protocol.requested_features import requested_features, requested_version
 from optimist.core.protocol.table_metadata import TableMetadata
 
 __all__ = [
@@ -335,18 +335,11 @@ def requested_protocol(configuration: Mapping[str, str], *, is_new_table: bool =
             `DELTA_CREATE_TABLE_SET_CLUSTERING_TABLE_FEATURE_NOT_ALLOWED`, for an existing table
             `DELTA_ALTER_TABLE_SET_CLUSTERING_TABLE_FEATURE_NOT_ALLOWED`).
     """
-    reader = _requested_version(configuration, "delta.minReaderVersion")
-    writer = _requested_version(configuration, "delta.minWriterVersion")
-    names = {
-        feature.name
-        for key, status in configuration.items()
-        if key.lower().startswith(FEATURE_PREFIX)
-        for feature in (_requested_feature(key, status),)
-    }
-    if "clustering" in names:
-        raise _clustering_by_property(is_new_table)
+    reader = requested_version(configuration, "delta.minReaderVersion")
+    writer = requested_version(configuration, "delta.minWriterVersion")
+    names = requested_features(configuration, is_new_table=is_new_table)
     legacy = _legacy_features(reader, writer) if writer < 7 else frozenset[str]()
-    return normalize(with_requirements(frozenset(names) | legacy))
+    return normalize(with_requirements(names | legacy))
 
 
 def merge(first: Protocol, *others: Protocol) -> Protocol:
@@ -513,58 +506,6 @@ def _flag(configuration: Mapping[str, str], name: str) -> bool:
                     value=value,
                 ) from None
     return False
-
-
-def _requested_version(configuration: Mapping[str, str], name: str) -> int:
-    for key, value in configuration.items():
-        if key.lower() == name.lower():
-            try:
-                return int(PROPERTIES[name].parse(value))
-            except ValueError as error:
-                raise ConfigError(
-                    f"The conf key {name} can't be {quoted(value)}: it {shown(error)}. Nothing was "
-                    "written.",
-                    kind="OPTIMIST_INVALID_TABLE_PROPERTY",
-                    property=name,
-                    value=value,
-                ) from None
-    return 1
-
-
-def _requested_feature(key: str, status: str) -> Feature:
-    name = key[len(FEATURE_PREFIX) :]
-    feature = feature_by_any_case(name)
-    if feature is None:
-        raise ConfigError(
-            f"The table property {shown(key)} asks for a table feature that this engine does not "
-            f"know: {shown(name)}. Nothing was written. Check its spelling.",
-            kind="DELTA_UNSUPPORTED_FEATURES_IN_CONFIG",
-            feature=name,
-        )
-    if status.strip().lower() not in ("supported", "enabled"):
-        raise ConfigError(
-            f"The table property {shown(key)} can't be {quoted(status)}, only 'supported'. Nothing "
-            "was written. To remove a feature, drop it.",
-            kind="DELTA_UNSUPPORTED_FEATURE_STATUS",
-            feature=feature.name,
-            status=status,
-        )
-    return feature
-
-
-def _clustering_by_property(is_new_table: bool) -> ConfigError:
-    kind = (
-        "DELTA_CREATE_TABLE_SET_CLUSTERING_TABLE_FEATURE_NOT_ALLOWED"
-        if is_new_table
-        else "DELTA_ALTER_TABLE_SET_CLUSTERING_TABLE_FEATURE_NOT_ALLOWED"
-    )
-    return ConfigError(
-        "The table property delta.feature.clustering says that a table is clustered, but not by "
-        "which columns. Nothing was written. Leave it out; CLUSTER BY adds the feature together "
-        "with the columns.",
-        kind=kind,
-        feature="clustering",
-    )
 
 
 def _way_out(names: tuple[str, ...]) -> str:

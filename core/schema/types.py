@@ -31,6 +31,7 @@ __all__ = [
     "StructType",
     "data_type_from_json",
     "data_type_to_json",
+    "holds_type",
     "schema_from_json",
     "schema_to_json",
     "walk_fields",
@@ -329,17 +330,26 @@ def data_type_to_json(data_type: DataType) -> object:
     return str(data_type)
 
 
+def holds_type(data_type: DataType, wanted: DataType) -> bool:
+    """Whether a type is the one wanted, or has a part that is, at any depth."""
+    return data_type == wanted or any(holds_type(part, wanted) for part in _parts(data_type))
+
+
+def _parts(data_type: DataType) -> tuple[DataType, ...]:
+    """The types directly inside a type."""
+    if isinstance(data_type, StructType):
+        return tuple(item.data_type for item in data_type.fields)
+    if isinstance(data_type, ArrayType):
+        return (data_type.element_type,)
+    if isinstance(data_type, MapType):
+        return (data_type.key_type, data_type.value_type)
+    return ()
+
+
 def _inside(data_type: DataType) -> tuple[DataType, ...]:
     """The structs, arrays and maps directly inside a type."""
-    if isinstance(data_type, StructType):
-        found: tuple[DataType, ...] = tuple(item.data_type for item in data_type.fields)
-    elif isinstance(data_type, ArrayType):
-        found = (data_type.element_type,)
-    elif isinstance(data_type, MapType):
-        found = (data_type.key_type, data_type.value_type)
-    else:
-        found = ()
-    return tuple(item for item in found if isinstance(item, StructType | ArrayType | MapType))
+    containers = StructType | ArrayType | MapType
+    return tuple(item for item in _parts(data_type) if isinstance(item, containers))
 
 
 def _ensure_shallow(depth: int) -> None:

@@ -18,6 +18,7 @@ from optimist.core.schema.types import (
     PrimitiveType,
     StructField,
     StructType,
+    holds_type,
 )
 
 __all__ = [
@@ -35,13 +36,7 @@ VOID = PrimitiveType("void")
 
 def holds_void(data_type: DataType) -> bool:
     """Whether a type is void, or has a part that is, at any depth."""
-    if isinstance(data_type, StructType):
-        return any(holds_void(item.data_type) for item in data_type)
-    if isinstance(data_type, ArrayType):
-        return holds_void(data_type.element_type)
-    if isinstance(data_type, MapType):
-        return holds_void(data_type.key_type) or holds_void(data_type.value_type)
-    return data_type == VOID
+    return holds_type(data_type, VOID)
 
 
 def is_void_throughout(data_type: DataType) -> bool:
