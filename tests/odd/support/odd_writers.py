@@ -231,7 +231,7 @@ HABITS: tuple[Habit, ...] = (
     Habit("v2 checkpoints", ("v2Checkpoint",), metadata=_properties(checkpointPolicy="v2")),
     Habit("mapping without version", metadata=_properties(columnMapping__mode="none", columnMapping__maxColumnId="9")),
     Habit("checks by case", ("checkConstraints",), metadata=_properties(constraints__a="n IS NULL OR n < 50", constraints__A="n IS NULL OR n > -50")),
-    Habit("void column", fields=lambda fields: fields.append(field("v", "void"))),
+    Habit("void column", fields=lambda fields: fields.append(field("v", "void")), may_refuse=("DELTA_MERGE_UNRESOLVED_EXPRESSION",)),
     Habit("mapping of names without version", metadata=_properties(columnMapping__mode="name"), **_MISMATCH),  # type: ignore[arg-type]
     Habit("unknown property", metadata=_properties(future="1", constraintsx="no")),
     Habit("structs in checkpoints", metadata=_properties(checkpoint__writeStatsAsStruct="true", checkpoint__writeStatsAsJson="false")),
