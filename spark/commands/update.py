@@ -8,9 +8,8 @@
 3. Elsewhere all rows of those files are written again, the matching ones with their new values.
 
 Generated columns that are not assigned are computed again in the rows that match, and every
-constraint is checked.
-With the change data feed, the pass that writes a row also writes it, and the row it was before, to
-change files: so each new value is computed once.
+constraint is checked. With the change data feed, the pass that writes a row also writes it, and the
+row it was before, to change files: so each new value is computed once.
 
 Where the work is small, the driver does it without a Spark job, see `LocalPlane`.
 """

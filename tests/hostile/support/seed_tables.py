@@ -215,16 +215,16 @@ class _Writer:
         return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
     def inline_vector(self, *rows: int) -> DeletionVectorDescriptor:
-        data = _bitmap(rows)
+        data = bitmap(rows)
         padded = data + bytes(-len(data) % 4)
-        return DeletionVectorDescriptor("i", _z85(padded), len(data), len(rows))
+        return DeletionVectorDescriptor("i", z85(padded), len(data), len(rows))
 
     def stored_vector(self, *rows: int) -> DeletionVectorDescriptor:
-        data = _bitmap(rows)
+        data = bitmap(rows)
         ident = uuid.UUID(int=len(list(self.folder.glob("*.bin"))) + 1)
         frame = struct.pack(">i", len(data)) + data + struct.pack(">I", zlib.crc32(data))
         (self.folder / f"deletion_vector_{ident}.bin").write_bytes(b"\x01" + frame)
-        return DeletionVectorDescriptor("u", _z85(ident.bytes), len(data), len(rows), offset=1)
+        return DeletionVectorDescriptor("u", z85(ident.bytes), len(data), len(rows), offset=1)
 
     def changes(self, p: str | None = "a") -> AddCDCFile:
         folder = self.folder / "_change_data"
@@ -278,11 +278,11 @@ def _row(number: int) -> dict[str, Any]:
     }
 
 
-def _bitmap(rows: Sequence[int]) -> bytes:
+def bitmap(rows: Sequence[int]) -> bytes:
     return struct.pack("<i", 1681511377) + BitMap64(rows).serialize()
 
 
-def _z85(data: bytes) -> str:
+def z85(data: bytes) -> str:
     return base64.b85encode(data).translate(bytes.maketrans(_B85, _Z85)).decode()
 
 

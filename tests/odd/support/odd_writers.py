@@ -22,8 +22,8 @@ from foreign_tables import ForeignTable, field
 from naive_log import COLUMNS, LIST, Model, struct
 from naive_log import as_parquet as naive_parquet
 from optimist.core.log.names import LAST_CHECKPOINT, classic_checkpoint_name, commit_path
-from seed_tables import _bitmap as bitmap
-from seed_tables import _z85 as z85
+from seed_tables import bitmap as bitmap
+from seed_tables import z85 as z85
 
 __all__ = ["HABITS", "SCHEMA", "Habit", "OddWriter", "Row"]
 
