@@ -14,7 +14,6 @@ from optimist.core.data.data_paths import DataPaths
 from optimist.core.data.deletion_vectors import deletion_vector_path, read_deletion_vector
 from optimist.core.data.filesystem import filesystem_for
 from optimist.core.data.partition_values import parse_partition_value, partition_schema
-from optimist.core.data.stats_columns import stats_columns
 from optimist.core.data.storage_errors import storage_errors
 from optimist.core.errors import Conflict, OptimistError, TableError
 from optimist.core.foreign_text import FOREIGN_LIMIT, listed, quoted, shown
@@ -28,7 +27,6 @@ from optimist.core.protocol.actions import (
 )
 from optimist.core.protocol.properties import (
     IsolationLevel,
-    TableProperties,
     normalize_configuration,
 )
 from optimist.core.protocol.schema_checks import (
@@ -36,6 +34,7 @@ from optimist.core.protocol.schema_checks import (
     ensure_partition_columns_exist,
 )
 from optimist.core.schema.arrow_types import from_arrow_schema
+from optimist.core.schema.stats_property import bounded_columns
 from optimist.core.schema.types import PrimitiveType, StructField, StructType, schema_from_json
 from optimist.core.transaction.conflicts.messages import explain
 
@@ -97,10 +96,8 @@ _VICTIMS: dict[str, Callable[[], object]] = {
     "value of a property": lambda: normalize_configuration(
         {"delta.appendOnly": _HOSTILE}, allow_arbitrary=False
     ),
-    "columns with statistics": lambda: stats_columns(
-        schema_from_json(_unknown_type("long")),
-        (),
-        TableProperties.from_configuration({"delta.dataSkippingStatsColumns": _HOSTILE}),
+    "columns with statistics": lambda: bounded_columns(
+        [_HOSTILE], schema_from_json(_unknown_type("long")), ()
     ),
     "predicate": lambda: Predicate.parse(f"a = '{_HOSTILE}"),
     "name of a column": lambda: parse_column_path(f"a b '{_HOSTILE}"),

@@ -173,7 +173,7 @@ def test_large_files_are_read_by_several_tasks_each_row_once(spark, table_path, 
     open_log(spark, table_path).append(rows)
     (path,) = Path(table_path).rglob("*.parquet")
     pq.write_table(rows, path, row_group_size=100)  # the same rows, in many row groups
-    conf("spark.sql.files.maxPartitionBytes", "16k")
+    conf("spark.sql.files.maxPartitionBytes", "2k")
     conf("spark.sql.files.openCostInBytes", "1k")
     frame = read(spark, table_path)
     assert frame.rdd.getNumPartitions() > 2

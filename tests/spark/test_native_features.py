@@ -613,7 +613,7 @@ def test_vectors_of_few_rows_are_told_from_others_by_their_description(rows, exp
 
 
 def test_rows_from_far_beyond_what_fits_are_refused_and_not_forgotten(spark, holes):
-    holes.add("d", numbers(9000, 10), deleted={2**40})
+    holes.add("d", numbers(9000, 10), deleted={2**40}, stats={"numRecords": 2**41})
     with pytest.raises(Exception, match="OPTIMIST_TOO_MANY_ROWS_WITH_VECTORS"):
         read(spark, holes.path).collect()
 

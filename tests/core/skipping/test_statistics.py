@@ -17,6 +17,7 @@ from optimist.core.data.stats_columns import stats_columns
 from optimist.core.data.string_bounds import lower_bound, upper_bound
 from optimist.core.errors import SchemaError
 from optimist.core.protocol.properties import TableProperties
+from optimist.core.schema.stats_property import bounded_columns
 from optimist.core.schema.types import (
     ArrayType,
     DecimalType,
@@ -148,9 +149,10 @@ def test_named_columns_get_statistics_and_structs_mean_their_leaves():
         ("i.", "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA"),
     ],
 )
-def test_columns_that_can_have_no_statistics_are_refused(names, kind):
+def test_columns_that_can_have_no_statistics_are_refused_when_they_are_set(names, kind):
+    given = TableProperties.from_configuration({"delta.dataSkippingStatsColumns": names})
     with pytest.raises(SchemaError) as caught:
-        columns_of(SCHEMA, ["p"], {"delta.dataSkippingStatsColumns": names})
+        bounded_columns(given.data_skipping_stats_columns, SCHEMA, ["p"])
     assert caught.value.kind == kind
 
 

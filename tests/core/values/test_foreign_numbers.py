@@ -125,7 +125,7 @@ def test_an_interval_beyond_64_bits_of_microseconds_is_none(text: str) -> None:
         parse_interval_ms(text)
     configuration = {"delta.logRetentionDuration": text, "delta.checkpointInterval": "9" * 30}
     parsed = TableProperties.from_configuration(configuration)
-    assert parsed.log_retention_ms == TableProperties().log_retention_ms
+    assert parsed.log_retention_ms > TableProperties().log_retention_ms  # nothing may get lost
     assert parsed.checkpoint_interval == TableProperties().checkpoint_interval
 
 
