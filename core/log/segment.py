@@ -30,6 +30,7 @@ __all__ = [
     "is_listed",
     "list_commits_after",
     "list_segment",
+    "newer_commits",
     "older_segment",
 ]
 
@@ -225,6 +226,20 @@ def commits_of_same_log(
         return ()
     is_same = bool(found) and found[0].is_same_file(last_seen)
     return found if is_same and first + len(found) > version else ()
+
+
+def newer_commits(
+    store: LogStore, log_path: str, last_seen: FileStatus | None, version: int
+) -> tuple[FileStatus, ...] | None:
+    """The commits above a version that is known, as `list_commits_after`.
+
+    None if the log is another one by now, or has lost commits up to the version; see
+    `commits_of_same_log`. Without a commit that was seen there is nothing to compare.
+    """
+    if last_seen is None:
+        return list_commits_after(store, log_path, version)
+    found = commits_of_same_log(store, log_path, last_seen, version)
+    return found[version - commit_version(last_seen) + 1 :] if found else None
 
 
 def list_commits_after(store: LogStore, log_path: str, version: int) -> tuple[FileStatus, ...]:

@@ -20,11 +20,8 @@ from __future__ import annotations
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import StorageError
 from optimist.core.log.commits import read_commit
-from optimist.core.log.segment import (
-    commit_version,
-    commits_of_same_log,
-    list_commits_after,
-)
+from optimist.core.log.names import commit_path
+from optimist.core.log.segment import commit_version, newer_commits
 from optimist.core.plugins.logstore import FileStatus
 from optimist.core.transaction.conflicts.ours_and_theirs import Ours, Theirs
 
@@ -68,20 +65,18 @@ def ensure_log_goes_on(table: TableRef, ours: Ours) -> None:
 
 def _listed(table: TableRef, ours: Ours) -> tuple[FileStatus, ...]:
     version = ours.attempt_version - 1
-    if ours.last_seen is None:
-        return list_commits_after(table.store, table.log_path, version)
     asked_s = table.clock.monotonic_s()
-    found = commits_of_same_log(table.store, table.log_path, ours.last_seen, version)
-    if found:
+    found = newer_commits(table.store, table.log_path, ours.last_seen, version)
+    if found is not None:
         ours.known_log.note_look(asked_s, table.clock.monotonic_s())
-        return found[version - commit_version(found[0]) + 1 :]
+        return found
     raise StorageError(
         f"Nothing was committed: the transaction read version {ours.read_version} of "
         f"{ours.table_path}, and the log does not go on from there any more. Meanwhile the table "
         "was dropped and made anew, or restored from a copy, or its log was cleaned up. Run the "
         "operation again if it is meant for the table that is there now.",
         kind="OPTIMIST_PREDECESSOR_MISSING",
-        path=ours.last_seen.path,
+        path=commit_path(table.log_path, version),
         version=version,
         retryable=False,
     )

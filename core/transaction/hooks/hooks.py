@@ -13,12 +13,20 @@ from typing import Protocol
 from optimist.core.budget import within_budget
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import StorageError, UsageError
-from optimist.core.log.segment import commits_of_same_log
+from optimist.core.log.names import commit_path
+from optimist.core.log.segment import newer_commits
+from optimist.core.plugins.logstore import FileStatus, LogStore
 from optimist.core.protocol.actions import Action
 from optimist.core.snapshot import Snapshot
 from optimist.core.transaction.hooks.background import BackgroundWork
 
-__all__ = ["CommittedTransaction", "HookOutcome", "PostCommitHook", "run_hooks"]
+__all__ = [
+    "CommittedTransaction",
+    "HookOutcome",
+    "PostCommitHook",
+    "commits_after",
+    "run_hooks",
+]
 
 _LOG = logging.getLogger(__name__)
 
@@ -152,19 +160,29 @@ def _run(
 def _ensure_still_there(committed: CommittedTransaction) -> None:
     """Write nothing about a version into the log of a table that has taken its table's place."""
     table, snapshot = committed.table, committed.snapshot
+    if not snapshot.known_log.was_just_seen(table.clock.monotonic_s()):
+        commits_after(table.store, snapshot)
+
+
+def commits_after(store: LogStore, snapshot: Snapshot) -> tuple[FileStatus, ...]:
+    """The commits that landed after a version.
+
+    Raises:
+        StorageError: The version is no longer in the log (kind `OPTIMIST_PREDECESSOR_MISSING`).
+    """
     last_seen = snapshot.segment.last_seen if snapshot.segment else None
-    if last_seen is None or snapshot.known_log.was_just_seen(table.clock.monotonic_s()):
-        return
-    if not commits_of_same_log(table.store, table.log_path, last_seen, committed.version):
-        raise StorageError(
-            f"Version {committed.version} of {table.table_path} was committed, but is no longer in "
-            "the log: the table was dropped and made anew, or restored, or its log was cleaned up. "
-            "Nothing was written about it.",
-            kind="OPTIMIST_PREDECESSOR_MISSING",
-            path=last_seen.path,
-            version=committed.version,
-            retryable=False,
-        )
+    found = newer_commits(store, snapshot.log_path, last_seen, snapshot.version)
+    if found is not None:
+        return found
+    raise StorageError(
+        f"Version {snapshot.version} of {snapshot.table_path} was committed, but is no longer in "
+        "the log: the table was dropped and made anew, or restored, or its log was cleaned up. "
+        "Nothing more was written about it.",
+        kind="OPTIMIST_PREDECESSOR_MISSING",
+        path=commit_path(snapshot.log_path, snapshot.version),
+        version=snapshot.version,
+        retryable=False,
+    )
 
 
 def _of_the_parent(name: str) -> UsageError:

@@ -30,12 +30,11 @@ from optimist.core.data.data_paths import DataPaths
 from optimist.core.data.partition_values import partition_directory
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import SchemaError, StorageError, TableError
-from optimist.core.log.segment import list_commits_after
 from optimist.core.paths import join
 from optimist.core.plugins.logstore import LogStore
 from optimist.core.protocol.actions import AddFile, RemoveFile
 from optimist.core.snapshot import Snapshot
-from optimist.core.transaction.hooks.hooks import CommittedTransaction
+from optimist.core.transaction.hooks.hooks import CommittedTransaction, commits_after
 
 __all__ = ["MANIFEST_DIRECTORY", "GenerateSymlinkManifest", "SymlinkManifests", "all_partitions"]
 
@@ -88,7 +87,8 @@ class SymlinkManifests:
 
         Raises:
             SchemaError: Files have deletion vectors, of which a manifest can't tell.
-            StorageError: Others have committed all the while (`OPTIMIST_MANIFEST_OVERTAKEN`).
+            StorageError: Others have committed all the while (`OPTIMIST_MANIFEST_OVERTAKEN`), or
+                the version is no longer in the log (`OPTIMIST_PREDECESSOR_MISSING`).
         """
         policy, clock = self._table.options.retry_policy, self._table.clock
         start_s = clock.monotonic_s()
@@ -117,7 +117,7 @@ def all_partitions(snapshot: Snapshot) -> Iterable[Values]:
 
 
 def _newest(store: LogStore, snapshot: Snapshot) -> Snapshot:
-    commits = list_commits_after(store, snapshot.log_path, snapshot.version)
+    commits = commits_after(store, snapshot)
     if not commits or snapshot.segment is None:
         return snapshot
     return snapshot.updated_to(store, snapshot.segment.extended(commits))

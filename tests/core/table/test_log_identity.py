@@ -20,6 +20,11 @@ from optimist.core.options import EngineOptions
 from optimist.core.protocol.actions import AddFile
 from optimist.core.testing import Fault, FaultyLogStore, Pause, When
 from optimist.core.transaction.conflicts.operations import Operation
+from optimist.core.transaction.hooks.symlink_manifest import (
+    MANIFEST_DIRECTORY,
+    SymlinkManifests,
+    all_partitions,
+)
 from optimist.logstores import LocalLogStore, MemoryLogStore
 
 WRITE = Operation("WRITE", {"mode": "Append"})
@@ -165,6 +170,19 @@ def test_work_of_the_background_writes_nothing_into_a_table_made_anew(tmp_path):
     assert {each.wait().error.kind for each in outcomes} == {"OPTIMIST_PREDECESSOR_MISSING"}
     assert as_it_sees_it(handle(path)) == as_others_see_it(path)
     assert not list((path / "_delta_log").glob("*2.*"))
+
+
+def test_no_manifest_is_written_of_a_table_that_was_made_anew(tmp_path):
+    path = tmp_path / "t"
+    log = handle(path)
+    log.append(rows("a", 0))
+    log.append(rows("a", 1))
+    manifests = SymlinkManifests(log.table, log.update())
+    anew(path, "b", 4)
+    with pytest.raises(StorageError) as caught:
+        manifests.bring_up_to_date(all_partitions, is_asked_for=True)
+    assert caught.value.kind == "OPTIMIST_PREDECESSOR_MISSING"
+    assert not (path / MANIFEST_DIRECTORY).exists()
 
 
 class World:
