@@ -23,22 +23,25 @@ class KnownLog:
     """One log as this process has met it; compared by identity. Threads may share it."""
 
     def __init__(self) -> None:
-        self._fresh_until_s = float("-inf")
+        self._last_look = (float("-inf"), 0)
 
-    def note_look(self, asked_s: float, answered_s: float) -> None:
+    def note_look(self, asked_s: float, answered_s: float, first_version: int) -> None:
         """Remember that a listing has just shown the log to be the same.
 
         Args:
             asked_s: When the store was asked, in seconds of a monotonic clock.
             answered_s: When it had answered.
+            first_version: The oldest commit that it has shown; those before may have been cleaned
+                up.
         """
         took_s = min(answered_s - asked_s, _LONGEST_LOOK_S)
-        self._fresh_until_s = max(self._fresh_until_s, answered_s + _LOOKS * took_s)
+        self._last_look = (answered_s + _LOOKS * took_s, first_version)
 
-    def was_just_seen(self, now_s: float) -> bool:
-        """Whether another look now would hardly tell more than the last one.
+    def was_just_seen(self, now_s: float, version: int) -> bool:
+        """Whether another look at a version now would hardly tell more than the last one.
 
         No look can tell what happens between it and the put that follows. That gap is about as long
         as a look takes; a log that was seen within the time of two is not worth a request.
         """
-        return now_s < self._fresh_until_s
+        fresh_until_s, first_version = self._last_look
+        return now_s < fresh_until_s and first_version <= version

@@ -85,8 +85,9 @@ class NewestSnapshot:
             raise
         if not commits:
             return None
-        known.known_log.note_look(asked_s, clock.monotonic_s())
-        seen = known.version + 1 - commit_version(commits[0])
+        first = commit_version(commits[0])
+        known.known_log.note_look(asked_s, clock.monotonic_s(), first)
+        seen = known.version + 1 - first
         confirmed = known.confirmed(commits[:seen])
         if confirmed.segment is None or not commits[seen:]:
             return confirmed

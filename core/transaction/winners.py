@@ -58,7 +58,9 @@ def ensure_log_goes_on(table: TableRef, ours: Ours) -> None:
             was written.
     """
     now_s = table.clock.monotonic_s()
-    was_just_seen = not table.store.finds_cheaply and ours.known_log.was_just_seen(now_s)
+    was_just_seen = not table.store.finds_cheaply and ours.known_log.was_just_seen(
+        now_s, ours.attempt_version - 1
+    )
     if ours.last_seen is not None and not was_just_seen:
         _listed(table, ours)
 
@@ -68,7 +70,8 @@ def _listed(table: TableRef, ours: Ours) -> tuple[FileStatus, ...]:
     asked_s = table.clock.monotonic_s()
     found = newer_commits(table.store, table.log_path, ours.last_seen, version)
     if found is not None:
-        ours.known_log.note_look(asked_s, table.clock.monotonic_s())
+        first = commit_version(ours.last_seen) if ours.last_seen else ours.attempt_version
+        ours.known_log.note_look(asked_s, table.clock.monotonic_s(), first)
         return found
     raise StorageError(
         f"Nothing was committed: the transaction read version {ours.read_version} of "

@@ -160,7 +160,7 @@ def _run(
 def _ensure_still_there(committed: CommittedTransaction) -> None:
     """Write nothing about a version into the log of a table that has taken its table's place."""
     table, snapshot = committed.table, committed.snapshot
-    if not snapshot.known_log.was_just_seen(table.clock.monotonic_s()):
+    if not snapshot.known_log.was_just_seen(table.clock.monotonic_s(), snapshot.version):
         commits_after(table.store, snapshot)
 
 

@@ -206,11 +206,15 @@ def test_whatever_fails_after_the_commit_the_commit_is_reported(make_table, oper
     assert adds(table) == ["ours"]
 
 
-@pytest.mark.parametrize(("seen_ago_s", "looks"), [(1.9, 0), (2.1, 1)])
-def test_a_commit_costs_one_put_and_no_read_without_contention(table, seen_ago_s, looks):
+@pytest.mark.parametrize(
+    ("seen_ago_s", "first_version", "looks"), [(1.9, 0, 0), (2.1, 0, 1), (1.9, 1, 1)]
+)
+def test_a_commit_costs_one_put_and_no_read_without_contention(
+    table, seen_ago_s, first_version, looks
+):
     txn = table.log.start_transaction()
     answered_s = table.clock.monotonic_s() - 0.05 * seen_ago_s
-    txn.snapshot.known_log.note_look(answered_s - 0.05, answered_s)
+    txn.snapshot.known_log.note_look(answered_s - 0.05, answered_s, first_version)
     table.store.clear()
     txn.commit([table.add("ours")], WRITE)
     commits = [call for call in table.store.calls if call[1].endswith(".json")]
