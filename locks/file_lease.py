@@ -14,7 +14,8 @@ differ. Use Redis or DynamoDB there.
 Each name has two files, called after the SHA-256 of the name:
 
 1. `<hash>.lock` is empty and locked by `flock`, for the few microseconds that it takes to read and
-   replace the other one. The kernel frees it when its holder dies, so it can't be left locked.
+   replace the other one. The kernel frees it when its holder dies, so it can't be left locked; a
+   holder that is stopped just then is waited for `_LOCK_WAIT_S`, and no longer.
 2. `<hash>.lease` says in JSON who holds the lease, until when, and with which number. It is
    replaced as a whole, by a synced file of a random name renamed over it, so that a crash leaves
    the old state or the new.
@@ -46,6 +47,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from optimist.core.clock import Clock, SystemClock
+from optimist.core.error_kinds import STORE_BUSY
 from optimist.core.errors import StorageError
 from optimist.core.foreign_text import shown
 from optimist.core.forking import closed_in_child
@@ -62,6 +64,9 @@ _CAREFULLY = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NO_FILE = frozenset({errno.ELOOP, errno.EISDIR, errno.ENXIO})
 """What opening says of a link, a directory, and a socket or pipe."""
 
+_LOCK_WAIT_S = 10.0
+_FIRST_PAUSE_S = 0.000_1
+_LONGEST_PAUSE_S = 0.05
 _MAX_BYTES = 65_536
 _DENIED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 
@@ -187,12 +192,31 @@ class FileLease(Lease):
         descriptor = _opened(path, os.O_RDWR | os.O_CREAT)
         try:
             with closed_in_child(descriptor):
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
+                self._lock(descriptor, path)
                 yield
         finally:
             # Closing is not enough: a child forked just now may not have closed its copy yet.
             fcntl.flock(descriptor, fcntl.LOCK_UN)
             os.close(descriptor)
+
+    def _lock(self, descriptor: int, path: str) -> None:
+        """Lock an open file; a wait in the kernel would have no end."""
+        deadline_s = self._clock.monotonic_s() + _LOCK_WAIT_S
+        pause_s = _FIRST_PAUSE_S
+        while not _is_locked_now(descriptor):
+            left_s = deadline_s - self._clock.monotonic_s()
+            if left_s <= 0:
+                raise _stopped(path)
+            self._clock.sleep(min(self._clock.uniform(pause_s / 2, pause_s), left_s))
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+
+def _is_locked_now(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _opened(path: str, flags: int) -> int:
@@ -249,6 +273,17 @@ def _foreign(path: str, reason: str) -> StorageError:
         kind="OPTIMIST_LEASE_FILE_FOREIGN",
         path=path,
         retryable=False,
+    )
+
+
+def _stopped(path: str) -> StorageError:
+    return StorageError(
+        f"Another process has kept the file {shown(path)} locked for {_LOCK_WAIT_S:g} seconds, and "
+        "not for the usual microseconds: it is stopped, or its disk hangs. Nothing was written. "
+        "Find it (lsof, fuser) and let it go on, or end it; then run the operation again.",
+        kind=STORE_BUSY,
+        path=path,
+        retryable=True,
     )
 
 

@@ -93,7 +93,9 @@ _SQLITE_NOTHING_DONE = frozenset({1, 3, 8, 14, 23, 26})
 
 # Classes of PostgreSQL's SQLSTATE by which the server says that the transaction did not take place.
 _SQLSTATE_RETRYABLE = ("40", "53", "55")
-_SQLSTATE_UNKNOWN = ("08", "57", "58", "XX")
+_SQLSTATE_UNKNOWN = ("08", "40003", "57", "58", "XX")
+"""Beside the classes one state of a class whose others say that all was undone: 40003 is "statement
+completion unknown"."""
 _NO_URL = (ArgumentError, NoSuchModuleError, ModuleNotFoundError, TypeError, ValueError)
 _PORTS = range(1, 1 << 16)
 _REFUSALS = (DataError, IntegrityError, NotSupportedError, ProgrammingError)
@@ -439,7 +441,7 @@ def _first_entry(
 def _sql_error(error: Exception, *, doing: str, outcome: str = "") -> StorageError:
     """Translate SQLAlchemy's error, by class, SQLSTATE and SQLite's result code, never by text."""
     state, code = _sqlstate_of(error), _sqlite_code_of(error)
-    if code in _SQLITE_BUSY or state[:2] in _SQLSTATE_RETRYABLE:
+    if not _is_unanswered(error) and (code in _SQLITE_BUSY or state[:2] in _SQLSTATE_RETRYABLE):
         kind, cause = STORE_BUSY, "the database is busy; try again"
     elif state[:2] == "28":
         kind, cause = (

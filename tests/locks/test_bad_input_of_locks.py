@@ -3,12 +3,14 @@
 import contextlib
 import sys
 from contextlib import closing
+from unittest import mock
 
 import fakeredis
 import pytest
 from botocore.exceptions import ClientError
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sqlalchemy.exc import OperationalError
 
 from optimist.core.errors import ConfigError, StorageError
 from optimist.core.plugins.lock_registry import find_arbiter
@@ -233,3 +235,27 @@ def test_missing_package_is_told_with_the_line_that_installs_it(monkeypatch, nam
 
 def test_description_shows_no_credentials():
     assert "hunter2" not in str(DynamoDBArbiter(DYNAMODB).describe()).lower()
+
+
+@pytest.mark.parametrize("state", ["40003", "08007", "57P01", "XX000"])
+def test_a_statement_whose_completion_is_unknown_is_not_told_as_undone(tmp_path, state):
+    arbiter = SQLArbiter({"optimist.store.sql.url": f"sqlite:///{tmp_path}/entries.db"})
+    arbiter.latest("makes the table")
+    answer = Exception()
+    answer.sqlstate = state
+    with mock.patch.object(
+        SQLArbiter, "_insert", side_effect=OperationalError("INSERT", {}, answer)
+    ):
+        assert arbiter.create(entry_of("s3://b/t", 0)) is PutOutcome.UNKNOWN
+
+
+def test_a_statement_that_was_undone_is_told_as_such(tmp_path):
+    arbiter = SQLArbiter({"optimist.store.sql.url": f"sqlite:///{tmp_path}/entries.db"})
+    answer = Exception()
+    answer.sqlstate = "40001"
+    with (
+        mock.patch.object(SQLArbiter, "_insert", side_effect=OperationalError("I", {}, answer)),
+        pytest.raises(StorageError) as caught,
+    ):
+        arbiter.create(entry_of("s3://b/t", 0))
+    assert caught.value.kind == "OPTIMIST_STORE_BUSY"

@@ -1,6 +1,7 @@
 """Records and files of leases that others put there: leases, or errors that say what is wrong."""
 
 import errno
+import fcntl
 import json
 import os
 import stat
@@ -233,6 +234,29 @@ def test_nothing_is_left_where_the_disk_is_full(lease, directory, files, monkeyp
         lease.try_acquire(NAME, ttl_s=30)
     assert caught.value.kind == "OPTIMIST_NO_SPACE"
     assert sorted(directory.iterdir()) == sorted(files)
+
+
+def test_a_holder_of_the_lock_file_that_is_stopped_is_not_waited_for_for_ever(
+    lease, directory, clock
+):
+    grant = lease.try_acquire(NAME, ttl_s=30)
+    (locked,) = directory.glob("*.lock")
+    calls = (
+        lambda: lease.try_acquire(NAME, ttl_s=30),
+        lambda: lease.renew(grant, ttl_s=30),
+        lambda: lease.ensure_held(grant),
+        lambda: lease.release(grant),
+    )
+    with locked.open("rb") as stopped:
+        fcntl.flock(stopped, fcntl.LOCK_EX)
+        for call in calls:
+            with pytest.raises(StorageError) as caught:
+                call()
+            assert caught.value.kind == "OPTIMIST_STORE_BUSY"
+            assert caught.value.retryable
+            assert caught.value.fields["path"] == str(locked)
+    lease.release(grant)
+    assert lease.try_acquire(NAME, ttl_s=30) is not None
 
 
 # Redis
