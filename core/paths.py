@@ -18,6 +18,7 @@ __all__ = [
     "scheme_of",
     "split_url",
     "strip_file_scheme",
+    "with_authority",
     "without_dots",
 ]
 
@@ -72,6 +73,17 @@ def split_url(path: str) -> tuple[str, str, str]:
         return scheme, "", rest
     authority, slash, key = rest[2:].partition("/")
     return scheme, authority, slash + key
+
+
+def with_authority(path: str) -> str:
+    """Return `memory:///a` for `memory:/a`; other paths come back unchanged.
+
+    fsspec takes a URL without `//` for a local path, in a directory called `memory:`.
+    """
+    scheme, authority, rest = split_url(path)
+    if not scheme or authority or not rest.startswith("/"):
+        return path
+    return f"{scheme}://{rest}"
 
 
 def without_dots(path: str) -> str | None:

@@ -27,7 +27,7 @@ from optimist.core.data.storage_errors import storage_errors
 from optimist.core.errors import ConfigError
 from optimist.core.foreign_text import shown
 from optimist.core.forking import keep_for_good
-from optimist.core.paths import parent_of, scheme_of, strip_file_scheme
+from optimist.core.paths import parent_of, scheme_of, strip_file_scheme, with_authority
 from optimist.core.plugins.data_access import DataAccess
 
 __all__ = [
@@ -147,7 +147,8 @@ def _remove(filesystem: fs.FileSystem, inner: str) -> None:
 def _driver(path: str, access: DataAccess | None) -> tuple[fs.FileSystem, str]:
     scheme = scheme_of(path)
     try:
-        driver, inner = fsspec.core.url_to_fs(path, **access.revealed_settings() if access else {})
+        settings = access.revealed_settings() if access else {}
+        driver, inner = fsspec.core.url_to_fs(with_authority(path), **settings)
     except (ValueError, ImportError) as error:
         # With settings at hand the driver's text may quote one of them, that is, a secret.
         is_plain = isinstance(error, ImportError) or access is None or not access.settings

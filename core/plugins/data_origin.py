@@ -74,6 +74,39 @@ class DataOrigin:
         is_ours = _account_host(host) == self.host if at else self.is_default
         return _key(f"{container}/{rest}") if is_ours and container else None
 
+    def url_of(self, path: str) -> str | None:
+        """The one URL of a path, by the first of the schemes; None outside the store."""
+        key = self.key_of(path)
+        return None if key is None else self._url(self.schemes[0], key)
+
+    def spellings_of(self, path: str) -> tuple[str, ...]:
+        """The URLs of a path by every scheme and host of the store; none outside the store."""
+        key = self.key_of(path)
+        if key is None:
+            return ()
+        return tuple(url for scheme in self.schemes for url in self._urls(scheme, key))
+
+    def _url(self, scheme: str, key: str) -> str:
+        if self.is_account:
+            container, _, rest = key.partition("/")
+            return f"{scheme}://{container}@{self.host}/{rest}".rstrip("/")
+        return f"{scheme}://{_without_password(self.host or '')}/{key}".rstrip("/")
+
+    def _urls(self, scheme: str, key: str) -> tuple[str, ...]:
+        url = self._url(scheme, key)
+        if self.host is None:
+            return url, f"{scheme}://{key}", f"{scheme}:/{key}"
+        if not self.is_account:
+            return (url,)
+        by_blob = url.replace(".dfs.", ".blob.", 1)
+        return (url, by_blob, f"{scheme}://{key}") if self.is_default else (url, by_blob)
+
+
+def _without_password(authority: str) -> str:
+    """What names a place must not hold a secret; the user may decide which place it is."""
+    user, at, host = authority.rpartition("@")
+    return f"{user.partition(':')[0]}{at}{host}"
+
 
 def _account_host(host: str) -> str:
     """The host in one spelling: an account has a name with `.blob.` and one with `.dfs.`."""

@@ -3,7 +3,8 @@
 A path on this machine becomes its absolute real path, and from then on only that is used: a later
 `chdir`, or a symbolic link that is pointed elsewhere, must not send half of a table to another
 place. Symbolic links and `..` are followed as the operating system does; `~` is an ordinary
-character, as it is to Spark. Other URLs stay as they are; what they mean is up to the store.
+character, as it is to Spark. Other URLs lose their `.` and `..` and are left alone otherwise; what
+they mean is up to the store, and `table_place` has one name for all spellings.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ import re
 from typing import TypeAlias
 
 from optimist.core.errors import ArgumentTypeError, UsageError
-from optimist.core.paths import normalize, scheme_of, strip_file_scheme
+from optimist.core.paths import scheme_of
 from optimist.core.plugins.logstore import LogStore
+from optimist.core.plugins.table_place import place_of, unambiguous
 
 __all__ = ["TablePath", "path_text", "resolve_table_path"]
 
@@ -52,7 +54,7 @@ def resolve_table_path(path: str, store: LogStore) -> str:
         store: The store that serves it, which tells whether the path is local.
 
     Raises:
-        UsageError: The path is empty, or is not a possible path (kind `OPTIMIST_NO_TABLE_PATH`).
+        UsageError: The path is empty, or is no table's (kind `OPTIMIST_NO_TABLE_PATH`).
         ConfigError: The store does not serve the path.
     """
     problem = _problem_of(path)
@@ -63,12 +65,9 @@ def resolve_table_path(path: str, store: LogStore) -> str:
             kind="OPTIMIST_NO_TABLE_PATH",
             path=path,
         )
-    given = normalize(path)
-    place = store.resolve_path(given)
-    if scheme_of(place) in ("", "file"):
-        # Once more, since a store of the user's own may leave paths as they are.
-        return os.path.realpath(strip_file_scheme(place))
-    return given
+    given = unambiguous(path)
+    place = place_of(given, store)
+    return given if scheme_of(place) else place
 
 
 def _problem_of(path: str) -> str:

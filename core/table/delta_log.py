@@ -34,6 +34,7 @@ from optimist.core.plugins.lock_registry import find_lease
 from optimist.core.plugins.logstore import LogStore
 from optimist.core.plugins.logstore_registry import find_store
 from optimist.core.plugins.table_path import TablePath, path_text, resolve_table_path
+from optimist.core.plugins.table_place import place_of
 from optimist.core.predicates import Predicate
 from optimist.core.protocol.actions import Metadata, Protocol
 from optimist.core.secrets import Options
@@ -122,7 +123,7 @@ class DeltaLog(RowCommands, TableCommands):
 
         def key(table_path: str) -> Hashable:
             # The scheme is part of it: URLs that are one place to the store may differ for Spark.
-            place = (scheme_of(table_path), store.resolve_path(table_path))
+            place = (scheme_of(table_path), place_of(table_path, store))
             return place, id(session), given
 
         known = _CACHE.get(key(resolve_table_path(path, store)))

@@ -35,6 +35,7 @@ from optimist.core.forking import ForkSafeLock, ForkSafeRLock
 from optimist.core.options import EngineOptions
 from optimist.core.plugins.lease import Lease, LeaseGrant
 from optimist.core.plugins.logstore import LogStore
+from optimist.core.plugins.table_place import place_of
 from optimist.core.retry import pause_s
 from optimist.core.secrets import without_secrets
 
@@ -115,7 +116,7 @@ def is_commit_lock_enabled(options: EngineOptions, store: LogStore, log_path: st
 def is_commit_lock_held_here(table: TableRef) -> bool:
     """Whether the calling thread holds the table's commit lock."""
     with _LOCKS_GUARD:
-        lock = _LOCKS.get(table.store.resolve_path(table.log_path))
+        lock = _LOCKS.get(place_of(table.log_path, table.store))
     return lock is not None and lock.mutex.is_held_here
 
 
@@ -126,7 +127,7 @@ def lock_commit_if_enabled(table: TableRef) -> Iterator[CommitGuard]:
     if not is_commit_lock_enabled(options, store, table.log_path):
         yield NO_LOCK
         return
-    name = store.resolve_path(table.log_path)
+    name = place_of(table.log_path, store)
     with commit_lock(
         name, lease=table.lease, store=store, options=options, clock=table.clock
     ) as guard:

@@ -21,7 +21,8 @@ from optimist.logstores.shared.object_keys import object_key, split_key
 __all__ = ["DEFAULT_SUFFIX", "SCHEMES", "AzureLocation", "parse_account", "parse_location"]
 
 DEFAULT_SUFFIX = "core.windows.net"
-SCHEMES = ("abfs", "abfss", "az", "wasb", "wasbs")
+SCHEMES = ("abfss", "abfs", "az", "wasbs", "wasb")
+"""The first is that of the one URL which stands for all."""
 _SERVICES = ("blob", "dfs")
 
 

@@ -51,7 +51,7 @@ from optimist.core.forking import keep_for_good
 from optimist.core.option_fields import options_under
 from optimist.core.option_values import invalid_option
 from optimist.core.options import STORE_PREFIX
-from optimist.core.paths import scheme_of
+from optimist.core.paths import normalize, scheme_of, with_authority
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.plugins.data_origin import DataOrigin
 from optimist.core.plugins.logstore import NO_ATOMIC_CREATE, FileStatus, LogStore, PutOutcome
@@ -250,11 +250,13 @@ class FsspecLogStore(LogStore):
         return find_driver(self._driver(path)[0]) is None
 
     def resolve_path(self, path: str) -> str:
-        """The path with its scheme and without trailing slashes, as the driver sees it."""
+        """The path in one spelling of its scheme, host and slashes; real, if it is local."""
         driver, inner = self._driver(path)
         if _is_local(driver):
             return self._local.resolve_path(inner)
-        return cast(str, driver.unstrip_protocol(inner.rstrip("/")))
+        # Not the driver's own name for it: many drivers forget the host in it.
+        bare = normalize(path)
+        return bare if "::" in bare else self._origin(bare, driver).url_of(bare) or bare
 
     def data_access(self, path: str) -> DataAccess | None:
         """See `LogStore.data_access`; the driver gets the same options for data."""
@@ -265,11 +267,7 @@ class FsspecLogStore(LogStore):
 
     def data_origin(self, path: str) -> DataOrigin:
         """See `LogStore.data_origin`; some drivers serve several schemes."""
-        origin = DataOrigin.of(path)
-        for row in EXCLUSIVE_DRIVERS:
-            if not origin.is_local and origin.schemes[0] in row.protocols:
-                return replace(origin, schemes=row.protocols)
-        return origin
+        return self._origin(path, None if "::" in path else self._driver(path)[0])
 
     def describe(self) -> Mapping[str, str]:
         """See `LogStore.describe`; names the driver's options, not their values."""
@@ -285,7 +283,7 @@ class FsspecLogStore(LogStore):
     def _driver(self, path: str) -> tuple[fsspec.AbstractFileSystem, str]:
         scheme = scheme_of(path) or "file"
         try:
-            driver, inner = url_to_fs(path, **self._parsed.revealed())
+            driver, inner = url_to_fs(with_authority(path), **self._parsed.revealed())
         except ImportError as error:
             raise ConfigError(
                 f"There is no driver for {scheme}: paths: {_install_hint(scheme, error)}. "
@@ -305,6 +303,20 @@ class FsspecLogStore(LogStore):
             ) from None
         keep_for_good(driver)  # as fsspec's own cache does, in forked children too
         return driver, inner
+
+    def _origin(self, path: str, driver: fsspec.AbstractFileSystem | None) -> DataOrigin:
+        origin = DataOrigin.of(path)
+        for row in EXCLUSIVE_DRIVERS:
+            if not origin.is_local and origin.schemes[0] in row.protocols:
+                origin = replace(origin, schemes=row.protocols)
+        if "abfss" not in origin.schemes or origin.host is None:
+            return origin
+        _, is_named, host = origin.host.partition("@")
+        own = _account_host(driver)
+        host = host.lower().replace(".blob.", ".dfs.", 1) if is_named else own
+        if not host:
+            return origin  # the driver does not tell its account, so a container must do
+        return replace(origin, host=host, is_account=True, is_default=host == own)
 
     def _writable(self, driver: fsspec.AbstractFileSystem, path: str) -> ExclusiveDriver:
         """The row of a driver that we may write with, by itself or behind an arbiter."""
@@ -394,6 +406,15 @@ def _place_of(
     """What a verdict holds for: the driver with these options, and the bucket."""
     bucket = inner.partition("://")[2] or inner
     return f"{row.package} ({driver._fs_token[:12]})", bucket.lstrip("/").partition("/")[0]
+
+
+def _account_host(driver: fsspec.AbstractFileSystem | None) -> str:
+    """The host of the account whose containers a driver for Azure serves; empty if unknown."""
+    host = getattr(driver, "account_host", None)
+    if isinstance(host, str) and host:
+        return host.lower().replace(".blob.", ".dfs.", 1)
+    name = getattr(driver, "account_name", None)
+    return f"{name}.dfs.core.windows.net".lower() if isinstance(name, str) and name else ""
 
 
 def _is_local(driver: fsspec.AbstractFileSystem) -> bool:

@@ -20,8 +20,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from optimist.core.clock import Clock
-from optimist.core.errors import ConfigError
-from optimist.core.forking import ForkSafeLock
 from optimist.core.option_fields import (
     foreign_option,
     option,
@@ -30,11 +28,10 @@ from optimist.core.option_fields import (
 )
 from optimist.core.option_values import at_least, blank_as, one_of
 from optimist.core.options import STORE_PREFIX
-from optimist.core.paths import parent_of, scheme_of
+from optimist.core.paths import scheme_of
 from optimist.core.plugins.arbiter import Arbiter
 from optimist.core.plugins.lock_registry import needed_arbiter
-from optimist.core.plugins.logstore import PutOutcome
-from optimist.logstores.s3.path import SCHEMES, S3Location
+from optimist.logstores.s3.path import SCHEMES
 from optimist.logstores.s3.reader import READ_RETRIES
 from optimist.logstores.s3.store import S3LogStore
 from optimist.logstores.shared.external_arbiter import ExternalArbiterLogStore
@@ -99,53 +96,12 @@ class S3ArbiterLogStore(ExternalArbiterLogStore):
             clock=clock,
         )
         self._scheme = parsed.scheme
-        self._checking = ForkSafeLock()
-        self._checked: set[str] = set()
 
     def table_path(self, path: str) -> str:
         """`<scheme>://bucket/table`, with the scheme of the option or else of the path."""
-        return self.resolve_path(parent_of(parent_of(path)))
-
-    def resolve_path(self, path: str) -> str:
-        """`<scheme>://bucket/key`; the scheme counts, because the arbiter tells tables apart by it.
-
-        Raises:
-            ConfigError: See `S3Location.of`.
-        """
         scheme = self._scheme or scheme_of(path)
-        return S3Location.of(path).url.replace("s3", scheme, 1)
+        return super().table_path(path).replace("s3", scheme, 1)
 
-    def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
-        """See `ExternalArbiterLogStore.put_if_absent`.
-
-        Raises:
-            ConfigError: Other writers spell the table with another scheme (kind
-                `OPTIMIST_ARBITER_PATH_MISMATCH`).
-        """
-        table_path = self.table_path(path)
-        with self._checking:
-            is_checked = table_path in self._checked
-        if not is_checked:
-            self._ensure_spelled_alike(table_path)
-            with self._checking:
-                self._checked.add(table_path)
-        return super().put_if_absent(path, data)
-
-    def _ensure_spelled_alike(self, table_path: str) -> None:
-        if self._arbiter.latest(table_path) is not None:
-            return
-        own, _, rest = table_path.partition(":")
-        spellings = (f"{scheme}:{rest}" for scheme in SCHEMES if scheme != own)
-        known = (path for path in spellings if self._arbiter.latest(path) is not None)
-        other = next(known, None)
-        if other is None:
-            return
-        raise ConfigError(
-            f"Nothing was written: the arbiter has entries for {other}, but none for "
-            f"{table_path}. All writers must spell the URL of a table in the same way, or two of "
-            f"them can win one version. Use {other}, or set "
-            f"optimist.store.s3arbiter.scheme={scheme_of(other)}.",
-            kind="OPTIMIST_ARBITER_PATH_MISMATCH",
-            table_path=table_path,
-            other_path=other,
-        )
+    def spelling_hint(self, other_path: str) -> str:
+        """See `ExternalArbiterLogStore.spelling_hint`."""
+        return f"Use {other_path}, or set optimist.store.s3arbiter.scheme={scheme_of(other_path)}."

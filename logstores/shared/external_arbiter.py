@@ -1,7 +1,7 @@
 """A log whose versions are given out by an arbiter (spec 4.1 to 4.8).
 
-*Assumes* an arbiter that all writers of a table ask, under the same spelling of the table's path; a
-store that shows at once what was written.
+*Assumes* an arbiter that all writers of a table ask, under the one name of the table's place (see
+`table_place`); a store that shows at once what was written.
 
 *Provides* two fences. The arbiter's entry decides who owns version N; and the file N.json is
 created by the store's own `put_if_absent`, so that a writer which does not ask the arbiter is not
@@ -41,11 +41,12 @@ from optimist.core.errors import (
 from optimist.core.forking import ForkSafeLock
 from optimist.core.log.commits import read_commit_info
 from optimist.core.log.names import LOG_DIRECTORY, commit_name, parse_log_file_name
-from optimist.core.paths import join, name_of, normalize, parent_of
+from optimist.core.paths import join, name_of, parent_of
 from optimist.core.plugins.arbiter import Arbiter, CommitEntry, damaged_entry
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.plugins.data_origin import DataOrigin
 from optimist.core.plugins.logstore import NO_ATOMIC_CREATE, FileStatus, LogStore, PutOutcome
+from optimist.core.plugins.table_place import other_spellings, place_of
 from optimist.core.retry import Patience
 from optimist.logstores.shared.arbiter_errors import (
     given_back,
@@ -54,6 +55,7 @@ from optimist.logstores.shared.arbiter_errors import (
     staged_commit_lost,
     stale_entry,
 )
+from optimist.logstores.shared.arbiter_spelling import SpellingCheck, spelled_otherwise
 from optimist.logstores.shared.overwritten_commits import is_commit
 
 __all__ = ["ExternalArbiterLogStore"]
@@ -116,10 +118,11 @@ class ExternalArbiterLogStore(LogStore):
         self._clock: Clock = clock or SystemClock()
         self._lock = ForkSafeLock()
         self._reported: set[str] = set()
+        self._spelling = SpellingCheck(arbiter)
 
     def table_path(self, path: str) -> str:
         """The path of the table that a log file belongs to, as the arbiter's entries spell it."""
-        return normalize(parent_of(parent_of(path)))
+        return place_of(parent_of(parent_of(path)), self._store)
 
     def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
         """See `LogStore.put_if_absent`; for commits the algorithm of spec 4.4.
@@ -136,8 +139,12 @@ class ExternalArbiterLogStore(LogStore):
 
         Other files (checksums, checkpoints) go to the store directly where it creates exclusively.
 
+        Before the first commit to a table, the arbiter is asked for entries under other spellings
+        of its path.
+
         Raises:
-            ConfigError: As the store's own `put_if_absent`.
+            ConfigError: As the store's own `put_if_absent`; or there are such entries (kind
+                `OPTIMIST_ARBITER_PATH_MISMATCH`).
             StorageError: Nothing was committed. Kinds of its own:
                 `OPTIMIST_PREDECESSOR_MISSING`, `OPTIMIST_STALE_ARBITER_ENTRY`,
                 `OPTIMIST_STAGED_COMMIT_LOST`.
@@ -147,6 +154,7 @@ class ExternalArbiterLogStore(LogStore):
             outcome = self._put_directly(path, data)
             if outcome is not None:
                 return outcome
+        self._ensure_spelled_alike(place)
         if self._is_taken(place):
             return PutOutcome.EXISTS
         entry = self._stage(place, data)
@@ -281,6 +289,27 @@ class ExternalArbiterLogStore(LogStore):
             "excludes": "writers that ask the same arbiter; of others: "
             + inner.get("excludes", ""),
         }
+
+    # The name of the table
+
+    def _ensure_spelled_alike(self, place: _Place) -> None:
+        if self._spelling.is_done(place.table_path):
+            return
+        table = parent_of(place.log_path)
+        spellings = other_spellings(table, self._store, name=place.table_path)
+        other = self._spelling.find_other(place.table_path, spellings)
+        if other is None:
+            return
+        if not other.complete:
+            # Its writer may count on it, and what we advise makes its entry disappear.
+            _ensure_of_log(other)
+            self.fix_delta_log(other, place.log_path)
+        hint = self.spelling_hint(other.table_path)
+        raise spelled_otherwise(place.table_path, other.table_path, hint=hint)
+
+    def spelling_hint(self, other_path: str) -> str:  # noqa: ARG002 - for stores with an option
+        """What the user can set so that tables are named as in another path; empty if nothing."""
+        return ""
 
     # Steps 0 and 1
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 
 from optimist.core.errors import OptimistError
+from optimist.core.plugins.table_place import place_of
 from optimist.core.table.delta_log import DeltaLog
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.spark.planes.sources import table_sources
@@ -35,6 +36,6 @@ def own_sources(
 def _is_at(log: DeltaLog, path: str) -> bool:
     """Whether a path is the table's; the id can't tell, for a copy elsewhere has the same one."""
     try:
-        return log.store.resolve_path(path) == log.store.resolve_path(log.table_path)
+        return place_of(path, log.store) == place_of(log.table_path, log.store)
     except OptimistError:
         return False  # the path belongs to another store

@@ -85,10 +85,10 @@ def bucket():
 def test_a_bucket_is_left_alone_too(bucket, tmp_path):
     database = InSQLite(tmp_path / "entries.db")
     store = FsspecArbiterLogStore(arbiter=database.arbiter)
-    log = "memory://box/t/_delta_log"
+    log = "memory:///box/t/_delta_log"
     before = {path: file.getvalue() for path, file in bucket.store.items()}
     for temp_path in HOSTILE:
-        database.poke("memory://box/t", NAME, temp_path)
+        database.poke("memory:///box/t", NAME, temp_path)
         for road in (
             lambda: list(store.list_from(f"{log}/{commit_name(0)}")),
             lambda: store.read_bytes(f"{log}/{NAME}"),

@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 
 from optimist.core.errors import ConfigError
+from optimist.core.plugins.arbiter import CommitEntry
 from optimist.core.plugins.logstore import PutOutcome
 from optimist.logstores.s3.arbiter import S3ArbiterLogStore
 from optimist.logstores.shared.external_arbiter import ExternalArbiterLogStore
@@ -23,13 +24,15 @@ class KnownTables:
 
     def latest(self, table_path):
         self.asked[table_path] += 1
-        return object() if table_path in self.tables else None
+        if table_path not in self.tables:
+            return None
+        return CommitEntry(table_path, "0.json", ".tmp/0.json.x", complete=True)
 
 
 @pytest.fixture
 def put(monkeypatch):
-    """Puts a commit by a store with this arbiter; what follows the check of the URL succeeds."""
-    monkeypatch.setattr(ExternalArbiterLogStore, "put_if_absent", lambda *_args: PutOutcome.CREATED)
+    """Puts a commit by a store with this arbiter; what follows the check of the URL finds it."""
+    monkeypatch.setattr(ExternalArbiterLogStore, "_is_taken", lambda *_args: True)
 
     def put(arbiter, scheme, **options):
         store = S3ArbiterLogStore(options, arbiter=arbiter)
@@ -45,7 +48,7 @@ def put(monkeypatch):
 def test_a_table_that_is_known_by_another_scheme_is_not_written_to(put, own, known):
     arbiter = KnownTables(f"{known}://bucket/table")
     if own == known:
-        assert put(arbiter, own) is PutOutcome.CREATED
+        assert put(arbiter, own) is PutOutcome.EXISTS
         assert arbiter.asked == {f"{own}://bucket/table": 1}
         return
     with pytest.raises(ConfigError) as caught:
@@ -55,11 +58,11 @@ def test_a_table_that_is_known_by_another_scheme_is_not_written_to(put, own, kno
     assert caught.value.fields["other_path"] == f"{known}://bucket/table"
     assert f"optimist.store.s3arbiter.scheme={known}" in str(caught.value)
     same = {"optimist.store.s3arbiter.scheme": known}
-    assert put(arbiter, own, **same) is PutOutcome.CREATED
+    assert put(arbiter, own, **same) is PutOutcome.EXISTS
 
 
 @pytest.mark.parametrize("own", SCHEMES)
 def test_a_table_that_no_arbiter_knows_is_looked_for_once_by_each_scheme(put, own):
     arbiter = KnownTables("s3://bucket/another")
-    assert put(arbiter, own) is PutOutcome.CREATED
+    assert put(arbiter, own) is PutOutcome.EXISTS
     assert arbiter.asked == {f"{scheme}://bucket/table": 1 for scheme in SCHEMES}

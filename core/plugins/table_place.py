@@ -1,0 +1,104 @@
+"""One name for each place, however its path is spelled.
+
+What is remembered, locked or given out by the place of a table (handles, leases, the entries of an
+arbiter) must have one name for it: two spellings under two names are two tables, both of which can
+win one version. So all of them ask here, and nowhere else.
+
+`.` and `..` are resolved as text, as Hadoop resolves them. Left in a URL they would mean one thing
+to a store, another to Hadoop, and a third to an HTTP client, which resolves them when the URL is
+complete, the container's name included.
+"""
+
+from __future__ import annotations
+
+import os
+
+from optimist.core.errors import UsageError
+from optimist.core.paths import normalize, scheme_of, split_url, strip_file_scheme, without_dots
+from optimist.core.plugins.logstore import LogStore
+
+__all__ = ["ensure_possible", "other_spellings", "place_of", "unambiguous"]
+
+_CHAIN = "::"
+_DOTS = (".", "..")
+
+
+def place_of(path: str, store: LogStore) -> str:
+    """The name of the place that a path means to a store; the store can open it, too.
+
+    Args:
+        path: A path in any spelling.
+        store: The store that serves it.
+
+    Raises:
+        UsageError: The path means no place (kind `OPTIMIST_NO_TABLE_PATH`).
+        ConfigError: The store does not serve the path.
+    """
+    resolved = store.resolve_path(unambiguous(path))
+    if scheme_of(resolved) in ("", "file"):
+        # Once more, since a store of the user's own may leave paths as they are.
+        return os.path.realpath(strip_file_scheme(resolved))
+    if _CHAIN in resolved:
+        return resolved
+    return store.data_origin(resolved).url_of(resolved) or resolved
+
+
+def other_spellings(path: str, store: LogStore, *, name: str) -> tuple[str, ...]:
+    """By which names the place of a path may be known to who does not ask `place_of`.
+
+    Args:
+        path: The path as it was given; it is one of them.
+        store: The store that serves it.
+        name: The one that is right, which is left out.
+    """
+    given = normalize(path)
+    known = () if _CHAIN in given else store.data_origin(given).spellings_of(given)
+    return tuple(each for each in dict.fromkeys((*known, given)) if each != name)
+
+
+def unambiguous(path: str) -> str:
+    """The path without trailing slashes, and without `.` and `..` if it is a URL.
+
+    On this machine dots are left to the operating system, which follows links before them.
+
+    Raises:
+        UsageError: See `ensure_possible`.
+    """
+    ensure_possible(path)
+    given = normalize(path)
+    if not _has_dots(given):
+        return given
+    return without_dots(given) or given
+
+
+def ensure_possible(path: str) -> None:
+    """Refuse a URL that no two engines take for the same place.
+
+    Raises:
+        UsageError: It names a host of local files, or its dots lead out of the store (kind
+            `OPTIMIST_NO_TABLE_PATH`).
+    """
+    problem = _problem_of(path)
+    if problem:
+        raise UsageError(
+            f"The path {path!r} can't be a table's: {problem}. Nothing was read or written. Give "
+            "the table's directory, as a local path or as a URL.",
+            kind="OPTIMIST_NO_TABLE_PATH",
+            path=path,
+        )
+
+
+def _problem_of(path: str) -> str:
+    scheme, authority, _ = split_url(path)
+    if scheme == "file" and authority:
+        return f"a file: URL has no host ({authority}); write file:///"
+    if _has_dots(path) and _CHAIN in path:
+        return "a chain of drivers must not have . or .. in it"
+    if _has_dots(path) and without_dots(path) is None:
+        return "its .. lead out of the bucket, container or file system"
+    return ""
+
+
+def _has_dots(path: str) -> bool:
+    scheme, _, rest = split_url(path)
+    return scheme not in ("", "file") and any(part in _DOTS for part in rest.split("/"))

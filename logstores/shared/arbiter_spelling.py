@@ -1,0 +1,74 @@
+"""Refuses to write a table whose entries the arbiter has under another spelling of its path.
+
+Two writers under two spellings would both win one version, since the arbiter takes them for two
+tables. Every writer of ours takes the one name of the place (`table_place`); entries under another
+were made by an older version, or by another engine, which spells a table as its caller does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from optimist.core.errors import ConfigError
+from optimist.core.forking import ForkSafeLock
+from optimist.core.plugins.arbiter import Arbiter, CommitEntry
+
+__all__ = ["SpellingCheck", "spelled_otherwise"]
+
+_WITHOUT_OPTION = (
+    "Stop the writers that use the other name (older versions of Optimist do), and delete the "
+    "entries of {other_path}, or wait until they have expired; the commits themselves are files "
+    "of the table, and stay."
+)
+
+
+class SpellingCheck:
+    """Looks once per table, before the first write.
+
+    Args:
+        arbiter: Has the entries.
+    """
+
+    def __init__(self, arbiter: Arbiter) -> None:
+        self._arbiter = arbiter
+        self._lock = ForkSafeLock()
+        self._checked: set[str] = set()
+
+    def is_done(self, table_path: str) -> bool:
+        """Whether `find_other` found nothing for the table before."""
+        with self._lock:
+            return table_path in self._checked
+
+    def find_other(self, table_path: str, spellings: Iterable[str]) -> CommitEntry | None:
+        """The newest entry of another spelling, where the table's own has none.
+
+        Args:
+            table_path: The table's own spelling.
+            spellings: The others; they are asked only if there is no entry under the own one.
+        """
+        if self._arbiter.latest(table_path) is None:
+            for spelling in spellings:
+                entry = self._arbiter.latest(spelling)
+                if entry is not None:
+                    return entry
+        with self._lock:
+            self._checked.add(table_path)
+        return None
+
+
+def spelled_otherwise(table_path: str, other_path: str, *, hint: str) -> ConfigError:
+    """The error for a table that the arbiter knows by another name.
+
+    Args:
+        table_path: The name of ours.
+        other_path: The name that has the entries.
+        hint: What the user can set; empty where there is no such option.
+    """
+    return ConfigError(
+        f"Nothing was written: the arbiter has entries for {other_path}, but none for "
+        f"{table_path}. All writers must name a table in the same way, or two of them can win one "
+        f"version. {hint or _WITHOUT_OPTION.format(other_path=other_path)}",
+        kind="OPTIMIST_ARBITER_PATH_MISMATCH",
+        table_path=table_path,
+        other_path=other_path,
+    )
