@@ -66,6 +66,7 @@ _KINDS: Mapping[type[OptimistError], tuple[str, ...]] = {
     errors.StorageError: (
         "OPTIMIST_ARBITER_ENTRY_DAMAGED",
         "OPTIMIST_ARBITER_LOST_DATA",
+        "OPTIMIST_BROKEN_LISTING",
         "OPTIMIST_BUCKET_NOT_FOUND",
         "OPTIMIST_CLOCK_SKEWED",
         "OPTIMIST_COMMIT_LOCK_BUSY",

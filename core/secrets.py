@@ -18,10 +18,18 @@ __all__ = ["Options", "Secret", "masked_repr", "revealed", "without_secrets"]
 _Value = TypeVar("_Value")
 
 _MASK = "***"
-_PASSWORD = re.compile(r"(?<=://)([^\s/@:'\"]*):[^\s/@'\"]+(?=@)")
+_PASSWORD = re.compile(r"(?<=://)([^\s/@:'\"]*):(?!\d{1,5}(?:[/?#,'\"]|\s|$))\S+(?=@)")
+"""Up to the last @, since people write secrets with a slash or an @ in them as they stand; a port
+is no password."""
 _SIGNED = re.compile(
     r"(?<=[?&;])(sig|signature|token|x-amz-[a-z-]+|x-goog-[a-z-]+)=[^&\s'\"]*", re.IGNORECASE
 )
+_NAMED = re.compile(
+    r"(?<![\w.-])(account_?key|shared_?access_?signature|access_?token|client_?secret"
+    r"|secret_?(?:access_?)?key|password|pwd)=[^;&,\s'\"]+",
+    re.IGNORECASE,
+)
+"""The parts of connection strings."""
 
 
 class Secret(Generic[_Value]):
@@ -98,7 +106,10 @@ def without_secrets(text: str) -> str:
     """The text with passwords in its URLs, and signatures and tokens in their queries, masked."""
     if "://" not in text and "=" not in text:
         return text
-    return _SIGNED.sub(rf"\1={_MASK}", _PASSWORD.sub(rf"\1:{_MASK}", text))
+    masked = _PASSWORD.sub(rf"\1:{_MASK}", text)
+    for named in (_SIGNED, _NAMED):
+        masked = named.sub(rf"\1={_MASK}", masked)
+    return masked
 
 
 def _shown(value: object) -> str:

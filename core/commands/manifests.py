@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from pyarrow import fs
-
-from optimist.core.data.filesystem import filesystem_for
-from optimist.core.data.storage_errors import storage_errors
+from optimist.core.data.stored_files import files_below, remove_file
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import UsageError
 from optimist.core.foreign_text import quoted
@@ -47,25 +44,8 @@ def generate_manifests(table: TableRef, snapshot: Snapshot, mode: str) -> None:
 
 
 def _remove_stale(table: TableRef, snapshot: Snapshot, written: frozenset[str]) -> None:
-    root = join(snapshot.table_path, MANIFEST_DIRECTORY)
-    filesystem, inner = filesystem_for(root, table.data_access())
-    with storage_errors("removed", root):
-        found = filesystem.get_file_info(
-            fs.FileSelector(inner, recursive=True, allow_not_found=True)
-        )
-        for info in found:
-            path = join(root, info.path[len(inner) :].strip("/"))
-            if info.type == fs.FileType.File and info.base_name == "manifest":
-                _remove_if_stale(filesystem, info, path, snapshot, written)
-
-
-def _remove_if_stale(
-    filesystem: fs.FileSystem,
-    info: fs.FileInfo,
-    path: str,
-    snapshot: Snapshot,
-    written: frozenset[str],
-) -> None:
-    if path not in written:
-        snapshot.data_paths.ensure_not_led_out(path)
-        filesystem.delete_file(info.path)
+    access = table.data_access()
+    for status in files_below(join(snapshot.table_path, MANIFEST_DIRECTORY), access):
+        if status.name == "manifest" and status.path not in written:
+            snapshot.data_paths.ensure_not_led_out(status.path)
+            remove_file(status.path, access)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from contextlib import suppress
 from types import TracebackType
 
-from optimist.core.data.filesystem import filesystem_for, remove_directory
 from optimist.core.data.parquet_writer import delete_files
+from optimist.core.data.stored_files import remove_directory, try_remove_file
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import OptimistError
 from optimist.core.protocol.actions import Action, AddCDCFile, AddFile
@@ -91,9 +90,7 @@ class UncommittedFiles:
         if self._files:
             delete_files(self._table.table_path, self._files, self._table.data_access())
         for path in self._paths:
-            filesystem, inner = filesystem_for(path, self._table.data_access())
-            with suppress(OSError):  # it was never begun, or vacuum finds it
-                filesystem.delete_file(inner)
+            try_remove_file(path, self._table.data_access())
 
     def _remove(self, directory: str) -> None:
         """Remove a directory as far as that works, so as not to hide the error at hand."""

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from pyarrow import fs
-
-from optimist.core.data.filesystem import filesystem_for
-from optimist.core.data.storage_errors import storage_errors
+from optimist.core.data.stored_files import names_in
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import ConfigError, LogFileNotFoundError, UsageError
 from optimist.core.foreign_text import shown
@@ -44,12 +41,9 @@ def not_vacant(table: TableRef, found: str) -> UsageError:
 def _names_at(table: TableRef) -> list[str]:
     """The names of files and directories at the place, as far as they can be listed from here."""
     try:
-        filesystem, inner = filesystem_for(table.table_path, table.data_access())
+        return names_in(table.table_path, table.data_access())
     except ConfigError:
         return _names_of_files(table)  # no driver for data files; the log's store knows the files
-    with storage_errors("listed", table.table_path):
-        selector = fs.FileSelector(inner, allow_not_found=True)
-        return sorted(name_of(info.path) for info in filesystem.get_file_info(selector))
 
 
 def _names_of_files(table: TableRef) -> list[str]:

@@ -15,15 +15,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import fsspec
 from pyarrow import fs
 
-from optimist.core.data.storage_errors import storage_errors
 from optimist.core.errors import ConfigError
 from optimist.core.foreign_text import shown
 from optimist.core.forking import keep_for_good
@@ -32,13 +31,24 @@ from optimist.core.plugins.data_access import DataAccess
 
 __all__ = [
     "filesystem_for",
+    "is_reached_by_arrow",
     "make_directories",
     "make_durable",
     "open_to_read",
-    "remove_directory",
 ]
 
 _CLASSES = {"s3": "S3FileSystem", "azure": "AzureFileSystem", "gcs": "GcsFileSystem"}
+_ABOUT_THE_SERVER = (
+    "background_writes",
+    "connect_timeout",
+    "endpoint_override",
+    "force_virtual_addressing",
+    "project_id",
+    "region",
+    "request_timeout",
+    "retry_time_limit",
+    "scheme",
+)
 _WHERE_THEY_EXIST = {"s3": {"allow_delayed_open": True}}
 """Settings that only newer versions of pyarrow know; here: a small file in one request."""
 
@@ -91,15 +101,10 @@ def make_directories(filesystem: fs.FileSystem, paths: Iterable[str]) -> None:
         filesystem.create_dir(directory, recursive=True)
 
 
-def remove_directory(path: str, access: DataAccess | None = None) -> None:
-    """Remove a directory with all that is in it; do nothing if there is none.
-
-    Raises:
-        StorageError: The file system failed (kind `OPTIMIST_STORAGE_FAILED`).
-    """
-    filesystem, inner = filesystem_for(path, access)
-    with storage_errors("removed", path):
-        _remove(filesystem, inner)
+def is_reached_by_arrow(path: str, access: DataAccess) -> bool:
+    """Whether Arrow's own file system for a service serves a path, with a store beside it."""
+    is_own = access.system in _CLASSES and bool(access.store_options)
+    return is_own and access.origin.covers(path)
 
 
 def make_durable(filesystem: fs.FileSystem, root: str, paths: Iterable[str]) -> None:
@@ -129,19 +134,6 @@ def make_durable(filesystem: fs.FileSystem, root: str, paths: Iterable[str]) -> 
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-
-
-def _remove(filesystem: fs.FileSystem, inner: str) -> None:
-    if not _is_object_store(filesystem):
-        if filesystem.get_file_info(inner).type == fs.FileType.Directory:
-            filesystem.delete_dir(inner)
-        return
-    # File by file: Arrow's delete_dir fails where the store has no marker for the directory.
-    selector = fs.FileSelector(inner, recursive=True, allow_not_found=True)
-    for info in filesystem.get_file_info(selector):
-        if info.type == fs.FileType.File:
-            with suppress(FileNotFoundError):
-                filesystem.delete_file(info.path)
 
 
 def _driver(path: str, access: DataAccess | None) -> tuple[fs.FileSystem, str]:
@@ -197,7 +189,15 @@ def _without_settings(access: DataAccess, path: str) -> DataAccess:
             kind="OPTIMIST_NO_DATA_FILESYSTEM",
             scheme=scheme_of(path),
         )
-    return replace(access, settings=())
+    return replace(access, settings=_without_credentials(access))
+
+
+def _without_credentials(access: DataAccess) -> tuple[tuple[str, Any], ...]:
+    """The settings that say where the store is: its other buckets are on the same server."""
+    kept = {name: value for name, value in access.settings if name in _ABOUT_THE_SERVER}
+    if access.system == "gcs" and "endpoint_override" in kept:
+        kept["anonymous"] = True  # the machine's token is for Google, and would go there as it is
+    return tuple(sorted(kept.items()))
 
 
 def _object_path(path: str, access: DataAccess) -> str:

@@ -41,6 +41,7 @@ from optimist.core.data.partition_values import (
 from optimist.core.data.row_numbers import row_numbers
 from optimist.core.data.stats_columns import stats_columns
 from optimist.core.data.storage_errors import storage_errors
+from optimist.core.data.stored_files import try_remove_file
 from optimist.core.data.stored_rows import StoredRows
 from optimist.core.errors import ConfigError
 from optimist.core.options import EngineOptions, RetryPolicy
@@ -207,8 +208,7 @@ class FileSet:
             self._open.abandon()
             self._open = None
         for path in self._paths:
-            with suppress(OSError):  # the reason for aborting is the error to tell
-                self._filesystem.delete_file(path)
+            try_remove_file(path, self._spec.access)
 
     def _append(self, rows: pa.Table) -> None:
         limit = self._spec.max_rows_per_file
@@ -227,11 +227,11 @@ class FileSet:
         name = f"{self._spec.prefix}-{self._task:05d}-{self._clock.new_uuid()}.c000.{ending}"
         places = (self._spec.directory, partition_directory(self._values), name)
         relative = "/".join(place for place in places if place)
-        path = join(self._root, relative)
-        self._paths.append(path)
+        path, full_path = join(self._root, relative), join(self._spec.table_path, relative)
+        self._paths.append(full_path)
         make_directories(self._filesystem, [path])
         file = new_file(
-            join(self._spec.table_path, relative),
+            full_path,
             self._filesystem,
             path,
             access=self._spec.access,
@@ -362,10 +362,8 @@ def delete_files(
     table_path: str, files: Sequence[AddFile | AddCDCFile], access: DataAccess | None = None
 ) -> None:
     """Remove files that were written but will never be committed, as far as that can be done."""
-    filesystem, root = filesystem_for(table_path, access)
     for item in files:
-        with suppress(OSError):  # vacuum finds what is left
-            filesystem.delete_file(join(root, unquote(item.path)))
+        try_remove_file(join(table_path, unquote(item.path)), access)
 
 
 def without_empty_text(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -224,6 +224,18 @@ class LogStore(ABC):
         """
         return DataOrigin.of(path)
 
+    def list_below(self, directory: str) -> Iterator[FileStatus]:
+        """The files below a directory at any depth, in no order; none if it is not there.
+
+        Stores whose `data_access` is one of Arrow's own file systems override this and
+        `list_names`: their data files are found and removed by the store, see `stored_files`.
+        """
+        raise NotImplementedError(f"{type(self).__name__} lists no data files")
+
+    def list_names(self, directory: str) -> Iterator[str]:
+        """The names of the files and directories in a directory, in no order; see `list_below`."""
+        raise NotImplementedError(f"{type(self).__name__} lists no data files")
+
     def abort_uploads(self, directory: str) -> None:  # noqa: B027 - most stores keep none
         """Abort unfinished uploads of data files below a directory.
 

@@ -209,6 +209,14 @@ class FaultyLogStore(LogStore):
         """The inner store's answer."""
         return self.inner.resolve_path(path)
 
+    def list_below(self, directory: str) -> Iterator[FileStatus]:
+        """The inner store's answer."""
+        return self.inner.list_below(directory)
+
+    def list_names(self, directory: str) -> Iterator[str]:
+        """The inner store's answer."""
+        return self.inner.list_names(directory)
+
     def data_origin(self, path: str) -> DataOrigin:
         """See `LogStore.data_origin`."""
         return self.inner.data_origin(path)

@@ -24,12 +24,8 @@ _SENT_ALONG = ("key", "sas", "service-principal")
 def azure_origin(options: AzureOptions, location: AzureLocation) -> DataOrigin:
     """Which URLs name blobs of an account, in any container."""
     default = options.default_account
-    is_default = default is not None and parse_account(default) == (
-        location.account,
-        location.suffix,
-    )
-    host = f"{location.account}.dfs.{location.suffix}"
-    return DataOrigin(SCHEMES, host, is_account=True, is_default=is_default)
+    is_default = default is not None and parse_account(default) == location.of
+    return DataOrigin(SCHEMES, location.of.host("dfs"), is_account=True, is_default=is_default)
 
 
 def azure_data_access(
@@ -70,7 +66,7 @@ def _creating(
     if credential.kind not in _SENT_ALONG:
         return options_of_store(_STORE, given)
     own = {
-        "account": f"{location.account}.blob.{location.suffix}",
+        "account": location.of.host("blob"),
         "endpoint": options.endpoint_of(location) if options.is_custom(location) else None,
         "auth": credential.kind,
         "accountKey": credential.account_key,
@@ -113,8 +109,8 @@ def _credential(credential: AzureCredential) -> dict[str, Any]:
 def _hosts(options: AzureOptions, location: AzureLocation) -> dict[str, Any]:
     if not options.is_custom(location):
         return {
-            "blob_storage_authority": f".blob.{location.suffix}",
-            "dfs_storage_authority": f".dfs.{location.suffix}",
+            "blob_storage_authority": location.of.authority("blob"),
+            "dfs_storage_authority": location.of.authority("dfs"),
         }
     endpoint = urlsplit(options.endpoint_of(location))
     own_host = f"{location.account}."

@@ -1,8 +1,9 @@
 """Credentials from the keys that users of Hadoop's Azure connectors have: `fs.azure.*`.
 
 A key is looked for with the account's host name after it, dfs and blob alike, then with the bare
-account, then for all accounts. `fs.azure.account.auth.type` decides where it is set; else the first
-of account key, shared access signature and client secret that is there.
+account, then for all accounts; the last two only where the requests go to Azure, or to an endpoint
+that was set for them. `fs.azure.account.auth.type` decides where it is set; else the first of
+account key, shared access signature and client secret that is there.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from optimist.core.errors import ConfigError
-from optimist.core.secrets import Secret
+from optimist.core.secrets import Options, Secret
 from optimist.logstores.azure.identity import AzureCredential
 from optimist.logstores.azure.paths import AzureLocation
 
@@ -31,81 +32,92 @@ _PROVIDERS = {
 }
 
 
-def hadoop_credential(keys: Mapping[str, str], location: AzureLocation) -> AzureCredential | None:
+def hadoop_credential(
+    given: Mapping[str, str], location: AzureLocation, *, is_trusted: bool
+) -> AzureCredential | None:
     """The credentials that the keys give for a place, or None if they say nothing of it.
+
+    Args:
+        given: The `fs.azure.*` keys.
+        location: The place.
+        is_trusted: Whether keys that do not name its host hold for it.
 
     Raises:
         ConfigError: They ask for something that does not exist here, or that is incomplete.
     """
-    if _find(keys, _AUTH_TYPE, location) is None:
-        kind = _present_kind(keys, location)
-    else:
-        kind = _asked_kind(keys, location)
+    keys = _for_place(given, location, is_trusted=is_trusted)
+    kind = _asked_kind(keys) if _AUTH_TYPE in keys else _present_kind(keys, location)
     if kind is None:
         return None
-    tenant_id, authority = _tenant(keys, location)
+    tenant_id, authority = _tenant(keys)
     return AzureCredential(
         kind=kind,
         account=location.account,
-        account_key=_secret(_find(keys, _KEY, location)),
+        account_key=_secret(keys.get(_KEY)),
         sas=_secret(_find_sas(keys, location)),
         tenant_id=tenant_id,
-        client_id=_find(keys, f"{_OAUTH2}client.id", location),
-        client_secret=_secret(_find(keys, f"{_OAUTH2}client.secret", location)),
+        client_id=keys.get(f"{_OAUTH2}client.id"),
+        client_secret=_secret(keys.get(f"{_OAUTH2}client.secret")),
         authority=authority,
-        token_file=_find(keys, f"{_OAUTH2}token.file", location),
+        token_file=keys.get(f"{_OAUTH2}token.file"),
     ).ensure_complete(source="fs.azure.*")
 
 
-def _find(keys: Mapping[str, str], key: str, location: AzureLocation) -> str | None:
-    account = location.account
-    hosts = (f".{account}.dfs.{location.suffix}", f".{account}.blob.{location.suffix}")
-    for ending in (*hosts, f".{account}", ""):
-        value = keys.get(key + ending, "").strip()
-        if value:
-            return value
-    return None
+def _for_place(keys: Mapping[str, str], location: AzureLocation, *, is_trusted: bool) -> Options:
+    """The keys that hold for a place, without the account at their end; the most exact one wins."""
+    account = location.of
+    endings = [""] if is_trusted else []
+    if is_trusted and (account.is_meant_by(account.name) or not account.is_of_azure):
+        endings.append(f".{account.name}")
+    endings += [f".{account.host('blob')}", f".{account.host('dfs')}"]
+    found = {
+        key.removesuffix(ending): keys[key].strip()
+        for ending in endings
+        for key in keys
+        if key.endswith(ending) and keys[key].strip()
+    }
+    return Options(found)
 
 
 def _find_sas(keys: Mapping[str, str], location: AzureLocation) -> str | None:
     return (
-        _find(keys, f"fs.azure.sas.{location.container}", location)
-        or _find(keys, f"fs.azure.sas.fixed.token.{location.container}", location)
-        or _find(keys, "fs.azure.sas.fixed.token", location)
+        keys.get(f"fs.azure.sas.{location.container}")
+        or keys.get(f"fs.azure.sas.fixed.token.{location.container}")
+        or keys.get("fs.azure.sas.fixed.token")
     )
 
 
 def _present_kind(keys: Mapping[str, str], location: AzureLocation) -> str | None:
-    if _find(keys, _KEY, location):
+    if keys.get(_KEY):
         return "key"
     if _find_sas(keys, location):
         return "sas"
-    if _find(keys, f"{_OAUTH2}client.secret", location):
+    if keys.get(f"{_OAUTH2}client.secret"):
         return "service-principal"
     return None
 
 
-def _asked_kind(keys: Mapping[str, str], location: AzureLocation) -> str:
-    kind = _AUTH_TYPES.get((_find(keys, _AUTH_TYPE, location) or "").lower())
+def _asked_kind(keys: Mapping[str, str]) -> str:
+    kind = _AUTH_TYPES.get((keys.get(_AUTH_TYPE) or "").lower())
     if kind is None:
         raise _unsupported(_AUTH_TYPE, "SharedKey, SAS, OAuth")
-    return kind or _provider_kind(keys, location)
+    return kind or _provider_kind(keys)
 
 
-def _provider_kind(keys: Mapping[str, str], location: AzureLocation) -> str:
-    if _find(keys, _PROVIDER, location) is None:
+def _provider_kind(keys: Mapping[str, str]) -> str:
+    if _PROVIDER not in keys:
         return "service-principal"
-    kind = _PROVIDERS.get((_find(keys, _PROVIDER, location) or "").rpartition(".")[2])
+    kind = _PROVIDERS.get((keys.get(_PROVIDER) or "").rpartition(".")[2])
     if kind is None:
         raise _unsupported(_PROVIDER, ", ".join(_PROVIDERS))
     return kind
 
 
-def _tenant(keys: Mapping[str, str], location: AzureLocation) -> tuple[str | None, str | None]:
+def _tenant(keys: Mapping[str, str]) -> tuple[str | None, str | None]:
     """Tenant and login host; Hadoop has both in one URL, `https://<host>/<tenant>/oauth2/token`."""
-    endpoint = _find(keys, f"{_OAUTH2}client.endpoint", location)
+    endpoint = keys.get(f"{_OAUTH2}client.endpoint")
     if endpoint is None:
-        return _find(keys, f"{_OAUTH2}msi.tenant", location), None
+        return keys.get(f"{_OAUTH2}msi.tenant"), None
     parts = urlsplit(endpoint)
     return parts.path.strip("/").partition("/")[0] or None, parts.netloc or None
 

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential, TokenCredential
+from azure.core.pipeline.transport import RequestsTransport
 
 from optimist.core.errors import ConfigError
 from optimist.core.secrets import Secret, masked_repr, revealed
+from optimist.logstores.shared.whole_answers import private_session
 
 __all__ = ["AUTH_KINDS", "AzureCredential", "sdk_credential"]
 
@@ -91,7 +93,9 @@ def sdk_credential(
 
 def _token_credential(credential: AzureCredential) -> TokenCredential:
     identity = _identity_module(credential)
-    authority = {"authority": credential.authority} if credential.authority else {}
+    # Its own session would send what ~/.netrc has for the login host.
+    sending = {"transport": RequestsTransport(session=private_session())}
+    authority = {**sending, **({"authority": credential.authority} if credential.authority else {})}
     client = {"client_id": credential.client_id} if credential.client_id else {}
     found: TokenCredential
     if credential.kind == "service-principal":
@@ -102,7 +106,7 @@ def _token_credential(credential: AzureCredential) -> TokenCredential:
             **authority,
         )
     elif credential.kind == "managed-identity":
-        found = identity.ManagedIdentityCredential(**client)
+        found = identity.ManagedIdentityCredential(**client, **sending)
     elif credential.kind == "workload-identity":
         tenant = {"tenant_id": credential.tenant_id} if credential.tenant_id else {}
         file = {"token_file_path": credential.token_file} if credential.token_file else {}

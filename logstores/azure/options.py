@@ -9,6 +9,10 @@ are looked for in this order; the first that has some for the account and contai
 3. the environment: `AZURE_STORAGE_CONNECTION_STRING`, `AZURE_STORAGE_ACCOUNT` with
    `AZURE_STORAGE_KEY` or `AZURE_STORAGE_SAS_TOKEN`; `AZURE_TENANT_ID`, `AZURE_CLIENT_ID` and
    `AZURE_CLIENT_SECRET`.
+
+A path may name any host, so what is given for an account by its bare name, or for all accounts, is
+sent only to Azure's own hosts and to an endpoint that was set. Another host gets what was given for
+that very host.
 """
 
 from __future__ import annotations
@@ -123,18 +127,21 @@ class AzureOptions(ServiceOptions):
         Raises:
             ConfigError: There are none, or what was asked for is incomplete.
         """
+        is_trusted = location.of.is_of_azure or self.is_custom(location)
         found = (
             self._own_credential(location)
-            or hadoop_credential(self.hadoop, location)
-            or _environment_credential(self.environment, location)
+            or hadoop_credential(self.hadoop, location, is_trusted=is_trusted)
+            or _environment_credential(self.environment, location, is_trusted=is_trusted)
         )
+        if found is None and not is_trusted:
+            raise _unknown_host(location)
         if found is None:
             raise ConfigError(
                 f"There are no credentials for account {location.account}, container "
                 f"{location.container}; nothing was read or written. Set one of "
                 f"{_PREFIX}accountKey, .sas, .connectionString, or .auth ({', '.join(AUTH_KINDS)}),"
                 f" or the key that Hadoop knows, "
-                f"fs.azure.account.key.{location.account}.dfs.{location.suffix}.",
+                f"fs.azure.account.key.{location.of.host('dfs')}.",
                 kind="OPTIMIST_NO_CREDENTIALS",
                 account=location.account,
                 container=location.container,
@@ -160,7 +167,23 @@ class AzureOptions(ServiceOptions):
 
     def _speaks_of(self, location: AzureLocation) -> bool:
         # What was given for one account does not go to another.
-        return self.account is None or parse_account(self.account)[0] == location.account
+        if self.account is None:
+            return location.of.is_of_azure or self.endpoint is not None
+        has_name = parse_account(self.account).name == location.account
+        return location.of.is_meant_by(self.account) or (has_name and self.endpoint is not None)
+
+
+def _unknown_host(location: AzureLocation) -> ConfigError:
+    host = location.of.host("dfs")
+    return ConfigError(
+        f"{host} is no host of Azure's, and no credentials are given for that very host; nothing "
+        f"was sent there. If the host is right, set {_PREFIX}account={host} beside the credentials,"
+        f" or Hadoop's key for it, fs.azure.account.key.{host}.",
+        kind="OPTIMIST_NO_CREDENTIALS",
+        account=location.account,
+        container=location.container,
+        host=host,
+    )
 
 
 def _kind_of(options: AzureOptions) -> str | None:
@@ -185,7 +208,7 @@ def _with_connection_string(options: AzureOptions, given: dict[str, Any]) -> Azu
 
 
 def _compared(name: str, value: Any) -> Any:
-    return parse_account(value)[0] if name == "account" else value
+    return parse_account(value).name if name == "account" else value
 
 
 def _parse_connection_string(connection: Secret[str], key: str) -> dict[str, Any]:
@@ -236,17 +259,17 @@ def _environment_connection(
     """The parts of the environment's connection string, if it is for the account at hand."""
     connection = _secret(environment.get(_CONNECTION))
     parts = {} if connection is None else _parse_connection_string(connection, _CONNECTION)
-    if not parts or parse_account(parts["account"])[0] != location.account:
+    if not parts or not location.of.is_meant_by(parts["account"]):
         return {}
     return parts
 
 
 def _environment_credential(
-    environment: Mapping[str, str], location: AzureLocation
+    environment: Mapping[str, str], location: AzureLocation, *, is_trusted: bool
 ) -> AzureCredential | None:
     parts = _environment_connection(environment, location)
     named = _environment_account(environment)
-    if named is None or parse_account(named)[0] == location.account:
+    if is_trusted if named is None else location.of.is_meant_by(named):
         key = environment.get("AZURE_STORAGE_KEY", environment.get("AZURE_STORAGE_ACCOUNT_KEY"))
         given = {
             "account_key": _secret(key),
@@ -261,7 +284,7 @@ def _environment_credential(
     principal = tuple(
         environment.get(f"AZURE_{name}") for name in ("TENANT_ID", "CLIENT_ID", "CLIENT_SECRET")
     )
-    if None in principal:
+    if None in principal or not is_trusted:
         return None
     tenant_id, client_id, client_secret = principal
     return AzureCredential(

@@ -18,12 +18,62 @@ from optimist.core.errors import ConfigError
 from optimist.core.paths import scheme_of
 from optimist.logstores.shared.object_keys import object_key, split_key
 
-__all__ = ["DEFAULT_SUFFIX", "SCHEMES", "AzureLocation", "parse_account", "parse_location"]
+__all__ = ["SCHEMES", "AzureAccount", "AzureLocation", "parse_account", "parse_location"]
 
-DEFAULT_SUFFIX = "core.windows.net"
+_DEFAULT_SUFFIX = "core.windows.net"
+_OF_AZURE = (
+    _DEFAULT_SUFFIX,
+    "core.chinacloudapi.cn",
+    "core.usgovcloudapi.net",
+    "core.cloudapi.de",
+    "storage.azure.net",
+    "fabric.microsoft.com",
+)
+"""What the hosts of Azure's own clouds end in; nobody else can have such a host."""
+_UNIQUE_BY_NAME = ("", "privatelink")
+"""Zones in which an account's name is enough to tell it from all others of its cloud."""
 SCHEMES = ("abfss", "abfs", "az", "wasbs", "wasb")
 """The first is that of the one URL which stands for all."""
 _SERVICES = ("blob", "dfs")
+
+
+@dataclass(frozen=True, slots=True)
+class AzureAccount:
+    """A storage account, by its host names: `<name>.<zone>.<service>.<suffix>`.
+
+    Attributes:
+        name: The name of the account.
+        suffix: What stands after `blob.` or `dfs.`.
+        zone: What stands before it, if anything: a DNS zone (`z01`), or `privatelink`.
+    """
+
+    name: str
+    suffix: str = _DEFAULT_SUFFIX
+    zone: str = ""
+
+    @property
+    def is_of_azure(self) -> bool:
+        """Whether its hosts are Microsoft's."""
+        return self.suffix in _OF_AZURE
+
+    def host(self, service: str) -> str:
+        """The host of a service of the account, `blob` or `dfs`."""
+        return self.name + self.authority(service)
+
+    def authority(self, service: str) -> str:
+        """The host without the name, as Arrow takes it: `.blob.core.windows.net`."""
+        zone = f".{self.zone}" if self.zone else ""
+        return f"{zone}.{service}.{self.suffix}"
+
+    def is_meant_by(self, given: str) -> bool:
+        """Whether a name or a host that a user gave means this account.
+
+        A bare name is trusted only where Azure sees to it that no other account has it: else what
+        is given for one account would go to whichever host a path calls by that name.
+        """
+        if "." in given:
+            return parse_account(given) == self
+        return given.lower() == self.name and self.is_of_azure and self.zone in _UNIQUE_BY_NAME
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,27 +81,29 @@ class AzureLocation:
     """One place in Azure storage.
 
     Attributes:
-        account: The name of the account, without host.
-        suffix: What stands after `blob.` or `dfs.` in the account's host names.
+        of: The account.
         container: The container, which Data Lake Storage calls a file system.
         key: The blob's name, without a leading slash; a trailing slash of the path stays.
     """
 
-    account: str
-    suffix: str
+    of: AzureAccount
     container: str
     key: str
 
     @property
+    def account(self) -> str:
+        """The name of the account, without host."""
+        return self.of.name
+
+    @property
     def url(self) -> str:
         """The one spelling that stands for all."""
-        host = f"{self.account}.dfs.{self.suffix}"
-        return f"abfss://{self.container}@{host}/{self.key}".rstrip("/")
+        return f"abfss://{self.container}@{self.of.host('dfs')}/{self.key}".rstrip("/")
 
     @property
     def blob_endpoint(self) -> str:
         """Where the account's Blob service is."""
-        return f"https://{self.account}.blob.{self.suffix}"
+        return f"https://{self.of.host('blob')}"
 
     @property
     def directory(self) -> str:
@@ -93,14 +145,13 @@ def parse_location(path: str, default_account: str | None) -> AzureLocation:
             kind="OPTIMIST_INCOMPLETE_PATH",
             path=path,
         )
-    name, suffix = parse_account(account)
-    return AzureLocation(name, suffix, container, object_key(slash + rest))
+    return AzureLocation(parse_account(account), container, object_key(slash + rest))
 
 
-def parse_account(text: str) -> tuple[str, str]:
-    """Name and host suffix of an account given as `name` or as `name.dfs.core.windows.net`."""
-    name, _, host = text.lower().partition(".")
-    service, _, suffix = host.partition(".")
-    if service not in _SERVICES:
-        return name, host or DEFAULT_SUFFIX
-    return name, suffix
+def parse_account(text: str) -> AzureAccount:
+    """The account given as `name`, as `name.dfs.core.windows.net`, or as a host in a zone."""
+    name, *labels = text.lower().split(".")
+    service = next((place for place, label in enumerate(labels) if label in _SERVICES), None)
+    if service is None:
+        return AzureAccount(name, ".".join(labels) or _DEFAULT_SUFFIX)
+    return AzureAccount(name, ".".join(labels[service + 1 :]), ".".join(labels[:service]))

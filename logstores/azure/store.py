@@ -55,12 +55,13 @@ from optimist.logstores.azure.data import azure_data_access, azure_origin
 from optimist.logstores.azure.errors import azure_answer
 from optimist.logstores.azure.identity import sdk_credential
 from optimist.logstores.azure.options import AzureOptions
-from optimist.logstores.azure.paths import AzureLocation, parse_location
+from optimist.logstores.azure.paths import AzureAccount, AzureLocation, parse_location
 from optimist.logstores.shared.answer_table import CREATE
 from optimist.logstores.shared.create_once import create_once
 from optimist.logstores.shared.create_probe import describe_verdicts, ensure_exclusive, probe_once
 from optimist.logstores.shared.file_pieces import PIECE_BYTES, send_pieces, size_of
 from optimist.logstores.shared.http_answers import error_of_answer
+from optimist.logstores.shared.page_tokens import PageTokens
 from optimist.logstores.shared.ranged_file import READ_AHEAD_BYTES, open_ranged
 from optimist.logstores.shared.whole_answers import whole_session
 
@@ -94,7 +95,7 @@ class AzureLogStore(LogStore):
         self._patience = Patience(max_tries=self._parsed.max_tries)
         self._transport = transport
         self._lock = ForkSafeLock()
-        self._containers: dict[tuple[str, str, str], ContainerClient] = {}
+        self._containers: dict[tuple[AzureAccount, str], ContainerClient] = {}
         renew_in_child(self, AzureLogStore._forget_connections)
 
     def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
@@ -179,8 +180,7 @@ class AzureLogStore(LogStore):
             if name < location.name or not name:
                 continue
             found = True
-            modified_ms = int(blob.last_modified.timestamp() * 1000)
-            yield FileStatus(prefix + name, int(blob.size or 0), modified_ms, str(blob.etag or ""))
+            yield _status(blob, prefix + name)
         if not found and not any(True for _ in self._walk(path, directory, flat=True)):
             raise LogFileNotFoundError(
                 f"Cannot list {prefix}: the directory does not exist. Check the path.",
@@ -188,6 +188,25 @@ class AzureLogStore(LogStore):
                 path=prefix,
                 retryable=False,
             )
+
+    def list_below(self, directory: str) -> Iterator[FileStatus]:
+        """See `LogStore.list_below`; directories of hierarchical accounts are none."""
+        path = directory.rstrip("/") + "/"
+        prefix = self._locate(path).key
+        listing = self._container(self._locate(path)).list_blobs(prefix, ["metadata"])
+        for blob in filter(_is_file, self._items(path, listing)):
+            if not blob.name.endswith("/"):  # a marker that others leave for a directory
+                yield _status(blob, path + blob.name[len(prefix) :])
+
+    def list_names(self, directory: str) -> Iterator[str]:
+        """See `LogStore.list_names`."""
+        path = directory.rstrip("/") + "/"
+        prefix = self._locate(path).key
+        listing = self._container(self._locate(path)).walk_blobs(prefix, delimiter="/")
+        for item in self._items(path, listing):
+            name = item.name[len(prefix) :].rstrip("/")
+            if name:
+                yield name
 
     def delete(self, path: str) -> None:
         """See `LogStore.delete`."""
@@ -267,14 +286,23 @@ class AzureLogStore(LogStore):
         else:
             start: dict[str, Any] = {"start_from": start_from} if start_from else {}
             listing = container.walk_blobs(directory, ["metadata"], "/", **start)
-        pages = listing.by_page()
+        for blob in self._items(path, listing):
+            if flat or _is_file(blob):
+                yield blob
+            if flat:
+                return
+
+    def _items(self, path: str, listing: ItemPaged[Any]) -> Iterator[Any]:
+        """What a listing has, page by page."""
+        pages: Any = listing.by_page()
+        tokens = PageTokens(path)
         while True:
             page = self._patiently("list", path, lambda: next(pages, None))
             if page is None:
                 return
-            yield from (each for each in page if flat or _is_file(each))
-            if flat:
-                return
+            if pages.continuation_token:
+                tokens.follow(pages.continuation_token)
+            yield from page
 
     def _patiently(self, doing: str, path: str, call: Callable[[], _Result]) -> _Result:
         def translated() -> _Result:
@@ -293,7 +321,7 @@ class AzureLogStore(LogStore):
         return self._container(location).get_blob_client(location.key)
 
     def _container(self, location: AzureLocation) -> ContainerClient:
-        key = (location.account, location.suffix, location.container)
+        key = (location.of, location.container)
         with self._lock:
             client = self._containers.get(key)
             if client is None:
@@ -330,8 +358,8 @@ class AzureLogStore(LogStore):
         with self._lock:
             containers = list(self._containers)
         return [
-            (self._parsed.endpoint_of(AzureLocation(account, suffix, name, "")), name)
-            for account, suffix, name in containers
+            (self._parsed.endpoint_of(AzureLocation(account, name, "")), name)
+            for account, name in containers
         ]
 
 
@@ -360,6 +388,11 @@ def _ensure_one_request(path: str, data: bytes) -> None:
 
 def _place(location: AzureLocation) -> str:
     return f"container {location.container} of account {location.account}"
+
+
+def _status(blob: Any, path: str) -> FileStatus:
+    modified_ms = int(blob.last_modified.timestamp() * 1000)
+    return FileStatus(path, int(blob.size or 0), modified_ms, str(blob.etag or ""))
 
 
 def _is_file(item: BlobProperties | BlobPrefix) -> bool:

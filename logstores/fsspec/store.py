@@ -68,6 +68,7 @@ __all__ = ["FsspecLogStore", "FsspecOptions"]
 _LOG = logging.getLogger(__name__)
 
 _CLASS_PATH = "optimist.logstores:FsspecLogStore"
+_CHAIN = "::"
 _ETAG_KEYS = ("ETag", "etag", "generation")
 """What drivers call what tells a file from another in its place."""
 _TIME_KEYS = ("mtime", "LastModified", "last_modified", "modified", "updated", "created")
@@ -256,7 +257,7 @@ class FsspecLogStore(LogStore):
             return self._local.resolve_path(inner)
         # Not the driver's own name for it: many drivers forget the host in it.
         bare = normalize(path)
-        return bare if "::" in bare else self._origin(bare, driver).url_of(bare) or bare
+        return bare if _CHAIN in bare else self.data_origin(bare).url_of(bare) or bare
 
     def data_access(self, path: str) -> DataAccess | None:
         """See `LogStore.data_access`; the driver gets the same options for data."""
@@ -267,7 +268,17 @@ class FsspecLogStore(LogStore):
 
     def data_origin(self, path: str) -> DataOrigin:
         """See `LogStore.data_origin`; some drivers serve several schemes."""
-        return self._origin(path, None if "::" in path else self._driver(path)[0])
+        origin = DataOrigin.of(path)
+        for row in EXCLUSIVE_DRIVERS:
+            if not origin.is_local and origin.schemes[0] in row.protocols:
+                origin = replace(origin, schemes=row.protocols)
+        if "abfss" not in origin.schemes or origin.host is None or _CHAIN in path:
+            return origin
+        host = self._host_of_account(path, origin.host)
+        if not host:
+            return origin  # then a container must do
+        is_default = "@" not in origin.host or host == _account_host(self._driver(path)[0])
+        return replace(origin, host=host, is_account=True, is_default=is_default)
 
     def describe(self) -> Mapping[str, str]:
         """See `LogStore.describe`; names the driver's options, not their values."""
@@ -304,19 +315,12 @@ class FsspecLogStore(LogStore):
         keep_for_good(driver)  # as fsspec's own cache does, in forked children too
         return driver, inner
 
-    def _origin(self, path: str, driver: fsspec.AbstractFileSystem | None) -> DataOrigin:
-        origin = DataOrigin.of(path)
-        for row in EXCLUSIVE_DRIVERS:
-            if not origin.is_local and origin.schemes[0] in row.protocols:
-                origin = replace(origin, schemes=row.protocols)
-        if "abfss" not in origin.schemes or origin.host is None:
-            return origin
-        _, is_named, host = origin.host.partition("@")
-        own = _account_host(driver)
-        host = host.lower().replace(".blob.", ".dfs.", 1) if is_named else own
-        if not host:
-            return origin  # the driver does not tell its account, so a container must do
-        return replace(origin, host=host, is_account=True, is_default=host == own)
+    def _host_of_account(self, path: str, authority: str) -> str:
+        """The host of the Azure account that a path is in; empty if nothing tells it."""
+        _, is_named, host = authority.partition("@")
+        if is_named:
+            return host.lower().replace(".blob.", ".dfs.", 1)
+        return _account_host(self._driver(path)[0])
 
     def _writable(self, driver: fsspec.AbstractFileSystem, path: str) -> ExclusiveDriver:
         """The row of a driver that we may write with, by itself or behind an arbiter."""
@@ -408,7 +412,7 @@ def _place_of(
     return f"{row.package} ({driver._fs_token[:12]})", bucket.lstrip("/").partition("/")[0]
 
 
-def _account_host(driver: fsspec.AbstractFileSystem | None) -> str:
+def _account_host(driver: fsspec.AbstractFileSystem) -> str:
     """The host of the account whose containers a driver for Azure serves; empty if unknown."""
     host = getattr(driver, "account_host", None)
     if isinstance(host, str) and host:

@@ -42,9 +42,18 @@ def gcs_credentials(options: GCSOptions) -> Any:
 def _found(options: GCSOptions) -> Any:
     if options.auth_kind == "service-account":
         return _service_account(options)
-    if options.auth_kind == "access-token" and options.access_token:
-        return Credentials(token=options.access_token.reveal())  # type: ignore[no-untyped-call]
+    if options.auth_kind == "access-token":
+        return _access_token(options)
     return _default()
+
+
+def _access_token(options: GCSOptions) -> Any:
+    if options.access_token is None:
+        raise ConfigError(
+            f"An access token was asked for, but there is none. Set {_OWN}.accessToken.",
+            kind="OPTIMIST_NO_CREDENTIALS",
+        )
+    return Credentials(token=options.access_token.reveal())  # type: ignore[no-untyped-call]
 
 
 def _service_account(options: GCSOptions) -> Any:

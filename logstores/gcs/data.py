@@ -7,6 +7,7 @@ token here, which lasts an hour. Each executor finds default credentials for its
 from __future__ import annotations
 
 import datetime as dt
+import os
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,10 +22,12 @@ from optimist.core.secrets import Options, Secret
 from optimist.logstores.gcs.credentials import gcs_credentials
 from optimist.logstores.gcs.options import GCSOptions
 from optimist.logstores.shared.store_options import options_from, options_of_store
+from optimist.logstores.shared.whole_answers import private_session
 
 __all__ = ["gcs_data_access", "gcs_origin"]
 
 _SCHEMES = ("gs",)
+_ARROWS_EMULATOR = "CLOUD_STORAGE_EMULATOR_ENDPOINT"
 _STORE = "optimist.logstores:GCSLogStore"
 _RETRIES_LAST = dt.timedelta(minutes=2)
 _NOT_KNOWN = dt.datetime(2200, 1, 1, tzinfo=dt.timezone.utc)
@@ -56,6 +59,7 @@ def gcs_data_access(options: GCSOptions, bucket: str, given: Mapping[str, str]) 
             kind="OPTIMIST_UNSUPPORTED_OPTION",
             key="optimist.store.gcs.userProject",
         )
+    _ensure_same_server(options)
     credentials = _credentials(options)
     settings: dict[str, Any] = {
         "project_id": options.project,
@@ -67,6 +71,19 @@ def gcs_data_access(options: GCSOptions, bucket: str, given: Mapping[str, str]) 
         settings |= {"endpoint_override": endpoint.netloc, "scheme": endpoint.scheme}
     creating = _creating(options, credentials.get("access_token"), given)
     return DataAccess.of("gcs", gcs_origin(bucket), settings, store_options=creating)
+
+
+def _ensure_same_server(options: GCSOptions) -> None:
+    """Refuse a variable by which Arrow asks another server than the log, whatever it is told."""
+    asked = os.environ.get(_ARROWS_EMULATOR, "")
+    if asked and asked.rstrip("/") != options.endpoint.rstrip("/"):
+        raise ConfigError(
+            f"The environment variable {_ARROWS_EMULATOR} sends Arrow to another server than the "
+            "table's log, with the table's credentials. Nothing was read or written. Unset it, or "
+            "set optimist.store.gcs.emulatorHost to the same server.",
+            kind="OPTIMIST_CONTRADICTING_OPTIONS",
+            key=_ARROWS_EMULATOR,
+        )
 
 
 def _creating(
@@ -96,7 +113,7 @@ def _credentials(options: GCSOptions) -> dict[str, Any]:
         return {"access_token": options.access_token, "credential_token_expiration": _NOT_KNOWN}
     credentials = gcs_credentials(options)
     try:
-        credentials.refresh(Request())
+        credentials.refresh(Request(private_session()))
     except GoogleAuthError as error:
         raise ConfigError(
             f"Google refused a token for these credentials ({type(error).__name__}). Check the "

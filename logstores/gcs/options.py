@@ -37,6 +37,7 @@ AUTH_KINDS = ("default", "service-account", "access-token", "anonymous")
 
 _PREFIX = f"{STORE_PREFIX}gcs."
 _EMULATOR = "STORAGE_EMULATOR_HOST"
+_CREDENTIALS = ("key_file", "key_json", "access_token", "impersonate")
 _PAYER = "fs.gs.requester.pays.project.id"
 _AUTH_TYPES = {
     "APPLICATION_DEFAULT": "default",
@@ -47,6 +48,10 @@ _AUTH_TYPES = {
 
 
 def _endpoint(text: str) -> str:
+    return parse_url(text if "://" in text else f"https://{text}")
+
+
+def _emulator(text: str) -> str:
     return parse_url(text if "://" in text else f"http://{text}")
 
 
@@ -71,7 +76,7 @@ class GCSOptions(ServiceOptions):
 
     project: str | None = option(None, foreign=("fs.gs.project.id",))
     endpoint: str = option(GCS_ENDPOINT, _endpoint, foreign=("fs.gs.storage.root.url",))
-    emulator_host: str | None = option(None, _endpoint)
+    emulator_host: str | None = option(None, _emulator)
     auth: str | None = option(None, one_of(*AUTH_KINDS))
     key_file: str | None = option(
         None,
@@ -101,7 +106,12 @@ class GCSOptions(ServiceOptions):
         if given.get("emulator_host") is not None:
             if "endpoint" in own:
                 raise _contradiction("endpoint", "emulator_host")
-            given = {"auth": "anonymous", **given, "endpoint": given["emulator_host"]}
+            # Whatever credentials there are, they are for Google; an emulator is asked in clear.
+            given = {
+                **{name: value for name, value in given.items() if name not in _CREDENTIALS},
+                "auth": "anonymous",
+                "endpoint": given["emulator_host"],
+            }
         _refuse_two(given, "key_file", "key_json", "access_token")
         return cls(**given)
 
@@ -168,7 +178,7 @@ def _from_environment(given: Mapping[str, Any], environment: Mapping[str, str]) 
     host = environment.get(_EMULATOR, "")
     if not host or "endpoint" in given or "emulator_host" in given:
         return {}
-    return {"emulator_host": parse_option(Options({_EMULATOR: host}), _EMULATOR, _endpoint)}
+    return {"emulator_host": parse_option(Options({_EMULATOR: host}), _EMULATOR, _emulator)}
 
 
 def _refuse_two(given: Mapping[str, Any], *names: str) -> None:

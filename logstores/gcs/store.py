@@ -48,7 +48,7 @@ from urllib3.exceptions import HTTPError
 from optimist.core.clock import Clock, SystemClock
 from optimist.core.errors import ConfigError, LogFileNotFoundError, StorageError
 from optimist.core.forking import ForkSafeLock, keep_inherited, renew_in_child
-from optimist.core.paths import scheme_of
+from optimist.core.paths import join, scheme_of
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.plugins.data_origin import DataOrigin
 from optimist.core.plugins.logstore import FileStatus, LogStore, PutOutcome
@@ -63,6 +63,7 @@ from optimist.logstores.shared.create_probe import describe_verdicts, ensure_exc
 from optimist.logstores.shared.file_pieces import PIECE_BYTES, md5_of, size_of
 from optimist.logstores.shared.http_answers import error_of_answer
 from optimist.logstores.shared.object_keys import object_key, split_key
+from optimist.logstores.shared.page_tokens import PageTokens
 from optimist.logstores.shared.ranged_file import open_ranged
 from optimist.logstores.shared.whole_answers import whole_session
 
@@ -76,6 +77,7 @@ _WITH_URLS = (GoogleAPICallError, GoogleAuthError, requests.RequestException, HT
 _ONCE = Patience(max_tries=1)
 """An object takes about one write a second: a writer asked to slow down has mostly lost."""
 _LIST_FIELDS = "items(name,size,updated,generation),nextPageToken"
+_NAMES_TOO = "items(name),prefixes,nextPageToken"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,7 @@ class _Object:
 class _Page:
     blobs: tuple[Any, ...]
     next_token: str | None
+    prefixes: tuple[str, ...]
 
 
 class GCSLogStore(LogStore):
@@ -201,8 +204,7 @@ class GCSLogStore(LogStore):
             if name < first or not name:
                 continue
             found = True
-            etag = str(blob.generation or "")
-            yield FileStatus(prefix + name, int(blob.size or 0), _milliseconds(blob.updated), etag)
+            yield _status(blob, prefix + name)
         if found:
             return
         anything = self._page(path, place, {"prefix": directory, "max_results": 1})
@@ -213,6 +215,22 @@ class GCSLogStore(LogStore):
                 path=prefix,
                 retryable=False,
             )
+
+    def list_below(self, directory: str) -> Iterator[FileStatus]:
+        """See `LogStore.list_below`."""
+        place = _locate(directory.rstrip("/") + "/")
+        for page in self._pages(directory, place, {"prefix": place.key}):
+            for blob in page.blobs:
+                if not blob.name.endswith("/"):  # a marker that others leave for a directory
+                    yield _status(blob, join(directory, blob.name[len(place.key) :]))
+
+    def list_names(self, directory: str) -> Iterator[str]:
+        """See `LogStore.list_names`."""
+        place = _locate(directory.rstrip("/") + "/")
+        question = {"prefix": place.key, "delimiter": "/", "fields": _NAMES_TOO}
+        for page in self._pages(directory, place, question):
+            names = (*(blob.name for blob in page.blobs), *page.prefixes)
+            yield from filter(None, (name[len(place.key) :].rstrip("/") for name in names))
 
     def delete(self, path: str) -> None:
         """See `LogStore.delete`."""
@@ -319,12 +337,18 @@ class GCSLogStore(LogStore):
             question["prefix"] = directory
         if place.key:
             question["start_offset"] = place.key
-        while True:
-            page = self._page(path, place, question)
+        for page in self._pages(path, place, question):
             yield from page.blobs
+
+    def _pages(self, path: str, place: _Object, question: Mapping[str, Any]) -> Iterator[_Page]:
+        tokens = PageTokens(path)
+        token: dict[str, str] = {}
+        while True:
+            page = self._page(path, place, {**question, **token})
+            yield page
             if page.next_token is None:
                 return
-            question["page_token"] = page.next_token
+            token = {"page_token": tokens.follow(page.next_token)}
 
     def _page(self, path: str, place: _Object, question: Mapping[str, Any]) -> _Page:
         def ask() -> _Page:
@@ -333,7 +357,7 @@ class GCSLogStore(LogStore):
                 self._bucket(place), timeout=self._parsed.timeout_s, retry=None, **question
             )
             page = next(listing.pages, ())
-            return _Page(tuple(page), listing.next_page_token)
+            return _Page(tuple(page), listing.next_page_token, tuple(sorted(listing.prefixes)))
 
         return self._patiently("list", path, ask, of_bucket=True)
 
@@ -422,6 +446,11 @@ def _ensure_whole(response: requests.Response, sent: Mapping[str, str]) -> None:
         is_same = False
     if not is_same:
         raise DataCorruption(response, "the answer describes other bytes than were sent")
+
+
+def _status(blob: Any, path: str) -> FileStatus:
+    etag = str(blob.generation or "")
+    return FileStatus(path, int(blob.size or 0), _milliseconds(blob.updated), etag)
 
 
 def _milliseconds(moment: datetime.datetime | None) -> int:

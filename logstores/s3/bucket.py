@@ -26,6 +26,7 @@ from optimist.logstores.s3.reader import Fetched
 from optimist.logstores.shared.answer_table import CREATE
 from optimist.logstores.shared.create_once import create_once
 from optimist.logstores.shared.file_pieces import md5_of, size_of
+from optimist.logstores.shared.page_tokens import PageTokens
 
 if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
@@ -54,13 +55,13 @@ class S3Bucket:
     def __init__(self, name: str, options: S3Options, clients: S3Clients, clock: Clock) -> None:
         self.name = name
         self.options = options
-        self.endpoint = clients.endpoint
+        self.endpoint = clients.server.endpoint
         self._clients = clients
         self._clock = clock
 
     def data_access(self) -> DataAccess:
         """How data files in the bucket are reached; see `s3_data_access`."""
-        return s3_data_access(self.options, self._clients.session, self._clients.region, self.name)
+        return s3_data_access(self.options, self._clients.session, self._clients.server, self.name)
 
     def abort_uploads(self, directory: S3Location) -> None:
         """Abort unfinished uploads below a directory; see `LogStore.abort_uploads`."""
@@ -172,6 +173,18 @@ class S3Bucket:
         ]
         return iter(sorted(found, key=lambda item: item["Key"]))
 
+    def everything_under(self, prefix: str, *, path: str) -> Iterator[ObjectTypeDef]:
+        """All objects whose key starts so; page by page."""
+        for page in self._pages_if_any(path, Prefix=prefix):
+            yield from page.get("Contents", [])
+
+    def names_under(self, prefix: str, *, path: str) -> Iterator[str]:
+        """What comes after a prefix, up to the next slash."""
+        for page in self._pages_if_any(path, Prefix=prefix, Delimiter="/"):
+            yield from (item["Key"][len(prefix) :] for item in page.get("Contents", []))
+            found = (item["Prefix"] for item in page.get("CommonPrefixes", []))
+            yield from (each[len(prefix) :].rstrip("/") for each in found)
+
     def _put(
         self, client: S3Client, key: str, data: bytes | BinaryIO, condition: Mapping[str, Any]
     ) -> Mapping[str, Any]:
@@ -201,13 +214,9 @@ class S3Bucket:
     def _pages(self, path: str, **request: Any) -> Iterator[ListObjectsV2OutputTypeDef]:
         """All pages; an empty prefix is a missing directory."""
         is_empty = True
-        while True:
-            page = self._page(path, **request)
+        for page in self._pages_if_any(path, **request):
             is_empty = is_empty and not (page.get("Contents") or page.get("CommonPrefixes"))
             yield page
-            if not page.get("IsTruncated"):
-                break
-            request["ContinuationToken"] = page["NextContinuationToken"]
         if is_empty and not self._is_directory(path, request):
             raise LogFileNotFoundError(
                 f"Cannot list {path}: there is nothing under s3://{self.name}/{request['Prefix']}.",
@@ -215,6 +224,15 @@ class S3Bucket:
                 path=path,
                 retryable=False,
             )
+
+    def _pages_if_any(self, path: str, **request: Any) -> Iterator[ListObjectsV2OutputTypeDef]:
+        tokens = PageTokens(path)
+        while True:
+            page = self._page(path, **request)
+            yield page
+            if not page.get("IsTruncated"):
+                return
+            request["ContinuationToken"] = tokens.follow(page.get("NextContinuationToken"))
 
     def _is_directory(self, path: str, request: Mapping[str, Any]) -> bool:
         """Whether a listing without files is of a directory: they may all come before its start."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import datetime
 import importlib
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,7 @@ from optimist.core.errors import ConfigError
 from optimist.core.secrets import Secret, revealed
 from optimist.core.whole_answer import is_whole
 from optimist.logstores.s3.options import S3Options
+from optimist.logstores.s3.server import S3Server
 
 if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
@@ -65,8 +67,7 @@ class S3Clients:
         session: Whose credentials the requests carry.
 
     Attributes:
-        endpoint: Where the requests go.
-        region: The region that they are signed for.
+        server: Where the requests go.
         session: See above.
     """
 
@@ -74,8 +75,7 @@ class S3Clients:
         self.session = session
         self._options = options
         self._clients = PerTimeout(self._new_client, options.read_timeout_s)
-        self.endpoint: str = self.client().meta.endpoint_url
-        self.region: str = self.client().meta.region_name
+        self.server = S3Server.of(self.client())
 
     def client(self) -> S3Client:
         """The client for the request that is to be made now."""
@@ -84,8 +84,8 @@ class S3Clients:
     def _new_client(self, read_timeout_s: float) -> S3Client:
         client: S3Client = self.session.client(
             "s3",
-            region_name=self._options.region,
-            endpoint_url=self._options.endpoint,
+            region_name=self._options.region or self.session.region_name or _region_of_others(),
+            endpoint_url=None if self._options.is_central else self._options.endpoint,
             config=_config(self._options, read_timeout_s),
         )
         client.meta.events.register("before-parse.s3", _ensure_whole, unique_id="optimist-whole")
@@ -168,6 +168,11 @@ class _Fixed(CredentialResolver):
         return self._credentials
 
 
+def _region_of_others() -> str | None:
+    """What Amazon's other SDKs read, Hadoop's and Arrow's among them; boto3 does not."""
+    return os.environ.get("AWS_REGION") or None
+
+
 def _metadata(
     credentials: Callable[[], S3Credentials], clock: Clock
 ) -> Callable[[], Mapping[str, Any]]:
@@ -218,6 +223,9 @@ def _config(options: S3Options, read_timeout_s: float) -> Config:
     if options.is_anonymous:
         settings["signature_version"] = UNSIGNED
     if options.endpoint is not None:
+        # Also where it is Amazon's own, of which boto3 knows the regions: the environment's is not.
+        settings["ignore_configured_endpoint_urls"] = True
+    if options.endpoint is not None and not options.is_central:
         # Many servers that speak S3 do not know the checksums that boto3 adds since 1.36.
         settings["request_checksum_calculation"] = "when_required"
         settings["response_checksum_validation"] = "when_required"

@@ -22,6 +22,7 @@ from optimist.core.plugins.data_origin import DataOrigin
 from optimist.core.secrets import Secret
 from optimist.logstores.s3.options import S3Options
 from optimist.logstores.s3.path import SCHEMES, S3Location
+from optimist.logstores.s3.server import S3Server
 from optimist.logstores.shared.store_options import options_from, options_of_store
 
 if TYPE_CHECKING:
@@ -40,9 +41,15 @@ def s3_origin(bucket: str) -> DataOrigin:
 
 
 def s3_data_access(
-    options: S3Options, session: boto3.Session, region: str | None, bucket: str
+    options: S3Options, session: boto3.Session, server: S3Server, bucket: str
 ) -> DataAccess:
     """The settings of `pyarrow.fs.S3FileSystem`, and the options of a store that creates files.
+
+    Args:
+        options: How the log reaches the bucket.
+        session: Whose credentials the log's requests carry.
+        server: Where they go.
+        bucket: The bucket.
 
     Raises:
         ConfigError: The caller pays for requests, or files are encrypted with the caller's key:
@@ -50,20 +57,26 @@ def s3_data_access(
             can't be had (kind `OPTIMIST_NO_CREDENTIALS`).
     """
     _ensure_readable(options)
-    is_virtual = options.endpoint is not None and options.path_style is False
     settings: dict[str, Any] = {
         "anonymous": True if options.is_anonymous else None,
-        "region": options.region or region,
-        "endpoint_override": options.endpoint,
-        "force_virtual_addressing": True if is_virtual else None,
+        "region": server.region,
+        "endpoint_override": server.pinned,
+        "force_virtual_addressing": True if server.pinned and server.is_virtual else None,
         "connect_timeout": options.connect_timeout_s,
         "request_timeout": options.read_timeout_s,
         "background_writes": True,
     }
     keys = {} if options.is_anonymous else _keys(session)
     settings |= keys
-    region = options.region or region
-    found = replace(options, region=region, profile=None, credentials_provider=None, **keys)
+    found = replace(
+        options,
+        endpoint=server.pinned or (options.endpoint if options.is_central else None),
+        region=server.region,
+        path_style=not server.is_virtual if server.pinned else options.path_style,
+        profile=None,
+        credentials_provider=None,
+        **keys,
+    )
     creating = options_of_store(_STORE, options_from("s3", own_values(found)))
     return DataAccess.of("s3", s3_origin(bucket), settings, store_options=creating)
 

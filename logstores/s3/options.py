@@ -137,6 +137,11 @@ class S3Options:
         return parsed
 
     @property
+    def is_central(self) -> bool:
+        """Whether the endpoint is Amazon's for all regions, which means the one of the region."""
+        return self.endpoint is not None and _CENTRAL_ENDPOINT.fullmatch(self.endpoint) is not None
+
+    @property
     def put_parameters(self) -> Mapping[str, Any]:
         """The extra parameters of every request that writes an object."""
         parameters: dict[str, Any] = dict(self.request_parameters)
@@ -194,7 +199,7 @@ def _settled(values: dict[str, Any]) -> dict[str, Any]:
     if endpoint is None:
         return values
     if _CENTRAL_ENDPOINT.fullmatch(endpoint):
-        return {**values, "endpoint": None}
+        return values
     amazon = _AWS_ENDPOINT.fullmatch(endpoint)
     if amazon:
         return {"region": amazon[1], **values}

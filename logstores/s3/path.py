@@ -43,15 +43,16 @@ class S3Location:
                 kind="DELTA_INCORRECT_LOG_STORE_IMPLEMENTATION",
                 path=path,
             )
-        bucket, _, key = path[len(scheme) + 1 :].lstrip("/").partition("/")
-        if "@" in bucket:
+        rest = path[len(scheme) + 1 :].lstrip("/")
+        bucket, _, key = rest.partition("/")
+        if "@" in bucket or (":" in bucket and "@" in key):  # a secret may have a slash in it
             # Not quoted: what stands before the @ is a secret.
+            bare = rest.rpartition("@")[2].partition("/")[0]
             raise ConfigError(
                 "A URL must not contain credentials. Write "
-                f"{scheme}://{bucket.rpartition('@')[2]}/... and set fs.s3a.access.key and "
-                "fs.s3a.secret.key.",
+                f"{scheme}://{bare}/... and set fs.s3a.access.key and fs.s3a.secret.key.",
                 kind="OPTIMIST_CREDENTIALS_IN_URL",
-                bucket=bucket.rpartition("@")[2],
+                bucket=bare,
             )
         if not bucket:
             raise ConfigError(

@@ -190,6 +190,18 @@ class S3LogStore(LogStore):
                 self._ensure_same(bucket, item, status)
             yield status
 
+    def list_below(self, directory: str) -> Iterator[FileStatus]:
+        """See `LogStore.list_below`."""
+        bucket, location = self._at(directory.rstrip("/") + "/")
+        for item in bucket.everything_under(location.key, path=directory):
+            if not item["Key"].endswith("/"):  # a marker that others leave for a directory
+                yield _status(item, join(directory, item["Key"][len(location.key) :]))
+
+    def list_names(self, directory: str) -> Iterator[str]:
+        """See `LogStore.list_names`."""
+        bucket, location = self._at(directory.rstrip("/") + "/")
+        return filter(None, bucket.names_under(location.key, path=directory))
+
     def delete(self, path: str) -> None:
         """See `LogStore.delete`."""
         bucket, location = self._at(path)

@@ -7,7 +7,7 @@ were made by an older version, or by another engine, which spells a table as its
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from optimist.core.errors import ConfigError
 from optimist.core.forking import ForkSafeLock
@@ -39,14 +39,14 @@ class SpellingCheck:
         with self._lock:
             return table_path in self._checked
 
-    def find_other(self, table_path: str, spellings: Iterable[str]) -> CommitEntry | None:
+    def find_other(self, table_path: str, spellings: Sequence[str]) -> CommitEntry | None:
         """The newest entry of another spelling, where the table's own has none.
 
         Args:
             table_path: The table's own spelling.
             spellings: The others; they are asked only if there is no entry under the own one.
         """
-        if self._arbiter.latest(table_path) is None:
+        if spellings and self._arbiter.latest(table_path) is None:
             for spelling in spellings:
                 entry = self._arbiter.latest(spelling)
                 if entry is not None:

@@ -271,6 +271,14 @@ class ExternalArbiterLogStore(LogStore):
         """See `LogStore.data_access`."""
         return self._store.data_access(path)
 
+    def list_below(self, directory: str) -> Iterator[FileStatus]:
+        """See `LogStore.list_below`."""
+        return self._store.list_below(directory)
+
+    def list_names(self, directory: str) -> Iterator[str]:
+        """See `LogStore.list_names`."""
+        return self._store.list_names(directory)
+
     def abort_uploads(self, directory: str) -> None:
         """See `LogStore.abort_uploads`."""
         self._store.abort_uploads(directory)

@@ -3,6 +3,10 @@
 An answer that was cut off in its headers looks whole to an SDK: a listing of nothing, a file of no
 bytes. An answer to a GET is therefore taken only if it says how long it is, and has all of that.
 And no request waits longer than the try it belongs to may take (`try_limit_s`).
+
+`requests` does two things on its own that send credentials astray: where `~/.netrc` has a line for
+a host, or one for all hosts (`default`), it replaces the service's credentials by that password;
+and it follows redirects to whichever host an answer names. Neither happens here.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ from requests.adapters import HTTPAdapter
 from optimist.core.budget import try_limit_s
 from optimist.core.whole_answer import is_whole
 
-__all__ = ["WholeAnswers", "whole_session"]
+__all__ = ["WholeAnswers", "private_session", "whole_session"]
 
 _Session = TypeVar("_Session", bound=requests.Session)
 
@@ -26,10 +30,18 @@ _BLOCK_BYTES = 32 * 1024
 def whole_session(
     session: _Session, *, connect_timeout_s: float, read_timeout_s: float
 ) -> _Session:
-    """The session, with `WholeAnswers` for every URL."""
+    """The session, with `WholeAnswers` for every URL, and nothing sent that was not asked for."""
+    _keep_to_itself(session)
     adapter = WholeAnswers(connect_timeout_s=connect_timeout_s, read_timeout_s=read_timeout_s)
     for scheme in ("https://", "http://"):
         session.mount(scheme, adapter)
+    return session
+
+
+def private_session() -> requests.Session:
+    """A session that sends no password of `~/.netrc` and follows no redirect."""
+    session = requests.Session()
+    _keep_to_itself(session)
     return session
 
 
@@ -72,6 +84,21 @@ class WholeAnswers(HTTPAdapter):
                 response.close()
                 raise
         return response
+
+
+def _keep_to_itself(session: requests.Session) -> None:
+    # Without an `auth` of its own, a session looks into ~/.netrc. Proxies and certificates are
+    # still those of the environment, so `trust_env` stays.
+    session.auth = _as_it_is
+    session.get_redirect_target = _nowhere  # type: ignore[assignment,method-assign]
+
+
+def _as_it_is(request: requests.PreparedRequest) -> requests.PreparedRequest:
+    return request
+
+
+def _nowhere(_response: object) -> None:
+    """No redirect is followed: storage services send none, and a proxy's would get our token."""
 
 
 def _ensure_whole(response: requests.Response) -> None:

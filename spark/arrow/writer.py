@@ -15,7 +15,6 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import fs
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql import types as st
@@ -27,8 +26,9 @@ from optimist.core.data.column_shape import conform_column
 from optimist.core.data.filesystem import filesystem_for, make_durable
 from optimist.core.data.parquet_format import ensure_codec
 from optimist.core.data.parquet_writer import FileSpec
-from optimist.core.data.storage_errors import storage_errors
+from optimist.core.data.stored_files import files_below, remove_file
 from optimist.core.paths import join
+from optimist.core.plugins.data_access import DataAccess
 from optimist.core.plugins.logstore import LogStore
 from optimist.core.protocol.actions import (
     Action,
@@ -85,11 +85,12 @@ def write_by_arrow(
     filesystem, root = filesystem_for(spec.table_path, spec.access)
     paths = [join(root, unquote(item.path)) for item in written.actions]
     if _may_have_leftovers(rows, answers):
+        kept = {join(spec.table_path, unquote(item.path)) for item in written.actions}
         more = (change_spec(spec).directory,) if has_changes else ()
         for directory in (spec.directory, *more):
-            store.abort_uploads(join(spec.table_path, directory))
-            with storage_errors("removed", spec.table_path):
-                _remove_others(filesystem, join(root, directory), set(paths))
+            place = join(spec.table_path, directory)
+            store.abort_uploads(place)
+            _remove_others(place, kept, spec.access)
     make_durable(filesystem, root, paths)
     return written
 
@@ -150,8 +151,7 @@ def _may_have_leftovers(rows: DataFrame, answers: pa.Table) -> bool:
     return bool(pc.any(pc.greater(answers["attempt"], 0), min_count=0).as_py())
 
 
-def _remove_others(filesystem: fs.FileSystem, directory: str, kept: set[str]) -> None:
-    selector = fs.FileSelector(directory, recursive=True, allow_not_found=True)
-    for info in filesystem.get_file_info(selector):
-        if info.type == fs.FileType.File and info.path not in kept:
-            filesystem.delete_file(info.path)
+def _remove_others(directory: str, kept: set[str], access: DataAccess | None) -> None:
+    for status in files_below(directory, access):
+        if status.path not in kept:
+            remove_file(status.path, access)

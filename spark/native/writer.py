@@ -19,14 +19,13 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyarrow import fs
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from optimist.core.clock import SystemClock
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.change_files import CHANGE_TYPE, change_files, change_spec
-from optimist.core.data.filesystem import filesystem_for, make_durable, remove_directory
+from optimist.core.data.filesystem import filesystem_for, make_durable
 from optimist.core.data.footer_statistics import stats_from_footer
 from optimist.core.data.parquet_writer import FileSpec
 from optimist.core.data.partition_values import (
@@ -37,9 +36,17 @@ from optimist.core.data.partition_values import (
     uri_reference,
 )
 from optimist.core.data.storage_errors import storage_errors
+from optimist.core.data.stored_files import (
+    files_below,
+    names_in,
+    remove_directory,
+    remove_file,
+)
 from optimist.core.errors import StorageError
 from optimist.core.foreign_text import shown
-from optimist.core.paths import join
+from optimist.core.paths import join, name_of, parent_of
+from optimist.core.plugins.data_access import DataAccess
+from optimist.core.plugins.logstore import FileStatus
 from optimist.core.protocol.actions import AddFile
 from optimist.core.schema.column_mapping import is_mapped
 from optimist.core.schema.types import StructField
@@ -150,36 +157,44 @@ def _partition_text(field: StructField) -> Column:
 
 def _collect(spec: FileSpec) -> WrittenFiles:
     directory = join(spec.table_path, spec.directory)
-    filesystem, inner = filesystem_for(directory, spec.access)
-    found = _data_files(filesystem, inner)
+    found = _data_files(directory, spec.access)
+    if not found:
+        _ensure_there(directory, spec.access)
     with ThreadPoolExecutor(max_workers=_FOOTER_THREADS) as pool:
-        footers = list(pool.map(lambda info: _footer(info, filesystem), found))
-    _ensure_unchanged(found, _data_files(filesystem, inner))
-    adds, num_rows = [], 0
-    for info, footer in zip(found, footers, strict=True):
+        footers = list(pool.map(lambda status: _footer(status, spec.access), found))
+    _ensure_unchanged(found, _data_files(directory, spec.access))
+    adds, num_rows, kept = [], 0, []
+    for status, footer in zip(found, footers, strict=True):
         if footer.num_rows == 0:
-            filesystem.delete_file(info.path)
+            remove_file(status.path, spec.access)
             continue
         num_rows += footer.num_rows
-        relative = info.path[len(inner.rstrip("/")) + 1 :]
-        adds.append(_add(spec, relative, info, footer))
+        relative = status.path[len(directory.rstrip("/")) + 1 :]
+        adds.append(_add(spec, relative, status, footer))
+        kept.append(status.path)
     if not adds:
         remove_directory(directory, spec.access)
-    kept = [info.path for info, footer in zip(found, footers, strict=True) if footer.num_rows]
-    make_durable(filesystem, filesystem_for(spec.table_path, spec.access)[1], kept)
+    filesystem, root = filesystem_for(spec.table_path, spec.access)
+    make_durable(filesystem, root, [filesystem_for(path, spec.access)[1] for path in kept])
     return WrittenFiles(tuple(adds), num_rows)
 
 
-def _data_files(filesystem: fs.FileSystem, directory: str) -> list[fs.FileInfo]:
-    selector = fs.FileSelector(directory, recursive=True)
-    return [info for info in filesystem.get_file_info(selector) if _is_data_file(info)]
+def _data_files(directory: str, access: DataAccess | None) -> list[FileStatus]:
+    return list(filter(_is_data_file, files_below(directory, access)))
 
 
-def _footer(info: fs.FileInfo, filesystem: fs.FileSystem) -> pq.FileMetaData:
+def _ensure_there(directory: str, access: DataAccess | None) -> None:
+    """Nothing to find is fine if there were no rows, and not if the directory is another one."""
+    if name_of(directory) not in names_in(parent_of(directory), access):
+        raise _differs(directory, "there is no such directory")
+
+
+def _footer(status: FileStatus, access: DataAccess | None) -> pq.FileMetaData:
+    filesystem, inner = filesystem_for(status.path, access)
     try:
-        footer = pq.read_metadata(info.path, filesystem=filesystem)
+        footer = pq.read_metadata(inner, filesystem=filesystem)
     except pa.ArrowInvalid as error:
-        raise _differs(info.path, f"it is not a complete Parquet file ({error})") from None
+        raise _differs(status.path, f"it is not a complete Parquet file ({error})") from None
     # The last column chunk is followed by the footer, its length in 4 bytes, and the magic.
     ends = (
         column.total_compressed_size + (column.dictionary_page_offset or column.data_page_offset)
@@ -187,17 +202,19 @@ def _footer(info: fs.FileInfo, filesystem: fs.FileSystem) -> pq.FileMetaData:
         for column in map(group.column, range(group.num_columns))
     )
     needed = max(ends, default=len(_MAGIC)) + footer.serialized_size + 4 + len(_MAGIC)
-    if info.size < needed:
-        raise _differs(info.path, f"it has {info.size} bytes, but its footer describes {needed}")
+    if status.size_bytes < needed:
+        found = f"it has {status.size_bytes} bytes, but its footer describes {needed}"
+        raise _differs(status.path, found)
     return footer
 
 
-def _ensure_unchanged(before: Sequence[fs.FileInfo], now: Sequence[fs.FileInfo]) -> None:
-    sizes = {info.path: info.size for info in now}
-    for info in before:
-        if sizes.get(info.path) != info.size:
-            found = f"{sizes[info.path]} bytes" if info.path in sizes else "nothing"
-            raise _differs(info.path, f"Spark wrote {info.size} bytes, but it now has {found}")
+def _ensure_unchanged(before: Sequence[FileStatus], now: Sequence[FileStatus]) -> None:
+    sizes = {status.path: status.size_bytes for status in now}
+    for status in before:
+        path, size = status.path, status.size_bytes
+        if sizes.get(path) != size:
+            found = f"{sizes[path]} bytes" if path in sizes else "nothing"
+            raise _differs(path, f"Spark wrote {size} bytes, but it now has {found}")
 
 
 def _differs(path: str, what: str) -> StorageError:
@@ -210,20 +227,16 @@ def _differs(path: str, what: str) -> StorageError:
     )
 
 
-def _add(spec: FileSpec, relative: str, info: fs.FileInfo, footer: pq.FileMetaData) -> AddFile:
+def _add(spec: FileSpec, relative: str, status: FileStatus, footer: pq.FileMetaData) -> AddFile:
     return AddFile(
         path=uri_reference(join(spec.directory, relative)),
         partition_values=_partition_values(spec, relative.split("/")[:-1]),
-        size=info.size,
-        modification_time=_modified_ms(info),
+        size=status.size_bytes,
+        # Of drivers that tell no time (hdfs-native's): now, since the file is new.
+        modification_time=status.modified_ms or SystemClock().now_ms(),
         data_change=spec.data_change,
         stats=_stats(spec, footer),
     )
-
-
-def _modified_ms(info: fs.FileInfo) -> int:
-    """The file's time; now if the driver gives none (hdfs-native's), since the file is new."""
-    return SystemClock().now_ms() if info.mtime_ns is None else info.mtime_ns // 1_000_000
 
 
 def _partition_values(spec: FileSpec, directories: Sequence[str]) -> dict[str, str | None]:
@@ -257,6 +270,5 @@ def _stats(spec: FileSpec, footer: pq.FileMetaData) -> str | None:
     )
 
 
-def _is_data_file(info: fs.FileInfo) -> bool:
-    is_hidden = info.base_name.startswith(("_", "."))
-    return info.type == fs.FileType.File and not is_hidden and "/_temporary/" not in info.path
+def _is_data_file(status: FileStatus) -> bool:
+    return not status.name.startswith(("_", ".")) and "/_temporary/" not in status.path

@@ -103,6 +103,13 @@ def test_a_servers_url_has_no_credentials(url: str) -> None:
     [
         ("sftp://user:hush@host/t is gone", "sftp://user:***@host/t is gone"),
         ("redis://:hush@host", "redis://:***@host"),
+        ("s3a://AKIA:hush/hush@bucket/t is gone", "s3a://AKIA:***@bucket/t is gone"),
+        ("sftp://user:p@hush@host", "sftp://user:***@host"),
+        ("open 'sftp://user:hu'sh@host/t'", "open 'sftp://user:***@host/t'"),
+        ("sftp://user:8020hush@host/t", "sftp://user:***@host/t"),
+        ("http://nn:8020 and a@b", "http://nn:8020 and a@b"),
+        ("AccountName=a;AccountKey=hush==;Sv=1", "AccountName=a;AccountKey=***;Sv=1"),
+        ("host=h password=hush", "host=h password=***"),
         ("see https://a.b/c?sv=1&sig=hush%3D&sp=r.", "see https://a.b/c?sv=1&sig=***&sp=r."),
         ("PUT h/k?X-Amz-Signature=hush", "PUT h/k?X-Amz-Signature=***"),
         ("abfss://c@a.dfs.core.windows.net/t", "abfss://c@a.dfs.core.windows.net/t"),

@@ -261,7 +261,10 @@ def test_token_credentials_are_built_by_azure_identity(monkeypatch, asked, expec
             return lambda **arguments: (name, arguments)
 
     monkeypatch.setitem(sys.modules, "azure.identity", Recorder())
-    assert sdk_credential(asked) == expected
+    name, arguments = sdk_credential(asked)
+    transport = arguments.pop("transport")
+    assert transport.session.auth is not None  # so that no password of ~/.netrc is sent
+    assert (name, arguments) == expected
 
 
 def test_missing_azure_identity_is_told_when_it_is_needed(monkeypatch):

@@ -23,6 +23,7 @@ from optimist.logstores.local.store import LocalLogStore
 from optimist.logstores.s3.client import S3Credentials
 from optimist.logstores.s3.data import s3_data_access
 from optimist.logstores.s3.options import S3Options
+from optimist.logstores.s3.server import S3Server
 from optimist.logstores.s3.store import S3LogStore
 
 S3_KEYS = {"fs.s3a.access.key": "id", "fs.s3a.secret.key": "hush", "fs.s3a.session.token": "tok"}
@@ -72,13 +73,16 @@ def test_s3_credentials_of_a_callable_are_fetched_for_the_data():
     assert (found["access_key"], found["session_token"]) == ("id-2", "tok-2")
 
 
+AMAZON = S3Server("https://s3.amazonaws.com", "us-east-1", is_virtual=True, pinned=None)
+
+
 @pytest.mark.parametrize("method", ["iam-role", "container-role", "assume-role-with-web-identity"])
 def test_s3_roles_of_the_machine_are_left_to_each_machine(method):
     class Session:
         def get_credentials(self):
             return Credentials("id", "hush", "tok", method=method)
 
-    found = s3_data_access(S3Options(region="us-east-1"), Session(), None, "b").revealed_settings()
+    found = s3_data_access(S3Options(), Session(), AMAZON, "b").revealed_settings()
     assert "secret_key" not in found
 
 

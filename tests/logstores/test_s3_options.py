@@ -45,7 +45,7 @@ def test_our_own_key_wins_over_that_of_s3a():
     ("endpoint", "region", "found"),
     [
         ("s3.eu-west-1.amazonaws.com", "eu-west-1", "https://s3.eu-west-1.amazonaws.com"),
-        ("s3.amazonaws.com", None, None),
+        ("s3.amazonaws.com", None, "https://s3.amazonaws.com"),
         ("minio:9000", None, "https://minio:9000"),
     ],
 )

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 
 from pyroaring import BitMap64
 
 from optimist.core.data.deletion_vectors import deletion_vector_path, read_deletion_vectors
-from optimist.core.data.filesystem import filesystem_for
+from optimist.core.data.stored_files import try_remove_file
 from optimist.core.data.table_ref import TableRef
 from optimist.core.data.vector_writer import belongs_in_file, write_deletion_vectors
 from optimist.core.errors import OptimistError
@@ -201,9 +200,7 @@ class CloserLook:
 
     def _remove(self, paths: frozenset[str]) -> None:
         for path in paths:
-            filesystem, inner = filesystem_for(path, self._table.data_access())
-            with suppress(OSError):  # VACUUM finds it
-                filesystem.delete_file(inner)
+            try_remove_file(path, self._table.data_access())
 
 
 def _replaced_vectors(theirs: Theirs) -> Mapping[str, tuple[RemoveFile, AddFile]]:

@@ -117,9 +117,11 @@ def test_endpoint_that_is_down_is_unreachable_within_bounds(s3):
     assert caught.value.retryable
 
 
-def test_path_with_credentials_is_refused_without_quoting_them():
+@pytest.mark.parametrize("given", ["KEY:SECRET", "KEY:AB/SECRET", "KEY:/SECRET", "KEY:A@SECRET"])
+def test_path_with_credentials_is_refused_without_quoting_them(given):
     with pytest.raises(ConfigError) as caught:
-        S3LogStore().read_bytes("s3a://KEY:SECRET@tables/f")
+        S3LogStore().read_bytes(f"s3a://{given}@tables/f")
+    assert caught.value.fields["bucket"] == "tables"
     assert caught.value.kind == "OPTIMIST_CREDENTIALS_IN_URL"
     assert "SECRET" not in str(caught.value)
     assert "SECRET" not in str(dict(caught.value.fields))
