@@ -15,8 +15,8 @@ from optimist.core.changes.files import FEED_COLUMNS, FileCollector
 from optimist.core.changes.schemas import ensure_reads_as
 from optimist.core.changes.vectors import row_differences
 from optimist.core.data.change_files import CHANGE_TYPE
-from optimist.core.data.parquet_reader import UNREADABLE
 from optimist.core.data.row_counts import rows_by_footer
+from optimist.core.data.second_look import UNREADABLE
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import SchemaError, TableError
 from optimist.core.foreign_text import listed, shown

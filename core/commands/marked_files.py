@@ -15,8 +15,8 @@ from pyroaring import BitMap64
 from optimist.core.changes.vectors import all_but
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.data.deletion_vectors import ensure_rows_exist, read_deletion_vectors
-from optimist.core.data.parquet_reader import UNREADABLE
 from optimist.core.data.row_counts import rows_by_footer
+from optimist.core.data.second_look import UNREADABLE
 from optimist.core.data.stats_text import num_rows
 from optimist.core.data.table_ref import TableRef
 from optimist.core.data.vector_writer import write_deletion_vectors

@@ -11,15 +11,15 @@ import base64
 import struct
 import uuid
 import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from pyarrow import fs
 from pyroaring import BitMap64
 
 from optimist.core.data.data_paths import DataPaths
-from optimist.core.data.filesystem import filesystem_for, open_to_read
 from optimist.core.data.roaring_format import bitmap_end
+from optimist.core.data.second_look import read_surely
 from optimist.core.data.storage_errors import storage_errors
 from optimist.core.errors import TableError
 from optimist.core.foreign_text import quoted, shown
@@ -40,6 +40,8 @@ __all__ = [
     "read_deletion_vectors",
     "serialize_bitmap",
 ]
+
+_Result = TypeVar("_Result")
 
 DELETION_VECTOR_FILE_FORMAT = 1
 """The first byte of a file of vectors."""
@@ -100,12 +102,17 @@ def read_deletion_vectors(
             by_path.setdefault(path, []).append(number)
 
     def read_file(path: str) -> dict[int, BitMap64]:
-        found: dict[int, BitMap64] = {}
-        with _opened(path, access) as source:
-            for number in sorted(by_path[path], key=lambda item: descriptors[item].offset or 0):
-                descriptor = descriptors[number]
-                found[number] = _checked(_stored(source, descriptor, path), descriptor, path)
-        return found
+        numbers = sorted(by_path[path], key=lambda item: descriptors[item].offset or 0)
+
+        def read(source: Any) -> dict[int, BitMap64]:
+            return {
+                number: _checked(
+                    _stored(source, descriptors[number], path), descriptors[number], path
+                )
+                for number in numbers
+            }
+
+        return _read_file(path, access, read)
 
     for found in read_ahead(read_file, by_path, threads=_READERS, ahead=2 * _READERS):
         bitmaps |= found
@@ -298,12 +305,9 @@ def _checked(
     return bitmap
 
 
-@contextmanager
-def _opened(path: str, access: DataAccess | None) -> Iterator[fs.NativeFile]:
-    filesystem, inner = filesystem_for(path, access)
+def _read_file(path: str, access: DataAccess | None, read: Callable[[Any], _Result]) -> _Result:
     try:
-        with open_to_read(filesystem, inner) as source:
-            yield source
+        return read_surely(path, access, read)
     except FileNotFoundError:
         raise TableError(
             f"The deletion vector file {shown(path)} is missing, although the table's log names "

@@ -30,6 +30,7 @@ from optimist.core.data.leaf_columns import leaf_columns
 from optimist.core.data.legacy_calendar import LegacyCalendar
 from optimist.core.data.partition_values import partition_scalar
 from optimist.core.data.row_tracking import is_tracking_column, with_defaults
+from optimist.core.data.second_look import UNREADABLE, may_be_cut, whole_copy
 from optimist.core.data.storage_errors import storage_errors
 from optimist.core.errors import TableError
 from optimist.core.foreign_text import shown
@@ -37,19 +38,7 @@ from optimist.core.plugins.data_access import DataAccess
 from optimist.core.schema.arrow_types import to_arrow_schema, to_arrow_type
 from optimist.core.schema.types import StructField, StructType
 
-__all__ = ["UNREADABLE", "Positions", "RowLayout", "read_batches", "read_located_batches"]
-
-UNREADABLE = (
-    pa.ArrowInvalid,
-    pa.ArrowNotImplementedError,
-    pa.ArrowMemoryError,
-    OSError,
-    UnicodeDecodeError,
-)
-"""What pyarrow raises for a damaged file.
-
-Names that are not UTF-8 and sizes beyond all memory count as damage, too.
-"""
+__all__ = ["Positions", "RowLayout", "read_batches", "read_located_batches"]
 
 Positions = Callable[[], pa.Array]
 """Makes the positions of a batch's rows in their file, from 0 (int64)."""
@@ -108,21 +97,52 @@ def read_located_batches(
     constants = _constants(part, layout)
     deleted = _vector_of(part, layout)
     filesystem, path = filesystem_for(part.path, layout.access)
-    with _translated(part.path), _opened(filesystem, path, part.path) as source:
-        # INT96 in nanoseconds would end in 2262. Buffering ahead makes few requests of many.
-        file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us", pre_buffer=True)
-        columns = _Columns.of(file, part, layout, constants)
-        legacy = LegacyCalendar.of(file.metadata.metadata)
-        if deleted is not None:
-            ensure_rows_exist(deleted, file.metadata.num_rows, part.path)
-        for start, rows in _raw_batches(file, part, columns.stored_names, layout.batch_rows):
-            if legacy is not None:
-                legacy.ensure_not_met(rows, part.path)
-            batch = columns.batch(rows, start)
-            mask = None if deleted is None else _mask(deleted, start, batch.num_rows)
-            kept = batch if mask is None else batch.filter(mask)
-            if kept.num_rows:
-                yield kept, partial(_located, start, batch.num_rows, mask)
+    done = 0  # rows of the file, up to the last one that was given out
+    with _translated(part.path):
+        try:
+            with _opened(filesystem, path, part.path) as source:
+                for start, rows, found in _located_batches(
+                    source, part, layout, constants, deleted
+                ):
+                    yield from found
+                    done = start + rows
+                return
+        except UNREADABLE as error:
+            if not may_be_cut(filesystem, error):
+                raise
+        with whole_copy(part.path, layout.access) as copy:
+            for start, _, found in _located_batches(copy, part, layout, constants, deleted):
+                if start >= done:
+                    yield from found
+
+
+def _located_batches(
+    source: Any,
+    part: FilePart,
+    layout: RowLayout,
+    constants: dict[str, pa.Scalar],
+    deleted: BitMap64 | None,
+) -> Iterator[tuple[int, int, list[tuple[pa.RecordBatch, Positions]]]]:
+    """The batches of an open file, each with its first row's position and its number of rows.
+
+    They are cut in the same way whenever the same file is read. The list is empty if no row is
+    left of a batch, or else has one item.
+    """
+    # INT96 in nanoseconds would end in 2262. Buffering ahead makes few requests of many.
+    file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us", pre_buffer=True)
+    columns = _Columns.of(file, part, layout, constants)
+    legacy = LegacyCalendar.of(file.metadata.metadata)
+    if deleted is not None:
+        ensure_rows_exist(deleted, file.metadata.num_rows, part.path)
+    for start, rows in _raw_batches(file, part, columns.stored_names, layout.batch_rows):
+        if legacy is not None:
+            legacy.ensure_not_met(rows, part.path)
+        batch = columns.batch(rows, start)
+        num_rows = batch.num_rows
+        mask = None if deleted is None else _mask(deleted, start, num_rows)
+        kept = batch if mask is None else batch.filter(mask)
+        located = (kept, partial(_located, start, num_rows, mask))
+        yield start, num_rows, [located] if kept.num_rows else []
 
 
 def _vector_of(part: FilePart, layout: RowLayout) -> BitMap64 | None:
@@ -323,9 +343,9 @@ def _positions_from(start: int, num_rows: int) -> pa.Array:
 def _opened(filesystem: fs.FileSystem, path: str, name: str) -> Any:
     try:
         return open_to_read(filesystem, path)
-    except FileNotFoundError:
-        raise
     except OSError as error:
+        if may_be_cut(filesystem, error) or isinstance(error, FileNotFoundError):
+            raise
         with storage_errors("read", name):
             raise error from None
 
