@@ -26,7 +26,8 @@ class ExclusiveDriver:
 
     Attributes:
         driver: Its class, `module:Class`; a subclass does not count.
-        protocols: The URL schemes by which fsspec knows it.
+        protocols: The URL schemes by which fsspec knows it; the first is that of the one name
+            which a place has (`table_place`).
         package: What to install; empty where fsspec brings it.
         version: The oldest version that was read and raced; None where it does not create
             exclusively at any.
@@ -68,7 +69,7 @@ EXCLUSIVE_DRIVERS: tuple[ExclusiveDriver, ...] = (
     ),
     ExclusiveDriver(
         "adlfs.spec:AzureBlobFileSystem",
-        ("abfs", "abfss", "az"),
+        ("abfss", "abfs", "az"),
         "adlfs",
         (2026, 8),
         "Put Blob with If-None-Match: *",

@@ -31,7 +31,7 @@ from optimist.core.options import STORE_PREFIX
 from optimist.core.paths import scheme_of
 from optimist.core.plugins.arbiter import Arbiter
 from optimist.core.plugins.lock_registry import needed_arbiter
-from optimist.logstores.s3.path import SCHEMES
+from optimist.logstores.s3.path import SCHEMES, S3Location
 from optimist.logstores.s3.reader import READ_RETRIES
 from optimist.logstores.s3.store import S3LogStore
 from optimist.logstores.shared.external_arbiter import ExternalArbiterLogStore
@@ -101,6 +101,14 @@ class S3ArbiterLogStore(ExternalArbiterLogStore):
         """`<scheme>://bucket/table`, with the scheme of the option or else of the path."""
         scheme = self._scheme or scheme_of(path)
         return super().table_path(path).replace("s3", scheme, 1)
+
+    def resolve_path(self, path: str) -> str:
+        """`<scheme>://bucket/key`, with the scheme of the option or else of the path.
+
+        Raises:
+            ConfigError: See `S3Location.of`.
+        """
+        return S3Location.of(path).url.replace("s3", self._scheme or scheme_of(path), 1)
 
     def spelling_hint(self, other_path: str) -> str:
         """See `ExternalArbiterLogStore.spelling_hint`."""

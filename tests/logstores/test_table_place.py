@@ -117,9 +117,11 @@ def test_an_azure_driver_tells_the_account_that_a_url_leaves_out(monkeypatch):
         "abfss://c@acct.dfs.core.windows.net//t",
         "abfss://c@acct.blob.core.windows.net/t",
     )
-    assert {place_of(each, store) for each in spellings} == {"abfs://c@acct.dfs.core.windows.net/t"}
-    named = set(other_spellings("az://c//t", store, name="abfs://c@acct.dfs.core.windows.net/t"))
-    assert {"az://c//t", "az://c/t", "abfss://c@acct.dfs.core.windows.net/t"} <= named
+    assert {place_of(each, store) for each in spellings} == {
+        "abfss://c@acct.dfs.core.windows.net/t"
+    }
+    named = set(other_spellings("az://c//t", store, name="abfss://c@acct.dfs.core.windows.net/t"))
+    assert {"az://c//t", "az://c/t", "abfs://c@acct.dfs.core.windows.net/t"} <= named
 
 
 # Behind an arbiter
