@@ -9,11 +9,13 @@ import google.auth
 from google.auth import impersonated_credentials
 from google.auth.credentials import AnonymousCredentials
 from google.auth.exceptions import DefaultCredentialsError, GoogleAuthError
+from google.auth.transport.requests import Request
 from google.oauth2 import service_account
 from google.oauth2.credentials import Credentials
 
 from optimist.core.errors import ConfigError
 from optimist.logstores.gcs.options import GCSOptions
+from optimist.logstores.shared.whole_answers import private_session
 
 __all__ = ["gcs_credentials"]
 
@@ -90,7 +92,9 @@ def _unusable(source: str, error: Exception) -> ConfigError:
 
 def _default() -> Any:
     try:
-        return google.auth.default(scopes=_SCOPES)[0]
+        # By a session of its own it would send what ~/.netrc has to the metadata server.
+        request = Request(private_session())
+        return google.auth.default(scopes=_SCOPES, request=request)[0]
     except DefaultCredentialsError:
         raise ConfigError(
             "There are no credentials for Google Cloud Storage; nothing was read or written. Run "

@@ -12,6 +12,7 @@ import os
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
+from google.auth.compute_engine import _metadata
 
 from hosts_asked import Outside, hosts
 from optimist.core.data.filesystem import filesystem_for
@@ -288,6 +289,23 @@ def test_googles_credentials_go_to_the_endpoint_and_the_login_host(
         # Arrow signs a token of its own with the key of the default file.
         assert {each.split(" ")[0] for each in right.authorizations} == {"Bearer"}
         assert login.authorizations <= {""}
+        assert outside.asked == []
+
+
+def test_google_takes_the_token_of_the_machine_to_the_endpoint_only(clean, outside, monkeypatch):
+    with hosts("right", "metadata") as (right, metadata):
+        host = metadata.endpoint.removeprefix("http://")
+        monkeypatch.setattr(_metadata, "_GCE_METADATA_HOST", host)  # read when it is imported
+        clean({"GCE_METADATA_IP": host, "NO_GCE_CHECK": "false"}, dot_netrc=NETRC)
+        given = {"optimist.store.gcs.endpoint": right.endpoint}
+        settings = use(GCSLogStore(given, clock=ManualClock()), "gs://b/t", reads_by_arrow=False)
+        assert right.authorizations == {"Bearer of-the-machine"}
+        assert {each.path.split("/")[1] for each in metadata.requests} <= {"", "computeMetadata"}
+        assert metadata.requests
+        # One question of Google's library goes by a session of its own, which can't be replaced.
+        ours = [each for each in metadata.requests if "universe" not in each.path]
+        assert {each.headers.get("Authorization", "") for each in ours} == {""}
+        assert "access_token" not in settings  # each executor asks for itself
         assert outside.asked == []
 
 

@@ -29,8 +29,8 @@ class Host(ScriptedService):
             return _json(_IAM if request.target.rstrip("/").endswith("/role") else "role")
         if "token" in request.path.rpartition("/")[2] or "/service-accounts/" in request.path:
             return _json({"access_token": "of-the-machine", "expires_in": 3600, "email": "e"})
-        if request.path.startswith("/computeMetadata"):
-            return Reply(200, b"project", {"Metadata-Flavor": "Google"})
+        if request.path == "/" or request.path.startswith("/computeMetadata"):
+            return Reply(404 if "universe" in request.path else 200, b"project", _GOOGLE)
         if request.method in ("PUT", "POST"):
             return Reply(201, b"{}", {**XML, "ETag": '"e"'})
         return Reply(404, b"<Error><Code>NoSuchKey</Code></Error>", {**XML, **_AZURE})
@@ -44,6 +44,7 @@ class Host(ScriptedService):
         }
 
 
+_GOOGLE = {"Metadata-Flavor": "Google", "Content-Type": "application/text"}
 _AZURE = {"x-ms-error-code": "BlobNotFound", "x-ms-request-id": "r", "x-ms-version": "2024-01-01"}
 _IAM = {
     "Code": "Success",
