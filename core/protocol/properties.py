@@ -47,6 +47,7 @@ IN_COMMIT_TIMESTAMP_ENABLEMENT = (
     "delta.inCommitTimestampEnablementTimestamp",
 )
 """The version and the time from which on a table's commits carry timestamps (spec 1.11)."""
+ENABLE_ROW_TRACKING = "delta.enableRowTracking"
 MATERIALIZED_ROW_ID = "delta.rowTracking.materializedRowIdColumnName"
 MATERIALIZED_ROW_COMMIT_VERSION = "delta.rowTracking.materializedRowCommitVersionColumnName"
 _FREE_PREFIXES = (FEATURE_PREFIX, "delta.universalformat.config.")

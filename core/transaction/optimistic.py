@@ -162,6 +162,10 @@ class OptimisticTransaction:
         """
         self._reads.record_need(files, rows)
 
+    def depend_on(self, files: pa.Table) -> None:
+        """Depend on these files of the snapshot, and on none that another commit adds."""
+        self._reads.record_only(files)
+
     def read_whole_table(self) -> None:
         """Depend on the whole table: any file that another commit adds or removes is a conflict.
 

@@ -35,10 +35,11 @@ def changes_of(spark: SparkSession, log: DeltaLog) -> TableChanges:
 class DeltaTableChanges:
     """Changes of a table's schema, properties, constraints, layout and protocol.
 
-    Get one with `DeltaTable.alter`. Each method is one commit on the newest version, and conflicts
-    with commits that change the metadata meanwhile; see docs/alter.md. A column is given as SQL
-    text (``a.`b c` ``), or as the names on the way to it, `("a", "b c")`; parts of arrays and maps
-    are called `element`, `key` and `value`. Types are SQL texts or Spark's types.
+    Get one with `DeltaTable.alter`. Each method is one commit on the newest version (switching row
+    tracking on makes others before it), and conflicts with commits that change the metadata
+    meanwhile; see docs/alter.md. A column is given as SQL text (``a.`b c` ``), or as the names on
+    the way to it, `("a", "b c")`; parts of arrays and maps are called `element`, `key` and
+    `value`. Types are SQL texts or Spark's types.
 
     All methods raise:
         DeltaConcurrentModificationException: Another commit changed what this one relies on.

@@ -9,14 +9,18 @@ from optimist.core.commands.alter.alteration import Alteration
 from optimist.core.errors import ArgumentTypeError, ConfigError
 from optimist.core.foreign_text import quoted, shown
 from optimist.core.protocol.actions import Metadata
-from optimist.core.protocol.properties import PROPERTIES, canonical_name, normalize_configuration
+from optimist.core.protocol.properties import (
+    ENABLE_ROW_TRACKING,
+    PROPERTIES,
+    canonical_name,
+    normalize_configuration,
+)
 from optimist.core.transaction.conflicts.operations import Operation, json_text
 from optimist.core.transaction.optimistic import OptimisticTransaction
 
 __all__ = ["set_properties", "unset_properties"]
 
 _COMMENT = "comment"
-_ROW_TRACKING = "delta.enableRowTracking"
 _ROW_TRACKING_ONLY = "rowTrackingEnablementOnly"
 _REFUSED = {
     "location": (
@@ -54,7 +58,7 @@ def set_properties(txn: OptimisticTransaction, properties: Mapping[str, str]) ->
         description=comments.get(_COMMENT, txn.metadata.description),
         configuration={**txn.metadata.configuration, **given},
     )
-    tracks_rows = given.get(_ROW_TRACKING, "").lower() == "true"
+    tracks_rows = given.get(ENABLE_ROW_TRACKING, "").lower() == "true"
     return Alteration(
         Operation("SET TBLPROPERTIES", {"properties": json_text({**given, **comments})}),
         metadata,

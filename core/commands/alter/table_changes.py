@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from itertools import count
 from typing import Protocol
 
 from optimist.core.budget import one_operation
@@ -19,6 +21,12 @@ from optimist.core.commands.alter.requests import (
     path_of,
 )
 from optimist.core.commands.alter.row_checks import LocalRowChecks, RowChecks
+from optimist.core.commands.alter.row_numbering import (
+    asks_for_row_ids,
+    ensure_can_be_numbered,
+    number_files,
+    support_row_ids,
+)
 from optimist.core.commands.arguments import at_least_one, several
 from optimist.core.options import EngineOptions
 from optimist.core.protocol.properties import FEATURE_PREFIX
@@ -50,10 +58,10 @@ class AlterableTable(Protocol):
 class TableChanges:
     """Changes of a table's schema, properties, constraints, layout and protocol (spec 10.9).
 
-    Each method is one commit on the newest version, recorded even if it changes nothing. It
-    conflicts with any other commit that changes the metadata meanwhile, and most of them make the
-    writes of others conflict that have begun before (spec 2.4). With the option `conflict.retry`
-    it is then tried again.
+    Each method is one commit on the newest version, recorded even if it changes nothing; only
+    switching row tracking on makes others before it. It conflicts with any other commit that
+    changes the metadata meanwhile, and most of them make the writes of others conflict that have
+    begun before (spec 2.4). With the option `conflict.retry` it is then tried again.
 
     A column is given as SQL text (``a.`b c` ``) or as the names on the way to it, `("a", "b c")`;
     parts of arrays and maps are called `element`, `key` and `value`.
@@ -86,8 +94,11 @@ class TableChanges:
         Args:
             values: By name. `comment` is the table's description, `delta.feature.<name>` with the
                 value `supported` adds a feature, and `delta.columnMapping.mode` may go from `none`
-                to `name`.
+                to `name`. `delta.enableRowTracking` gives ids to all rows that have none first, in
+                commits of their own (docs/alter.md).
         """
+        if asks_for_row_ids(values):
+            self._number_rows(values)
         return self._commit(lambda txn: properties.set_properties(txn, values))
 
     def unset_properties(self, names: Iterable[str], *, if_exists: bool = False) -> CommitResult:
@@ -230,6 +241,16 @@ class TableChanges:
     def add_feature(self, name: str) -> CommitResult:
         """Add a table feature, and those that it requires, to the protocol."""
         return self.set_properties({FEATURE_PREFIX + name: "supported"})
+
+    def _number_rows(self, values: Mapping[str, str]) -> None:
+        def judge(txn: OptimisticTransaction) -> None:
+            ensure_can_be_numbered(txn, values)
+
+        self._perform(judge)
+        self._perform(support_row_ids)
+        for batch in count():
+            if self._perform(partial(number_files, batch=batch)) is None:
+                return
 
     def _commit(self, change: Change) -> CommitResult:
         committed = self._perform(change)

@@ -13,6 +13,7 @@ from optimist.core.foreign_text import shown
 from optimist.core.protocol.actions import Metadata, Protocol
 from optimist.core.protocol.gates import supports
 from optimist.core.protocol.properties import (
+    ENABLE_ROW_TRACKING,
     IN_COMMIT_TIMESTAMP_ENABLEMENT,
     MATERIALIZED_ROW_COMMIT_VERSION,
     MATERIALIZED_ROW_ID,
@@ -22,12 +23,11 @@ from optimist.core.schema.types import COLUMN_ID, PHYSICAL_NAME, StructField
 
 __all__ = ["metadata_difference"]
 
-_ROW_TRACKING = "delta.enableRowTracking"
 _MAPPING_MODE = "delta.columnMapping.mode"
 _MAPPING_KEYS = (COLUMN_ID, PHYSICAL_NAME)
 
 _SWITCHED_ON = {
-    _ROW_TRACKING: "rowTracking",
+    ENABLE_ROW_TRACKING: "rowTracking",
     "delta.enableDeletionVectors": "deletionVectors",
     "delta.enableInCommitTimestamps": "inCommitTimestamp",
 }
@@ -78,7 +78,7 @@ def _may_adopt(
     if key in _SWITCHED_ON:
         return value.lower() == "true" and supports(protocol, _SWITCHED_ON[key])
     if key in (MATERIALIZED_ROW_ID, MATERIALIZED_ROW_COMMIT_VERSION):
-        return winner.get(_ROW_TRACKING, "").lower() == "true"
+        return winner.get(ENABLE_ROW_TRACKING, "").lower() == "true"
     if key == _MAPPING_MODE:
         was_none = current.get(key, "none") == "none"
         return was_none and value == "name" and supports(protocol, "columnMapping")

@@ -55,6 +55,15 @@ class Reads:
         others = named - set(self.needed_paths.filter(whole).to_pylist())
         return {path: self.needed_rows[path] for path in paths if path in others}
 
+    def without(self, paths: Collection[str]) -> Reads:
+        """The same reads without some files, by their canonical paths."""
+        gone = pa.array(list(paths), pa.string())
+        kept, needed = (
+            known.filter(pc.invert(pc.is_in(known, value_set=gone)))
+            for known in (self.paths, self.needed_paths)
+        )
+        return replace(self, paths=kept, needed_paths=needed)
+
     def moved(
         self, left: Collection[str], whole: Collection[str], rows: Mapping[str, BitMap64]
     ) -> Reads:
@@ -90,6 +99,12 @@ class ReadTracker:
         """Record a read by predicate that returned these files (all that survived skipping)."""
         if split not in self._predicates:
             self._predicates.append(split)
+        paths = canonical_paths(files.column("path"))
+        self._paths.extend(paths.chunks)
+        self._needed.append(paths)
+
+    def record_only(self, files: pa.Table) -> None:
+        """Record that these files were read, and no predicate: files to come do not matter."""
         paths = canonical_paths(files.column("path"))
         self._paths.extend(paths.chunks)
         self._needed.append(paths)

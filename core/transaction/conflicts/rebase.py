@@ -69,11 +69,12 @@ def adopt_metadata(ours: Ours, theirs: Theirs) -> Ours:
 def reconcile_backfill(ours: Ours, theirs: Theirs) -> Ours:
     """Keep the row ids that a concurrent backfill gave to files we touch (spec 2.7)."""
     if ours.operation == ROW_TRACKING_BACKFILL:
-        # Otherwise we would add such a file as it was before the winner, and undo its change.
+        # Otherwise we would add such a file as it was before the winner, and undo its change. One
+        # that is gone needs no ids, and one that the winner added has them.
         added = {canonical_path(item.path) for item in theirs.adds}
         touched = added | {canonical_path(item.path) for item in theirs.removes}
         kept = tuple(a for a in ours.actions if _path_of(a) not in touched)
-        return replace(ours, actions=kept)
+        return replace(ours, actions=kept, reads=ours.reads.without(touched))
     given = _backfilled(theirs)
 
     def with_ids(action: Action) -> Action:

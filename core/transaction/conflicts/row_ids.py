@@ -6,6 +6,9 @@ import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from optimist.core.data.stats_text import num_rows
 from optimist.core.errors import ProtocolError, SchemaError, TableError
 from optimist.core.foreign_text import quoted, shown
@@ -25,6 +28,7 @@ __all__ = [
     "ensure_rows_are_numbered",
     "high_water_mark",
     "is_row_tracking_on",
+    "unnumbered",
     "without_row_ids_if_suspended",
 ]
 
@@ -52,17 +56,23 @@ def ensure_rows_are_numbered(metadata: Metadata, snapshot: Snapshot) -> None:
     if not wanted or snapshot.has_active("rowTracking"):
         return
     is_on = is_row_tracking_on(snapshot.protocol, snapshot.metadata)
-    if is_on and snapshot.files["baseRowId"].null_count == 0:
+    if is_on and unnumbered(snapshot).num_rows == 0:
         return
     reason = "some of its files hold rows without ids" if is_on else "its rows have no ids yet"
     raise ProtocolError(
-        f"delta.enableRowTracking can't be set to true on {snapshot.table_path}: {reason}, and "
-        "assigning ids to the rows of an existing table is not supported yet. Nothing was written. "
-        "Enable row tracking with another engine, write the rows to a new table that has it, or "
-        "unset the property.",
+        f"This change can't enable row tracking on {snapshot.table_path}: {reason}. It was not "
+        "written. ALTER TABLE ... SET TBLPROPERTIES ('delta.enableRowTracking' = 'true'), or "
+        "DeltaLog.alter.set_properties with it, gives all rows ids first, and goes on where it was "
+        "stopped; or unset the property.",
         kind="OPTIMIST_ROW_TRACKING_NEEDS_BACKFILL",
         path=snapshot.table_path,
     )
+
+
+def unnumbered(snapshot: Snapshot) -> pa.Table:
+    """The files whose rows have no ids, as rows of `Snapshot.files`."""
+    files = snapshot.files
+    return files.filter(pc.is_null(files["baseRowId"]))
 
 
 def without_row_ids_if_suspended(

@@ -57,7 +57,6 @@ def test_a_property_that_is_not_there_is_unset_only_if_that_is_allowed(tmp_path)
         ({"delta.appendOnly": "perhaps"}, "OPTIMIST_INVALID_TABLE_PROPERTY"),
         ({"delta.feature.nonsense": "supported"}, "DELTA_UNSUPPORTED_FEATURES_IN_CONFIG"),
         ({"delta.columnMapping.mode": "id"}, "DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE"),
-        ({"delta.enableRowTracking": "true"}, "OPTIMIST_ROW_TRACKING_NEEDS_BACKFILL"),
         ({"delta.enableIcebergCompatV2": "true"}, "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE"),
     ],
 )

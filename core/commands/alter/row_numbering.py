@@ -1,0 +1,119 @@
+"""Row tracking for a table that has rows already: ids for all of them first (spec 6.5).
+
+1. What is asked for is judged, before anything is written.
+2. The feature joins the protocol, in a commit of its own: from then on each writer gives ids to the
+   files that it adds, so that those without are a number that only falls.
+3. The files without ids are added again as they are, so many in each commit, and get ids by it.
+4. No file is without, and the property is set; `ensure_rows_are_numbered` looks once more.
+
+Killed between two of these commits, nothing is lost and nothing is promised yet: files that have
+ids keep them, and whoever sets the property again goes on with the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pyarrow.compute as pc
+
+from optimist.core.commands.alter.alteration import Alteration
+from optimist.core.commands.alter.properties import set_properties
+from optimist.core.errors import SchemaError
+from optimist.core.log.file_table import add_files
+from optimist.core.protocol.actions import Metadata, Protocol
+from optimist.core.protocol.gates import supports, with_features
+from optimist.core.protocol.operation_names import ROW_TRACKING_BACKFILL
+from optimist.core.protocol.properties import ENABLE_ROW_TRACKING, canonical_name
+from optimist.core.protocol.table_metadata import TableMetadata
+from optimist.core.skipping.statistics import FileStatistics
+from optimist.core.transaction.conflicts.operations import Operation, json_text
+from optimist.core.transaction.conflicts.row_ids import is_row_tracking_on, unnumbered
+from optimist.core.transaction.optimistic import OptimisticTransaction
+
+__all__ = ["asks_for_row_ids", "ensure_can_be_numbered", "number_files", "support_row_ids"]
+
+_FEATURE = "rowTracking"
+
+
+def asks_for_row_ids(properties: Mapping[str, str]) -> bool:
+    """Whether these properties switch row tracking on."""
+    return any(
+        canonical_name(str(key)) == ENABLE_ROW_TRACKING and str(value).lower() == "true"
+        for key, value in properties.items()
+    )
+
+
+def ensure_can_be_numbered(txn: OptimisticTransaction, properties: Mapping[str, str]) -> None:
+    """Refuse now what setting the properties would refuse after the rows have been numbered.
+
+    Raises:
+        ConfigError: As `set_properties`.
+        SchemaError: Row tracking is suspended (kind
+            `DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION`), or the rows of a file can't be
+            numbered, as it has no row count (`DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS`).
+    """
+    wanted = set_properties(txn, properties).metadata or txn.metadata
+    if any(TableMetadata.of(m).properties.row_tracking_suspended for m in (txn.metadata, wanted)):
+        raise SchemaError(
+            f"Rows of {txn.table.table_path} get no ids while delta.rowTrackingSuspended is true. "
+            "Nothing was written. Set it to false first, by a change of its own, and then "
+            "delta.enableRowTracking to true.",
+            kind="DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION",
+            properties=(ENABLE_ROW_TRACKING, "delta.rowTrackingSuspended"),
+        )
+    txn.update_metadata(_not_tracking(wanted))
+    left = unnumbered(txn.snapshot)
+    unknown = left.filter(pc.is_null(FileStatistics(left, txn.snapshot.schema).num_records))
+    for path in unknown.slice(0, 1)["path"].to_pylist():
+        raise SchemaError(
+            f"The rows of {txn.table.table_path} can't be numbered: {unknown.num_rows} of its "
+            f"files have no row count (numRecords in their statistics), such as {path}. Nothing "
+            "was written. Write these rows again, or have the statistics computed.",
+            kind="DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS",
+            path=path,
+        )
+
+
+def support_row_ids(txn: OptimisticTransaction) -> Alteration | None:
+    """Add the table feature; None where it is there."""
+    if supports(txn.protocol, _FEATURE):
+        return None
+    protocol = with_features(txn.protocol, [_FEATURE])
+    operation = Operation("UPGRADE PROTOCOL", {"newProtocol": _text_of(protocol)})
+    if txn.snapshot.properties.enable_row_tracking:
+        # Set by a writer for which it meant nothing; with the feature it would promise ids.
+        return Alteration(operation, _not_tracking(txn.metadata), features=(_FEATURE,))
+    return Alteration(operation, actions=(protocol,))
+
+
+def number_files(txn: OptimisticTransaction, batch: int) -> Alteration | None:
+    """Give ids to the next files that have none; None where no more are to be given.
+
+    Args:
+        txn: A transaction on the newest version.
+        batch: How many such commits this run has made before.
+    """
+    left = unnumbered(txn.snapshot).slice(0, txn.table.options.backfill_max_files)
+    if left.num_rows == 0 or not is_row_tracking_on(txn.protocol, txn.metadata):
+        return None
+    txn.depend_on(left)
+    again = tuple(replace(add, data_change=False) for add in add_files(left))
+    return Alteration(Operation(ROW_TRACKING_BACKFILL, {"batchId": str(batch)}), actions=again)
+
+
+def _not_tracking(metadata: Metadata) -> Metadata:
+    kept = {key: text for key, text in metadata.configuration.items() if key != ENABLE_ROW_TRACKING}
+    return replace(metadata, configuration=kept)
+
+
+def _text_of(protocol: Protocol) -> str:
+    """The protocol as Delta writes it into the history."""
+    return json_text(
+        {
+            "minReaderVersion": protocol.min_reader_version,
+            "minWriterVersion": protocol.min_writer_version,
+            "readerFeatures": protocol.reader_features,
+            "writerFeatures": protocol.writer_features,
+        }
+    )
