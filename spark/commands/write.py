@@ -292,6 +292,8 @@ class _Write:
         predicate = None
         if condition is not None and not request.replaces_matches:
             predicate = condition.text
+        elif isinstance(request.replace_where, str) and not request.is_overwrite:
+            predicate = request.replace_where
         if request.saves_managed_table is None or condition is not None:
             operation = Operation.write(
                 request.operation_mode,
@@ -336,7 +338,7 @@ class _Write:
         is_new = self.txn.read_version < 0
         if self.request.replaces_matches and not is_new:
             return rows_to_replace(self.target, self.df, self.request)
-        if wanted is None:
+        if wanted is None or not self.request.is_overwrite:
             return None
         schema = self.writer.schema if is_new else snapshot.schema
         frame = self.df if is_new else self.writer.plane.scan(snapshot)

@@ -105,8 +105,10 @@ class WriteRequest:
         mode: One of `MODES`; `errorifexists` is kept as `error`.
         partition_by: The partition columns asked for; None if the caller says nothing.
         merge_schema: New columns may be added; None leaves it to the conf.
-        overwrite_schema: Schema and partitioning may be replaced.
-        replace_where: Only rows that match are replaced; SQL text or a column.
+        overwrite_schema: Schema and partitioning may be replaced; not where only some rows are, as
+            by `replace_where`.
+        replace_where: Only rows that match are replaced; SQL text or a column. As the next two it
+            counts for an overwrite, and is only told by the history otherwise, as in Delta.
         replace_on: SQL text: a row is replaced where it is true of that row and a new one.
         replace_using: The columns by which a row is replaced that equals a new one.
         target_alias: The name of the table in `replace_on`.
@@ -151,6 +153,15 @@ class WriteRequest:
     @property
     def replaces_matches(self) -> bool:
         """Whether rows are replaced that match new ones, by `replaceOn` or `replaceUsing`."""
+        return self.is_overwrite and self._names_matches
+
+    @property
+    def replaces_schema(self) -> bool:
+        """Whether schema and partitioning may be replaced: only together with all rows."""
+        return self.overwrite_schema and self.replace_where is None
+
+    @property
+    def _names_matches(self) -> bool:
         return self.replace_on is not None or self.replace_using is not None
 
     @property
@@ -267,7 +278,7 @@ def _txn(app_id: str | None, version: int | None) -> tuple[str, int] | None:
 def _ensure_consistent(request: WriteRequest) -> None:
     for is_given, contradictions in (
         (request.replace_where is not None, _WITH_REPLACE_WHERE),
-        (request.replaces_matches, _WITH_MATCHES),
+        (request._names_matches, _WITH_MATCHES),
         (request.is_dynamic, _WITH_DYNAMIC_PARTITIONS),
         (request.is_rearrangement, _WITH_REARRANGEMENT),
     ):
@@ -282,28 +293,12 @@ _Contradiction: TypeAlias = tuple[Callable[[WriteRequest], object], str, str]
 _TOGETHER = "can't be combined"
 _WITH_REPLACE_WHERE: tuple[_Contradiction, ...] = (
     (
-        lambda request: not request.is_overwrite,
-        "The option replaceWhere works only with mode overwrite",
-        "DELTA_REPLACE_WHERE_IN_APPEND",
-    ),
-    (
-        lambda request: request.is_dynamic,
+        lambda request: request.is_overwrite and request.is_dynamic,
         f"The options replaceWhere and partitionOverwriteMode=dynamic {_TOGETHER}",
         "DELTA_REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE",
     ),
-    (
-        lambda request: request.overwrite_schema,
-        "The options overwriteSchema, which replaces the whole table, and replaceWhere, which "
-        f"replaces a part of it, {_TOGETHER}",
-        "DELTA_OVERWRITE_SCHEMA_WITH_REPLACE_WHERE",
-    ),
 )
 _WITH_MATCHES: tuple[_Contradiction, ...] = (
-    (
-        lambda request: not request.is_overwrite,
-        "The options replaceOn and replaceUsing work only with mode overwrite",
-        "DELTA_INCOMPATIBLE_DATAFRAME_OPTIONS",
-    ),
     (
         lambda request: request.replace_on is not None and request.replace_using is not None,
         f"The options replaceOn and replaceUsing {_TOGETHER}",

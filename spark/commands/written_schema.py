@@ -62,7 +62,7 @@ def _decide(df: DataFrame, txn: OptimisticTransaction, request: WriteRequest) ->
         partition_columns=request.partition_by,
         is_overwrite=request.is_overwrite,
         merge_schema=txn.table.options.schema_auto_merge_enabled if merge is None else merge,
-        overwrite_schema=request.overwrite_schema,
+        overwrite_schema=request.replaces_schema,
         data_change=not request.is_rearrangement,
     )
     snapshot = txn.snapshot

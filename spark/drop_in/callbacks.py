@@ -40,6 +40,7 @@ _ANSWERS: Mapping[str, Answer] = MappingProxyType(
         "save": writes.save,
         # RelationRule
         "change rows": changes.change_rows,
+        "insert into rows": changes.insert_into_rows,
         # NewestVersions
         "newest": newest_versions.newest_versions,
         # ChangesFunction

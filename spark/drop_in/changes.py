@@ -19,12 +19,13 @@ from optimist.core.errors import UsageError
 from optimist.core.foreign_text import shown
 from optimist.spark.drop_in.opened_table import opened_table
 from optimist.spark.drop_in.python_command import python_command
+from optimist.spark.drop_in.relations import path_name
 from optimist.spark.drop_in.row_commands import delete_rows, merge_rows, update_rows
 from optimist.spark.drop_in.writes import append_rows, overwrite_partitions, overwrite_rows
 from optimist.spark.planes.sources import plan_sources
 from optimist.spark.session.jvm import Jvm
 
-__all__ = ["change_rows"]
+__all__ = ["change_rows", "insert_into_rows"]
 
 _NO_ROWS = StructType()
 _AFFECTED = StructType([StructField("num_affected_rows", LongType())])
@@ -73,6 +74,24 @@ def _ensure_not_ours(view: Any, statement: _Statement) -> None:
             kind="DELTA_UNSUPPORTED_SOURCE",
             name=name,
         )
+
+
+def insert_into_rows(_spark: SparkSession, rows: Any, _more: Any) -> None:
+    """Refuse an INSERT into a temporary view that is a scan of ours, or made by `USING delta`.
+
+    To Spark it is a folder with files: INSERT would put some there that are in no version, and
+    INSERT OVERWRITE would remove the table with its log.
+
+    Raises:
+        UsageError: It is refused (kind `DELTA_UNSUPPORTED_SOURCE`).
+    """
+    path = next((source.path for source in plan_sources(rows)), "")
+    raise UsageError(
+        f"INSERT can't change a view over the table {shown(path)}: its destination must be a "
+        f"Delta table. Nothing was written. Name the table: INSERT INTO {path_name(path)}.",
+        kind="DELTA_UNSUPPORTED_SOURCE",
+        name=path,
+    )
 
 
 def _is_resolved(jvm: Jvm, node: Any) -> bool:  # noqa: ARG001 - see `_Statement`

@@ -75,14 +75,17 @@ class TableFileIndex(JavaIdentity):
         self._deleted = deleted
         schema = part.partitions.schema
         self._struct = jvm.struct(_with_ranges(schema) if deleted else schema)
-        self._roots = jvm.seq([jvm.root.org.apache.hadoop.fs.Path(hadoop_path(view.table_path))])
+        root = jvm.root.org.apache.hadoop.fs.Path(hadoop_path(view.table_path))
+        # Spark would write into a relation of one folder: an INSERT OVERWRITE of a temporary view
+        # over these rows would remove the table, its log included. Two it refuses to write to.
+        self._roots = jvm.seq([root, root])
         self._lock = ForkSafeLock()
         self._kept: OrderedDict[tuple[bytes | None, str], SoftlyKept] = OrderedDict()
 
     # What Spark calls, by the names and types of the interface.
 
     def rootPaths(self) -> Any:
-        """Where the table is; `explain` shows it."""
+        """Where the table is, twice; `explain` shows it."""
         return self._roots
 
     def partitionSchema(self) -> Any:

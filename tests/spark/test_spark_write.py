@@ -116,7 +116,6 @@ def test_options_are_taken_in_any_case(spark, numbers, table):
 @pytest.mark.parametrize(
     ("options", "kind"),
     [
-        ({"replaceWhere": "p = 1", "mode": "append"}, "DELTA_REPLACE_WHERE_IN_APPEND"),
         (
             {"replaceWhere": "p = 1", "partitionOverwriteMode": "dynamic"},
             "DELTA_REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE",

@@ -68,3 +68,43 @@ def test_dynamic_overwrite_of_a_table_without_partitions_replaces_all(spark, tab
     write(spark.range(5), table_path)
     write(spark.range(1), table_path, mode="overwrite", partitionOverwriteMode="dynamic")
     assert ids(read(spark, table_path)) == [0]
+
+
+@pytest.mark.parametrize(
+    ("option", "told"),
+    [
+        ({"replaceWhere": "id = 1"}, {"predicate": "id = 1"}),
+        ({"replaceWhere": "nope = 1"}, {"predicate": "nope = 1"}),
+        (
+            {"replaceWhere": "id = 1", "overwriteSchema": True},
+            {"predicate": "id = 1", "canOverwriteSchema": True},
+        ),
+        ({"replaceOn": "nope = 1"}, {"replaceOnCond": "nope = 1"}),
+        ({"replaceUsing": "id"}, {"replaceUsingCols": "(id)"}),
+    ],
+    ids=str,
+)
+def test_an_append_replaces_nothing_and_its_history_tells_what_was_asked_for(
+    spark, table_path, log_of, option, told
+):
+    write(spark.range(3), table_path)
+    write(spark.range(1, 3), table_path, mode="append", **option)
+    assert sorted(row.id for row in read(spark, table_path).collect()) == [0, 1, 1, 2, 2]
+    parameters = log_of(table_path).history()[0].info.operation_parameters
+    assert told.items() <= parameters.items()
+    assert parameters["mode"] == "Append"
+
+
+def test_overwrite_schema_beside_replace_where_changes_no_schema(spark, table_path, log_of):
+    write(spark.sql("SELECT 1L AS id, 'a' AS s UNION ALL SELECT 2L, 'b'"), table_path)
+    both = {"mode": "overwrite", "replaceWhere": "id = 2", "overwriteSchema": True}
+    write(spark.sql("SELECT 2L AS id, 'new' AS s"), table_path, **both)
+    assert sorted(read(spark, table_path).collect()) == [(1, "a"), (2, "new")]
+    assert log_of(table_path).history()[0].info.operation_parameters["canOverwriteSchema"] is True
+    wider = spark.sql("SELECT 2L AS id, 'newer' AS s, 1 AS more")
+    for rows, more in ((wider, {}), (spark.range(2, 3), {"partitionBy": "id"})):
+        with pytest.raises(SchemaError):
+            write(rows, table_path, **both, **more)
+    assert read(spark, table_path).columns == ["id", "s"]
+    write(wider, table_path, **both, mergeSchema=True)
+    assert sorted(read(spark, table_path).collect()) == [(1, "a", None), (2, "newer", 1)]

@@ -8,6 +8,7 @@ import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
+import org.apache.spark.sql.catalyst.plans.logical.InsertIntoStatement;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
@@ -21,6 +22,7 @@ import org.apache.spark.sql.catalyst.plans.logical.View;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
@@ -47,6 +49,7 @@ public final class RelationRule extends Rule {
   private static boolean isOurs(Object node, Map targets) {
     if (isRelation(node)) return !targets.containsKey(node);
     if (isShown(node)) return tableShown((LogicalPlan) node) != null;
+    if (node instanceof InsertIntoStatement) return isScan(((InsertIntoStatement) node).table());
     if (!isRowCommand(node)) return false;
     LogicalPlan target = target((LogicalPlan) node);
     return isRelation(target) || target instanceof View && target.resolved();
@@ -54,6 +57,14 @@ public final class RelationRule extends Rule {
   private static boolean isRelation(Object node) {
     return node instanceof DataSourceV2Relation
         && ((DataSourceV2Relation) node).table() instanceof DeltaTable;
+  }
+  /** Rows as a temporary view has them, which Spark would take for a folder to write files to. */
+  private static boolean isScan(LogicalPlan rows) {
+    if (rows instanceof NewestRows) return true;
+    if (!(rows instanceof LogicalRelation)) return false;
+    Object relation = ((LogicalRelation) rows).relation();
+    return relation instanceof HadoopFsRelation
+        && ((HadoopFsRelation) relation).location().toString().startsWith("optimist:");
   }
   private static boolean isShown(Object node) {
     return node instanceof ShowPartitions || node instanceof ShowCreateTable
@@ -91,6 +102,9 @@ public final class RelationRule extends Rule {
   }
 
   private LogicalPlan answer(LogicalPlan node) {
+    if (node instanceof InsertIntoStatement) {
+      Python.ask("insert into rows", this.session, ((InsertIntoStatement) node).table(), null);
+    }
     if (isRowCommand(node)) {
       Object command = Python.ask("change rows", this.session, node, target(node));
       return command == null ? node : (LogicalPlan) command;

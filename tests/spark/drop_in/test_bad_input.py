@@ -154,6 +154,4 @@ def test_options_of_a_writer_that_contradict(spark, bad):
     writer = spark.range(1).write.format("delta").mode("overwrite").option("replaceWhere", "id = 0")
     with pytest.raises(IllegalArgumentException):
         writer.option("partitionOverwriteMode", "dynamic").save(f"{bad}/t")
-    with pytest.raises(AnalysisException):
-        writer.mode("append").save(f"{bad}/t")
     assert len(list(Path(bad / "t/_delta_log").glob("*.json"))) == 1

@@ -94,7 +94,6 @@ def test_rows_that_differ_from_pass_to_pass_are_the_same_in_all(spark, table_pat
     [
         ({"replaceUsing": "k,"}, "DELTA_ILLEGAL_OPTION"),
         ({"replaceUsing": "k", "replaceOn": "true"}, "DELTA_INCOMPATIBLE_DATAFRAME_OPTIONS"),
-        ({"replaceUsing": "k", "mode": "append"}, "DELTA_INCOMPATIBLE_DATAFRAME_OPTIONS"),
         ({"replaceUsing": "k", "dataChange": False}, "DELTA_INCOMPATIBLE_DATAFRAME_OPTIONS"),
         (
             {"replaceUsing": "k", "replaceWhere": "k = 1"},
