@@ -70,8 +70,10 @@ def is_automatic_widening(old: DataType, new: DataType) -> bool:
     An integer never becomes a floating point number or a decimal in this way: a single write of
     such values, perhaps by mistake, would change what the column means to all.
     """
-    is_other_number = old in _INTEGER_TYPES and new not in _INTEGER_TYPES
-    return is_widening(old, new) and not is_other_number
+    # Asked first, as only types without parts are wide or narrow: others have no hash.
+    if not is_widening(old, new):
+        return False
+    return old not in _INTEGER_TYPES or new in _INTEGER_TYPES
 
 
 def is_stored_alike(old: DataType, new: DataType) -> bool:
@@ -85,9 +87,11 @@ def is_lasting_widening(old: DataType, new: DataType) -> bool:
     Decimals for integers have places for all digits of the widest type that is stored in the same
     form, unlike those that the preview of the feature allowed.
     """
+    if not is_widening(old, new):
+        return False
     if isinstance(new, DecimalType) and old in _INTEGER_TYPES:
         return new.precision - new.scale >= (20 if old == PrimitiveType("long") else 10)
-    return is_widening(old, new)
+    return True
 
 
 def with_type_changes(schema: StructType, before: StructType) -> StructType:

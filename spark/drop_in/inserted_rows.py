@@ -105,14 +105,24 @@ class InsertedRows:
 
     def _is_kept(self, source: DataType | None, target: DataType) -> bool:
         """Whether a value is handed on as it is: no part of it may be lost by a cast."""
-        if source == target:
-            return True
-        if source is None:
-            return False
+        return source == target or (source is not None and self._holds_more(source, target))
+
+    def _holds_more(self, source: DataType, target: DataType) -> bool:
+        """Whether the target has no place for a field of a struct, or a type that is to widen."""
+        if isinstance(source, StructType) and isinstance(target, StructType):
+            pairs = [(field.data_type, target.find(field.name)) for field in source]
+            return any(
+                found is None or self._holds_more(data_type, found.data_type)
+                for data_type, found in pairs
+            )
+        if isinstance(source, ArrayType) and isinstance(target, ArrayType):
+            return self._holds_more(source.element_type, target.element_type)
+        if isinstance(source, MapType) and isinstance(target, MapType):
+            return self._holds_more(source.key_type, target.key_type) or self._holds_more(
+                source.value_type, target.value_type
+            )
         may_widen = allowed_widening(self.snapshot.metadata, self.snapshot.protocol)
-        if self.merges_schema and may_widen is not None and may_widen(target, source):
-            return True
-        return _has_more_fields(source, target)
+        return self.merges_schema and may_widen is not None and may_widen(target, source)
 
     def _named(self, source: DataType, target: DataType, column: str) -> DataType:
         """A type with the names that the target has at the same places."""
@@ -149,20 +159,3 @@ class InsertedRows:
             expected=wanted,
             given=given,
         )
-
-
-def _has_more_fields(source: DataType, target: DataType) -> bool:
-    """Whether a struct in the source has a field that the target has no place for."""
-    if isinstance(source, StructType) and isinstance(target, StructType):
-        pairs = [(field.data_type, target.find(field.name)) for field in source]
-        return any(
-            found is None or _has_more_fields(data_type, found.data_type)
-            for data_type, found in pairs
-        )
-    if isinstance(source, ArrayType) and isinstance(target, ArrayType):
-        return _has_more_fields(source.element_type, target.element_type)
-    if isinstance(source, MapType) and isinstance(target, MapType):
-        return _has_more_fields(source.key_type, target.key_type) or _has_more_fields(
-            source.value_type, target.value_type
-        )
-    return False

@@ -91,13 +91,20 @@ def _insert(
         # The SELECT of CREATE or REPLACE TABLE ... AS SELECT.
         table.write(rows, given)
         return
-    request = WriteRequest.of(mode, None, {**write_options(given), **options})
+    evolves = {"mergeSchema": True} if _evolves_schema(node) else {}
+    request = WriteRequest.of(mode, None, {**write_options(given), **options, **evolves})
     if replace_where is not None:
         request = request.replacing(replace_where)
     if not node.isByName():
         _ensure_same_places(rows, request, table)
     fitting = _fitting_rows(rows, node, table, request)
     write_rows(_under_alias(fitting, node.query()), table.path, request)
+
+
+def _evolves_schema(node: Any) -> bool:
+    """Whether the statement, or the writer, lets the table's schema grow."""
+    # The nodes of older Sparks do not know of it.
+    return "withSchemaEvolution" in dir(node) and bool(node.withSchemaEvolution())
 
 
 def _under_alias(rows: DataFrame, query: Any) -> DataFrame:

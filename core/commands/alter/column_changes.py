@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from optimist.core.commands.alter.alteration import Alteration, with_schema
 from optimist.core.commands.alter.column_places import (
@@ -31,6 +32,8 @@ from optimist.core.transaction.optimistic import OptimisticTransaction
 __all__ = ["change_columns", "changed_field"]
 
 _DEFAULT = "CURRENT_DEFAULT"
+Retyping: TypeAlias = Callable[[StructField, StructField, Path, OptimisticTransaction], StructField]
+"""As `changed_type`."""
 
 
 def change_columns(
@@ -82,8 +85,18 @@ def changed_field(
     item: StructField,
     change: ColumnChange,
     checks: RowChecks,
+    *,
+    retyped: Retyping = changed_type,
 ) -> StructField:
     """The field after a change, which is judged part by part.
+
+    Args:
+        txn: The transaction.
+        path: The way to the field.
+        item: The field.
+        change: What is to be another.
+        checks: Judges rules and rows.
+        retyped: Gives the field another type.
 
     Raises:
         SchemaError: As `change_columns`.
@@ -91,7 +104,7 @@ def changed_field(
     changed, table = item, TableMetadata.of(txn.metadata)
     declared = change.declared
     if declared is not None:
-        changed = changed_type(changed, declared, path, txn)
+        changed = retyped(changed, declared, path, txn)
         if not have_one_type(item, changed):
             ensure_not_read(table, path, "given another type")
     if change.nullable is not None and change.nullable != item.nullable:

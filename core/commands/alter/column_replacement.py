@@ -10,6 +10,7 @@ from optimist.core.commands.alter.column_places import described
 from optimist.core.commands.alter.columns import ensure_may_be_added, without_columns
 from optimist.core.commands.alter.requests import ColumnChange, NewColumn
 from optimist.core.commands.alter.row_checks import RowChecks
+from optimist.core.commands.alter.struct_changes import rearranged_type
 from optimist.core.errors import SchemaError
 from optimist.core.foreign_text import listed
 from optimist.core.protocol.table_metadata import TableMetadata
@@ -68,7 +69,7 @@ def _replaced(
     change = ColumnChange(
         (known.name,), column.data_type, column.nullable, column.comment, column.default
     )
-    return changed_field(txn, (known.name,), known, change, checks)
+    return changed_field(txn, (known.name,), known, change, checks, retyped=rearranged_type)
 
 
 def _ensure_no_identity(schema: StructType) -> None:

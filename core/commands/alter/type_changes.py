@@ -22,7 +22,7 @@ from optimist.core.schema.types import (
 )
 from optimist.core.transaction.optimistic import OptimisticTransaction
 
-__all__ = ["changed_type", "have_one_type"]
+__all__ = ["changed_type", "ensure_may_become", "have_one_type"]
 
 _STRING, _VOID = PrimitiveType("string"), PrimitiveType("void")
 _LENGTH = re.compile(r"(?P<kind>char|varchar)\((?P<length>\d+)\)")
@@ -56,7 +56,7 @@ def changed_type(
     old, new = plain.data_type, with_declared_types(declared).data_type
     if str(old) == str(new):
         return item  # the fields of structs keep their metadata, which no text of a type tells
-    _ensure_may_become(old, new, item, path, txn)
+    ensure_may_become(old, new, item, path, txn)
     return replace(plain, data_type=new)
 
 
@@ -66,9 +66,10 @@ def have_one_type(first: StructField, second: StructField) -> bool:
     return types[0] == types[1] or all(map(_is_text, types))
 
 
-def _ensure_may_become(
+def ensure_may_become(
     old: DataType, new: DataType, item: StructField, path: Path, txn: OptimisticTransaction
 ) -> None:
+    """Refuse another type for a column, or a part of one, in the words of `changed_type`."""
     for kind_of_type, kind in _PARTS:
         if isinstance(old, kind_of_type):
             raise SchemaError(

@@ -6,6 +6,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable as OtherTable
 
 from altered_tables import MAPPED, fails, nested, said, table
 from optimist.core.commands.alter.requests import ColumnChange, NewColumn
@@ -229,6 +230,64 @@ def test_the_list_of_columns_is_replaced(tmp_path):
     fails(kind, log.alter.replace_columns, [columns[1], NewColumn("id", "int")])
     log.alter.replace_columns([columns[1], NewColumn("id", "bigint", nullable=False)])
     assert not log.update().schema.find("id").nullable
+
+
+@pytest.mark.parametrize("properties", [None, MAPPED], ids=["plain", "mapped"])
+def test_a_list_of_columns_puts_the_fields_of_structs_into_another_order(tmp_path, properties):
+    log = nested(tmp_path, properties=properties)
+    log.alter.replace_columns(
+        [
+            NewColumn("p", "struct<B: array<struct<d: date, c: string>>, n: varchar(2), a: int>"),
+            NewColumn("id", "bigint"),
+        ]
+    )
+    place = log.update().schema.find("p").data_type
+    assert str(place) == ("struct<b:array<struct<d:date,c:string>>,n:string,a:integer>")
+    first = {"id": 1, "p": {"b": [{"d": None, "c": "x"}], "n": None, "a": 1}}
+    assert log.to_arrow().to_pylist() == [first, {"id": 2, "p": None}]
+    assert OtherTable(str(tmp_path)).to_pyarrow_table().num_rows == 2
+    more = {"p": {"b": None, "n": "ab", "a": 7}, "id": 3}
+    log.append(pa.Table.from_pylist([more], schema=log.to_arrow().schema))
+    kept = [row for row in log.to_arrow().to_pylist() if row["id"] != 2]
+    assert sorted(kept, key=lambda row: row["id"]) == [first, more]
+    too_long = {**more, "p": {**more["p"], "n": "abc"}}
+    rows = pa.Table.from_pylist([too_long], schema=log.to_arrow().schema)
+    fails("DELTA_EXCEED_CHAR_VARCHAR_LIMIT", log.append, rows)
+
+
+@pytest.mark.parametrize(
+    ("inner", "kind"),
+    [
+        ("b: array<struct<c: string>>", "DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP"),
+        ("b: array<struct<d: int>>, a: int", "DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP"),
+        ("b: array<struct<c: string>>, a: string", "DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP"),
+        ("b: array<struct<c: string>>, a: bigint", "DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP"),
+        ("b: int, a: int", "DELTA_CANNOT_UPDATE_ARRAY_FIELD"),
+        (
+            "b: array<struct<c: string>>, a: int not null",
+            "DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP",
+        ),
+        ("b: array<struct<c: string>>, a: int, n: int not null", "DELTA_OPERATION_NOT_ALLOWED"),
+    ],
+)
+def test_fields_of_structs_are_not_lost_or_made_another_by_a_list_of_columns(tmp_path, inner, kind):
+    log = nested(tmp_path)
+    columns = [NewColumn("id", "bigint"), NewColumn("p", f"struct<{inner}>")]
+    before = log.update()
+    error = fails(kind, log.alter.replace_columns, columns)
+    assert isinstance(error, SchemaError)
+    assert log.update().version == before.version
+
+
+def test_types_within_structs_widen_with_a_list_of_columns_where_the_table_lets_them(tmp_path):
+    log = nested(tmp_path, properties={"delta.enableTypeWidening": "true"})
+    inner = "struct<b: array<struct<c: string>>, a: bigint comment 'wide'>"
+    log.alter.replace_columns([NewColumn("p", inner), NewColumn("id", "bigint")])
+    found = log.update().schema.find("p").data_type.find("a")
+    assert str(found.data_type) == "long"
+    assert found.metadata["comment"] == "wide"
+    assert found.metadata[TYPE_CHANGES][0]["toType"] == "long"
+    assert log.to_arrow().to_pylist()[0]["p"] == {"b": [{"c": "x"}], "a": 1}
 
 
 @pytest.mark.parametrize("preview", ["", "-preview"])

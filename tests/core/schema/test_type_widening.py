@@ -9,7 +9,13 @@ import pytest
 from optimist.core.errors import ProtocolError
 from optimist.core.protocol.actions import Metadata, Protocol
 from optimist.core.protocol.gates import ensure_readable
-from optimist.core.schema.type_widening import is_widening, unknown_type_changes
+from optimist.core.schema.type_widening import (
+    is_automatic_widening,
+    is_lasting_widening,
+    is_stored_alike,
+    is_widening,
+    unknown_type_changes,
+)
 from optimist.core.schema.types import (
     DecimalType,
     PrimitiveType,
@@ -126,3 +132,13 @@ def test_a_change_from_what_is_no_type_is_unknown_and_no_crash(kind):
     schema = schema_from_json(json.dumps({"type": "struct", "fields": [field]}))
     (told,) = unknown_type_changes(schema)
     assert told.startswith("a: ")
+
+
+@pytest.mark.parametrize(
+    "rule", [is_widening, is_automatic_widening, is_stored_alike, is_lasting_widening]
+)
+def test_no_type_with_parts_is_wider_than_another(rule):
+    """Not even one whose fields have metadata, which makes it no key of a set."""
+    struct = schema_from_json(schema_with()).without_field_keys(lambda _: False)
+    kinds = [struct, PrimitiveType("integer"), DecimalType(20, 0)]
+    assert not any(rule(struct, kind) or rule(kind, struct) for kind in kinds)

@@ -272,3 +272,74 @@ def test_an_insert_into_a_view_harms_no_table_without_the_drop_in_either(spark, 
             insert()
     spark.catalog.dropTempView("of_rows")
     assert sorted(tmp_path.rglob("*")) == files
+
+
+@pytest.mark.parametrize(
+    ("statement", "columns", "rows"),
+    [
+        (
+            "INTO {t} SELECT 2, 2, NULL, 'x' AS more",
+            ["id", "p", "s", "more"],
+            {(1, None), (2, "x")},
+        ),
+        (
+            "INTO {t} BY NAME SELECT 'x' AS more, 2 AS id",
+            ["id", "p", "s", "more"],
+            {(1, None), (2, "x")},
+        ),
+        ("INTO {t} VALUES (2, 2, NULL)", ["id", "p", "s"], {(1,), (2,)}),
+        (
+            "INTO {t} PARTITION (p = 2) SELECT 2, NULL, 'x' AS more",
+            ["id", "p", "s", "more"],
+            {(1, None), (2, "x")},
+        ),
+        ("OVERWRITE {t} BY NAME SELECT 2 AS id, 1 AS n", ["id", "p", "s", "n"], {(2, 1)}),
+        (
+            "OVERWRITE {t} PARTITION (p = 2) BY NAME SELECT 2 AS id, 1 AS n",
+            ["id", "p", "s", "n"],
+            {(1, None), (2, 1)},
+        ),
+        (
+            "INTO {t} REPLACE WHERE p = 1 SELECT 2, 1, NULL, 3 AS n",
+            ["id", "p", "s", "n"],
+            {(2, 3)},
+        ),
+    ],
+)
+def test_an_insert_with_schema_evolution_lets_the_table_grow(
+    enabled, database, statement, columns, rows
+):
+    pytest.importorskip("pyspark", minversion="4.2")
+    name = f"{database}.grows"
+    enabled.sql(
+        f"CREATE TABLE {name} (id INT, p INT, s STRUCT<a: INT>) USING delta PARTITIONED BY (p)"
+    )
+    enabled.sql(f"INSERT INTO {name} VALUES (1, 1, struct(1))")
+    enabled.sql(f"INSERT WITH SCHEMA EVOLUTION {statement.format(t=name)}")
+    found = enabled.table(name)
+    assert found.columns == columns
+    assert {tuple(row) for row in found.select("id", *columns[3:]).collect()} == rows
+
+
+def test_schema_evolution_reaches_structs_and_types(enabled, database):
+    pytest.importorskip("pyspark", minversion="4.2")
+    name = f"{database}.grows"
+    enabled.sql(
+        f"CREATE TABLE {name} (id INT, s STRUCT<a: INT>) USING delta "
+        "TBLPROPERTIES ('delta.enableTypeWidening' = 'true')"
+    )
+    insert = f"INSERT WITH SCHEMA EVOLUTION INTO {name}"
+    enabled.sql(f"{insert} BY NAME SELECT 1 AS id, named_struct('b', 'x', 'a', 2) AS s")
+    enabled.sql(f"{insert} SELECT 3000000000L, struct(3000000000L, 'y')")
+    late = enabled.range(3, 4).withColumn("late", sf.lit(1))
+    late.writeTo(name).option("mergeSchema", "true").append()
+    found = enabled.table(name)
+    assert found.schema.simpleString() == "struct<id:bigint,s:struct<a:bigint,b:string>,late:int>"
+    assert _rows(found) == _rows(
+        enabled.sql(
+            "SELECT 1L, named_struct('a', 2, 'b', 'x'), NULL UNION ALL "
+            "SELECT 3000000000L, struct(3000000000L, 'y'), NULL UNION ALL SELECT 3L, NULL, 1"
+        )
+    )
+    with pytest.raises(SchemaError):
+        enabled.sql(f"INSERT INTO {name} BY NAME SELECT 1 AS id, 1 AS other")
