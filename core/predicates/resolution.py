@@ -25,7 +25,13 @@ from optimist.core.predicates.tree import (
     StartsWith,
 )
 from optimist.core.schema.type_widening import has_been
-from optimist.core.schema.types import DECLARED_TYPE, DataType, StructField, StructType
+from optimist.core.schema.types import (
+    COLLATIONS,
+    DECLARED_TYPE,
+    DataType,
+    StructField,
+    StructType,
+)
 
 __all__ = [
     "ResolvedColumn",
@@ -36,8 +42,6 @@ __all__ = [
     "resolve_column",
     "split_conjuncts",
 ]
-
-_COLLATIONS = "__COLLATIONS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +150,7 @@ def _descend(path: tuple[str, ...], schema: StructType) -> ResolvedColumn | None
 
 def _is_specially_ordered(field: StructField) -> bool:
     char_type = str(field.metadata.get(DECLARED_TYPE, ""))
-    return bool(field.metadata.get(_COLLATIONS)) or char_type.startswith("char")
+    return bool(field.metadata.get(COLLATIONS)) or char_type.startswith("char")
 
 
 def _respelled(column: Column, schema: StructType) -> Column:

@@ -17,8 +17,10 @@ from optimist.core.protocol.properties import TableProperties, ensure_retention_
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.generated_columns import ensure_generated_columns_valid
 from optimist.core.schema.identity_columns import IDENTITY_PREFIX, is_identity_column
+from optimist.core.schema.schema_edits import path_text
 from optimist.core.schema.stats_property import bounded_columns
 from optimist.core.schema.types import (
+    COLLATIONS,
     DataType,
     DecimalType,
     PrimitiveType,
@@ -36,6 +38,7 @@ __all__ = [
     "ensure_names_legal",
     "ensure_no_cdc_columns",
     "ensure_no_duplicate_columns",
+    "ensure_no_new_collations",
     "ensure_partition_columns_exist",
     "ensure_partition_columns_usable",
     "ensure_properties_compatible",
@@ -58,8 +61,9 @@ def verify_new_metadata(
     """Run every check on metadata that is about to be committed.
 
     Partition columns must always exist and leave a data column. Their names are checked only if
-    `options.partition_column_validity_enabled` is set, their types only if
-    `options.schema_type_check_enabled` is. The schema's parser has already refused unknown types.
+    `options.partition_column_validity_enabled` is set, their types, and whether new columns have
+    collations, only if `options.schema_type_check_enabled` is. The schema's parser has already
+    refused unknown types.
 
     Args:
         metadata: The new metadata.
@@ -81,9 +85,10 @@ def verify_new_metadata(
     ensure_partition_columns_exist(schema, partition_columns)
     if not table.is_mapped:
         ensure_names_legal(schema, partition_columns, options=options)
+    known = None if previous is None else TableMetadata.of(previous).declared_schema
     if options.schema_type_check_enabled:
         ensure_partition_columns_usable(schema, partition_columns)
-    known = None if previous is None else TableMetadata.of(previous).declared_schema
+        ensure_no_new_collations(schema, previous=known)
     ensure_generated_columns_valid(schema, previous=known)
     ensure_identity_columns_valid(schema, partition_columns)
     ensure_variants_default_to_null(schema, previous=known)
@@ -314,6 +319,33 @@ def _ensure_stats_columns_usable(table: TableMetadata, previous: Metadata | None
         except SchemaError:
             return
     bounded_columns(names, table.declared_schema, table.partition_columns)
+
+
+def ensure_no_new_collations(schema: StructType, *, previous: StructType | None) -> None:
+    """Refuse texts with a collation where the table does not have them already, as Delta does.
+
+    No feature of the protocol tells other engines of it: they would compare such texts byte by
+    byte, and partitions of them would hold equal values apart.
+
+    Raises:
+        SchemaError: A column has one (kind `DELTA_UNSUPPORTED_DATA_TYPES`, field `columns`).
+    """
+    known = set() if previous is None else _collations(previous)
+    found = sorted({column for column, text in _collations(schema) - known})
+    if found:
+        raise SchemaError(
+            f"The columns {listed(found)} are texts with a collation, which Delta tables do not "
+            "have. Nothing was written. Cast them to STRING COLLATE UTF8_BINARY, and give a "
+            "collation where they are compared.",
+            kind="DELTA_UNSUPPORTED_DATA_TYPES",
+            columns=tuple(found),
+        )
+
+
+def _collations(schema: StructType) -> set[tuple[str, str]]:
+    """The columns with collations, and what they are."""
+    pairs = ((path, item.metadata.get(COLLATIONS)) for path, item in walk_fields(schema))
+    return {(path_text(path), str(text)) for path, text in pairs if text}
 
 
 def ensure_properties_compatible(metadata: Metadata, properties: TableProperties) -> None:

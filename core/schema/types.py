@@ -16,6 +16,7 @@ from optimist.core.foreign_text import quoted, shown
 from optimist.core.values.foreign_json import NestedTooDeepError, parse_json
 
 __all__ = [
+    "COLLATIONS",
     "COLUMN_ID",
     "COLUMN_MAPPING_PREFIX",
     "DECLARED_TYPE",
@@ -64,6 +65,8 @@ COLUMN_MAPPING_PREFIX = "delta.columnMapping."
 """The prefix of column mapping's keys, in the metadata of fields and in properties (spec 10.8)."""
 COLUMN_ID = COLUMN_MAPPING_PREFIX + "id"
 PHYSICAL_NAME = COLUMN_MAPPING_PREFIX + "physicalName"
+COLLATIONS = "__COLLATIONS"
+"""The key in a field's metadata by which Spark tells of texts that it compares otherwise."""
 DECLARED_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
 """The key in a field's metadata that keeps the type a string column was declared with (spec 10.5).
 

@@ -14,7 +14,7 @@ from pyspark.sql import types as st
 from optimist.core.data.parquet_reader import RowLayout
 from optimist.core.data.table_ref import TableRef
 from optimist.core.predicates import Predicate
-from optimist.core.schema.types import StructField, StructType
+from optimist.core.schema.types import COLLATIONS, StructField, StructType
 from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.files_view import FilesView
 from optimist.core.snapshot.row_layout import row_layout
@@ -36,7 +36,6 @@ from optimist.spark.spark_schema import VOID, to_spark_schema, to_spark_type
 
 __all__ = ["Needed", "arrow_frame", "arrow_frame_of_files", "narrow_sent_scan"]
 
-_COLLATIONS = "__COLLATIONS"
 Path: TypeAlias = tuple[str, ...]
 
 
@@ -232,7 +231,7 @@ def _stored(spark: SparkSession, schema: StructType) -> st.StructType:
     stored = st.StructType(
         [st.StructField(item.name, item.dataType, True, item.metadata) for item in fields]
     )
-    if is_connect(spark) and _COLLATIONS in stored.json():
+    if is_connect(spark) and COLLATIONS in stored.json():
         # Else the server refuses an unknown collation at the first action, as a syntax error.
         with known_to_spark():
             _ = spark.createDataFrame([], stored).schema

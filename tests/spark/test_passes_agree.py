@@ -11,6 +11,7 @@ from optimist.core import DeltaLog
 from optimist.spark import DeltaTable, write
 from optimist.spark.commands.merge.changes import MergeSearch
 from optimist.spark.commands.target import Target
+from restless_session import COMMANDS, PROPERTIES, ensure_one_choice
 from table_contents import read_locally
 
 VECTORS = "spark.databricks.delta.properties.defaults.enableDeletionVectors"
@@ -99,3 +100,13 @@ def test_no_row_is_lost_that_is_marked_and_read_again(spark, table_path, monkeyp
     table.update("at >= '2024-03-01 18:00:00'", {"id": "id + 100"})
     ids = read_locally(table_path)["id"].to_pylist()
     assert sorted(ids) == [*range(6), *range(106, 112)]
+
+
+@pytest.mark.sample(5)
+@pytest.mark.parametrize("properties", PROPERTIES, ids=["copies", "feed", "vectors"])
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.usefixtures("plane")
+def test_a_command_chooses_its_rows_once_whatever_another_thread_sets(
+    spark, table_path, command, properties
+):
+    ensure_one_choice(spark, table_path, command, properties, seed=1)

@@ -367,3 +367,25 @@ def test_walk_gives_every_field_with_its_path() -> None:
     schema = struct("a", field("m", MapType(struct("k"), ArrayType(struct("v")))))
     paths = [".".join(path) for path, _ in walk_fields(schema)]
     assert paths == ["a", "m", "m.key.k", "m.value.element.v"]
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        struct("id", field("s", STRING, __COLLATIONS={"s": "spark.UTF8_LCASE"})),
+        struct(
+            "id",
+            field("s", StructType((field("a", STRING, __COLLATIONS={"a": "icu.UNICODE"}),))),
+        ),
+        struct("id", field("m", ArrayType(STRING), __COLLATIONS={"m.element": "icu.de"})),
+    ],
+)
+def test_texts_get_no_collation_that_the_table_does_not_have(schema):
+    plain = metadata(schema.without_field_keys(lambda _: True))
+    for previous in (None, plain):
+        with pytest.raises(SchemaError) as caught:
+            verify_new_metadata(metadata(schema), LEGACY, EngineOptions(), previous=previous)
+        assert caught.value.kind == "DELTA_UNSUPPORTED_DATA_TYPES"
+    verify_new_metadata(metadata(schema), LEGACY, EngineOptions(), previous=metadata(schema))
+    unchecked = EngineOptions(schema_type_check_enabled=False)
+    verify_new_metadata(metadata(schema), LEGACY, unchecked, previous=None)

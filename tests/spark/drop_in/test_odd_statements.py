@@ -43,6 +43,9 @@ OTHER_NAMES = [
     # Delta says nothing of its own.
     ("Py4JJavaError", "OPTIMIST_INVALID_TABLE_PROPERTY"),
     ("IllegalArgumentException", "OPTIMIST_INVALID_TABLE_PROPERTY"),
+    ("UnsupportedOperationException", "OPTIMIST_INVALID_TABLE_PROPERTY"),
+    # One name for any value that a property can't have.
+    ("DELTA_INVALID_INTERVAL", "OPTIMIST_INVALID_TABLE_PROPERTY"),
     ("TASK_WRITE_FAILED", "OPTIMIST_VALUE_DOES_NOT_FIT"),
     ("DELTA_UNSUPPORTED_DATA_TYPES", "OPTIMIST_UNKNOWN_TYPE"),
     ("PATH_NOT_FOUND", "DELTA_PATH_DOES_NOT_EXIST"),
@@ -71,6 +74,10 @@ DIFFERENT = {
     "k STRING) USING delta PARTITIONED": "Hive's text for a null is a text like others",
     "c STRING DEFAULT 'dd'": "a MERGE may set DEFAULT",
     "g STRING GENERATED": "the type of an expression is not known",
+    "'delta.columnMapping.mode' = 'none'": "no command writes the files of a mapped table anew",
+    "'delta.minWriterVersion' = '1'": "a smaller version than the table has asks for nothing",
+    "i BIGINT GENERATED ALWAYS AS IDENTITY": "INSERT * numbers rows whose source has no numbers",
+    "CHECK (pos(id))": "a function of the session is none that all writers of a table could call",
 }
 """What stands in cases that end otherwise, and why they do."""
 
