@@ -131,6 +131,8 @@ def arrow_frame_of_files(
 ) -> DataFrame:
     """The rows of some files of a version; for commands, which have pruned already.
 
+    Every column may hold nulls here, also one that is NOT NULL: files of other engines may.
+
     Args:
         spark: A classic session or a Spark Connect client.
         table: The table.
@@ -141,7 +143,7 @@ def arrow_frame_of_files(
     """
     wanted = view.schema if columns is None else columns
     kept = StructType(tuple(item for item in wanted if item.data_type != VOID))
-    schema = _stored(spark, kept)
+    schema = _stored(spark, kept.as_nullable())
     own = [] if places is None else places.fields
     schema = st.StructType([*schema.fields, *own])
     task = _ReadTask(
@@ -225,12 +227,8 @@ def _metadata_field(view: FilesView, columns: Collection[Path]) -> list[st.Struc
 
 
 def _stored(spark: SparkSession, schema: StructType) -> st.StructType:
-    """The columns that files hold, all nullable: a constraint does not prove that files keep it."""
-    kept = StructType(tuple(item for item in schema if item.data_type != VOID))
-    fields = to_spark_schema(kept).fields
-    stored = st.StructType(
-        [st.StructField(item.name, item.dataType, True, item.metadata) for item in fields]
-    )
+    """The columns that files hold."""
+    stored = to_spark_schema(StructType(tuple(item for item in schema if item.data_type != VOID)))
     if is_connect(spark) and COLLATIONS in stored.json():
         # Else the server refuses an unknown collation at the first action, as a syntax error.
         with known_to_spark():

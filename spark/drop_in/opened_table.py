@@ -84,8 +84,7 @@ class OpenedTable(JavaIdentity):
         """The table for Spark.
 
         Args:
-            schema: Its columns, for Spark all of them nullable: a constraint does not prove that
-                files keep it.
+            schema: Its columns; NOT NULL is told, and Spark trusts it, as with Delta's jar.
             kind: The Java class.
 
         Raises:
@@ -93,7 +92,7 @@ class OpenedTable(JavaIdentity):
         """
         jvm = Jvm.of(self.spark)
         with known_to_spark():
-            columns = jvm.struct(schema).asNullable()
+            columns = jvm.struct(schema)
         make = getattr(dropin(jvm), kind)
         properties = jvm.root.java.util.HashMap(self._properties())
         return make(self, self.name, columns, self._partitioning(jvm), properties, self._is_newest)

@@ -9,6 +9,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType as SparkStruct
 
+from optimist.core.schema.types import StructType
 from optimist.core.snapshot.files_view import FilesView
 from optimist.spark.native.deleted_rows import RANGE_COLUMNS, AccessSource, DeletedRows
 from optimist.spark.native.index import KEY_PREFIX, TableFileIndex
@@ -26,6 +27,7 @@ from optimist.spark.rows.stored_columns import (
     READ_BY_ID,
     is_read_by_id,
     is_stored_as_named,
+    may_share_paths,
     stored_schema,
     table_columns,
 )
@@ -36,6 +38,10 @@ __all__ = ["listing_of", "scan_frame"]
 
 _ALL_ROWS = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
 """Options of a relation whose rows are written again: what is not read would be gone."""
+_NO_DICTIONARIES = {"parquet.filter.dictionary.enabled": "false"}
+"""Options of a relation whose files may have columns that share a path, once it is joined by dots:
+by such paths Parquet's Java code finds the dictionaries that it filters by.
+"""
 
 
 def scan_frame(
@@ -55,6 +61,9 @@ def scan_frame(
     Files with a deletion vector are a relation of their own, with a filter over it that leaves out
     the deleted rows; only they pay for it. Their vectors are read when Spark plans an action, and
     only those of files that are left by then.
+
+    A frame of a version tells NOT NULL as the schema does, and Spark trusts it. To commands, which
+    give files, every column may hold nulls: those that other engines wrote must not get lost.
 
     Args:
         spark: A classic session.
@@ -81,8 +90,10 @@ def scan_frame(
         parts = parts_of_version(jvm, view, zone)
     else:
         parts = parts_of_files(jvm, view, files, zone)
-    options = {} if files is None else _ALL_ROWS
-    return _Scan(jvm, view, key, access, options).frame(parts)
+    schema, options = (view.schema, {}) if files is None else (view.schema.as_nullable(), _ALL_ROWS)
+    if may_share_paths(schema):
+        options = options | _NO_DICTIONARIES
+    return _Scan(jvm, view, key, access, schema, options).frame(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +104,7 @@ class _Scan:
     view: FilesView
     key: str
     access: AccessSource
+    schema: StructType
     options: Mapping[str, str]
 
     @property
@@ -101,7 +113,7 @@ class _Scan:
 
     @property
     def is_as_named(self) -> bool:
-        return not self.by_id and is_stored_as_named(self.view.schema)
+        return not self.by_id and is_stored_as_named(self.schema)
 
     @property
     def tracking(self) -> RowTracking | None:
@@ -129,7 +141,7 @@ class _Scan:
         ]
         own_constant = tracking.constant_fields if tracking else []
         names = self.view.partition_columns
-        stored = stored_schema(self.view.schema, by_id=self.by_id, partition_columns=names)
+        stored = stored_schema(self.schema, by_id=self.by_id, partition_columns=names)
         index = TableFileIndex(self.jvm, key, self.view, part, deleted)
         rows = self._relation(index, SparkStruct([*stored, *own_stored]))
         hidden = [field.name for field in (*own_stored, *own_constant)]
@@ -158,7 +170,7 @@ class _Scan:
         """Stored rows as the table has them, and their metadata as last column if asked for."""
         own = [metadata_column(self.jvm, rows, self.tracking)] if with_metadata else []
         if not self.is_as_named:
-            return rows.select(*table_columns(self.view.schema, by_id=self.by_id), *own)
+            return rows.select(*table_columns(self.schema, by_id=self.by_id), *own)
         if not own:
             return rows
         names = ", ".join(map(quoted, hidden))

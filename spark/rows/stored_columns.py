@@ -25,12 +25,14 @@ from optimist.core.predicates.constants import MAX_PRECISION
 from optimist.core.schema.type_widening import TYPE_CHANGES
 from optimist.core.schema.types import (
     COLUMN_ID,
+    PHYSICAL_NAME,
     ArrayType,
     DataType,
     DecimalType,
     MapType,
     StructField,
     StructType,
+    walk_fields,
 )
 from optimist.core.schema.void_columns import VOID, holds_void, is_void_throughout
 from optimist.core.snapshot.files_view import FilesView
@@ -42,6 +44,7 @@ __all__ = [
     "READ_BY_ID",
     "is_read_by_id",
     "is_stored_as_named",
+    "may_share_paths",
     "stored_schema",
     "table_columns",
 ]
@@ -61,6 +64,19 @@ def is_read_by_id(view: FilesView) -> bool:
 def is_stored_as_named(schema: StructType) -> bool:
     """Whether every column is in the files under its own name; columns of type void are in none."""
     return all(_is_plain(item) for item in schema)
+
+
+def may_share_paths(schema: StructType) -> bool:
+    """Whether a column `a.b` and a field `b` of a struct `a` may be in one file.
+
+    The column may be one that was dropped, for which columns are mapped. Names that were made for
+    the mapping have no dot.
+    """
+    return any(
+        "." in item.physical_name
+        or (len(path) > 1 and PHYSICAL_NAME in item.metadata and item.physical_name == item.name)
+        for path, item in walk_fields(schema)
+    )
 
 
 def stored_schema(
@@ -191,8 +207,8 @@ def _renamed(value: Column, item: StructField, *, by_id: bool) -> Column:
     if is_plain and _readable(item) == item:
         return value
     if isinstance(data_type, StructType) and (holds_void(data_type) or not by_id):
-        leaves = (_leaf(value, item, by_id=by_id) for item in data_type)
-        return sf.when(value.isNotNull(), sf.struct(*leaves))
+        struct = sf.struct(*(_leaf(value, inner, by_id=by_id) for inner in data_type))
+        return sf.when(value.isNotNull(), struct) if item.nullable else struct
     if not holds_void(data_type):
         return value.cast(to_spark_type(data_type))
     # No cast makes a field that the file lacks.
