@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
 from operator import and_, or_
 
@@ -14,7 +14,7 @@ from optimist.core.predicates.tree import Column, Comparison, IsNull, Literal
 from optimist.core.protocol.actions import AddFile
 from optimist.core.schema.types import StructField, StructType
 
-__all__ = ["partitions_predicate"]
+__all__ = ["partition_predicate", "partitions_predicate"]
 
 
 def partitions_predicate(adds: Sequence[AddFile], partition_fields: StructType) -> Predicate:
@@ -30,8 +30,17 @@ def partitions_predicate(adds: Sequence[AddFile], partition_fields: StructType) 
         tuple(add.partition_values[field.physical_name] for field in partition_fields)
         for add in adds
     )
-    partitions = [reduce(and_, map(_equals, partition_fields, texts)) for texts in distinct]
+    partitions = [partition_predicate(partition_fields, texts) for texts in distinct]
     return reduce(or_, partitions) if partitions else Predicate.FALSE
+
+
+def partition_predicate(fields: Iterable[StructField], texts: Iterable[str | None]) -> Predicate:
+    """A predicate that is true for the rows with these values of partition columns, at least one.
+
+    Raises:
+        TableError: A text does not fit its type (kind `OPTIMIST_MALFORMED_PARTITION_VALUE`).
+    """
+    return reduce(and_, map(_equals, fields, texts))
 
 
 def _equals(field: StructField, text: str | None) -> Predicate:

@@ -53,6 +53,7 @@ from optimist.core.table.commit_resolution import CommitResolution, resolve_comm
 from optimist.core.table.handle_cache import HandleCache
 from optimist.core.table.newest_snapshot import NewestSnapshot
 from optimist.core.table.own_commits import LAST_COMMIT_VERSION, OwnCommits
+from optimist.core.table.partition_paths import partition_paths, within_table
 from optimist.core.table.row_commands import RowCommands
 from optimist.core.table.table_commands import TableCommands
 from optimist.core.transaction.groups.queue import CommitQueue
@@ -274,12 +275,22 @@ class DeltaLog(RowCommands, TableCommands):
         return found
 
     def start_transaction(self, snapshot: Snapshot | None = None) -> OptimisticTransaction:
-        """A new transaction on the given version, or else the newest; the table need not exist."""
+        """A new transaction on the given version, or else the newest; the table need not exist.
+
+        Raises:
+            UsageError: There is no table, and the path is that of a partition of another (kind
+                `OPTIMIST_PATH_OF_A_PARTITION`).
+        """
         if snapshot is None:
-            snapshot = self._newest.refresh() or Snapshot.absent(
-                self.table_path, options=self.options, clock=self.clock
-            )
+            snapshot = self._newest.refresh() or self._absent()
         return OptimisticTransaction(self.table, snapshot, self._commits, self.commit_queue)
+
+    def _absent(self) -> Snapshot:
+        """A table that is yet to be made, and not among the files of another."""
+        for place in partition_paths(self.table_path):
+            if DeltaLog.for_path(place.table_path, self.store.options).table_exists():
+                raise within_table(self.table_path, place.table_path)
+        return Snapshot.absent(self.table_path, options=self.options, clock=self.clock)
 
     @property
     def alter(self) -> TableChanges:

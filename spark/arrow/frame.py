@@ -61,6 +61,7 @@ def arrow_frame(
     *,
     is_time_travel: bool = False,
     needed: Needed | None = None,
+    zone: str | None = None,
 ) -> DataFrame:
     """The rows of a table version; no file is read before a query runs.
 
@@ -73,13 +74,14 @@ def arrow_frame(
         snapshot: The version.
         is_time_travel: See `RowPlane.scan`.
         needed: What Spark Connect reads; None for all.
+        zone: See `RowPlane.scan`.
     """
     needed = needed or Needed()
     scan = ScanOptions(
         path=snapshot.table_path,
         version=snapshot.version,
         table_id=snapshot.metadata.id,
-        zone=session_zone_name(spark),
+        zone=zone or session_zone_name(spark),
         grouping=Grouping.of(spark, is_connect=is_connect(spark)),
         is_time_travel=is_time_travel,
         outside=snapshot.data_paths.outside,

@@ -43,16 +43,27 @@ class ArrowPlane:
         *,
         is_time_travel: bool = False,
         columns: Collection[tuple[str, ...]] | None = None,
+        zone: str | None = None,
     ) -> DataFrame:
         """See `RowPlane.scan`."""
-        return self.scan_needed(snapshot, Needed(columns), is_time_travel=is_time_travel)
+        return self.scan_needed(snapshot, Needed(columns), is_time_travel=is_time_travel, zone=zone)
 
     def scan_needed(
-        self, snapshot: Snapshot, needed: Needed, *, is_time_travel: bool = False
+        self,
+        snapshot: Snapshot,
+        needed: Needed,
+        *,
+        is_time_travel: bool = False,
+        zone: str | None = None,
     ) -> DataFrame:
         """The same with all that can be left out where no optimizer of Spark's tells it."""
         return arrow_frame(
-            self.spark, self.table, snapshot, is_time_travel=is_time_travel, needed=needed
+            self.spark,
+            self.table,
+            snapshot,
+            is_time_travel=is_time_travel,
+            needed=needed,
+            zone=zone,
         )
 
     def scan_files(

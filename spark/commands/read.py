@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
 
@@ -16,6 +16,7 @@ from optimist.core.foreign_text import shown
 from optimist.core.plugins.table_path import TablePath, path_text
 from optimist.core.snapshot import Snapshot
 from optimist.core.table.delta_log import DeltaLog
+from optimist.core.table.partition_paths import partition_paths
 from optimist.spark.arrow.sent_scans import know_table
 from optimist.spark.commands.change_feed import (
     CHANGE_OPTIONS,
@@ -23,8 +24,10 @@ from optimist.spark.commands.change_feed import (
     OptionValue,
     change_feed_frame,
 )
+from optimist.spark.commands.partition_read import ChosenPartition
 from optimist.spark.commands.read_columns import ReadColumns
 from optimist.spark.planes.planes import plane_of
+from optimist.spark.rows.partition_zone import partition_zone
 from optimist.spark.session.arguments import version_number
 from optimist.spark.session.call_options import CallOptions
 from optimist.spark.session.callback_errors import original_errors
@@ -32,7 +35,7 @@ from optimist.spark.session.conf import open_log
 from optimist.spark.session.pyspark_versions import is_connect
 from optimist.spark.spark_schema import from_spark_schema
 
-__all__ = ["TableVersion", "epoch_millis", "open_version", "read"]
+__all__ = ["TableVersion", "epoch_millis", "open_rows", "open_version", "read"]
 
 _AT_VERSION = re.compile(r"^(?P<path>.+)@v(?P<version>[0-9]{1,19})$")
 _AT_TIME = re.compile(r"^(?P<path>.+)@(?P<time>[0-9]{17})$")  # yyyyMMddHHmmssSSS
@@ -106,7 +109,7 @@ def read(
         return ReadColumns.of(columns, from_spark_schema(feed.schema)).chosen(feed)
     version = None if at_version is None else _version(at_version)
     millis = None if at_time is None else epoch_millis(spark, at_time)
-    found = open_version(spark, text, version, millis, filesystem=given.filesystem)
+    found = open_rows(spark, text, version, millis, filesystem=given.filesystem)
     if columns is None:
         return found.frame(spark)
     return found.frame(spark, ReadColumns.of(columns, found.snapshot.schema))
@@ -120,21 +123,40 @@ class TableVersion:
         log: The table.
         snapshot: The version.
         is_time_travel: Whether the user chose the version; see `RowPlane.scan`.
+        partition: The partitions that the path names; None for all rows.
+        zone: See `partition_zone`.
     """
 
     log: DeltaLog
     snapshot: Snapshot
     is_time_travel: bool
+    partition: ChosenPartition | None = None
+    zone: str | None = None
 
     def frame(self, spark: SparkSession, columns: ReadColumns | None = None) -> DataFrame:
         """The rows of the version; no file is read before a query runs."""
         plane = plane_of(spark, self.log.table)
         is_asked = self.is_time_travel
         if columns is None:
-            rows = plane.scan(self.snapshot, is_time_travel=is_asked)
-            return know_table(rows, self.log) if is_connect(spark) else rows
-        rows = plane.scan(self.snapshot, is_time_travel=is_asked, columns=columns.paths)
-        return columns.chosen(rows)
+            rows = plane.scan(self.snapshot, is_time_travel=is_asked, zone=self.zone)
+            rows = know_table(rows, self.log) if is_connect(spark) else rows
+            return self.in_partition(rows)
+        needed = (*columns.paths, *self.partition_paths)
+        rows = plane.scan(self.snapshot, is_time_travel=is_asked, columns=needed, zone=self.zone)
+        return columns.chosen(self.in_partition(rows))
+
+    def at(self, snapshot: Snapshot) -> TableVersion:
+        """The same of another version, such as a newer one."""
+        return replace(self, snapshot=snapshot)
+
+    @property
+    def partition_paths(self) -> tuple[tuple[str], ...]:
+        """The columns that `in_partition` needs, as paths."""
+        return () if self.partition is None else tuple((name,) for name in self.partition.values)
+
+    def in_partition(self, rows: DataFrame) -> DataFrame:
+        """The rows of the partitions that the path names."""
+        return rows if self.partition is None else self.partition.rows(rows, self.snapshot)
 
 
 def open_version(
@@ -163,18 +185,62 @@ def open_version(
     """
     options = filesystem or {}
     log = open_log(spark, path, options)
-    if version is None and millis is None and not log.table_exists():
+    is_given = version is not None or millis is not None
+    if not is_given and not log.table_exists():
         found = _travel_in_path(spark, path, options)
         log, version, millis = found or (log, None, None)
     if version is None and millis is None:
-        return TableVersion(log, log.update(), is_time_travel=False)
+        newest = log.update()
+        return TableVersion(log, newest, is_time_travel=False, zone=partition_zone(spark, newest))
     try:
         snapshot = log.snapshot(version, millis, to_read=True)
     except TableNotFoundError as error:
-        if _AT_VERSION.match(path) or _AT_TIME.match(path):
+        if is_given and (_AT_VERSION.match(path) or _AT_TIME.match(path)):
             raise _said_twice(path) from error
         raise
-    return TableVersion(log, snapshot, is_time_travel=True)
+    return TableVersion(log, snapshot, is_time_travel=True, zone=partition_zone(spark, snapshot))
+
+
+def open_rows(
+    spark: SparkSession,
+    path: str,
+    version: int | None = None,
+    millis: int | None = None,
+    *,
+    filesystem: Mapping[str, str] | None = None,
+) -> TableVersion:
+    """As `open_version`, or the partitions of a table above the path, as in `table/p=1`.
+
+    Raises:
+        SchemaError: The path names a column that is no partition column (kind
+            `DELTA_NON_PARTITION_COLUMN_SPECIFIED`).
+    """
+    try:
+        return open_version(spark, path, version, millis, filesystem=filesystem)
+    except TableNotFoundError:
+        found = _partition_of(spark, path, version, millis, filesystem)
+        if found is None:
+            raise
+        return found
+
+
+def _partition_of(
+    spark: SparkSession,
+    path: str,
+    version: int | None,
+    millis: int | None,
+    filesystem: Mapping[str, str] | None,
+) -> TableVersion | None:
+    match = _AT_VERSION.match(path) or _AT_TIME.match(path)
+    inside = match["path"] if match else path
+    for place in partition_paths(inside):
+        table = place.table_path + path[len(inside) :]
+        try:
+            found = open_version(spark, table, version, millis, filesystem=filesystem)
+        except TableNotFoundError:
+            continue
+        return replace(found, partition=ChosenPartition.of(path, place, found.snapshot))
+    return None
 
 
 def _said_twice(path: str) -> UsageError:

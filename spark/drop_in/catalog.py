@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from optimist.core.errors import TableNotFoundError, UsageError
 from optimist.core.foreign_text import shown
 from optimist.spark.commands.names import CatalogTable
-from optimist.spark.commands.read import open_version
+from optimist.spark.commands.read import open_rows, open_version
 from optimist.spark.drop_in.relations import path_name, version_table
 from optimist.spark.session.arguments import version_number
 from optimist.spark.session.conf import open_log
@@ -39,8 +39,9 @@ def load(spark: SparkSession, identifier: Any, more: Any) -> Any:
     path = str(identifier.name()) if found is None else found.path
     version = _version(how) if isinstance(how, str) else None
     millis = how // 1000 if isinstance(how, int) else None
+    is_read = how is None or isinstance(how, str | int)
     try:
-        opened = open_version(spark, path, version, millis)
+        opened = (open_rows if is_read else open_version)(spark, path, version, millis)
     except TableNotFoundError:
         if may_be_missing:
             return None

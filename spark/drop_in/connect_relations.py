@@ -21,7 +21,7 @@ from optimist.core.snapshot import Snapshot
 from optimist.core.sql import Mentions, PathRelation, RowNeeds, SqlText
 from optimist.spark.arrow.frame import Needed
 from optimist.spark.arrow.plane import ArrowPlane
-from optimist.spark.commands.read import TableVersion, epoch_millis, open_version, read
+from optimist.spark.commands.read import TableVersion, epoch_millis, open_rows, read
 from optimist.spark.conditions.connect_condition import sure_predicate
 from optimist.spark.conditions.connect_text import SentTexts
 from optimist.spark.drop_in.connect_refusals import refused
@@ -61,15 +61,20 @@ class RelationFrames:
         if not isinstance(plane, ArrowPlane):
             raise TypeError("no other plane serves a Spark Connect client")
         snapshot = version.snapshot
-        needed = Needed(self._columns(snapshot), self._predicate(rows, snapshot), rows.limit)
-        return plane.scan_needed(snapshot, needed, is_time_travel=version.is_time_travel)
+        limit = rows.limit if version.partition is None else None
+        columns = self._columns(snapshot)
+        if columns is not None:
+            columns = (*columns, *version.partition_paths)
+        needed = Needed(columns, self._predicate(rows, snapshot), limit)
+        frame = plane.scan_needed(snapshot, needed, is_time_travel=version.is_time_travel)
+        return version.in_partition(frame)
 
     def _opened(self, relation: PathRelation) -> TableVersion:
         number = None if relation.version is None else _version(relation.version)
         millis = None
         if relation.timestamp is not None:
             millis = epoch_millis(self.spark, self._time(relation.timestamp))
-        return open_version(self.spark, relation.path, number, millis)
+        return open_rows(self.spark, relation.path, number, millis)
 
     def _changes(self, relation: PathRelation) -> DataFrame:
         bounds: dict[str, Any] = {}

@@ -13,7 +13,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from optimist.core.snapshot import Snapshot
 from optimist.spark.drop_in.opened_table import OpenedTable, opened_table
-from optimist.spark.planes.planes import plane_of
 from optimist.spark.rows.row_shape import column_of
 from optimist.spark.rows.same_columns import ensure_same_columns
 from optimist.spark.session.jvm import Jvm, analyzed_plan
@@ -50,13 +49,15 @@ def newest_versions(spark: SparkSession, tables: Any, names: Any) -> Any:
 
 
 def _newer_frame(table: OpenedTable, newest: Snapshot, names: Sequence[str]) -> DataFrame | None:
-    before = table.snapshot
-    if before is None or _is_same_version(before, newest):
+    if table.version is None:
+        return None
+    before = table.version.snapshot
+    if _is_same_version(before, newest):
         return None
     tracking = [one.has_active("rowTracking") for one in (before, newest)]
     is_other_metadata = _METADATA in names and tracking[0] != tracking[1]
     ensure_same_columns(table.name, before, newest, *([_METADATA] if is_other_metadata else ()))
-    frame = plane_of(table.spark, table.log.table).scan(newest)
+    frame = table.version.at(newest).frame(table.spark)
     return frame if frame.columns == list(names) else frame.select(*map(column_of, names))
 
 

@@ -40,7 +40,8 @@ class OpenedTable(JavaIdentity):
     Attributes:
         spark: The session.
         log: The table.
-        snapshot: The version; None for a table that is yet to be made, or for its changes.
+        version: The version; None for a table that is yet to be made, or for its changes.
+        snapshot: The same.
         name: The name for messages, as SQL writes it.
         entry: The entry in Spark's catalog; None for a path.
     """
@@ -69,6 +70,7 @@ class OpenedTable(JavaIdentity):
         self.spark = spark
         self.log = log
         self.name = name
+        self.version = version
         self.snapshot = None if version is None else version.snapshot
         self.entry = entry
         self._is_newest = version is not None and not version.is_time_travel

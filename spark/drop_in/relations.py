@@ -17,7 +17,7 @@ from optimist.core.errors import UsageError
 from optimist.core.secrets import Options
 from optimist.spark.commands.change_feed import OptionValue
 from optimist.spark.commands.names import CatalogTable, table_path
-from optimist.spark.commands.read import TableVersion, open_version, read
+from optimist.spark.commands.read import TableVersion, open_rows, read
 from optimist.spark.drop_in.opened_table import OpenedTable
 from optimist.spark.drop_in.options import only_path, read_options, schema_given
 from optimist.spark.rows.row_shape import quoted
@@ -40,7 +40,14 @@ def path_name(path: str) -> str:
 def version_table(
     spark: SparkSession, version: TableVersion, name: str, entry: CatalogTable | None = None
 ) -> Any:
-    """A version as Spark's analyzer has it, a Java `DeltaTable`."""
+    """A version as Spark's analyzer has it, a Java `DeltaTable`.
+
+    Partitions that a path names are rows to read and no table: statements that change the table at
+    that path find none.
+    """
+    part = version.partition
+    if part is not None:
+        return _table_of_frames(spark, name, part.path, lambda: version.frame(spark))
     table = OpenedTable(spark, version.log, name, version=version, entry=entry)
     return table.java(to_spark_schema(version.snapshot.schema))
 
@@ -64,7 +71,7 @@ def read_format(spark: SparkSession, options: Any, given_schema: Any) -> Any:
     chosen = read_options(given)
     path = only_path(_paths(given))
     if all(key.startswith(FILESYSTEM_PREFIXES) for key in chosen):
-        found = open_version(spark, path, filesystem=Options(chosen))
+        found = open_rows(spark, path, filesystem=Options(chosen))
         return version_table(spark, found, path_name(path))
     return _table_of_frames(spark, path_name(path), path, lambda: read(spark, path, **chosen))
 

@@ -22,6 +22,7 @@ from optimist.spark.native.metadata_column import (
     with_row_index,
 )
 from optimist.spark.native.parts import ScanPart, parts_of_files, parts_of_version
+from optimist.spark.rows.partition_zone import has_zoned_partitions
 from optimist.spark.rows.row_shape import quoted
 from optimist.spark.rows.stored_columns import (
     READ_BY_ID,
@@ -51,6 +52,7 @@ def scan_frame(
     *,
     is_time_travel: bool = False,
     access: AccessSource = lambda: None,
+    zone: str | None = None,
 ) -> DataFrame:
     """The rows of a table version, or of some of its files; no file is read before a query runs.
 
@@ -72,6 +74,7 @@ def scan_frame(
             says of files that are damaged or missing: this is how commands read.
         is_time_travel: See `RowPlane.scan`.
         access: How files with deletion vectors are reached.
+        zone: See `RowPlane.scan`.
 
     Raises:
         TableError: A partition value in the log is damaged. When an action runs: a deletion vector
@@ -79,7 +82,7 @@ def scan_frame(
         ConfigError: The session is a Spark Connect client.
     """
     jvm = Jvm.of(spark)
-    zone = session_zone_name(spark) if _has_timestamp(view) else None
+    zone = (zone or session_zone_name(spark)) if has_zoned_partitions(view) else None
     key = _key(
         view,
         zone=zone,
@@ -190,7 +193,3 @@ def _key(view: FilesView, **distinctions: str | None) -> str:
     key = f"{hadoop_path(view.table_path)}@{view.version}#{view.metadata.id}"
     rest = "&".join(f"{name}={value}" for name, value in distinctions.items() if value)
     return f"{KEY_PREFIX}{key}?{rest}"
-
-
-def _has_timestamp(view: FilesView) -> bool:
-    return any(str(item.data_type) == "timestamp" for item in view.partition_schema)

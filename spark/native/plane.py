@@ -39,9 +39,12 @@ class NativePlane:
         *,
         is_time_travel: bool = False,
         columns: Collection[tuple[str, ...]] | None = None,  # noqa: ARG002 - Spark prunes columns by itself
+        zone: str | None = None,
     ) -> DataFrame:
         """See `RowPlane.scan` and `scan_frame`."""
-        return scan_frame(self.spark, snapshot, is_time_travel=is_time_travel, access=self._access)
+        return scan_frame(
+            self.spark, snapshot, is_time_travel=is_time_travel, access=self._access, zone=zone
+        )
 
     def scan_files(
         self, view: FilesView, files: pa.Table, *, with_row_ids: bool = False

@@ -34,6 +34,7 @@ class RowPlane(Protocol):
         *,
         is_time_travel: bool = False,
         columns: Collection[tuple[str, ...]] | None = None,
+        zone: str | None = None,
     ) -> DataFrame:
         """The rows of a version; no file is read before a query runs.
 
@@ -43,6 +44,8 @@ class RowPlane(Protocol):
                 bring old rows back.
             columns: The ways to the columns or fields of structs that are needed, perhaps to
                 `_metadata`; there may be others. None for all of the table's.
+            zone: Where the clocks stood that partition values without a zone were read from; None
+                for the session's zone.
 
         Raises:
             ProtocolError: The files need a feature that the reader does not have.
