@@ -51,8 +51,11 @@ _ANSWER = (
     .add("action", st.StringType())
     .add("rows", st.LongType())
     .add("attempt", st.IntegerType())
+    .add("run", st.LongType())
 )
-_ARROW_ANSWER = pa.schema([("action", pa.string()), ("rows", pa.int64()), ("attempt", pa.int32())])
+_ARROW_ANSWER = pa.schema(
+    [("action", pa.string()), ("rows", pa.int64()), ("attempt", pa.int32()), ("run", pa.int64())]
+)
 
 
 def write_by_arrow(
@@ -107,6 +110,7 @@ class WriteTask:
         context = TaskContext.get()
         task = context.partitionId() if context else 0
         attempt = context.attemptNumber() if context else 0
+        run = context.taskAttemptId() if context else 0
         with portable_errors():
             files = RowFiles(self.spec, SystemClock(), task=task)
             try:
@@ -119,7 +123,7 @@ class WriteTask:
         actions: list[Action] = [*adds, *changes]
         texts = [None, *map(action_to_json, actions)]
         counts = [files.num_rows, *(0 for _ in texts[1:])]
-        columns = (texts, counts, [attempt] * len(texts))
+        columns = (texts, counts, [attempt] * len(texts), [run] * len(texts))
         pairs = zip(columns, _ARROW_ANSWER, strict=True)
         yield pa.record_batch(
             [pa.array(column, field.type) for column, field in pairs], schema=_ARROW_ANSWER
@@ -145,10 +149,18 @@ def _table_rows(given: Sequence[pa.Array], spec: FileSpec) -> pa.Table:
 
 
 def _may_have_leftovers(rows: DataFrame, answers: pa.Table) -> bool:
-    """Whether any task ran more than once, or may have."""
+    """Whether any task ran more than once, or may have.
+
+    A stage that is tried again counts the attempts of its tasks anew, but Spark numbers all runs of
+    tasks one after the other: where some are missing between ours, they were those of an earlier
+    try, or of a query at the same time.
+    """
     if rows.sparkSession.conf.get("spark.speculation", "false") == "true":
         return True
-    return bool(pc.any(pc.greater(answers["attempt"], 0), min_count=0).as_py())
+    runs = pc.unique(answers["run"])
+    bounds = pc.min_max(runs).as_py()
+    is_gapless = not len(runs) or bounds["max"] - bounds["min"] + 1 == len(runs)
+    return not is_gapless or bool(pc.any(pc.greater(answers["attempt"], 0), min_count=0).as_py())
 
 
 def _remove_others(directory: str, kept: set[str], access: DataAccess | None) -> None:

@@ -25,6 +25,7 @@ from optimist.logstores import LocalLogStore
 from optimist.spark import DeltaTable, read, write
 from optimist.spark.arrow.source import ScanOptions
 from optimist.spark.arrow.tasks import Grouping
+from optimist.spark.arrow.writer import _may_have_leftovers
 from optimist.spark.planes.planes import plane_of
 from optimist.spark.planes.sources import table_sources
 from optimist.spark.session.callback_errors import original_errors
@@ -312,3 +313,28 @@ def test_planes_and_their_parts_show_no_options(spark, table, conf):
 def test_an_error_is_the_same_after_its_way_through_pickle():
     error = OptimistError("m", kind="K", path="/t")
     assert pickle.loads(pickle.dumps(error)).fields == error.fields
+
+
+@pytest.mark.parametrize(
+    ("attempts", "runs", "expected"),
+    [
+        ([0, 0, 0], [7, 8, 8], False),
+        ([0, 1], [7, 8], True),
+        ([0, 0], [7, 9], True),
+        ([], [], False),
+    ],
+)
+def test_a_stage_that_was_tried_again_leaves_a_gap_between_its_tasks(
+    spark, attempts, runs, expected
+):
+    answers = pa.table(
+        {"attempt": pa.array(attempts, pa.int32()), "run": pa.array(runs, pa.int64())}
+    )
+    assert _may_have_leftovers(spark.range(1), answers) is expected
+
+
+def test_a_write_that_ran_once_looks_for_no_leftovers(spark, table_path, monkeypatch):
+    aborted = []
+    monkeypatch.setattr(LocalLogStore, "abort_uploads", lambda self, path: aborted.append(path))
+    write(spark.range(10).repartition(3, "id"), table_path)
+    assert aborted == []
