@@ -24,6 +24,7 @@ from optimist.spark.drop_in.compiler import dropin
 from optimist.spark.drop_in.options import read_options
 from optimist.spark.drop_in.partitions import show_partitions, truncates_partition
 from optimist.spark.drop_in.shown_statement import show_statement, shown_properties
+from optimist.spark.native.listing import hadoop_path
 from optimist.spark.rows.row_shape import quoted
 from optimist.spark.session.callback_errors import callback, current_origin
 from optimist.spark.session.java_identity import JavaIdentity
@@ -147,6 +148,7 @@ class OpenedTable(JavaIdentity):
         """The table's properties as Delta shows them: with its protocol, location and comment."""
         shown = {"provider": "delta", "location": self.path}
         if self.entry is not None:
+            shown["location"] = hadoop_path(self.path)
             shown["is_managed_location" if self.entry.is_managed else "external"] = "true"
             if self.entry.owner:
                 shown["owner"] = self.entry.owner

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pyarrow as pa
@@ -9,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
 from optimist.core.commands.existing_definition import definition_of
+from optimist.core.protocol.clustering import clustering_columns
 from optimist.core.protocol.gates import implied_features
 from optimist.core.snapshot import Snapshot
 from optimist.spark.commands.names import CatalogTable
@@ -51,9 +53,12 @@ def statement_text(snapshot: Snapshot, name: str, entry: CatalogTable | None) ->
 
 
 def shown_properties(snapshot: Snapshot) -> dict[str, str]:
-    """The properties of a table as Delta shows them: with its protocol and its comment."""
+    """The properties of a table as Delta shows them: with its protocol, comment and clustering."""
     metadata, protocol = snapshot.metadata, snapshot.protocol
     shown = dict(metadata.configuration)
+    clustered = clustering_columns(snapshot.domain_metadata, snapshot.schema)
+    if clustered:
+        shown["clusteringColumns"] = json.dumps(clustered, separators=(",", ":"))
     shown["delta.minReaderVersion"] = str(protocol.min_reader_version)
     shown["delta.minWriterVersion"] = str(protocol.min_writer_version)
     if protocol.min_writer_version >= 7:
