@@ -1,4 +1,4 @@
-"""Paths below a table that name some of its partitions, as `table/p=1/q=2` (spec 5.1).
+"""Paths below a table that name some of its partitions, as `table/p=1/q=2` (spec 5.7).
 
 Delta reads such a path as a filter over the table, whatever directories there are. Files of ours
 may lie in a directory of their own, as in `table/data-<uuid>/p=1`.
