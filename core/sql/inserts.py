@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from optimist.core.sql.reader import Reader
 from optimist.core.sql.statements import Span, SqlText
 from optimist.core.sql.table_statements import Insert
@@ -9,6 +11,8 @@ from optimist.core.sql.table_statements import Insert
 __all__ = ["insert", "values_left_to_default"]
 
 _QUERIES = ("SELECT", "VALUES", "WITH", "TABLE")
+_AFTER = ("FROM", "WHERE", "ORDER", "LIMIT", "UNION", ";")
+"""What may stand behind the list of a SELECT, before anything else that could say DEFAULT."""
 
 
 def insert(reader: Reader) -> Insert | None:
@@ -51,24 +55,40 @@ def insert(reader: Reader) -> Insert | None:
 
 
 def values_left_to_default(query: str) -> tuple[tuple[int, Span], ...]:
-    """Where DEFAULT stands in the rows of VALUES: its place in the row, and in the text."""
-    reader, found, depth, place = Reader(query), [], 0, 0
-    if not reader.take("VALUES"):
-        return ()
-    before = ""
-    while reader.peek().kind != "end":
+    """Where DEFAULT stands in the rows of VALUES, or in the list of a SELECT.
+
+    In a SELECT it may be a column, too, if what the query reads has one of that name.
+
+    Returns:
+        The place in the row, and in the text.
+    """
+    reader = Reader(query)
+    if reader.take("VALUES"):
+        return tuple(_defaults(reader, depth=1))
+    if reader.take("SELECT"):
+        return tuple(_defaults(reader, depth=0))
+    return ()
+
+
+def _defaults(reader: Reader, depth: int) -> Iterator[tuple[int, Span]]:
+    """DEFAULT as an item of a list that stands within so many brackets."""
+    level = place = 0
+    before = ","
+    while reader.peek().kind != "end" and not (level == depth == 0 and reader.is_at_any(*_AFTER)):
         token = reader.advance()
-        is_item = depth == 1 and before in ("(", ",") and reader.is_at_any(",", ")")
-        if token.text == "(":
-            depth, place = depth + 1, 0 if depth == 0 else place
-        elif token.text == ")":
-            depth -= 1
-        elif token.text == "," and depth == 1:
+        is_first = before == "," or (before == "(" and depth == level == 1)
+        if token.text in ("(", ")"):
+            level += 1 if token.text == "(" else -1
+            place = 0 if level == depth == 1 and token.text == "(" else place
+        elif token.text == "," and level == depth:
             place += 1
-        elif is_item and token.text.upper() == "DEFAULT":
-            found.append((place, Span(token.start, token.end)))
+        elif is_first and level == depth and token.text.upper() == "DEFAULT" and _is_whole(reader):
+            yield place, Span(token.start, token.end)
         before = token.text
-    return tuple(found)
+
+
+def _is_whole(reader: Reader) -> bool:
+    return reader.is_at_any(",", ")", *_AFTER) or reader.peek().kind == "end"
 
 
 def _partition(reader: Reader) -> tuple[tuple[str, SqlText | None], ...]:

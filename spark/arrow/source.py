@@ -14,11 +14,10 @@ never as options of the source, which plans and the UI show.
 from __future__ import annotations
 
 import uuid
-import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -26,7 +25,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType as SparkStruct
 
 from optimist.core.data.data_paths import SAME_STORE
-from optimist.core.errors import TableError
+from optimist.core.errors import TableError, UsageError
 from optimist.core.forking import ForkSafeLock
 from optimist.core.predicates import Predicate
 from optimist.core.secrets import Options
@@ -35,13 +34,15 @@ from optimist.core.table.delta_log import DeltaLog
 from optimist.spark.arrow.tasks import Grouping, encode_groups
 from optimist.spark.arrow.version_to_scan import VersionToScan
 from optimist.spark.rows.scanned_table import ScannedTable
+from optimist.spark.session.pyspark_versions import session_id
 from optimist.spark.session.task_errors import portable_errors
 
 __all__ = ["SOURCE_PREFIX", "ScanOptions", "TableReadSource", "register_source"]
 
 SOURCE_PREFIX = "optimist_"
 _LOCK = ForkSafeLock()
-_SOURCES: weakref.WeakKeyDictionary[SparkSession, dict[Options, str]] = weakref.WeakKeyDictionary()
+_SOURCES: dict[str, dict[Options, str]] = {}
+"""The names of the sources that are registered with each session, which has many Python objects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +132,18 @@ class TableReadSource(DataSource):
         with portable_errors():
             return _Reader(scan, self.store_options, schema)
 
+    def writer(self, schema: SparkStruct, overwrite: bool) -> NoReturn:  # noqa: ARG002 - Spark's
+        """Refuse rows: Spark asks for this where a view over a table is written to."""
+        path = ScanOptions.from_options(self.options).path
+        with portable_errors():
+            raise UsageError(
+                f"The rows of the table at {path} stand behind a view, or in a frame, and those "
+                "can't be written to. Nothing was written. Write to the table itself: "
+                f"INSERT INTO delta.`{path}`.",
+                kind="OPTIMIST_UNSUPPORTED_STATEMENT",
+                path=path,
+            )
+
 
 def register_source(spark: SparkSession, options: Mapping[str, str]) -> str:
     """The name of the source that opens tables with these options, registered on first use.
@@ -140,7 +153,7 @@ def register_source(spark: SparkSession, options: Mapping[str, str]) -> str:
     """
     opened_with = Options(options)
     with _LOCK:
-        sources = _SOURCES.setdefault(spark, {})
+        sources = _SOURCES.setdefault(session_id(spark), {})
         if opened_with not in sources:
             name = SOURCE_PREFIX + uuid.uuid4().hex[:12]
             members: dict[str, Any] = {"source_name": name, "store_options": opened_with}

@@ -46,6 +46,7 @@ def count(spark: SparkSession, path: str, where: Column | str | None = None) -> 
                 where,
                 schema=snapshot.schema,
                 partition_columns=snapshot.partition_columns,
+                began_ms=log.table.clock.now_ms(),
             )
             counted = snapshot.count(condition.predicate)
         if counted.total is not None:

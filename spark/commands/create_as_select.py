@@ -35,7 +35,7 @@ def create_as_select(
     A table that is replaced may be one that the rows are read from.
 
     Args:
-        df: The rows; the table gets their columns, all of which may hold nulls.
+        df: The rows; the table gets their columns, all of which may hold nulls, at any depth.
         log: The table.
         definition: The rest of what the table is to be.
         request: Options of the write.
@@ -48,8 +48,7 @@ def create_as_select(
         UsageError, TableNotFoundError, SchemaError: See `begin_creation`. Nothing was written.
         DeltaConcurrentModificationException: Another commit came first. Nothing was written.
     """
-    columns = columns_of(from_spark_schema(df.schema))
-    columns = tuple(replace(column, nullable=True) for column in columns)
+    columns = columns_of(from_spark_schema(df.schema).as_nullable())
     with original_errors():
         df = of_fixed_versions(df)
         txn = _transaction(df, log)

@@ -149,8 +149,8 @@ class Target:
     ) -> TouchedFiles:
         """The files with matching rows; the transaction records that it needs these.
 
-        Without a condition, or with one on partition columns alone, no row is read, and every row
-        of the files matches.
+        Without a condition, or with one that is always true or names partition columns alone, no
+        row is read, and every row of the files matches.
 
         Args:
             condition: What matches.
@@ -161,7 +161,7 @@ class Target:
         """
         txn = self.writer.txn
         candidates = txn.filter_files(None if condition is None else condition.predicate)
-        if condition is None:
+        if condition is None or condition.is_always_true:
             return TouchedFiles(candidates, None)
         if not candidates.num_rows and not condition.is_partition_only:
             touched = TouchedFiles(candidates, 0)

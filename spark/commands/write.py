@@ -95,8 +95,9 @@ def write_rows(df: DataFrame, path: str, request: WriteRequest) -> CommitResult 
     """Write as a request says that has been parsed; returns and raises as `write` does."""
     with original_errors():
         log = open_log(df.sparkSession, path, request.filesystem_options)
-        with _repeatable(of_fixed_versions(df), request) as rows:
-            result = _run(rows, log, request)
+        read = of_fixed_versions(df)
+        with _repeatable(read, request) as rows:
+            result = _run(rows, read, log, request)
         # A call that names its own transaction has not used the version in the session's conf.
         if request.txn is None:
             reset_session_version(df.sparkSession, log.options)
@@ -108,7 +109,10 @@ def _repeatable(df: DataFrame, request: WriteRequest) -> AbstractContextManager[
     return repeatable(df) if request.replaces_matches else nullcontext(df)
 
 
-def _run(df: DataFrame, log: DeltaLog, request: WriteRequest) -> CommitResult | None:
+def _run(
+    df: DataFrame, read: DataFrame, log: DeltaLog, request: WriteRequest
+) -> CommitResult | None:
+    """Write rows; they may be stored ones, so `read` tells which tables they were read from."""
     begun = log.start_transaction()
     if begun.read_version >= 0 and request.mode == "ignore":
         return None
@@ -119,7 +123,7 @@ def _run(df: DataFrame, log: DeltaLog, request: WriteRequest) -> CommitResult | 
             kind="DELTA_PATH_EXISTS",
             path=log.table_path,
         )
-    sources = own_sources(df, log, begun)
+    sources = own_sources(read, log, begun)
     if request.is_rearrangement:
         _ensure_own_rows(log, sources)
     txn = _from_what_was_read(log, begun, request, sources)

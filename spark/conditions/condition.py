@@ -57,6 +57,11 @@ class Condition:
         """
         return self.source is None and self.predicate.is_exact
 
+    @property
+    def is_always_true(self) -> bool:
+        """Whether it is true for every row, whatever it holds."""
+        return self.source is None and self.predicate == Predicate.TRUE
+
     def matching(self, rows: DataFrame) -> DataFrame:
         """Those of the table's rows for which the condition is true."""
         if self.source is None:

@@ -20,6 +20,7 @@ from optimist.core.schema.types import StructType
 from optimist.spark.conditions.condition_reading import UTC_NAMES, ConditionReading, opaque_where
 from optimist.spark.conditions.connect_expressions import SentExpressions
 from optimist.spark.conditions.connect_text import SentTexts
+from optimist.spark.rows.row_values import may_be_drawn
 from optimist.spark.session.conf import session_zone_name
 from optimist.spark.session.jvm import conf_entries
 
@@ -53,6 +54,9 @@ def read_sent_condition(
         message = sent_message(frame, condition)
         predicate, names = sent.predicate(message), sent.names(message)
         obstacle = sent.obstacle(message)
+    if obstacle is None and not predicate.is_exact:
+        column = sf.expr(condition) if isinstance(condition, str) else condition
+        obstacle = "non-deterministic" if may_be_drawn(frame, column) else None
     predicate = opaque_in_other_zones(frame.sparkSession, predicate, schema)
     return ConditionReading(text, names, predicate, obstacle)
 

@@ -18,7 +18,14 @@ from optimist.core.schema.sql_functions import NON_DETERMINISTIC_FUNCTIONS
 from optimist.spark.conditions.condition_reading import Obstacle
 from optimist.spark.conditions.connect_text import SentTexts
 
-__all__ = ["NAMING_NO_OTHERS", "SentExpressions", "attribute_path", "messages", "parts"]
+__all__ = [
+    "NAMING_NO_OTHERS",
+    "SentExpressions",
+    "attribute_path",
+    "messages",
+    "own_expressions",
+    "parts",
+]
 
 _OPERATORS: dict[str, Operator] = {
     "and": "AND",
@@ -160,6 +167,15 @@ def parts(message: Any) -> Iterator[Any]:
     for field, value in message.ListFields():
         if field.message_type is not None:
             yield from (value,) if hasattr(value, "ListFields") else _items(value)
+
+
+def own_expressions(message: Any) -> Iterator[Any]:
+    """The expressions right below a message, not those of other relations."""
+    for item in parts(message):
+        if item.DESCRIPTOR.name == "Expression":
+            yield item
+        elif item.DESCRIPTOR.name != "Relation":
+            yield from own_expressions(item)
 
 
 def _items(value: Any) -> list[Any]:

@@ -23,7 +23,6 @@ from optimist.spark.conditions.condition_reading import Obstacle
 __all__ = ["SentTexts"]
 
 _QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`"""
-_QUOTED_PLAINLY = r"""'[^']*'|"[^"]*"|`[^`]*`"""
 _COMMENT = r"/\*.*?\*/|--[^\n]*"
 _CALL = re.compile(rf"\b(?:{'|'.join(NON_DETERMINISTIC_FUNCTIONS)})\s*\(", re.IGNORECASE)
 _SUBQUERY = re.compile(r"\(\s*(?:select|with|values|table|from)\b", re.IGNORECASE)
@@ -114,9 +113,8 @@ class SentTexts:
 
     def _bare(self, text: str) -> str:
         """The text without its comments and whatever stands in quotes."""
-        escaped = self._is_on("spark.sql.parser.escapedStringLiterals")
-        quoted = _QUOTED_PLAINLY if escaped else _QUOTED
-        return re.sub(f"({quoted})|{_COMMENT}", "''", text, flags=re.DOTALL)
+        # Where a text ends is the same under every setting, only what its backslashes mean is not.
+        return re.sub(f"({_QUOTED})|{_COMMENT}", "''", text, flags=re.DOTALL)
 
     def _is_read_in_another_way(self, text: str) -> bool:
         """Whether the session's conf makes Spark read the text differently from our parser."""
@@ -133,6 +131,6 @@ _CHANGING_ALL = (
 )
 _CHANGING_MARKS = (
     ('"', "spark.sql.ansi.doubleQuotedIdentifiers"),
-    ("\\", "spark.sql.parser.escapedStringLiterals"),
+    *((mark, "spark.sql.parser.escapedStringLiterals") for mark in ("\\", "r'", "R'", 'r"', 'R"')),
     ("`", "spark.sql.parser.quotedRegexColumnNames"),
 )

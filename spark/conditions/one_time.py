@@ -20,7 +20,7 @@ from optimist.spark.session.pyspark_versions import is_connect
 __all__ = ["OneTime"]
 
 _MILLION = 1_000_000
-_WORDS = ("current_timestamp", "current_date", "localtimestamp")
+_WORDS = ("current_timestamp", "current_date", "current_time", "localtimestamp")
 """These need no parentheses, where no column has the name."""
 _CALLS = (*_WORDS, "now", "curdate", "unix_timestamp")
 _NODES: Mapping[str, str] = {
@@ -28,11 +28,13 @@ _NODES: Mapping[str, str] = {
     "Now": "now",
     "CurrentDate": "current_date",
     "LocalTimestamp": "localtimestamp",
+    "CurrentTime": "current_time",
 }
 """What Spark's parser makes of the words where they are reserved."""
 _IN_TEXT = re.compile(
     r"""(?P<other>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`|/\*.*?\*/|--[^\n]*)"""
-    rf"|(?<![\w.])(?P<name>{'|'.join(_CALLS)})\b(?P<call>\s*\(\s*\))?(?!\s*[.(])",
+    rf"|(?<![\w.])(?P<name>{'|'.join(_CALLS)})\b(?P<call>\s*\(\s*(?P<digits>[0-6])?\s*\))?"
+    r"(?!\s*[.(])",
     re.IGNORECASE | re.DOTALL,
 )
 
@@ -60,10 +62,19 @@ class OneTime:
         after = self._replaced(jvm, before)
         return column if after is before else jvm.column(after)
 
-    def _text(self, name: str) -> str | None:
-        """SQL for the time in the form that a function gives; None for another function."""
+    def _text(self, name: str, digits: str | None = None) -> str | None:
+        """SQL for the time in the form that a function gives; None for another function.
+
+        Args:
+            name: The function.
+            digits: How many digits of a second are wanted, where a function takes their number.
+        """
         moment = f"timestamp_micros({self.micros}L)"
         name = name.lower()
+        if name == "current_time":
+            return f"CAST({moment} AS TIME({digits or 6}))"
+        if digits is not None:
+            return None
         if name in ("current_timestamp", "now"):
             return moment
         if name in ("current_date", "curdate"):
@@ -80,7 +91,10 @@ class OneTime:
     def _replaced(self, jvm: Jvm, tree: Any) -> Any:
         """Spark's tree with constants; the same object where nothing asks for the time."""
         children = list(iterate(tree.children()))
-        text = self._text(name) if (name := self._name(tree, len(children))) else None
+        name, digits = self._name(tree, len(children)), None
+        if name is None and len(children) == 1 and str(children[0]).isdigit():
+            name, digits = self._name(tree, 0), str(children[0])
+        text = None if name is None else self._text(name, digits)
         if text is not None:
             return jvm.parsed(text)
         replaced = [self._replaced(jvm, child) for child in children]
@@ -110,8 +124,8 @@ class OneTime:
         for item in list(messages(message)):
             kind = item.WhichOneof("expr_type") if item.DESCRIPTOR.name == "Expression" else None
             text = None
-            if kind == "unresolved_function" and not item.unresolved_function.arguments:
-                text = self._text(item.unresolved_function.function_name)
+            if kind == "unresolved_function":
+                text = self._called(item.unresolved_function)
             elif kind == "unresolved_attribute":
                 name = item.unresolved_attribute.unparsed_identifier
                 text = self._text(name) if self._is_word(name) else None
@@ -120,11 +134,18 @@ class OneTime:
             if text is not None:
                 item.expression_string.expression = text
 
+    def _called(self, call: Any) -> str | None:
+        if not call.arguments:
+            return self._text(call.function_name)
+        literal = call.arguments[0].literal
+        is_number = len(call.arguments) == 1 and literal.WhichOneof("literal_type") == "integer"
+        return self._text(call.function_name, str(literal.integer)) if is_number else None
+
     def _in_text(self, found: re.Match[str]) -> str:
         name = found["name"]
         if name is None or not (found["call"] or self._is_word(name)):
             return found[0]
-        return self._text(name) or found[0]
+        return self._text(name, found["digits"]) or found[0]
 
 
 def _is_same(one: object, other: object) -> bool:

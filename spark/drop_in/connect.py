@@ -8,7 +8,7 @@ server is not changed, and nothing stays there.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial, wraps
 from types import MappingProxyType
@@ -140,6 +140,17 @@ def _to_proto(original: Callable[..., Any]) -> Callable[..., Any]:
     return to_proto
 
 
+def _persist(original: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(original)
+    def persist(self: Any, *args: Any, **kwargs: Any) -> Any:
+        plans = _PLANS.get(self._session.client)
+        if plans is not None:
+            plans.let_go_with(self._plan)
+        return original(self, *args, **kwargs)
+
+    return persist
+
+
 def _exchange_methods() -> None:
     """Put our methods before Spark's; they hand on what is not of an enabled session."""
     if _ORIGINALS:
@@ -149,9 +160,9 @@ def _exchange_methods() -> None:
             original = getattr(owner, name)
             _ORIGINALS[owner, name] = original
             setattr(owner, name, _or_original(ours, original))
-    plan = _plan_class()
-    _ORIGINALS[plan, "to_proto"] = plan.to_proto
-    plan.to_proto = _to_proto(plan.to_proto)
+    for owner, name, made in _wrapped():
+        original = _ORIGINALS[owner, name] = getattr(owner, name)
+        setattr(owner, name, made(original))
 
 
 def _or_original(ours: Callable[..., Any], original: Callable[..., Any]) -> Callable[..., Any]:
@@ -165,10 +176,13 @@ def _or_original(ours: Callable[..., Any], original: Callable[..., Any]) -> Call
     return method
 
 
-def _plan_class() -> Any:
+def _wrapped() -> Iterator[tuple[type, str, Callable[..., Any]]]:
+    """Methods that ask for themselves whose session it is, and what makes ours of Spark's."""
+    from pyspark.sql.connect.dataframe import DataFrame
     from pyspark.sql.connect.plan import LogicalPlan
 
-    return LogicalPlan
+    yield LogicalPlan, "to_proto", _to_proto
+    yield DataFrame, "persist", _persist
 
 
 def _methods() -> Mapping[type, Mapping[str, Callable[..., Any]]]:

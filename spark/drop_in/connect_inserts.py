@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from contextlib import suppress
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
@@ -16,25 +17,28 @@ from optimist.core.schema.identity_columns import is_identity_column
 from optimist.core.schema.types import StructField
 from optimist.core.snapshot import Snapshot
 from optimist.core.sql import values_left_to_default
+from optimist.core.sql.reader import Reader
 from optimist.core.sql.statements import SqlText
 from optimist.core.sql.table_statements import Insert
 from optimist.spark.commands.write import write_rows
 from optimist.spark.commands.write_options import WriteRequest
+from optimist.spark.drop_in.connect_formats import FormattedSql
 from optimist.spark.drop_in.connect_refusals import refused
 from optimist.spark.drop_in.inserted_rows import InsertedRows
 from optimist.spark.session.conf import open_log
+from optimist.spark.spark_schema import to_spark_type
 from optimist.spark.sql.table_sql import TableSql
 
 __all__ = ["insert_rows"]
 
 
-def insert_rows(spark: SparkSession, statement: Insert, frames: Mapping[str, Any]) -> None:
+def insert_rows(spark: SparkSession, statement: Insert, sql: FormattedSql) -> None:
     """Run an INSERT.
 
     Args:
         spark: The client's session.
         statement: The statement.
-        frames: What stands for `{name}` in its query.
+        sql: Its text.
 
     Raises:
         TableNotFoundError: There is no table at the path.
@@ -51,16 +55,34 @@ def insert_rows(spark: SparkSession, statement: Insert, frames: Mapping[str, Any
     replaced = _replaced(spark, statement, given, inserted.snapshot)
     if replaced is not None:
         options["replaceWhere"] = replaced
-    rows = spark.sql(_query(spark, statement, given, inserted.snapshot), **frames)
+    rows = _rows(spark, statement, given, inserted.snapshot, sql)
     values = {name: sf.expr(value.sql) for name, value in given.items()}
     shaped = _shaped(rows, statement, inserted, values)
     write_rows(shaped, path, WriteRequest.of(mode, None, options))
 
 
-def _query(
+def _rows(
+    spark: SparkSession,
+    statement: Insert,
+    given: Mapping[str, SqlText],
+    snapshot: Snapshot,
+    sql: FormattedSql,
+) -> DataFrame:
+    """The rows of the query, with the columns' defaults in the places of DEFAULT."""
+    text = statement.query.sql
+    if not values_left_to_default(text):
+        return sql.query(spark, text)
+    if Reader(text).is_at("SELECT"):
+        with suppress(AnalysisException):
+            rows = sql.query(spark, text)
+            _ = rows.schema
+            return rows  # what it reads has a column of that name
+    return sql.query(spark, _with_defaults(spark, statement, given, snapshot))
+
+
+def _with_defaults(
     spark: SparkSession, statement: Insert, given: Mapping[str, SqlText], snapshot: Snapshot
 ) -> str:
-    """The query, with the columns' defaults in the places of DEFAULT."""
     query, schema = statement.query.sql, snapshot.schema
     names = statement.columns or tuple(item.name for item in schema if item.name not in given)
     table = TableSql(spark, snapshot.table_path, schema)
@@ -146,5 +168,12 @@ def _replaced(
     if is_part and WriteRequest.of("overwrite", None, {}).replaces_partitions(spark):
         return None
     return " AND ".join(
-        f"{quote_identifier(name)} <=> {value.sql}" for name, value in given.items()
+        f"{quote_identifier(item.name)} <=> {_as_stored(given[item.name], item)}"
+        for item in snapshot.schema
+        if item.name in given
     )
+
+
+def _as_stored(value: SqlText, column: StructField) -> str:
+    """A value as one of the column's type: compared as it is, `1` would equal the text `01`."""
+    return f"CAST({value.sql} AS {to_spark_type(column.data_type).simpleString()})"

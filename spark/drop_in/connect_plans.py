@@ -5,13 +5,15 @@ scan once. So the client looks at each plan before it sends it:
 
 1. A scan that follows its table gets the newest version, one for all scans of the table.
 2. A scan leaves out what the plan surely does not need (`needs_of_scans`).
-3. A part that was persisted is sent as it was then, so that the server finds what it has kept.
+3. A part that was persisted is sent as it was then, so that the server finds what it has kept; for
+   as long as there is a frame over it, and the cache is not cleared.
 
 The frames keep their plans; what is sent is a changed copy.
 """
 
 from __future__ import annotations
 
+import re
 import weakref
 from collections.abc import Iterator, Mapping
 from functools import partial, reduce
@@ -24,6 +26,8 @@ from optimist.core.errors import SchemaError
 from optimist.core.predicates import Predicate
 from optimist.core.snapshot import Snapshot
 from optimist.core.sql import Mentions
+from optimist.core.sql.first_words import begin_of
+from optimist.core.sql.reader import Reader
 from optimist.spark.arrow.frame import Needed, narrow_sent_scan
 from optimist.spark.arrow.row_metadata import METADATA
 from optimist.spark.arrow.sent_scans import NewestVersions, is_scan, known_scan
@@ -43,6 +47,8 @@ from optimist.spark.session.jvm import conf_entries
 
 __all__ = ["SentPlans"]
 
+_CLEAR = re.compile(r"clear\b", re.IGNORECASE)
+
 
 class SentPlans:
     """Changes the messages of one client before they are sent."""
@@ -53,7 +59,7 @@ class SentPlans:
 
     def prepared(self, relation: Any) -> Any:
         """What to send for a message `Relation`."""
-        if relation.catalog.HasField("clear_cache"):
+        if _clears_cache(relation):
             self._persisted.clear()
         if not any(is_scan(item) for item in _relations(relation)):
             return relation
@@ -78,6 +84,10 @@ class SentPlans:
         elif method == "unpersist":
             self._persisted.pop(plan_id, None)
         return made
+
+    def let_go_with(self, plan: Any) -> None:
+        """Forget that a plan of the client's was persisted once there is no frame over it."""
+        weakref.finalize(plan, self._persisted.pop, plan._plan_id, None)
 
     def _prepare(self, relation: Any) -> None:
         versions = NewestVersions()
@@ -115,6 +125,13 @@ class SentPlans:
         predicate = _predicate(spark, needs, snapshot)
         needed = Needed(columns, predicate, needs.limit)
         narrow_sent_scan(spark, relation.read.data_source, snapshot, needed)
+
+
+def _clears_cache(relation: Any) -> bool:
+    if relation.WhichOneof("rel_type") == "sql":
+        start = begin_of(relation.sql.query, _CLEAR)
+        return start is not None and Reader(relation.sql.query, start=start).is_at("CLEAR", "CACHE")
+    return bool(relation.catalog.HasField("clear_cache"))
 
 
 def _relations(message: Any) -> Iterator[Any]:

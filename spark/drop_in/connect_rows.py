@@ -12,12 +12,13 @@ from optimist.core.sql import RowChange, SqlText, TableName
 from optimist.core.sql.statements import Assignment, Delete, Merge, MergeClause, Update
 from optimist.spark.commands.merge.builder import DeltaMergeBuilder
 from optimist.spark.commands.tables import DeltaTable
+from optimist.spark.drop_in.connect_formats import FormattedSql
 from optimist.spark.rows.row_shape import quoted
 
 __all__ = ["change_rows"]
 
 
-def change_rows(spark: SparkSession, change: RowChange) -> DataFrame:
+def change_rows(spark: SparkSession, change: RowChange, sql: FormattedSql) -> DataFrame:
     """Run a change whose table is a path.
 
     Returns:
@@ -31,14 +32,14 @@ def change_rows(spark: SparkSession, change: RowChange) -> DataFrame:
     elif isinstance(change, Update):
         told = table.update(_text(change.condition), _values(change.assignments))
     else:
-        told = _merge(spark, table, change)
+        told = _merge(spark, table, change, sql)
     if told is None:
         raise TypeError("a Spark Connect client is always told how many rows changed")
     return told
 
 
-def _merge(spark: SparkSession, table: DeltaTable, change: Merge) -> DataFrame:
-    source = _source(spark, change.source)
+def _merge(spark: SparkSession, table: DeltaTable, change: Merge, sql: FormattedSql) -> DataFrame:
+    source = _source(spark, change.source, sql)
     alias = change.source_alias
     if alias is None and isinstance(change.source, TableName) and change.source.path is None:
         alias = change.source.parts[-1]
@@ -52,9 +53,12 @@ def _merge(spark: SparkSession, table: DeltaTable, change: Merge) -> DataFrame:
     return builder.execute()
 
 
-def _source(spark: SparkSession, source: TableName | SqlText) -> DataFrame:
+def _source(spark: SparkSession, source: TableName | SqlText, sql: FormattedSql) -> DataFrame:
     if isinstance(source, SqlText):
-        return spark.sql(source.sql)
+        return sql.query(spark, source.sql)
+    given = sql.frame(source)
+    if given is not None:
+        return given
     if source.path is not None:
         return DeltaTable.forPath(spark, source.path).toDF()
     return spark.table(".".join(map(quoted, source.parts)))

@@ -13,19 +13,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from optimist.core.errors import UsageError
-from optimist.core.predicates.builder import literal
-from optimist.core.predicates.text import quote_literal
 from optimist.core.sql import (
-    Parameters,
     PathRelation,
     PathStatement,
-    QueryNeeds,
     RowNeeds,
     markers_of,
     parse_command,
@@ -36,11 +32,18 @@ from optimist.core.sql import (
 from optimist.core.sql.statements import CreateLike, Delete, Merge, Span, Update
 from optimist.core.sql.table_statements import AlterTable, CreateTable, Insert
 from optimist.spark.commands.tables import DeltaTable
+from optimist.spark.drop_in.connect_formats import FormattedSql
 from optimist.spark.drop_in.connect_inserts import insert_rows
+from optimist.spark.drop_in.connect_parameters import Arguments, SentParameters
 from optimist.spark.drop_in.connect_relations import RelationFrames
 from optimist.spark.drop_in.connect_rows import change_rows
 from optimist.spark.drop_in.connect_shows import parse_show, show
-from optimist.spark.drop_in.connect_statements import ensure_can_be_had, temporary_view
+from optimist.spark.drop_in.connect_statements import (
+    CachedQuery,
+    cached_query,
+    ensure_can_be_had,
+    temporary_view,
+)
 from optimist.spark.drop_in.connect_tables import alter, create
 from optimist.spark.drop_in.statements import run_command
 from optimist.spark.drop_in.tables_like import makes_delta_table
@@ -50,7 +53,6 @@ __all__ = ["connect_sql"]
 
 _LETTERS = re.compile("delta|table_changes", re.IGNORECASE)
 _Original = Callable[..., DataFrame]
-Arguments: TypeAlias = dict[str, Any] | list[Any]
 
 
 @original_errors(is_own_call=False)
@@ -70,8 +72,9 @@ def connect_sql(
         args: The values of its parameters, by name or by place.
         frames: What stands for `{name}` in the text.
     """
-    parameters = None if args is None else _parameters(args)
-    command = parse_command(text, parameters)
+    parameters = None if args is None else SentParameters(spark=spark, args=args)
+    sql = FormattedSql.of(spark, text, frames)
+    command = parse_command(sql.text, parameters)
     if isinstance(command, CreateLike) and not makes_delta_table(spark, command):
         command = None
     if command is not None:
@@ -79,31 +82,35 @@ def connect_sql(
         return _no_rows(spark) if told is None else told
     if _LETTERS.search(text) is None:
         return original(text, args, **frames)
-    statement = parse_path_statement(text, parameters)
+    statement = parse_path_statement(sql.text, parameters)
     if statement is not None:
-        return _run(spark, statement, frames)
-    asked = parse_show(text, parameters)
+        return _run(spark, statement, sql)
+    asked = parse_show(sql.text, parameters)
     if asked is not None:
         return show(spark, asked)
-    relations = path_relations(text, parameters)
-    ensure_can_be_had(text, relations)
+    relations = path_relations(sql.text, parameters)
+    ensure_can_be_had(sql.text, relations)
     if not relations:
         return original(text, args, **frames)
-    view = temporary_view(text)
+    view = temporary_view(sql.text)
     if view is not None:
-        view.create(spark.sql(text[view.query_start :], args, **frames))
+        view.create(sql.query(spark, sql.text[view.query_start :], args))
         return _no_rows(spark)
-    return _with_frames(spark, original, text, relations, args, frames)
+    cached = cached_query(sql.text)
+    if cached is not None:
+        _cache(spark, cached, sql, args)
+        return _no_rows(spark)
+    return _with_frames(spark, original, sql, relations, args)
 
 
-def _run(spark: SparkSession, statement: PathStatement, frames: Mapping[str, Any]) -> DataFrame:
+def _run(spark: SparkSession, statement: PathStatement, sql: FormattedSql) -> DataFrame:
     """Run a statement over a path; its rows, which most statements have none of."""
     if isinstance(statement, Delete | Update | Merge):
-        return change_rows(spark, statement)
+        return change_rows(spark, statement, sql)
     if isinstance(statement, Insert):
-        insert_rows(spark, statement, frames)
+        insert_rows(spark, statement, sql)
     elif isinstance(statement, CreateTable):
-        create(spark, statement, frames)
+        create(spark, statement, sql)
     elif isinstance(statement, AlterTable):
         alter(spark, statement)
     else:
@@ -111,44 +118,39 @@ def _run(spark: SparkSession, statement: PathStatement, frames: Mapping[str, Any
     return _no_rows(spark)
 
 
+def _cache(
+    spark: SparkSession, cached: CachedQuery, sql: FormattedSql, args: Arguments | None
+) -> None:
+    """Make the view that a statement caches, and cache it."""
+    cached.view.create(sql.query(spark, sql.text[cached.view.query_start :], args))
+    try:
+        spark.sql(cached.start)
+    except PySparkException:
+        spark.catalog.dropTempView(cached.view.name)
+        raise
+
+
 def _no_rows(spark: SparkSession) -> DataFrame:
     return spark.createDataFrame([], StructType())
-
-
-def _parameters(args: Arguments) -> Parameters:
-    """The values as SQL; one that has no SQL is left out, and missed only where it is needed."""
-    if isinstance(args, dict):
-        named = {name: _sql_of(value) for name, value in args.items()}
-        return Parameters(named={name: sql for name, sql in named.items() if sql is not None})
-    return Parameters(positional=[_sql_of(value) or "?" for value in args])
-
-
-def _sql_of(value: object) -> str | None:
-    try:
-        constant = literal(value)
-    except UsageError:
-        return None
-    return quote_literal(constant.value, constant.kind)
 
 
 def _with_frames(
     spark: SparkSession,
     original: _Original,
-    text: str,
+    sql: FormattedSql,
     relations: Sequence[PathRelation],
     args: Arguments | None,
-    frames: Mapping[str, Any],
 ) -> DataFrame:
     """Run a statement with the frames of tables in the places of their names."""
-    parameters = None if args is None else _parameters(args)
-    # Frames of the user's own may stand for columns, too, which no text then names.
-    needs = QueryNeeds() if frames else query_needs(text, relations, parameters)
+    parameters = None if args is None else SentParameters(spark=spark, args=args)
+    text = sql.text
+    needs = query_needs(text, relations, parameters)
     tables = RelationFrames(spark, needs.mentions)
     qualifiers = {relation.path for relation in relations if relation.is_qualifier}
     opened: dict[tuple[PathRelation, RowNeeds], str] = {}
     by_path: dict[str, str] = {}
     by_span: dict[Span, str] = {}
-    views = dict(frames)
+    views = dict(sql.frames)
     for relation in relations:
         if not relation.is_qualifier:
             # A table that is named before a column is one frame, whichever rows are needed where.
@@ -162,15 +164,10 @@ def _with_frames(
     end = 0
     for relation in relations:
         name = by_path[relation.path] if relation.is_qualifier else by_span[relation.span]
-        pieces += _kept(text[end : relation.span.start], frames), f"{{{name}}}"
+        pieces += sql.template(text[end : relation.span.start]), f"{{{name}}}"
         end = relation.span.end
-    pieces.append(_kept(text[end:], frames))
+    pieces.append(sql.template(text[end:]))
     return original("".join(pieces), _args_left(text, relations, args), **views)
-
-
-def _kept(text: str, frames: Mapping[str, Any]) -> str:
-    """A piece of the user's text; with frames of the user's own, it is a format already."""
-    return text if frames else text.replace("{", "{{").replace("}", "}}")
 
 
 def _args_left(

@@ -12,7 +12,13 @@ from optimist.core.sql.reader import Reader
 from optimist.core.sql.relations import PathRelation
 from optimist.spark.drop_in.connect_refusals import refused
 
-__all__ = ["TemporaryView", "ensure_can_be_had", "temporary_view"]
+__all__ = [
+    "CachedQuery",
+    "TemporaryView",
+    "cached_query",
+    "ensure_can_be_had",
+    "temporary_view",
+]
 
 _QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(", "MAP", "REDUCE", "EXPLAIN")
 _SCRIPTS = ("BEGIN", "DECLARE", "EXECUTE", "SET")
@@ -61,6 +67,37 @@ def temporary_view(text: str) -> TemporaryView | None:
         reader.expect(")")
     reader.expect("AS")
     return TemporaryView(name, columns, replaces, reader.peek().start)
+
+
+@dataclass(frozen=True, slots=True)
+class CachedQuery:
+    """`CACHE [LAZY] TABLE name [OPTIONS (...)] [AS] query`, which makes a temporary view.
+
+    Attributes:
+        view: The view.
+        start: The statement up to the query, which caches the view once it is there.
+    """
+
+    view: TemporaryView
+    start: str
+
+
+def cached_query(text: str) -> CachedQuery | None:
+    """The query that a statement caches; None for other statements."""
+    reader = Reader(text)
+    if not reader.take("CACHE"):
+        return None
+    reader.take("LAZY")
+    reader.expect("TABLE")
+    name = reader.name("the name of a view")
+    if reader.take("OPTIONS"):
+        reader.expect("(")
+        reader.sql("options")
+        reader.expect(")")
+    start = text[: reader.peek().start]
+    reader.take("AS")
+    view = TemporaryView(name, (), replaces=False, query_start=reader.peek().start)
+    return CachedQuery(view, start)
 
 
 def ensure_can_be_had(text: str, relations: Sequence[PathRelation]) -> None:

@@ -22,19 +22,20 @@ from optimist.spark.commands.alter import changes_of
 from optimist.spark.commands.create_as_select import create_as_select
 from optimist.spark.commands.names import one_place
 from optimist.spark.commands.write_options import WriteRequest
+from optimist.spark.drop_in.connect_formats import FormattedSql
 from optimist.spark.drop_in.options import write_options
 from optimist.spark.session.conf import open_log
 
 __all__ = ["alter", "create"]
 
 
-def create(spark: SparkSession, statement: ts.CreateTable, frames: Mapping[str, Any]) -> None:
+def create(spark: SparkSession, statement: ts.CreateTable, sql: FormattedSql) -> None:
     """Make or replace a table, with its rows where the statement has a query.
 
     Args:
         spark: The client's session.
         statement: The statement.
-        frames: What stands for `{name}` in the query.
+        sql: Its text.
     """
     log = open_log(spark, one_place(statement.table.path, statement.location))
     request = WriteRequest.of("error", None, write_options(dict(statement.options)))
@@ -49,7 +50,7 @@ def create(spark: SparkSession, statement: ts.CreateTable, frames: Mapping[str, 
     if statement.query is None:
         create_table(log.start_transaction, definition)
     else:
-        rows = spark.sql(statement.query.sql, **frames)
+        rows = sql.query(spark, statement.query.sql)
         create_as_select(rows, log, definition, request)
 
 

@@ -7,7 +7,8 @@ Each answer rests on a rule that holds whatever else stands in the plan:
   Between a scan and such a step there must be a projection or an aggregate: then the names in the
   plan are all that is read, wherever they stand.
 - Rows that a filter drops take no part in anything above it. It may be applied at the scan if
-  between them there are only steps that look at rows one by one, or at all of them alike.
+  between them there are only steps that look at rows one by one, or at all of them alike, and no
+  value that is drawn at random or follows from the place of a row: it would be another one.
 - If a limit is above nothing but such projections, any n rows will do.
 
 Everything else is taken to need all.
@@ -23,10 +24,12 @@ from typing import Any
 from optimist.core.sql import Mentions, mentions_of_expression
 from optimist.core.sql.query_needs import folded
 from optimist.spark.arrow.sent_scans import is_scan
+from optimist.spark.conditions.connect_determinism import is_deterministic
 from optimist.spark.conditions.connect_expressions import (
     NAMING_NO_OTHERS,
     attribute_path,
     messages,
+    own_expressions,
     parts,
 )
 
@@ -191,7 +194,9 @@ def _takes_all(kind: str, step: Any) -> bool:
         return True
     if kind == "drop_na" and not step.cols:
         return True
-    return any(_names_too_little(item) for item in _own_expressions(step))
+    if kind == "sample" and step.deterministic_order:
+        return True  # as in `randomSplit`, whose parts sort the rows by all their columns
+    return any(_names_too_little(item) for item in own_expressions(step))
 
 
 def _names_too_little(expression: Any) -> bool:
@@ -203,7 +208,7 @@ def _names_too_little(expression: Any) -> bool:
         return found is None or found.has_patterns
     if kind not in NAMING_NO_OTHERS and kind not in _MORE_NAMING_NO_OTHERS:
         return True
-    return any(_names_too_little(item) for item in _own_expressions(expression))
+    return any(_names_too_little(item) for item in own_expressions(expression))
 
 
 _MORE_NAMING_NO_OTHERS = frozenset(("unresolved_attribute", "sort_order", "window"))
@@ -222,6 +227,8 @@ def _rows_below(kind: str, step: Any, needs: ScanNeeds) -> tuple[tuple[RowFilter
     """Which rows a step needs of its input: those that fulfil conditions, and at most how many."""
     if kind == "limit":
         return (), step.limit if needs.limit is None else min(step.limit, needs.limit)
+    if not all(map(is_deterministic, own_expressions(step))):
+        return (), None
     if kind == "filter":
         return (*needs.filters, RowFilter(step.condition)), None
     if kind == "subquery_alias":
@@ -231,7 +238,7 @@ def _rows_below(kind: str, step: Any, needs: ScanNeeds) -> tuple[tuple[RowFilter
         return needs.filters, None
     if kind not in ("project", "with_columns"):
         return (), None
-    expressions = list(_own_expressions(step))
+    expressions = list(own_expressions(step))
     if not all(map(_is_of_one_row, expressions)):
         return (), None
     if kind == "with_columns":
@@ -256,7 +263,7 @@ def _is_of_one_row(expression: Any) -> bool:
         return bool(_column(expression))
     elif kind not in ("unresolved_attribute", "literal", "alias", "cast"):
         return False
-    return all(map(_is_of_one_row, _own_expressions(expression)))
+    return all(map(_is_of_one_row, own_expressions(expression)))
 
 
 def _column(expression: Any) -> tuple[str, ...]:
@@ -276,12 +283,3 @@ def _inputs(message: Any) -> Iterator[Any]:
             yield item
         else:
             yield from _inputs(item)
-
-
-def _own_expressions(message: Any) -> Iterator[Any]:
-    """The expressions right below a message, not those of other relations."""
-    for item in parts(message):
-        if item.DESCRIPTOR.name == "Expression":
-            yield item
-        elif item.DESCRIPTOR.name != "Relation":
-            yield from _own_expressions(item)

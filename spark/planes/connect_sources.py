@@ -23,7 +23,8 @@ def connect_scans(frame: DataFrame) -> tuple[ScannedTable, ...]:
     knows what stands behind the names.
     """
     inner: Any = frame
-    found = tuple(messages(inner._plan.plan(inner._session.client)))
+    # As it is sent: a part that is cached is sent as it was when it was cached.
+    found = tuple(messages(inner._plan.to_proto(inner._session.client)))
     if any(item.DESCRIPTOR.name in _INDIRECT for item in found):
         return sources_of_aliases(inner._explain_string("extended"))
     sources = (item for item in found if item.DESCRIPTOR.name == "DataSource")

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from optimist.core.commands.assigned_paths import ensure_apart
@@ -23,7 +23,7 @@ from optimist.core.foreign_text import listed, shown
 from optimist.core.predicates.parsing import parse_column_path
 from optimist.core.schema.types import ArrayType, DataType, MapType, StructField, StructType
 from optimist.spark.rows.row_shape import Reshaping, column_of, with_declared_length
-from optimist.spark.rows.row_values import ensure_row_values
+from optimist.spark.rows.row_values import drawn_values, ensure_row_values
 from optimist.spark.rows.store_assignment import StoreAssignment
 from optimist.spark.spark_schema import VOID, type_of_values
 from optimist.spark.sql.table_sql import TableSql
@@ -36,10 +36,17 @@ _DEFAULT = "default"
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """A new value and its type before the cast; None for a type that no table can hold."""
+    """A new value.
+
+    Attributes:
+        column: The value.
+        data_type: Its type before the cast; None for a type that no table can hold.
+        is_drawn: It may be another one each time that it is computed.
+    """
 
     column: Column
     data_type: DataType | None
+    is_drawn: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +100,7 @@ class Assignments:
                 "new value.",
                 kind="OPTIMIST_EMPTY_UPDATE",
             )
-        targets = [_target(name, sql.schema, alias) for name in given]
+        targets = [_target(name, sql.schema, alias, frame.sparkSession) for name in given]
         ensure_apart([tuple(field.name for field in target) for target in targets])
         columns = [
             _value(value, target[-1], sql)
@@ -103,11 +110,12 @@ class Assignments:
         selected = frame.select(*named)
         types = [type_of_values(field) for field in selected.schema.fields]
         ensure_row_values(frame, named, selected)
+        drawn = drawn_values(frame, named, selected)
         values = {}
-        for target, column, data_type in zip(targets, columns, types, strict=True):
+        for target, column, data_type, is_drawn in zip(targets, columns, types, drawn, strict=True):
             path = tuple(field.name for field in target)
             _ensure_storable(data_type, target[-1].data_type, ".".join(path), may_lack_fields)
-            values[path] = _Value(column, data_type)
+            values[path] = _Value(column, data_type, is_drawn)
         shaping = Reshaping(StoreAssignment.of(frame.sparkSession), sql)
         return cls(values, shaping, frame, partial or {})
 
@@ -136,12 +144,19 @@ class Assignments:
             current: Its value before, of the same type; None for the column of that name.
         """
         current = column_of(field.name) if current is None else current
-        return with_declared_length(self._built((field.name,), field, current), field)
+        built = self._built((field.name,), field, current)
+        is_drawn = any(one.is_drawn for path, one in self.values.items() if path[0] == field.name)
+        return _made(built, lambda value: with_declared_length(value, field), is_drawn=is_drawn)
 
     def _built(self, path: _Path, field: StructField, current: Column) -> Column:
         value = self.values.get(path)
         if value is not None:
-            return self.shaping.reshaped(value.column, value.data_type, field.data_type, path)
+            source, target = value.data_type, field.data_type
+
+            def reshaped(column: Column) -> Column:
+                return self.shaping.reshaped(column, source, target, path)
+
+            return _made(value.column, reshaped, is_drawn=value.is_drawn)
         has_targets_below = any(other[: len(path)] == path for other in self.values)
         if not has_targets_below or not isinstance(field.data_type, StructType):
             return current
@@ -153,10 +168,19 @@ class Assignments:
         return built if origin is None else sf.when(~(current.isNull() & origin.isNull()), built)
 
 
-def _target(name: str, schema: StructType, alias: str | None) -> tuple[StructField, ...]:
+def _made(value: Column, make: Callable[[Column], Column], *, is_drawn: bool) -> Column:
+    """What is made of a value, which is drawn once however often it is looked at."""
+    made = make(value)
+    return sf.transform(sf.array(value), make)[0] if is_drawn and made is not value else made
+
+
+def _target(
+    name: str, schema: StructType, alias: str | None, spark: SparkSession
+) -> tuple[StructField, ...]:
     """The fields on the way to the target that a name means, the column first.
 
-    As in Spark, a first name that can be the table's alias is taken as that, not as a column.
+    As in Spark, a first name that can be the table's alias is taken as that, not as a column; and
+    `spark.sql.caseSensitive` asks for the very spelling.
     """
     path = parse_column_path(name)
     is_qualified = alias is not None and len(path) > 1 and path[0].lower() == alias.lower()
@@ -168,11 +192,15 @@ def _target(name: str, schema: StructType, alias: str | None) -> tuple[StructFie
         if not isinstance(level, StructType):
             raise _no_struct(fields, name)
         field = level.find(part)
-        if field is None:
+        if field is None or (field.name != part and _is_case_sensitive(spark)):
             raise _not_found(name, level, tuple(item.name for item in fields))
         fields.append(field)
         level = field.data_type
     return tuple(fields)
+
+
+def _is_case_sensitive(spark: SparkSession) -> bool:
+    return str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
 
 
 def _not_found(name: str, level: StructType, above: _Path) -> SchemaError:

@@ -1,4 +1,7 @@
-"""New values must follow from the row alone: no aggregates, windows or generators."""
+"""New values must follow from the row alone: no aggregates, windows or generators.
+
+They may be drawn at random; then they must be drawn once.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,18 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from optimist.core.errors import UsageError
-from optimist.spark.session.jvm import analyzed_plan
+from optimist.spark.session.jvm import analyzed_plan, iterate
 from optimist.spark.session.pyspark_versions import is_connect
 
-__all__ = ["ensure_row_values"]
+__all__ = ["drawn_values", "ensure_row_values", "may_be_drawn"]
 
 _NODES = {
     "Aggregate": "an aggregate function",
     "Window": "a window function",
     "Generate": "a generator such as explode",
 }
+_DRAWN = "INVALID_NON_DETERMINISTIC_EXPRESSIONS"
+"""What Spark says of a value that may be another one each time."""
 
 
 def ensure_row_values(frame: DataFrame, values: Sequence[Column], selected: DataFrame) -> None:
@@ -46,6 +51,38 @@ def ensure_row_values(frame: DataFrame, values: Sequence[Column], selected: Data
         if plan.children().size() != 1:
             return
         plan = plan.children().head()
+
+
+def drawn_values(frame: DataFrame, values: Sequence[Column], selected: DataFrame) -> Sequence[bool]:
+    """Which values may be others each time that they are computed for the same row.
+
+    Args:
+        frame: See `ensure_row_values`, which accepts these values.
+        values: See there.
+        selected: See there.
+    """
+    if is_connect(frame.sparkSession):
+        return [may_be_drawn(frame, sf.isnull(sf.struct(*values)))] * len(values)
+    computed = iterate(analyzed_plan(selected).expressions())
+    return [not item.deterministic() for item in computed]
+
+
+def may_be_drawn(frame: DataFrame, condition: Column) -> bool:
+    """Whether a condition may have another value each time, as a server of Spark Connect sees it.
+
+    Only the server knows the functions that users have registered; and it joins by no such
+    condition.
+
+    Args:
+        frame: The rows, in a Connect session.
+        condition: The condition, which the server can resolve.
+    """
+    nothing = frame.sparkSession.range(1).select()
+    try:
+        _ = frame.join(nothing, condition).select(sf.lit(1)).schema
+    except AnalysisException as error:
+        return error.getCondition() == _DRAWN
+    return False
 
 
 def _ensure_sent(frame: DataFrame, values: Sequence[Column]) -> None:

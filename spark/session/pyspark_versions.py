@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from typing import Any
 
 import pyarrow as pa
 import pyspark
@@ -26,6 +27,7 @@ __all__ = [
     "ensure_supported",
     "is_connect",
     "is_session",
+    "session_id",
     "spark_arrow_schema",
 ]
 
@@ -49,6 +51,12 @@ def is_connect(spark: object) -> bool:
 def is_session(value: object) -> bool:
     """Whether this is a session, of either kind."""
     return isinstance(value, SparkSession) or is_connect(value)
+
+
+def session_id(spark: SparkSession) -> str:
+    """What tells a session of Spark from others; `foreachBatch` gives each batch another object."""
+    inner: Any = spark
+    return str(inner.session_id if is_connect(spark) else inner._jsparkSession.sessionUUID())
 
 
 def ensure_supported(spark: SparkSession) -> None:

@@ -67,6 +67,7 @@ def test_an_alias_comes_before_a_struct_of_its_name(alias, text, expected):
     [
         ("ansi.doubleQuotedIdentifiers", 'p = "id"'),
         ("parser.escapedStringLiterals", r"p = 'a\n'"),
+        ("parser.escapedStringLiterals", "p = r'a'"),
         ("parser.quotedRegexColumnNames", "`p` = 'a'"),
         ("legacy.exponentLiteralAsDecimal.enabled", "id > 1e3"),
     ],
@@ -96,7 +97,7 @@ def test_a_conf_that_changes_the_meaning_of_a_text_makes_it_opaque(key, text):
 def test_obstacles_in_texts(text, expected):
     assert texts().obstacle(text) == expected
     escaped = texts(**{"parser.escapedStringLiterals": "true"})
-    assert escaped.obstacle(rf"p = 'a\' AND {text}") == expected
+    assert escaped.obstacle(rf"p = 'a\'b' AND {text} AND p = '\''") == expected
 
 
 def sent(column, alias=None):

@@ -140,6 +140,36 @@ CASES = {
         lambda t: t.dropna(subset=["n"]).select("id"),
         (["id", "n"], [], None),
     ),
+    "a part of a split, which sorts rows by all columns": (
+        lambda t: t.randomSplit([0.5, 0.5], 1)[0].where("id = 1").select("id"),
+        ALL,
+    ),
+    "a part of a split of columns": (
+        lambda t: t.select("p", "id").randomSplit([0.5, 0.5], 1)[0].select("id"),
+        (["id", "p"], [], None),
+    ),
+    "a filter above a random one": (
+        lambda t: t.where(sf.rand(1) < 0.5).where("id = 1").select("id"),
+        (["id"], [], None),
+    ),
+    "a filter below a random one": (
+        lambda t: t.where("id = 1").where("rand(1) < 0.5").where("n = 1"),
+        (None, [EVERY], None),
+    ),
+    "a filter that is random in part": (
+        lambda t: t.where("id = 1 AND `RAND`(1) < 0.5"),
+        ALL,
+    ),
+    "a filter by a function that somebody has registered": (
+        lambda t: t.where("mine(id)").where(sf.call_function("mine", sf.col("id"))),
+        ALL,
+    ),
+    "a filter with a query in it": (lambda t: t.where("id IN (SELECT 1)"), ALL),
+    "a filter above a random order": (lambda t: t.orderBy(sf.rand(1)).where("id = 1"), ALL),
+    "filters by Spark's own functions": (
+        lambda t: t.where("upper(n) IN ('A') AND NOT (p = 1)").where(~(sf.sqrt("id") > 1)),
+        (None, [EVERY] * 2, None),
+    ),
     "a sample": (
         lambda t: t.sample(0.5, 1).where("id = 1").select("id"),
         (["id"], [], None),

@@ -221,7 +221,11 @@ def test_the_path_in_a_name(name, path):
         ("VALUES (1, DEFAULT), (default, f(DEFAULT, 2))", [1, 0]),
         ("VALUES (array(1, 2), 'DEFAULT', DEFAULT)", [2]),
         ("VALUES (DEFAULT + 1), (a.default)", []),
-        ("SELECT 1, DEFAULT", []),
+        ("SELECT 1, DEFAULT", [1]),
+        ("SELECT default, f(a, DEFAULT), 'DEFAULT' FROM t WHERE default = 1", [0]),
+        ("SELECT DEFAULT AS x, t.default, (SELECT 1, DEFAULT), DEFAULT UNION SELECT 1", [3]),
+        ("SELECT 1 FROM (SELECT 1, DEFAULT)", []),
+        ("TABLE t", []),
     ],
 )
 def test_the_values_that_are_left_to_defaults(query, places):

@@ -1,0 +1,83 @@
+"""Whether an expression of a Spark Connect client surely has the same value each time.
+
+The server alone knows a function's kind, and a name may be one that a user has registered. So an
+expression is deterministic here only if all its functions are Spark's own, by their names, and none
+of them is on the list of those that are not.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import pyspark.sql.functions
+
+from optimist.core.errors import UsageError
+from optimist.core.schema.sql_functions import NON_DETERMINISTIC_FUNCTIONS
+from optimist.core.sql.reader import Reader
+from optimist.core.sql.tokens import read_name
+from optimist.spark.conditions.connect_expressions import own_expressions
+
+__all__ = ["is_deterministic"]
+
+_OF_VALUES = frozenset(
+    (
+        *("literal", "unresolved_attribute", "alias", "cast", "sort_order", "lambda_function"),
+        *("unresolved_named_lambda_variable", "unresolved_extract_value", "update_fields"),
+        *("named_argument_expression",),
+    )
+)
+_WORDS = frozenset(
+    (
+        *("and", "or", "not", "in", "is", "like", "ilike", "rlike", "regexp", "between", "escape"),
+        *("case", "when", "then", "else", "div", "any", "all", "some", "if", "cast", "try_cast"),
+        *("int", "bigint", "smallint", "tinyint", "float", "double", "boolean", "string", "binary"),
+        *("decimal", "date", "timestamp", "char", "varchar", "interval", "extract"),
+    )
+)
+"""What may stand before a bracket in an expression beside the functions that PySpark names."""
+_QUERIES = ("SELECT", "WITH", "VALUES", "TABLE", "FROM")
+
+
+def is_deterministic(expression: Any) -> bool:
+    """Whether a message `Expression` surely has the same value each time for the same row."""
+    kind = expression.WhichOneof("expr_type")
+    if kind == "expression_string":
+        return _is_deterministic_text(expression.expression_string.expression)
+    if kind == "unresolved_function":
+        call = expression.unresolved_function
+        is_known = not call.is_user_defined_function and _is_known(call.function_name)
+    elif kind == "call_function":
+        is_known = _is_known(expression.call_function.function_name)
+    elif kind == "common_inline_user_defined_function":
+        is_known = expression.common_inline_user_defined_function.deterministic
+    else:
+        is_known = kind in _OF_VALUES
+    return is_known and all(map(is_deterministic, own_expressions(expression)))
+
+
+def _is_deterministic_text(text: str) -> bool:
+    reader = Reader(text)
+    try:
+        while reader.peek().kind != "end":
+            token = reader.advance()
+            if token.text == "(" and reader.is_at_any(*_QUERIES):
+                return False
+            is_call = token.kind in ("word", "name") and reader.is_at("(")
+            if is_call and not _is_known(read_name(token)):
+                return False
+    except UsageError:
+        return False  # the server may say what is wrong
+    return True
+
+
+def _is_known(function: str) -> bool:
+    name = function.lower()
+    return name in _names() and name not in NON_DETERMINISTIC_FUNCTIONS
+
+
+@cache
+def _names() -> frozenset[str]:
+    operators = ("=", "==", "!=", "<", "<=", ">", ">=", "<=>", "!", "+", "-", "*", "/", "%")
+    marks = ("&", "|", "^", "~", "getitem", "negative", "in", "==")
+    return _WORDS | {*pyspark.sql.functions.__all__, *operators, *marks}

@@ -1,0 +1,160 @@
+"""Run by test_connect_answers.py in a process of its own: prints what happened as JSON lines.
+
+A session of Spark Connect can't live beside a classic one.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import random
+import sys
+import time
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as sf
+
+from connect_process import ids, kind_of, tell
+from optimist.spark import DeltaTable, enable, read, write
+from optimist.spark.arrow import source
+from optimist.spark.drop_in import connect
+from optimist.spark.session.conf import open_log
+from parameter_answers import ZONE, parameter_answers
+
+
+def rows(frame):
+    return [list(row) for row in frame.collect()]
+
+
+def over_itself(name: str, frame, path: str) -> None:
+    """Put a frame of a table in the table's place, in one of several ways."""
+    table = f"delta.`{path}`"
+    writer = frame.write.format("delta").mode("overwrite")
+    if name == "overwrite":
+        writer.save(path)
+    elif name == "replaceWhere":
+        writer.option("replaceWhere", "id < 1000").save(path)
+    elif name == "replaceOn":
+        matching = frame.alias("s").write.format("delta").mode("overwrite")
+        matching.option("replaceOn", "t.id >= 0").option("targetAlias", "t").save(path)
+    elif name == "replace":
+        frame.writeTo(table).createOrReplace()
+    elif name == "insert":
+        frame.sparkSession.sql(f"INSERT OVERWRITE {table} SELECT * FROM {{rows}}", rows=frame)
+    else:
+        merge = DeltaTable.forPath(frame.sparkSession, path).alias("t")
+        merge = merge.merge(frame.alias("s"), "t.id = s.id").whenNotMatchedBySourceDelete()
+        merge.execute()
+
+
+def tell_cached(spark: SparkSession, folder: str) -> None:
+    """A table is overwritten with a cached frame of its own, and others have committed since."""
+    for name in ("overwrite", "replaceWhere", "replaceOn", "replace", "insert", "merge"):
+        path = f"{folder}/cached_{name}"
+        spark.range(3).write.format("delta").save(path)
+        frame = spark.read.format("delta").load(path).cache()
+        write(spark.range(10, 12), path, mode="append")
+        how = kind_of(lambda frame=frame, path=path, name=name: over_itself(name, frame, path))
+        tell(f"cached: {name}", [how, ids(read(spark, path))])
+    kept = connect._PLANS[spark.client]._persisted
+    tell("kept", len(kept) > 0)
+    del frame
+    gc.collect()
+    tell("kept without a frame", len(kept))
+    frame = spark.read.format("delta").load(f"{folder}/cached_merge").where("id > 0").cache()
+    write(spark.range(20, 21), f"{folder}/cached_merge", mode="append")
+    before = ids(frame)
+    spark.sql("/* all */ clear CACHE;")
+    tell("cleared", [before, ids(frame)])
+
+
+def tell_statements(spark: SparkSession, folder: str) -> None:
+    name = f"delta.`{folder}/text`"
+    spark.sql(f"CREATE TABLE {name} (id INT, p STRING) PARTITIONED BY (p)")
+    spark.sql(f"INSERT INTO {name} VALUES (1, '1'), (2, '01'), (3, 'abc')")
+    spark.sql(f"INSERT OVERWRITE {name} PARTITION (p = 1) VALUES (9)")
+    tell("text partition", sorted(rows(spark.table(name))))
+
+    name, some = f"delta.`{folder}/formats`", spark.range(3, 8)
+    spark.range(5).write.format("delta").save(f"{folder}/formats")
+    clauses = "WHEN NOT MATCHED THEN INSERT * WHEN MATCHED THEN DELETE"
+    on = "ON t.id = s.id AND s.id < {x}"
+    merged = spark.sql(f"MERGE INTO {name} t USING {{s}} s {on} {clauses}", s=some, x=4)
+    told = rows(merged)
+    spark.sql(f"DELETE FROM {name} WHERE id = {{x}} AND '{{{{}}}}' = concat('{{{{', '}}}}')", x=0)
+    spark.sql(f"UPDATE {name} SET id = {{n}} WHERE {{c}} = 1", n=100, c=sf.col("id"))
+    spark.sql(f"INSERT INTO {name} SELECT max(id) * {{n}} FROM {{s}}", s=some, n=10)
+    query = f"SELECT t.id FROM {name} t JOIN {{s}} USING (id) WHERE id > {{n}} ORDER BY 1"
+    tell("formats", [told, ids(spark.table(name)), rows(spark.sql(query, s=some, n=5))])
+
+    spark.sql(f"CACHE LAZY TABLE kept OPTIONS ('storageLevel' 'DISK_ONLY') AS SELECT * FROM {name}")
+    tell("cached query", [spark.table("kept").count(), spark.catalog.isCached("kept")])
+    bad = f"CACHE TABLE bad OPTIONS ('storageLevel' 'NOPE') AS SELECT * FROM {name}"
+    tell("badly cached query", [kind_of(lambda: spark.sql(bad)), spark.catalog.tableExists("bad")])
+    spark.read.format("delta").load(f"{folder}/formats").createOrReplaceTempView("v")
+    tell("into a view", kind_of(lambda: spark.sql("INSERT INTO v VALUES (5)")))
+
+    name = f"delta.`{folder}/defaults`"
+    allowed = "TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')"
+    spark.sql(f"CREATE TABLE {name} (id INT, s STRING DEFAULT 'none') {allowed}")
+    spark.sql(f"INSERT INTO {name} SELECT id, DEFAULT FROM range(2)")
+    spark.sql(f"INSERT INTO {name} SELECT id, default FROM (SELECT 7 AS id, 'mine' AS default)")
+    tell("defaults", sorted(rows(spark.table(name))))
+
+
+def tell_values(spark: SparkSession, folder: str) -> None:
+    path = f"{folder}/values"
+    drawn = sf.udf(lambda _: random.random() < 0.5, "boolean").asNondeterministic()
+    spark.udf.register("drawn", drawn)
+    spark.udf.register("is_one", sf.udf(lambda value: value == 1, "boolean"))
+    both = "named_struct('a', id, 'b', id) AS st"
+    spark.range(200).selectExpr("id", both).write.format("delta").save(path)
+    name = f"delta.`{path}`"
+    calls = {
+        "delete": lambda: spark.sql(f"DELETE FROM {name} WHERE drawn(id)"),
+        "quoted": lambda: spark.sql(f"DELETE FROM {name} WHERE `rand`() < 0.5"),
+        "update": lambda: spark.sql(f"UPDATE {name} SET id = 0 WHERE drawn(id)"),
+        "merge": lambda: spark.sql(
+            f"MERGE INTO {name} t USING (SELECT 1 AS k) s ON t.id = k AND drawn(t.id) "
+            "WHEN MATCHED THEN DELETE"
+        ),
+        "replaceWhere": lambda: spark.table(name).writeTo(name).overwrite(sf.expr("drawn(id)")),
+    }
+    for case, call in calls.items():
+        tell(f"drawn: {case}", kind_of(call))
+    spark.sql(f"DELETE FROM {name} WHERE is_one(id)")
+    one, two = "named_struct('a', 1, 'b', 1)", "named_struct('a', 2, 'b', 2)"
+    spark.sql(f"UPDATE {name} SET st = if(rand() < 0.5, {one}, {two})")
+    tell("drawn once", rows(spark.sql(f"SELECT count(*), sum(st.a - st.b) FROM {name}")))
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    tell("other case", kind_of(lambda: DeltaTable.forPath(spark, path).update(set={"ID": "0"})))
+    spark.conf.unset("spark.sql.caseSensitive")
+    spark.range(2).selectExpr("id", both).writeTo(name).overwrite(sf.lit(True))
+    metrics = open_log(spark, path).history(1)[0].info.operation_metrics
+    tell("all rows", [metrics["numDeletedRows"], spark.table(name).count()])
+
+
+def tell_objects(spark: SparkSession, folder: str) -> None:
+    """`foreachBatch` gives each batch another object for the same session."""
+    registered = {key: dict(value) for key, value in source._SOURCES.items()}
+    other = type(spark).__new__(type(spark))
+    vars(other).update(vars(spark))
+    count = read(other, f"{folder}/values").count()
+    tell("other object", [count, registered == source._SOURCES])
+
+
+def main(folder: str) -> None:
+    os.environ["TZ"] = ZONE
+    time.tzset()
+    spark = enable(SparkSession.builder.remote("local[2]").getOrCreate())
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    spark.conf.set("spark.sql.shuffle.partitions", "2")
+    tell_cached(spark, folder)
+    tell_statements(spark, folder)
+    tell_values(spark, folder)
+    tell_objects(spark, folder)
+    tell("parameters", parameter_answers(spark, f"{folder}/parameters"))
+    spark.stop()
+
+
+main(sys.argv[1])
