@@ -164,6 +164,7 @@ _KINDS: Mapping[type[OptimistError], tuple[str, ...]] = {
         "OPTIMIST_NO_DATA_FILESYSTEM",
         "OPTIMIST_REDIS_EVICTS",
         "OPTIMIST_RETENTION_CONFLICT",
+        "OPTIMIST_SESSION_CHANGED",
         "OPTIMIST_SQL_REPLICA",
         "OPTIMIST_UNKNOWN_LOCK",
         "OPTIMIST_UNKNOWN_LOGSTORE",

@@ -31,6 +31,7 @@ from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.spark.commands.target import Target
 from optimist.spark.conditions.condition import Condition
 from optimist.spark.rows.row_shape import with_new_columns, without_void
+from optimist.spark.session.unchanged_conf import unchanged_conf
 
 __all__ = ["delete", "delete_rows"]
 
@@ -59,7 +60,8 @@ def delete(
 
         def work(files: UncommittedFiles) -> Changes:
             nonlocal num_affected
-            changes = _delete(Target.of(spark, log, txn, alias), condition, files)
+            with unchanged_conf(spark):
+                changes = _delete(Target.of(spark, log, txn, alias), condition, files)
             num_affected = num_affected_rows(changes)
             return changes
 

@@ -55,6 +55,7 @@ from optimist.spark.rows.stored_rows import stored_rows
 from optimist.spark.rows.touched_files import aliased, matches_of
 from optimist.spark.session.callback_errors import told_as_write
 from optimist.spark.session.pyspark_versions import is_connect
+from optimist.spark.session.unchanged_conf import unchanged_conf
 from optimist.spark.spark_schema import VOID, to_spark_type
 from optimist.spark.sql.table_sql import TableSql
 
@@ -98,7 +99,8 @@ def update(
         def work(files: UncommittedFiles) -> Changes:
             nonlocal num_affected
             target = Target.of(spark, log, txn, alias)
-            changes = _Update.of(target, condition, assignments).run(files)
+            with unchanged_conf(spark):
+                changes = _Update.of(target, condition, assignments).run(files)
             num_affected = num_affected_rows(changes)
             return changes
 

@@ -44,6 +44,7 @@ from optimist.spark.rows.scanned_table import ScannedTable
 from optimist.spark.session.arguments import ensure_frame
 from optimist.spark.session.callback_errors import original_errors
 from optimist.spark.session.conf import open_log, reset_session_version
+from optimist.spark.session.unchanged_conf import unchanged_conf
 
 __all__ = ["write", "write_rows"]
 
@@ -135,7 +136,11 @@ def _run(
         adopt_schema(df, txn, request)
         plane, limit = plane_of(df.sparkSession, log.table), request.max_records_per_file
         writer = DataWriter(plane, txn, request.compression, limit)
-        return _Write(df, request, writer, _replaces_partitions(df, txn, request)).run(files)
+        command = _Write(df, request, writer, _replaces_partitions(df, txn, request))
+        if request.replace_where is None and not request.replaces_matches:
+            return command.run(files)
+        with unchanged_conf(df.sparkSession):
+            return command.run(files)
 
     return run_command(txn, work, identity=request.txn)
 

@@ -63,8 +63,10 @@ def drawn_values(frame: DataFrame, values: Sequence[Column], selected: DataFrame
     """
     if is_connect(frame.sparkSession):
         return [may_be_drawn(frame, sf.isnull(sf.struct(*values)))] * len(values)
-    computed = iterate(analyzed_plan(selected).expressions())
-    return [not item.deterministic() for item in computed]
+    plan = analyzed_plan(selected)
+    if plan.deterministic():
+        return [False] * len(values)
+    return [not item.deterministic() for item in iterate(plan.expressions())]
 
 
 def may_be_drawn(frame: DataFrame, condition: Column) -> bool:

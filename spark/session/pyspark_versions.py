@@ -56,7 +56,10 @@ def is_session(value: object) -> bool:
 def session_id(spark: SparkSession) -> str:
     """What tells a session of Spark from others; `foreachBatch` gives each batch another object."""
     inner: Any = spark
-    return str(inner.session_id if is_connect(spark) else inner._jsparkSession.sessionUUID())
+    if is_connect(spark):
+        # A user may choose the id again, for another connection.
+        return f"{inner.session_id}@{id(inner.client)}"
+    return str(inner._jsparkSession.sessionUUID())
 
 
 def ensure_supported(spark: SparkSession) -> None:

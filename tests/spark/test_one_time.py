@@ -7,7 +7,7 @@ from pyspark.sql import functions as sf
 
 from optimist.core import DeltaLog
 from optimist.core.clock import SystemClock
-from optimist.spark import DeltaTable, read, write
+from optimist.spark import DeltaTable, count, read, write
 from optimist.spark.conditions.one_time import OneTime
 
 MICROS = 1_700_000_000_123_000
@@ -20,6 +20,15 @@ FORMS = {
     "curdate()": "CAST(timestamp_micros({}) AS DATE)",
     "localtimestamp()": "CAST(timestamp_micros({}) AS TIMESTAMP_NTZ)",
     "unix_timestamp()": "1700000000L",
+    **(
+        {
+            "current_time()": "CAST(timestamp_micros({}) AS TIME)",
+            "current_time": "CAST(timestamp_micros({}) AS TIME)",
+            "current_time(1)": "CAST(timestamp_micros({}) AS TIME(1))",
+        }
+        if hasattr(sf, "current_time")
+        else {}  # PySpark 4.0 has no such type
+    ),
     "date_add(current_date(), CAST(id AS INT))": (
         "date_add(CAST(timestamp_micros({}) AS DATE), CAST(id AS INT))"
     ),
@@ -79,3 +88,10 @@ def test_replace_where_means_one_time_where_it_deletes_and_where_it_checks(
     new = spark.sql(f"SELECT 9L AS id, timestamp_micros({MICROS}) AS at")
     write(new, table_path, mode="overwrite", replaceWhere="at >= current_timestamp()")
     assert sorted(row.id for row in read(spark, table_path).collect()) == [0, 1, 9]
+
+
+def test_a_count_decides_by_the_log_and_by_rows_at_one_time(spark, table_path, monkeypatch):
+    hours = f"timestamp_micros({MICROS} + 3600000000L * (id - 2)) AS at"
+    write(spark.range(5).selectExpr("id", hours).coalesce(1), table_path)
+    monkeypatch.setattr(SystemClock, "now_ms", lambda self: MICROS // 1000)
+    assert count(spark, table_path, "at < current_timestamp()") == 2

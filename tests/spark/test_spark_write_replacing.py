@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from pyspark.sql import functions as sf
 
-from optimist.core.errors import SchemaError
-from optimist.spark import read, write
+from optimist.core.errors import ConcurrentAppendException, SchemaError
+from optimist.spark import DeltaTable, read, write
 from read_back import data_directories, ids
 
 
@@ -108,3 +110,29 @@ def test_overwrite_schema_beside_replace_where_changes_no_schema(spark, table_pa
     assert read(spark, table_path).columns == ["id", "s"]
     write(wider, table_path, **both, mergeSchema=True)
     assert sorted(read(spark, table_path).collect()) == [(1, "a", None), (2, "newer", 1)]
+
+
+@pytest.mark.usefixtures("plane")
+@pytest.mark.parametrize(
+    "by", [{"replaceOn": "t.id >= 0", "targetAlias": "t"}, {"replaceUsing": "p"}], ids=str
+)
+def test_rows_of_the_table_itself_that_are_stored_first_conflict_with_later_ones(
+    spark, numbers, table, by
+):
+    own = read(spark, table).where("p = 1").alias("s")
+    write(numbers.where("id = 9").withColumn("id", sf.lit(1000).cast("long")), table, mode="append")
+    with pytest.raises(ConcurrentAppendException):
+        write(own, table, mode="overwrite", **by)
+    assert ids(read(spark, table)) == [*range(20), 1000]
+
+
+@pytest.mark.usefixtures("plane")
+@pytest.mark.parametrize("text", ["true", "1 = 1 OR id = 3"])
+def test_a_condition_that_is_always_true_reads_no_row(spark, numbers, table, text):
+    for path in data_directories(table):
+        for file in (Path(table) / path).rglob("*.parquet"):
+            file.unlink()
+    write(numbers.where("id = 1"), table, mode="overwrite", replaceWhere=text)
+    assert ids(read(spark, table)) == [1]
+    DeltaTable.forPath(spark, table).delete(text)
+    assert ids(read(spark, table)) == []

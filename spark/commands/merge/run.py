@@ -62,6 +62,7 @@ from optimist.spark.rows.identity_values import with_identity_values
 from optimist.spark.rows.row_shape import column_of
 from optimist.spark.rows.touched_files import aliased
 from optimist.spark.session.callback_errors import told_as_write
+from optimist.spark.session.unchanged_conf import unchanged_conf
 from optimist.spark.spark_schema import from_spark_schema
 
 __all__ = ["OWN_ALIAS", "merge"]
@@ -108,9 +109,10 @@ def _run(target: Target, log: DeltaLog, request: MergeRequest) -> MergeCounts:
             source = from_spark_schema(request.source.schema)
             evolve_schema(txn, source, request.clauses, target.alias)
         watch = target.stopwatch()
-        command = _Merge.of(target, request)
-        own = (command.rows, request, command.stages.merge)
-        outcome = merge_here(target, *own, files) or command.run(files)
+        with unchanged_conf(target.spark):
+            command = _Merge.of(target, request)
+            own = (command.rows, request, command.stages.merge)
+            outcome = merge_here(target, *own, files) or command.run(files)
         counts = outcome.counts
         operation = outcome.operation(command.stages.merge, watch.total_ms())
         return Changes(

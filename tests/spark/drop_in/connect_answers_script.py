@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import gc
 import os
-import random
 import sys
 import time
 
@@ -17,6 +16,7 @@ from pyspark.sql import functions as sf
 from connect_process import ids, kind_of, tell
 from optimist.spark import DeltaTable, enable, read, write
 from optimist.spark.arrow import source
+from optimist.spark.commands.target import Target
 from optimist.spark.drop_in import connect
 from optimist.spark.session.conf import open_log
 from parameter_answers import ZONE, parameter_answers
@@ -104,8 +104,8 @@ def tell_statements(spark: SparkSession, folder: str) -> None:
 
 def tell_values(spark: SparkSession, folder: str) -> None:
     path = f"{folder}/values"
-    drawn = sf.udf(lambda _: random.random() < 0.5, "boolean").asNondeterministic()
-    spark.udf.register("drawn", drawn)
+    is_even = sf.udf(lambda value: value % 2 == 0, "boolean")
+    spark.udf.register("drawn", is_even.asNondeterministic())
     spark.udf.register("is_one", sf.udf(lambda value: value == 1, "boolean"))
     both = "named_struct('a', id, 'b', id) AS st"
     spark.range(200).selectExpr("id", both).write.format("delta").save(path)
@@ -134,6 +134,26 @@ def tell_values(spark: SparkSession, folder: str) -> None:
     tell("all rows", [metrics["numDeletedRows"], spark.table(name).count()])
 
 
+def tell_changed_conf(spark: SparkSession, folder: str) -> None:
+    """Another thread changes the zone once the rows are found."""
+    path, matching = f"{folder}/changed_conf", Target.matching_files
+    spark.sql(
+        f"CREATE TABLE delta.`{path}` AS SELECT id, timestamp_seconds(id) AS at FROM range(9)"
+    )
+
+    def then_change(self, *args, **kwargs):
+        found = matching(self, *args, **kwargs)
+        spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+        return found
+
+    Target.matching_files = then_change
+    table = DeltaTable.forPath(spark, path)
+    tell("changed conf", kind_of(lambda: table.delete("at >= '1970-01-01 00:00:05'")))
+    Target.matching_files = matching
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    tell("changed conf left", spark.table(f"delta.`{path}`").count())
+
+
 def tell_objects(spark: SparkSession, folder: str) -> None:
     """`foreachBatch` gives each batch another object for the same session."""
     registered = {key: dict(value) for key, value in source._SOURCES.items()}
@@ -152,6 +172,7 @@ def main(folder: str) -> None:
     tell_cached(spark, folder)
     tell_statements(spark, folder)
     tell_values(spark, folder)
+    tell_changed_conf(spark, folder)
     tell_objects(spark, folder)
     tell("parameters", parameter_answers(spark, f"{folder}/parameters"))
     spark.stop()

@@ -41,6 +41,8 @@ EXPECTED = {
     "drawn once": [[199, 0]],
     "other case": "SchemaError DELTA_COLUMN_NOT_FOUND",
     "all rows": ["199", 2],
+    "changed conf": "ConfigError OPTIMIST_SESSION_CHANGED",
+    "changed conf left": 9,
     "other object": [2, True],
 }
 

@@ -1,0 +1,58 @@
+"""A command whose expressions mean the same in each of its passes, on Spark Connect.
+
+In a classic session each expression is analysed once. A server analyses anew whatever it is sent,
+by the conf as it is then, so a client can only look whether another thread has changed it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from pyspark.sql import SparkSession
+
+from optimist.core.errors import ConfigError
+from optimist.core.foreign_text import listed
+from optimist.spark.session.jvm import conf_entries
+from optimist.spark.session.pyspark_versions import is_connect
+
+__all__ = ["unchanged_conf"]
+
+_CHANGING_MEANING = (
+    "spark.sql.ansi.",
+    "spark.sql.caseSensitive",
+    "spark.sql.legacy.",
+    "spark.sql.mapKeyDedupPolicy",
+    "spark.sql.parser.",
+    "spark.sql.session.timeZone",
+    "spark.sql.storeAssignmentPolicy",
+    "spark.sql.timestampType",
+)
+
+
+@contextmanager
+def unchanged_conf(spark: SparkSession) -> Iterator[None]:
+    """Refuse what was done if the conf by which expressions are read is another one at the end.
+
+    Raises:
+        ConfigError: It is (kind `OPTIMIST_SESSION_CHANGED`).
+    """
+    before = _meaning(spark)
+    yield
+    after = _meaning(spark)
+    changed = sorted(key for key in {*before, *after} if before.get(key) != after.get(key))
+    if changed:
+        raise ConfigError(
+            f"The session's conf was changed while the command ran: {listed(changed)}. Its "
+            "expressions may have meant one thing where rows were looked for, and another where "
+            "they were written. Nothing was written. Run the command again.",
+            kind="OPTIMIST_SESSION_CHANGED",
+            keys=tuple(changed),
+        )
+
+
+def _meaning(spark: SparkSession) -> Mapping[str, str]:
+    if not is_connect(spark):
+        return {}
+    entries = conf_entries(spark)
+    return {key: value for key, value in entries.items() if key.startswith(_CHANGING_MEANING)}
