@@ -154,13 +154,18 @@ def tell_changed_conf(spark: SparkSession, folder: str) -> None:
     tell("changed conf left", spark.table(f"delta.`{path}`").count())
 
 
-def tell_objects(spark: SparkSession, folder: str) -> None:
-    """`foreachBatch` gives each batch another object for the same session."""
+def tell_objects(spark: SparkSession, folder: str) -> SparkSession:
+    """`foreachBatch` gives each batch another object for the same session.
+
+    Returns:
+        The object, which closes the session for both when nobody holds it.
+    """
     registered = {key: dict(value) for key, value in source._SOURCES.items()}
     other = type(spark).__new__(type(spark))
     vars(other).update(vars(spark))
     count = read(other, f"{folder}/values").count()
     tell("other object", [count, registered == source._SOURCES])
+    return other
 
 
 def main(folder: str) -> None:
@@ -173,9 +178,9 @@ def main(folder: str) -> None:
     tell_statements(spark, folder)
     tell_values(spark, folder)
     tell_changed_conf(spark, folder)
-    tell_objects(spark, folder)
+    other = tell_objects(spark, folder)
     tell("parameters", parameter_answers(spark, f"{folder}/parameters"))
-    spark.stop()
+    other.stop()
 
 
 main(sys.argv[1])
