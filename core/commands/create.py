@@ -18,8 +18,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from optimist.core.commands.alter.constant_sql import ensure_constant
+from optimist.core.commands.alter.default_values import ensure_value_of
 from optimist.core.commands.clustering import ensure_may_cluster_by
 from optimist.core.commands.existing_table import ensure_table_fits
+from optimist.core.commands.stored_sql import (
+    canonical_schema,
+    canonical_sql,
+    ensure_constraint_sound,
+)
 from optimist.core.commands.table_definition import CreateMode, TableDefinition
 from optimist.core.commands.vacant_place import ensure_vacant, not_vacant
 from optimist.core.errors import (
@@ -28,7 +35,7 @@ from optimist.core.errors import (
     TableNotFoundError,
     UsageError,
 )
-from optimist.core.foreign_text import listed, quoted, shown
+from optimist.core.foreign_text import listed
 from optimist.core.log.file_table import add_files
 from optimist.core.protocol.actions import Action, AddFile, DomainMetadata, Metadata
 from optimist.core.protocol.clustering import (
@@ -39,7 +46,7 @@ from optimist.core.protocol.clustering import (
 from optimist.core.protocol.gates import supports
 from optimist.core.protocol.properties import constraint_keys, normalize_configuration
 from optimist.core.protocol.table_metadata import TableMetadata
-from optimist.core.schema.generated_columns import referenced_columns
+from optimist.core.schema.generated_columns import ensure_functions_known, generation_expression
 from optimist.core.schema.types import StructType, schema_to_json
 from optimist.core.transaction.conflicts.operations import Operation, json_text
 from optimist.core.transaction.optimistic import OptimisticTransaction
@@ -48,6 +55,7 @@ from optimist.core.transaction.result import CommitResult
 __all__ = ["Creation", "begin_creation", "create_table", "table_parameters"]
 
 _CLUSTERING = "clustering"
+_DEFAULT = "CURRENT_DEFAULT"
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +247,8 @@ def _set_metadata(
     txn: OptimisticTransaction, definition: TableDefinition
 ) -> tuple[DomainMetadata, ...]:
     """Set the metadata; the domains that go with them."""
-    options, schema = txn.table.options, definition.schema()
+    options, is_local = txn.table.options, definition.is_local
+    schema = canonical_schema(definition.schema(), keeps_texts=not is_local)
     if definition.cluster_by and definition.partition_by:
         raise SchemaError(
             "Clustering and partitioning cannot both be specified. Nothing was written. Leave the "
@@ -251,35 +260,48 @@ def _set_metadata(
         schema_string=schema_to_json(schema),
         description=definition.comment,
         partition_columns=definition.partition_columns(schema),
-        configuration=normalize_configuration(
-            definition.properties,
-            allow_arbitrary=options.allow_arbitrary_properties,
-            allow_constraints=True,
-            enforce_retention=options.enforce_retention_compatibility,
+        configuration=_with_canonical_constraints(
+            normalize_configuration(
+                definition.properties,
+                allow_arbitrary=options.allow_arbitrary_properties,
+                allow_constraints=True,
+                enforce_retention=options.enforce_retention_compatibility,
+            ),
+            schema,
+            definition,
         ),
     )
-    _ensure_constraints_read_columns(metadata.configuration, schema)
     features = (_CLUSTERING,) if definition.cluster_by else ()
     txn.update_metadata_for_new_table(metadata, features=features)
+    _ensure_column_sql_sound(schema, definition)
     if not definition.cluster_by:
         return ()
     columns = ensure_may_cluster_by(definition.clustering_paths, txn.metadata)
     return (clustering_domain(columns, TableMetadata.of(txn.metadata).schema),)
 
 
-def _ensure_constraints_read_columns(configuration: Mapping[str, str], schema: StructType) -> None:
-    """Refuse a CHECK constraint over columns that are not there; there are no rows to check."""
-    for key in constraint_keys(configuration).values():
-        sql = configuration[key]
-        missing = sorted(name for name in referenced_columns(sql) if schema.find(name) is None)
-        if missing:
-            raise SchemaError(
-                f"The CHECK constraint {shown(key)} ({quoted(sql)}) reads columns that the table "
-                f"does not have: {listed(missing)}. Nothing was written. Correct the constraint, "
-                "or leave it out.",
-                kind="OPTIMIST_INVALID_EXPRESSION",
-                expression=sql,
-            )
+def _with_canonical_constraints(
+    configuration: Mapping[str, str], schema: StructType, definition: TableDefinition
+) -> dict[str, str]:
+    """The properties, with sound CHECK constraints; there are no rows to check."""
+    found = dict(configuration)
+    for name, key in constraint_keys(configuration).items():
+        sql = canonical_sql(found[key], schema, keeps_texts=not definition.is_local)
+        ensure_constraint_sound(name, sql, schema, is_local=definition.is_local)
+        found[key] = sql
+    return found
+
+
+def _ensure_column_sql_sound(schema: StructType, definition: TableDefinition) -> None:
+    """Refuse defaults that are none, and functions that are not, where no Spark says so later."""
+    for item in schema:
+        default, generated = item.metadata.get(_DEFAULT), generation_expression(item)
+        if default is not None:
+            ensure_constant(item.name, str(default))
+            if definition.is_local:
+                ensure_value_of(item.name, str(default), item)
+        if generated is not None and definition.is_local:
+            ensure_functions_known(item, generated)
 
 
 def _ensure_columns(definition: TableDefinition) -> None:

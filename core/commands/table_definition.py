@@ -144,6 +144,7 @@ class TableDefinition:
         is_new_name: A catalog makes a new name for the place. A table that is there already is then
             taken as it is, whatever the mode, if it has what is defined here.
         is_managed: A catalog keeps the place, and removes it with the name.
+        is_local: No Spark is at hand to say what its SQL means, so that more of it is refused.
     """
 
     columns: tuple[Column, ...] = ()
@@ -154,6 +155,7 @@ class TableDefinition:
     mode: CreateMode = CreateMode.CREATE
     is_new_name: bool = False
     is_managed: bool = False
+    is_local: bool = False
 
     def schema(self) -> StructType:
         """The schema that the columns make."""

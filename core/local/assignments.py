@@ -17,11 +17,11 @@ import pyarrow.compute as pc
 from optimist.core.commands.assigned_paths import ensure_apart
 from optimist.core.data.row_tracking import with_ids_of
 from optimist.core.errors import SchemaError, UsageError
-from optimist.core.foreign_text import listed, shown
+from optimist.core.foreign_text import shown
 from optimist.core.local.stored_values import Value, stored_as
 from optimist.core.local.values import parse_value
 from optimist.core.predicates.parsing import parse_column_path
-from optimist.core.predicates.resolution import ResolvedColumn, resolve_column
+from optimist.core.predicates.resolution import ResolvedColumn, column_not_found, resolve_column
 from optimist.core.schema.arrow_types import to_arrow_schema
 from optimist.core.schema.types import PrimitiveType, StructType
 
@@ -75,7 +75,7 @@ class LocalAssignments:
         for name, value in given.items():
             target = _target(name, schema)
             ensure_apart([*values, target.path])
-            parsed = parse_value(value, seen or schema, zone=zone, skips_alias=seen is None)
+            parsed = parse_value(value, seen or schema, zone=zone)
             values[target.path] = stored_as(parsed, target.data_type, name)
         return cls(schema, values)
 
@@ -116,15 +116,10 @@ class LocalAssignments:
 
 
 def _target(name: str, schema: StructType) -> ResolvedColumn:
-    found = resolve_column(parse_column_path(name), schema)
+    path = parse_column_path(name)
+    found = resolve_column(path, schema)
     if found is None:
-        raise SchemaError(
-            f"The column {shown(name)} can't be set: the table has no such column. Its columns are "
-            f"{listed(schema.names)}. Nothing was written. Use one of these.",
-            kind="DELTA_COLUMN_NOT_FOUND",
-            column=name,
-            candidates=schema.names,
-        )
+        raise column_not_found(path, schema, f"The column {shown(name)} can't be set")
     if found.data_type == PrimitiveType("void"):
         raise SchemaError(
             f"The column {shown(name)} is void, so it can't hold values. Nothing was written. Give "

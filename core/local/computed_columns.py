@@ -101,7 +101,7 @@ def _generated(item: StructField, schema: StructType) -> Value | None:
 
 
 def _value(sql: str, item: StructField, schema: StructType, what: str) -> Value:
-    parsed = parse_value(sql, schema, skips_alias=False)
+    parsed = parse_value(sql, schema)
     if item.data_type == _TIMESTAMP and not parsed.columns:
         _refuse(item, sql, what)  # what its text means depends on the zone of Spark's session
     return stored_as(parsed, item.data_type, item.name)

@@ -63,13 +63,11 @@ class ValueBuilder:
         text: The expression, for errors.
         schema: The columns that it may name.
         zone: The time zone in which times without one are read.
-        skips_alias: Whether a first name that is no column is taken for the table's alias.
     """
 
     text: str
     schema: StructType
     zone: str = "UTC"
-    skips_alias: bool = True
 
     def refusal(self, reason: str = "can be computed row by row only by Spark") -> UsageError:
         """The error that leaves the expression to Spark (kind `OPTIMIST_NEEDS_SPARK`)."""
@@ -169,7 +167,7 @@ class ValueBuilder:
         return stored_as(value, data_type, self.text)
 
     def _resolved(self, path: tuple[str, ...]) -> ResolvedColumn | None:
-        return resolve_column(path, self.schema, skips_alias=self.skips_alias)
+        return resolve_column(path, self.schema)
 
     def _is_known(self, predicate: Predicate) -> bool:
         has_columns = all(self._resolved(path) for path in predicate.columns())

@@ -18,11 +18,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-import sqlglot
-from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
-from optimist.core.local.stored_values import INTEGERS, NULL, Value, constant_of, integer_of
+from optimist.core.errors import UsageError
+from optimist.core.expressions import NotSqlError, parse_expression
+from optimist.core.expressions.tree import Call, Case, Cast, Expression, Number, Operation
+from optimist.core.foreign_text import quoted, shown
+from optimist.core.local.stored_values import (
+    INTEGERS,
+    NULL,
+    Value,
+    constant_of,
+    integer_of,
+    typed_constant,
+)
 from optimist.core.local.value_building import DatePart, Sign, ValueBuilder, needs_spark
 from optimist.core.predicates.builder import literal
 from optimist.core.predicates.parsing import (
@@ -33,33 +41,28 @@ from optimist.core.predicates.parsing import (
 )
 from optimist.core.predicates.tree import Literal
 from optimist.core.schema.arrow_types import from_arrow_schema, to_arrow_type
-from optimist.core.schema.types import (
-    StructType,
-    data_type_from_json,
-)
+from optimist.core.schema.types import PrimitiveType, StructType, data_type_from_json
 from optimist.core.values.unicode_text import ensure_unicode
 
 __all__ = ["parse_value"]
 
-_SIGNS: dict[type[exp.Expr], Sign] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*"}
-_DATE_PARTS: dict[type[exp.Expr], DatePart] = {
-    exp.Year: "year",
-    exp.Month: "month",
-    exp.Day: "day",
-    exp.DayOfMonth: "day",
+_SIGNS: dict[str, Sign] = {"+": "+", "-": "-", "*": "*"}
+_DATE_PARTS: dict[str, DatePart] = {
+    "year": "year",
+    "month": "month",
+    "day": "day",
+    "dayofmonth": "day",
 }
+_TYPED_INTEGERS = ("byte", "short", "long")
 
 
-def parse_value(
-    given: object, schema: StructType, *, zone: str = "UTC", skips_alias: bool = True
-) -> Value:
+def parse_value(given: object, schema: StructType, *, zone: str = "UTC") -> Value:
     """The value that a caller assigns.
 
     Args:
         given: SQL text, or a Python value that is not text, or a `pyarrow` scalar.
         schema: The columns that it may name.
         zone: The time zone in which times without one are read.
-        skips_alias: Whether a first name that is no column is taken for the table's alias.
 
     Raises:
         UsageError: Only Spark knows its value for certain (kind `OPTIMIST_NEEDS_SPARK`), or there
@@ -73,10 +76,20 @@ def parse_value(
         return constant_of(literal(given), zone)
     ensure_unicode(given)
     try:
-        build = ValueBuilder(given, schema, zone, skips_alias)
-        return _Sql(build).value(sqlglot.parse_one(given, read="spark"))
-    except (SqlglotError, RecursionError):
+        return _Sql(ValueBuilder(given, schema, zone)).value(parse_expression(given))
+    except NotSqlError as error:
+        raise _no_sql(given, error) from None
+    except RecursionError:
         raise needs_spark(given) from None
+
+
+def _no_sql(given: str, error: NotSqlError) -> UsageError:
+    return UsageError(
+        f"The value {quoted(given)} is no SQL expression: {shown(error)}. Nothing was written. "
+        "Correct the SQL, and put unusual names in back-ticks.",
+        kind="OPTIMIST_INVALID_EXPRESSION",
+        expression=given,
+    )
 
 
 def _of_scalar(given: pa.Scalar) -> Value:
@@ -92,12 +105,11 @@ class _Sql:
 
     build: ValueBuilder
 
-    def value(self, node: exp.Expr) -> Value:
-        node = node.unnest()
+    def value(self, node: Expression) -> Value:
         typed = _typed_integer(node)
         if typed is not None:
             return typed
-        if isinstance(node, exp.Cast) and type_name_of(node.args["to"]) in INTEGERS:
+        if isinstance(node, Cast) and type_name_of(node.target) in INTEGERS:
             return self._cast(node)  # a constant, too, in its declared type
         constant, column = literal_of(node), column_of(node)
         if constant is not None:
@@ -106,56 +118,65 @@ class _Sql:
             return self.build.column(column.path)
         return self._computed(node)
 
-    def _computed(self, node: exp.Expr) -> Value:
-        if type(node) in _SIGNS:
-            sides = (self.value(node.this), self.value(node.expression))
-            return self.build.arithmetic(_SIGNS[type(node)], *sides)
-        if type(node) in _DATE_PARTS:
-            inner = node.this.this if isinstance(node.this, exp.TsOrDsToDate) else node.this
-            return self.build.date_part(_DATE_PARTS[type(node)], self.value(inner))
-        if isinstance(node, (exp.Case, exp.If)):
+    def _computed(self, node: Expression) -> Value:
+        if isinstance(node, Operation) and node.operator in _SIGNS:
+            left, right = self._values(node.operands)
+            return self.build.arithmetic(_SIGNS[node.operator], left, right)
+        if isinstance(node, Operation) and node.operator == "||":
+            return self.build.concat(self._values(node.operands))
+        if isinstance(node, Case):
             return self._case(node)
-        if isinstance(node, exp.Coalesce):
-            return self.build.coalesce(self._values([node.this, *node.expressions]))
-        if isinstance(node, exp.Concat):
-            # The parser makes 'it' || 's' of 'it''s', which is one text with a quote to Spark.
-            if all(item.is_string for item in node.expressions):
-                raise self.build.refusal("is no text that is read alike everywhere")
-            return self.build.concat(self._values(node.expressions))
-        if isinstance(node, exp.DPipe):
-            return self.build.concat(self._values([node.this, node.expression]))
-        if isinstance(node, exp.Cast):
+        if isinstance(node, Cast):
             return self._cast(node)
+        if isinstance(node, Call) and node.is_plain and not node.qualifiers:
+            return self._called(node.name, node.arguments)
         raise self.build.refusal()
 
-    def _values(self, nodes: Sequence[exp.Expr]) -> list[Value]:
+    def _called(self, name: str, arguments: Sequence[Expression]) -> Value:
+        count = len(arguments)
+        if name in _DATE_PARTS and count == 1:
+            return self.build.date_part(_DATE_PARTS[name], self.value(_date_of(arguments[0])))
+        if (name == "coalesce" and count) or (name in ("nvl", "ifnull") and count == 2):
+            return self.build.coalesce(self._values(arguments))
+        if name == "concat":
+            return self.build.concat(self._values(arguments))
+        if name == "if" and count == 3:  # condition and two results
+            condition = predicate_of(arguments[0], self.build.text)
+            return self.build.case([condition], self._values(arguments[1:]))
+        raise self.build.refusal()
+
+    def _values(self, nodes: Sequence[Expression]) -> list[Value]:
         return [self.value(node) for node in nodes]
 
-    def _case(self, node: exp.Expr) -> Value:
-        if isinstance(node, exp.Case) and node.this is not None:
+    def _case(self, node: Case) -> Value:
+        if node.value is not None:
             raise self.build.refusal()
-        branches = node.args["ifs"] if isinstance(node, exp.Case) else [node]
-        default = node.args.get("default" if isinstance(node, exp.Case) else "false")
-        results = self._values([branch.args["true"] for branch in branches])
-        results.append(NULL if default is None else self.value(default))
-        return self.build.case([predicate_of(branch.this) for branch in branches], results)
+        results = self._values(node.results)
+        results.append(NULL if node.default is None else self.value(node.default))
+        conditions = [predicate_of(item, self.build.text) for item in node.conditions]
+        return self.build.case(conditions, results)
 
-    def _cast(self, node: exp.Cast) -> Value:
-        name = type_name_of(node.args["to"])
-        # Spark's CAST comes as a TryCast, too; TRY_CAST is the one that is safe.
-        if name is None or node.args.get("format") or node.args.get("safe"):
+    def _cast(self, node: Cast) -> Value:
+        name = type_name_of(node.target)
+        if name is None or node.is_try:
             raise self.build.refusal()
-        return self.build.cast(self.value(node.this), data_type_from_json(name))
+        return self.build.cast(self.value(node.value), data_type_from_json(name))
 
 
-def _typed_integer(node: exp.Expr) -> Value | None:
-    """The constant that `3L`, `2S`, `4Y` or a cast of an integer is, perhaps with a minus."""
+def _date_of(node: Expression) -> Expression:
+    """What `to_date(x)` is made of, which must be a date itself."""
+    if isinstance(node, Call) and node.is_plain and node.name == "to_date":
+        return node.arguments[0] if len(node.arguments) == 1 else node
+    return node
+
+
+def _typed_integer(node: Expression) -> Value | None:
+    """The constant that `3L`, `2S`, `4Y` is, perhaps with more signs before it."""
+    if isinstance(node, Number) and node.kind in _TYPED_INTEGERS:
+        return typed_constant(Literal(int(node.text), "integer"), PrimitiveType(node.kind))
     sign = 1
-    while isinstance(node, exp.Neg):
-        sign, node = -sign, node.this.unnest()
-    if not isinstance(node, exp.Cast) or not isinstance(node.this, exp.Literal):
+    while isinstance(node, Operation) and node.operator in ("-x", "+x"):
+        sign, node = -sign if node.operator == "-x" else sign, node.operands[0]
+    if not isinstance(node, Number) or node.kind not in _TYPED_INTEGERS:
         return None
-    name, digits = type_name_of(node.args["to"]), str(node.this.this)
-    if name not in INTEGERS or node.this.is_string or not digits.isdecimal():
-        return None
-    return integer_of(sign * int(digits), name)
+    return integer_of(sign * int(node.text), node.kind)

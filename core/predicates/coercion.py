@@ -89,6 +89,8 @@ def bind_values(
         return None
     if str(data_type) in INTEGER_DIGITS:
         literals = _of_one_kind(literals)
+    if not _has_one_type(literals, data_type):
+        return None
     answers = [bind("=", literal, data_type, zone) for literal in literals]
     if any(answer is None for answer in answers):
         return None
@@ -109,6 +111,33 @@ def _of_one_kind(literals: tuple[Literal, ...]) -> tuple[Literal, ...]:
         if kind in kinds:
             return tuple(cast_literal(item, kind) or item for item in literals)
     return literals
+
+
+def _has_one_type(literals: tuple[Literal, ...], data_type: DataType) -> bool:
+    """Whether the type to which Spark casts the column and a whole list tells all of them apart."""
+    kinds = {literal.kind for literal in literals}
+    is_decimal = isinstance(data_type, DecimalType)
+    if not kinds <= {"integer", "decimal", *_FLOAT_KINDS} or not (is_decimal or "decimal" in kinds):
+        return True
+    numbers = [_decimal_digits(item) for item in literals]
+    if is_decimal and kinds & set(_FLOAT_KINDS):  # as doubles
+        return all(whole + scale <= _SAFE_DIGITS for whole, scale in numbers)
+    if isinstance(data_type, DecimalType):
+        numbers.append((data_type.precision - data_type.scale, data_type.scale))
+    elif str(data_type) in INTEGER_DIGITS:
+        numbers.append((INTEGER_DIGITS[str(data_type)][1], 0))
+    return max(item[0] for item in numbers) + max(item[1] for item in numbers) <= MAX_PRECISION
+
+
+def _decimal_digits(literal: Literal) -> tuple[int, int]:
+    """How many digits Spark's decimal of a number has before and behind the point."""
+    value = literal.value
+    if isinstance(value, int):
+        is_long = not -(2**31) <= value < 2**31
+        return INTEGER_DIGITS["long" if is_long else "integer"][1], 0
+    _, digits, exponent = Decimal(str(value)).as_tuple()
+    scale = max(0, -exponent) if isinstance(exponent, int) else MAX_PRECISION
+    return max(0, len(digits) - scale), scale
 
 
 def _canonical(value: BoundValue) -> str | None:

@@ -39,8 +39,7 @@ _SPECIAL_FLOATS = {"nan": math.nan, "infinity": math.inf, "-infinity": -math.inf
 _DATE = re.compile(r"^(\d{4})(?:-(\d{1,2}))?(?:-(\d{1,2}))?$", re.ASCII)
 _TIMESTAMP = re.compile(
     r"^(\d{4})-(\d{1,2})-(\d{1,2})"
-    r"(?:[ T](\d{1,2}):(\d{1,2}):(\d{1,2})(?:\.(\d{1,9}))?)?"
-    r"\s?(Z|UTC|[+-]\d{2}:\d{2})?$",
+    r"(?:[ T](\d{1,2}):(\d{1,2}):(\d{1,2})(?:\.(\d{1,9}))?\s?(Z|UTC|[+-]\d{2}:\d{2})?)?$",
     re.ASCII,
 )
 _INTEGER_RANGES = {"byte": 7, "short": 15, "integer": 31, "long": 63}
@@ -61,6 +60,7 @@ def date_of_text(text: str) -> dt.date | None:
 def timestamp_of_text(text: str) -> dt.datetime | None:
     """Parse a date with or without time; the result is aware (UTC) if the text names a zone.
 
+    A zone stands behind a time: `2024-01-01Z` is no time to Spark.
     Digits of a second beyond the sixth are cut off, as Spark does.
     """
     match = _TIMESTAMP.match(text.strip(" "))

@@ -1,21 +1,36 @@
-"""Turns SQL text into a predicate tree: sqlglot parses, this module decides what is understood."""
+"""Turns SQL text into a predicate tree: what the engine knows for certain, and the rest opaque."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from functools import reduce
 from operator import or_
-
-import sqlglot
-from sqlglot import exp
-from sqlglot.errors import ParseError, SqlglotError, TokenError
+from typing import TypeGuard
 
 from optimist.core.errors import UsageError
+from optimist.core.expressions import NotSqlError, SqlType, parse_expression
+from optimist.core.expressions.functions import ROW_FUNCTIONS
+from optimist.core.expressions.names import free_names
+from optimist.core.expressions.plain_text import plain_text
+from optimist.core.expressions.tree import (
+    Call,
+    Cast,
+    Constant,
+    Expression,
+    Name,
+    Number,
+    Operation,
+    Parameter,
+    Subquery,
+    Text,
+    Typed,
+    walk,
+)
 from optimist.core.foreign_text import quoted, shown
 from optimist.core.predicates.constants import MAX_PRECISION, cast_literal, number_literal
-from optimist.core.predicates.translation import Operation, Operator, Translation
+from optimist.core.predicates.translation import Operation as Meaning
+from optimist.core.predicates.translation import Operator, Translation
 from optimist.core.predicates.tree import (
     CastComparison,
     Column,
@@ -24,7 +39,6 @@ from optimist.core.predicates.tree import (
     Opaque,
     Predicate,
 )
-from optimist.core.schema.sql_functions import NON_DETERMINISTIC_FUNCTIONS, function_names
 from optimist.core.values.decimals import exactly_at_scale, is_in_range
 from optimist.core.values.unicode_text import ensure_unicode
 
@@ -45,28 +59,16 @@ _TYPE_NAMES = {
     "FLOAT": "float",
     "DOUBLE": "double",
     "DECIMAL": "decimal",
-    "TEXT": "string",
+    "STRING": "string",
     "BOOLEAN": "boolean",
     "DATE": "date",
     "TIMESTAMP": "timestamp",
-    "TIMESTAMPTZ": "timestamp",
-    "TIMESTAMPLTZ": "timestamp",
-    "TIMESTAMPNTZ": "timestamp_ntz",
+    "TIMESTAMP_LTZ": "timestamp",
+    "TIMESTAMP_NTZ": "timestamp_ntz",
 }
-_NOT_PREDICATES = (exp.Alias, exp.Query, exp.DDL, exp.DML, exp.Block, exp.Command, exp.Star)
-_NON_DETERMINISTIC = (
-    exp.Anonymous,
-    exp.AnonymousAggFunc,
-    exp.AggFunc,
-    exp.Query,
-    exp.Subquery,
-    exp.Parameter,
-    exp.Placeholder,
-)
-_OF_THE_MOMENT = re.compile(r"^(Current|Now|Localtime|UtcD|UtcT|Unix|Session)")
-_TO_DATE = (exp.TsOrDsToDate, exp.Date)
-_DECIMAL_PARAMETER = re.compile(r"[0-9]{1,3}")
-_ANSI_CODES = re.compile(r"\x1b\[\d*m")
+_DEFAULT_DECIMAL = (10, 0)
+_NAMES_OF_THE_MOMENT = frozenset(("epoch", "now", "today", "tomorrow", "yesterday"))
+_INTEGERS = ("integer", "byte", "short", "long")
 
 
 def parse_predicate(sql: str) -> Predicate:
@@ -82,20 +84,12 @@ def parse_predicate(sql: str) -> Predicate:
     """
     ensure_unicode(sql)
     try:
-        parsed = sqlglot.parse_one(sql, read="spark")
-        if isinstance(parsed, _NOT_PREDICATES):
-            raise _invalid(sql, "it is not a condition on rows", None)
-        if any(_is_empty_list(node) for node in parsed.find_all(exp.In)):
-            raise _invalid(sql, "the list after IN is empty", None)
-        return _SQL_TEXT.predicate(parsed)
-    except ParseError as error:
-        raise _invalid(sql, *_parse_error_place(error)) from None
-    except TokenError:
-        raise _invalid(sql, "a quote or a comment is not closed", None) from None
-    except SqlglotError as error:
-        raise _invalid(sql, str(error), None) from None
+        return predicate_of(parse_expression(sql), sql)
+    except NotSqlError as error:
+        raise _invalid(sql, error) from None
     except RecursionError:
-        raise _invalid(sql, "it is nested too deeply", None) from None
+        too_deep = NotSqlError("it is nested too deeply", None, None, "")
+        raise _invalid(sql, too_deep) from None
 
 
 def parse_column_path(text: str) -> tuple[str, ...]:
@@ -105,52 +99,70 @@ def parse_column_path(text: str) -> tuple[str, ...]:
         UsageError: The text is not a column's name (kind `OPTIMIST_INVALID_PREDICATE`).
     """
     try:
-        column = _column(sqlglot.parse_one(text, read="spark"))
-    except (SqlglotError, RecursionError):
-        column = None
-    if column is None:
+        parsed = parse_expression(text)
+    except NotSqlError:
+        parsed = None
+    if not isinstance(parsed, Name):
         raise UsageError(
             f"The text {quoted(text)} is not the name of a column. Put unusual names in "
             "back-ticks.",
             kind="OPTIMIST_INVALID_PREDICATE",
             predicate=text,
         )
-    return column.path
+    return parsed.path
 
 
-def predicate_of(node: exp.Expr) -> Predicate:
-    """The predicate that a part of a parsed text stands for; see `parse_predicate`."""
-    return _SQL_TEXT.predicate(node)
+def predicate_of(expression: Expression, sql: str) -> Predicate:
+    """The predicate that a part of a parsed text stands for; see `parse_predicate`.
+
+    Args:
+        expression: The part.
+        sql: The text.
+    """
+    return _SqlText(sql).predicate(expression)
 
 
-def column_of(node: exp.Expr) -> Column | None:
-    """The column or struct field that a part of a parsed text names; None for other parts."""
-    return _column(node)
+def column_of(expression: Expression) -> Column | None:
+    """The column or struct field that an expression names; None for other expressions."""
+    if isinstance(expression, Name) and not expression.is_call:
+        return Column(expression.path)
+    return None
 
 
-def literal_of(node: exp.Expr) -> Literal | None:
-    """The constant that a part of a parsed text is; None for other parts, and in doubt."""
-    return _literal(node)
+def literal_of(expression: Expression) -> Literal | None:
+    """The constant that an expression is; None for other expressions, and in doubt."""
+    match expression:
+        case Constant():
+            return Literal(expression.value, "null" if expression.value is None else "boolean")
+        case Text():
+            return Literal(expression.value, "string")
+        case Number():
+            return _number(expression)
+        case Typed():
+            return _typed(expression)
+        case Operation(operator="-x" | "+x"):
+            return _signed(expression.operator, expression.operands[0])
+        case Cast():
+            return _cast(expression)
+    return None
 
 
-def type_name_of(target: exp.Expr) -> str | None:
+def type_name_of(target: SqlType) -> str | None:
     """Delta's name of the type that a cast names, for a decimal with its parameters."""
-    name = _TYPE_NAMES.get(getattr(target.this, "name", str(target.this)))
+    name = _TYPE_NAMES.get(target.name) if target.collation is None else None
     if name != "decimal":
         return name
     precision, scale = _decimal_parameters(target)
-    return f"decimal({precision},{scale})" if precision <= MAX_PRECISION else None
+    is_legal = 0 < precision <= MAX_PRECISION and scale <= precision
+    return f"decimal({precision},{scale})" if is_legal else None
 
 
-def _is_empty_list(node: exp.In) -> bool:
-    return not any(node.args.get(part) for part in ("expressions", "query", "unnest", "field"))
-
-
-def _invalid(sql: str, reason: str, place: tuple[int, int] | None) -> UsageError:
-    where = f" (line {place[0]}, column {place[1]})" if place else ""
-    fields = {"line": place[0], "column": place[1]} if place else {}
+def _invalid(sql: str, error: NotSqlError) -> UsageError:
+    has_place = error.line is not None
+    where = f" (line {error.line}, column {error.column})" if has_place else ""
+    fields = {"line": error.line, "column": error.column} if has_place else {}
     return UsageError(
-        f"The predicate {quoted(sql)} can't be parsed{where}: {shown(reason)}. Correct the SQL, "
+        f"The predicate {quoted(sql)} can't be parsed{where}: {shown(error)}. Correct the SQL, "
         "and put unusual names in back-ticks.",
         kind="OPTIMIST_INVALID_PREDICATE",
         predicate=sql,
@@ -158,36 +170,36 @@ def _invalid(sql: str, reason: str, place: tuple[int, int] | None) -> UsageError
     )
 
 
-def _parse_error_place(error: ParseError) -> tuple[str, tuple[int, int] | None]:
-    if not error.errors:
-        return "it holds no expression", None
-    first = error.errors[0]
-    near = _ANSI_CODES.sub("", str(first.get("highlight") or ""))
-    what = "something is missing" if "missing" in str(first["description"]) else "unexpected text"
-    return f"{what} at {near!r}", (int(first["line"]), int(first["col"]))
+class _SqlText(Translation[Expression]):
+    """The translation of the parts of one text."""
 
+    __slots__ = ("_sql",)
 
-class _SqlText(Translation[exp.Expr]):
-    """The translation of sqlglot's trees; parentheses are ignored."""
+    def __init__(self, sql: str) -> None:
+        self._sql = sql
 
-    __slots__ = ()
+    def operation(self, term: Expression) -> Meaning[Expression] | None:
+        if isinstance(term, Operation):
+            return _meaning(term)
+        if isinstance(term, Call) and term.is_plain and not term.qualifiers:
+            operator = _CALLS.get(term.name)
+            return None if operator is None else (operator, term.arguments)
+        return None
 
-    def operation(self, term: exp.Expr) -> Operation[exp.Expr] | None:
-        term = term.unnest()
-        find = _OPERATIONS.get(type(term))
-        return None if find is None else find(term)
+    def column(self, term: Expression) -> Column | None:
+        return column_of(term)
 
-    def column(self, term: exp.Expr) -> Column | None:
-        return _column(term)
+    def literal(self, term: Expression) -> Literal | None:
+        return literal_of(term)
 
-    def literal(self, term: exp.Expr) -> Literal | None:
-        return _literal(term)
-
-    def opaque(self, term: exp.Expr) -> Opaque:
-        return _opaque(term.unnest())
+    def opaque(self, term: Expression) -> Opaque:
+        names = [name for name in free_names(term) if not name.is_call]
+        deterministic = not any(map(_may_differ, walk(term)))
+        columns = frozenset(name.path for name in names)
+        return Opaque(plain_text(self._sql, term), columns, deterministic)
 
     def converted(
-        self, op: ComparisonOp, term: exp.Expr, values: Sequence[Literal]
+        self, op: ComparisonOp, term: Expression, values: Sequence[Literal]
     ) -> Predicate | None:
         cast = _column_cast(term)
         if cast is None:
@@ -195,181 +207,118 @@ class _SqlText(Translation[exp.Expr]):
         return reduce(or_, [CastComparison(op, *cast, value) for value in values])
 
 
-_SQL_TEXT = _SqlText()
-
-
-def _opaque(node: exp.Expr) -> Opaque:
-    paths = {_column(item) for item in node.find_all(exp.Column, exp.Dot)}
-    nested = {_column(item.this) for item in node.find_all(exp.Dot)}
-    deterministic = not any(map(_may_differ, node.walk()))
-    columns = frozenset(column.path for column in paths - nested if column is not None)
-    return Opaque(node.sql(dialect="spark", comments=False), columns, deterministic)
-
-
-def _may_differ(node: exp.Expr) -> bool:
+def _may_differ(node: Expression) -> bool:
     """Whether a node may give different answers for equal rows, now or in a later statement."""
-    if isinstance(node, _NON_DETERMINISTIC) or _OF_THE_MOMENT.match(type(node).__name__):
-        return True
-    return isinstance(node, exp.Func) and bool(function_names(node) & NON_DETERMINISTIC_FUNCTIONS)
+    if isinstance(node, Call):
+        is_row_function = node.name in ROW_FUNCTIONS and node.is_plain and not node.qualifiers
+        return not is_row_function or (node.name in _CLOCKS and not node.arguments)
+    if isinstance(node, Typed):
+        return node.text.strip().lower() in _NAMES_OF_THE_MOMENT
+    return isinstance(node, Subquery | Parameter) or (isinstance(node, Name) and node.is_call)
 
 
-def _sides(operator: Operator) -> Callable[[exp.Expr], Operation[exp.Expr]]:
-    return lambda node: (operator, (node.this, node.expression))
-
-
-def _is(node: exp.Expr) -> Operation[exp.Expr] | None:
-    right = node.expression
-    if isinstance(right, exp.Null):
-        return "IS NULL", (node.this,)
-    if isinstance(right, exp.Boolean):
-        return "IS TRUE" if right.this else "IS FALSE", (node.this,)
-    return None
-
-
-def _differs_null_safe(node: exp.Expr) -> Operation[exp.Expr]:
-    return "NOT", (exp.NullSafeEQ(this=node.this.copy(), expression=node.expression.copy()),)
-
-
-def _in(node: exp.Expr) -> Operation[exp.Expr] | None:
-    is_plain_list = not any(node.args.get(part) for part in ("query", "unnest", "field"))
-    return ("IN", (node.this, *node.expressions)) if is_plain_list else None
-
-
-def _between(node: exp.Expr) -> Operation[exp.Expr] | None:
-    if node.args.get("symmetric"):
-        return None
-    return "BETWEEN", (node.this, node.args["low"], node.args["high"])
-
-
-def _like(node: exp.Expr) -> Operation[exp.Expr] | None:
-    like = node.this if isinstance(node, exp.Escape) else node
-    if type(like) is not exp.Like:
-        return None
-    if like.args.get("negate"):
-        # Some versions of the parser express NOT LIKE by a flag instead of a Not node.
-        return "NOT", (_without_flag(node),)
-    escape = (node.expression,) if like is not node else ()
-    return "LIKE", (like.this, like.expression, *escape)
-
-
-def _without_flag(node: exp.Expr) -> exp.Expr:
-    bare = node.copy()
-    (bare.this if isinstance(bare, exp.Escape) else bare).set("negate", None)
-    return bare
-
-
-def _null_function(node: exp.Expr) -> Operation[exp.Expr] | None:
-    operators: dict[str, Operator] = {"isnull": "IS NULL", "isnotnull": "IS NOT NULL"}
-    operator = operators.get(str(node.this).lower())
-    return None if operator is None else (operator, node.expressions)
-
-
-_OPERATIONS: dict[type[exp.Expr], Callable[[exp.Expr], Operation[exp.Expr] | None]] = {
-    exp.And: _sides("AND"),
-    exp.Or: _sides("OR"),
-    exp.Not: lambda node: ("NOT", (node.this,)),
-    exp.EQ: _sides("="),
-    exp.NEQ: _sides("<>"),
-    exp.LT: _sides("<"),
-    exp.LTE: _sides("<="),
-    exp.GT: _sides(">"),
-    exp.GTE: _sides(">="),
-    exp.NullSafeEQ: _sides("<=>"),
-    exp.NullSafeNEQ: _differs_null_safe,
-    exp.Is: _is,
-    exp.In: _in,
-    exp.Between: _between,
-    exp.Like: _like,
-    exp.Escape: _like,
-    exp.StartsWith: _sides("STARTS WITH"),
-    exp.EndsWith: _sides("ENDS WITH"),
-    exp.Contains: _sides("CONTAINS"),
-    exp.Anonymous: _null_function,
+_CLOCKS = ("unix_timestamp", "to_unix_timestamp")
+_CALLS: dict[str, Operator] = {
+    "startswith": "STARTS WITH",
+    "endswith": "ENDS WITH",
+    "contains": "CONTAINS",
+    "isnull": "IS NULL",
+    "isnotnull": "IS NOT NULL",
+}
+_OPERATORS: dict[str, Operator] = {
+    "AND": "AND",
+    "OR": "OR",
+    "NOT": "NOT",
+    "=": "=",
+    "<>": "<>",
+    "<": "<",
+    "<=": "<=",
+    ">": ">",
+    ">=": ">=",
+    "<=>": "<=>",
+    "IN": "IN",
+    "BETWEEN": "BETWEEN",
+    "IS NULL": "IS NULL",
+    "IS TRUE": "IS TRUE",
+    "IS FALSE": "IS FALSE",
+    "LIKE": "LIKE",
 }
 
 
-def _column(node: exp.Expr) -> Column | None:
-    node = node.unnest()
-    names: list[str] = []
-    while isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
-        names.insert(0, node.expression.name)
-        node = node.this
-    if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
+def _meaning(node: Operation) -> Meaning[Expression] | None:
+    (first, *_) = node.operands
+    if node.operator == "NOT" and _is_distinct(first):
+        return "<=>", first.operands
+    if _is_distinct(node):
+        return "NOT", (Operation("<=>", node.operands, start=node.start, end=node.end),)
+    operator = _OPERATORS.get(node.operator)
+    return None if operator is None else (operator, node.operands)
+
+
+def _is_distinct(node: Expression) -> TypeGuard[Operation]:
+    return isinstance(node, Operation) and node.operator == "IS DISTINCT FROM"
+
+
+def _number(node: Number) -> Literal | None:
+    if node.kind in _INTEGERS:
+        return Literal(int(node.text), "integer")
+    if node.kind == "decimal":
+        is_plain = not any(mark in node.text for mark in "eE")
+        found = number_literal(node.text) if is_plain else None
+        return found or cast_literal(Literal(node.text, "string"), "decimal")
+    return cast_literal(Literal(float(node.text), "double"), node.kind)
+
+
+def _typed(node: Typed) -> Literal | None:
+    if node.type_name == "X":
+        return Literal(bytes.fromhex("0" * (len(node.text) % 2) + node.text), "binary")
+    name = _TYPE_NAMES.get(node.type_name)
+    return None if name is None else cast_literal(Literal(node.text, "string"), name)
+
+
+def _signed(operator: str, operand: Expression) -> Literal | None:
+    literal = literal_of(operand)
+    value = None if literal is None else literal.value
+    if literal is None or isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         return None
-    return Column((*(part.name for part in node.parts), *names))
+    if operator == "+x":
+        return literal
+    if isinstance(value, int) and value < 0:
+        return None  # the least number of a type has no other sign
+    negated = value.copy_negate() if isinstance(value, Decimal) else -value
+    return Literal(negated, literal.kind)
 
 
-def _literal(node: exp.Expr) -> Literal | None:
-    node = node.unnest()
-    if isinstance(node, exp.Null):
-        return Literal(None, "null")
-    if isinstance(node, exp.Boolean):
-        return Literal(bool(node.this), "boolean")
-    if isinstance(node, exp.Literal):
-        text = str(node.this)
-        return Literal(text, "string") if node.is_string else number_literal(text)
-    if isinstance(node, exp.RawString):
-        return Literal(str(node.this), "string")
-    if isinstance(node, exp.HexString):
-        digits = str(node.this)
-        return Literal(bytes.fromhex("0" * (len(digits) % 2) + digits), "binary")
-    if isinstance(node, exp.Neg):
-        return _negated(_literal(node.this))
-    if isinstance(node, (exp.Cast, exp.TryCast)):
-        return _cast(node)
-    return None
-
-
-def _negated(literal: Literal | None) -> Literal | None:
-    if literal is None or isinstance(literal.value, bool):
+def _cast(node: Cast) -> Literal | None:
+    inner, name = literal_of(node.value), type_name_of(node.target)
+    if inner is None or name is None:
         return None
-    if literal.kind in ("integer", "decimal") and str(literal.value) == str(2**63):
-        return Literal(-(2**63), "integer")
-    if literal.kind not in ("integer", "decimal", "float", "double"):
-        return None
-    if isinstance(literal.value, Decimal):
-        return Literal(literal.value.copy_negate(), literal.kind)
-    if isinstance(literal.value, (int, float)):
-        return Literal(-literal.value, literal.kind)
-    return None
-
-
-def _cast(node: exp.Expr) -> Literal | None:
-    inner, target = _literal(node.this), node.args["to"]
-    name = _TYPE_NAMES.get(getattr(target.this, "name", str(target.this)))
-    if inner is None or name is None or node.args.get("format"):
-        return None
-    literal = cast_literal(inner, name)
+    literal = cast_literal(inner, "decimal" if name.startswith("decimal") else name)
     if literal is not None and isinstance(literal.value, Decimal):
-        return _at_declared_scale(literal.value, target)
+        return _at_declared_scale(literal.value, node.target)
     return literal
 
 
-def _column_cast(node: exp.Expr) -> tuple[Column, str] | None:
+def _column_cast(node: Expression) -> tuple[Column, str] | None:
     """The column and type of `CAST(column AS type)` or `to_date(column)`; None for other nodes."""
-    node = node.unnest()
-    if isinstance(node, _TO_DATE) and not node.args.get("format") and not node.expressions:
-        column = _column(node.this)
+    if isinstance(node, Call):
+        is_to_date = node.name in ("to_date", "date") and node.is_plain and not node.qualifiers
+        column = column_of(node.arguments[0]) if is_to_date and len(node.arguments) == 1 else None
         return None if column is None else (column, "date")
-    if not isinstance(node, (exp.Cast, exp.TryCast)) or node.args.get("format"):
+    if not isinstance(node, Cast):
         return None
-    column, name = _column(node.this), type_name_of(node.args["to"])
+    column, name = column_of(node.value), type_name_of(node.target)
     if column is None or name is None or name in ("string", "boolean"):
         return None
     return column, name
 
 
-def _decimal_parameters(target: exp.Expr) -> tuple[int, int]:
-    parameters = [_decimal_parameter(str(item.this.this)) for item in target.expressions]
-    precision, scale = (*parameters, *(10, 0)[len(parameters) :])
+def _decimal_parameters(target: SqlType) -> tuple[int, int]:
+    precision, scale = (*target.parameters, *_DEFAULT_DECIMAL[len(target.parameters) :])
     return precision, scale
 
 
-def _decimal_parameter(text: str) -> int:
-    return int(text) if _DECIMAL_PARAMETER.fullmatch(text) else MAX_PRECISION + 1
-
-
-def _at_declared_scale(number: Decimal, target: exp.Expr) -> Literal | None:
+def _at_declared_scale(number: Decimal, target: SqlType) -> Literal | None:
     """The number as a `DECIMAL(precision, scale)`; None if that would round or overflow."""
     precision, scale = _decimal_parameters(target)
     try:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 
 from optimist.core.errors import SchemaError
 from optimist.core.foreign_text import listed, quoted, shown
@@ -36,6 +37,7 @@ from optimist.core.schema.types import (
 __all__ = [
     "ResolvedColumn",
     "SplitPredicate",
+    "column_not_found",
     "ensure_columns",
     "map_columns",
     "map_leaves",
@@ -91,43 +93,65 @@ def split_conjuncts(predicate: Predicate, partition_columns: Sequence[str]) -> S
     return SplitPredicate(tuple(partition), tuple(data))
 
 
-def resolve_column(
-    path: tuple[str, ...], schema: StructType, *, skips_alias: bool = True
-) -> ResolvedColumn | None:
+def resolve_column(path: tuple[str, ...], schema: StructType) -> ResolvedColumn | None:
     """The column or struct field that a path means, or None if there is none.
 
-    Args:
-        path: The names.
-        schema: The columns.
-        skips_alias: Whether a first name that is no column is taken for the table's alias: `t.id`
-            finds `id`.
+    The first name is a column's. Who knows the table by an alias takes it off before.
     """
-    found = _descend(path, schema)
-    if found is None and skips_alias and len(path) > 1 and schema.find(path[0]) is None:
-        found = _descend(path[1:], schema)
-    return found
+    return _descend(path, schema)
 
 
 def ensure_columns(predicate: Predicate, schema: StructType) -> Predicate:
-    """The same predicate with its columns in the schema's spelling and without aliases.
+    """The same predicate with its columns in the schema's spelling.
 
     Raises:
         SchemaError: The predicate names a column that the table does not have (kind
-            `DELTA_COLUMN_NOT_FOUND`, fields `column` and `candidates`).
+            `DELTA_COLUMN_NOT_FOUND`; fields `column`, `candidates`, and `near`, those of similar
+            names).
     """
     for path in sorted(predicate.columns()):
         if resolve_column(path, schema) is None:
-            raise SchemaError(
-                f"The predicate {quoted(predicate)} names the column {shown(quote_path(path))}, "
-                "which the table does not have. Its columns are: "
-                f"{listed(schema.names)}.",
-                kind="DELTA_COLUMN_NOT_FOUND",
-                column=quote_path(path),
-                candidates=schema.names,
-            )
+            raise column_not_found(path, schema, f"The predicate {quoted(predicate)} names it")
     return map_leaves(
         predicate, lambda leaf: map_columns(leaf, lambda column: _respelled(column, schema))
     )
+
+
+def column_not_found(path: tuple[str, ...], schema: StructType, told: str) -> SchemaError:
+    """The error for a name that no column has, with those that are meant perhaps.
+
+    Args:
+        path: The names.
+        schema: The columns that there are.
+        told: Who names it, as a sentence without its end.
+    """
+    near = _near(path, schema)
+    remedy = f"Did you mean {listed(near)}?" if near else f"Its columns are {listed(schema.names)}."
+    return SchemaError(
+        f"The table has no column {shown(quote_path(path))}. {told}. Nothing was written. {remedy}",
+        kind="DELTA_COLUMN_NOT_FOUND",
+        column=quote_path(path),
+        candidates=schema.names,
+        near=near,
+    )
+
+
+def _near(path: tuple[str, ...], schema: StructType) -> tuple[str, ...]:
+    """The columns and fields of structs whose names are like these, the most alike first."""
+    known = {".".join(names).lower(): quote_path(names) for names in _paths(schema)}
+    wanted = ".".join(path).lower()
+    # With one name too many before it, as with an alias that nobody gave, the rest is a column.
+    bare = [".".join(path[1:]).lower()] if len(path) > 1 else []
+    found = [*(name for name in bare if name in known), *get_close_matches(wanted, known, 3, 0.7)]
+    return tuple(dict.fromkeys(known[name] for name in found))
+
+
+def _paths(struct: StructType, above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for item in struct:
+        path = (*above, item.name)
+        yield path
+        if isinstance(item.data_type, StructType):
+            yield from _paths(item.data_type, path)
 
 
 def _descend(path: tuple[str, ...], schema: StructType) -> ResolvedColumn | None:

@@ -7,10 +7,6 @@ import math
 from decimal import Decimal
 from functools import lru_cache
 
-from sqlglot import TokenType
-from sqlglot.dialects.spark import Spark
-from sqlglot.errors import TokenError
-
 __all__ = [
     "like_parts",
     "like_pattern",
@@ -26,6 +22,18 @@ _SQL_TYPES = {
     "integer": "INT",
     "long": "BIGINT",
 }
+# Names only in some sessions, or only in some places.
+_KEYWORDS = """
+    ALL AND ANTI ANY AS AUTHORIZATION BETWEEN BOTH CASE CAST CHECK COLLATE COLLATION COLUMN
+    CONSTRAINT CREATE CROSS CURRENT_DATE CURRENT_TIME CURRENT_TIMESTAMP CURRENT_USER DATE
+    DESC DESCRIBE DISTINCT DIV DROP ELSE END ESCAPE EXCEPT EXECUTE EXISTS EXTRACT FALSE
+    FETCH FILTER FOR FOREIGN FROM FULL GRANT GROUP HAVING ILIKE IN INNER INSERT INTERSECT
+    INTERVAL INTO IS JOIN LATERAL LEADING LEFT LIKE LIMIT MAP MERGE MINUS NATURAL NOT NULL
+    OFFSET ON ONLY OR ORDER OUTER OVERLAPS OVERLAY POSITION PRIMARY REFERENCES REGEXP RIGHT
+    RLIKE SELECT SEMI SESSION_USER SET SETMINUS SOME STRUCT SUBSTR SUBSTRING TABLE THEN TIME
+    TIMESTAMP TO TRAILING TRIM TRUE TRY_CAST UNION UNIQUE UNKNOWN UPDATE USER USING VALUES
+    WHEN WHERE WINDOW WITH WITHIN
+"""
 _ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0"}
 
 
@@ -36,8 +44,8 @@ def quote_path(path: tuple[str, ...]) -> str:
 
 @lru_cache(maxsize=4096)
 def quote_identifier(name: str) -> str:
-    """One name as SQL, in back-ticks unless the tokenizer reads it as a plain name without them."""
-    if name.isascii() and name.isidentifier() and _is_plain(name):
+    """One name as SQL, in back-ticks unless every session reads it without them as the name."""
+    if name.isascii() and name.isidentifier() and name.upper() not in _KEYWORDS.split():
         return name
     return "`" + name.replace("`", "``") + "`"
 
@@ -95,14 +103,6 @@ def _append(parts: list[tuple[bool, str]], wild: bool, text: str) -> None:
 
 def _escape_like(text: str) -> str:
     return "".join("\\" + char if char in "%_\\" else char for char in text)
-
-
-def _is_plain(name: str) -> bool:
-    try:
-        tokens = Spark().tokenize(name)
-    except TokenError:
-        return False
-    return len(tokens) == 1 and tokens[0].token_type == TokenType.VAR
 
 
 def _number(value: object, kind: str) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from optimist.core.schema.types import DataType, StructField, StructType
 
-__all__ = ["logical_path", "named_path", "physical_path"]
+__all__ = ["logical_path", "named_path", "physical_path", "spelled_path"]
 
 
 def logical_path(path: tuple[str, ...], schema: StructType) -> tuple[str, ...] | None:
@@ -41,6 +41,15 @@ def physical_path(path: tuple[str, ...], schema: StructType) -> tuple[str, ...]:
 def named_path(path: tuple[str, ...], schema: StructType) -> tuple[str, ...] | None:
     """The path of a column as the table spells it, given in any case, or None."""
     return _walked(path, schema, StructType.find)
+
+
+def spelled_path(path: tuple[str, ...], schema: StructType) -> tuple[str, ...]:
+    """A path as the table spells it, as far as it leads through structs; the rest as it is."""
+    for depth in range(len(path), 0, -1):
+        found = named_path(path[:depth], schema)
+        if found is not None:
+            return (*found, *path[depth:])
+    return path
 
 
 def _walked(

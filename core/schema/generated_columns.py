@@ -8,19 +8,35 @@ the same value wherever and whenever it is computed within one statement.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import cast
-
-from sqlglot import exp, parse_one
-from sqlglot.errors import SqlglotError
 
 from optimist.core.errors import SchemaError
+from optimist.core.expressions import NotSqlError, parse_expression
+from optimist.core.expressions.functions import (
+    AGGREGATES,
+    GENERATORS,
+    NON_DETERMINISTIC,
+    WINDOWS,
+    unknown_function,
+)
+from optimist.core.expressions.names import free_names
+from optimist.core.expressions.tree import (
+    ARITHMETIC,
+    Call,
+    Expression,
+    Operation,
+    Parameter,
+    Subquery,
+    Text,
+    walk,
+)
 from optimist.core.foreign_text import quoted, shown
 from optimist.core.schema.generated_rules import RuleKind, generation_rule
 from optimist.core.schema.identity_columns import is_identity_column
-from optimist.core.schema.sql_functions import NON_DETERMINISTIC_FUNCTIONS, function_names
 from optimist.core.schema.types import (
+    ArrayType,
     DataType,
     DecimalType,
+    MapType,
     PrimitiveType,
     StructField,
     StructType,
@@ -28,24 +44,24 @@ from optimist.core.schema.types import (
 
 __all__ = [
     "GENERATION_EXPRESSION",
+    "ensure_functions_known",
     "ensure_generated_columns_valid",
     "generation_expression",
     "referenced_columns",
     "referenced_paths",
+    "unknown_columns",
     "without_expressions",
 ]
 
 GENERATION_EXPRESSION = "delta.generationExpression"
-_DIALECT = "databricks"
+_BOOLEAN = PrimitiveType("boolean")
+_VARIANT = PrimitiveType("variant")
 _PARTS_OF_TIMES: tuple[RuleKind, ...] = ("year", "month", "day", "hour")
 _RULE_TYPES: dict[RuleKind, DataType] = {
     "date": PrimitiveType("date"),
     "format": PrimitiveType("string"),
     **dict.fromkeys(_PARTS_OF_TIMES, PrimitiveType("integer")),
 }
-_SUBQUERY_NODES = (exp.Subquery, exp.Select, exp.Exists)
-_AGGREGATE_NODES = (exp.AggFunc,)
-_ROWSET_NODES = (exp.Window, exp.UDTF, exp.Explode)
 
 
 def generation_expression(item: StructField) -> str | None:
@@ -65,7 +81,8 @@ def referenced_columns(sql: str) -> tuple[str, ...]:
     """The top-level columns that an expression reads, in order, each once.
 
     Raises:
-        SchemaError: The text is not an SQL expression (kind `OPTIMIST_INVALID_EXPRESSION`).
+        SchemaError: The text is not an SQL expression, or one with a subquery or a parameter (kind
+            `OPTIMIST_INVALID_EXPRESSION`).
     """
     return tuple(dict.fromkeys(path[0] for path in referenced_paths(sql)))
 
@@ -76,8 +93,36 @@ def referenced_paths(sql: str) -> tuple[tuple[str, ...], ...]:
     Raises:
         SchemaError: As `referenced_columns`.
     """
-    paths = (_path_from(column) for column in _parse(sql).find_all(exp.Column))
-    return tuple(dict.fromkeys(paths))
+    return tuple(dict.fromkeys(name.path for name in free_names(_parse(sql))))
+
+
+def unknown_columns(sql: str, schema: StructType) -> tuple[str, ...]:
+    """What an expression names that is no column, nor a call without brackets.
+
+    Returns:
+        The first names; for a field that its struct lacks, or that is taken out of a value without
+        parts, all names up to it.
+
+    Raises:
+        SchemaError: As `referenced_columns`.
+    """
+    names = (name for name in free_names(_parse(sql)) if not name.is_call)
+    missing = (_missing(name.path, schema) for name in names)
+    return tuple(dict.fromkeys(name for name in missing if name is not None))
+
+
+def _missing(path: tuple[str, ...], schema: StructType) -> str | None:
+    level: DataType = schema
+    for depth, name in enumerate(path):
+        if not isinstance(level, StructType):
+            # Of an array of structs, and of a map, Spark takes parts in its own way.
+            has_parts = isinstance(level, ArrayType | MapType) or level == _VARIANT
+            return None if has_parts else ".".join(path[: depth + 1])
+        found = level.find(name)
+        if found is None:
+            return ".".join(path[: depth + 1])
+        level = found.data_type
+    return None
 
 
 def ensure_generated_columns_valid(
@@ -111,11 +156,11 @@ def ensure_generated_columns_valid(
         _ensure_may_be_generated(item)
         try:
             tree = _parse(sql)
-        except SchemaError:
+        except SchemaError as error:
             raise _invalid(
                 item,
                 sql,
-                "is not a SQL expression",
+                f"is not one that a row computes ({error.args[0]})",
                 "DELTA_UNSUPPORTED_EXPRESSION_GENERATED_COLUMN",
             ) from None
         _ensure_row_wise(item, sql, tree)
@@ -124,32 +169,44 @@ def ensure_generated_columns_valid(
             _ensure_type_fits(item, sql, schema)
 
 
-def _parse(sql: str) -> exp.Expression:
+def ensure_functions_known(item: StructField, sql: str) -> None:
+    """Refuse a generation expression with a function that Spark does not have.
+
+    Raises:
+        SchemaError: It has one (kind `DELTA_UNSUPPORTED_EXPRESSION_GENERATED_COLUMN`).
+    """
+    unknown = unknown_function(_parse(sql))
+    if unknown is not None:
+        raise _invalid(
+            item,
+            sql,
+            f"calls {shown(unknown)}, which is no function of Spark's",
+            "DELTA_UNSUPPORTED_EXPRESSION_GENERATED_COLUMN",
+        )
+
+
+def _parse(sql: str) -> Expression:
     try:
-        return cast("exp.Expression", parse_one(sql, dialect=_DIALECT))
-    except (SqlglotError, RecursionError) as error:
-        raise SchemaError(
-            f"The text {quoted(sql)} is not a SQL expression: {shown(error)}.",
-            kind="OPTIMIST_INVALID_EXPRESSION",
-            sql=sql,
-        ) from None
+        parsed = parse_expression(sql)
+    except NotSqlError as error:
+        raise _no_expression(sql, str(error)) from None
+    if any(isinstance(node, Subquery | Parameter) for node in walk(parsed)):
+        raise _no_expression(sql, "it holds a subquery or a parameter")
+    return parsed
+
+
+def _no_expression(sql: str, reason: str) -> SchemaError:
+    return SchemaError(
+        f"The text {quoted(sql)} is not a SQL expression over columns: {shown(reason)}. Nothing "
+        "was written. Correct the SQL, and put unusual names in back-ticks.",
+        kind="OPTIMIST_INVALID_EXPRESSION",
+        sql=sql,
+    )
 
 
 def _as_ordinary(item: StructField) -> StructField:
     metadata = {key: value for key, value in item.metadata.items() if key != GENERATION_EXPRESSION}
     return replace(item, metadata=metadata)
-
-
-def _path_from(column: exp.Column) -> tuple[str, ...]:
-    """The names of a column, and of the fields that the expression takes out of it."""
-    names = [part.name for part in column.parts]
-    inner: exp.Expr = column
-    while isinstance(inner.parent, exp.Dot) and inner.parent.this is inner:
-        inner = inner.parent
-        if not isinstance(inner.expression, exp.Identifier):
-            break
-        names.append(inner.expression.name)
-    return tuple(names)
 
 
 def _ensure_may_be_generated(item: StructField) -> None:
@@ -170,17 +227,19 @@ def _ensure_may_be_generated(item: StructField) -> None:
         )
 
 
-def _ensure_row_wise(item: StructField, sql: str, tree: exp.Expression) -> None:
-    if tree.find(*_SUBQUERY_NODES) or tree.find(*_ROWSET_NODES):
+def _ensure_row_wise(item: StructField, sql: str, tree: Expression) -> None:
+    calls = [node for node in walk(tree) if isinstance(node, Call)]
+    names = {call.name for call in calls}
+    if names & AGGREGATES:
+        raise _invalid(item, sql, "holds an aggregate", "DELTA_AGGREGATE_IN_GENERATED_COLUMN")
+    if names & (WINDOWS | GENERATORS):
         raise _invalid(
             item,
             sql,
-            "holds a subquery, a window function or a function that generates rows",
+            "holds a window function or a function that generates rows",
             "DELTA_UNSUPPORTED_EXPRESSION_GENERATED_COLUMN",
         )
-    if tree.find(*_AGGREGATE_NODES):
-        raise _invalid(item, sql, "holds an aggregate", "DELTA_AGGREGATE_IN_GENERATED_COLUMN")
-    if any(function_names(node) & NON_DETERMINISTIC_FUNCTIONS for node in tree.find_all(exp.Func)):
+    if names & NON_DETERMINISTIC:
         raise _invalid(
             item,
             sql,
@@ -192,9 +251,10 @@ def _ensure_row_wise(item: StructField, sql: str, tree: exp.Expression) -> None:
 def _ensure_references_valid(
     item: StructField, sql: str, schema: StructType, generated: set[str]
 ) -> None:
-    for name in referenced_columns(sql):
-        if schema.find(name) is None:
-            reason = f"reads the column {shown(name)}, which does not exist"
+    missing = unknown_columns(sql, schema)
+    for name in (*missing, *referenced_columns(sql)):
+        if name in missing:
+            reason = f"reads {shown(name)}, which does not exist"
         elif name.lower() == item.name.lower():
             reason = "reads the column itself"
         elif name.lower() in generated:
@@ -218,8 +278,11 @@ def _is_as_before(item: StructField, previous: StructType | None) -> bool:
 def _ensure_type_fits(item: StructField, sql: str, schema: StructType) -> None:
     rule = generation_rule(sql)
     if rule is None:
-        return
-    found = _type_at(rule.path, schema) if rule.kind == "identity" else _RULE_TYPES.get(rule.kind)
+        found = _type_of_shape(_parse(sql))
+    elif rule.kind == "identity":
+        found = _type_at(rule.path, schema)
+    else:
+        found = _RULE_TYPES.get(rule.kind)
     # Types with parts may differ in what may be null, which does not matter here.
     if isinstance(found, PrimitiveType | DecimalType) and found != item.data_type:
         raise _invalid(
@@ -228,6 +291,15 @@ def _ensure_type_fits(item: StructField, sql: str, schema: StructType) -> None:
             f"is of the type {shown(found)}, and the column of the type {shown(item.data_type)}",
             "DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH",
         )
+
+
+def _type_of_shape(parsed: Expression) -> DataType | None:
+    """The type that the outermost part of an expression has, whatever its operands are."""
+    if isinstance(parsed, Text):
+        return PrimitiveType("string")
+    if isinstance(parsed, Operation):
+        return None if parsed.operator in ARITHMETIC else _BOOLEAN
+    return None
 
 
 def _type_at(path: tuple[str, ...], schema: StructType) -> DataType | None:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
-from sqlglot import exp, parse_one
-from sqlglot.errors import SqlglotError
+from optimist.core.expressions import NotSqlError, parse_expression
+from optimist.core.expressions.tree import Call, Cast, Expression, Name, Number, Text
 
 __all__ = ["GenerationRule", "RuleKind", "generation_rule"]
 
@@ -20,20 +20,17 @@ RuleKind: TypeAlias = Literal[
     "identity", "date", "year", "month", "day", "hour", "format", "truncate", "prefix"
 ]
 
-_PARTS: dict[type[exp.Expr], RuleKind] = {
-    exp.Year: "year",
-    exp.Month: "month",
-    exp.Day: "day",
-    exp.DayOfMonth: "day",
-    exp.Hour: "hour",
+_PARTS: dict[str, RuleKind] = {
+    "year": "year",
+    "month": "month",
+    "day": "day",
+    "dayofmonth": "day",
+    "hour": "hour",
 }
-_WRAPPERS = (exp.TsOrDsToDate, exp.TimeStrToTime, exp.TsOrDsToTimestamp, exp.Paren)
-_TO_DATE = (exp.TsOrDsToDate, exp.Date)
-_TRUNCATIONS = (exp.TimestampTrunc, exp.DateTrunc)
+# Each with the place of the unit among its arguments.
+_TRUNCATIONS = {"date_trunc": 0, "trunc": 1}
 # Only patterns from the year downwards, with no part left out, sort like the times.
 _ORDERED_FORMAT = re.compile(r"^yyyy(?:([-/_ ]?)MM(?:\1dd(?:[-/_ ]?HH)?)?)?$")
-_AMOUNT = re.compile(r"[0-9]{1,10}")
-_QUOTED = re.compile(r"'([^']*)'")
 # The most days that each unit can have; units shorter than a day count as one.
 _UNIT_DAYS = {
     **dict.fromkeys(("YEAR", "YYYY", "YY"), 366),
@@ -66,99 +63,84 @@ class GenerationRule:
 def generation_rule(sql: str) -> GenerationRule | None:
     """The rule of a generation expression, or None for an expression that is not recognised."""
     try:
-        node = parse_one(sql, dialect="databricks").unnest()
-    except (SqlglotError, RecursionError):
+        node = parse_expression(sql)
+    except NotSqlError:
         return None
     path = _path(node)
     if path is not None:
         return GenerationRule("identity", path)
-    for read in (_date, _part, _format, _truncation, _prefix):
-        rule = read(node)
-        if rule is not None:
-            return rule
-    return None
+    if _is_to_date(node):
+        path = _path(_first(node))
+        return None if path is None else GenerationRule("date", path)
+    return _of_call(node) if isinstance(node, Call) and node.is_plain else None
 
 
-def _path(node: exp.Expr) -> tuple[str, ...] | None:
-    names: list[str] = []
-    while isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
-        names.insert(0, node.expression.name)
-        node = node.this
-    if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
+def _path(node: Expression) -> tuple[str, ...] | None:
+    return node.path if isinstance(node, Name) and not node.is_call else None
+
+
+def _is_to_date(node: Expression) -> bool:
+    if isinstance(node, Cast):
+        return node.target.name == "DATE" and not node.is_try
+    if not isinstance(node, Call) or not node.is_plain or node.qualifiers:
+        return False
+    return node.name in ("to_date", "date") and len(node.arguments) == 1
+
+
+def _first(node: Expression) -> Expression:
+    return next(node.children())
+
+
+def _of_call(node: Call) -> GenerationRule | None:
+    if node.qualifiers:
         return None
-    return (*(part.name for part in node.parts), *names)
+    if node.name in _PARTS and len(node.arguments) == 1:
+        return _part(_PARTS[node.name], node.arguments[0])
+    if node.name in _TRUNCATIONS and len(node.arguments) == 2:  # unit and time
+        return _truncation(node)
+    if node.name == "date_format" and len(node.arguments) == 2:  # time and pattern
+        return _format(*node.arguments)
+    return _prefix(node)
 
 
-def _bare_path(node: object) -> tuple[str, ...] | None:
-    """The column inside the wrappers that the parser puts around arguments that must be times."""
-    while isinstance(node, _WRAPPERS):
-        node = node.this
-    return _path(node) if isinstance(node, exp.Expr) else None
-
-
-def _is_date_cast(node: exp.Expr) -> bool:
-    if isinstance(node, exp.Cast):
-        return bool(node.to.is_type("date")) and not node.args.get("format")
-    return isinstance(node, _TO_DATE) and not (node.args.get("format") or node.expressions)
-
-
-def _time_path(node: exp.Expr) -> tuple[str, ...] | None:
-    """The column of `year(column)` and of `year(CAST(column AS DATE))`."""
-    while isinstance(node, _WRAPPERS) or _is_date_cast(node):
-        node = node.this
-    return _path(node)
-
-
-def _date(node: exp.Expr) -> GenerationRule | None:
-    path = _bare_path(node.this) if _is_date_cast(node) else None
-    return None if path is None else GenerationRule("date", path)
-
-
-def _part(node: exp.Expr) -> GenerationRule | None:
-    kind = _PARTS.get(type(node))
-    if kind is None:
-        return None
+def _part(kind: RuleKind, node: Expression) -> GenerationRule | None:
     # `hour(CAST(column AS DATE))` is always 0, not the hour of the column.
-    path = _bare_path(node.this) if kind == "hour" else _time_path(node.this)
+    while kind != "hour" and _is_to_date(node):
+        node = _first(node)
+    path = _path(node)
     return None if path is None else GenerationRule(kind, path)
 
 
-def _format(node: exp.Expr) -> GenerationRule | None:
-    if not isinstance(node, exp.TimeToStr):
+def _format(time: Expression, pattern: Expression) -> GenerationRule | None:
+    path = _path(time)
+    if path is None or not isinstance(pattern, Text) or not _ORDERED_FORMAT.match(pattern.value):
         return None
-    path = _bare_path(node.this)
-    # The parser keeps patterns in its own form; turning the node back into SQL gives Java's.
-    patterns = _QUOTED.findall(node.sql(dialect="databricks"))
-    if path is None or len(patterns) != 1 or not _ORDERED_FORMAT.match(patterns[0]):
-        return None
-    return GenerationRule("format", path, pattern=patterns[0])
+    return GenerationRule("format", path, pattern=pattern.value)
 
 
-def _truncation(node: exp.Expr) -> GenerationRule | None:
-    if not isinstance(node, _TRUNCATIONS):
-        return None
-    path, unit = _bare_path(node.this), node.args.get("unit")
-    days = _UNIT_DAYS.get(str(getattr(unit, "name", "")).upper())
+def _truncation(node: Call) -> GenerationRule | None:
+    """`date_trunc('MONTH', column)` or `trunc(column, 'MONTH')`."""
+    at = _TRUNCATIONS[node.name]
+    unit, path = node.arguments[at], _path(node.arguments[1 - at])
+    days = _UNIT_DAYS.get(unit.value.upper()) if isinstance(unit, Text) else None
     if path is None or days is None:
         return None
     return GenerationRule("truncate", path, amount=days)
 
 
-def _prefix(node: exp.Expr) -> GenerationRule | None:
-    start: int | None = 1
-    if isinstance(node, exp.Left):
-        length = _integer(node.expression)
-    elif isinstance(node, exp.Substring):
-        start, length = _integer(node.args.get("start")), _integer(node.args.get("length"))
-    else:
+def _prefix(node: Call) -> GenerationRule | None:
+    """`left(column, 3)` or `substring(column, 1, 3)`."""
+    path = _path(node.arguments[0]) if node.arguments else None
+    numbers = [_integer(item) for item in node.arguments[1:]]
+    if node.name in ("substring", "substr"):
+        numbers = numbers[1:] if numbers[:1] in ([0], [1]) else []
+    elif node.name != "left":
         return None
-    path = _path(node.this)
-    if path is None or start not in (0, 1) or length is None or length < 1:
+    length = numbers[0] if len(numbers) == 1 else None
+    if path is None or length is None or length < 1:
         return None
     return GenerationRule("prefix", path, amount=length)
 
 
-def _integer(node: object) -> int | None:
-    if not isinstance(node, exp.Literal) or node.is_string or not _AMOUNT.fullmatch(node.this):
-        return None
-    return int(node.this)
+def _integer(node: Expression) -> int | None:
+    return int(node.text) if isinstance(node, Number) and node.kind == "integer" else None

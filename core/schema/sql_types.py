@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import cast
-
-from sqlglot import exp, parse_one
-from sqlglot.errors import SqlglotError
 
 from optimist.core.errors import SchemaError
+from optimist.core.expressions import NotSqlError, SqlType, parse_type
+from optimist.core.expressions.types import SqlField
 from optimist.core.foreign_text import quoted
 from optimist.core.schema.char_types import replace_char_varchar
 from optimist.core.schema.types import DataType, StructField, schema_from_json
@@ -24,15 +22,14 @@ _PRIMITIVES: Mapping[str, str] = {
     "DOUBLE": "double",
     "FLOAT": "float",
     "INT": "integer",
-    "NULL": "void",
     "SMALLINT": "short",
-    "TEXT": "string",
+    "STRING": "string",
     "TIMESTAMP": "timestamp",
-    "TIMESTAMPLTZ": "timestamp",
-    "TIMESTAMPNTZ": "timestamp_ntz",
-    "TIMESTAMPTZ": "timestamp",
+    "TIMESTAMP_LTZ": "timestamp",
+    "TIMESTAMP_NTZ": "timestamp_ntz",
     "TINYINT": "byte",
     "VARIANT": "variant",
+    "VOID": "void",
 }
 _DEFAULT_DECIMAL = (10, 0)
 
@@ -59,11 +56,10 @@ def column_of_sql(name: str, text: str) -> StructField:
         SchemaError: The text is no type (kind `OPTIMIST_UNKNOWN_TYPE`).
     """
     try:
-        node = cast("exp.Expr", parse_one(text, into=exp.DataType, dialect="databricks"))
-        column = {"name": name, "type": _type(node), "nullable": True, "metadata": {}}
+        column = {"name": name, "type": _type(parse_type(text)), "nullable": True, "metadata": {}}
         schema = json.dumps({"type": "struct", "fields": [column]}, ensure_ascii=False)
         return schema_from_json(replace_char_varchar(schema)).fields[0]
-    except (SqlglotError, RecursionError, LookupError, ValueError):
+    except (NotSqlError, RecursionError, LookupError, ValueError):
         raise SchemaError(
             f"The type of the column {quoted(name)} can't be {quoted(text)}, which is no type of "
             "Delta. Nothing was written. Spell it as SQL does, as in array<decimal(10,2)>.",
@@ -72,42 +68,36 @@ def column_of_sql(name: str, text: str) -> StructField:
         ) from None
 
 
-def _type(node: exp.Expr) -> object:
+def _type(spelled: SqlType) -> object:
     """The JSON of a type, with `char(n)` and `varchar(n)` as they are declared."""
-    kind = getattr(node.this, "name", str(node.this))
-    parts = node.expressions
-    if kind == "ARRAY":
-        (element,) = parts
+    if spelled.name == "ARRAY":
+        (element,) = spelled.parts
         return {"type": "array", "elementType": _type(element), "containsNull": True}
-    if kind == "MAP":
-        key, value = parts
+    if spelled.name == "MAP":
+        key, value = spelled.parts
         return {
             "type": "map",
             "keyType": _type(key),
             "valueType": _type(value),
             "valueContainsNull": True,
         }
-    if kind == "STRUCT" and parts:
-        return {"type": "struct", "fields": [_field(part) for part in parts]}
-    if kind in ("CHAR", "VARCHAR"):
-        (length,) = parts
-        return f"{kind.lower()}({int(length.name)})"
-    if kind == "DECIMAL":
-        digits = [int(part.name) for part in parts] or list(_DEFAULT_DECIMAL)
-        precision, scale = digits if len(digits) == 2 else (*digits, 0)
+    if spelled.name == "STRUCT" and spelled.fields:
+        return {"type": "struct", "fields": [_field(part) for part in spelled.fields]}
+    if spelled.name in ("CHAR", "VARCHAR"):
+        (length,) = spelled.parameters
+        return f"{spelled.name.lower()}({length})"
+    if spelled.name == "DECIMAL":
+        precision, scale = (*spelled.parameters, *_DEFAULT_DECIMAL[len(spelled.parameters) :])
         return f"decimal({precision},{scale})"
-    if parts:
-        raise ValueError(f"{kind} takes no parameters")
-    return _PRIMITIVES[kind]
+    if spelled.collation is not None:
+        raise ValueError("collations are not supported")
+    return _PRIMITIVES[spelled.name]
 
 
-def _field(node: exp.Expr) -> dict[str, object]:
-    constraints = [item.kind for item in node.args.get("constraints") or ()]
-    comments = [item for item in constraints if isinstance(item, exp.CommentColumnConstraint)]
-    required = any(isinstance(item, exp.NotNullColumnConstraint) for item in constraints)
+def _field(spelled: SqlField) -> dict[str, object]:
     return {
-        "name": node.this.name,
-        "type": _type(node.args["kind"]),
-        "nullable": not required,
-        "metadata": {"comment": comments[0].this.name} if comments else {},
+        "name": spelled.name,
+        "type": _type(spelled.type),
+        "nullable": spelled.is_nullable,
+        "metadata": {} if spelled.comment is None else {"comment": spelled.comment},
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from optimist.core.errors import UsageError
-from optimist.core.sql.tokens import skip_blanks
+from optimist.core.expressions.tokens import skip_blanks
 
 __all__ = ["begin_of"]
 

@@ -21,12 +21,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from optimist.core.errors import UsageError
+from optimist.core.expressions.tokens import Token, read_name, read_text
 from optimist.core.schema.types import DataType, StructType
 from optimist.core.sql.parameters import Parameters
 from optimist.core.sql.reader import Reader
 from optimist.core.sql.relations import PathRelation, markers_of
 from optimist.core.sql.statements import Span, SqlText
-from optimist.core.sql.tokens import Token, read_name, read_text
 
 __all__ = ["Mentions", "QueryNeeds", "RowNeeds", "folded", "mentions_of_expression", "query_needs"]
 

@@ -13,15 +13,19 @@ from decimal import Decimal
 from typing import NoReturn, TypeVar
 
 from optimist.core.errors import UsageError
+from optimist.core.expressions.syntax_errors import syntax_error
+from optimist.core.expressions.tokens import Token, next_token, read_name, read_text
 from optimist.core.sql.parameters import Parameters
 from optimist.core.sql.statements import ColumnPath, Span, SqlText, TableName
-from optimist.core.sql.syntax_errors import syntax_error
-from optimist.core.sql.tokens import Token, next_token, read_name, read_text
 
 __all__ = ["Reader"]
 
 _T = TypeVar("_T")
 _OPENING, _CLOSING = ("(", "[", "{"), (")", "]", "}")
+_BEFORE_A_VALUE = (
+    *("SELECT", "AND", "OR", "NOT", "WHEN", "THEN", "ELSE", "IN", "LIKE", "BETWEEN", "BY", "OF"),
+    *("LIMIT", "OFFSET", "VALUES", "WHERE", "DISTINCT", "ON", "HAVING"),
+)
 # Spark's suffixes say the type; longer numbers than these have no use here.
 _NUMBER = re.compile(
     r"(?P<digits>[+-]?(?:[0-9]{1,40}\.?[0-9]{0,40}|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,3})?)"
@@ -51,11 +55,13 @@ class Reader:
         self._num_markers = 0
         self._values: dict[int, str] = {}
         self._last_end = start
+        self._before: deque[Token] = deque(maxlen=2)
+        self._open_angles = 0
 
     def peek(self, distance: int = 0) -> Token:
         """The next token, or the one so many behind it."""
         while len(self._ahead) <= distance:
-            token = next_token(self._text, self._next)
+            token = self._marked(next_token(self._text, self._next))
             self._next = token.end
             self._ahead.append(self._counted(token))
         return self._ahead[distance]
@@ -224,6 +230,22 @@ class Reader:
             self.fail("the text in IDENTIFIER is not a name", at)
         return TableName(parts, span=self._since(start))
 
+    def _marked(self, token: Token) -> Token:
+        """The token; `:x` as one where it is a parameter, and not what a struct or a value has."""
+        before = tuple(self._before)
+        self._before.append(token)
+        if token.text == "<" and (self._open_angles or (before and _is(before[-1], "STRUCT"))):
+            self._open_angles += 1
+        elif token.text == ">" and self._open_angles:
+            self._open_angles -= 1
+        is_type = bool(self._open_angles) and before[0].text in ("<", ",")
+        if token.text != ":" or is_type or _adjoin(before, token):
+            return token
+        name = next_token(self._text, token.end)
+        if name.kind != "word" or name.start > token.end:
+            return token
+        return Token("marker", token.text + name.text, token.start, name.end)
+
     def _counted(self, token: Token) -> Token:
         """The token; a marker is counted, and must have a value if there are any."""
         if token.kind == "marker":
@@ -258,6 +280,17 @@ class _Open:
         if is_begin and self.count == 0:
             self.first = token
         self.count = max(0, self.count + is_begin - is_end)
+
+
+def _adjoin(before: tuple[Token, ...], token: Token) -> bool:
+    """Whether a token stands right behind something that a part can be taken out of: `a:b`."""
+    if not before or before[-1].end != token.start:
+        return False
+    last = before[-1]
+    is_name = last.kind == "name" or (
+        last.kind == "word" and not any(_is(last, word) for word in _BEFORE_A_VALUE)
+    )
+    return is_name or last.text in _CLOSING
 
 
 def _is(token: Token, word: str) -> bool:

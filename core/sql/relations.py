@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from optimist.core.expressions.tokens import Token, read_name
 from optimist.core.sql.parameters import Parameters
 from optimist.core.sql.path_names import path_in_name
 from optimist.core.sql.reader import Reader
 from optimist.core.sql.statements import Span, SqlText, TableName
-from optimist.core.sql.tokens import Token, read_name
 
 __all__ = ["PathRelation", "markers_of", "path_relations"]
 

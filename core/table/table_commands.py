@@ -64,6 +64,7 @@ class TableCommands(TableHandle):
             dict(properties or {}),
             comment,
             CreateMode.of(mode),
+            is_local=True,
         )
         return create_table(self.start_transaction, definition, user_metadata=user_metadata)
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql import types as st
 
+from optimist.core.commands.alter.default_values import invalid_default
 from optimist.core.commands.alter.row_checks import (
     LocalRowChecks,
     RowChecks,
     existing_null,
     existing_violation,
-    invalid_default,
     not_boolean,
 )
 from optimist.core.commands.row_rules import local_constraint
@@ -24,9 +25,15 @@ from optimist.spark.commands.checks import columns_read
 from optimist.spark.commands.local_plane import readable_bytes, reading_cost
 from optimist.spark.planes.planes import RowPlane, plane_of
 from optimist.spark.rows.row_shape import column_of
+from optimist.spark.spark_schema import to_spark_type
 from optimist.spark.sql.table_sql import TableSql
 
 __all__ = ["SparkRowChecks"]
+
+_CHANGING_TEXTS = (
+    "spark.sql.ansi.doubleQuotedIdentifiers",
+    "spark.sql.parser.escapedStringLiterals",
+)
 
 
 class SparkRowChecks(RowChecks):
@@ -38,6 +45,12 @@ class SparkRowChecks(RowChecks):
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
         self._here = LocalRowChecks()
+
+    @property
+    def keeps_texts(self) -> bool:
+        """See `RowChecks`."""
+        found = (self._spark.conf.get(key, "false") or "" for key in _CHANGING_TEXTS)
+        return any(text.lower() == "true" for text in found)
 
     def ensure_constraint_holds(self, txn: OptimisticTransaction, name: str, sql: str) -> None:
         """See `RowChecks`."""
@@ -69,10 +82,13 @@ class SparkRowChecks(RowChecks):
     def ensure_default_fits(self, txn: OptimisticTransaction, item: StructField, sql: str) -> None:
         """See `RowChecks`."""
         given = StructField(item.name, item.data_type, metadata={"CURRENT_DEFAULT": sql})
+        column = path_text((item.name,))
         try:
-            self._sql(txn).default(given)
+            value = self._sql(txn).default(given)
         except SchemaError as error:
-            raise invalid_default(path_text((item.name,)), sql, str(error.args[0])) from None
+            raise invalid_default(column, sql, str(error.args[0])) from None
+        if not _becomes(self._spark, value, item):
+            raise invalid_default(column, sql, f"it does not become {item.data_type}")
 
     def farthest_number(self, txn: OptimisticTransaction, column: IdentityColumn) -> int | None:
         """See `RowChecks`."""
@@ -92,6 +108,16 @@ class SparkRowChecks(RowChecks):
         """Whether this process reaches the files, and they are few and small."""
         max_bytes = readable_bytes(self._spark, txn.table, plane)
         return max_bytes > 0 and reading_cost(txn.snapshot.files) <= max_bytes
+
+
+def _becomes(spark: SparkSession, value: Column, item: StructField) -> bool:
+    """Whether a constant has a value in the column's type, as Spark casts it."""
+    target = to_spark_type(item.data_type)
+    try:
+        found = spark.range(1).select(value.isNull(), value.try_cast(target).isNull()).first()
+    except AnalysisException:
+        return False
+    return found is not None and found[0] == found[1]
 
 
 def _every_row(plane: RowPlane, txn: OptimisticTransaction) -> DataFrame:

@@ -76,11 +76,11 @@ class LocalValues:
         jvm, values, targets = (
             Jvm.of(self.spark),
             {},
-            ValueBuilder("a column", schema, skips_alias=False),
+            ValueBuilder("a column", schema),
         )
         for path, expression in zip(given.values, iterate(plan.projectList()), strict=True):
             text = str(expression.child().sql())
-            build = ValueBuilder(text, self.predicates.schema, skips_alias=False)
+            build = ValueBuilder(text, self.predicates.schema)
             translated = CatalystValues(build, self.predicates, lambda item: folded(jvm, item))
             target = targets.column(path).data_type
             values[path] = stored_as(translated.value(expression), target, ".".join(path))

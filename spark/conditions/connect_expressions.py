@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from optimist.core.expressions.functions import NON_DETERMINISTIC
 from optimist.core.predicates.constants import date_of_days, time_of_micros
 from optimist.core.predicates.translation import Operation, Operator, Translation
 from optimist.core.predicates.tree import Column, Literal, Opaque, Predicate
-from optimist.core.schema.sql_functions import NON_DETERMINISTIC_FUNCTIONS
 from optimist.spark.conditions.condition_reading import Obstacle
 from optimist.spark.conditions.connect_text import SentTexts
 
@@ -150,7 +150,7 @@ class SentExpressions(Translation[Any]):
             return self.texts.obstacle(message.expression)
         is_random = (
             name in ("UnresolvedFunction", "CallFunction")
-            and message.function_name.lower() in NON_DETERMINISTIC_FUNCTIONS
+            and message.function_name.lower() in NON_DETERMINISTIC
         ) or (name == "CommonInlineUserDefinedFunction" and not message.deterministic)
         return "non-deterministic" if is_random else None
 

@@ -12,11 +12,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from optimist.core.errors import SchemaError, UsageError
+from optimist.core.expressions.functions import NON_DETERMINISTIC
 from optimist.core.foreign_text import shown
 from optimist.core.predicates import Predicate
 from optimist.core.predicates.resolution import map_columns, map_leaves
 from optimist.core.predicates.tree import Column, Opaque
-from optimist.core.schema.sql_functions import NON_DETERMINISTIC_FUNCTIONS
 from optimist.core.schema.types import StructType
 from optimist.spark.conditions.condition_reading import Obstacle
 
@@ -24,7 +24,7 @@ __all__ = ["SentTexts"]
 
 _QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`"""
 _COMMENT = r"/\*.*?\*/|--[^\n]*"
-_CALL = re.compile(rf"\b(?:{'|'.join(NON_DETERMINISTIC_FUNCTIONS)})\s*\(", re.IGNORECASE)
+_CALL = re.compile(rf"\b(?:{'|'.join(NON_DETERMINISTIC)})\s*\(", re.IGNORECASE)
 _SUBQUERY = re.compile(r"\(\s*(?:select|with|values|table|from)\b", re.IGNORECASE)
 _STAR = re.compile(r"(?:^|[(,])\s*\*|(?:\b[^\W\d]\w*|'')\s*\.\s*\*")
 _COMPUTED_NAME = re.compile(r"\bidentifier\s*\(|\$\{", re.IGNORECASE)

@@ -16,16 +16,25 @@ from optimist.core.commands.alter.column_places import (
 )
 from optimist.core.commands.alter.column_readers import ensure_not_read
 from optimist.core.commands.alter.constant_sql import ensure_constant
+from optimist.core.commands.alter.default_values import invalid_default
 from optimist.core.commands.alter.requests import ColumnChange
-from optimist.core.commands.alter.row_checks import RowChecks, invalid_default
+from optimist.core.commands.alter.row_checks import RowChecks
 from optimist.core.commands.alter.type_changes import changed_type, have_one_type
+from optimist.core.commands.stored_sql import canonical_sql
 from optimist.core.errors import SchemaError
 from optimist.core.foreign_text import shown
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.generated_columns import generation_expression
 from optimist.core.schema.identity_columns import is_identity_column
 from optimist.core.schema.schema_edits import Path, field_at, path_text, type_at, with_type_at
-from optimist.core.schema.types import DECLARED_TYPE, DataType, StructField, StructType
+from optimist.core.schema.types import (
+    DECLARED_TYPE,
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+)
 from optimist.core.transaction.conflicts.operations import Operation, json_text
 from optimist.core.transaction.optimistic import OptimisticTransaction
 
@@ -45,7 +54,8 @@ def change_columns(
         SchemaError: There is no such column (`DELTA_COLUMN_NOT_FOUND_IN_SCHEMA`), its type can't
             become the other (see `changed_type`), something reads a column that would get another
             type (see `ensure_not_read`), a row has no value for a column that would be NOT NULL
-            (`DELTA_NEW_NOT_NULL_VIOLATION`), a part of an array or a map would get more than
+            (`DELTA_NEW_NOT_NULL_VIOLATION`), NOT NULL would stand within an array or a map
+            (`DELTA_NESTED_NOT_NULL_CONSTRAINT`), a part of an array or a map would get more than
             another type (`DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP`), or a default does not fit
             (`INVALID_DEFAULT_VALUE`).
     """
@@ -109,6 +119,7 @@ def changed_field(
             ensure_not_read(table, path, "given another type")
     if change.nullable is not None and change.nullable != item.nullable:
         if not change.nullable:
+            _ensure_may_be_required(path, table.declared_schema)
             checks.ensure_no_null(txn, path)
         changed = replace(changed, nullable=change.nullable)
     metadata = dict(changed.metadata)
@@ -117,10 +128,26 @@ def changed_field(
     if change.drop_default:
         metadata.pop(_DEFAULT, None)
     elif change.default is not None:
-        _ensure_may_have_default(path, changed, change.default)
-        checks.ensure_default_fits(txn, changed, change.default)
-        metadata[_DEFAULT] = change.default
+        default = canonical_sql(change.default, StructType(()), keeps_texts=checks.keeps_texts)
+        _ensure_may_have_default(path, changed, default)
+        checks.ensure_default_fits(txn, changed, default)
+        metadata[_DEFAULT] = default
     return replace(changed, metadata=metadata)
+
+
+def _ensure_may_be_required(path: Path, schema: StructType) -> None:
+    """Refuse NOT NULL within arrays and maps, where no writer would keep it."""
+    for depth in range(1, len(path)):
+        found = type_at(schema, path[:depth])
+        if found is not None and isinstance(found[1], ArrayType | MapType):
+            column = path_text(path)
+            raise SchemaError(
+                f"The column {shown(column)} can't be set to NOT NULL, which can't be enforced "
+                "inside arrays and maps. Nothing was written. Set the column around it instead.",
+                kind="DELTA_NESTED_NOT_NULL_CONSTRAINT",
+                column=column,
+                part=path[depth],
+            )
 
 
 def _ensure_may_have_default(path: Path, item: StructField, sql: str) -> None:

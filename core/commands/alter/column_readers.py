@@ -9,9 +9,13 @@ from functools import partial
 from optimist.core.errors import SchemaError
 from optimist.core.foreign_text import shown
 from optimist.core.protocol.table_metadata import TableMetadata
-from optimist.core.schema.generated_columns import generation_expression, referenced_paths
+from optimist.core.schema.generated_columns import (
+    generation_expression,
+    referenced_paths,
+    unknown_columns,
+)
 from optimist.core.schema.schema_edits import Path, is_inside, path_text
-from optimist.core.schema.types import walk_fields
+from optimist.core.schema.types import StructType, walk_fields
 
 __all__ = ["ensure_not_read"]
 
@@ -21,7 +25,7 @@ _INVARIANTS = "delta.invariants"
 def ensure_not_read(table: TableMetadata, path: Path, what: str) -> None:
     """Refuse to change a column that a constraint, an invariant or a generated column reads.
 
-    SQL that can't be parsed here may read any column.
+    SQL that can't be parsed here, or names what is no column, may read any column.
 
     Args:
         table: The table's metadata.
@@ -34,7 +38,7 @@ def ensure_not_read(table: TableMetadata, path: Path, what: str) -> None:
             `expression`).
     """
     for reader in _readers(table):
-        if _reads(reader.sql, path):
+        if _reads(reader.sql, path, table.declared_schema):
             raise SchemaError(
                 f"The column {shown(path_text(path))} can't be {what}, because the "
                 f"{reader.what} {shown(reader.name)} ({shown(reader.sql)}) reads it. Nothing was "
@@ -73,9 +77,9 @@ def _readers(table: TableMetadata) -> Iterator[_Reader]:
             yield _invariant(path_text(path), str(item.metadata[_INVARIANTS]))
 
 
-def _reads(sql: str, path: Path) -> bool:
+def _reads(sql: str, path: Path, schema: StructType) -> bool:
     try:
-        read = referenced_paths(sql)
+        read, unknown = referenced_paths(sql), unknown_columns(sql, schema)
     except SchemaError:
         return True
-    return any(is_inside(path, each) or is_inside(each, path) for each in read)
+    return bool(unknown) or any(is_inside(path, each) or is_inside(each, path) for each in read)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from sqlglot import exp, parse_one
-from sqlglot.errors import SqlglotError
-
-from optimist.core.commands.alter.row_checks import invalid_default
+from optimist.core.commands.alter.default_values import invalid_default
+from optimist.core.expressions import NotSqlError, parse_expression
+from optimist.core.expressions.functions import AGGREGATES, GENERATORS, NON_DETERMINISTIC, WINDOWS
+from optimist.core.expressions.names import free_names
+from optimist.core.expressions.tree import Call, Expression, Parameter, Subquery, walk
 
 __all__ = ["ensure_constant"]
 
-_NOT_CONSTANT = (exp.Column, exp.Query, exp.AggFunc, exp.Window, exp.Placeholder, exp.Parameter)
+_NOT_CONSTANT = AGGREGATES | GENERATORS | NON_DETERMINISTIC | WINDOWS
 
 
 def ensure_constant(column: str, sql: str) -> None:
@@ -19,11 +20,19 @@ def ensure_constant(column: str, sql: str) -> None:
         SchemaError: It is such (kind `INVALID_DEFAULT_VALUE`; fields `column`, `expression`).
     """
     try:
-        tree = parse_one(sql, dialect="databricks")
-    except (SqlglotError, RecursionError) as error:
+        parsed = parse_expression(sql)
+    except NotSqlError as error:
         raise invalid_default(column, sql, f"it is no SQL expression ({error})") from None
-    if not isinstance(tree, exp.Condition):
-        raise invalid_default(column, sql, "it is no expression")
-    found = tree.find(*_NOT_CONSTANT)
-    if found is not None:
-        raise invalid_default(column, sql, f"it is not a constant, as it holds {found.sql()}")
+    for name in free_names(parsed):
+        if not name.is_call:
+            found = ".".join(name.path)
+            raise invalid_default(column, sql, f"it is not a constant, as it reads {found}")
+    for node in walk(parsed):
+        if _may_vary(node):
+            raise invalid_default(column, sql, "it is not a constant")
+
+
+def _may_vary(node: Expression) -> bool:
+    if isinstance(node, Call):
+        return node.name in _NOT_CONSTANT
+    return isinstance(node, Subquery | Parameter)

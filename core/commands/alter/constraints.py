@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from optimist.core.commands.alter.alteration import Alteration
 from optimist.core.commands.alter.row_checks import RowChecks
+from optimist.core.commands.stored_sql import canonical_sql, ensure_constraint_sound
 from optimist.core.errors import SchemaError, UsageError
 from optimist.core.foreign_text import listed, shown
 from optimist.core.protocol.properties import CONSTRAINT_PREFIX, constraint_keys
@@ -23,7 +24,8 @@ def add_constraint(
 
     Raises:
         SchemaError: There is one of that name in any case (kind
-            `DELTA_CONSTRAINT_ALREADY_EXISTS`), or as `RowChecks.ensure_constraint_holds`.
+            `DELTA_CONSTRAINT_ALREADY_EXISTS`), or as `ensure_constraint_sound` and
+            `RowChecks.ensure_constraint_holds`.
     """
     if not name:
         raise UsageError(
@@ -42,6 +44,9 @@ def add_constraint(
             constraint=name,
             expression=known,
         )
+    schema = txn.snapshot.schema
+    sql = canonical_sql(sql, schema, keeps_texts=checks.keeps_texts)
+    ensure_constraint_sound(name, sql, schema, is_local=False)
     checks.ensure_constraint_holds(txn, name, sql)
     changed = {**configuration, CONSTRAINT_PREFIX + name.lower(): sql}
     return Alteration(

@@ -71,7 +71,7 @@ class Scope:
         """
         alias = next((name for name in self.sides if name.lower() == path[0].lower()), None)
         if alias is not None and len(path) > 1:
-            found = resolve_column(path[1:], self.sides[alias], skips_alias=False)
+            found = resolve_column(path[1:], self.sides[alias])
             if found is not None:
                 return alias, found
         for side, item in self._bare:

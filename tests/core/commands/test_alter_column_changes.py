@@ -9,7 +9,9 @@ import pytest
 from deltalake import DeltaTable as OtherTable
 
 from altered_tables import MAPPED, fails, nested, said, table
+from optimist.core import DeltaLog
 from optimist.core.commands.alter.requests import ColumnChange, NewColumn
+from optimist.core.commands.table_definition import Column
 from optimist.core.errors import SchemaError
 from optimist.core.protocol.gates import supports
 from optimist.core.protocol.schema_merge import merge_schemas
@@ -188,6 +190,18 @@ def test_parts_of_arrays_have_nothing_but_a_type(tmp_path, change):
     log.delete()
     with pytest.raises(SchemaError):
         log.alter.change_columns([change])
+
+
+@pytest.mark.parametrize(
+    "path", ["a.element.f", "a.element", "m.key.f", "m.value.f", "m.value", "s.a.element.f"]
+)
+def test_not_null_within_arrays_and_maps_is_refused(tmp_path, path):
+    log = DeltaLog.for_path(str(tmp_path))
+    inner = "array<struct<f: int>>"
+    map_type = "map<struct<f: int>, struct<f: int>>"
+    log.create([Column("a", inner), Column("m", map_type), Column("s", f"struct<a: {inner}>")])
+    change = ColumnChange(path, nullable=False)
+    fails("DELTA_NESTED_NOT_NULL_CONSTRAINT", log.alter.change_columns, [change])
 
 
 @pytest.mark.parametrize(

@@ -43,8 +43,8 @@ def test_a_constraint_is_added_where_all_rows_satisfy_it_and_holds_from_then_on(
     [
         ("id", "DELTA_NON_BOOLEAN_CHECK_CONSTRAINT"),
         ("length(s) > 0", "OPTIMIST_NEEDS_SPARK"),
-        ("unknown > 0", "OPTIMIST_NEEDS_SPARK"),
-        ("id >", "OPTIMIST_NEEDS_SPARK"),
+        ("unknown > 0", "OPTIMIST_INVALID_EXPRESSION"),
+        ("id >", "OPTIMIST_INVALID_EXPRESSION"),
         ("1 = 2", "DELTA_NEW_CHECK_CONSTRAINT_VIOLATION"),
     ],
 )

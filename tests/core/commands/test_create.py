@@ -530,7 +530,7 @@ def test_another_engine_reads_what_was_made_and_replaced(tmp_path):
 def test_a_table_is_made_with_its_constraints(log):
     properties = {"Delta.Constraints.Small": "ID < 9"}
     log.create([ID, NAME], properties=properties)
-    assert log.update().properties.constraints == {"small": "ID < 9"}
+    assert log.update().properties.constraints == {"small": "id < 9"}
     assert "checkConstraints" in implied_features(log.update().protocol)
     assert kind_of(lambda: log.append(pa.table({"id": [9]}))) == (
         "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"

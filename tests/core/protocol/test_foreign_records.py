@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optimist.core.errors import ConfigError
+from optimist.core.errors import ConfigError, UsageError
 from optimist.core.log.checksum import VersionChecksum, read_checksum
 from optimist.core.log.last_checkpoint import LastCheckpoint, read_last_checkpoint
 from optimist.core.log.names import LAST_CHECKPOINT, checksum_name
@@ -116,11 +116,20 @@ def test_an_option_of_any_digits_is_told_by_its_rule(key, value):
         f"CAST(a AS DECIMAL(10, {MANY_DIGITS})) > 1",
         f"a > CAST('1' AS DECIMAL({MANY_DIGITS}, 2))",
         f"a > {MANY_DIGITS}",
-        f"a = CAST('{MANY_DIGITS}' AS BIGINT)",
+        f"a > {MANY_DIGITS}L",
+        f"a > 1e{MANY_DIGITS}",
+        f"a > 1e-{MANY_DIGITS}BD",
     ],
 )
-def test_a_predicate_of_any_digits_is_parsed(text):
-    assert Predicate.parse(text) is not None
+def test_a_predicate_of_any_digits_is_refused_as_spark_does(text):
+    with pytest.raises(UsageError) as caught:
+        Predicate.parse(text)
+    assert caught.value.kind == "OPTIMIST_INVALID_PREDICATE"
+
+
+def test_a_text_of_any_digits_is_no_number():
+    assert Predicate.parse(f"a = CAST('{MANY_DIGITS}' AS BIGINT)").columns() == {("a",)}
+    assert Predicate.parse(f"a > 1e-{MANY_DIGITS}F").is_exact
 
 
 @pytest.mark.parametrize(

@@ -295,6 +295,22 @@ def test_parameters_stand_for_constants():
     ) == (Restore(T, TimeTravel(timestamp="2026-01-01")))
 
 
+@pytest.mark.parametrize(
+    ("condition", "meant"),
+    [
+        ("CAST(s AS STRUCT<a:int, `b`:map<int,int>, c :array<int>>).a = :x", "7"),
+        ("CAST(s AS struct<a: struct<b:int>>).a.b = :x AND struct < :x", "7"),
+        ("v:a.b = :x", "7"),
+        ("f(v):a = :x", "7"),
+        ("`v`:a[0] = :x", "7"),
+        ("a=:x OR b IN(:x,:x) OR b LIKE:x", "7"),
+    ],
+)
+def test_a_colon_within_types_and_values_is_no_parameter(condition, meant):
+    found = parse(f"DELETE FROM t WHERE {condition}", Parameters(named={"x": meant}))
+    assert found.condition.sql == condition.replace(":x", meant)
+
+
 @pytest.mark.parametrize("text", ["DELETE FROM t WHERE a = ^:y", "DELETE FROM t WHERE ? = ^?"])
 def test_a_parameter_without_a_value_is_pointed_at(text):
     with pytest.raises(UsageError) as caught:

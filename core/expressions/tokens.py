@@ -11,7 +11,7 @@ import re
 from functools import partial
 from typing import Literal, NamedTuple, TypeAlias
 
-from optimist.core.sql.syntax_errors import syntax_error
+from optimist.core.expressions.syntax_errors import syntax_error
 
 __all__ = ["Token", "next_token", "read_name", "read_text", "skip_blanks"]
 
@@ -23,8 +23,8 @@ class Token(NamedTuple):
 
     Attributes:
         kind: A `word` is a keyword or a name; a `name` stands in back-ticks; a `text` in single or
-            double quotes; a `marker` is a parameter, `:x` or `?`; a `mark` is any sign; the `end`
-            has no text.
+            double quotes; a `marker` is a parameter, `?`, or, where a `Reader` finds one, `:x`; a
+            `mark` is any sign; the `end` has no text.
         text: The token as it is written.
         start: Where it begins.
         end: Where the next one may begin.
@@ -36,7 +36,9 @@ class Token(NamedTuple):
     end: int
 
 
-_BLANKS = re.compile(r"\s+|--[^\r\n\\]*(?:\\\n?[^\r\n\\]*)*")
+# Spark's blanks: fewer than Python's.
+_BLANK = "[ \\t-\\r\\u00a0\\u1680\\u2000-\\u200a\\u2028\\u202f\\u205f\\u3000]"
+_BLANKS = re.compile(rf"{_BLANK}+|--[^\r\n\\]*(?:\\\n?[^\r\n\\]*)*")
 _BRACKETS = re.compile(r"/\*|\*/")
 # Each alternative begins with a character that no other begins with, or is tried before those that
 # do, and no repetition can match the same run in two ways: nothing is tried twice.
@@ -45,7 +47,7 @@ _TOKEN = re.compile(
       (?P<text>[rR]'[^']*'|[rR]"[^"]*"
         |'[^'\\]*(?:(?:\\.|'')[^'\\]*)*'|"[^"\\]*(?:(?:\\.|"")[^"\\]*)*")
     | (?P<name>`[^`]*(?:``[^`]*)*`)
-    | (?P<marker>:\w+|\?)
+    | (?P<marker>\?)
     | (?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?:[bB][dD]|[lLsSyYfFdD])?(?!\w))
     | (?P<word>\w+)
     | (?P<mark>::|<=>|<>|!=|<=|>=|==|\|\||->|=>|.)
@@ -58,6 +60,7 @@ _ESCAPE = re.compile(
     r"|(?P<doubled>''|\"\")",
     re.DOTALL,
 )
+_HALF = re.compile("[\ud800-\udfff]")
 _ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
 _KEPT_ESCAPES = "%_"  # patterns of LIKE keep their backslash
 
@@ -111,6 +114,8 @@ def read_text(token: Token) -> str:
     if token.text[0] in "rR":
         return token.text[2:-1]
     value = _ESCAPE.sub(partial(_unescaped, token.text[0]), token.text[1:-1])
+    if not _HALF.search(value):
+        return value
     # Halves of a character, each escaped for itself, are one character to Java.
     return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 

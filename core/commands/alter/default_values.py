@@ -1,0 +1,99 @@
+"""Which constants can be a column's default, without Spark: those that become its type exactly."""
+
+from __future__ import annotations
+
+from decimal import Decimal, InvalidOperation
+
+from optimist.core.errors import SchemaError
+from optimist.core.expressions import parse_expression
+from optimist.core.expressions.tree import Call, Expression, Name
+from optimist.core.foreign_text import quoted, shown
+from optimist.core.predicates.constants import cast_literal
+from optimist.core.predicates.parsing import literal_of
+from optimist.core.predicates.tree import Literal
+from optimist.core.schema.types import DataType, DecimalType, PrimitiveType, StructField
+from optimist.core.values.decimals import exactly_at_scale, is_in_range
+
+__all__ = ["ensure_value_of", "invalid_default"]
+
+_CLOCKS = {
+    "current_date": ("date", "timestamp", "timestamp_ntz", "string"),
+    "curdate": ("date", "timestamp", "timestamp_ntz", "string"),
+    "current_timestamp": ("timestamp", "string"),
+    "now": ("timestamp", "string"),
+    "localtimestamp": ("timestamp_ntz", "string"),
+}
+
+
+def ensure_value_of(column: str, sql: str, item: StructField) -> None:
+    """Refuse a default that is no value of the column, as far as no Spark is needed to tell.
+
+    Args:
+        column: The column, for the error.
+        sql: A constant expression.
+        item: The column.
+
+    Raises:
+        SchemaError: It is none, or only Spark can tell (kind `INVALID_DEFAULT_VALUE`).
+    """
+    parsed = parse_expression(sql)
+    clock = _clock(parsed)
+    if clock is not None:
+        if str(item.data_type) not in _CLOCKS[clock]:
+            raise invalid_default(column, sql, f"it is no {item.data_type}")
+        return
+    literal = literal_of(parsed)
+    if literal is None:
+        raise invalid_default(column, sql, "only Spark can tell its value, so set it there")
+    if literal.value is not None and not _becomes(literal, item.data_type):
+        raise invalid_default(column, sql, f"it does not become {item.data_type} exactly")
+
+
+def invalid_default(column: str, sql: str, reason: str) -> SchemaError:
+    """The error for a default that a column can't have.
+
+    Args:
+        column: The column.
+        sql: The default.
+        reason: Why, as the rest of the sentence.
+    """
+    return SchemaError(
+        f"The column {shown(column)} can't have the default value {quoted(sql)}: {shown(reason)}. "
+        "Nothing was written. Use a constant, such as 0, 'none' or current_date(), or none.",
+        kind="INVALID_DEFAULT_VALUE",
+        column=column,
+        expression=sql,
+    )
+
+
+def _clock(parsed: Expression) -> str | None:
+    """The function of the current time that an expression calls; None for another one."""
+    if isinstance(parsed, Name) and parsed.is_call:
+        return parsed.path[0].lower() if parsed.path[0].lower() in _CLOCKS else None
+    is_call = isinstance(parsed, Call) and not parsed.arguments and not parsed.qualifiers
+    return parsed.name if is_call and isinstance(parsed, Call) and parsed.name in _CLOCKS else None
+
+
+def _becomes(literal: Literal, data_type: DataType) -> bool:
+    if isinstance(data_type, DecimalType):
+        found = cast_literal(literal, "decimal")
+        return found is not None and _fits(found.value, data_type)
+    if not isinstance(data_type, PrimitiveType) or data_type.name == "void":
+        return False
+    if data_type.name == "string":
+        return literal.kind in ("string", "integer", "boolean")
+    if "boolean" in (data_type.name, literal.kind):
+        return data_type.name == literal.kind
+    if literal.kind in ("date", "timestamp", "timestamp_ntz"):
+        return literal.kind == data_type.name
+    return cast_literal(literal, data_type.name) is not None
+
+
+def _fits(number: object, data_type: DecimalType) -> bool:
+    if not isinstance(number, Decimal):
+        return False
+    try:
+        fitted = exactly_at_scale(number, data_type.scale)
+    except InvalidOperation:
+        return False
+    return is_in_range(fitted, data_type.precision, data_type.scale)

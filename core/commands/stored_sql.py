@@ -1,0 +1,189 @@
+"""SQL that is to stand in a table's log, where every engine that writes has to read it.
+
+1. It is an expression of Spark's grammar, and names the table's columns and nothing else.
+2. It is kept as it is written, but for what other engines read in another way or not at all:
+   comments go, names take the schema's spelling, texts stand in single quotes without escapes
+   where they can, `==` becomes `=`, `!` becomes `NOT`, and `LONG`, `SHORT` and `BYTE` become
+   `BIGINT`, `SMALLINT` and `TINYINT`.
+3. Where no Spark is at hand to say which functions there are, they must be Spark's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from optimist.core.commands.alter.row_checks import not_boolean
+from optimist.core.errors import SchemaError
+from optimist.core.expressions import NotSqlError, parse_expression
+from optimist.core.expressions.functions import (
+    AGGREGATES,
+    GENERATORS,
+    NON_DETERMINISTIC,
+    WINDOWS,
+    unknown_function,
+)
+from optimist.core.expressions.names import free_names
+from optimist.core.expressions.plain_text import tokens_between
+from optimist.core.expressions.tokens import Token, read_name, read_text
+from optimist.core.expressions.tree import (
+    ARITHMETIC,
+    Call,
+    Cast,
+    Expression,
+    Interval,
+    Lambda,
+    Name,
+    Number,
+    Operation,
+    Text,
+    Typed,
+    walk,
+)
+from optimist.core.foreign_text import listed, quoted, shown
+from optimist.core.predicates.text import quote_identifier
+from optimist.core.schema.column_paths import spelled_path
+from optimist.core.schema.generated_columns import GENERATION_EXPRESSION, unknown_columns
+from optimist.core.schema.schema_edits import type_at
+from optimist.core.schema.types import PrimitiveType, StructField, StructType
+
+__all__ = ["canonical_schema", "canonical_sql", "ensure_constraint_sound"]
+
+_BEYOND_THE_ROW = {
+    "an aggregate": AGGREGATES,
+    "a function that generates rows": GENERATORS,
+    "a window function": WINDOWS,
+    "a function that is not deterministic": NON_DETERMINISTIC,
+}
+_KEYS = (GENERATION_EXPRESSION, "CURRENT_DEFAULT")
+_TYPES = {"BYTE": "TINYINT", "SHORT": "SMALLINT", "LONG": "BIGINT"}
+
+
+def canonical_sql(sql: str, schema: StructType, *, keeps_texts: bool = False) -> str:
+    """The text as it goes into the log; a text that is no expression comes back as it is.
+
+    Args:
+        sql: The expression.
+        schema: The table's columns.
+        keeps_texts: Whether texts in quotes stay as they are, since the session that wrote them may
+            read quotes and escapes in its own way.
+    """
+    try:
+        parsed = parse_expression(sql)
+    except NotSqlError:
+        return sql
+    tokens = tokens_between(sql, 0, len(sql))
+    changes = dict(_marks(tokens)) | dict(_renamed(parsed, sql, schema))
+    changes |= dict(_retyped(parsed, sql))
+    if not keeps_texts:
+        changes |= dict(_texts(tokens))
+    return _rewritten(sql, tokens, changes)
+
+
+def canonical_schema(schema: StructType, *, keeps_texts: bool) -> StructType:
+    """The schema with what its columns' SQL is in the log; see `canonical_sql`."""
+
+    def changed(item: StructField) -> StructField:
+        texts = {key: str(item.metadata[key]) for key in _KEYS if key in item.metadata}
+        found = {
+            key: canonical_sql(text, schema, keeps_texts=keeps_texts) for key, text in texts.items()
+        }
+        return replace(item, metadata={**item.metadata, **found}) if found != texts else item
+
+    return StructType(tuple(map(changed, schema)))
+
+
+def ensure_constraint_sound(name: str, sql: str, schema: StructType, *, is_local: bool) -> None:
+    """Refuse a CHECK constraint that is no condition on a row of the table.
+
+    Args:
+        name: The constraint.
+        sql: Its text.
+        schema: The table's columns.
+        is_local: Whether no Spark says which functions there are.
+
+    Raises:
+        SchemaError: It is no expression over the columns (kind `OPTIMIST_INVALID_EXPRESSION`), or
+            its value is none of true, false and null (`DELTA_NON_BOOLEAN_CHECK_CONSTRAINT`).
+    """
+    missing = unknown_columns(sql, schema)
+    parsed = parse_expression(sql)
+    called = {call.name for call in _calls(parsed)}
+    beyond = next((what for what, names in _BEYOND_THE_ROW.items() if names & called), None)
+    unknown = unknown_function(parsed) if is_local else None
+    if missing:
+        reason = f"reads columns that the table does not have: {listed(missing)}"
+    elif beyond is not None:
+        reason = f"holds {beyond}"
+    elif unknown is not None:
+        reason = f"calls {shown(unknown)}, which is no function of Spark's"
+    else:
+        _ensure_may_be_boolean(name, sql, parsed, schema)
+        return
+    raise SchemaError(
+        f"The CHECK constraint {shown(name)} ({quoted(sql)}) {reason}. Nothing was written. Use a "
+        "condition on the columns of one row.",
+        kind="OPTIMIST_INVALID_EXPRESSION",
+        expression=sql,
+    )
+
+
+def _ensure_may_be_boolean(name: str, sql: str, parsed: Expression, schema: StructType) -> None:
+    found: object = None
+    if isinstance(parsed, Name):
+        known = type_at(schema, parsed.path)
+        found = None if known is None else known[1]
+    is_other = isinstance(parsed, Number | Text | Typed | Interval | Lambda) or (
+        isinstance(parsed, Operation) and parsed.operator in ARITHMETIC
+    )
+    if is_other or found not in (None, PrimitiveType("boolean")):
+        raise not_boolean(name, sql)
+
+
+def _calls(expression: Expression) -> list[Call]:
+    return [node for node in walk(expression) if isinstance(node, Call)]
+
+
+def _marks(tokens: list[Token]) -> Iterator[tuple[int, str]]:
+    for token in tokens:
+        if token.kind == "mark" and token.text == "==":
+            yield token.start, "="
+        elif token.kind == "mark" and token.text == "!":
+            yield token.start, "NOT "
+
+
+def _texts(tokens: list[Token]) -> Iterator[tuple[int, str]]:
+    for token in tokens:
+        value = read_text(token) if token.kind == "text" else "'"
+        if value.isprintable() and not any(mark in value for mark in "'\\"):
+            yield token.start, f"'{value}'"
+
+
+def _renamed(parsed: Expression, sql: str, schema: StructType) -> Iterator[tuple[int, str]]:
+    for name in free_names(parsed):
+        tokens = [item for item in _tokens_of(name, sql) if item.kind in ("word", "name")]
+        for token, spelled in zip(tokens, spelled_path(name.path, schema), strict=True):
+            if read_name(token) != spelled:
+                yield token.start, quote_identifier(spelled)
+
+
+def _tokens_of(name: Name, sql: str) -> list[Token]:
+    return tokens_between(sql, name.start, name.end)
+
+
+def _retyped(parsed: Expression, sql: str) -> Iterator[tuple[int, str]]:
+    for node in walk(parsed):
+        if isinstance(node, Cast) and not node.target.fields:
+            for token in tokens_between(sql, node.value.end, node.end):
+                if token.kind == "word" and token.text.upper() in _TYPES:
+                    yield token.start, _TYPES[token.text.upper()]
+
+
+def _rewritten(sql: str, tokens: list[Token], changes: Mapping[int, str]) -> str:
+    pieces: list[str] = []
+    end = tokens[0].start if tokens else 0
+    for token in tokens:
+        between = sql[end : token.start]
+        pieces += (between if not between.strip() else " ", changes.get(token.start, token.text))
+        end = token.end
+    return "".join(pieces)

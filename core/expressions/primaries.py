@@ -1,0 +1,327 @@
+"""The parts that operators join: constants, names, calls, CASE, casts, and what stands in brackets.
+
+Spark knows no reserved words, so a keyword is a name wherever it can't be the keyword.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
+from typing import TypeAlias
+
+from optimist.core.expressions.calls import call
+from optimist.core.expressions.cursor import Cursor
+from optimist.core.expressions.subqueries import is_at_query, subquery
+from optimist.core.expressions.tokens import read_text
+from optimist.core.expressions.tree import (
+    Call,
+    Case,
+    Cast,
+    Constant,
+    Expression,
+    Extracted,
+    Field,
+    Interval,
+    Lambda,
+    Name,
+    Number,
+    NumberKind,
+    Operation,
+    Parameter,
+    Subscript,
+    Text,
+    Typed,
+)
+from optimist.core.expressions.types import collation, read_type
+
+__all__ = ["primary"]
+
+Part: TypeAlias = Callable[[Cursor], Expression]
+
+_CONSTANTS = {"NULL": None, "TRUE": True, "FALSE": False}
+_TYPES_OF_TEXTS = ("DATE", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ", "X")
+_CALLED_WITHOUT_BRACKETS = frozenset(
+    ("current_date", "current_timestamp", "current_time", "current_user")
+)
+_HEX = re.compile(r"[0-9a-fA-F]*")
+_SUFFIXES: dict[str, tuple[NumberKind, int]] = {
+    "Y": ("byte", 7),
+    "S": ("short", 15),
+    "L": ("long", 63),
+    "F": ("float", 0),
+    "D": ("double", 0),
+    "BD": ("decimal", 0),
+}
+_SUFFIXED = re.compile(r"([0-9.]+(?:E[+-]?[0-9]+)?)(BD|[YSLFD])?", re.IGNORECASE)
+_MAX_PRECISION = 38
+_LARGEST_FLOAT = 3.4028234663852886e38
+_PLURAL = re.compile(
+    r"(?:NANOSECOND|MICROSECOND|MILLISECOND|SECOND|MINUTE|HOUR|DAY|WEEK|MONTH|YEAR)S?",
+    re.IGNORECASE,
+)
+# Where an operand must stand, these begin or join something else, or nothing at all.
+_NO_NAMES = frozenset(
+    ("AND", "OR", "NOT", "IN", "IS", "LIKE", "ILIKE", "RLIKE", "REGEXP", "BETWEEN", "DIV", "AS")
+)
+
+
+def primary(cursor: Cursor, expression: Part, value: Part) -> Expression:
+    """The next operand, with what is taken out of it or done with it: `.field`, `[0]`, `::type`.
+
+    Args:
+        cursor: Where it stands.
+        expression: Reads any expression.
+        value: Reads one without AND, OR, NOT, and the predicates behind values.
+
+    Raises:
+        NotSqlError: Spark's grammar has no such operand.
+    """
+    found = _operand(cursor, expression, value)
+    while (more := _behind(cursor, found, value)) is not None:
+        found = more
+    return found
+
+
+def _behind(cursor: Cursor, base: Expression, value: Part) -> Expression | None:
+    if cursor.take("."):
+        name = cursor.name("the name of a field")
+        if isinstance(base, Name):
+            return Name((*base.path, name), start=base.start, end=cursor.last_end)
+        return Field(base, name, start=base.start, end=cursor.last_end)
+    if cursor.take("["):
+        index = value(cursor)
+        cursor.expect("]")
+        return Subscript(base, index, start=base.start, end=cursor.last_end)
+    if cursor.take("::"):
+        target = read_type(cursor)
+        return Cast(base, target, start=base.start, end=cursor.last_end)
+    if cursor.take("COLLATE"):
+        return _collated(cursor, base)
+    return _extracted(cursor, base) if cursor.is_at(":") else None
+
+
+def _collated(cursor: Cursor, base: Expression) -> Expression:
+    start = cursor.peek().start
+    name = collation(cursor)
+    text = Text(name, start=start, end=cursor.last_end)
+    return Call("collate", (base, text), False, start=base.start, end=cursor.last_end)
+
+
+def _extracted(cursor: Cursor, base: Expression) -> Expression:
+    cursor.advance()
+    is_first = True
+    while is_first or cursor.is_at_any(".", "["):
+        if cursor.take("["):
+            if cursor.peek().kind not in ("text", "number", "word"):
+                cursor.fail("a name or a number is expected")
+            cursor.advance()
+            cursor.expect("]")
+        else:
+            if not is_first:
+                cursor.expect(".")
+            cursor.name("the name of a field")
+        is_first = False
+    return Extracted(base, start=base.start, end=cursor.last_end)
+
+
+def _operand(cursor: Cursor, expression: Part, value: Part) -> Expression:
+    token = cursor.peek()
+    if token.kind == "text":
+        return _text(cursor)
+    if token.kind == "number" or cursor.is_at("-"):
+        return _number(cursor)
+    if token.kind == "marker" or cursor.is_at(":"):
+        return _parameter(cursor)
+    if cursor.is_at("("):
+        return _in_brackets(cursor, expression)
+    if token.kind == "name":
+        return _named(cursor, expression, value)
+    if token.kind != "word":
+        cursor.fail("a value is expected")
+    return _worded(cursor, expression, value)
+
+
+def _worded(cursor: Cursor, expression: Part, value: Part) -> Expression:
+    start, word = cursor.peek().start, cursor.peek().text.upper()
+    behind = cursor.peek(1)
+    if behind.kind == "text":
+        return _typed(cursor)
+    if word == "INTERVAL" and (behind.kind == "number" or _is_signed_amount(cursor)):
+        return _interval(cursor)
+    if word in _CONSTANTS:
+        cursor.advance()
+        return Constant(_CONSTANTS[word], start=start, end=cursor.last_end)
+    if word == "CASE" and behind.kind != "end" and behind.text not in _ENDS_A_NAME:
+        return _case(cursor, expression)
+    if word in ("CAST", "TRY_CAST") and behind.text == "(":
+        return _cast(cursor, expression, is_try=word == "TRY_CAST")
+    if word in _NO_NAMES:
+        cursor.fail("a value is expected")
+    return _named(cursor, expression, value)
+
+
+_ENDS_A_NAME = frozenset((")", ",", "]", ".", "[", "=", "==", "<", ">", "<=", ">=", "<>", "!="))
+
+
+def _named(cursor: Cursor, expression: Part, value: Part) -> Expression:
+    """A name, a lambda, or a call."""
+    start, is_word = cursor.peek().start, cursor.peek().kind == "word"
+    path = [cursor.name("a value")]
+    if cursor.is_at("->"):
+        return _lambda(cursor, start, path, expression)
+    while cursor.is_at(".") and cursor.peek(1).kind in ("word", "name"):
+        cursor.advance()
+        path.append(cursor.name("the name of a field"))
+    if cursor.is_at("("):
+        return call(cursor, start, path, expression, value)
+    is_call = is_word and len(path) == 1 and path[0].lower() in _CALLED_WITHOUT_BRACKETS
+    return Name(tuple(path), is_call, start=start, end=cursor.last_end)
+
+
+def _lambda(cursor: Cursor, start: int, variables: list[str], expression: Part) -> Expression:
+    cursor.expect("->")
+    body = expression(cursor)
+    return Lambda(tuple(variables), body, start=start, end=body.end)
+
+
+def _in_brackets(cursor: Cursor, expression: Part) -> Expression:
+    start = cursor.advance().start
+    if is_at_query(cursor):
+        return subquery(cursor, start)
+    parts = [expression(cursor)]
+    while cursor.take(","):
+        parts.append(expression(cursor))
+    cursor.expect(")")
+    if len(parts) == 1:
+        return replace(parts[0], start=start, end=cursor.last_end)
+    names = [part.path[0] for part in parts if isinstance(part, Name) and len(part.path) == 1]
+    if cursor.is_at("->") and len(names) == len(parts):
+        return _lambda(cursor, start, names, expression)
+    return Operation("ROW", tuple(parts), start=start, end=cursor.last_end)
+
+
+def _text(cursor: Cursor) -> Expression:
+    start, parts = cursor.peek().start, []
+    while cursor.peek().kind == "text":
+        parts.append(read_text(cursor.advance()))
+    return Text("".join(parts), start=start, end=cursor.last_end)
+
+
+def _typed(cursor: Cursor) -> Expression:
+    start = cursor.peek().start
+    name = cursor.advance().text.upper()
+    if name == "INTERVAL":
+        return _interval_from(cursor, start)
+    if name not in _TYPES_OF_TEXTS:
+        cursor.fail(f"{name} is no type of a constant", is_before=True)
+    text = read_text(cursor.advance())
+    if name == "X" and not _HEX.fullmatch(text):
+        cursor.fail("the digits are not hexadecimal", is_before=True)
+    return Typed(name, text, start=start, end=cursor.last_end)
+
+
+def _is_signed_amount(cursor: Cursor) -> bool:
+    return cursor.peek(1).text in ("+", "-") and cursor.peek(2).kind in ("number", "text")
+
+
+def _interval(cursor: Cursor) -> Expression:
+    return _interval_from(cursor, cursor.advance().start)
+
+
+def _interval_from(cursor: Cursor, start: int) -> Expression:
+    is_first = True
+    while is_first or cursor.peek().kind in ("number", "text"):
+        if cursor.is_at_any("+", "-"):
+            cursor.advance()
+        if cursor.peek().kind not in ("number", "text"):
+            cursor.fail("the amount of an interval is expected")
+        is_text = cursor.advance().kind == "text"
+        if not _PLURAL.fullmatch(cursor.peek().text):
+            if is_first and is_text and not cursor.is_at_any("TO"):
+                break  # the text has the units: INTERVAL '1 day'
+            cursor.fail("the unit of an interval is expected")
+        cursor.advance()
+        if cursor.take("TO"):
+            cursor.word("the unit of an interval")
+            break
+        is_first = False
+    return Interval(start=start, end=cursor.last_end)
+
+
+def _parameter(cursor: Cursor) -> Expression:
+    start = cursor.peek().start
+    if cursor.take(":"):
+        cursor.word("the name of a parameter")
+    else:
+        cursor.advance()
+    return Parameter(start=start, end=cursor.last_end)
+
+
+def _case(cursor: Cursor, expression: Part) -> Expression:
+    start = cursor.advance().start
+    value = None if cursor.is_at("WHEN") else expression(cursor)
+    conditions, results = [], []
+    cursor.expect("WHEN")
+    while True:
+        conditions.append(expression(cursor))
+        cursor.expect("THEN")
+        results.append(expression(cursor))
+        if not cursor.take("WHEN"):
+            break
+    default = expression(cursor) if cursor.take("ELSE") else None
+    cursor.expect("END")
+    return Case(value, tuple(conditions), tuple(results), default, start=start, end=cursor.last_end)
+
+
+def _cast(cursor: Cursor, expression: Part, *, is_try: bool) -> Expression:
+    start = cursor.advance().start
+    cursor.expect("(")
+    value = expression(cursor)
+    cursor.expect("AS")
+    target = read_type(cursor)
+    cursor.expect(")")
+    return Cast(value, target, is_try, start=start, end=cursor.last_end)
+
+
+def _number(cursor: Cursor) -> Expression:
+    start = cursor.peek().start
+    sign = "-" if cursor.take("-") else ""
+    match = _SUFFIXED.fullmatch(cursor.peek().text)
+    if match is None:
+        cursor.fail("a number is expected")
+    cursor.advance()
+    digits, suffix = sign + match[1], (match[2] or "").upper()
+    kind = _kind(cursor, digits, suffix)
+    return Number(digits, kind, start=start, end=cursor.last_end)
+
+
+def _kind(cursor: Cursor, digits: str, suffix: str) -> NumberKind:
+    """What Spark makes of a number; it refuses those that do not fit."""
+    has_exponent = "E" in digits.upper()
+    kind, bits = _SUFFIXES.get(suffix, ("double" if has_exponent else "decimal", 0))
+    if bits:
+        is_short = digits.lstrip("-").isdecimal() and len(digits) <= _MAX_PRECISION
+        if not is_short or not -(2**bits) <= int(digits) < 2**bits:
+            cursor.fail("the number is out of range", is_before=True)
+        return kind
+    if kind == "decimal":
+        if _digits_of(digits) > _MAX_PRECISION:
+            cursor.fail("the number has more than 38 digits", is_before=True)
+        is_whole = not suffix and digits.lstrip("-").isdecimal()
+        return "integer" if is_whole and -(2**63) <= int(digits) < 2**63 else "decimal"
+    number = abs(float(digits))
+    if math.isinf(number) or (kind == "float" and number > _LARGEST_FLOAT):
+        cursor.fail("the number is out of range", is_before=True)
+    return kind
+
+
+def _digits_of(text: str) -> int:
+    """The precision of the decimal that a number is."""
+    exponent = text.upper().partition("E")[2]
+    if len(exponent) > 4:  # digits and sign: beyond any decimal
+        return _MAX_PRECISION + 1
+    _, digits, scale = Decimal(text).as_tuple()
+    return max(len(digits) + max(0, int(scale)), -int(scale))

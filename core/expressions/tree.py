@@ -1,0 +1,239 @@
+"""Expressions of Spark's SQL as frozen trees, as far as their text tells: nothing is resolved.
+
+Parentheses leave no node. Operators that are spelled in several ways have one name each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from typing import Literal, TypeAlias
+
+from optimist.core.expressions.types import SqlType
+
+__all__ = [
+    "ARITHMETIC",
+    "Call",
+    "Case",
+    "Cast",
+    "Constant",
+    "Expression",
+    "Extracted",
+    "Field",
+    "Interval",
+    "Lambda",
+    "Name",
+    "Number",
+    "Operation",
+    "Parameter",
+    "Subquery",
+    "Subscript",
+    "Text",
+    "Typed",
+    "Unit",
+    "walk",
+]
+
+ARITHMETIC = frozenset(
+    (
+        "+",
+        "-",
+        "*",
+        "/",
+        "%",
+        "DIV",
+        "||",
+        "&",
+        "|",
+        "^",
+        "<<",
+        ">>",
+        ">>>",
+        "-x",
+        "+x",
+        "~x",
+        "ROW",
+    )
+)
+"""The operators whose values are not boolean; all others have boolean ones."""
+NumberKind: TypeAlias = Literal["integer", "decimal", "double", "float", "byte", "short", "long"]
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A part of a text; the base of all nodes.
+
+    Attributes:
+        start: Where it begins in the text, with the parentheses around it.
+        end: Where it ends.
+    """
+
+    start: int = field(compare=False, kw_only=True)
+    end: int = field(compare=False, kw_only=True)
+
+    def children(self) -> Iterator[Expression]:
+        """The parts directly below this one, in the order of the text."""
+        for item in fields(self):
+            value = getattr(self, item.name)
+            for part in value if isinstance(value, tuple) else (value,):
+                if isinstance(part, Expression):
+                    yield part
+
+
+@dataclass(frozen=True, slots=True)
+class Name(Expression):
+    """A column, a field of a struct within one, or the variable of a lambda: names with dots.
+
+    Attributes:
+        path: The names.
+        is_call: Whether Spark calls a function of this name if there is no such column:
+            `current_date`, without brackets and back-ticks.
+    """
+
+    path: tuple[str, ...]
+    is_call: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Constant(Expression):
+    """TRUE, FALSE, or NULL (None)."""
+
+    value: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Number(Expression):
+    """A number: its sign, digits, point and exponent, without a suffix; what Spark makes of it."""
+
+    text: str
+    kind: NumberKind
+
+
+@dataclass(frozen=True, slots=True)
+class Text(Expression):
+    """A text in quotes, by its value."""
+
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Typed(Expression):
+    """`DATE '2024-01-01'`, `X'0A'`: the name of a type, in capitals, and a text in quotes."""
+
+    type_name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Interval(Expression):
+    """`INTERVAL '1' DAY`, `INTERVAL 1 YEAR 2 MONTHS`, `INTERVAL '1:2' HOUR TO MINUTE`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter(Expression):
+    """`:name` or `?`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subquery(Expression):
+    """`(SELECT ...)`, of which nothing is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation(Expression):
+    """An operator and its operands, in the order of the text.
+
+    Attributes:
+        operator: In capitals. `=` stands for `==`, too, `<>` for `!=`, and `NOT` for `!`. Those
+            behind an operand are `IS NULL`, `IS TRUE`, `IS FALSE`, `IS UNKNOWN`, `IS DISTINCT
+            FROM`, `IN`, `BETWEEN`, `RLIKE`, `LIKE`, `ILIKE`, and `LIKE ANY` and its kin; where NOT
+            stands before them, the operation is the one operand of a `NOT`.
+        operands: For LIKE with an escape, the escape comes last.
+    """
+
+    operator: str
+    operands: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cast(Expression):
+    """`CAST(value AS type)`, `value::type` and, with `is_try`, `TRY_CAST(value AS type)`."""
+
+    value: Expression
+    target: SqlType
+    is_try: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Case(Expression):
+    """`CASE [value] WHEN ... THEN ... [ELSE default] END`; branches are conditions and results."""
+
+    value: Expression | None
+    conditions: tuple[Expression, ...]
+    results: tuple[Expression, ...]
+    default: Expression | None
+
+
+@dataclass(frozen=True, slots=True)
+class Unit(Expression):
+    """A word that an argument of a call is: DAY in `timestampadd(DAY, 1, t)`; in capitals."""
+
+    word: str
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Expression):
+    """A call of a function.
+
+    Attributes:
+        name: In lower case. `substring(a FROM b)`, `trim(BOTH a FROM b)`, `overlay(...)`,
+            `position(a IN b)` and `extract(...)` are calls, too.
+        arguments: The arguments; those with a name (`f(a => 1)`) by their values.
+        is_plain: Whether nothing but arguments separated by commas, without names, makes it up.
+        qualifiers: The names before that of the function.
+    """
+
+    name: str
+    arguments: tuple[Expression, ...]
+    is_plain: bool = True
+    qualifiers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Lambda(Expression):
+    """`x -> body`, `(x, y) -> body`."""
+
+    variables: tuple[str, ...]
+    body: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Field(Expression):
+    """`base.name`, where the base is no name itself."""
+
+    base: Expression
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Subscript(Expression):
+    """`base[index]`."""
+
+    base: Expression
+    index: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Extracted(Expression):
+    """`base:path`, a part of a variant or of JSON."""
+
+    base: Expression
+
+
+def walk(expression: Expression) -> Iterator[Expression]:
+    """The expression and all parts of it; a part before those within it."""
+    pending = [expression]
+    while pending:
+        node = pending.pop()
+        yield node
+        pending.extend(reversed(list(node.children())))

@@ -1,0 +1,171 @@
+"""Types as Spark's SQL spells them, and no others: `array<decimal(10,2)>`, `struct<a: int>`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from optimist.core.expressions.cursor import Cursor
+from optimist.core.expressions.tokens import read_text
+
+__all__ = ["SqlField", "SqlType", "collation", "parse_type", "read_type"]
+
+_SAME = {
+    "BYTE": "TINYINT",
+    "SHORT": "SMALLINT",
+    "INTEGER": "INT",
+    "LONG": "BIGINT",
+    "REAL": "FLOAT",
+    "DEC": "DECIMAL",
+    "NUMERIC": "DECIMAL",
+    "CHARACTER": "CHAR",
+}
+_WITHOUT_PARAMETERS = frozenset(
+    (
+        *("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DATE"),
+        *("TIMESTAMP_LTZ", "TIMESTAMP_NTZ", "TIMESTAMP", "BINARY", "VOID", "VARIANT", "STRING"),
+    )
+)
+_NUM_PARAMETERS = {"DECIMAL": (0, 2), "CHAR": (1, 1), "VARCHAR": (1, 1), "TIME": (0, 1)}
+_UNITS = {
+    "YEAR": ("MONTH",),
+    "MONTH": (),
+    "DAY": ("HOUR", "MINUTE", "SECOND"),
+    "HOUR": ("MINUTE", "SECOND"),
+    "MINUTE": ("SECOND",),
+    "SECOND": (),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SqlField:
+    """A field of a struct."""
+
+    name: str
+    type: SqlType
+    is_nullable: bool = True
+    comment: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SqlType:
+    """A type.
+
+    Attributes:
+        name: Spark's name of it in SQL, in capitals: `BIGINT`, also where `LONG` is written.
+        parameters: The numbers in parentheses.
+        parts: Of an array its element, of a map its key and value.
+        fields: Of a struct.
+        collation: Of a text, by which it is compared; None for the usual one.
+    """
+
+    name: str
+    parameters: tuple[int, ...] = ()
+    parts: tuple[SqlType, ...] = ()
+    fields: tuple[SqlField, ...] = ()
+    collation: str | None = None
+
+
+def parse_type(text: str) -> SqlType:
+    """The type that a text is.
+
+    Raises:
+        NotSqlError: The text is no type, or there is more behind it.
+    """
+    cursor = Cursor(text)
+    found = read_type(cursor)
+    cursor.ensure_end()
+    return found
+
+
+def read_type(cursor: Cursor) -> SqlType:
+    """The type that follows.
+
+    Raises:
+        NotSqlError: None does.
+    """
+    written = cursor.word("a type").upper()
+    name = _SAME.get(written, written)
+    if name in ("ARRAY", "MAP"):
+        return _collection(cursor, name)
+    if name == "STRUCT":
+        return _struct(cursor)
+    if name == "INTERVAL":
+        return _interval(cursor)
+    if name == "TIMESTAMP" and cursor.take("WITHOUT", "TIME", "ZONE"):
+        return SqlType("TIMESTAMP_NTZ")
+    if name == "STRING" and cursor.take("COLLATE"):
+        return SqlType(name, collation=collation(cursor))
+    if name in _WITHOUT_PARAMETERS:
+        return SqlType(name)
+    if name not in _NUM_PARAMETERS:
+        cursor.fail(f"{written} is no type", is_before=True)
+    return _with_parameters(cursor, name)
+
+
+def collation(cursor: Cursor) -> str:
+    """The name behind COLLATE."""
+    names = [cursor.name("a collation")]
+    while cursor.take("."):
+        names.append(cursor.name("a collation"))
+    return ".".join(names)
+
+
+def _with_parameters(cursor: Cursor, name: str) -> SqlType:
+    fewest, most = _NUM_PARAMETERS[name]
+    numbers: tuple[int, ...] = ()
+    if cursor.take("("):
+        numbers = tuple(cursor.listed(lambda: cursor.whole_number("a number")))
+        cursor.expect(")")
+    if not fewest <= len(numbers) <= most:
+        cursor.fail(f"{name} takes another number of parameters", is_before=True)
+    if name == "TIME":
+        cursor.take("WITHOUT", "TIME", "ZONE")
+    return SqlType(name, numbers)
+
+
+def _collection(cursor: Cursor, name: str) -> SqlType:
+    cursor.expect("<")
+    parts = [read_type(cursor)]
+    if name == "MAP":
+        cursor.expect(",")
+        parts.append(read_type(cursor))
+    cursor.expect(">")
+    return SqlType(name, parts=tuple(parts))
+
+
+def _struct(cursor: Cursor) -> SqlType:
+    if cursor.take("<>"):
+        return SqlType("STRUCT")
+    cursor.expect("<")
+    if cursor.take(">"):
+        return SqlType("STRUCT")
+    found = tuple(cursor.listed(lambda: _field(cursor)))
+    cursor.expect(">")
+    return SqlType("STRUCT", fields=found)
+
+
+def _field(cursor: Cursor) -> SqlField:
+    name = cursor.name("the name of a field")
+    cursor.take(":")
+    found, is_nullable, comment = read_type(cursor), True, None
+    if cursor.take("NOT") or cursor.take("!"):
+        cursor.expect("NULL")
+        is_nullable = False
+    if cursor.take("COMMENT"):
+        if cursor.peek().kind != "text":
+            cursor.fail("a comment in quotes is expected here")
+        comment = read_text(cursor.advance())
+    return SqlField(name, found, is_nullable, comment)
+
+
+def _interval(cursor: Cursor) -> SqlType:
+    start = cursor.peek().text.upper()
+    if start not in _UNITS:
+        return SqlType("INTERVAL")
+    cursor.advance()
+    if not cursor.take("TO"):
+        return SqlType(f"INTERVAL {start}")
+    end = cursor.word("a unit").upper()
+    if end not in _UNITS[start]:
+        cursor.fail(f"an interval from {start} can't end there", is_before=True)
+    return SqlType(f"INTERVAL {start} TO {end}")
