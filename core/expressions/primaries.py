@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from optimist.core.expressions.calls import call
 from optimist.core.expressions.cursor import Cursor
+from optimist.core.expressions.date_texts import may_be_value_of
 from optimist.core.expressions.subqueries import is_at_query, subquery
 from optimist.core.expressions.tokens import read_text
 from optimist.core.expressions.tree import (
@@ -62,6 +63,7 @@ _PLURAL = re.compile(
     r"(?:NANOSECOND|MICROSECOND|MILLISECOND|SECOND|MINUTE|HOUR|DAY|WEEK|MONTH|YEAR)S?",
     re.IGNORECASE,
 )
+_NAMES_OF_FUNCTIONS = ("LIKE", "ILIKE", "RLIKE", "REGEXP", "BETWEEN", "DIV", "IN")
 # Where an operand must stand, these begin or join something else, or nothing at all.
 _NO_NAMES = frozenset(
     ("AND", "OR", "NOT", "IN", "IS", "LIKE", "ILIKE", "RLIKE", "REGEXP", "BETWEEN", "DIV", "AS")
@@ -100,7 +102,8 @@ def _behind(cursor: Cursor, base: Expression, value: Part) -> Expression | None:
         return Cast(base, target, start=base.start, end=cursor.last_end)
     if cursor.take("COLLATE"):
         return _collated(cursor, base)
-    return _extracted(cursor, base) if cursor.is_at(":") else None
+    has_parts = not isinstance(base, Text | Typed | Number | Constant)
+    return _extracted(cursor, base) if has_parts and cursor.is_at(":") else None
 
 
 def _collated(cursor: Cursor, base: Expression) -> Expression:
@@ -158,7 +161,7 @@ def _worded(cursor: Cursor, expression: Part, value: Part) -> Expression:
         return _case(cursor, expression)
     if word in ("CAST", "TRY_CAST") and behind.text == "(":
         return _cast(cursor, expression, is_try=word == "TRY_CAST")
-    if word in _NO_NAMES:
+    if word in _NO_NAMES and not (word in _NAMES_OF_FUNCTIONS and behind.text == "("):
         cursor.fail("a value is expected")
     return _named(cursor, expression, value)
 
@@ -220,6 +223,8 @@ def _typed(cursor: Cursor) -> Expression:
     text = read_text(cursor.advance())
     if name == "X" and not _HEX.fullmatch(text):
         cursor.fail("the digits are not hexadecimal", is_before=True)
+    if not may_be_value_of(name, text):
+        cursor.fail(f"the text is no {name.lower()}", is_before=True)
     return Typed(name, text, start=start, end=cursor.last_end)
 
 

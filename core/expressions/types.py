@@ -26,6 +26,7 @@ _WITHOUT_PARAMETERS = frozenset(
     )
 )
 _NUM_PARAMETERS = {"DECIMAL": (0, 2), "CHAR": (1, 1), "VARCHAR": (1, 1), "TIME": (0, 1)}
+_MAX_PRECISION = 38
 _UNITS = {
     "YEAR": ("MONTH",),
     "MONTH": (),
@@ -118,9 +119,15 @@ def _with_parameters(cursor: Cursor, name: str) -> SqlType:
         cursor.expect(")")
     if not fewest <= len(numbers) <= most:
         cursor.fail(f"{name} takes another number of parameters", is_before=True)
+    if name == "DECIMAL" and not _is_decimal(*numbers):
+        cursor.fail("a decimal has at most 38 digits, and no more of them behind its point")
     if name == "TIME":
         cursor.take("WITHOUT", "TIME", "ZONE")
     return SqlType(name, numbers)
+
+
+def _is_decimal(precision: int = 10, scale: int = 0) -> bool:
+    return scale <= precision <= _MAX_PRECISION
 
 
 def _collection(cursor: Cursor, name: str) -> SqlType:
@@ -148,7 +155,7 @@ def _field(cursor: Cursor) -> SqlField:
     name = cursor.name("the name of a field")
     cursor.take(":")
     found, is_nullable, comment = read_type(cursor), True, None
-    if cursor.take("NOT") or cursor.take("!"):
+    if cursor.take("NOT"):
         cursor.expect("NULL")
         is_nullable = False
     if cursor.take("COMMENT"):

@@ -23,6 +23,7 @@ from local_tables import (
     opened,
     sixty_rows,
 )
+from optimist.core import DeltaLog
 from optimist.core.errors import (
     DeltaConcurrentModificationException,
     SchemaError,
@@ -203,3 +204,25 @@ def test_a_commit_that_adds_matching_rows_is_a_conflict(tmp_path):
     with pytest.raises(DeltaConcurrentModificationException):
         log.update(set={"p": 5}, predicate="id < 10", progress=intrude)
     assert log.count("p = 5") == 0
+
+
+def test_a_name_that_no_column_has_changes_nothing(tmp_path):
+    """The first name of a path is a column's, and is not passed over where it is none."""
+    log = DeltaLog.for_path(str(tmp_path))
+    person = pa.array([{"city": "Y"}], pa.struct([("city", pa.string())]))
+    log.append(pa.table({"city": ["X"], "adress": person}))
+    for call in (
+        lambda: log.delete("address.city = 'X'"),
+        lambda: log.update(set={"address.city": "'Z'"}),
+        lambda: log.delete("adres.city = 'X'"),
+        lambda: log.delete("t.city = 'X'"),
+        lambda: log.count("t.city = 'X'"),
+    ):
+        with pytest.raises(SchemaError) as caught:
+            call()
+        assert caught.value.kind == "DELTA_COLUMN_NOT_FOUND"
+        assert set(caught.value.fields["near"]) & {"adress.city", "city"}
+    with pytest.raises(UsageError):
+        log.update(set={"city": "address.city"})
+    assert log.update().version == 0
+    assert log.delete("adress.city = 'X'").num_deleted == 0

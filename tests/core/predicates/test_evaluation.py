@@ -356,3 +356,35 @@ def test_a_name_that_fits_two_columns_is_not_answered():
 )
 def test_opaque_parts_widen_and_null_is_not_true(sql, expected):
     assert may_be_true(Predicate.parse(sql), CASTS).to_pylist() == expected
+
+
+@pytest.mark.parametrize("text", ["2024-01-01+05:00", "2024-01-01Z", "2024-01-01 UTC"])
+@pytest.mark.parametrize("data_type", [pa.timestamp("us", "UTC"), pa.timestamp("us")])
+def test_a_zone_stands_behind_a_time_only(text, data_type):
+    rows = pa.table({"t": pa.array([dt.datetime(2024, 1, 1)], data_type)})
+    for op in ("=", "<>", "<=>"):
+        assert evaluate(Predicate.parse(f"t {op} '{text}'"), rows) is None
+    assert evaluate(Predicate.parse(f"t IN ('{text}')"), rows) is None
+    assert evaluate(Predicate.parse(f"t = CAST('{text}' AS TIMESTAMP)"), rows) is None
+
+
+NO_ONE_TYPE = [
+    # Each fits a common type with the column, and all of them together do not.
+    (pa.decimal128(20, 0), f"d NOT IN ({'9' * 30}, 0.{'1' * 18})"),
+    (pa.decimal128(38, 0), "d NOT IN (0.1)"),
+    (pa.int64(), f"d NOT IN ({'9' * 25}, 0.{'1' * 15})"),
+    (pa.decimal128(10, 0), f"d IN (1e0, {'1' * 16})"),
+]
+
+
+@pytest.mark.parametrize(("data_type", "sql"), NO_ONE_TYPE)
+def test_a_list_is_cast_to_one_type(data_type, sql):
+    rows = pa.table({"d": pa.array([Decimal(1), None], pa.decimal128(20, 0)).cast(data_type)})
+    assert evaluate(Predicate.parse(sql), rows) is None
+    assert evaluate(Predicate.parse("d NOT IN (1, 2)"), rows).to_pylist() == [False, None]
+
+
+def test_decimals_of_different_scales_are_found_in_a_list():
+    rows = pa.table({"d": pa.array([Decimal("1.10"), Decimal("2.22"), None], pa.decimal128(9, 2))})
+    found = evaluate(Predicate.parse("d NOT IN (1.1, 2.2200, 3, 0.00001)"), rows)
+    assert found.to_pylist() == [False, False, None]

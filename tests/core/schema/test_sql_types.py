@@ -25,9 +25,23 @@ def test_declared_lengths_and_comments_are_kept():
 
 
 @pytest.mark.parametrize(
-    "text", ["", "nope", "int(3)", "array", "array<int", "map<int>", "decimal(39,1)", "int; drop"]
+    "text",
+    [
+        *("", "nope", "int(3)", "array", "array<int", "map<int>", "decimal(39,1)", "int; drop"),
+        *("int8", "text", "timestamp with time zone", "string collate utf8_lcase", "interval day"),
+    ],
 )
 def test_what_is_no_type_is_refused(text):
     with pytest.raises(SchemaError) as caught:
         type_of_sql(text)
     assert caught.value.kind == "OPTIMIST_UNKNOWN_TYPE"
+
+
+def test_a_timestamp_without_zone_is_no_instant():
+    assert type_of_sql("timestamp without time zone") == PrimitiveType("timestamp_ntz")
+    assert type_of_sql("TIMESTAMP_LTZ") == PrimitiveType("timestamp")
+    assert [str(type_of_sql(name)) for name in ("LONG", "Byte", "real")] == [
+        "long",
+        "byte",
+        "float",
+    ]

@@ -1,0 +1,165 @@
+"""Expressions and types as Spark's grammar has them, and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from optimist.core.expressions import NotSqlError, parse_expression, parse_type
+from optimist.core.expressions.names import free_names
+from optimist.core.expressions.plain_text import plain_text
+from optimist.core.expressions.tree import Call, Case, Cast, Name, Operation, walk
+
+
+def shape(node) -> object:
+    """An operation as nested tuples, everything else as text."""
+    if isinstance(node, Operation):
+        return (node.operator, *map(shape, node.operands))
+    if isinstance(node, Name):
+        return ".".join(node.path)
+    return getattr(node, "text", getattr(node, "value", type(node).__name__))
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("a = b < c", ("<", ("=", "a", "b"), "c")),
+        ("a + b * c - d", ("-", ("+", "a", ("*", "b", "c")), "d")),
+        (
+            "a | b ^ c & d << e + f",
+            ("|", "a", ("^", "b", ("&", "c", ("<<", "d", ("+", "e", "f"))))),
+        ),
+        ("a >>> b >> c", (">>", (">>>", "a", "b"), "c")),
+        ("NOT a = b OR c AND d", ("OR", ("NOT", ("=", "a", "b")), ("AND", "c", "d"))),
+        ("! a = b", ("NOT", ("=", "a", "b"))),
+        ("a = b IS NULL", ("IS NULL", ("=", "a", "b"))),
+        ("a NOT BETWEEN b AND c AND d", ("AND", ("NOT", ("BETWEEN", "a", "b", "c")), "d")),
+        ("- a * b", ("*", ("-x", "a"), "b")),
+        ("a - -1", ("-", "a", "-1")),
+        ("a -1", ("-", "a", "1")),
+        ("a || b + c", ("+", ("||", "a", "b"), "c")),
+        ("end > 0", (">", "end", "0")),
+        ("case = when", ("=", "case", "when")),
+        ("(a).b.c = `d e`.f", ("=", "a.b.c", "d e.f")),
+    ],
+)
+def test_operators_bind_as_in_spark(sql, expected):
+    assert shape(parse_expression(sql)) == expected
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind"),
+    [
+        ("CASE a WHEN 1 THEN b ELSE c END", Case),
+        ("CASE WHEN a THEN b END", Case),
+        ("a::struct<b: array<int>, c string NOT NULL COMMENT 'x'>", Cast),
+        ("TRY_CAST(a AS TIMESTAMP WITHOUT TIME ZONE)", Cast),
+        ("substring(a FROM 1 FOR 2)", Call),
+        ("trim(BOTH 'x' FROM a)", Call),
+        ("overlay(a PLACING b FROM 1 FOR 2)", Call),
+        ("position('a' IN b)", Call),
+        ("extract(YEAR FROM a)", Call),
+        ("timestampadd(DAY, 1, a)", Call),
+        ("date_add(day, 1)", Call),
+        ("transform(a, (x, i) -> x + i)", Call),
+        ("f(a => 1)", Call),
+        ("count(DISTINCT a) FILTER (WHERE b) OVER (PARTITION BY c)", Call),
+        ("struct(a AS b, c d)", Call),
+        ("like(a, 'x')", Call),
+        ("a COLLATE UTF8_LCASE", Call),
+        ("a LIKE ANY ('x', 'y')", Operation),
+        ("INTERVAL '1' DAY + a", Operation),
+        ("a + INTERVAL 1 DAY 2 HOURS", Operation),
+        ("a > INTERVAL '1:2' HOUR TO MINUTE", Operation),
+    ],
+)
+def test_what_spark_spells_with_keywords_is_read(sql, kind):
+    parsed = parse_expression(sql)
+    assert isinstance(parsed, kind)
+    assert parse_expression(plain_text(sql, parsed)) == parsed
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        *(
+            "",
+            "a b",
+            "a AS b",
+            "a;",
+            "a,",
+            "a IN ()",
+            "a IN (1,)",
+            "f(a,)",
+            "a ISNULL",
+            "a NOTNULL",
+        ),
+        *("a IS NULL IS NULL", "a = NOT b", "a ! IN (1)", "a && b", "a ** b", "a // b", "a -> "),
+        *("1e400", "128Y", "40000S", "1e400D", "3.5e38F", "9" * 39, "99999999999999999999L"),
+        *("DATE '2024-13-01'", "TIMESTAMP '2024-01-01Z'", "DATE '2023-02-29'", "X'0g'", "E'x'"),
+        *(
+            "TIMESTAMP '2024-01-01 UTC'",
+            "a LIKE 'x' ESCAPE 'ab'",
+            "a LIKE 'x' ESCAPE b",
+            "@a",
+            "$1",
+        ),
+        *(
+            "{# c #} a",
+            "{{ a }}",
+            "a BETWEEN SYMMETRIC 1 AND 2",
+            "a::int8",
+            "a::TEXT",
+            "a SIMILAR b",
+        ),
+        *(
+            "CAST(a AS DECIMAL(39))",
+            "CAST(a AS DECIMAL(3, 5))",
+            "CASE WHEN a THEN b",
+            "CAST(a, INT)",
+        ),
+        *("(a", "a)", "'x", "`a", "/* a", "a.", ".a", "a..b", "``", "a[1", "INTERVAL 1", "é = 1"),
+    ],
+)
+def test_what_spark_refuses_is_refused(sql):
+    with pytest.raises(NotSqlError):
+        parse_expression(sql)
+
+
+def test_variables_of_lambdas_are_no_columns():
+    parsed = parse_expression("exists(a, X -> x.y > b AND zip_with(x, c, (y, z) -> y + z + d))")
+    assert [name.path for name in free_names(parsed)] == [("a",), ("b",), ("c",), ("d",)]
+    parsed = parse_expression("current_date > a AND `current_date` < b")
+    assert [name.is_call for name in free_names(parsed)] == [True, False, False, False]
+
+
+def test_texts_have_the_value_that_spark_reads():
+    parsed = parse_expression(r"""concat('it''s', "a" 'b', r'\n', 'x\ty')""")
+    values = [getattr(node, "value", None) for node in walk(parsed)]
+    assert values[1:] == ["it's", "ab", r"\n", "x\ty"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "int8",
+            "text",
+            "int(3)",
+            "timestamptz",
+            "timestamp with time zone",
+            "unsigned",
+            "varchar",
+        ),
+        *("array", "array<int", "map<int>", "struct<a>", "struct<a int,>", "decimal(39)", "int;"),
+    ],
+)
+def test_only_sparks_types_are_types(text):
+    with pytest.raises(NotSqlError):
+        parse_type(text)
+
+
+def test_a_thousand_operands_need_no_recursion():
+    parsed = parse_expression(" + ".join(["a"] * 5000))
+    assert sum(1 for node in walk(parsed) if isinstance(node, Name)) == 5000
+    with pytest.raises(NotSqlError):
+        parse_expression("(" * 5000 + "a" + ")" * 5000)
