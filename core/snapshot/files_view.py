@@ -43,6 +43,8 @@ class FilesView:
         schema: The columns, partition columns included.
         partition_columns: The logical names of the partition columns, in order.
         properties: The table properties, parsed.
+        log_identity: Tells the log of this version from others that were or will be at the path: a
+            text for keys, empty where nothing is known that does.
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class FilesView:
     ) -> None:
         self.table_path = table_path
         self.version = version
+        self.log_identity = ""
         self.protocol: Protocol = table.protocol or DEFAULT_PROTOCOL
         self.metadata: Metadata = table.metadata or _NO_METADATA
         parsed = TableMetadata.of(self.metadata)
@@ -97,6 +100,11 @@ class FilesView:
     def size_in_bytes(self) -> int:
         """The sizes of the files, summed."""
         return exact_sum(self.files.column("size"))
+
+    @property
+    def has_zoned_partitions(self) -> bool:
+        """Whether partition values may be times without a zone, which are read in the session's."""
+        return any(str(item.data_type) == "timestamp" for item in self.partition_schema)
 
     @property
     def partition_schema(self) -> StructType:

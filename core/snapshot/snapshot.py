@@ -93,6 +93,8 @@ class Snapshot(FilesView):
             store=context.store,
             options=context.options,
         )
+        if segment is not None and segment.last_seen is not None:
+            self.log_identity = segment.last_seen.identity
         self.log_path = log_path_of(table_path)
         self.segment = segment
         self.known_log = context.known_log
@@ -181,6 +183,10 @@ class Snapshot(FilesView):
         changes = FileChanges.of(actions, self._state.files, only_new=only_new)
         return derive_checksum(previous, changes, state=table, options=options)
 
+    def is_same_version(self, other: Snapshot) -> bool:
+        """Whether both are one version of one log, and not of two that were at one path."""
+        return (self.known_log, self.version) == (other.known_log, other.version)
+
     def confirmed(self, commits: Sequence[FileStatus]) -> Snapshot:
         """The same version once a listing has shown the commits of our own that it is made of.
 
@@ -246,7 +252,7 @@ class Snapshot(FilesView):
             files: Columns of `FILES_SCHEMA`; a path may occur more than once.
         """
         table = replace(self._state.table, metadata=metadata)
-        return FilesView(
+        view = FilesView(
             self.table_path,
             self.version,
             table=table,
@@ -254,6 +260,8 @@ class Snapshot(FilesView):
             store=self._context.store,
             options=self._context.options,
         )
+        view.log_identity = self.log_identity
+        return view
 
     @property
     def files(self) -> pa.Table:

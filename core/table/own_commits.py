@@ -14,6 +14,7 @@ from optimist.core.plugins.logstore import FileStatus
 from optimist.core.protocol.actions import Action
 from optimist.core.snapshot import KnownCommit, Snapshot
 from optimist.core.snapshot.one_version import load_version
+from optimist.core.table.commit_watchers import tell_watchers
 from optimist.core.table.newest_snapshot import NewestSnapshot
 from optimist.core.transaction.conflicts.ours_and_theirs import Theirs
 from optimist.core.transaction.hooks.background import BackgroundWork
@@ -74,6 +75,17 @@ class OwnCommits:
     ) -> Snapshot | None:
         """See `CommitListener.update_after_commit`."""
         self._tell_session(version)
+        snapshot = self._snapshot_after(base, winners, version, actions)
+        tell_watchers(self._table, actions)
+        return snapshot
+
+    def _snapshot_after(
+        self,
+        base: Snapshot,
+        winners: Sequence[Theirs],
+        version: int,
+        actions: tuple[Action, ...],
+    ) -> Snapshot | None:
         try:
             theirs = [
                 KnownCommit(each.version, each.actions, each.status or self._status(each.version))

@@ -81,6 +81,7 @@ def arrow_frame(
         path=snapshot.table_path,
         version=snapshot.version,
         table_id=snapshot.metadata.id,
+        log_identity=snapshot.log_identity,
         zone=zone or session_zone_name(spark),
         grouping=Grouping.of(spark, is_connect=is_connect(spark)),
         is_time_travel=is_time_travel,

@@ -119,11 +119,16 @@ class NewestVersions:
         if given.path not in self._found:
             self._found[given.path] = scan.log.update()
         newest = self._found[given.path]
-        if (newest.version, newest.metadata.id) == (given.version, given.table_id):
+        if newest.is_same_version(scan.snapshot):
             newest = scan.snapshot
         ensure_same_columns(given.path, scan.snapshot, newest)
-        table_id = newest.metadata.id
-        fixed = replace(given, version=newest.version, table_id=table_id, follows=False)
+        fixed = replace(
+            given,
+            version=newest.version,
+            table_id=newest.metadata.id,
+            log_identity=newest.log_identity,
+            follows=False,
+        )
         options.update(fixed.to_options())
         return newest
 

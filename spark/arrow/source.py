@@ -53,6 +53,7 @@ class ScanOptions:
         path: The table.
         version: The version.
         table_id: The table's id: a path may be deleted and used again for another table.
+        log_identity: See `FilesView`; a log that was restored has the same id and versions.
         zone: The session's time zone.
         grouping: How files become tasks.
         is_time_travel: The version was asked for by name or time.
@@ -65,6 +66,7 @@ class ScanOptions:
     path: str
     version: int
     table_id: str
+    log_identity: str
     zone: str
     grouping: Grouping
     is_time_travel: bool = False
@@ -79,6 +81,7 @@ class ScanOptions:
             "path": self.path,
             "version": str(self.version),
             "tableId": self.table_id,
+            "logIdentity": self.log_identity,
             "zone": self.zone,
             "maxBytes": str(self.grouping.max_bytes),
             "numGroups": str(self.grouping.num_groups),
@@ -103,6 +106,7 @@ class ScanOptions:
             path=folded["path"],
             version=int(folded["version"]),
             table_id=folded["tableid"],
+            log_identity=folded["logidentity"],
             zone=folded["zone"],
             grouping=Grouping(
                 int(folded["maxbytes"]), int(folded["numgroups"]), int(folded["opencost"])
@@ -197,7 +201,8 @@ class _Reader(DataSourceReader):
 
     def _version(self) -> VersionToScan:
         scan, options = self._scan, self._store_options
-        snapshot = _snapshot(scan.path, scan.version, scan.table_id, options)
+        known_by = (scan.table_id, scan.log_identity)
+        snapshot = _snapshot(scan.path, scan.version, known_by, options)
         return VersionToScan(
             _log(scan.path, options).table,
             snapshot,
@@ -212,9 +217,11 @@ def _log(path: str, store_options: Options) -> DeltaLog:
 
 
 @lru_cache(maxsize=16)  # Spark's planning asks twice, and its workers live on between queries
-def _snapshot(path: str, version: int, table_id: str, store_options: Options) -> Snapshot:
+def _snapshot(
+    path: str, version: int, known_by: tuple[str, str], store_options: Options
+) -> Snapshot:
     snapshot = _log(path, store_options).snapshot(version)
-    if snapshot.metadata.id != table_id:
+    if snapshot.metadata.id != known_by[0]:
         raise TableError(
             f"The table at {path} is not the table that the DataFrame was made from: it has been "
             "deleted and created again since. Nothing was read. Read the table again.",

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from optimist.spark.drop_in import (
     alter,
+    cached_tables,
     catalog,
     changes,
     newest_versions,
@@ -32,6 +33,7 @@ _ANSWERS: Mapping[str, Answer] = MappingProxyType(
         "load": catalog.load,
         "exists": catalog.exists,
         "drop": catalog.drop,
+        "place": cached_tables.place,
         "create": staged_tables.create,
         "stage": staged_tables.stage,
         "alter": alter.alter,
@@ -41,7 +43,7 @@ _ANSWERS: Mapping[str, Answer] = MappingProxyType(
         # RelationRule
         "change rows": changes.change_rows,
         "insert into rows": changes.insert_into_rows,
-        # NewestVersions
+        # QueryVersions
         "newest": newest_versions.newest_versions,
         # ChangesFunction
         "changes": relations.changes,

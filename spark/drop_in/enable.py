@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 
 from optimist.core.forking import ForkSafeLock
+from optimist.spark.drop_in.cached_tables import refresh_after_commits
 from optimist.spark.drop_in.callbacks import Answers
 from optimist.spark.drop_in.compiler import dropin, is_loaded, load_classes
 from optimist.spark.drop_in.connect import disable_connect, enable_connect
@@ -49,6 +50,7 @@ def enable(spark: SparkSession) -> SparkSession:
         install(jvm)
         remember_session(spark)
         raise_original_errors()
+        refresh_after_commits(spark)
     return spark
 
 

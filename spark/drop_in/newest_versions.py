@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from optimist.core.snapshot import Snapshot
 from optimist.spark.drop_in.opened_table import OpenedTable, opened_table
+from optimist.spark.drop_in.table_identity import table_identity
 from optimist.spark.rows.row_shape import column_of
 from optimist.spark.rows.same_columns import ensure_same_columns
 from optimist.spark.session.jvm import Jvm, analyzed_plan
@@ -43,6 +44,7 @@ def newest_versions(spark: SparkSession, tables: Any, names: Any) -> Any:
         table = opened_table(java_table)
         if table.path not in versions:
             versions[table.path] = table.log.update()
+            table_identity(spark, table.log.table, versions[table.path])
         frame = _newer_frame(table, versions[table.path], wanted.split("\0"))
         plans.add(None if frame is None else analyzed_plan(frame))
     return plans
@@ -52,14 +54,10 @@ def _newer_frame(table: OpenedTable, newest: Snapshot, names: Sequence[str]) -> 
     if table.version is None:
         return None
     before = table.version.snapshot
-    if _is_same_version(before, newest):
+    if newest.is_same_version(before):
         return None
     tracking = [one.has_active("rowTracking") for one in (before, newest)]
     is_other_metadata = _METADATA in names and tracking[0] != tracking[1]
     ensure_same_columns(table.name, before, newest, *([_METADATA] if is_other_metadata else ()))
     frame = table.version.at(newest).frame(table.spark)
     return frame if frame.columns == list(names) else frame.select(*map(column_of, names))
-
-
-def _is_same_version(one: Snapshot, other: Snapshot) -> bool:
-    return (one.version, one.metadata.id) == (other.version, other.metadata.id)

@@ -24,6 +24,7 @@ from optimist.spark.drop_in.compiler import dropin
 from optimist.spark.drop_in.options import read_options
 from optimist.spark.drop_in.partitions import show_partitions, truncates_partition
 from optimist.spark.drop_in.shown_statement import show_statement, shown_properties
+from optimist.spark.drop_in.table_identity import table_identity
 from optimist.spark.native.listing import hadoop_path
 from optimist.spark.rows.row_shape import quoted
 from optimist.spark.session.callback_errors import callback, current_origin
@@ -98,7 +99,17 @@ class OpenedTable(JavaIdentity):
             columns = jvm.struct(schema)
         make = getattr(dropin(jvm), kind)
         properties = jvm.root.java.util.HashMap(self._properties())
-        return make(self, self.name, columns, self._partitioning(jvm), properties, self._is_newest)
+        identity = self._identity()
+        return make(self, self.name, columns, self._partitioning(jvm), properties, identity)
+
+    def _identity(self) -> str | None:
+        """See `java/DeltaTable.java`."""
+        if self.version is None or not self._is_newest:
+            return None
+        table = table_identity(self.spark, self.log.table, self.version.snapshot)
+        # In another zone, or of other partitions, the rows are others.
+        chosen = None if self.version.partition is None else dict(self.version.partition.values)
+        return f"{table} {self.version.zone} {chosen}"
 
     # What the JVM calls.
 

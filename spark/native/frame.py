@@ -22,7 +22,6 @@ from optimist.spark.native.metadata_column import (
     with_row_index,
 )
 from optimist.spark.native.parts import ScanPart, parts_of_files, parts_of_version
-from optimist.spark.rows.partition_zone import has_zoned_partitions
 from optimist.spark.rows.row_shape import quoted
 from optimist.spark.rows.stored_columns import (
     READ_BY_ID,
@@ -82,7 +81,7 @@ def scan_frame(
         ConfigError: The session is a Spark Connect client.
     """
     jvm = Jvm.of(spark)
-    zone = (zone or session_zone_name(spark)) if has_zoned_partitions(view) else None
+    zone = (zone or session_zone_name(spark)) if view.has_zoned_partitions else None
     key = _key(
         view,
         zone=zone,
@@ -189,7 +188,8 @@ def listing_of(spark: SparkSession, view: FilesView, files: pa.Table) -> FileLis
 
 
 def _key(view: FilesView, **distinctions: str | None) -> str:
-    # The table's id, because a path may be deleted and used again for another table.
+    # A path may be used again for another table, and a log restored, with the same versions.
     key = f"{hadoop_path(view.table_path)}@{view.version}#{view.metadata.id}"
+    distinctions = {"log": view.log_identity, **distinctions}
     rest = "&".join(f"{name}={value}" for name, value in distinctions.items() if value)
     return f"{KEY_PREFIX}{key}?{rest}"

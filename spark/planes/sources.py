@@ -22,9 +22,13 @@ _KEY = re.compile(
     rf"^{re.escape(KEY_PREFIX)}(?P<path>.*)@(?P<version>\d+)#(?P<id>[^?#]*)\?(?P<rest>.*)$"
 )
 
+_FOLLOWING = "optimist.dropin.NewestVersions"
+
 
 def of_fixed_versions(frame: DataFrame) -> DataFrame:
     """The frame as a query would read it now: its tables stay at the versions that they have.
+
+    What Spark has cached of it stays the rows, whoever gives the cache back in the meantime.
 
     Frames of the drop-in follow their tables (docs/drop-in.md), but a command that asks more than
     once must see the same rows each time.
@@ -32,7 +36,9 @@ def of_fixed_versions(frame: DataFrame) -> DataFrame:
     if is_connect(frame.sparkSession):
         return at_newest_versions(frame)
     jvm, plan = Jvm.of(frame.sparkSession), analyzed_plan(frame)
-    fixed = jvm.normalized(plan)
+    if not jvm.has_class(_FOLLOWING):
+        return frame  # nobody has enabled a session yet
+    fixed = jvm.root.optimist.dropin.NewestVersions.fixed(jvm.session, plan)
     return frame if fixed.fastEquals(plan) else jvm.frame(fixed)
 
 
@@ -55,6 +61,8 @@ def plan_sources(plan: Any) -> tuple[ScannedTable, ...]:
 def _source(leaf: Any) -> ScannedTable | None:
     """The table that a leaf of a plan reads, on either plane; None if the scan is not ours."""
     kind = leaf.getClass().getSimpleName()
+    if kind == "DataSourceV2ScanRelation":
+        leaf, kind = leaf.relation(), "DataSourceV2Relation"
     if kind == "DataSourceV2Relation" and str(leaf.table().name()).startswith(SOURCE_PREFIX):
         return ScanOptions.from_options(dict(leaf.options().asCaseSensitiveMap())).scanned_table
     if kind != "LogicalRelation":
@@ -71,6 +79,21 @@ def _source(leaf: Any) -> ScannedTable | None:
 
 
 def _leaves(plan: Any) -> Iterator[Any]:
-    yield from iterate(plan.collectLeaves())
-    for subquery in iterate(plan.subqueriesAll()):
-        yield from iterate(subquery.collectLeaves())
+    for part in (plan, *iterate(plan.subqueriesAll())):
+        for leaf in iterate(part.collectLeaves()):
+            if leaf.getClass().getSimpleName() == "InMemoryRelation":
+                yield from _cached_leaves(leaf.cacheBuilder().cachedPlan())
+            else:
+                yield leaf
+
+
+def _cached_leaves(plan: Any) -> Iterator[Any]:
+    """The leaves of what Spark planned to cache; the steps that it adds last are linked to none."""
+    if plan.getClass().getSimpleName() == "AdaptiveSparkPlanExec":
+        plan = plan.inputPlan()
+    link = plan.logicalLink()
+    if link.isDefined():
+        yield from _leaves(link.get())
+        return
+    for child in iterate(plan.children()):
+        yield from _cached_leaves(child)

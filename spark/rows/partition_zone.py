@@ -11,14 +11,9 @@ from pyspark.sql import SparkSession
 from optimist.core.snapshot.files_view import FilesView
 from optimist.spark.session.conf import session_zone_name
 
-__all__ = ["has_zoned_partitions", "partition_zone"]
-
-
-def has_zoned_partitions(view: FilesView) -> bool:
-    """Whether partition values are instants."""
-    return any(str(item.data_type) == "timestamp" for item in view.partition_schema)
+__all__ = ["partition_zone"]
 
 
 def partition_zone(spark: SparkSession, view: FilesView) -> str | None:
     """The zone for the partition values of a frame that is made now; None if they need none."""
-    return session_zone_name(spark) if has_zoned_partitions(view) else None
+    return session_zone_name(spark) if view.has_zoned_partitions else None

@@ -221,11 +221,6 @@ class Jvm:
                 field.setAccessible(True)
                 field.set(clone.observationManager(), field.get(own))
 
-    def normalized(self, plan: Any) -> Any:
-        """The analyzed plan as it goes to Spark's cache and optimizer; nothing is executed."""
-        mode = self.module("org.apache.spark.sql.execution.CommandExecutionMode$").ALL()
-        return self.session.sessionState().executePlan(plan, mode).normalized()
-
     @contextmanager
     def muted(self, logger: str) -> Iterator[None]:
         """Silence one of Spark's loggers while the block runs, in all threads.

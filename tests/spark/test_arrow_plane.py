@@ -215,6 +215,7 @@ def test_options_of_a_scan_survive_being_text():
         path="/t",
         version=7,
         table_id="a",
+        log_identity="b",
         zone="UTC",
         grouping=Grouping(1, 2, 3),
         is_time_travel=True,

@@ -77,6 +77,7 @@ public final class DeltaCatalog extends DelegatingCatalogExtension implements St
     Boolean mayBeMissing = Boolean.valueOf(found == null && how instanceof Set && isSavedAsTable());
     Table table = (Table) ask("load", ident, new Object[] {catalogTable, how, mayBeMissing});
     if (table == null) throw new NoSuchTableException(ident);
+    if (found != null) ((DeltaTable) table).setEntry(((V1Table) found).catalogTable());
     return table;
   }
   public Table loadTable(Identifier ident) throws NoSuchTableException { return load(ident, null); }
@@ -164,11 +165,28 @@ public final class DeltaCatalog extends DelegatingCatalogExtension implements St
   }
   public boolean dropTable(Identifier ident) {
     if (byPath(ident)) return ((Boolean) ask("drop", ident, null)).booleanValue();
-    return super.dropTable(within(ident));
+    Object place = place(ident);
+    return gone(super.dropTable(within(ident)), place);
   }
   public boolean purgeTable(Identifier ident) {
     if (byPath(ident)) return ((Boolean) ask("drop", ident, null)).booleanValue();
-    return super.purgeTable(within(ident));
+    Object place = place(ident);
+    return gone(super.purgeTable(within(ident)), place);
+  }
+  private boolean gone(boolean isDropped, Object place) {
+    if (isDropped && place != null) CachedTables.forget(this.session, (String) place);
+    return isDropped;
+  }
+  /** Where a Delta table is; null for any other. */
+  private Object place(Identifier ident) {
+    if (byPath(ident)) return Python.ask("place", this.session, ident, null);
+    try {
+      Table found = super.loadTable(within(ident));
+      if (!isDelta(found)) return null;
+      return Python.ask("place", this.session, ident, ((V1Table) found).catalogTable());
+    } catch (NoSuchTableException error) {
+      return null;
+    }
   }
   public void renameTable(Identifier from, Identifier to)
       throws NoSuchTableException, TableAlreadyExistsException {
@@ -176,5 +194,7 @@ public final class DeltaCatalog extends DelegatingCatalogExtension implements St
   }
   public void invalidateTable(Identifier ident) {
     if (!byPath(ident)) super.invalidateTable(within(ident));
+    Object place = place(ident);
+    if (place != null) CachedTables.refresh(this.session, (String) place);
   }
 }

@@ -1,10 +1,8 @@
 import java.util.Arrays;
-import java.util.Collections;
 import java.util.HashSet;
-import java.util.LinkedList;
-import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.SupportsWrite;
 import org.apache.spark.sql.connector.catalog.Table;
@@ -20,22 +18,22 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** A version of a Delta table, as Spark's commands see it. Python has the table itself. */
 public class DeltaTable implements SupportsRead, SupportsWrite, TruncatableTable {
-  private static final int MOST_CACHINGS = 8;
   private final scala.Function2 python;
   private final String name;
   private final StructType schema;
   private final Transform[] partitioning;
   private final Map properties;
-  private final boolean isNewest;
-  private final List cachings = Collections.synchronizedList(new LinkedList());
+  private final String identity;
+  private CatalogTable entry;
 
   /**
    * @param python takes what is asked and one argument, see `opened_table.py`
-   * @param isNewest whether queries read the newest version, since nobody chose one
+   * @param identity its place, `#`, and what tells it from other tables that are or were there;
+   *     null unless queries read the newest version, since nobody chose one
    */
   public DeltaTable(scala.Function2 python, String name, StructType schema,
-      Transform[] partitioning, Map properties, boolean isNewest) {
-    this.isNewest = isNewest;
+      Transform[] partitioning, Map properties, String identity) {
+    this.identity = identity;
     this.python = python;
     this.name = name;
     this.schema = schema;
@@ -53,14 +51,11 @@ public class DeltaTable implements SupportsRead, SupportsWrite, TruncatableTable
   public StructType schema() { return this.schema; }
   public Transform[] partitioning() { return this.partitioning; }
   public Map properties() { return this.properties; }
-  public boolean isNewest() { return this.isNewest; }
-
-  /** What `NewestVersions` remembers of queries over this table that were cached, newest first. */
-  List cachings() { return this.cachings; }
-  void addCaching(Map plans) {
-    this.cachings.add(0, plans);
-    if (this.cachings.size() > MOST_CACHINGS) this.cachings.remove(MOST_CACHINGS);
-  }
+  CatalogTable entry() { return this.entry; }
+  void setEntry(CatalogTable entry) { this.entry = entry; }
+  boolean isNewest() { return identity() != null; }
+  String identity() { return this.identity; }
+  boolean isAt(String place) { return isNewest() && identity().startsWith(place + "#"); }
 
   public Set capabilities() {
     return new HashSet(Arrays.asList(new TableCapability[] {

@@ -13,7 +13,7 @@ final class FormatTable extends DeltaTable {
   private DeltaTable opened;
 
   FormatTable(StructType given, Map options) {
-    super(null, "delta", given, new Transform[0], options, false);
+    super(null, "delta", given, new Transform[0], options, null);
     this.given = given;
     this.options = options;
   }
@@ -29,6 +29,6 @@ final class FormatTable extends DeltaTable {
   public StructType schema() { return opened().schema(); }
   public Transform[] partitioning() { return opened().partitioning(); }
   public Map properties() { return opened().properties(); }
-  public boolean isNewest() { return opened().isNewest(); }
+  String identity() { return opened().identity(); }
   public String toString() { return "delta"; }
 }

@@ -1,9 +1,11 @@
+import java.lang.reflect.Constructor;
 import java.util.ArrayList;
 import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.catalyst.analysis.ResolvedTable;
+import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -121,7 +123,48 @@ public final class RelationRule extends Rule {
     DeltaTable table = (DeltaTable) relation.table();
     Object found = table.ask("plan", isChanges ? options : null);
     LogicalPlan rows = withAttributes((LogicalPlan) found, relation.output());
-    return table.isNewest() && !isChanges ? new NewestRows(rows, table) : rows;
+    if (isChanges || !table.isNewest()) return rows;
+    return new NewestRows(named(rows, table.entry()), table, null, 0);
+  }
+  /** Spark asks the relations of a plan by which name they are refreshed. */
+  private static LogicalPlan named(LogicalPlan plan, CatalogTable entry) {
+    if (entry == null) return plan;
+    final scala.Option name = scala.Option.apply(withoutStatistics(entry));
+    return (LogicalPlan) plan.transformDown(new scala.runtime.AbstractPartialFunction() {
+      public boolean isDefinedAt(Object node) {
+        return node instanceof LogicalRelation && ((LogicalRelation) node).catalogTable().isEmpty();
+      }
+      public Object applyOrElse(Object node, scala.Function1 other) {
+        return isDefinedAt(node) ? with((LogicalPlan) node, 2, name) : other.apply(node);
+      }
+    });
+  }
+  /** The log knows better than a metastore. */
+  private static CatalogTable withoutStatistics(CatalogTable entry) {
+    if (entry.stats().isEmpty()) return entry;
+    Object[] parts = new Object[entry.productArity()];
+    for (int i = 0; i < parts.length; i++) {
+      boolean isStatistics = entry.productElementName(i).equals("stats");
+      parts[i] = isStatistics ? scala.Option.apply(null) : entry.productElement(i);
+    }
+    Constructor[] made = CatalogTable.class.getConstructors();
+    try {
+      for (int i = 0; i < made.length; i++) {
+        if (made[i].getParameterTypes().length == parts.length) {
+          return (CatalogTable) made[i].newInstance(parts);
+        }
+      }
+    } catch (ReflectiveOperationException error) {
+      throw new IllegalStateException(error);
+    }
+    return entry;
+  }
+  private static LogicalPlan with(LogicalPlan relation, int place, Object part) {
+    Object[] parts = new Object[relation.productArity()];
+    for (int i = 0; i < parts.length; i++) {
+      parts[i] = i == place ? part : relation.productElement(i);
+    }
+    return (LogicalPlan) relation.makeCopy(parts);
   }
 
   /**
@@ -130,11 +173,7 @@ public final class RelationRule extends Rule {
    */
   static LogicalPlan withAttributes(
       LogicalPlan plan, scala.collection.immutable.Seq wanted) {
-    if (plan instanceof LogicalRelation) {
-      Object[] parts = new Object[plan.productArity()];
-      for (int i = 0; i < parts.length; i++) parts[i] = i == 1 ? wanted : plan.productElement(i);
-      return (LogicalPlan) plan.makeCopy(parts);
-    }
+    if (plan instanceof LogicalRelation) return with(plan, 1, wanted);
     List columns = new ArrayList();
     for (int i = 0; i < wanted.length(); i++) {
       Attribute one = (Attribute) wanted.apply(i);

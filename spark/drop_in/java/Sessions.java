@@ -31,6 +31,8 @@ public final class Sessions {
   /** The extensions of sessions that are on; those that have ours injected are all of the keys. */
   private static final Map EXTENSIONS = Collections.synchronizedMap(new WeakHashMap());
 
+  private static boolean isPreparing;
+
   private Sessions() {}
 
   public static synchronized void enable(SparkSession session) throws Exception {
@@ -40,11 +42,12 @@ public final class Sessions {
     Field versions = field(state, "planNormalizationRules");
     field(state.catalogManager(), "catalogs");
     field(state.catalogManager(), "defaultSessionCatalog");
+    field(session.sharedState().cacheManager(), "cachedData");
     ensureCatalog(state);
 
     inject(session.extensions());
     rules.set(state.analyzer(), with(new RelationRule(session), rules.get(state.analyzer())));
-    versions.set(state, with(new NewestVersions(session), versions.get(state)));
+    versions.set(state, with(NewestVersions.preparing(session), versions.get(state)));
     parser.set(state, StatementParser.around(session, (ParserInterface) parser.get(state)));
     forgetDelta(session.sharedState().conf());
     prepare(session);
@@ -67,11 +70,25 @@ public final class Sessions {
         && isPrepared(session.sessionState());
   }
 
-  /** Catalogs and table functions of a session whose state is built; idempotent. */
-  static synchronized void prepare(SparkSession session) throws Exception {
-    if (!Boolean.TRUE.equals(EXTENSIONS.get(session.extensions()))) return;
+  /**
+   * Catalogs and table functions of a session whose state is built; idempotent.
+   *
+   * @return false for a statement that preparing a session runs itself
+   */
+  static synchronized boolean prepare(SparkSession session) throws Exception {
+    if (isPreparing) return false;
+    if (!Boolean.TRUE.equals(EXTENSIONS.get(session.extensions()))) return true;
     SessionState state = session.sessionState();
-    if (isPrepared(state)) return;
+    if (isPrepared(state)) return true;
+    isPreparing = true;
+    try {
+      putCatalogs(session, state);
+    } finally {
+      isPreparing = false;
+    }
+    return true;
+  }
+  private static void putCatalogs(SparkSession session, SessionState state) throws Exception {
     SQLConf conf = state.conf();
     String before = conf.getConfString(BEFORE, conf.getConfString(CATALOG, BUILT_IN));
     if (before.equals(DELTAS)) before = BUILT_IN;
@@ -134,7 +151,13 @@ public final class Sessions {
     });
     extensions.injectPlanNormalizationRule(new scala.runtime.AbstractFunction1() {
       public Object apply(Object session) {
-        return new NewestVersions((SparkSession) session);
+        return NewestVersions.preparing((SparkSession) session);
+      }
+    });
+    // Sessions ask for these rules at each query, so one that has its state gets ours as well.
+    extensions.injectOptimizerRule(new scala.runtime.AbstractFunction1() {
+      public Object apply(Object session) {
+        return NewestVersions.optimizing((SparkSession) session);
       }
     });
     extensions.injectParser(new scala.runtime.AbstractFunction2() {
@@ -168,7 +191,7 @@ public final class Sessions {
     if (conf.get(CATALOG, BUILT_IN).equals(DELTAS)) conf.set(CATALOG, BUILT_IN);
   }
 
-  private static Field field(Object owner, String name) throws NoSuchFieldException {
+  static Field field(Object owner, String name) throws NoSuchFieldException {
     for (Class type = owner.getClass(); type != null; type = type.getSuperclass()) {
       Field[] fields = type.getDeclaredFields();
       for (int i = 0; i < fields.length; i++) {

@@ -87,8 +87,8 @@ public final class StatementParser implements InvocationHandler {
 
   public Object invoke(Object proxy, Method method, Object[] arguments) throws Throwable {
     if (!this.isReady) {
-      this.isReady = true;
-      Sessions.prepare(this.session);
+      // A statement of another thread waits here until the catalogs are there.
+      this.isReady = Sessions.prepare(this.session);
     }
     String name = method.getName();
     if (name.equals("parsePlan") || name.equals("parsePlanWithParameters")) {

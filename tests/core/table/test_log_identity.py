@@ -282,3 +282,19 @@ def test_nothing_is_served_from_the_memory_of_another_log(tmp_path_factory, step
     world.look()
     with contextlib.suppress(OSError):
         shutil.rmtree(world.path.parent)
+
+
+def test_a_version_is_told_from_the_same_one_of_a_log_that_was_restored(tmp_path):
+    path = tmp_path / "table"
+    write_deltalake(str(path), rows("a", 0))
+    shutil.copytree(path, tmp_path / "copy")
+    log = handle(path)
+    write_deltalake(str(path), rows("a", 1), mode="append")
+    before = log.update()
+    shutil.rmtree(path)
+    shutil.copytree(tmp_path / "copy", path)
+    write_deltalake(str(path), rows("a", 2), mode="append")
+    after, same = log.update(), handle(path).update()
+    assert (before.version, before.metadata.id) == (after.version, after.metadata.id)
+    assert not after.is_same_version(before) and after.is_same_version(log.update())
+    assert before.log_identity != after.log_identity == same.log_identity

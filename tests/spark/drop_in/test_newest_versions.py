@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from pyspark.sql import functions as sf
 
 from optimist.core.errors import TableError
 from optimist.spark import DeltaTable, read, write
@@ -95,28 +94,6 @@ def test_a_frame_takes_no_other_column_for_its_own(enabled, path):
     with pytest.raises(TableError) as caught:
         frame.count()
     assert caught.value.kind == "DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS"
-
-
-def test_what_is_cached_stays_until_it_is_given_back(enabled, path):
-    frame = enabled.read.format("delta").load(path)
-    cached = frame.where("id < 1000").cache()
-    assert cached.count() == 3
-    _add(enabled, path)
-    assert (cached.count(), frame.count()) == (3, 4)
-    assert enabled.read.format("delta").load(path).where("id < 1000").count() == 4
-    cached.unpersist()
-    assert cached.count() == 4
-
-
-def test_what_is_cached_after_its_table_has_changed_stays_too(enabled, path):
-    frame = enabled.read.format("delta").load(path)
-    _add(enabled, path)
-    both = frame.join(frame.withColumnRenamed("id", "other"), frame.id == sf.col("other")).cache()
-    assert both.count() == 4
-    _add(enabled, path)
-    assert (both.count(), both.where("id >= 0").count(), frame.count()) == (4, 4, 5)
-    both.unpersist()
-    assert both.count() == 7  # two rows have the same id
 
 
 def test_a_command_reads_one_version_of_its_rows(enabled, path, meeting):

@@ -1,0 +1,51 @@
+"""Whoever wants to know which tables this process changes, whichever handle does it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from optimist.core.data.table_ref import TableRef
+from optimist.core.forking import renew_in_child
+from optimist.core.protocol.actions import Action, AddFile, RemoveFile
+from optimist.core.secrets import without_secrets
+
+__all__ = ["CommitWatcher", "tell_watchers", "watch_commits"]
+
+CommitWatcher: TypeAlias = Callable[[TableRef], None]
+"""Is told of a table once other rows are in it. What it raises is logged and goes no further."""
+
+_LOG = logging.getLogger(__name__)
+
+
+class _Watchers:
+    """By their names. They are clients of servers, so a forked child has none of them."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, CommitWatcher] = {}
+        renew_in_child(self, lambda watchers: watchers.by_name.clear())
+
+
+_WATCHERS = _Watchers()
+
+
+def watch_commits(name: str, watcher: CommitWatcher) -> None:
+    """Tell a watcher of the commits from now on, in the place of the one that had its name."""
+    _WATCHERS.by_name[name] = watcher
+
+
+def tell_watchers(table: TableRef, actions: Sequence[Action]) -> None:
+    """Tell the watchers of a commit that has landed, if it changes rows."""
+    if not any(isinstance(each, AddFile | RemoveFile) and each.data_change for each in actions):
+        return
+    for name, watcher in tuple(_WATCHERS.by_name.items()):
+        try:
+            watcher(table)
+        except Exception:  # noqa: BLE001 - the commit stands whatever happens here
+            _LOG.warning(
+                "A version of %s was committed, but %s could not be told.",
+                without_secrets(table.table_path),
+                name,
+                exc_info=True,
+            )

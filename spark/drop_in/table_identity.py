@@ -1,0 +1,92 @@
+"""What tells a table from another that was at its place before, over all handles of this process.
+
+Spark's cache outlives handles, and it is looked up by this text alone, since what is cached of a
+table serves queries over all of its versions. So a table that was dropped and made anew, or
+restored from a copy, has another identity, and what is cached of the one before is given back.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import OrderedDict
+from dataclasses import dataclass
+from itertools import count
+
+from pyspark.sql import SparkSession
+
+from optimist.core.data.table_ref import TableRef
+from optimist.core.errors import OptimistError
+from optimist.core.forking import ForkSafeLock
+from optimist.core.log.known_log import KnownLog
+from optimist.core.log.segment import commit_version, commits_of_same_log
+from optimist.core.plugins.logstore import FileStatus
+from optimist.core.snapshot import Snapshot
+from optimist.spark.drop_in.compiler import dropin
+from optimist.spark.session.jvm import Jvm
+
+__all__ = ["place_of", "table_identity"]
+
+_MAX_KEPT = 10_000
+_LOCK = ForkSafeLock()
+_KNOWN: OrderedDict[str, _Known] = OrderedDict()
+_NUMBERS = count(1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The log that was last seen at a place, and its number."""
+
+    number: int
+    log: weakref.ref[KnownLog]
+    last_seen: FileStatus | None
+
+
+def place_of(table: TableRef) -> str:
+    """Where a table is, the same for all spellings of the place."""
+    return table.store.resolve_path(table.table_path)
+
+
+def table_identity(spark: SparkSession, table: TableRef, snapshot: Snapshot) -> str:
+    """The place of a table, `#`, and a number; see `java/DeltaTable.java`.
+
+    Args:
+        spark: A session.
+        table: The table.
+        snapshot: A version of it that has just been looked at.
+    """
+    place = place_of(table)
+    with _LOCK:
+        before = _KNOWN.get(place)
+        if before is None or before.log() is snapshot.known_log:
+            return _keep(place, snapshot, next(_NUMBERS) if before is None else before.number)
+    if _is_same_log(table, before, snapshot):
+        with _LOCK:
+            return _keep(place, snapshot, before.number)
+    with _LOCK:
+        identity = _keep(place, snapshot, next(_NUMBERS))
+    jvm = Jvm.of(spark)
+    dropin(jvm).CachedTables.forget(jvm.session, place)
+    return identity
+
+
+def _keep(place: str, snapshot: Snapshot, number: int) -> str:
+    last_seen = snapshot.segment.last_seen if snapshot.segment else None
+    _KNOWN[place] = _Known(number, weakref.ref(snapshot.known_log), last_seen)
+    _KNOWN.move_to_end(place)
+    while len(_KNOWN) > _MAX_KEPT:
+        _KNOWN.popitem(last=False)
+    return f"{place}#{number}"
+
+
+def _is_same_log(table: TableRef, before: _Known, snapshot: Snapshot) -> bool:
+    """Whether a log that another handle has opened, or that was loaded anew, is the one before."""
+    if before.last_seen is None or snapshot.segment is None:
+        return False
+    version = commit_version(before.last_seen)
+    for status in snapshot.segment.commits:
+        if commit_version(status) == version:
+            return status.is_same_file(before.last_seen)
+    try:
+        return bool(commits_of_same_log(table.store, table.log_path, before.last_seen, version))
+    except OptimistError:
+        return False

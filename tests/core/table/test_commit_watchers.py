@@ -1,0 +1,42 @@
+"""Whoever asks is told of each commit of this process that changes rows."""
+
+from __future__ import annotations
+
+import pytest
+
+from optimist.core.protocol.actions import SetTransaction
+from optimist.core.table import commit_watchers
+from optimist.core.table.commit_watchers import watch_commits
+from optimist.core.transaction.conflicts.operations import Operation
+
+WRITE = Operation("WRITE", {"mode": "Append"})
+
+
+@pytest.fixture
+def told(monkeypatch):
+    monkeypatch.setattr(commit_watchers._WATCHERS, "by_name", {})
+    tables = []
+    watch_commits("the test", tables.append)
+    return tables
+
+
+def test_a_commit_of_any_handle_is_told_once_rows_have_changed(make_table, told):
+    table = make_table().create()
+    told.clear()
+    log = table.handle()
+    log.start_transaction().commit([table.add("a")], WRITE)
+    assert [one.log_path for one in told] == [log.log_path]
+    log.start_transaction().commit([SetTransaction("app", 1)], WRITE)
+    log.start_transaction().commit([table.add("b", data_change=False)], WRITE)
+    assert len(told) == 1
+
+
+def test_a_commit_stands_though_a_watcher_fails(make_table, told, caplog):
+    def fail(_):
+        raise OSError("gone")
+
+    table = make_table().create()
+    watch_commits("the test", fail)
+    log = table.handle()
+    assert log.start_transaction().commit([table.add("a")], WRITE).version == 1
+    assert "the test could not be told" in caplog.text
