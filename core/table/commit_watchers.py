@@ -10,11 +10,15 @@ from optimist.core.data.table_ref import TableRef
 from optimist.core.forking import renew_in_child
 from optimist.core.protocol.actions import Action, AddFile, RemoveFile
 from optimist.core.secrets import without_secrets
+from optimist.core.snapshot import Snapshot
 
 __all__ = ["CommitWatcher", "tell_watchers", "watch_commits"]
 
-CommitWatcher: TypeAlias = Callable[[TableRef], None]
-"""Is told of a table once other rows are in it. What it raises is logged and goes no further."""
+CommitWatcher: TypeAlias = Callable[[TableRef, Snapshot | None], None]
+"""Is told of a table once other rows are in it, and of the version, unless that could not be made.
+
+What it raises is logged and goes no further.
+"""
 
 _LOG = logging.getLogger(__name__)
 
@@ -35,13 +39,13 @@ def watch_commits(name: str, watcher: CommitWatcher) -> None:
     _WATCHERS.by_name[name] = watcher
 
 
-def tell_watchers(table: TableRef, actions: Sequence[Action]) -> None:
+def tell_watchers(table: TableRef, actions: Sequence[Action], snapshot: Snapshot | None) -> None:
     """Tell the watchers of a commit that has landed, if it changes rows."""
     if not any(isinstance(each, AddFile | RemoveFile) and each.data_change for each in actions):
         return
     for name, watcher in tuple(_WATCHERS.by_name.items()):
         try:
-            watcher(table)
+            watcher(table, snapshot)
         except Exception:  # noqa: BLE001 - the commit stands whatever happens here
             _LOG.warning(
                 "A version of %s was committed, but %s could not be told.",

@@ -76,7 +76,7 @@ class OwnCommits:
         """See `CommitListener.update_after_commit`."""
         self._tell_session(version)
         snapshot = self._snapshot_after(base, winners, version, actions)
-        tell_watchers(self._table, actions)
+        tell_watchers(self._table, actions, snapshot)
         return snapshot
 
     def _snapshot_after(

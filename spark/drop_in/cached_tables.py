@@ -11,10 +11,11 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from optimist.core.data.table_ref import TableRef
+from optimist.core.snapshot import Snapshot
 from optimist.core.table.commit_watchers import watch_commits
 from optimist.spark.commands.names import CatalogTable
 from optimist.spark.drop_in.compiler import dropin
-from optimist.spark.drop_in.table_identity import place_of
+from optimist.spark.drop_in.table_identity import note_version, place_of
 from optimist.spark.session.conf import open_log
 from optimist.spark.session.jvm import Jvm
 
@@ -26,9 +27,11 @@ def refresh_after_commits(spark: SparkSession) -> None:
     jvm = Jvm.of(spark)
     context: SparkContext = spark.sparkContext
 
-    def refresh(table: TableRef) -> None:
+    def refresh(table: TableRef, snapshot: Snapshot | None) -> None:
         if context._jsc is None:
             return  # stopped, and its cache with it
+        if snapshot is not None:
+            note_version(jvm, table, snapshot)
         dropin(jvm).CachedTables.refresh(place_of(table))
 
     watch_commits("Spark's cache", refresh)

@@ -38,13 +38,14 @@ def newest_versions(spark: SparkSession, tables: Any, names: Any) -> Any:
         TableError: A table no longer has the columns that the query was made with (kind
             `DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS`).
     """
-    plans = Jvm.of(spark).root.java.util.ArrayList()
+    jvm = Jvm.of(spark)
+    plans = jvm.root.java.util.ArrayList()
     versions: dict[str, Snapshot] = {}
     for java_table, wanted in zip(tables, names, strict=True):
         table = opened_table(java_table)
         if table.path not in versions:
             versions[table.path] = table.log.update()
-            table_identity(spark, table.log.table, versions[table.path])
+            table_identity(jvm, table.log.table, versions[table.path])
         frame = _newer_frame(table, versions[table.path], wanted.split("\0"))
         plans.add(None if frame is None else analyzed_plan(frame))
     return plans

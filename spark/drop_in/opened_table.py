@@ -99,14 +99,14 @@ class OpenedTable(JavaIdentity):
             columns = jvm.struct(schema)
         make = getattr(dropin(jvm), kind)
         properties = jvm.root.java.util.HashMap(self._properties())
-        identity = self._identity()
+        identity = self._identity(jvm)
         return make(self, self.name, columns, self._partitioning(jvm), properties, identity)
 
-    def _identity(self) -> str | None:
+    def _identity(self, jvm: Jvm) -> str | None:
         """See `java/DeltaTable.java`."""
         if self.version is None or not self._is_newest:
             return None
-        table = table_identity(self.spark, self.log.table, self.version.snapshot)
+        table = table_identity(jvm, self.log.table, self.version.snapshot)
         # In another zone, or of other partitions, the rows are others.
         chosen = None if self.version.partition is None else dict(self.version.partition.values)
         return f"{table} {self.version.zone} {chosen}"

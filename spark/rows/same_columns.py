@@ -8,7 +8,7 @@ from optimist.core.schema.column_mapping import file_schema
 from optimist.core.schema.types import ArrayType, DataType, MapType, StructType, walk_fields
 from optimist.core.snapshot import Snapshot
 
-__all__ = ["ensure_same_columns"]
+__all__ = ["ensure_same_columns", "stored_types"]
 
 
 def ensure_same_columns(name: str, before: Snapshot, newest: Snapshot, *more: str) -> None:
@@ -25,7 +25,7 @@ def ensure_same_columns(name: str, before: Snapshot, newest: Snapshot, *more: st
     Raises:
         TableError: A column is not what it was (kind `DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS`).
     """
-    known, found = (_stored_types(snapshot.schema) for snapshot in (before, newest))
+    known, found = (stored_types(snapshot.schema) for snapshot in (before, newest))
     changed = [column for column, types in known.items() if found.get(column) != types]
     changed += [path[0] for path in _never_null(before.schema) - _never_null(newest.schema)]
     if changed or more:
@@ -41,7 +41,7 @@ def ensure_same_columns(name: str, before: Snapshot, newest: Snapshot, *more: st
         )
 
 
-def _stored_types(schema: StructType) -> dict[str, tuple[str, str]]:
+def stored_types(schema: StructType) -> dict[str, tuple[str, str]]:
     """For each column its type, and what it is in files: another column may get a name again."""
     stored = zip(schema, file_schema(schema), strict=True)
     return {item.name: (str(item.data_type), f"{own.name}:{own.data_type}") for item, own in stored}

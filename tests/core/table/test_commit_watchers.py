@@ -16,7 +16,7 @@ WRITE = Operation("WRITE", {"mode": "Append"})
 def told(monkeypatch):
     monkeypatch.setattr(commit_watchers._WATCHERS, "by_name", {})
     tables = []
-    watch_commits("the test", tables.append)
+    watch_commits("the test", lambda *commit: tables.append(commit))
     return tables
 
 
@@ -25,14 +25,14 @@ def test_a_commit_of_any_handle_is_told_once_rows_have_changed(make_table, told)
     told.clear()
     log = table.handle()
     log.start_transaction().commit([table.add("a")], WRITE)
-    assert [one.log_path for one in told] == [log.log_path]
+    assert [(one.log_path, known.version) for one, known in told] == [(log.log_path, 1)]
     log.start_transaction().commit([SetTransaction("app", 1)], WRITE)
     log.start_transaction().commit([table.add("b", data_change=False)], WRITE)
     assert len(told) == 1
 
 
 def test_a_commit_stands_though_a_watcher_fails(make_table, told, caplog):
-    def fail(_):
+    def fail(*_):
         raise OSError("gone")
 
     table = make_table().create()

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from cached_frames import CachedFrames
+from optimist.core import DeltaLog
 from optimist.core.errors import DeltaConcurrentModificationException, TableError
 from optimist.spark import DeltaTable, write
 
@@ -63,6 +64,22 @@ def test_own_commits_make_the_cache_anew_and_others_leave_it(enabled, path, plan
     _add_as_another(path)
     assert counts() == [6, 3, 3, 6, 6]
     assert held() == before
+
+
+def test_to_cache_looks_at_the_log_once_and_to_read_the_cache_never(enabled, path, monkeypatch):
+    looks = []
+    update = DeltaLog.update
+    monkeypatch.setattr(DeltaLog, "update", lambda log: looks.append(log) or update(log))
+    frame = enabled.read.format("delta").load(path)
+    twice = frame.join(frame.where("id > 0"), "id", "left_anti")
+    looks.clear()
+    twice.cache()
+    assert len(looks) == 1
+    assert (twice.count(), twice.where("id = 0").count()) == (1, 1)
+    assert len(looks) == 1
+    assert frame.count() == 3
+    assert len(looks) == 2
+    twice.unpersist(blocking=True)
 
 
 @pytest.mark.again
@@ -138,6 +155,28 @@ def test_names_are_cached_refreshed_and_given_back(enabled, path, database, entr
     enabled.sql(f"DROP TABLE {name}")
     assert held() == before
     catalog.dropTempView("cached_rows")
+
+
+def test_columns_that_change_their_meaning_are_not_served_from_the_cache(enabled, path, held):
+    before = held()
+    mapped = f"{path}-mapped"
+    enabled.range(1).selectExpr("1 AS a", "2 AS b").write.format("delta").option(
+        "delta.columnMapping.mode", "name"
+    ).save(mapped)
+    enabled.sql(f"CACHE TABLE delta.`{mapped}`")
+    assert enabled.table(f"delta.`{mapped}`").collect() == [(1, 2)]
+    change = DeltaTable.forPath(enabled, mapped).alter().renameColumn
+    for old, new in (("a", "x"), ("b", "a"), ("x", "b")):
+        change(old, new)
+    frame = enabled.table(f"delta.`{mapped}`")
+    assert frame.where("a = 2").count() == 1
+    assert held() == before
+    enabled.sql(f"CACHE TABLE delta.`{mapped}`")
+    wider = enabled.range(1).selectExpr("5 AS a", "6 AS b", "7 AS c")
+    write(wider, mapped, mode="append", mergeSchema=True)
+    assert (frame.count(), enabled.table(f"delta.`{mapped}`").where("c = 7").count()) == (2, 1)
+    enabled.sql(f"UNCACHE TABLE delta.`{mapped}`")
+    assert held() == before
 
 
 @pytest.mark.again

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from py4j.protocol import Py4JJavaError
@@ -32,6 +34,19 @@ def test_enabling_twice_changes_nothing_more(enabled, table):
     assert enabled._jsparkSession.sessionState().sqlParser().hashCode() == parser.hashCode()
     assert len(_rules(enabled)) == 1
     assert enabled.table(f"delta.`{table}`").count() == 20
+
+
+def test_threads_that_begin_a_session_together_wait_for_its_catalogs(enabled, table):
+    for _ in range(6):
+        session, start = enabled.newSession(), threading.Barrier(6)
+
+        def first_statement(session=session, start=start):
+            start.wait()
+            return session.sql(f"SELECT id FROM delta.`{table}`").columns
+
+        with ThreadPoolExecutor(6) as threads:
+            waiting = [threads.submit(first_statement) for _ in range(6)]
+            assert [one.result() for one in waiting] == [["id"]] * 6
 
 
 @pytest.mark.parametrize("first", ["sql", "table", "load", "list", "exists"])
@@ -89,7 +104,7 @@ def test_other_sessions_and_frames_go_on_when_one_is_disabled(enabled, table, tm
     assert cached.count() == 5
     disable(enabled)
     other.sql(f"DELETE FROM delta.`{table}` WHERE id = 1")
-    assert (frame.count(), enabled.table("rows_of_a_frame").count(), cached.count()) == (19, 19, 5)
+    assert (frame.count(), enabled.table("rows_of_a_frame").count(), cached.count()) == (19, 19, 4)
     cached.unpersist()
     with pytest.raises(TableNotFoundError):
         other.sql(f"SELECT * FROM delta.`{tmp_path}/nothing`")

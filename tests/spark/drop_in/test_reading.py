@@ -35,12 +35,16 @@ def test_a_path_stands_wherever_a_relation_may(enabled, versions, plane, rows_of
     assert {text: rows_of(enabled.sql(text)) for text in queries} == queries
 
 
-def test_a_frame_by_sql_and_one_by_read_are_the_same_to_spark(enabled, versions, plane):
+def test_frames_that_follow_are_the_same_to_spark_and_one_of_a_version_is_not(
+    enabled, versions, plane
+):
     by_sql = enabled.sql(f"SELECT * FROM delta.`{versions}`")
     by_format = enabled.read.format("delta").load(versions)
     by_read = read(enabled, versions)
     assert by_sql.schema == by_format.schema == by_read.schema
-    assert by_format.sameSemantics(by_read)
+    assert by_sql.sameSemantics(by_format)
+    assert not by_format.sameSemantics(by_read)
+    assert by_read.sameSemantics(read(enabled, versions))
 
 
 def test_options_of_the_reader_travel_in_time(enabled, versions):
