@@ -44,8 +44,17 @@ def map_of(key, value):
     return {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": True}
 
 
-def make_table(root, fields, adds, *, partition_columns=(), configuration=None, features=()):
-    """Version 0 of a table, its data files written already."""
+def make_table(
+    root,
+    fields,
+    adds,
+    *,
+    partition_columns=(),
+    configuration=None,
+    features=(),
+    writer_features=(),
+):
+    """Version 0 of a table, its data files written already; features are those of readers, too."""
     schema = json.dumps(struct_of(*fields))
     assert schema_from_json(schema)
     metadata = Metadata(
@@ -54,7 +63,7 @@ def make_table(root, fields, adds, *, partition_columns=(), configuration=None, 
         partition_columns=tuple(partition_columns),
         configuration=configuration or {},
     )
-    protocol = Protocol(3, 7, tuple(features), tuple(features))
+    protocol = Protocol(3, 7, tuple(features), (*features, *writer_features))
     log = root / "_delta_log"
     log.mkdir(parents=True, exist_ok=True)
     commit = actions_to_bytes((protocol, metadata, *adds))
