@@ -291,8 +291,8 @@ def _signed(operator: str, operand: Expression) -> Literal | None:
 
 def _cast(node: Cast) -> Literal | None:
     inner, name = literal_of(node.value), type_name_of(node.target)
-    if inner is None or name is None:
-        return None
+    if inner is None or name is None or inner.value is None:
+        return None  # a null of a type, which Spark does not compare with every other
     literal = cast_literal(inner, "decimal" if name.startswith("decimal") else name)
     if literal is not None and isinstance(literal.value, Decimal):
         return _at_declared_scale(literal.value, node.target)
