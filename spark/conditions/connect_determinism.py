@@ -12,10 +12,13 @@ from typing import Any
 
 import pyspark.sql.functions
 
-from optimist.core.errors import UsageError
-from optimist.core.schema.sql_functions import NON_DETERMINISTIC_FUNCTIONS
-from optimist.core.sql.reader import Reader
-from optimist.core.sql.tokens import read_name
+from optimist.core.expressions import NotSqlError, parse_expression
+from optimist.core.expressions.functions import (
+    NON_DETERMINISTIC,
+    OF_THE_MOMENT,
+    ROW_FUNCTIONS,
+)
+from optimist.core.expressions.tree import Call, Expression, Parameter, Subquery, walk
 from optimist.spark.conditions.connect_expressions import own_expressions
 
 __all__ = ["is_deterministic"]
@@ -27,16 +30,6 @@ _OF_VALUES = frozenset(
         *("named_argument_expression",),
     )
 )
-_WORDS = frozenset(
-    (
-        *("and", "or", "not", "in", "is", "like", "ilike", "rlike", "regexp", "between", "escape"),
-        *("case", "when", "then", "else", "div", "any", "all", "some", "if", "cast", "try_cast"),
-        *("int", "bigint", "smallint", "tinyint", "float", "double", "boolean", "string", "binary"),
-        *("decimal", "date", "timestamp", "char", "varchar", "interval", "extract"),
-    )
-)
-"""What may stand before a bracket in an expression beside the functions that PySpark names."""
-_QUERIES = ("SELECT", "WITH", "VALUES", "TABLE", "FROM")
 
 
 def is_deterministic(expression: Any) -> bool:
@@ -57,27 +50,26 @@ def is_deterministic(expression: Any) -> bool:
 
 
 def _is_deterministic_text(text: str) -> bool:
-    reader = Reader(text)
     try:
-        while reader.peek().kind != "end":
-            token = reader.advance()
-            if token.text == "(" and reader.is_at_any(*_QUERIES):
-                return False
-            is_call = token.kind in ("word", "name") and reader.is_at("(")
-            if is_call and not _is_known(read_name(token)):
-                return False
-    except UsageError:
+        nodes = list(walk(parse_expression(text)))
+    except NotSqlError:
         return False  # the server may say what is wrong
-    return True
+    return all(map(_is_known_part, nodes))
+
+
+def _is_known_part(node: Expression) -> bool:
+    if isinstance(node, Call):
+        return not node.qualifiers and node.name in _SURE
+    return not isinstance(node, Subquery | Parameter)
 
 
 def _is_known(function: str) -> bool:
     name = function.lower()
-    return name in _names() and name not in NON_DETERMINISTIC_FUNCTIONS
+    return name in _names() and name not in NON_DETERMINISTIC
 
 
 @cache
 def _names() -> frozenset[str]:
     operators = ("=", "==", "!=", "<", "<=", ">", ">=", "<=>", "!", "+", "-", "*", "/", "%")
-    marks = ("&", "|", "^", "~", "getitem", "negative", "in", "==")
-    return _WORDS | {*pyspark.sql.functions.__all__, *operators, *marks}
+    marks = ("&", "|", "^", "~", "getitem", "negative", "in")
+    return _SURE | {*pyspark.sql.functions.__all__, *operators, *marks}

@@ -11,11 +11,12 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from optimist.core.data.table_ref import TableRef
+from optimist.core.plugins.table_place import place_of
 from optimist.core.snapshot import Snapshot
 from optimist.core.table.commit_watchers import watch_commits
 from optimist.spark.commands.names import CatalogTable
 from optimist.spark.drop_in.compiler import dropin
-from optimist.spark.drop_in.table_identity import note_version, place_of
+from optimist.spark.drop_in.table_identity import note_version
 from optimist.spark.session.conf import open_log
 from optimist.spark.session.jvm import Jvm
 
@@ -32,7 +33,7 @@ def refresh_after_commits(spark: SparkSession) -> None:
             return  # stopped, and its cache with it
         if snapshot is not None:
             note_version(jvm, table, snapshot)
-        dropin(jvm).CachedTables.refresh(place_of(table))
+        dropin(jvm).CachedTables.refresh(place_of(table.table_path, table.store))
 
     watch_commits("Spark's cache", refresh)
 
@@ -46,4 +47,5 @@ def place(spark: SparkSession, identifier: Any, entry: Any) -> str:
         entry: The `CatalogTable`, or None for a path.
     """
     path = str(identifier.name()) if entry is None else CatalogTable.of(spark, entry).path
-    return place_of(open_log(spark, path).table)
+    log = open_log(spark, path)
+    return place_of(log.table_path, log.store)

@@ -19,12 +19,13 @@ from optimist.core.forking import ForkSafeLock
 from optimist.core.log.known_log import KnownLog
 from optimist.core.log.segment import commit_version, commits_of_same_log, is_listed
 from optimist.core.plugins.logstore import FileStatus
+from optimist.core.plugins.table_place import place_of
 from optimist.core.snapshot import Snapshot
 from optimist.spark.drop_in.compiler import dropin
 from optimist.spark.rows.same_columns import stored_types
 from optimist.spark.session.jvm import Jvm
 
-__all__ = ["note_version", "place_of", "table_identity"]
+__all__ = ["note_version", "table_identity"]
 
 _MAX_KEPT = 10_000
 _LOCK = ForkSafeLock()
@@ -42,14 +43,9 @@ class _Known:
     last_seen: FileStatus | None
 
 
-def place_of(table: TableRef) -> str:
-    """Where a table is, the same for all spellings of the place."""
-    return table.store.resolve_path(table.table_path)
-
-
 def note_version(jvm: Jvm, table: TableRef, snapshot: Snapshot) -> None:
     """Give back what is cached of a table that has been read, if this is another one by now."""
-    if place_of(table) in _KNOWN:
+    if place_of(table.table_path, table.store) in _KNOWN:
         table_identity(jvm, table, snapshot)
 
 
@@ -61,7 +57,7 @@ def table_identity(jvm: Jvm, table: TableRef, snapshot: Snapshot) -> str:
         table: The table.
         snapshot: A version of it that has just been looked at.
     """
-    place = place_of(table)
+    place = place_of(table.table_path, table.store)
     columns = _columns(snapshot)
     with _LOCK:
         before = _KNOWN.get(place)
