@@ -30,6 +30,7 @@ _OF_VALUES = frozenset(
         *("named_argument_expression",),
     )
 )
+_SURE = ROW_FUNCTIONS | OF_THE_MOMENT
 
 
 def is_deterministic(expression: Any) -> bool:
