@@ -44,7 +44,8 @@ def from_spark_schema(schema: st.StructType) -> StructType:
     """The schema of a DataFrame as Delta has it.
 
     Raises:
-        SchemaError: A column's type can't be stored in a table (kind `OPTIMIST_UNKNOWN_TYPE`).
+        SchemaError: A column's type can't be stored in a table (kind
+            `DELTA_UNSUPPORTED_DATA_TYPES`).
     """
     fields = []
     for field in schema.fields:
@@ -55,7 +56,7 @@ def from_spark_schema(schema: st.StructType) -> StructType:
             raise SchemaError(
                 f"The column {shown(field.name)} of type {shown(field.dataType.simpleString())} "
                 f"can't be stored in a Delta table: {error.args[0]} Cast or drop it.",
-                kind="OPTIMIST_UNKNOWN_TYPE",
+                kind="DELTA_UNSUPPORTED_DATA_TYPES",
                 column=field.name,
             ) from None
     return StructType(tuple(fields))

@@ -35,6 +35,7 @@ __all__ = [
     "canonical_name",
     "constraint_keys",
     "ensure_retention_compatible",
+    "known_properties",
     "normalize_configuration",
     "parse_interval_ms",
 ]
@@ -404,6 +405,15 @@ _API_ISOLATION_LEVELS = (IsolationLevel.SERIALIZABLE, IsolationLevel.WRITE_SERIA
 def canonical_name(name: str) -> str:
     """The canonical spelling of a property's name; an unknown name comes back as it is."""
     return _CANONICAL.get(name.lower(), name)
+
+
+def known_properties(defaults: Mapping[str, str]) -> dict[str, str]:
+    """Those of a session's defaults that name a property; Delta passes over all others."""
+    return {key: text for key, text in defaults.items() if _is_known(key.lower())}
+
+
+def _is_known(folded: str) -> bool:
+    return folded in _CANONICAL or folded.startswith(_FREE_PREFIXES)
 
 
 def normalize_configuration(

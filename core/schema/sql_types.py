@@ -53,7 +53,7 @@ def column_of_sql(name: str, text: str) -> StructField:
         text: The type, such as `int` or `struct<a: varchar(3), b: array<date>>`.
 
     Raises:
-        SchemaError: The text is no type (kind `OPTIMIST_UNKNOWN_TYPE`).
+        SchemaError: The text is no type (kind `DELTA_UNSUPPORTED_DATA_TYPES`).
     """
     try:
         column = {"name": name, "type": _type(parse_type(text)), "nullable": True, "metadata": {}}
@@ -63,7 +63,7 @@ def column_of_sql(name: str, text: str) -> StructField:
         raise SchemaError(
             f"The type of the column {quoted(name)} can't be {quoted(text)}, which is no type of "
             "Delta. Nothing was written. Spell it as SQL does, as in array<decimal(10,2)>.",
-            kind="OPTIMIST_UNKNOWN_TYPE",
+            kind="DELTA_UNSUPPORTED_DATA_TYPES",
             type=text,
         ) from None
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
+from optimist.core.error_kinds import UNKNOWN_TYPE
 from optimist.core.errors import SchemaError
 from optimist.core.foreign_text import quoted, shown
 from optimist.core.values.foreign_json import NestedTooDeepError, parse_json
@@ -379,7 +380,7 @@ def _named_type(name: str) -> DataType:
     if name not in PRIMITIVE_NAMES:
         raise SchemaError(
             f"The schema has the type {quoted(name)}, which this engine does not know.",
-            kind="OPTIMIST_UNKNOWN_TYPE",
+            kind=UNKNOWN_TYPE,
             type=name,
         )
     return PrimitiveType(name)

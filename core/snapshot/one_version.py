@@ -51,14 +51,14 @@ def table_not_found(table: TableRef) -> TableNotFoundError:
         has_files = next(iter(table.store.list_from(join(path, ""))), None)
     except LogFileNotFoundError:
         return TableNotFoundError(
-            f"The path {path} does not exist. Check the path; to create a table there, write to "
-            "it.",
-            kind="DELTA_PATH_DOES_NOT_EXIST",
+            f"Path does not exist: {path}. Check the path; to create a table there, write to it.",
+            kind="PATH_NOT_FOUND",
             path=path,
         )
     found = "holds files but" if has_files else "is a directory but"
     return TableNotFoundError(
-        f"{path} {found} is not a Delta table: it has no _delta_log with commits. Check the path.",
+        f"Delta table `{path}` doesn't exist: the path {found} is not a Delta table, as it has no "
+        "_delta_log with commits. Check the path.",
         kind="DELTA_TABLE_NOT_FOUND",
         path=path,
     )

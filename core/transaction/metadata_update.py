@@ -35,6 +35,7 @@ from optimist.core.protocol.properties import (
     MATERIALIZED_ROW_ID,
     UNKEPT_PROPERTIES,
     canonical_name,
+    known_properties,
     normalize_configuration,
 )
 from optimist.core.protocol.table_metadata import TableMetadata
@@ -98,14 +99,15 @@ def new_table_metadata(metadata: Metadata, options: EngineOptions, clock: Clock)
 def with_global_config_defaults(metadata: Metadata, options: EngineOptions) -> Metadata:
     """The metadata with the session's defaults for the properties it does not set itself.
 
-    The defaults come from `spark.databricks.delta.properties.defaults.*`. Those that request a
-    protocol are left out: `protocol_for_new_table` deals with them.
+    The defaults come from `spark.databricks.delta.properties.defaults.*`. Those that name no
+    property are passed over, as by Delta's jar, and those that request a protocol are left out:
+    `protocol_for_new_table` deals with them.
 
     Raises:
         ConfigError: A default is not a valid table property.
     """
     defaults = normalize_configuration(
-        options.property_defaults,
+        known_properties(options.property_defaults),
         allow_arbitrary=options.allow_arbitrary_properties,
         current=metadata.configuration,
         enforce_retention=False,

@@ -83,8 +83,9 @@ class ChangeOptions:
         version = version_number(value)
         if version is None:
             raise UsageError(
-                f"The option {name} must be a version number, not {value!r}.",
-                kind="OPTIMIST_INVALID_ARGUMENT",
+                f"The provided version ({value}) of the option {name} is not a valid version. "
+                "Nothing was read. Give a number, 0 or more.",
+                kind="DELTA_VERSION_INVALID",
                 argument=name,
             )
         return version

@@ -18,6 +18,7 @@ from optimist.spark.session.pyspark_versions import is_connect
 __all__ = [
     "CatalogTable",
     "catalog_table",
+    "is_delta",
     "is_enabled",
     "known_path",
     "name_parts",
@@ -28,9 +29,11 @@ __all__ = [
 
 _MAYBE_NAME = re.compile(r"[^/:]+")
 _SESSION_CATALOG = "spark_catalog"
+_OF_TEMPORARY = ["system", "session"]
 _CATALOG_CONF = f"spark.sql.catalog.{_SESSION_CATALOG}"
 _OWN_CATALOG = "optimist.dropin.DeltaCatalog"
 _DELTA = "delta"
+_CLASS_IN_JAR = "org.apache.spark.sql.delta.sources.DeltaDataSource"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,11 @@ class CatalogTable:
         path = Jvm.of(spark).root.org.apache.hadoop.fs.Path(location.get()).toString()
         kind = str(entry.tableType().name())
         return cls(name, shown_name, str(path), kind == "MANAGED", str(entry.owner() or ""))
+
+
+def is_delta(source: object) -> bool:
+    """Whether a format is Delta's: by its name, or by that of its class in Delta's jar."""
+    return isinstance(source, str) and (source.lower() == _DELTA or source == _CLASS_IN_JAR)
 
 
 def is_enabled(spark: SparkSession) -> bool:
@@ -163,28 +171,40 @@ def name_parts(spark: SparkSession, name: str) -> list[str]:
 def catalog_table(spark: SparkSession, name: str) -> CatalogTable:
     """The entry of a Delta table in the session catalog; Raises as `table_path`."""
     jvm = Jvm.of(spark)
-    state = jvm.session.sessionState()
     parts = name_parts(spark, name)
-    if len(parts) == 3 and parts[0].lower() == _SESSION_CATALOG:
+    folded = [part.lower() for part in parts]
+    if len(parts) == 3 and (folded[0] == _SESSION_CATALOG or folded[:2] == _OF_TEMPORARY):
         parts = parts[1:]
     if len(parts) > 2:
         raise _not_delta(name, "is in a catalog that Optimist does not know")
     option = jvm.root.scala.Option
     catalyst = jvm.catalyst
     identifier = catalyst.TableIdentifier(parts[-1], option.apply(parts[-2] if parts[1:] else None))
-    entry = state.catalog().getTempViewOrPermanentTableMetadata(identifier)
+    entry = _entry(jvm, identifier)
     provider = entry.provider()
     if str(entry.tableType().name()) == "VIEW":
         raise _not_delta(name, "is a view")
-    if provider.isEmpty() or str(provider.get()).lower() != _DELTA:
-        raise _not_delta(name, "is no Delta table")
+    if provider.isEmpty() or not is_delta(str(provider.get())):
+        raise _not_delta(name, "is of another format")
     return CatalogTable.of(spark, entry)
+
+
+def _entry(jvm: Jvm, identifier: Any) -> Any:
+    """What a name means; `session.v` is a temporary view, else a table of the schema `session`."""
+    catalog = jvm.session.sessionState().catalog()
+    try:
+        return catalog.getTempViewOrPermanentTableMetadata(identifier)
+    except AnalysisException:
+        if not catalog.tableExists(identifier):
+            jvm.session.table(identifier.quotedString())  # Spark says it as in any statement
+            raise
+        return catalog.getTableMetadata(identifier)
 
 
 def _not_delta(name: str, problem: str) -> UsageError:
     return UsageError(
-        f"The name {shown(name)} {problem}. Nothing was read or written. Name a Delta table, or "
-        "give its path.",
+        f"{shown(name)} is not a Delta table: it {problem}. Nothing was read or written. Name a "
+        "Delta table, or give its path.",
         kind="DELTA_TABLE_ONLY_OPERATION",
         name=name,
     )

@@ -18,6 +18,11 @@ from optimist.spark.commands.commands_to_come import CommandsToCome
 from optimist.spark.commands.history import detail_frame, history_frame
 from optimist.spark.commands.merge.builder import DeltaMergeBuilder, MergeRequest
 from optimist.spark.commands.merge.run import OWN_ALIAS, merge
+from optimist.spark.commands.missing_tables import (
+    as_missing_name,
+    as_no_delta_table,
+    as_no_table_of_that_name,
+)
 from optimist.spark.commands.names import is_enabled, known_path, named_table
 from optimist.spark.commands.table_builder import DeltaTableBuilder
 from optimist.spark.conditions.own_frames import OwnFrames
@@ -80,11 +85,13 @@ class DeltaTable(CommandsToCome):
             hadoopConf: Options for the file system; their keys start with `fs.` or `dfs.`.
 
         Raises:
-            TableNotFoundError: There is no Delta table at the path.
+            TableNotFoundError: There is no Delta table at the path (kind
+                `DELTA_MISSING_DELTA_TABLE`).
         """
         ensure_supported(sparkSession)
         log = open_log(sparkSession, path_text(path), hadoopConf)
-        log.update()
+        with as_no_delta_table(path_text(path)):
+            log.update()
         return cls(sparkSession, log.table_path, hadoopConf)
 
     @classmethod
@@ -94,17 +101,20 @@ class DeltaTable(CommandsToCome):
 
         Raises:
             UsageError: The name is one of a catalog and the session is a Spark Connect client (kind
-                `OPTIMIST_CATALOG_NAMES_UNSUPPORTED`), or the name means a view or another format
-                (kind `DELTA_TABLE_ONLY_OPERATION`).
-            AnalysisException: Spark's catalog has no such table.
-            TableNotFoundError: There is no Delta table at the path.
+                `OPTIMIST_CATALOG_NAMES_UNSUPPORTED`).
+            TableNotFoundError: There is no Delta table of that name or at that path (kinds
+                `DELTA_MISSING_DELTA_TABLE`, `DELTA_TABLE_NOT_FOUND`).
         """
         ensure_supported(sparkSession)
         ensure_kind(tableOrViewName, str, "tableOrViewName")
-        path, name = named_table(sparkSession, tableOrViewName)
-        table = cls.forPath(sparkSession, path)
-        table._name = name
-        return table
+        with as_no_table_of_that_name(tableOrViewName):
+            path, name = named_table(sparkSession, tableOrViewName)
+        if name is None:
+            return cls.forPath(sparkSession, path)
+        with as_missing_name(name):
+            log = open_log(sparkSession, path)
+            log.update()
+        return cls(sparkSession, log.table_path, {}, name=name)
 
     @classmethod
     @original_errors()

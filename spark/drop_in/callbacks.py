@@ -43,6 +43,7 @@ _ANSWERS: Mapping[str, Answer] = MappingProxyType(
         # RelationRule
         "change rows": changes.change_rows,
         "insert into rows": changes.insert_into_rows,
+        "write directory": writes.write_directory,
         # QueryVersions
         "newest": newest_versions.newest_versions,
         # ChangesFunction

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from optimist.core.errors import TableNotFoundError, UsageError
 from optimist.core.foreign_text import shown
+from optimist.spark.commands.missing_tables import as_missing_name, as_no_delta_table
 from optimist.spark.commands.names import CatalogTable
 from optimist.spark.commands.read import open_rows, open_version
 from optimist.spark.drop_in.relations import path_name, version_table
@@ -25,7 +27,8 @@ def load(spark: SparkSession, identifier: Any, more: Any) -> Any:
         identifier: The name within the catalog; for a table by its path, the path.
         more: The `CatalogTable`, or None for a path; then how the table is opened: None, a version
             as text, a time in microseconds, or a set of what a writer may do; then whether the
-            table may be missing, since the writer is about to make it.
+            table may be missing, since the writer is about to make it; then whether it is a path
+            that a statement is about, rather than a query.
 
     Returns:
         None if it is missing and may be.
@@ -33,15 +36,17 @@ def load(spark: SparkSession, identifier: Any, more: Any) -> Any:
     Raises:
         TableNotFoundError: There is no table.
     """
-    entry, how, may_be_missing = more
+    entry, how, may_be_missing, is_looked_at = more
     found = None if entry is None else CatalogTable.of(spark, entry)
     name = path_name(str(identifier.name())) if found is None else found.name
     path = str(identifier.name()) if found is None else found.path
     version = _version(how) if isinstance(how, str) else None
     millis = how // 1000 if isinstance(how, int) else None
+    told = as_missing_name(name) if found else as_no_delta_table(path) if is_looked_at else None
     is_read = how is None or isinstance(how, str | int)
     try:
-        opened = (open_rows if is_read else open_version)(spark, path, version, millis)
+        with told or nullcontext():
+            opened = (open_rows if is_read else open_version)(spark, path, version, millis)
     except TableNotFoundError:
         if may_be_missing:
             return None

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from optimist.core.errors import SchemaError, UsageError
 from optimist.core.foreign_text import shown
 from optimist.core.protocol.schema_merge import without_internal_metadata
-from optimist.spark.commands.names import CatalogTable
+from optimist.spark.commands.names import CatalogTable, is_delta
 from optimist.spark.rows.row_shape import quoted
 from optimist.spark.session.conf import open_log
 from optimist.spark.session.jvm import Jvm
@@ -90,7 +90,7 @@ class Place:
         """The place of a table that the catalog has."""
         text, kind = str(known.quotedString()), str(entry.tableType().name())
         provider = entry.provider()
-        if kind == "VIEW" or provider.isEmpty() or str(provider.get()).lower() != _DELTA:
+        if kind == "VIEW" or provider.isEmpty() or not is_delta(str(provider.get())):
             raise UsageError(
                 f"{text} is {'a view' if kind == 'VIEW' else 'not a Delta table'}. Nothing was "
                 "written. Drop it first, to make a Delta table of that name.",

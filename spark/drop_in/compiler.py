@@ -36,6 +36,12 @@ _CACHE_HOME = "XDG_CACHE_HOME"
 _LOADER = "org.apache.spark.util.MutableURLClassLoader"
 _SERVICE = "META-INF/services/org.apache.spark.sql.sources.DataSourceRegister"
 _FORMAT = f"{_PACKAGE}.DeltaFormat"
+_ALIAS = "org.apache.spark.sql.delta.sources.DeltaDataSource"
+_ALIAS_TEXT = f"""
+package {_ALIAS.rpartition(".")[0]};
+/** The format under the name of the class that it has in Delta's jar, which scripts may say. */
+public final class {_ALIAS.rpartition(".")[2]} extends {_FORMAT} {{}}
+"""
 _JAVA_8 = 8  # or Janino refuses the default methods of interfaces
 _SAME_TIME = (1980, 1, 1, 0, 0, 0)
 
@@ -84,12 +90,14 @@ def java_text() -> str:
 
 def _compiled(jvm: Jvm, loader: Any) -> bytes:
     """The classes as a zip file, with the name by which Spark finds the format."""
-    compiler = jvm.root.org.codehaus.janino.SimpleCompiler()
-    compiler.setParentClassLoader(loader)
-    compiler.setTargetVersion(_JAVA_8)
-    compiler.cook(java_text())
-    found = compiler.getBytecodes()
-    content = {f"{name.replace('.', '/')}.class": bytes(found.get(name)) for name in found}
+    content: dict[str, bytes] = {}
+    for text in (java_text(), _ALIAS_TEXT):
+        compiler = jvm.root.org.codehaus.janino.SimpleCompiler()
+        compiler.setParentClassLoader(loader)
+        compiler.setTargetVersion(_JAVA_8)
+        compiler.cook(text)
+        found, loader = compiler.getBytecodes(), compiler.getClassLoader()
+        content |= {f"{name.replace('.', '/')}.class": bytes(found.get(name)) for name in found}
     content[_SERVICE] = f"{_FORMAT}\n".encode()
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -148,7 +156,8 @@ def _is_private(folder: Path) -> bool:
 
 
 def _prefix() -> str:
-    return f"{pyspark.__version__}-{_short_hash(java_text().encode())}-"
+    text = java_text() + _ALIAS_TEXT
+    return f"{pyspark.__version__}-{_short_hash(text.encode())}-"
 
 
 def _name(content: bytes) -> str:

@@ -13,12 +13,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from optimist.core.sql import path_in_name
 from optimist.spark.arrow.sent_scans import follow
+from optimist.spark.commands.names import is_delta
 from optimist.spark.commands.read import read
 from optimist.spark.drop_in.options import only_path, read_options, schema_given
 
-__all__ = ["READER", "Original", "is_delta", "paths_of", "session_of"]
+__all__ = ["READER", "Original", "asks_for_delta", "paths_of", "session_of"]
 
 Original = Callable[..., Any]
+_DEFAULT_FORMAT = "spark.sql.sources.default"
 
 
 def session_of(owner: Any) -> SparkSession:
@@ -27,9 +29,9 @@ def session_of(owner: Any) -> SparkSession:
     return session
 
 
-def is_delta(source: object) -> bool:
-    """Whether a format is Delta's."""
-    return isinstance(source, str) and source.lower() == "delta"
+def asks_for_delta(owner: Any, source: str | None) -> bool:
+    """Whether a reader or writer is of Delta's format, by the session's conf where it says none."""
+    return is_delta(source or session_of(owner).conf.get(_DEFAULT_FORMAT))
 
 
 def paths_of(path: str | Sequence[str] | None, options: Mapping[str, Any]) -> list[str]:
@@ -47,7 +49,7 @@ def _load(
     schema: Any = None,
     **options: Any,
 ) -> DataFrame:
-    if not is_delta(format or reader._format):
+    if not asks_for_delta(reader, format or reader._format):
         frame: DataFrame = original(path, format, schema, **options)
         return frame
     if schema is not None or reader._schema:

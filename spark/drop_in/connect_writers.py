@@ -19,10 +19,16 @@ from optimist.core.predicates.parsing import parse_column_path
 from optimist.core.sql import path_in_name
 from optimist.spark.commands.clustered_write import write_clustered
 from optimist.spark.commands.create_as_select import create_as_select
+from optimist.spark.commands.names import is_delta
 from optimist.spark.commands.write import write_rows
 from optimist.spark.commands.write_options import WriteRequest
 from optimist.spark.conditions.connect_condition import sent_message
-from optimist.spark.drop_in.connect_frames import Original, is_delta, paths_of, session_of
+from optimist.spark.drop_in.connect_frames import (
+    Original,
+    asks_for_delta,
+    paths_of,
+    session_of,
+)
 from optimist.spark.drop_in.connect_refusals import refused
 from optimist.spark.drop_in.inserted_rows import InsertedRows
 from optimist.spark.drop_in.options import only_path, write_options
@@ -44,7 +50,7 @@ def _save(
     **options: Any,
 ) -> None:
     asked = writer._write
-    if not is_delta(format or asked.source):
+    if not asks_for_delta(writer, format or asked.source):
         original(path, format, mode, partitionBy, **options)
         return
     if asked.bucket_cols or asked.sort_cols:
@@ -68,7 +74,7 @@ def _save_as_table(
     path = path_in_name(name)
     if path is not None:
         _save(original, writer, path, "delta", mode, partitionBy, **options)
-    elif is_delta(format or writer._write.source):
+    elif asks_for_delta(writer, format or writer._write.source):
         raise refused(f"saveAsTable to the name {name} with format delta", _NAMES)
     else:
         original(name, format, mode, partitionBy, **options)

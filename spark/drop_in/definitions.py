@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from optimist.core.commands.table_definition import Column, Identity
+from optimist.core.error_kinds import UNKNOWN_TYPE
 from optimist.core.errors import SchemaError
 from optimist.core.foreign_text import shown
 from optimist.core.schema.char_types import replace_char_varchar
@@ -18,6 +19,7 @@ from optimist.spark.session.jvm import Jvm, text_map
 __all__ = ["Definition"]
 
 _IDENTITY = "identity"
+_BUCKET = "bucket"
 _CLUSTER_BY = "cluster_by"
 _OPTION = "option."
 _PLAIN_COLLATION = '"string collate UTF8_BINARY"'
@@ -60,8 +62,10 @@ class Definition:
             properties: A Java map.
 
         Raises:
-            SchemaError: A column is of a type that no table can hold, or the table is to be
-                bucketed, or partitioned by an expression (kind `DELTA_OPERATION_NOT_ALLOWED`).
+            SchemaError: A column is of a type that no table can hold (kind
+                `DELTA_UNSUPPORTED_DATA_TYPES`), or the table is to be bucketed (kind
+                `DELTA_OPERATION_NOT_ALLOWED_DETAIL`), or partitioned by an expression (kind
+                `DELTA_OPERATION_NOT_ALLOWED`).
         """
         given = text_map(jvm.spark, properties)
         options = {
@@ -118,7 +122,17 @@ def _schema(jvm: Jvm, columns: Iterable[Any]) -> StructType:
         schema = schema.add(column.name(), column.dataType(), column.nullable())
     # Spark says the collation where a statement does, even that of all strings of a table.
     text = str(schema.json()).replace(_PLAIN_COLLATION, '"string"')
-    return schema_from_json(replace_char_varchar(text))
+    try:
+        return schema_from_json(replace_char_varchar(text))
+    except SchemaError as error:
+        if error.kind != UNKNOWN_TYPE:
+            raise
+        raise SchemaError(
+            f"A column can't be had in a Delta table: {error.args[0]} Nothing was written. Give it "
+            "another type.",
+            kind="DELTA_UNSUPPORTED_DATA_TYPES",
+            **error.fields,
+        ) from None
 
 
 def _layout(transforms: Any) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
@@ -130,14 +144,23 @@ def _layout(transforms: Any) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ..
         paths = [tuple(reference.fieldNames()) for reference in transform.references()]
         if name == _CLUSTER_BY:
             cluster_by += paths
-        elif name == _IDENTITY:
-            partition_by += [".".join(path) for path in paths]
+        elif name == _IDENTITY and all(len(path) == 1 for path in paths):
+            partition_by += [name for (name,) in paths]
         else:
-            what = "Bucketing" if "bucket" in name else "Partitioning by expressions"
-            raise SchemaError(
-                f"{what} is not supported for Delta tables: {shown(transform.describe())}. Nothing "
-                "was written. Partition by columns, which may be generated, or use CLUSTER BY.",
-                kind="DELTA_OPERATION_NOT_ALLOWED",
-                operation=what,
-            )
+            raise _unsupported_layout(transform)
     return tuple(partition_by), tuple(cluster_by)
+
+
+def _unsupported_layout(transform: Any) -> SchemaError:
+    is_bucketing = _BUCKET in str(transform.name())
+    what = "Bucketing" if is_bucketing else "Partitioning by expressions"
+    # Not all of the classes of transforms are public, and what those have can't be called.
+    text = str(transform.toString())
+    return SchemaError(
+        f"{what} is not supported for Delta tables: {shown(text)}. Nothing was written. "
+        "Partition by columns, which may be generated, or use CLUSTER BY.",
+        kind="DELTA_OPERATION_NOT_ALLOWED_DETAIL"
+        if is_bucketing
+        else "DELTA_OPERATION_NOT_ALLOWED",
+        operation=what,
+    )

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from optimist.core.errors import UsageError
 from optimist.core.secrets import Options
 from optimist.spark.commands.change_feed import OptionValue
+from optimist.spark.commands.missing_tables import as_missing_name, as_no_delta_table
 from optimist.spark.commands.names import CatalogTable, table_path
 from optimist.spark.commands.read import TableVersion, open_rows, read
 from optimist.spark.drop_in.opened_table import OpenedTable
@@ -100,7 +101,9 @@ def changes(spark: SparkSession, function: str, arguments: Any) -> Any:
     bounds: dict[str, Any] = {}
     for side, value in zip(("starting", "ending"), values[1:], strict=False):
         bounds[f"{side}{'Version' if isinstance(value, int) else 'Timestamp'}"] = _bound(value)
-    return analyzed_plan(read(spark, path, readChangeFeed=True, **bounds))
+    by_path = function.endswith("_by_path")
+    with as_no_delta_table(path) if by_path else as_missing_name(values[0]):
+        return analyzed_plan(read(spark, path, readChangeFeed=True, **bounds))
 
 
 def _table_of_frames(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -30,6 +31,11 @@ from optimist.spark.commands.history import (
     HISTORY_SCHEMA,
     detail_frame,
     history_frame,
+)
+from optimist.spark.commands.missing_tables import (
+    as_missing_name,
+    as_no_delta_table,
+    as_wrong_for,
 )
 from optimist.spark.commands.names import named_table, table_path
 from optimist.spark.drop_in.python_command import python_command
@@ -92,7 +98,17 @@ def run_command(spark: SparkSession, command: Command) -> DataFrame | None:
         raise not_built_yet(command.statement)
     with original_errors():
         path = command.table.path or table_path(spark, str(command.table))
-        return run(spark, open_log(spark, path), command)
+        log = open_log(spark, path)
+        with _told_as_missing(command, path):
+            return run(spark, log, command)
+
+
+def _told_as_missing(command: Command, path: str) -> AbstractContextManager[None]:
+    if command.table.path is None:
+        return as_missing_name(str(command.table))
+    if isinstance(command, DescribeHistory):
+        return as_wrong_for(command.statement, path)
+    return as_no_delta_table(path)
 
 
 def _is_ours(spark: SparkSession, table: TableName) -> bool:

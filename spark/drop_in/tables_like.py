@@ -18,7 +18,7 @@ from optimist.core.commands.table_definition import CreateMode, TableDefinition,
 from optimist.core.errors import UsageError
 from optimist.core.snapshot import Snapshot
 from optimist.core.sql.statements import CreateLike, TableName
-from optimist.spark.commands.names import table_path
+from optimist.spark.commands.names import is_delta, table_path
 from optimist.spark.commands.table_statement import create_named
 from optimist.spark.session.conf import open_log
 from optimist.spark.session.jvm import Jvm, iterate
@@ -27,13 +27,11 @@ from optimist.spark.spark_schema import from_spark_schema
 
 __all__ = ["create_like", "makes_delta_table"]
 
-_DELTA = "delta"
-
 
 def makes_delta_table(spark: SparkSession, command: CreateLike) -> bool:
     """Whether the statement makes a Delta table: its source is one, or it asks for one."""
     if command.provider is not None:
-        return command.provider.lower() == _DELTA
+        return is_delta(command.provider)
     if is_connect(spark):
         return command.source.path is not None
     return _path(spark, command.source) is not None

@@ -13,7 +13,7 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from optimist.core.errors import UsageError
+from optimist.core.errors import SchemaError, UsageError
 from optimist.core.foreign_text import shown
 from optimist.spark.commands.clustered_write import write_clustered
 from optimist.spark.commands.write import write_rows
@@ -31,6 +31,7 @@ __all__ = [
     "overwrite_partitions",
     "overwrite_rows",
     "save",
+    "write_directory",
 ]
 
 _PATH = "path"
@@ -56,6 +57,20 @@ def save(spark: SparkSession, dataset: Any, more: Any) -> None:
     cluster_by = json.loads(folded.get(_CLUSTERING_COLUMNS, "[]"))
     request = WriteRequest.of(mode, partition_by, write_options(given))
     write_clustered(DataFrame(dataset, spark), path, cluster_by, request)
+
+
+def write_directory(spark: SparkSession, about: Any, more: Any) -> None:  # noqa: ARG001 - an answer
+    """Refuse INSERT OVERWRITE DIRECTORY ... USING delta, as Delta does.
+
+    Raises:
+        SchemaError: Always (kind `DELTA_OPERATION_NOT_ALLOWED`).
+    """
+    raise SchemaError(
+        "INSERT OVERWRITE DIRECTORY is not supported for Delta tables. Nothing was written. Use "
+        "INSERT OVERWRITE delta.`path`, or CREATE TABLE ... LOCATION.",
+        kind="DELTA_OPERATION_NOT_ALLOWED",
+        operation="INSERT OVERWRITE DIRECTORY",
+    )
 
 
 def append_rows(spark: SparkSession, node: Any, table: OpenedTable) -> None:

@@ -29,7 +29,8 @@ __all__ = [
 
 ExpressionOrColumn: TypeAlias = str | Column
 
-_DIGITS = re.compile(r"[0-9]{1,19}")  # as many as a 64-bit number can have
+_NUMBER = re.compile(r"[+-]?[0-9]{1,30}")
+_MOST = 2**63 - 1
 
 
 def ensure_kind(value: object, expected: type, name: str) -> None:
@@ -158,10 +159,11 @@ def ensure_assignments(given: object, argument: str = "'set'") -> Mapping[str, E
 
 def version_number(value: object) -> int | None:
     """The version that an option gives as a number or as text; None if it is not a version."""
-    text = str(value).strip()
-    if isinstance(value, bool) or not _DIGITS.fullmatch(text):
+    text = str(value)
+    if isinstance(value, bool) or not _NUMBER.fullmatch(text):
         return None
-    return int(text)
+    version = int(text)
+    return version if abs(version) <= _MOST else None
 
 
 def _wrong_type(argument: str, problem: str) -> ArgumentTypeError:

@@ -43,7 +43,7 @@ def files_below(path):
 def test_a_path_where_nothing_is(tmp_path):
     with pytest.raises(TableNotFoundError, match="does not exist") as raised:
         fresh(tmp_path / "wrong").update()
-    assert raised.value.kind == "DELTA_PATH_DOES_NOT_EXIST"
+    assert raised.value.kind == "PATH_NOT_FOUND"
     assert isinstance(raised.value, FileNotFoundError)
     assert not (tmp_path / "wrong").exists()
 

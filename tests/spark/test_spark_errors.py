@@ -22,7 +22,7 @@ from optimist.spark.session.spark_errors import as_spark_error, class_of_spark
 
 OF_SPARK = {
     "DELTA_TABLE_NOT_FOUND": AnalysisException,
-    "DELTA_PATH_DOES_NOT_EXIST": AnalysisException,
+    "PATH_NOT_FOUND": AnalysisException,
     "DELTA_METADATA_MISMATCH": AnalysisException,
     "DELTA_VERSION_NOT_FOUND": AnalysisException,
     "DELTA_UNKNOWN_CONFIGURATION": AnalysisException,

@@ -79,7 +79,7 @@ def test_values_that_can_not_be_are_refused_in_the_words_of_delta(spark, call, w
 
 def test_a_type_that_does_not_exist_is_refused_where_it_is_given(spark):
     assert kind_of(lambda: DeltaTable.create(spark).addColumn("a", "nope")) == (
-        "OPTIMIST_UNKNOWN_TYPE"
+        "DELTA_UNSUPPORTED_DATA_TYPES"
     )
 
 

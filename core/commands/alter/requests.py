@@ -85,7 +85,7 @@ class NewColumn(Position):
         """The column as a field of a schema.
 
         Raises:
-            SchemaError: The type is SQL that names none (kind `OPTIMIST_UNKNOWN_TYPE`).
+            SchemaError: The type is SQL that names none (kind `DELTA_UNSUPPORTED_DATA_TYPES`).
         """
         return _field(self.path[-1], self.data_type, self.nullable, self.comment)
 

@@ -58,10 +58,14 @@ public final class DeltaCatalog extends DelegatingCatalogExtension implements St
   private static boolean isDelta(Table table) {
     if (!(table instanceof V1Table)) return false;
     scala.Option provider = ((V1Table) table).catalogTable().provider();
-    return provider.isDefined() && "delta".equalsIgnoreCase((String) provider.get());
+    return provider.isDefined() && DeltaFormat.isNamed((String) provider.get());
   }
+  /** Whether a table is to be one of Delta; a statement may leave that to the session's conf. */
   private boolean isDelta(Identifier ident, Map properties) {
-    return byPath(ident) || "delta".equalsIgnoreCase((String) properties.get("provider"));
+    if (byPath(ident)) return true;
+    String provider = (String) properties.get("provider");
+    return DeltaFormat.isNamed(
+        provider != null ? provider : this.session.sessionState().conf().defaultDataSourceName());
   }
 
   /** How: null, a version as text, a time in microseconds, or what a writer may do. */
@@ -74,8 +78,10 @@ public final class DeltaCatalog extends DelegatingCatalogExtension implements St
     }
     Object catalogTable = found == null ? null : ((V1Table) found).catalogTable();
     // A writer that saves to a path makes the table if there is none; a statement does not.
-    Boolean mayBeMissing = Boolean.valueOf(found == null && how instanceof Set && isSavedAsTable());
-    Table table = (Table) ask("load", ident, new Object[] {catalogTable, how, mayBeMissing});
+    boolean mayBeMissing = found == null && how instanceof Set && isSavedAsTable();
+    boolean isLookedAt = found == null && how == null && isCalledBy("lookupTableOrView");
+    Table table = (Table) ask("load", ident, new Object[] {
+        catalogTable, how, Boolean.valueOf(mayBeMissing), Boolean.valueOf(isLookedAt)});
     if (table == null) throw new NoSuchTableException(ident);
     if (found != null) ((DeltaTable) table).setEntry(((V1Table) found).catalogTable());
     return table;
@@ -147,11 +153,12 @@ public final class DeltaCatalog extends DelegatingCatalogExtension implements St
    * Whether `df.write.saveAsTable` asks: in mode overwrite it overwrites rows, and keeps the schema
    * unless told otherwise. The statement that Spark makes of it does not say so.
    */
-  private static boolean isSavedAsTable() {
+  private static boolean isSavedAsTable() { return isCalledBy(".DataFrameWriter.saveAsTable"); }
+  /** Whether a method of Spark asks, whose name ends so. */
+  private static boolean isCalledBy(String method) {
     StackTraceElement[] calls = Thread.currentThread().getStackTrace();
     for (int i = 0; i < calls.length; i++) {
-      if (calls[i].getClassName().endsWith(".DataFrameWriter")
-          && calls[i].getMethodName().equals("saveAsTable")) return true;
+      if ((calls[i].getClassName() + "." + calls[i].getMethodName()).endsWith(method)) return true;
     }
     return false;
   }

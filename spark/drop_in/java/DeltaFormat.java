@@ -9,13 +9,23 @@ import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.sources.BaseRelation;
 import org.apache.spark.sql.sources.CreatableRelationProvider;
 import org.apache.spark.sql.sources.DataSourceRegister;
+import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** The format `delta`: readers get a table, and what a writer saves goes to Python in one call. */
-public final class DeltaFormat
+public class DeltaFormat
     implements DataSourceRegister, TableProvider, CreatableRelationProvider {
-  public String shortName() { return "delta"; }
+  private static final String NAME = "delta";
+  /** The class that has this name in Delta's jar; scripts may say it instead. */
+  private static final String CLASS = "org.apache.spark.sql.delta.sources.DeltaDataSource";
+
+  static boolean isNamed(String format) {
+    return NAME.equalsIgnoreCase(format) || CLASS.equals(format);
+  }
+
+  public String shortName() { return NAME; }
+  public String toString() { return NAME; }
 
   /** A writer gives the schema of its rows to `getTable`, a reader the one that users gave. */
   public boolean supportsExternalMetadata() { return true; }
@@ -34,5 +44,14 @@ public final class DeltaFormat
       public StructType schema() { return schema; }
     };
   }
-  public boolean supportsDataType(org.apache.spark.sql.types.DataType type) { return true; }
+
+  /** No table of Delta holds intervals or times of day, nor a column with such a part. */
+  public boolean supportsDataType(DataType type) {
+    return !type.existsRecursively(new scala.runtime.AbstractFunction1() {
+      public Object apply(Object part) {
+        String name = ((DataType) part).typeName();
+        return Boolean.valueOf(name.startsWith("interval") || name.startsWith("time("));
+      }
+    });
+  }
 }

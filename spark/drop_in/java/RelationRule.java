@@ -10,6 +10,7 @@ import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
+import org.apache.spark.sql.catalyst.plans.logical.InsertIntoDir;
 import org.apache.spark.sql.catalyst.plans.logical.InsertIntoStatement;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
@@ -52,6 +53,7 @@ public final class RelationRule extends Rule {
     if (isRelation(node)) return !targets.containsKey(node);
     if (isShown(node)) return tableShown((LogicalPlan) node) != null;
     if (node instanceof InsertIntoStatement) return isScan(((InsertIntoStatement) node).table());
+    if (node instanceof InsertIntoDir) return isDelta((InsertIntoDir) node);
     if (!isRowCommand(node)) return false;
     LogicalPlan target = target((LogicalPlan) node);
     return isRelation(target) || target instanceof View && target.resolved();
@@ -71,6 +73,9 @@ public final class RelationRule extends Rule {
   private static boolean isShown(Object node) {
     return node instanceof ShowPartitions || node instanceof ShowCreateTable
         || node instanceof TruncatePartition;
+  }
+  private static boolean isDelta(InsertIntoDir node) {
+    return node.provider().isDefined() && DeltaFormat.isNamed((String) node.provider().get());
   }
   private static DeltaTable tableShown(LogicalPlan node) {
     Object shown = node.children().apply(0);
@@ -110,6 +115,9 @@ public final class RelationRule extends Rule {
     if (isRowCommand(node)) {
       Object command = Python.ask("change rows", this.session, node, target(node));
       return command == null ? node : (LogicalPlan) command;
+    }
+    if (node instanceof InsertIntoDir) {
+      return (LogicalPlan) Python.ask("write directory", this.session, null, null);
     }
     if (isShown(node)) {
       String what = node instanceof ShowPartitions ? "partitions"

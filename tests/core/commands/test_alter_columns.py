@@ -69,7 +69,7 @@ def test_columns_are_added_where_they_are_asked_for(tmp_path):
         (NewColumn("p.b.x", "int"), "DELTA_ADD_COLUMN_PARENT_NOT_STRUCT"),
         (NewColumn("q.x", "int"), "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA"),
         (NewColumn("x", "int", after="nowhere"), "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA"),
-        (NewColumn("x", "integr"), "OPTIMIST_UNKNOWN_TYPE"),
+        (NewColumn("x", "integr"), "DELTA_UNSUPPORTED_DATA_TYPES"),
         (NewColumn(("a b",), "int"), "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES"),
         (NewColumn("x", "timestamp_ntz"), "DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT"),
         (NewColumn((), "int"), "OPTIMIST_INVALID_ARGUMENT"),

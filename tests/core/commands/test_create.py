@@ -345,7 +345,7 @@ def test_what_is_not_sound_is_refused_and_nothing_is_made(log, asked, kind):
     [
         ([ID, Column("ID", TEXT)], "DELTA_DUPLICATE_COLUMNS_FOUND"),
         ([Column("a b", LONG)], "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES"),
-        ([Column("a", "nope")], "OPTIMIST_UNKNOWN_TYPE"),
+        ([Column("a", "nope")], "DELTA_UNSUPPORTED_DATA_TYPES"),
         ([Column("a", TEXT, identity=Identity())], "DELTA_IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE"),
         ([Column("a", LONG, identity=Identity(1, 0))], "DELTA_IDENTITY_COLUMNS_ILLEGAL_STEP"),
         (

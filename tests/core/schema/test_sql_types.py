@@ -34,7 +34,7 @@ def test_declared_lengths_and_comments_are_kept():
 def test_what_is_no_type_is_refused(text):
     with pytest.raises(SchemaError) as caught:
         type_of_sql(text)
-    assert caught.value.kind == "OPTIMIST_UNKNOWN_TYPE"
+    assert caught.value.kind == "DELTA_UNSUPPORTED_DATA_TYPES"
 
 
 def test_a_timestamp_without_zone_is_no_instant():

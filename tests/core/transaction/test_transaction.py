@@ -280,6 +280,17 @@ def test_a_new_table_gets_a_protocol_and_the_conf_defaults(make_table):
     assert keys == ["commitInfo", "metaData", "protocol"]
 
 
+def test_a_default_that_names_no_property_is_passed_over(make_table):
+    defaults = "spark.databricks.delta.properties.defaults."
+    table = make_table(options={f"{defaults}nobodyKnows": "1", f"{defaults}APPENDONLY": "true"})
+    txn = table.log.start_transaction()
+    txn.update_metadata(table.metadata)
+    txn.commit([], Operation("CREATE TABLE"))
+    configuration = table.log.update().metadata.configuration
+    assert configuration["delta.appendOnly"] == "true"
+    assert not any("nobodyKnows" in key for key in configuration)
+
+
 def test_reserved_change_feed_names_are_refused_when_the_feed_is_on(make_table):
     schema = StructType((StructField("_change_type", PrimitiveType("string")),
                          StructField("p", PrimitiveType("integer"))))  # fmt: skip

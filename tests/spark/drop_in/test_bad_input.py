@@ -46,10 +46,18 @@ MISSING = [
 ]
 OF_OURS = ["DESCRIBE HISTORY {}", "DESCRIBE DETAIL {}", "SELECT * FROM table_changes('{}', 0)"]
 PLACES = {
-    "gone": "DELTA_PATH_DOES_NOT_EXIST",
+    "gone": "DELTA_TABLE_NOT_FOUND",
     "no_log": "DELTA_TABLE_NOT_FOUND",
-    "delta.`{folder}/nowhere`": "DELTA_PATH_DOES_NOT_EXIST",
+    "delta.`{folder}/nowhere`": "PATH_NOT_FOUND",
 }
+ABOUT_TABLES = {
+    "TRUNCATE TABLE {}": "DELTA_MISSING_DELTA_TABLE",
+    "ALTER TABLE {} SET TBLPROPERTIES ('a' = 'b')": "DELTA_MISSING_DELTA_TABLE",
+    "DESCRIBE TABLE {}": "DELTA_MISSING_DELTA_TABLE",
+    "DESCRIBE DETAIL {}": "DELTA_MISSING_DELTA_TABLE",
+    "DESCRIBE HISTORY {}": "DELTA_TABLE_ONLY_OPERATION",
+}
+"""What statements about a table call a path without one."""
 
 
 @pytest.mark.sample(8)
@@ -59,9 +67,10 @@ def test_a_table_that_is_gone(spark, bad, place, text):
     name = place.format(folder=bad)
     with pytest.raises(AnalysisException) as caught:
         spark.sql(text.replace("{}", name))
-    error = caught.value
-    assert isinstance(error, TableNotFoundError)
-    assert error.getCondition() == PLACES[place]
+    error, of_path = caught.value, ABOUT_TABLES if "nowhere" in place else {}
+    condition = of_path.get(text, PLACES[place])
+    assert error.getCondition() == condition
+    assert isinstance(error, TableNotFoundError) == (condition != "DELTA_TABLE_ONLY_OPERATION")
     if text in MISSING:
         assert any(
             name in place.fragment() or "VERSION" in place.fragment() for place in _of(error)

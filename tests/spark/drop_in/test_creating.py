@@ -189,7 +189,7 @@ def test_a_name_moves_to_a_table_of_the_same_columns(enabled, database, tmp_path
             f"ALTER TABLE {name} SET LOCATION '{tmp_path}/three'",
             "DELTA_SET_LOCATION_SCHEMA_MISMATCH",
         ),
-        (f"ALTER TABLE {name} SET LOCATION '{tmp_path}/nothing'", "DELTA_PATH_DOES_NOT_EXIST"),
+        (f"ALTER TABLE {name} SET LOCATION '{tmp_path}/nothing'", "PATH_NOT_FOUND"),
         (
             f"ALTER TABLE delta.`{tmp_path}/one` SET LOCATION '{tmp_path}/two'",
             "DELTA_CANNOT_SET_LOCATION_ON_PATH_IDENTIFIER",

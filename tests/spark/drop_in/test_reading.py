@@ -145,9 +145,9 @@ def test_names_of_views_and_of_other_formats_are_no_delta_tables(enabled, databa
     enabled.sql("CREATE TABLE shop.plain (id INT) USING parquet")
     enabled.sql("CREATE VIEW shop.seen AS SELECT 1 AS id")
     for name in ("shop.plain", "shop.seen"):
-        with pytest.raises(UsageError) as caught:
+        with pytest.raises(TableNotFoundError, match="is not a Delta table") as caught:
             DeltaTable.forName(enabled, name)
-        assert caught.value.kind == "DELTA_TABLE_ONLY_OPERATION"
+        assert caught.value.kind == "DELTA_MISSING_DELTA_TABLE"
         assert not DeltaTable.isDeltaTable(enabled, name)
     with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
         enabled.table("shop.nothing")
