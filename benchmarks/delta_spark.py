@@ -78,7 +78,7 @@ def run_delta_spark(work: str, arguments: Sequence[str]) -> None:
     """Run a text of Python that finds a session of delta-spark as `spark`.
 
     Args:
-        work: The text; it needs nothing but PySpark.
+        work: The text; it needs nothing but PySpark and Delta's Python package.
         arguments: What it finds as `sys.argv[2:]`.
 
     Raises:
@@ -90,10 +90,12 @@ def run_delta_spark(work: str, arguments: Sequence[str]) -> None:
 
 def _python() -> str:
     python = ENVIRONMENT / "bin" / "python"
-    if not (ENVIRONMENT / "ready").exists():
+    ready = ENVIRONMENT / "ready-with-delta"
+    if not ready.exists():
         venv.create(ENVIRONMENT, with_pip=True, clear=True)
-        _run([str(python), "-m", "pip", "install", "--quiet", f"pyspark=={PYSPARK}"])
-        (ENVIRONMENT / "ready").touch()
+        delta = f"delta-spark=={DELTA_SPARK.rpartition(':')[2]}"
+        _run([str(python), "-m", "pip", "install", "--quiet", f"pyspark=={PYSPARK}", delta])
+        ready.touch()
     return str(python)
 
 

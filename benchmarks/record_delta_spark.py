@@ -7,6 +7,8 @@ and writes below `tests/spark`:
 |---|---|
 | `delta_spark_history.json` | what each command writes into the history |
 | `delta_spark_answers.json` | what odd statements answer, and what they leave in their table |
+| `delta_spark_habits.json` | what scripts' habits answer: errors, formats, names, arguments |
+| `delta_spark_confs.json` | each key of the conf: its default, and which values it takes |
 
 With the name of one of them it makes only that one. The odd statements take 20 minutes; those that
 the record has, of the same versions, are not run again.
@@ -54,6 +56,30 @@ odd = OddStatements(spark, sys.argv[3])
 for case in CASES:
     name = "; ".join(case)
     told[name] = known.get(name) or odd.answers(case)
+""",
+    "delta_spark_habits.json": """
+from delta.tables import DeltaTable
+from habits import HABITS, Habits
+
+spark.conf.set("spark.sql.session.timeZone", "UTC")
+habits = Habits(spark, sys.argv[3], DeltaTable)
+for habit in HABITS:
+    told[habit] = known.get(habit) or habits.answer(habit)
+""",
+    "delta_spark_confs.json": """
+from known_keys import answers
+
+spark.conf.unset("spark.databricks.delta.snapshotPartitions")
+spark._jvm.org.apache.spark.util.Utils.classForName(
+    "org.apache.spark.sql.delta.sources.DeltaSQLConf$", True, False
+).getField("MODULE$").get(None)
+conf = spark._jvm.java.lang.Class.forName("org.apache.spark.sql.internal.SQLConf$")
+entries = conf.getField("MODULE$").get(None).getConfigEntries().iterator()
+while entries.hasNext():
+    key = entries.next().key()
+    if key.startswith("spark.databricks."):
+        told[key] = answers(spark, key)
+told = dict(sorted(told.items()))
 """,
 }
 

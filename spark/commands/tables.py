@@ -36,6 +36,7 @@ from optimist.spark.session.arguments import (
     ensure_given,
     ensure_kind,
     ensure_source,
+    ensure_value,
 )
 from optimist.spark.session.callback_errors import original_errors
 from optimist.spark.session.conf import open_log, reset_session_version
@@ -264,11 +265,11 @@ class DeltaTable(CommandsToCome):
         """Let the table have all features of these versions; lower ones change nothing.
 
         Raises:
-            ArgumentTypeError: A version is not a number; this is a `TypeError`, too.
+            ArgumentTypeError: A version is not a number; this is a `ValueError`, too.
             ConfigError: There is no such version.
         """
-        ensure_kind(readerVersion, int, "readerVersion")
-        ensure_kind(writerVersion, int, "writerVersion")
+        ensure_value(readerVersion, int, "The readerVersion", "an integer")
+        ensure_value(writerVersion, int, "The writerVersion", "an integer")
         with original_errors():
             changes_of(self._spark, self._log).upgrade_protocol(readerVersion, writerVersion)
 
@@ -276,10 +277,10 @@ class DeltaTable(CommandsToCome):
         """Add a table feature, and those that it requires, to the protocol.
 
         Raises:
-            ArgumentTypeError: The name is not text; this is a `TypeError`, too.
+            ArgumentTypeError: The name is not text; this is a `ValueError`, too.
             ConfigError: There is no such feature.
         """
-        ensure_kind(featureName, str, "featureName")
+        ensure_value(featureName, str, "featureName", "a string")
         with original_errors():
             changes_of(self._spark, self._log).add_feature(featureName)
 

@@ -9,6 +9,7 @@ from optimist.spark.drop_in.cached_tables import refresh_after_commits
 from optimist.spark.drop_in.callbacks import Answers
 from optimist.spark.drop_in.compiler import dropin, is_loaded, load_classes
 from optimist.spark.drop_in.connect import disable_connect, enable_connect
+from optimist.spark.drop_in.known_confs import register_confs
 from optimist.spark.drop_in.session_state import ensure_no_delta_jar, install, remove
 from optimist.spark.drop_in.sessions import remember_session
 from optimist.spark.session.callback_errors import raise_original_errors
@@ -46,6 +47,7 @@ def enable(spark: SparkSession) -> SparkSession:
         if not is_loaded(jvm):
             ensure_no_delta_jar(jvm)
             load_classes(jvm)
+            register_confs(jvm)
         dropin(jvm).Python.listen(Answers(spark.sparkContext))
         install(jvm)
         remember_session(spark)

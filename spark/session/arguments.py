@@ -63,14 +63,10 @@ def ensure_value(value: object, expected: type | tuple[type, ...], name: str, wa
     """Refuse a value of another class where `delta.tables` raises a `ValueError`.
 
     Raises:
-        UsageError: The value is of another class; this is a `ValueError`, too.
+        ArgumentTypeError: The value is of another class; this is a `ValueError`, too.
     """
     if not isinstance(value, expected) or (isinstance(value, bool) and expected is not bool):
-        raise UsageError(
-            f"{name} needs to be {wanted} but got '{type(value)}'. Nothing was done.",
-            kind="OPTIMIST_INVALID_ARGUMENT",
-            argument=name,
-        )
+        raise _wrong_type(name, f"needs to be {wanted} but got '{type(value)}'. Nothing was done")
 
 
 def ensure_frame(value: object) -> None:
