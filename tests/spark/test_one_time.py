@@ -41,7 +41,8 @@ def values(spark, *columns):
     return spark.range(3).select(*columns).collect()
 
 
-def test_whatever_asks_for_the_time_gets_the_same(spark):
+def test_whatever_asks_for_the_time_gets_the_same(spark, conf):
+    conf("spark.sql.timeType.enabled", "true")
     one_time = OneTime(spark, MICROS, frozenset({"id"}))
     fixed = [one_time.fixed(sf.expr(text)) for text in FORMS]
     fixed.append(one_time.fixed(sf.when(sf.col("id") > 0, sf.current_timestamp())))

@@ -1,11 +1,10 @@
-"""Statements over a path with parameters of every Python type, the same for any session."""
+"""Statements over a path with parameters of each Python type that every session of Spark takes."""
 
 from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
 
-import numpy as np
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
@@ -23,8 +22,6 @@ def _stored() -> dict[str, object]:
         "small": -5,
         "least": -(2**31),
         "big": 2**40,
-        "byte": np.int8(3),
-        "long": np.int64(7),
         "real": 1.5,
         "nan": float("nan"),
         "infinite": float("-inf"),
@@ -35,7 +32,7 @@ def _stored() -> dict[str, object]:
         "empty": "",
         "data": bytearray(b"\x00x"),
         "day": dt.date(2024, 2, 29),
-        "old": dt.date(1, 1, 1),
+        "old": dt.date(1700, 1, 1),
         "naive": dt.datetime(2024, 7, 1, 12, 30, 0, 5),
         "earlier": dt.datetime(1960, 1, 1),
         "aware": dt.datetime(2024, 7, 1, 12, 30, tzinfo=east),
