@@ -87,7 +87,7 @@ def _no_sql(given: str, error: NotSqlError) -> UsageError:
     return UsageError(
         f"The value {quoted(given)} is no SQL expression: {shown(error)}. Nothing was written. "
         "Correct the SQL, and put unusual names in back-ticks.",
-        kind="OPTIMIST_INVALID_EXPRESSION",
+        kind="PARSE_SYNTAX_ERROR",
         expression=given,
     )
 

@@ -140,8 +140,7 @@ class AzureOptions(ServiceOptions):
                 f"There are no credentials for account {location.account}, container "
                 f"{location.container}; nothing was read or written. Set one of "
                 f"{_PREFIX}accountKey, .sas, .connectionString, or .auth ({', '.join(AUTH_KINDS)}),"
-                f" or the key that Hadoop knows, "
-                f"fs.azure.account.key.{location.of.host('dfs')}.",
+                f" or the key that Hadoop knows, fs.azure.account.key.{location.of.host('dfs')}.",
                 kind="OPTIMIST_NO_CREDENTIALS",
                 account=location.account,
                 container=location.container,

@@ -49,8 +49,8 @@ class S3Location:
             # Not quoted: what stands before the @ is a secret.
             bare = rest.rpartition("@")[2].partition("/")[0]
             raise ConfigError(
-                "A URL must not contain credentials. Write "
-                f"{scheme}://{bare}/... and set fs.s3a.access.key and fs.s3a.secret.key.",
+                f"A URL must not contain credentials. Write {scheme}://{bare}/... and set "
+                "fs.s3a.access.key and fs.s3a.secret.key.",
                 kind="OPTIMIST_CREDENTIALS_IN_URL",
                 bucket=bare,
             )

@@ -6,7 +6,7 @@ from decimal import Decimal, InvalidOperation
 
 from optimist.core.errors import SchemaError
 from optimist.core.expressions import parse_expression
-from optimist.core.expressions.tree import Call, Expression, Name
+from optimist.core.expressions.tree import Call, Cast, Constant, Expression, Name
 from optimist.core.foreign_text import quoted, shown
 from optimist.core.predicates.constants import cast_literal
 from optimist.core.predicates.parsing import literal_of
@@ -42,7 +42,7 @@ def ensure_value_of(column: str, sql: str, item: StructField) -> None:
         if str(item.data_type) not in _CLOCKS[clock]:
             raise invalid_default(column, sql, f"it is no {item.data_type}")
         return
-    literal = literal_of(parsed)
+    literal = literal_of(_without_casts_of_null(parsed))
     if literal is None:
         raise invalid_default(column, sql, "only Spark can tell its value, so set it there")
     if literal.value is not None and not _becomes(literal, item.data_type):
@@ -72,6 +72,14 @@ def _clock(parsed: Expression) -> str | None:
         return parsed.path[0].lower() if parsed.path[0].lower() in _CLOCKS else None
     is_call = isinstance(parsed, Call) and not parsed.arguments and not parsed.qualifiers
     return parsed.name if is_call and isinstance(parsed, Call) and parsed.name in _CLOCKS else None
+
+
+def _without_casts_of_null(parsed: Expression) -> Expression:
+    """The null of `CAST(NULL AS type)`, which is one of any type; else the expression."""
+    inner = parsed
+    while isinstance(inner, Cast):
+        inner = inner.value
+    return inner if isinstance(inner, Constant) and inner.value is None else parsed
 
 
 def _becomes(literal: Literal, data_type: DataType) -> bool:

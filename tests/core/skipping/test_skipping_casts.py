@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from optimist.core.errors import UsageError
 from optimist.core.predicates import Predicate, evaluate
 from optimist.core.predicates.casts import without_cast
 from optimist.core.predicates.tree import CastComparison, Column, Literal
@@ -128,5 +129,6 @@ def test_texts_of_casts_parse_back():
         assert Predicate.parse(str(parsed)) == parsed
     decimal = Predicate.parse("CAST(a AS DECIMAL) = 1")
     assert decimal == CastComparison("=", Column(("a",)), "decimal(10,0)", Literal(1, "integer"))
-    assert not Predicate.parse("CAST(a AS DECIMAL(50, 2)) = 1").is_exact
+    with pytest.raises(UsageError):
+        Predicate.parse("CAST(a AS DECIMAL(50, 2)) = 1")
     assert without_cast(decimal, DecimalType(10, 0), UTC) is not None

@@ -99,11 +99,12 @@ def test_defaults_about_the_protocol_are_no_properties() -> None:
     assert merged.configuration == {"delta.checkpointInterval": "5"}
 
 
-def test_default_that_is_no_property_is_refused() -> None:
-    options = EngineOptions(property_defaults={"delta.noSuchThing": "1"})
-    with pytest.raises(ConfigError) as caught:
-        with_global_config_defaults(metadata(), options)
-    assert caught.value.kind == "DELTA_UNKNOWN_CONFIGURATION"
+def test_default_that_is_no_property_is_passed_over() -> None:
+    options = EngineOptions(
+        property_defaults={"delta.noSuchThing": "1", "delta.appendOnly": "true"}
+    )
+    merged = with_global_config_defaults(metadata(), options)
+    assert merged.configuration == {"delta.appendOnly": "true"}
 
 
 def test_new_table_gets_its_protocol_and_the_requests_are_not_stored() -> None:
