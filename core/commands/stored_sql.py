@@ -103,8 +103,9 @@ def ensure_constraint_sound(name: str, sql: str, schema: StructType, *, is_local
         is_local: Whether no Spark says which functions there are.
 
     Raises:
-        SchemaError: It is no expression over the columns (kind `OPTIMIST_INVALID_EXPRESSION`), or
-            its value is none of true, false and null (`DELTA_NON_BOOLEAN_CHECK_CONSTRAINT`).
+        SchemaError: It is no expression over the columns (kind `OPTIMIST_INVALID_EXPRESSION`), it
+            needs more than the row (`OPTIMIST_UNSAFE_EXPRESSION`), or its value is none of true,
+            false and null (`DELTA_NON_BOOLEAN_CHECK_CONSTRAINT`).
     """
     missing = unknown_columns(sql, schema)
     parsed = parse_expression(sql)
@@ -123,7 +124,7 @@ def ensure_constraint_sound(name: str, sql: str, schema: StructType, *, is_local
     raise SchemaError(
         f"The CHECK constraint {shown(name)} ({quoted(sql)}) {reason}. Nothing was written. Use a "
         "condition on the columns of one row.",
-        kind="OPTIMIST_INVALID_EXPRESSION",
+        kind="OPTIMIST_INVALID_EXPRESSION" if beyond is None else "OPTIMIST_UNSAFE_EXPRESSION",
         expression=sql,
     )
 

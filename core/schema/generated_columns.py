@@ -81,8 +81,8 @@ def referenced_columns(sql: str) -> tuple[str, ...]:
     """The top-level columns that an expression reads, in order, each once.
 
     Raises:
-        SchemaError: The text is not an SQL expression, or one with a subquery or a parameter (kind
-            `OPTIMIST_INVALID_EXPRESSION`).
+        SchemaError: The text is not an SQL expression (kind `OPTIMIST_INVALID_EXPRESSION`), or one
+            with a subquery or a parameter (`OPTIMIST_UNSAFE_EXPRESSION`).
     """
     return tuple(dict.fromkeys(path[0] for path in referenced_paths(sql)))
 
@@ -191,15 +191,16 @@ def _parse(sql: str) -> Expression:
     except NotSqlError as error:
         raise _no_expression(sql, str(error)) from None
     if any(isinstance(node, Subquery | Parameter) for node in walk(parsed)):
-        raise _no_expression(sql, "it holds a subquery or a parameter")
+        what = "it holds a subquery or a parameter"
+        raise _no_expression(sql, what, kind="OPTIMIST_UNSAFE_EXPRESSION")
     return parsed
 
 
-def _no_expression(sql: str, reason: str) -> SchemaError:
+def _no_expression(sql: str, reason: str, kind: str = "OPTIMIST_INVALID_EXPRESSION") -> SchemaError:
     return SchemaError(
         f"The text {quoted(sql)} is not a SQL expression over columns: {shown(reason)}. Nothing "
         "was written. Correct the SQL, and put unusual names in back-ticks.",
-        kind="OPTIMIST_INVALID_EXPRESSION",
+        kind=kind,
         sql=sql,
     )
 

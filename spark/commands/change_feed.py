@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from optimist.core.changes.bounds import ChangeBounds
 from optimist.core.changes.feed import change_feed
 from optimist.core.errors import ConfigError, UsageError
+from optimist.core.foreign_text import shown
 from optimist.core.option_values import parse_bool
 from optimist.core.table.delta_log import DeltaLog
 from optimist.spark.planes.planes import plane_of
@@ -83,8 +84,8 @@ class ChangeOptions:
         version = version_number(value)
         if version is None:
             raise UsageError(
-                f"The provided version ({value}) of the option {name} is not a valid version. "
-                "Nothing was read. Give a number, 0 or more.",
+                f"The provided version ({shown(value)}) of the option {name} is not a valid "
+                "version. Nothing was read. Give a number, 0 or more.",
                 kind="DELTA_VERSION_INVALID",
                 argument=name,
             )

@@ -183,7 +183,7 @@ def test_commands_show_what_the_log_says(enabled, versions, entry, rows_of):
     created = enabled.sql(f"SHOW CREATE TABLE {name}").collect()[0][0]
     assert "USING delta" in created and "PARTITIONED BY (p)" in created and versions in created
     extended = dict(row[:2] for row in enabled.sql(f"DESCRIBE EXTENDED {name}").collect())
-    assert extended["Provider"] == "delta" and extended["Location"] == versions
+    assert extended["Provider"] == "delta" and extended["Location"] == f"file:{versions}"
     columns = enabled.sql(f"SHOW COLUMNS IN {name}").collect()
     assert [row.col_name for row in columns] == ["id", "p", "name"]
 

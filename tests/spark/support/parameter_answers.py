@@ -75,6 +75,7 @@ def parameter_answers(spark: SparkSession, path: str) -> list[str]:
         "MERGE INTO {t} t USING four s ON t.id = s.id AND t.naive = :naive WHEN NOT MATCHED THEN "
         f"{into} WHEN NOT MATCHED BY SOURCE AND t.texts = :texts THEN UPDATE SET text = :text"
     )
+    spark.catalog.dropTempView("four")
     tell()
     types = ", ".join(f"typeof(:{key})" for key in args)
     rows = spark.sql(f"SELECT {types} FROM {name} LIMIT 1", args=args).collect()
