@@ -10,7 +10,7 @@ import weakref
 from collections import OrderedDict
 from typing import Any
 
-from pyspark import SparkContext
+from pyspark import RDD, SparkContext
 from pyspark.sql import SparkSession
 
 from optimist.core.forking import ForkSafeLock
@@ -42,8 +42,22 @@ def session_of(context: SparkContext, session: Any, session_id: str | None = Non
     with _LOCK:
         known = _KNOWN.get(key)
         if known is None:
-            known = SparkSession(context, session)
+            known = _made(context, session)
             _KNOWN[key] = _MADE[key] = known
             if len(_MADE) > _MAX_KEPT:
                 _MADE.popitem(last=False)
         return known
+
+
+def _made(context: SparkContext, session: Any) -> SparkSession:
+    """A Python session of one that the user did not make.
+
+    PySpark lets the session that was made last serve `RDD.toDF`. It stays with the user's own: the
+    clone in which Spark plans what it caches, say, does not have their temporary views.
+    """
+    kept = getattr(RDD, "toDF", None)
+    try:
+        return SparkSession(context, session)
+    finally:
+        if kept is not None:
+            RDD.toDF = kept  # type: ignore[method-assign]

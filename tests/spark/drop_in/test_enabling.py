@@ -78,6 +78,20 @@ def test_a_clone_is_served(enabled, table):
     assert clone.sql("EXECUTE IMMEDIATE 'SELECT 1'").count() == 1
 
 
+def test_frames_of_rdds_stay_in_the_session_of_the_user(enabled, table):
+    """Spark plans what it caches in a clone, which gets a Python session of its own."""
+    rows = enabled.sparkContext.parallelize([(1, "a")])
+    kept = rows.toDF(["n", "s"])
+    cached = enabled.sql(f"SELECT * FROM delta.`{table}`").cache()
+    assert cached.count() == 20
+    found = rows.toDF(["n", "s"])
+    assert found.sparkSession is kept.sparkSession
+    found.createOrReplaceTempView("of_rdd")
+    assert enabled.table("of_rdd").collect() == [(1, "a")]
+    enabled.catalog.dropTempView("of_rdd")
+    cached.unpersist()
+
+
 def test_disabling_puts_everything_back(enabled, table):
     disable(enabled)
     catalog = enabled.conf.get(_CATALOG, None)
