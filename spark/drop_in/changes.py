@@ -23,7 +23,7 @@ from optimist.spark.drop_in.relations import path_name
 from optimist.spark.drop_in.row_commands import delete_rows, merge_rows, update_rows
 from optimist.spark.drop_in.writes import append_rows, overwrite_partitions, overwrite_rows
 from optimist.spark.planes.sources import plan_sources
-from optimist.spark.session.jvm import Jvm
+from optimist.spark.session.jvm import Jvm, iterate
 
 __all__ = ["change_rows", "insert_into_rows"]
 
@@ -98,6 +98,24 @@ def _is_resolved(jvm: Jvm, node: Any) -> bool:  # noqa: ARG001 - see `_Statement
     return bool(node.resolved())
 
 
+def _has_condition_and_names(jvm: Jvm, node: Any) -> bool:
+    """Of the values of an UPDATE, Spark leaves names of session variables for its last rule.
+
+    Where a name is all that is missing, the command finds it, as that of a MERGE does.
+    """
+    if node.resolved():
+        return True
+    condition = node.condition()
+    if not node.childrenResolved() or (condition.isDefined() and not condition.get().resolved()):
+        return False
+    patterns = jvm.root.org.apache.spark.sql.catalyst.trees.TreePattern
+    later = (patterns.PARAMETER(), patterns.PLAN_EXPRESSION(), patterns.UNRESOLVED_FUNCTION())
+    return all(
+        one.key().resolved() and not any(map(one.value().containsPattern, later))
+        for one in iterate(node.assignments())
+    )
+
+
 def _has_rows(jvm: Jvm, node: Any) -> bool:  # noqa: ARG001 - see `_Statement`
     """Spark need not find columns for the rows: that is what `writes` does."""
     return bool(node.query().resolved())
@@ -133,7 +151,7 @@ class _Statement:
 _STATEMENTS: Mapping[str, _Statement] = MappingProxyType(
     {
         "DeleteFromTable": _Statement("DELETE FROM", delete_rows, _AFFECTED, _is_resolved),
-        "UpdateTable": _Statement("UPDATE", update_rows, _AFFECTED, _is_resolved),
+        "UpdateTable": _Statement("UPDATE", update_rows, _AFFECTED, _has_condition_and_names),
         "MergeIntoTable": _Statement("MERGE INTO", merge_rows, _MERGED, _has_tables_and_parameters),
         "AppendData": _Statement("INSERT INTO", append_rows, _NO_ROWS, _has_rows),
         "OverwriteByExpression": _Statement(

@@ -91,8 +91,11 @@ class Habits:
 
     def _told(self, error: Exception) -> dict[str, str]:
         condition = getattr(error, "getCondition", lambda: None)()
+        is_python = isinstance(error, TypeError | ValueError) and not condition
+        # Scripts catch these by the class, which may be one of several.
+        classes = [each.__name__ for each in (TypeError, ValueError) if isinstance(error, each)]
         return {
-            "error": condition or type(error).__name__,
+            "error": " ".join(classes) if is_python else condition or type(error).__name__,
             "text": self._without_places(str(error).split("\n")[0]),
         }
 
