@@ -130,7 +130,7 @@ EXPECTED = {
     "table: no property": "ConfigError DELTA_UNSET_NON_EXISTENT_PROPERTY",
     "table: rename": REFUSED,
     "table: location": REFUSED,
-    "table: truncate": "TableNotFoundError PATH_NOT_FOUND",
+    "table: truncate": "TableNotFoundError DELTA_MISSING_DELTA_TABLE",
     "a query": [[0], [1], [2], [3], [4]],
     "a version by SQL": [[1], [2]],
     "a version in the name": [[2]],
