@@ -187,7 +187,8 @@ def test_s3_takes_the_credentials_of_the_machine_to_the_endpoint_only(clean, out
 
 def test_s3_asks_a_proxy_where_one_is_set(clean, outside):
     with hosts("proxy") as (proxy,):
-        clean({"HTTP_PROXY": proxy.endpoint, **ENVIRONMENT_KEYS})
+        # What earlier tests left running in this process goes its own way.
+        clean({"HTTP_PROXY": proxy.endpoint, "NO_PROXY": "127.0.0.1", **ENVIRONMENT_KEYS})
         store = S3LogStore({"fs.s3a.endpoint": "http://minio.example"}, clock=ManualClock())
         use(store, "s3://b/t", reads_by_arrow=False)
         assert {each.target.split("/")[2] for each in proxy.requests} == {"minio.example"}

@@ -87,8 +87,9 @@ def test_frames_of_rdds_stay_in_the_session_of_the_user(enabled, table):
     found = rows.toDF(["n", "s"])
     assert found.sparkSession is kept.sparkSession
     found.createOrReplaceTempView("of_rdd")
-    assert enabled.table("of_rdd").collect() == [(1, "a")]
-    enabled.catalog.dropTempView("of_rdd")
+    user = kept.sparkSession  # the one made last, which other tests may have done
+    assert user.table("of_rdd").collect() == [(1, "a")]
+    user.catalog.dropTempView("of_rdd")
     cached.unpersist()
 
 
