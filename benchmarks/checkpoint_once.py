@@ -26,7 +26,7 @@ def main(engine: str, path: str) -> None:
 
 def _our_checkpoint(path: str) -> tuple[float, int | None]:
     log = DeltaLog.for_path(path)
-    log.update()
+    log.snapshot()
     started_s = time.perf_counter()
     last = log.checkpoint()
     return time.perf_counter() - started_s, last.num_of_add_files

@@ -25,15 +25,15 @@ def _appender(location: Location) -> Callable[[pa.Table], object]:
 
 
 def _open(path: str) -> int:
-    return DeltaLog.for_path(path).update().version
+    return DeltaLog.for_path(path).snapshot().version
 
 
 def _files(path: str) -> int:
-    return int(DeltaLog.for_path(path).update().files.num_rows)
+    return int(DeltaLog.for_path(path).snapshot().files.num_rows)
 
 
 def _planner(path: str) -> Callable[[], int]:
-    snapshot = DeltaLog.for_path(path).update()
+    snapshot = DeltaLog.for_path(path).snapshot()
     snapshot.scan(f"flight_id > {FEW_BELOW}")
     return lambda: int(snapshot.scan(f"flight_id < {FEW_BELOW}").files.num_rows)
 

@@ -85,7 +85,7 @@ def _measure(location: Location, threads: int, appends: int, *, is_grouped: bool
     expected = Counter({(t, n): 1 for t in range(threads) for n in range(appends)})
     expected[-1, -1] = 1
     wrong = (found - expected).total() + (expected - found).total() - failures.total()
-    versions = log.update().version - first.version
+    versions = log.snapshot().version - first.version
     return GroupResult(
         threads, is_grouped, threads * appends, versions, dict(failures), wrong, seconds
     )

@@ -100,7 +100,7 @@ def _table(path: Path, rows: int) -> Path:
 
 def _delete_by_vectors(path: Path) -> None:
     """Commit vectors over every 100th row of each file by hand: no engine here writes any."""
-    snapshot = DeltaLog.for_path(str(path)).update()
+    snapshot = DeltaLog.for_path(str(path)).snapshot()
     features = ["deletionVectors"]
     lines: list[dict[str, object]] = [
         {

@@ -1,7 +1,7 @@
 """The engine: actions, log, snapshot, predicates, transaction, conflicts. No Spark, no JVM.
 
 The public names are imported on first use, so that a store, which needs only the contract of
-stores, loads neither Arrow nor an SQL parser.
+stores, does not load Arrow. docs/api.md has them all.
 """
 
 from __future__ import annotations
@@ -10,9 +10,20 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from optimist.core.commands.alter.requests import ColumnChange, NewColumn
+    from optimist.core.commands.alter.table_changes import TableChanges
     from optimist.core.commands.table_definition import Column, Identity
+    from optimist.core.errors import OptimistError
+    from optimist.core.local.commands import RowsChanged
+    from optimist.core.local.merge.builder import LocalMerge
+    from optimist.core.local.progress import FileProgress
+    from optimist.core.log.last_checkpoint import LastCheckpoint
+    from optimist.core.options import EngineOptions
     from optimist.core.predicates import Predicate, col
+    from optimist.core.protocol.actions import AddFile, Metadata, Protocol, RemoveFile
     from optimist.core.snapshot import Snapshot
+    from optimist.core.snapshot.table_detail import TableDetail
+    from optimist.core.snapshot.time_travel import CommitRecord
     from optimist.core.table.commit_resolution import CommitResolution, CommitState
     from optimist.core.table.delta_log import DeltaLog
     from optimist.core.transaction.conflicts.operations import Operation
@@ -20,30 +31,60 @@ if TYPE_CHECKING:
     from optimist.core.transaction.result import CommitResult
 
 __all__ = [
+    "AddFile",
     "Column",
+    "ColumnChange",
+    "CommitRecord",
     "CommitResolution",
     "CommitResult",
     "CommitState",
     "DeltaLog",
+    "EngineOptions",
+    "FileProgress",
     "Identity",
+    "LastCheckpoint",
+    "LocalMerge",
+    "Metadata",
+    "NewColumn",
     "Operation",
+    "OptimistError",
     "OptimisticTransaction",
     "Predicate",
+    "Protocol",
+    "RemoveFile",
+    "RowsChanged",
     "Snapshot",
+    "TableChanges",
+    "TableDetail",
     "col",
 ]
 
 _PLACES = {
+    "AddFile": "optimist.core.protocol.actions",
     "Column": "optimist.core.commands.table_definition",
+    "ColumnChange": "optimist.core.commands.alter.requests",
+    "CommitRecord": "optimist.core.snapshot.time_travel",
     "CommitResolution": "optimist.core.table.commit_resolution",
     "CommitResult": "optimist.core.transaction.result",
     "CommitState": "optimist.core.table.commit_resolution",
     "DeltaLog": "optimist.core.table.delta_log",
+    "EngineOptions": "optimist.core.options",
+    "FileProgress": "optimist.core.local.progress",
     "Identity": "optimist.core.commands.table_definition",
+    "LastCheckpoint": "optimist.core.log.last_checkpoint",
+    "LocalMerge": "optimist.core.local.merge.builder",
+    "Metadata": "optimist.core.protocol.actions",
+    "NewColumn": "optimist.core.commands.alter.requests",
     "Operation": "optimist.core.transaction.conflicts.operations",
+    "OptimistError": "optimist.core.errors",
     "OptimisticTransaction": "optimist.core.transaction.optimistic",
     "Predicate": "optimist.core.predicates",
+    "Protocol": "optimist.core.protocol.actions",
+    "RemoveFile": "optimist.core.protocol.actions",
+    "RowsChanged": "optimist.core.local.commands",
     "Snapshot": "optimist.core.snapshot",
+    "TableChanges": "optimist.core.commands.alter.table_changes",
+    "TableDetail": "optimist.core.snapshot.table_detail",
     "col": "optimist.core.predicates",
 }
 

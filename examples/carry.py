@@ -73,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"version {item.source_version} -> {item.target_version}  {item.operation}  "
             f"{item.num_files} files, {item.size_bytes:,} bytes"
         )
-    print(f"{options.target} is at version {target.update().version}, all of {options.source}.")
+    print(f"{options.target} is at version {target.snapshot().version}, all of {options.source}.")
     return 0
 
 
@@ -88,7 +88,7 @@ def carry(source: DeltaLog, target: DeltaLog) -> Iterator[Carried]:
         ConcurrentTransactionException: Another carrier is at work; run it again.
         LogFileNotFoundError: The source's log no longer has the next commit.
     """
-    newest = source.update()
+    newest = source.snapshot()
     app_id = f"carry:{newest.metadata.id}"
     while True:
         transaction = target.start_transaction()

@@ -329,7 +329,7 @@ def _marked(path: str) -> dict[str, tuple[int, int]]:
             json.loads(item["stats"])["numRecords"],
             (item["deletionVector"] or {"cardinality": 0})["cardinality"],
         )
-        for item in DeltaLog.for_path(path).update().files.to_pylist()
+        for item in DeltaLog.for_path(path).snapshot().files.to_pylist()
     }
 
 

@@ -120,12 +120,12 @@ def carry_along(origin: Cloud, goal: Cloud, narrator: Narrator) -> None:
     narrator.chapter(f"From {origin.name} to {goal.name}, commit by commit")
     source = DeltaLog.for_path(f"{origin.url}/flights", origin.conf)
     target = DeltaLog.for_path(_copy_of(origin, goal), goal.conf)
-    half = (source.update().version + 1) // 2
+    half = (source.snapshot().version + 1) // 2
     with Progress(console=narrator.console, transient=True) as progress:
-        task = progress.add_task("carried", total=source.update().version + 1)
+        task = progress.add_task("carried", total=source.snapshot().version + 1)
         for _ in islice(carry(source, target), half):
             progress.advance(task)
-        stopped_at = target.update().version
+        stopped_at = target.snapshot().version
         carried = []
         for item in carry(source, target):
             carried.append(item)

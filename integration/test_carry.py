@@ -45,10 +45,10 @@ def test_carried_table_has_the_same_rows_versions_and_applications(source, targe
     assert [item.source_version for item in carried] == list(range(6))
     assert [item.target_version for item in carried] == list(range(6))
     assert rows_of(log) == rows_of(source)
-    snapshot = log.update()
+    snapshot = log.snapshot()
     assert snapshot.set_transactions["loader"].version == 5
     assert snapshot.partition_columns == ("day",)
-    assert snapshot.schema == source.update().schema
+    assert snapshot.schema == source.snapshot().schema
 
 
 def test_carrier_that_was_stopped_goes_on_where_it_was(source, target):
@@ -81,7 +81,7 @@ def test_second_carrier_at_the_same_time_is_told_and_doubles_nothing(source, tar
     list(islice(carry(source, slow), 1))
     waiting = slow.start_transaction()
     list(islice(carry(source, quick), 1))
-    app_id = f"carry:{source.update().metadata.id}"
+    app_id = f"carry:{source.snapshot().metadata.id}"
     assert waiting.txn_version(app_id) == 0
     carried = carry(source, slow)
     slow.start_transaction = lambda: waiting

@@ -88,13 +88,13 @@ def test_requests_are_those_of_the_docs(store, request):
     )
     append_to(full, "1")
     whole = count(lambda: append_to(full, "2"))
-    bare.update()
+    bare.snapshot()
     measured[COMMIT] = count(lambda: append_to(bare, "3"))
     measured["its checksum `N.crc`"] = whole - measured[COMMIT]
-    bare.update()
-    measured["`update()`, nothing new"] = count(bare.update)
+    bare.snapshot()
+    measured["`snapshot()`, nothing new"] = count(bare.snapshot)
     append_to(full, "4")
-    measured["`update()`, one new commit"] = count(bare.update)
+    measured["`snapshot()`, one new commit"] = count(bare.snapshot)
     assert {
         what: tuple(counts[column] for column in COLUMNS) for what, counts in measured.items()
     } == documented(store)

@@ -71,7 +71,7 @@ class DriverSuite(LogStoreSuite):
             add = AddFile(f"{number}.parquet", {}, 1, 1, data_change=True)
             assert log.start_transaction().commit([add], Operation.write("Append")).version > number
         assert "refuses a second creation" in store.describe()["probed"]
-        assert len(log.update().files) == 3
+        assert len(log.snapshot().files) == 3
 
 
 class TestS3fsOnLocalStack(DriverSuite):

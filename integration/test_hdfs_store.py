@@ -158,7 +158,7 @@ def test_directory_with_the_name_of_the_next_version_is_told(spark, home, raw, o
         append_to(log, "a.parquet")
     assert caught.value.kind == "OPTIMIST_NOT_A_FILE"
     assert commit_path(log.log_path, 1) in str(caught.value)
-    assert log.update().version == 0
+    assert log.snapshot().version == 0
 
 
 def test_name_that_hdfs_refuses_is_told(store, home):
@@ -225,7 +225,7 @@ def test_rename_that_worked_and_was_repeated_is_settled(spark, home, monkeypatch
     assert log.store.put_if_absent(f"{home}/alone.json", b"x") is PutOutcome.UNKNOWN
     assert append_to(log, "once.parquet") == 1
     assert files_in(log) == ["once.parquet"]
-    assert log.update().version == 1
+    assert log.snapshot().version == 1
 
 
 def test_commits_of_sixteen_processes_are_dense_and_each_is_there_once(home):
@@ -246,7 +246,7 @@ def test_table_is_written_read_and_changed_from_spark(spark, conf, home, raw):
     expected = [(n, n % 3) for n in range(100) if not (n < 10 and n % 3 == 0)]
     assert rows == sorted(expected * 2)
     # Our log by hdfs-native, and the files that it names by Spark's own reader.
-    live = DeltaLog.for_path(path, NATIVE).update().files["path"].to_pylist()
+    live = DeltaLog.for_path(path, NATIVE).snapshot().files["path"].to_pylist()
     plain = spark.read.option("recursiveFileLookup", "true")
     found = plain.parquet(*(f"{path}/{each}" for each in live)).select("id").collect()
     assert sorted(row.id for row in found) == sorted(row[0] for row in rows)
@@ -260,7 +260,7 @@ def test_name_node_that_never_answers_is_given_up_when_the_budget_is_spent():
         url = f"hdfs://127.0.0.1:{silent.getsockname()[1]}/t"
         options = {"optimist.store.hdfs.client": "native", "optimist.storage.budgetSeconds": "1"}
         with pytest.raises(StorageError) as caught:
-            DeltaLog.for_path(url, options).update()
+            DeltaLog.for_path(url, options).snapshot()
     assert caught.value.kind in ("OPTIMIST_STORE_BUDGET_SPENT", "OPTIMIST_STORE_NO_ANSWER")
 
 

@@ -78,23 +78,23 @@ def test_requests_are_those_of_the_docs(store, options, fresh_name, monkeypatch)
         for number in range(4):
             append_to(full, f"{number}")
         whole = count(lambda: append_to(full, "4"))
-        bare.update()
+        bare.snapshot()
         commit = count(lambda: append_to(bare, "5"))
         measured["commit, nobody else writing"] = commit
         measured["its checksum `N.crc`"] = whole - commit
         append_to(full, "6")
-        measured["`update()`, nothing new"] = count(full.update)
+        measured["`snapshot()`, nothing new"] = count(full.snapshot)
         append_to(full, "7")
         append_to(full, "8")
-        bare.update()
+        bare.snapshot()
         measured["every tenth commit: checkpoint, cleanup"] = (
             count(lambda: append_to(bare, "9")) - commit
         )
         fresh = DeltaLog.for_path(path, {**given, "spark.optimist.engineInfo": "another handle"})
-        measured["opening a table at its checkpoint"] = count(fresh.update)
+        measured["opening a table at its checkpoint"] = count(fresh.snapshot)
         append_to(full, "10")
-        measured["`update()`, one new commit"] = count(fresh.update)
-    assert full.update().version == 11
+        measured["`snapshot()`, one new commit"] = count(fresh.snapshot)
+    assert full.snapshot().version == 11
     assert {what: in_columns(counts) for what, counts in measured.items()} == documented(store)
 
 

@@ -24,7 +24,7 @@ def options(s3_server, fresh_name):
 
 def test_missing_bucket_is_told_on_read_and_write(options, fresh_name):
     log = DeltaLog.for_path(f"s3a://{fresh_name}-not-there/table", options)
-    for call in (log.update, partial(create_table, log)):
+    for call in (log.snapshot, partial(create_table, log)):
         with pytest.raises(StorageError) as caught:
             call()
         assert caught.value.kind == "OPTIMIST_BUCKET_NOT_FOUND"

@@ -9,17 +9,20 @@ from optimist.spark.commands.tables import DeltaTable
 from optimist.spark.commands.write import write
 from optimist.spark.drop_in.builder import configure_spark_with_delta_pip, with_delta
 from optimist.spark.drop_in.enable import disable, enable
+from optimist.spark.native.file_selection import FileSelection, file_selections
 
 __all__ = [
     "DeltaMergeBuilder",
     "DeltaOptimizeBuilder",
     "DeltaTable",
     "DeltaTableBuilder",
+    "FileSelection",
     "IdentityGenerator",
     "configure_spark_with_delta_pip",
     "count",
     "disable",
     "enable",
+    "file_selections",
     "read",
     "with_delta",
     "write",

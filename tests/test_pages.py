@@ -187,4 +187,4 @@ def test_what_to_do_after_an_open_outcome_runs_as_it_stands(
     exec(looking, {"log": log})
     assert "WRITE" in capsys.readouterr().out
     exec(closing, {"log": log})
-    assert (log.update().version, log.count()) == (1, 1)
+    assert (log.snapshot().version, log.count()) == (1, 1)

@@ -22,9 +22,7 @@ from optimist.core.errors import (
     TableNotFoundError,
     UsageError,
 )
-from optimist.core.local.commands import CommandOptions, RowsChanged
 from optimist.core.local.computed_columns import complete_rows
-from optimist.core.local.progress import Progress as FileProgressCall
 from optimist.core.log.last_checkpoint import LastCheckpoint
 from optimist.core.maintenance.checkpoint import Progress, write_checkpoint
 from optimist.core.options import EngineOptions
@@ -173,62 +171,6 @@ class DeltaLog(RowCommands, TableCommands):
         """Whether there is a table at the path now."""
         return self._newest.refresh() is not None
 
-    @overload
-    def update(self) -> Snapshot: ...
-    @overload
-    def update(
-        self,
-        *,
-        set: Mapping[str, object],
-        predicate: str | Predicate | None = None,
-        user_metadata: str | None = None,
-        txn: tuple[str, int] | None = None,
-        progress: FileProgressCall | None = None,
-        retry: bool | None = None,
-    ) -> RowsChanged: ...
-    def update(
-        self,
-        *,
-        set: Mapping[str, object] | None = None,
-        predicate: str | Predicate | None = None,
-        user_metadata: str | None = None,
-        txn: tuple[str, int] | None = None,
-        progress: FileProgressCall | None = None,
-        retry: bool | None = None,
-    ) -> Snapshot | RowsChanged:
-        """The newest version; or, with `set`, UPDATE: set columns to new values in one commit.
-
-        The newest version costs one listing from the known version on, and the reading of the
-        commits since. An UPDATE goes the ways of `delete`.
-
-        Args:
-            set: Names of columns or of struct fields (`pos.lat`) to new values: SQL text, which
-                sees the row as it was, or a Python value that is not text, or a `pyarrow` scalar.
-            predicate: Which rows, as for `delete`; all rows without one.
-            user_metadata: Text for the history.
-            txn: Application id and version of a command that may be repeated, as for `append`.
-            progress: Called after each file, see `FileProgress`.
-            retry: Whether to run again after a conflict, as for `delete`.
-
-        Raises:
-            TableNotFoundError: There is no table at the path.
-            TableError: The log is damaged.
-            ProtocolError: The table needs a feature that this engine can't read.
-            DeltaConcurrentModificationException, UsageError, SchemaError: As `delete`; or a new
-                value does not fit its column, or only Spark knows it (`OPTIMIST_NEEDS_SPARK`).
-        """
-        if set is None and predicate is None:
-            return self._newest_version()
-        options = CommandOptions(user_metadata, txn, progress, retry)
-        return self._update_rows(set or {}, predicate, options)
-
-    def _newest_version(self) -> Snapshot:
-        """See `update`."""
-        snapshot = self._newest.refresh()
-        if snapshot is None:
-            raise table_not_found(self.table)
-        return snapshot
-
     @one_operation
     def snapshot(
         self,
@@ -237,7 +179,10 @@ class DeltaLog(RowCommands, TableCommands):
         *,
         to_read: bool = False,
     ) -> Snapshot:
-        """The table as it was at a version or at a time; the newest version if neither is given.
+        """The newest version of the table; or the table as it was at a version or at a time.
+
+        The newest version costs one listing from the known version on, and the reading of the
+        commits since.
 
         Args:
             version: A version number.
@@ -247,9 +192,11 @@ class DeltaLog(RowCommands, TableCommands):
                 have removed (option `vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration`).
 
         Raises:
+            TableNotFoundError: There is no table at the path.
             UsageError: Both are given, or the text is not a timestamp.
             TableError: The version or time is outside what the log still holds, or its files may be
-                gone.
+                gone; or the log is damaged.
+            ProtocolError: The table needs a feature that this engine can't read.
         """
         if version is not None and timestamp is not None:
             raise UsageError(
@@ -257,7 +204,7 @@ class DeltaLog(RowCommands, TableCommands):
                 kind="DELTA_ONEOF_IN_TIMETRAVEL",
             )
         try:
-            latest = self.update()
+            latest = self._newest_version()
         except TableNotFoundError:
             raise
         except TableError:
@@ -273,6 +220,12 @@ class DeltaLog(RowCommands, TableCommands):
         if to_read and self.options.enforce_time_travel_within_retention:
             ensure_files_kept(found, latest=latest, now_ms=self.clock.now_ms())
         return found
+
+    def _newest_version(self) -> Snapshot:
+        snapshot = self._newest.refresh()
+        if snapshot is None:
+            raise table_not_found(self.table)
+        return snapshot
 
     def start_transaction(self, snapshot: Snapshot | None = None) -> OptimisticTransaction:
         """A new transaction on the given version, or else the newest; the table need not exist.
@@ -366,7 +319,7 @@ class DeltaLog(RowCommands, TableCommands):
         """
         access = self.table.data_access()
         wanted = None if columns is None else several(columns, "columns")
-        return to_arrow(self.update(), predicate, wanted, limit=limit, access=access)
+        return to_arrow(self.snapshot(), predicate, wanted, limit=limit, access=access)
 
     @one_operation
     def changes(
@@ -408,7 +361,7 @@ class DeltaLog(RowCommands, TableCommands):
             _epoch_ms(starting_timestamp),
             _epoch_ms(ending_timestamp),
         )
-        feed = change_feed(self.table, self.update(), bounds)
+        feed = change_feed(self.table, self.snapshot(), bounds)
         wanted = None if columns is None else several(columns, "columns")
         return change_rows(self.table, feed, predicate, wanted)
 
@@ -423,12 +376,12 @@ class DeltaLog(RowCommands, TableCommands):
             UsageError, ProtocolError: As `to_arrow`.
         """
         access = self.table.data_access()
-        return count_rows(self.update(), predicate, access=access)
+        return count_rows(self.snapshot(), predicate, access=access)
 
     @one_operation
     def history(self, limit: int | None = None) -> list[CommitRecord]:
         """The commits, newest first; no more of them are read than asked for."""
-        latest = self.update().version
+        latest = self.snapshot().version
         return commit_history(self.store, self.log_path, limit=limit, latest_version=latest)
 
     @one_operation
@@ -437,12 +390,12 @@ class DeltaLog(RowCommands, TableCommands):
 
         See `TableDetail`.
         """
-        return table_detail(self.update())
+        return table_detail(self.snapshot())
 
     @one_operation
     def generate(self, mode: str = "symlink_format_manifest") -> None:
         """Write lists of the newest version's files; see `generate_manifests`."""
-        generate_manifests(self.table, self.update(), mode)
+        generate_manifests(self.table, self.snapshot(), mode)
 
     @one_operation
     def files(self, predicate: str | Predicate | None = None) -> pa.Table:
@@ -454,17 +407,17 @@ class DeltaLog(RowCommands, TableCommands):
         Raises:
             UsageError: The predicate does not parse or names an unknown column.
         """
-        return self.update().scan(predicate).files
+        return self.snapshot().scan(predicate).files
 
     @property
     def metadata(self) -> Metadata:
-        """The newest version's schema, partitioning and properties; each access calls `update`."""
-        return self.update().metadata
+        """The newest version's schema, partitioning and properties; each access looks for it."""
+        return self.snapshot().metadata
 
     @property
     def protocol(self) -> Protocol:
-        """The newest version's protocol; each access calls `update`."""
-        return self.update().protocol
+        """The newest version's protocol; each access looks for it."""
+        return self.snapshot().protocol
 
     @one_operation
     def checkpoint(self, progress: Progress | None = None) -> LastCheckpoint:
@@ -483,7 +436,7 @@ class DeltaLog(RowCommands, TableCommands):
             StorageError: The store failed; the table is as it was.
         """
         return write_checkpoint(
-            self.store, self.update(), options=self.options, clock=self.clock, progress=progress
+            self.store, self.snapshot(), options=self.options, clock=self.clock, progress=progress
         )
 
     def wait_for_background_work(self, timeout_s: float | None = None) -> bool:

@@ -38,7 +38,7 @@ class NewestSnapshot:
         Costs one listing from the known version on, and the reading of the commits since.
 
         Raises:
-            TableError, ProtocolError, StorageError: See `DeltaLog.update`.
+            TableError, ProtocolError, StorageError: See `DeltaLog.snapshot`.
         """
         options = self._table.options
         begun_before = self._begun

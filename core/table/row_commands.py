@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from typing import overload
 
 from optimist.core.budget import one_operation
 from optimist.core.commands.arguments import Rows, arrow_table
 from optimist.core.commands.reruns import run_until_it_lands
+from optimist.core.errors import UsageError
 from optimist.core.local.commands import CommandOptions, RowsChanged, delete, merge, update
 from optimist.core.local.merge.builder import LocalMerge
 from optimist.core.local.merge.clauses import LocalMergeRequest
 from optimist.core.local.progress import Progress
 from optimist.core.predicates import Predicate
+from optimist.core.renamed import renamed_argument, warn_renamed
 from optimist.core.snapshot import Snapshot
 from optimist.core.table.table_handle import TableHandle
 from optimist.core.transaction.optimistic import OptimisticTransaction
@@ -24,10 +27,9 @@ class RowCommands(TableHandle):
     """The commands of the local plane; `DeltaLog` is the one that has them."""
 
     @abstractmethod
-    def _newest_version(self) -> Snapshot:
+    def snapshot(self) -> Snapshot:
         """The newest version; there must be one."""
 
-    @one_operation
     def delete(
         self,
         predicate: str | Predicate | None = None,
@@ -60,44 +62,99 @@ class RowCommands(TableHandle):
         options = CommandOptions(user_metadata, txn, progress, retry)
         return self._run(lambda begun: delete(begun, predicate, options), options)
 
-    @one_operation
-    def _update_rows(
+    @overload
+    def update(
         self,
-        values: Mapping[str, object],
-        predicate: str | Predicate | None,
-        options: CommandOptions,
-    ) -> RowsChanged:
-        """UPDATE; see `DeltaLog.update`."""
-        return self._run(lambda begun: update(begun, values, predicate, options), options)
+        *,
+        set: Mapping[str, object],
+        predicate: str | Predicate | None = None,
+        user_metadata: str | None = None,
+        txn: tuple[str, int] | None = None,
+        progress: Progress | None = None,
+        retry: bool | None = None,
+    ) -> RowsChanged: ...
+    @overload
+    def update(self) -> Snapshot: ...
+    def update(
+        self,
+        *,
+        set: Mapping[str, object] | None = None,
+        predicate: str | Predicate | None = None,
+        user_metadata: str | None = None,
+        txn: tuple[str, int] | None = None,
+        progress: Progress | None = None,
+        retry: bool | None = None,
+    ) -> RowsChanged | Snapshot:
+        """UPDATE: set columns to new values in one commit. It goes the ways of `delete`.
+
+        Args:
+            set: Names of columns or of struct fields (`pos.lat`) to new values: SQL text, which
+                sees the row as it was, or a Python value that is not text, or a `pyarrow` scalar.
+            predicate: Which rows, as for `delete`; all rows without one.
+            user_metadata: Text for the history.
+            txn: Application id and version of a command that may be repeated, as for `append`.
+            progress: Called after each file, see `FileProgress`.
+            retry: Whether to run again after a conflict, as for `delete`.
+
+        Without `set` this was the newest version; call `snapshot` for that. It still is for one
+        version of this package, with a warning.
+
+        Raises:
+            TableNotFoundError: There is no table at the path.
+            TableError: The log is damaged.
+            ProtocolError: The table needs a feature that this engine can't read.
+            DeltaConcurrentModificationException, UsageError, SchemaError: As `delete`; or a new
+                value does not fit its column, or only Spark knows it (`OPTIMIST_NEEDS_SPARK`).
+        """
+        if set is None and predicate is None:
+            warn_renamed("DeltaLog.update() without `set`", "DeltaLog.snapshot()")
+            return self.snapshot()
+        options = CommandOptions(user_metadata, txn, progress, retry)
+        return self._run(lambda begun: update(begun, set or {}, predicate, options), options)
 
     def merge(
         self,
         source: Rows,
-        on: str | Sequence[str],
+        predicate: str | Sequence[str] | None = None,
         *,
         target_alias: str = "t",
         source_alias: str = "s",
+        on: str | Sequence[str] | None = None,
     ) -> LocalMerge:
         """A MERGE of Arrow rows; add clauses to it, and call `execute`.
 
         Args:
             source: The rows that the table's are compared with, as `append` takes them.
-            on: When two rows match: names of columns that both have, or SQL text, equalities of
-                columns joined by AND (`t.id = s.id AND t.day <=> s.day`).
+            predicate: When two rows match: names of columns that both have, or SQL text, equalities
+                of columns joined by AND (`t.id = s.id AND t.day <=> s.day`).
             target_alias: What expressions call the table's rows.
             source_alias: What they call the source's.
+            on: What `predicate` was called before; it goes with the next version.
+
+        Raises:
+            UsageError: There is no predicate (kind `OPTIMIST_INVALID_ARGUMENT`).
+            ArgumentTypeError: The source is no rows of Arrow.
         """
         rows = arrow_table(source, "source")
-        return LocalMerge(LocalMergeRequest(rows, on, target_alias, source_alias), self._merge_rows)
+        keys = renamed_argument("on", on, "predicate", predicate)
+        if keys is None:
+            raise UsageError(
+                "A MERGE needs a predicate that says when two rows match. Nothing was written. "
+                "Give names of columns, or SQL text such as 't.id = s.id'.",
+                kind="OPTIMIST_INVALID_ARGUMENT",
+                argument="predicate",
+            )
+        request = LocalMergeRequest(rows, keys, target_alias, source_alias)
+        return LocalMerge(request, self._merge_rows)
 
-    @one_operation
     def _merge_rows(self, request: LocalMergeRequest, options: CommandOptions) -> RowsChanged:
         """MERGE; see `merge`."""
         return self._run(lambda begun: merge(begun, request, options), options)
 
+    @one_operation
     def _run(
         self, run: Callable[[OptimisticTransaction], RowsChanged], options: CommandOptions
     ) -> RowsChanged:
         return run_until_it_lands(
-            lambda: self.start_transaction(self._newest_version()), run, retry=options.retry
+            lambda: self.start_transaction(self.snapshot()), run, retry=options.retry
         )

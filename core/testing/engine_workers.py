@@ -61,7 +61,7 @@ def engine_writer(
         world: The world from which its snapshot is loaded, before anything happens.
         may_fail: See `Worker`.
     """
-    known = _handle(table, open_store, DirectLine(world, world.initial), name).update()
+    known = _handle(table, open_store, DirectLine(world, world.initial), name).snapshot()
 
     def run(line: Line) -> Wrote:
         log = _handle(table, open_store, line, name)
@@ -81,11 +81,11 @@ def snapshot_reader(name: str, table: str, open_store: OpenStore, *, world: Worl
     def run(line: Line) -> Seen:
         warm = _WarmLine(line, DirectLine(world, world.initial))
         log = _handle(table, open_store, warm, name)
-        seen = log.update().version
+        seen = log.snapshot().version
         warm.is_warm = True
         for _ in range(2):
             try:
-                snapshot = log.update()
+                snapshot = log.snapshot()
             except StorageError:
                 break
             assert snapshot.version >= seen, f"went back from {seen} to {snapshot.version}"

@@ -164,7 +164,7 @@ def test_data_file_is_whole_whatever_befalls_a_request_of_it(wire, fault, which,
     log.append(rows)
     assert plan.was_met
     wire.proxy.heal()
-    assert log.update().version == 1
+    assert log.snapshot().version == 1
     assert wire.rows().equals(pa.concat_tables([rows, rows]).sort_by("id"))
 
 

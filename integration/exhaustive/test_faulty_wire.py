@@ -153,7 +153,7 @@ class Table:
     def read(self, is_over):
         log, seen = self.log(self.place.lossy), -1
         while not is_over.is_set():
-            snapshot, _ = self.run(log.update)
+            snapshot, _ = self.run(log.snapshot)
             if snapshot is None:
                 continue
             if snapshot.version < seen or snapshot.files.num_rows != snapshot.version:
@@ -171,7 +171,7 @@ class Table:
     def ensure_truth(self):
         """What every commit said of itself is so, and every version is whole."""
         assert not self.problems, self.problems
-        latest = self.direct.update()  # a reader finishes what an error left behind
+        latest = self.direct.snapshot()  # a reader finishes what an error left behind
         versions = self._versions()
         assert sorted(versions) == list(range(latest.version + 1))
         for attempt in self.attempts:

@@ -218,7 +218,7 @@ class Table:
     def ensure_truth(self, attempt):
         """What the commit said of itself is so, now that the network is back."""
         self.place.heal()
-        self.theirs.update()  # a reader finishes what a crash or an error left behind
+        self.theirs.snapshot()  # a reader finishes what a crash or an error left behind
         versions = self.versions()
         assert sorted(versions) == list(range(len(versions)))
         for rival in self.rivals:
@@ -242,7 +242,7 @@ class Table:
 
     def _ensure_read(self, homes, file):
         """A reader of another machine agrees, and the table takes the next commit."""
-        live = self.theirs.update().files.column("path").to_pylist()
+        live = self.theirs.snapshot().files.column("path").to_pylist()
         assert live.count(file) == len(homes)
         assert self.commit(self.theirs).error is None
         assert self.commit(self.ours).error is None

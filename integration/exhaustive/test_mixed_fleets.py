@@ -156,7 +156,7 @@ def test_deltalake_and_ours_append_at_once(place, store, caplog):
     ]
     assert Counter(name for name in writers if name) == dict.fromkeys(every, 1)
     assert set(files.values()) == {1}
-    assert ours.update().version == max(commits)
+    assert ours.snapshot().version == max(commits)
     assert deltalake.DeltaTable(url, storage_options=theirs).version() == max(commits)
     past = [
         each
@@ -278,8 +278,8 @@ def test_dynamodb_is_left_in_the_steps_that_the_docs_name(place):
     create_table(by_entry)
     with pytest.raises(WriterDiedError):
         theirs.write(1, commit_of("dead"), dies_before=Step.COPY)
-    assert plain.update().version == 0, "whoever asks no arbiter does not see its commit"
-    assert by_entry.update().version == 1
+    assert plain.snapshot().version == 0, "whoever asks no arbiter does not see its commit"
+    assert by_entry.snapshot().version == 1
     assert theirs.entry(1)["complete"]["S"] == "true"
     with pytest.raises(ConfigError):
         append_to(plain, "too early")
@@ -302,7 +302,7 @@ def test_commit_of_ours_that_was_overwritten_is_named_at_the_next_update(place, 
     append_to(ours, "lost")
     place.foreign().overwrite(1, commit_of("winner"))
     with pytest.raises(StorageError) as caught:
-        ours.update()
+        ours.snapshot()
     assert caught.value.kind == "OPTIMIST_COMMIT_REPLACED"
     fields = caught.value.fields
     assert fields["lost_txn_id"] != fields["found_txn_id"] == "winner"
@@ -320,7 +320,7 @@ def test_commit_of_another_engine_that_was_overwritten_is_named_too(place):
     assert files_in(ours) == ["first"]
     theirs.overwrite(1, commit_of("second one", engine="two"))
     with pytest.raises(StorageError) as caught:
-        ours.update()
+        ours.snapshot()
     assert caught.value.kind == "OPTIMIST_COMMIT_REPLACED"
     assert caught.value.fields["lost_txn_id"] == "first"
     assert caught.value.fields["found_engine"] == "two"
@@ -330,7 +330,7 @@ def test_commit_past_the_arbiter_is_reported_with_its_engine(place, caplog):
     ours = place.log("s3-dynamodb")
     create_table(ours)
     place.foreign().overwrite(1, commit_of("past", engine="Careless/1.0"))
-    assert ours.update().version == 1
+    assert ours.snapshot().version == 1
     reports = [
         each for each in caplog.records if "which did not ask the arbiter" in each.getMessage()
     ]

@@ -131,7 +131,7 @@ def _work(
     steps = _Steps(kill)
     _watch_all(steps)
     log = DeltaLog.for_path(path, options)
-    log.update()
+    log.snapshot()
     steps.is_armed = True
     work(log)
     steps.is_armed = False

@@ -42,7 +42,7 @@ def file_of(writer: int, number: int) -> str:
 
 def files_in(log: DeltaLog) -> list[str]:
     """The live files, sorted; each as often as it is there."""
-    return sorted(log.update().files["path"].to_pylist())
+    return sorted(log.snapshot().files["path"].to_pylist())
 
 
 def race_of_processes(path: str, options: Mapping[str, str], *, commits: int = 6) -> None:
@@ -67,7 +67,7 @@ def race_of_processes(path: str, options: Mapping[str, str], *, commits: int = 6
 
 def _opened(path: str, options: dict[str, str]) -> DeltaLog:
     log = DeltaLog.for_path(path, options)
-    log.update()
+    log.snapshot()
     return log
 
 

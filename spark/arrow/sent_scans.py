@@ -117,7 +117,7 @@ class NewestVersions:
         if not given.follows or scan.log is None:
             return scan.snapshot
         if given.path not in self._found:
-            self._found[given.path] = scan.log.update()
+            self._found[given.path] = scan.log.snapshot()
         newest = self._found[given.path]
         if newest.is_same_version(scan.snapshot):
             newest = scan.snapshot

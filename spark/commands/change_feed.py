@@ -105,7 +105,7 @@ def change_feed_frame(spark: SparkSession, log: DeltaLog, bounds: ChangeBounds) 
     Raises:
         UsageError, TableError, SchemaError, ProtocolError: As `change_feed`.
     """
-    feed = change_feed(log.table, log.update(), bounds)
+    feed = change_feed(log.table, log.snapshot(), bounds)
     plane = plane_of(spark, log.table)
     columns = [column_of(name) for name in feed.schema.names]
     frames = [plane.scan_files(view, view.files).select(*columns) for view in feed.views]

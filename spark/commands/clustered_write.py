@@ -45,7 +45,7 @@ def write_clustered(
         )
         create_as_select(rows, log, definition, request)
         return
-    snapshot = log.update()
+    snapshot = log.snapshot()
     found = clustering_columns(snapshot.domain_metadata, snapshot.schema)
     wanted = [parse_column_path(name) for name in cluster_by]
     if [_folded(column) for column in found] != [_folded(column) for column in wanted]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from pyspark.sql import Column, SparkSession
 
+from optimist.core.renamed import renamed_argument
 from optimist.spark.conditions.condition import resolve_condition
 from optimist.spark.planes.planes import plane_of
 from optimist.spark.session.callback_errors import original_errors
@@ -17,33 +18,41 @@ from optimist.spark.session.conf import open_log
 __all__ = ["count"]
 
 
-def count(spark: SparkSession, path: str, where: Column | str | None = None) -> int:
-    """How many rows of a table's newest version match; all of them without a condition.
+def count(
+    spark: SparkSession,
+    path: str,
+    predicate: Column | str | None = None,
+    *,
+    where: Column | str | None = None,
+) -> int:
+    """How many rows of a table's newest version match; all of them without a predicate.
 
     Partition values and statistics decide for most files; Spark counts only in the others. Without
-    a condition, or with one on partition columns alone, no job runs if all files have statistics.
+    a predicate, or with one on partition columns alone, no job runs if all files have statistics.
 
     Args:
         spark: A classic session, or a Spark Connect client.
         path: The table.
-        where: SQL text or a column.
+        predicate: SQL text or a column.
+        where: What `predicate` was called before; it goes with the next version.
 
     Raises:
-        pyspark.errors.AnalysisException: Spark can't resolve the condition.
+        pyspark.errors.AnalysisException: Spark can't resolve the predicate.
         TableNotFoundError: There is no table at the path.
-        UsageError: The condition is not deterministic or holds a subquery.
+        UsageError: The predicate is not deterministic or holds a subquery.
     """
+    wanted: Column | str | None = renamed_argument("where", where, "predicate", predicate)
     with original_errors():
         log = open_log(spark, path)
-        snapshot = log.update()
+        snapshot = log.snapshot()
         plane = plane_of(spark, log.table)
-        if where is None:
+        if wanted is None:
             counted = snapshot.count()
             condition = None
         else:
             condition = resolve_condition(
                 plane.scan(snapshot),
-                where,
+                wanted,
                 schema=snapshot.schema,
                 partition_columns=snapshot.partition_columns,
                 began_ms=log.table.clock.now_ms(),

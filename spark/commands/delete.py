@@ -68,7 +68,7 @@ def delete(
         run_command(txn, work)
         return num_affected
 
-    return run_until_it_lands(lambda: log.start_transaction(log.update()), run)
+    return run_until_it_lands(lambda: log.start_transaction(log.snapshot()), run)
 
 
 def _delete(target: Target, condition: Column | str | None, files: UncommittedFiles) -> Changes:

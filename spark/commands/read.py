@@ -190,7 +190,7 @@ def open_version(
         found = _travel_in_path(spark, path, options)
         log, version, millis = found or (log, None, None)
     if version is None and millis is None:
-        newest = log.update()
+        newest = log.snapshot()
         return TableVersion(log, newest, is_time_travel=False, zone=partition_zone(spark, newest))
     try:
         snapshot = log.snapshot(version, millis, to_read=True)

@@ -92,7 +92,7 @@ class DeltaTable(CommandsToCome):
         ensure_supported(sparkSession)
         log = open_log(sparkSession, path_text(path), hadoopConf)
         with as_no_delta_table(path_text(path)):
-            log.update()
+            log.snapshot()
         return cls(sparkSession, log.table_path, hadoopConf)
 
     @classmethod
@@ -114,7 +114,7 @@ class DeltaTable(CommandsToCome):
             return cls.forPath(sparkSession, path)
         with as_missing_name(name):
             log = open_log(sparkSession, path)
-            log.update()
+            log.snapshot()
         return cls(sparkSession, log.table_path, {}, name=name)
 
     @classmethod
@@ -160,7 +160,7 @@ class DeltaTable(CommandsToCome):
                 reader = self._spark.read.format("delta").options(**self._hadoop_conf)
                 frame = reader.load(self._log.table_path)
             else:
-                frame = plane_of(self._spark, self._log.table).scan(self._log.update())
+                frame = plane_of(self._spark, self._log.table).scan(self._log.snapshot())
             return self._frames.remember(aliased(frame, self._alias))
 
     def alias(self, aliasName: str) -> DeltaTable:

@@ -108,7 +108,7 @@ def update(
             run_command(txn, work)
         return num_affected
 
-    return run_until_it_lands(lambda: log.start_transaction(log.update()), run)
+    return run_until_it_lands(lambda: log.start_transaction(log.snapshot()), run)
 
 
 @dataclass(frozen=True, slots=True)

@@ -167,9 +167,9 @@ def move(spark: SparkSession, identifier: Any, entry: Any, location: str) -> Non
         )
     jvm = Jvm.of(spark)
     known, path = CatalogTable.of(spark, entry), jvm.root.org.apache.hadoop.fs.Path(location)
-    other = open_log(spark, str(path.toString())).update()
+    other = open_log(spark, str(path.toString())).snapshot()
     own = open_log(spark, known.path)
-    columns = own.update().schema if own.table_exists() else other.schema
+    columns = own.snapshot().schema if own.table_exists() else other.schema
     if without_internal_metadata(columns) != without_internal_metadata(other.schema):
         raise SchemaError(
             f"The table at {shown(location)} has other columns than {known.name}: {other.schema} "

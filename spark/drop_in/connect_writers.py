@@ -121,7 +121,7 @@ def _changing(mode: str, **options: object) -> Callable[..., None]:
         if condition is not None:
             column = sf.col(condition) if isinstance(condition, str) else condition
             request = request.replacing(column)
-        open_log(session_of(writer), path).update()  # writeTo makes no table on its way
+        open_log(session_of(writer), path).snapshot()  # writeTo makes no table on its way
         write_rows(_rows(writer), path, request)
 
     return run

@@ -55,7 +55,7 @@ class InsertedRows:
         """
         merges = request.merge_schema
         merges = log.options.schema_auto_merge_enabled if merges is None else merges
-        return cls(spark, log.update(), name, merges)
+        return cls(spark, log.snapshot(), name, merges)
 
     def by_position(
         self, rows: DataFrame, given: Mapping[str, Column] = MappingProxyType({})

@@ -44,7 +44,7 @@ def newest_versions(spark: SparkSession, tables: Any, names: Any) -> Any:
     for java_table, wanted in zip(tables, names, strict=True):
         table = opened_table(java_table)
         if table.path not in versions:
-            versions[table.path] = table.log.update()
+            versions[table.path] = table.log.snapshot()
             table_identity(jvm, table.log.table, versions[table.path])
         frame = _newer_frame(table, versions[table.path], wanted.split("\0"))
         plans.add(None if frame is None else analyzed_plan(frame))

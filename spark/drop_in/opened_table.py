@@ -129,7 +129,7 @@ class OpenedTable(JavaIdentity):
         if what == "statement" and self.snapshot is not None:
             return show_statement(self.spark, self.snapshot, self.name, self.entry)
         if what == "truncate":
-            truncate(self.log.start_transaction(self.log.update()))
+            truncate(self.log.start_transaction(self.log.snapshot()))
             return None
         raise not_built_yet(f"The operation {what!r} on {self.name} through Spark's catalog")
 

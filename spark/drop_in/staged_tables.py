@@ -145,7 +145,7 @@ class StagedTable(OpenedTable):
 
     def _remove(self) -> None:
         """Remove the files of a table that this statement has made, and that has no name."""
-        if not (self._is_new and self._place.is_managed and self.log.update().version == 0):
+        if not (self._is_new and self._place.is_managed and self.log.snapshot().version == 0):
             return
         jvm = Jvm.of(self.spark)
         if jvm.session.sessionState().catalog().tableExists(self._place.identifier):

@@ -45,7 +45,7 @@ def create_like(spark: SparkSession, command: CreateLike) -> None:
         TableNotFoundError: There is no table at the path of the source.
     """
     path = _path(spark, command.source)
-    source = None if path is None else open_log(spark, path).update()
+    source = None if path is None else open_log(spark, path).snapshot()
     _make(spark, command, _definition(spark, command, source))
 
 

@@ -107,7 +107,7 @@ class Table:
         return self.add(name, p).remove(5, data_change=data_change)
 
     def live(self) -> list[str]:
-        return sorted(self.log.update().files.column("path").to_pylist())
+        return sorted(self.log.snapshot().files.column("path").to_pylist())
 
 
 @pytest.fixture

@@ -42,7 +42,7 @@ def files_below(path):
 
 def test_a_path_where_nothing_is(tmp_path):
     with pytest.raises(TableNotFoundError, match="does not exist") as raised:
-        fresh(tmp_path / "wrong").update()
+        fresh(tmp_path / "wrong").snapshot()
     assert raised.value.kind == "PATH_NOT_FOUND"
     assert isinstance(raised.value, FileNotFoundError)
     assert not (tmp_path / "wrong").exists()
@@ -51,13 +51,13 @@ def test_a_path_where_nothing_is(tmp_path):
 def test_a_folder_that_is_no_table(tmp_path):
     (tmp_path / "notes.txt").write_text("x")
     with pytest.raises(TableNotFoundError, match="is not a Delta table"):
-        fresh(tmp_path).update()
+        fresh(tmp_path).snapshot()
 
 
 def test_a_file_in_place_of_the_log(tmp_path):
     (tmp_path / "_delta_log").write_text("x")
     log = fresh(tmp_path)
-    for call in (log.update, lambda: log.append(pa.table({"id": [1]}))):
+    for call in (log.snapshot, lambda: log.append(pa.table({"id": [1]}))):
         with pytest.raises(TableError, match="_delta_log") as raised:
             call()
         assert raised.value.kind == "OPTIMIST_LOG_PATH_IS_A_FILE"
@@ -67,7 +67,7 @@ def test_a_file_in_place_of_the_log(tmp_path):
 def test_a_log_with_a_gap(table):
     commit_file(table, 1).unlink()
     with pytest.raises(TableError) as raised:
-        fresh(table).update()
+        fresh(table).snapshot()
     assert raised.value.kind == "DELTA_VERSIONS_NOT_CONTIGUOUS"
 
 
@@ -77,7 +77,7 @@ def test_a_log_with_a_gap(table):
 def test_a_torn_or_empty_commit(table, content):
     commit_file(table, 2).write_bytes(content)
     with pytest.raises(TableError, match=f"{2:020}.json") as raised:
-        fresh(table).update().files.num_rows  # noqa: B018 - reading is what fails
+        fresh(table).snapshot().files.num_rows  # noqa: B018 - reading is what fails
     assert raised.value.kind == "OPTIMIST_MALFORMED_COMMIT"
 
 
@@ -96,7 +96,7 @@ def test_a_table_beyond_this_engine_is_refused_by_name(table, protocol, kind):
     with commit_file(table, 2).open("a") as file:
         file.write(json.dumps({"protocol": protocol}) + "\n")
     with pytest.raises(ProtocolError) as raised:
-        fresh(table).update()
+        fresh(table).snapshot()
     assert raised.value.kind == kind
     assert str(table) in str(raised.value)
 
@@ -106,7 +106,7 @@ def test_an_unknown_writer_feature_reads_but_refuses_the_write_before_anything_i
     with commit_file(table, 2).open("a") as file:
         file.write(json.dumps({"protocol": protocol}) + "\n")
     commit_file(table, 2).with_suffix(".crc").unlink()  # it would tell that the commit was changed
-    assert fresh(table).update().num_files == 3
+    assert fresh(table).snapshot().num_files == 3
     before = files_below(table)
     with pytest.raises(ProtocolError, match="teleport") as raised:
         fresh(table).append(pa.table({"id": [9], "p": ["y"]}))
@@ -137,7 +137,7 @@ def test_a_partition_column_that_does_not_exist(tmp_path):
 @pytest.mark.parametrize("predicate", ["id = ", "id ==== 3", "SELECT", "unknown_column = 1"])
 def test_an_invalid_predicate(table, predicate):
     with pytest.raises(UsageError):
-        fresh(table).update().scan(predicate)
+        fresh(table).snapshot().scan(predicate)
 
 
 @pytest.mark.parametrize(

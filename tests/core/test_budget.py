@@ -223,7 +223,6 @@ def log():
 @pytest.mark.parametrize(
     "ask",
     [
-        DeltaLog.update,
         DeltaLog.table_exists,
         DeltaLog.start_transaction,
         DeltaLog.history,
@@ -231,7 +230,7 @@ def log():
         lambda log: log.snapshot(7),
         lambda log: log.resolve_commit("txn"),
     ],
-    ids=["update", "exists", "transaction", "history", "snapshot", "version", "resolve"],
+    ids=["exists", "transaction", "history", "snapshot", "version", "resolve"],
 )
 def test_no_operation_outlives_its_budget(log, ask):
     log.store.is_silent = True

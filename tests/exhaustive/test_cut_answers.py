@@ -317,7 +317,7 @@ def test_server_that_never_answers_is_given_up_when_the_budget_is_spent(server, 
     options = {"optimist.storage.budgetSeconds": "2"}
     log = DeltaLog.for_path(f"{root}/t", {**make(server).options, **options})
     with pytest.raises(StorageError) as caught:
-        log.update()
+        log.snapshot()
     assert caught.value.kind in ("OPTIMIST_STORE_BUDGET_SPENT", "OPTIMIST_STORE_NO_ANSWER")
     assert len(server.requests) > 1, "a request that is not answered is made again"
     assert "Trying again" in caplog.text

@@ -21,7 +21,7 @@ from optimist.core import DeltaLog
 log = DeltaLog.for_path(path)
 log.append(pa.table({"id": [0]}))
 log.append(pa.table({"id": [1]}))
-log.update().files
+log.snapshot().files
 calls = 0
 def dying(function):
     def call(*args, **kwargs):
@@ -53,7 +53,7 @@ def test_a_killed_writer_leaves_a_whole_table(tmp_path, die_before):
     done = run_writer(path, die_before)
     assert done.returncode in (-signal.SIGKILL, 0), done.stderr
     log = DeltaLog.for_path(str(path))
-    version = log.update().version
+    version = log.snapshot().version
     found = ids_of(path)
     assert found == ([0, 1, 2] if version == 2 else [0, 1])
     if done.returncode == 0:

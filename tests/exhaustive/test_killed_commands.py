@@ -21,7 +21,7 @@ properties = {"enableDeletionVectors": vectors, "enableChangeDataFeed": "true"}
 log = DeltaLog.for_path(path, {defaults + name: value for name, value in properties.items()})
 for first in (0, 3):
     log.append(pa.table({"id": [first, first + 1, first + 2], "v": [first] * 3}))
-log.update().files
+log.snapshot().files
 calls = 0
 def dying(function):
     def call(*args, **kwargs):

@@ -59,7 +59,7 @@ def handle(table, read_from):
     if read_from == "checkpoint":
         table.log.checkpoint()
         log = table.anew()
-        assert log.update().segment.checkpoint is not None
+        assert log.snapshot().segment.checkpoint is not None
         return log
     return table.log
 

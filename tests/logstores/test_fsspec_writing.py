@@ -166,7 +166,7 @@ def test_commit_whose_answer_was_lost_is_made_once(driver, probed, monkeypatch):
     monkeypatch.setattr(ExclusiveFileSystem, "sabotage", staticmethod(lose))
     assert _append(log, "a").version == 1
     assert lost
-    assert log.update().files["path"].to_pylist() == ["a"]
+    assert log.snapshot().files["path"].to_pylist() == ["a"]
 
 
 def test_objects_appear_whole_and_other_drivers_files_may_not(driver, store):
@@ -222,7 +222,7 @@ class TestFsspecArbiterLogStoreOnMemory(LogStoreSuite):
 def test_driver_without_exclusive_create_takes_commits_behind_an_arbiter(arbitrated):
     log = _new_table(arbitrated, "memory://box/table")
     assert [_append(log, name).version for name in "abc"] == [1, 2, 3]
-    assert sorted(log.update().files["path"].to_pylist()) == ["a", "b", "c"]
+    assert sorted(log.snapshot().files["path"].to_pylist()) == ["a", "b", "c"]
 
 
 def test_driver_whose_files_may_show_in_part_is_refused_behind_an_arbiter_too(arbitrated, tmp_path):

@@ -145,16 +145,16 @@ def test_commits_look_for_the_next_versions_by_name_and_list_no_directory(tmp_pa
         log.append(pa.table({"id": [number]}))
         assert transaction.read_version == 3 * number + 1
     assert store.listings == 0
-    assert log.update().version == 12
+    assert log.snapshot().version == 12
 
 
 def test_a_handle_that_is_far_behind_lists_once(tmp_path):
     store = CountingStore()
     log, other = (DeltaLog(str(tmp_path), kind) for kind in (store, LocalLogStore()))
     log.append(pa.table({"id": [0]}))
-    log.update()
+    log.snapshot()
     store.listings = 0
     for number in range(105):
         other.append(pa.table({"id": [number]}))
-    assert log.update().version == 105
+    assert log.snapshot().version == 105
     assert store.listings == 1

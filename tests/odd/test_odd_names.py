@@ -37,7 +37,7 @@ def log(request, tmp_path_factory):
     if request.param == "checkpoint":
         log.checkpoint()
         log = anew(log)
-        assert log.update().segment.checkpoint is not None
+        assert log.snapshot().segment.checkpoint is not None
     return log
 
 

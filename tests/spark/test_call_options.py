@@ -66,12 +66,12 @@ class Seen:
 
     def sizes(self, **options):
         write(self.rows, self.path, mode="overwrite", **options)
-        adds = add_files(self.log_of(self.path).update().files)
+        adds = add_files(self.log_of(self.path).snapshot().files)
         return sorted(json.loads(add.stats)["numRecords"] for add in adds)
 
     def codec(self, **options):
         write(self.rows, self.path, mode="overwrite", **options)
-        add, *_ = add_files(self.log_of(self.path).update().files)
+        add, *_ = add_files(self.log_of(self.path).snapshot().files)
         footer = pq.read_metadata(Path(self.path) / add.path.replace("%3D", "="))
         return footer.row_group(0).column(0).compression
 
@@ -138,7 +138,7 @@ def test_what_a_call_replaces_wins_over_a_dynamic_conf(spark, table, rows, conf,
 def test_rewritten_files_follow_the_conf_as_written_ones_do(spark, table, conf, log_of):
     conf("spark.sql.files.maxRecordsPerFile", "2")
     DeltaTable.forPath(spark, table).update("id = 1", {"id": "100"})
-    adds = add_files(log_of(table).update().files)
+    adds = add_files(log_of(table).snapshot().files)
     assert sorted(json.loads(add.stats)["numRecords"] for add in adds) == [2, 2, 4, 4]
 
 

@@ -40,7 +40,7 @@ def make_table(path, *fields, partition_columns=(), **configuration):
 
 
 def mark(log, name="i.d"):
-    return log.update().schema.find(name).metadata.get(MARK)
+    return log.snapshot().schema.find(name).metadata.get(MARK)
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_every_command_gives_out_numbers_once_and_keeps_them(spark, table_path, 
     assert {x: values for x, values in merged.items() if x < 20} == kept
     assert sorted(merged) == [0, 1, 2, 3, 4, 5, 6, 7, 20, 21]
     ensure_apart(merged, table)
-    feed = read(spark, table_path, readChangeFeed=True, startingVersion=table.update().version)
+    feed = read(spark, table_path, readChangeFeed=True, startingVersion=table.snapshot().version)
     inserted = feed.where("_change_type = 'insert'").collect()
     assert {row.x: (row["i.d"], row["`n`"]) for row in inserted} == {
         x: values for x, values in merged.items() if x >= 20
@@ -118,7 +118,7 @@ def test_numbers_are_not_the_users_to_choose(spark, table_path, table):
         with pytest.raises(UsageError) as caught:
             call()
         assert caught.value.kind == "DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED"
-    assert table.update().version == 0
+    assert table.snapshot().version == 0
 
 
 @pytest.mark.usefixtures("plane")

@@ -204,8 +204,8 @@ def odd_steps(spark, path, number, log):
 
 
 def _state(spark, path, log, version):
-    properties = log.update().properties
-    names = list(log.update().schema.names)
+    properties = log.snapshot().properties
+    names = list(log.snapshot().schema.names)
     if properties.enable_row_tracking:
         names += ["_metadata.row_id", "_metadata.row_commit_version"]
     rows = log.to_arrow(columns=names).to_pylist()

@@ -93,7 +93,7 @@ def test_physical_names_mean_nothing_without_column_mapping(spark, tmp_path):
     log.append(numbers(10, 5))
     assert ids(read(spark, table.path).where("id > 7")) == list(range(8, 15))
     assert sorted(log.to_arrow("id > 7")["id"].to_pylist()) == list(range(8, 15))
-    assert log.update().scan("id > 7").files.num_rows == 2
+    assert log.snapshot().scan("id > 7").files.num_rows == 2
 
 
 @pytest.mark.parametrize(

@@ -73,14 +73,14 @@ def test_appends_of_spark_and_without_spark_are_read_by_everyone(spark, table_pa
     write_both_ways(spark, table_path, mode)
     write(spark.createDataFrame(rows(12, 2)), table_path, mode="append")
     check(spark, table_path, expected(rows(0, 14)))
-    schema = DeltaLog.for_path(table_path, {}).update().schema
+    schema = DeltaLog.for_path(table_path, {}).snapshot().schema
     assert all(item.physical_name.startswith("col-") for item in schema)
 
 
 def test_statistics_skip_files_by_the_names_of_the_table(spark, mapped):
     log = DeltaLog.for_path(mapped, {})
-    assert log.update().scan(f"{QUOTED} = 'row 9' AND id > 7").files.num_rows == 1
-    assert log.update().scan(f"s.`{INNER}` = 5.5").files.num_rows == 1
+    assert log.snapshot().scan(f"{QUOTED} = 'row 9' AND id > 7").files.num_rows == 1
+    assert log.snapshot().scan(f"s.`{INNER}` = 5.5").files.num_rows == 1
     found = read(spark, mapped).where(f"s.`{INNER}` > 4 AND `{PART}` IS NULL").select("id")
     assert sorted(row.id for row in found.collect()) == [10]
 
@@ -99,12 +99,12 @@ def test_delete_update_and_replace_where_write_mapped_files(spark, mapped):
 
 
 def test_a_merge_with_evolution_maps_the_columns_that_it_adds(spark, mapped):
-    before = DeltaLog.for_path(mapped, {}).update()
+    before = DeltaLog.for_path(mapped, {}).snapshot()
     source = spark.createDataFrame(rows(10, 4)).withColumn("new.one", sf.lit(1))
     source = source.withColumn("s", sf.col("s").withField("`deep er`", sf.lit("d")))
     merge = DeltaTable.forPath(spark, mapped).alias("t").merge(source.alias("s"), "t.id = s.id")
     merge.withSchemaEvolution().whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
-    after = DeltaLog.for_path(mapped, {}).update()
+    after = DeltaLog.for_path(mapped, {}).snapshot()
     assert [item.metadata for item in after.schema][:5] == [item.metadata for item in before.schema]
     new, deep = after.schema.find("new.one"), after.schema.find("s").data_type.find("deep er")
     largest = before.properties.max_column_id
@@ -119,10 +119,10 @@ def test_a_merge_with_evolution_maps_the_columns_that_it_adds(spark, mapped):
 
 
 def test_an_overwritten_schema_keeps_the_ids_of_columns_that_stay_alike(spark, mapped):
-    before = DeltaLog.for_path(mapped, {}).update()
+    before = DeltaLog.for_path(mapped, {}).snapshot()
     frame = spark.createDataFrame(rows(0, 4)).withColumn(ODD, sf.lit(1)).drop("m")
     write(frame, mapped, mode="overwrite", overwriteSchema=True, partitionBy=[PART])
-    after = DeltaLog.for_path(mapped, {}).update()
+    after = DeltaLog.for_path(mapped, {}).snapshot()
     keys = {
         snapshot.version: {item.name: item.metadata[PHYSICAL_NAME] for item in snapshot.schema}
         for snapshot in (before, after)

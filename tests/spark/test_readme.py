@@ -1,4 +1,4 @@
-"""The README's examples, run one after the other as they stand."""
+"""The README's examples, and those of pages, run one after the other as they stand."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from optimist.core import DeltaLog
-from optimist.spark import disable
+from optimist.spark import disable, read, write
 
-README = Path(__file__).resolve().parents[2] / "README.md"
+ROOT = Path(__file__).resolve().parents[2]
 
 
-def examples() -> list[str]:
-    text = README.read_text(encoding="utf-8")
+def examples(page: str = "README.md") -> list[str]:
+    text = (ROOT / page).read_text(encoding="utf-8")
     return re.findall(r"```python\n(.*?)```", text, re.DOTALL)
 
 
@@ -39,4 +39,32 @@ def test_the_readme_s_examples_run_on_the_table_that_they_build(
         r"^\| +(\d+)\| +(\d+)\|$", told.rpartition("|month|count|")[2], re.MULTILINE
     )
     assert sorted(counts) == [("1", "3"), ("3", "1"), ("4", "1")]
-    assert DeltaLog.for_path(table_path).update().version == 3
+    assert DeltaLog.for_path(table_path).snapshot().version == 3
+
+
+def test_a_table_is_made_and_looked_at_as_the_pages_show_it(
+    spark: SparkSession, table_path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = examples("docs/create.md")[1]
+    names: dict[str, object] = {"spark": spark}
+    exec(made.replace("/data/people", table_path), names)
+    assert names["people"].toDF().columns == ["id", "born", "year"]
+    write(spark.sql("SELECT id, id % 5 AS month FROM range(20)"), f"{table_path}-months")
+    names |= {"path": f"{table_path}-months", "read": read}
+    for code in examples("docs/skipping.md")[-2:]:
+        exec(code, names)
+    assert "of 2 files" in capsys.readouterr().out
+
+
+def test_a_session_is_served_as_the_page_shows_it(spark: SparkSession, table_path: str) -> None:
+    enabled, built = examples("docs/drop-in.md")[:2]
+    for version in range(4):
+        write(spark.range(version, version + 1), table_path, mode="append")
+    try:
+        names: dict[str, object] = {"spark": spark}
+        exec(enabled.replace("/data/flights", table_path), names)
+        disable(spark)
+        exec(built, names)
+        assert names["spark"].read.format("delta").load(table_path).count() == 4
+    finally:
+        disable(spark)

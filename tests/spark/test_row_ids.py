@@ -113,9 +113,9 @@ def test_ids_and_versions_go_with_rows_whose_changes_are_recorded(spark, table_p
 
 def test_statistics_and_the_schema_leave_the_carried_columns_out(tracked, table_path):
     tracked.delete("k = 0", lambda k, p, v: k == 0)
-    configuration = tracked.log.update().metadata.configuration
+    configuration = tracked.log.snapshot().metadata.configuration
     names = [value for key, value in configuration.items() if "materialized" in key]
-    (add,) = (add for add in add_files(tracked.log.update().files) if add.base_row_id == 12)
+    (add,) = (add for add in add_files(tracked.log.snapshot().files) if add.base_row_id == 12)
     assert sorted(pq.read_schema(f"{table_path}/{add.path}").names) == sorted(["k", "v", *names])
     assert "row-" not in add.stats
     assert read_locally(table_path).column_names == ["k", "p", "v"]

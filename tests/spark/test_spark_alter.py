@@ -77,7 +77,7 @@ def test_no_rule_is_added_over_files_that_queries_may_pass_over(
     conf("spark.sql.files.ignoreMissingFiles", "true")
     with pytest.raises((OptimistError, PySparkException, Py4JJavaError)):
         NEW_RULES[rule](alter)
-    assert log_of(table_path).update().version == 0
+    assert log_of(table_path).snapshot().version == 0
 
 
 @pytest.mark.usefixtures("judge")
@@ -124,7 +124,7 @@ def test_not_null_is_held_against_the_rows(spark, table_path, judge, log_of):
     table.alter().changeColumn(("p", "b"), nullable=False)
     table.delete("id = 3")
     table.alter().changeColumn("p.a", nullable=False)
-    schema = log_of(table_path).update().schema
+    schema = log_of(table_path).snapshot().schema
     assert not schema.find("id").nullable
     assert [item.nullable for item in schema.find("p").data_type] == [False, False]
 
@@ -186,7 +186,7 @@ def test_clustering_domains_and_the_protocol(spark, table_path, log_of):
     assert table.detail().first().clusteringColumns == ["id", "s"]
     log = log_of(table_path)
     assert supports(log.protocol, "columnMapping")
-    assert log.update().domain_metadata["own"].configuration == "text"
+    assert log.snapshot().domain_metadata["own"].configuration == "text"
     assert log.metadata.description == "of tests"
     table.alter().removeDomainMetadata("own")
     table.alter().clusterBy()

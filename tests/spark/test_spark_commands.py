@@ -150,7 +150,7 @@ def test_update_metrics_tell_changed_and_copied_rows(spark, table, log_of):
 @pytest.mark.usefixtures("plane")
 def test_a_delete_that_matches_nothing_makes_no_version(spark, table, log_of):
     DeltaTable.forPath(spark, table).delete("id = 1000")
-    assert log_of(table).update().version == 1
+    assert log_of(table).snapshot().version == 1
 
 
 @pytest.mark.usefixtures("plane")
@@ -282,7 +282,7 @@ def test_jobs_in_threads_of_one_session_do_not_disturb_each_other(spark, table):
 
 
 def resolved(spark, path, condition, log_of):
-    snapshot = log_of(path).update()
+    snapshot = log_of(path).snapshot()
     return resolve_condition(
         read(spark, path), condition, schema=snapshot.schema, partition_columns=("p",)
     )
@@ -372,7 +372,7 @@ def test_no_file_with_a_matching_row_is_left_out_of_the_candidates(
     spark, odd_table, condition, ansi, conf, log_of
 ):
     conf("spark.sql.ansi.enabled", ansi)
-    snapshot = log_of(odd_table).update()
+    snapshot = log_of(odd_table).snapshot()
     frame = read(spark, odd_table)
     predicate = resolve_condition(
         frame, condition, schema=snapshot.schema, partition_columns=()

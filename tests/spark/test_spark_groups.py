@@ -17,7 +17,7 @@ def test_appends_of_threads_share_a_version_and_each_is_told_its_own(
 ):
     conf("spark.optimist.commit.group.enabled", "true")
     log = open_log(spark, table)
-    queue, before = log.commit_queue, log.update().version
+    queue, before = log.commit_queue, log.snapshot().version
     outcomes = {}
 
     def work(writer, application):
@@ -50,7 +50,7 @@ def test_appends_of_threads_share_a_version_and_each_is_told_its_own(
     landed = [each for each in outcomes.values() if not isinstance(each, Exception)]
     assert len(failed) == 1
     assert {each.version for each in landed} == {before + 1}
-    assert log.update().version == before + 1
+    assert log.snapshot().version == before + 1
     assert log.count() == 20 + 5 * len(landed)
     info = log.history(limit=1)[0].info
     assert info.operation_metrics["numOutputRows"] == "10"

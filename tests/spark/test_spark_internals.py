@@ -70,7 +70,7 @@ def filters_of(spark, path, condition):
     """The predicate that the data filters of a query become."""
     plan = read(spark, path).where(condition)._jdf.queryExecution().sparkPlan()
     (scan,) = iterate(plan.collectLeaves())
-    schema = DeltaLog.for_path(path).update().schema
+    schema = DeltaLog.for_path(path).snapshot().schema
     return data_predicate(iterate(scan.dataFilters()), schema, logical_path)
 
 
@@ -137,7 +137,7 @@ def test_predicates_of_the_connector_api_say_the_same(spark, typed):
         frame = read(spark, typed).where(condition)
         expression = frame._jdf.queryExecution().optimizedPlan().condition()
         builder = Jvm.of(spark).catalyst.util.V2ExpressionBuilder(expression, True)
-        schema = DeltaLog.for_path(typed).update().schema
+        schema = DeltaLog.for_path(typed).snapshot().schema
         wanted = data_predicate([expression], schema, named_path)
         predicate = builder.buildPredicate().get()
         found = data_predicate([predicate], schema, named_path, ConnectorPredicates)
@@ -200,7 +200,7 @@ def test_listing_groups_files_by_typed_values(table_path, log_of):
     data = pa.table({"d": [dt.date(2024, 1, 1 + i % 2) for i in range(6)], "id": list(range(6))})
     for part in (data.slice(0, 3), data.slice(3)):
         deltalake.write_deltalake(table_path, part, mode="append", partition_by=["d"])
-    snapshot = log_of(table_path).update()
+    snapshot = log_of(table_path).snapshot()
     listing = FileListing.of(
         snapshot.data_paths, snapshot.files, snapshot.partition_schema, zone="UTC"
     )

@@ -332,7 +332,7 @@ def test_nested_types_are_read_and_pruned_to_the_leaf(spark, table_path, capsys)
 
 def test_absolute_paths_of_files_are_read_where_they_are(spark, table_path, log_of, tmp_path):
     deltalake.write_deltalake(table_path, pa.table({"id": [1, 2]}))
-    snapshot = log_of(table_path).update()
+    snapshot = log_of(table_path).snapshot()
     (name,) = snapshot.files["path"].to_pylist()
     elsewhere = tmp_path / "else where%20" / "file.parquet"
     elsewhere.parent.mkdir()
@@ -348,7 +348,7 @@ def test_absolute_paths_of_files_are_read_where_they_are(spark, table_path, log_
 
 
 def test_a_scan_of_some_files_reads_only_those(spark, months, log_of):
-    snapshot = log_of(months).update()
+    snapshot = log_of(months).snapshot()
     frame = scan_frame(spark, snapshot, snapshot.files.slice(0, 2))
     assert frame.count() == 20
     assert len(frame.inputFiles()) == 2
@@ -371,7 +371,7 @@ def test_a_damaged_partition_value_is_one_clear_error(spark, table_path, log_of)
     deltalake.write_deltalake(
         table_path, pa.table({"p": pa.array([1], pa.int32()), "id": [1]}), partition_by=["p"]
     )
-    snapshot = log_of(table_path).update()
+    snapshot = log_of(table_path).snapshot()
     broken = files_table([AddFile("p=x/f.parquet", {"p": "x"}, 10, 1, True)])
     with pytest.raises(TableError) as caught:
         scan_frame(spark, snapshot, broken)

@@ -85,16 +85,16 @@ def test_commands_agree_with_the_model_and_copy_no_row(
 
 def test_each_vector_holds_the_one_before_and_a_file_without_rows_goes(spark, table, log_of):
     log, target = log_of(table), DeltaTable.forPath(spark, table)
-    num_files = log.update().num_files
+    num_files = log.snapshot().num_files
     target.delete("id IN (0, 3)")
     assert chosen(metrics_of(log), *VECTORS) == (1, 0, 0)
     target.delete("id IN (0, 3, 9, 30)")
     assert chosen(metrics_of(log), "numDeletedRows", *VECTORS) == (2, 2, 1, 1)
     assert target.delete("id = 9") is None
-    assert log.update().version == 3
+    assert log.snapshot().version == 3
     target.delete("id < 30 AND (p = 0 OR id = 1)")
     assert chosen(metrics_of(log), "numRemovedFiles", *VECTORS) == (1, 1, 1, 0)
-    assert log.update().num_files == num_files - 1
+    assert log.snapshot().num_files == num_files - 1
     gone = {0, 3, 9, 30, 1, *(i for i, p, _, _ in ROWS if p == 0 and i < 30)}
     assert ids(read(spark, table)) == [i for i in range(60) if i not in gone]
     target.update("id >= 30 AND p = 0", {"s": "'all'"})
@@ -110,7 +110,7 @@ def test_conditions_on_partitions_alone_and_none_remove_whole_files(spark, table
     target.update("p = 2", {"s": "'x'"})
     assert chosen(metrics_of(log), "numRemovedFiles", *VECTORS) == (2, 0, 0, 0)
     target.delete()
-    assert log.update().num_files == 0
+    assert log.snapshot().num_files == 0
 
 
 @pytest.mark.parametrize("plane", ["native"], indirect=True)
@@ -237,7 +237,7 @@ def test_vectors_conflict_by_row_and_not_by_file(spark, table, meeting, log_of):
     meeting(lambda: target.delete("id = 4 AND p = 1"))
     target.delete("id = 2 AND p = 2")
     assert ids(read(spark, table)) == [i for i in range(60) if i not in (1, 2, 4)]
-    files = add_files(log_of(table).update().files)
+    files = add_files(log_of(table).snapshot().files)
     wide = [file for file in files if json.loads(file.stats)["tightBounds"] is False]
     assert {file.path for file in wide} == {file.path for file in files if file.deletion_vector}
     assert len(wide) == 2

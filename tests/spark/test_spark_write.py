@@ -190,7 +190,7 @@ def test_statistics_come_from_the_footers(spark, table_path, log_of):
         "id", "CAST(if(id = 2, null, id) AS INT) AS n", "repeat('x', 40) AS s"
     )
     write(frame.coalesce(1), table_path)
-    (add,) = add_files(log_of(table_path).update().files)
+    (add,) = add_files(log_of(table_path).snapshot().files)
     stats = json.loads(add.stats)
     assert stats["numRecords"] == 5
     assert (stats["minValues"]["id"], stats["maxValues"]["id"]) == (0, 4)
@@ -202,7 +202,7 @@ def test_statistics_come_from_the_footers(spark, table_path, log_of):
 def test_files_lie_in_a_directory_of_their_own_that_vacuum_can_see(table, log_of):
     (directory,) = data_directories(table)
     assert not directory.startswith(("_", "."))
-    paths = log_of(table).update().files["path"].to_pylist()
+    paths = log_of(table).snapshot().files["path"].to_pylist()
     assert all(path.startswith(f"{directory}/p=") for path in paths)
 
 
@@ -224,7 +224,7 @@ def test_a_first_write_without_rows_makes_an_empty_table(spark, numbers, table_p
 @pytest.mark.usefixtures("plane")
 def test_max_records_per_file_and_compression_are_honoured(spark, numbers, table_path, log_of):
     write(numbers.coalesce(1), table_path, maxRecordsPerFile=6, compression="zstd")
-    adds = add_files(log_of(table_path).update().files)
+    adds = add_files(log_of(table_path).snapshot().files)
     assert sorted(json.loads(add.stats)["numRecords"] for add in adds) == [2, 6, 6, 6]
     footer = pq.read_metadata(Path(table_path) / adds[0].path)
     assert footer.row_group(0).column(0).compression == "ZSTD"
@@ -239,7 +239,7 @@ def test_the_table_says_which_data_pages_its_files_have(
     changes = {"delta.parquet.format.version": version, "delta.parquet.compression.codec": "gzip"}
     log_of(table_path).alter.set_properties(changes)
     write(numbers.select("id").coalesce(1), table_path, mode="overwrite")
-    (add,) = add_files(log_of(table_path).update().files)
+    (add,) = add_files(log_of(table_path).snapshot().files)
     file = Path(table_path) / add.path
     column = pq.read_metadata(file).row_group(0).column(0)
     # Thrift's compact form of a page's header: field 1 is its kind.
@@ -276,7 +276,7 @@ def test_partition_values_of_every_type_are_written_as_the_protocol_spells_them(
     )
     frame = spark.sql(rows)
     write(frame, table_path, partitionBy="p")
-    adds = add_files(log_of(table_path).update().files)
+    adds = add_files(log_of(table_path).snapshot().files)
     assert {add.partition_values["p"] for add in adds} == {*expected, None}
     read_back = read(spark, table_path)
     empty_is_null = sf.when(sf.col("p").cast("string") != "", sf.col("p"))
@@ -292,7 +292,7 @@ def test_both_hours_of_a_clock_change_are_partitions_of_their_own(spark, table_p
     seconds = [int(dt.datetime(2024, 10, 27, hour, 30, tzinfo=UTC).timestamp()) for hour in (0, 1)]
     frame = spark.createDataFrame([(s,) for s in seconds], "s long")
     write(frame.select("s", sf.timestamp_seconds("s").alias("t")), table_path, partitionBy="t")
-    adds = add_files(log_of(table_path).update().files)
+    adds = add_files(log_of(table_path).snapshot().files)
     assert sorted(add.partition_values["t"] for add in adds) == [
         "2024-10-27T00:30:00.000000Z",
         "2024-10-27T01:30:00.000000Z",

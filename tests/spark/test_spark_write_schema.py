@@ -34,7 +34,7 @@ def test_a_refused_write_leaves_nothing_behind(numbers, table, log_of):
     with pytest.raises(SchemaError):
         write(numbers.withColumn("extra", sf.lit(1)), table, mode="append")
     assert data_directories(table) == before
-    assert log_of(table).update().version == 0
+    assert log_of(table).snapshot().version == 0
 
 
 def test_a_column_type_that_no_table_holds_is_refused_by_name(spark, table_path):

@@ -117,7 +117,7 @@ def test_a_table_is_made_at_a_path_and_takes_rows(spark, table_path, rows_of):
     told = made.history().collect()[-1]
     assert told.operation == "CREATE TABLE"
     assert told.operationParameters["partitionBy"] == '["year"]'
-    schema = DeltaLog.for_path(table_path, {}).update().schema
+    schema = DeltaLog.for_path(table_path, {}).snapshot().schema
     assert dict(schema.find("name").metadata) == {
         "comment": "short",
         "__CHAR_VARCHAR_TYPE_STRING": "varchar(5)",
@@ -136,13 +136,13 @@ def test_each_way_to_begin_does_what_it_says(spark, table_path):
     assert log.history()[0].info.operation == "CREATE OR REPLACE TABLE"
     assert kind_of(lambda: version(DeltaTable.create, "b")) == "DELTA_TABLE_ALREADY_EXISTS"
     version(DeltaTable.createIfNotExists, "b")
-    assert log.update().schema.names == ("a",)
+    assert log.snapshot().schema.names == ("a",)
     version(DeltaTable.replace, "c")
     assert [item.info.operation for item in log.history()] == [
         "REPLACE TABLE",
         "CREATE OR REPLACE TABLE",
     ]
-    assert log.update().schema.names == ("c",)
+    assert log.snapshot().schema.names == ("c",)
 
 
 def test_name_and_location_of_one_table_may_both_be_given(spark, table_path):

@@ -207,4 +207,4 @@ def test_rows_that_would_be_generated_otherwise_now_are_refused_rather_than_chan
         command(spark, str(root))
     assert caught.value.kind == "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"
     assert caught.value.fields["constraint"] == "day"
-    assert DeltaLog.for_path(str(root), {}).update().version == 0
+    assert DeltaLog.for_path(str(root), {}).snapshot().version == 0

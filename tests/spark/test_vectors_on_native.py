@@ -137,10 +137,10 @@ def test_a_vector_that_names_rows_past_the_end_of_its_file_is_refused(spark, hol
     holes.add("d", numbers(9000, 10), vector=inline_vector({1, 10}))
     with pytest.raises(Exception, match="OPTIMIST_MALFORMED_DELETION_VECTOR"):
         read(spark, holes.path).collect()
-    table, before = DeltaTable.forPath(spark, holes.path), DeltaLog.for_path(holes.path).update()
+    table, before = DeltaTable.forPath(spark, holes.path), DeltaLog.for_path(holes.path).snapshot()
     with pytest.raises(Exception, match="OPTIMIST_MALFORMED_DELETION_VECTOR"):
         table.delete("id = 9003")
-    assert DeltaLog.for_path(holes.path).update().version == before.version
+    assert DeltaLog.for_path(holes.path).snapshot().version == before.version
 
 
 def metrics_of(table):
@@ -172,7 +172,7 @@ def test_delete_takes_the_rows_of_a_file_that_has_a_vector(spark, holes, conf, b
 
 def test_delete_of_rows_that_are_gone_already_changes_nothing(spark, holes):
     DeltaTable.forPath(spark, holes.path).delete("id = 0")
-    assert DeltaLog.for_path(holes.path).update().version == holes.version - 1
+    assert DeltaLog.for_path(holes.path).snapshot().version == holes.version - 1
 
 
 def test_update_does_not_bring_deleted_rows_back(spark, holes):
@@ -192,7 +192,7 @@ def test_commands_find_rows_of_an_aliased_table_with_vectors(spark, holes):
 def test_a_few_deleted_rows_in_very_many_files_are_gone(spark, tmp_path, log_of):
     table = GrownTable(tmp_path / "many", [ID])
     table.add("a", numbers(0, 70_000).select(["id"]), deleted={5, 69_999})
-    snapshot = log_of(table.path).update()
+    snapshot = log_of(table.path).snapshot()
     (add,) = add_files(snapshot.files)
     copies = []
     for number in range(_MIN_FILES):

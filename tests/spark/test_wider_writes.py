@@ -32,7 +32,7 @@ def rows(spark, schema, *numbers):
 
 
 def recorded(path):
-    schema = DeltaLog.for_path(path, {}).update().schema
+    schema = DeltaLog.for_path(path, {}).snapshot().schema
     return {
         ".".join(name): [change["toType"] for change in item.metadata[TYPE_CHANGES]]
         for name, item in walk_fields(schema)
@@ -131,9 +131,9 @@ def test_variants_are_written_whole_by_every_command(spark, table_path, conf, mo
     table.alias("t").merge(more.alias("s"), "t.id = s.id").whenNotMatchedInsertAll().execute()
     log = DeltaLog.for_path(table_path, {})
     log.append(log.to_arrow("id = 9"))
-    assert "variantType" in log.update().protocol.reader_features
+    assert "variantType" in log.snapshot().protocol.reader_features
     kept = {row[0]: row[1:] for row in shown(first)}
     wanted = [(1, *kept[1]), (3, "[1]", kept[3][1]), (4, *kept[4]), (9, *kept[4]), (9, *kept[4])]
     assert shown(read(spark, table_path)) == wanted
-    for file in log.update().files["path"].to_pylist():
+    for file in log.snapshot().files["path"].to_pylist():
         assert "typed_value" not in str(pq.read_schema(f"{table_path}/{file}"))

@@ -48,7 +48,7 @@ class AlterableTable(Protocol):
     def options(self) -> EngineOptions:
         """The engine's options."""
 
-    def update(self) -> Snapshot:
+    def snapshot(self) -> Snapshot:
         """The newest version; there must be one."""
 
     def start_transaction(self, snapshot: Snapshot | None = None) -> OptimisticTransaction:
@@ -264,4 +264,4 @@ class TableChanges:
 
     @property
     def _begin(self) -> Callable[[], OptimisticTransaction]:
-        return lambda: self._log.start_transaction(self._log.update())
+        return lambda: self._log.start_transaction(self._log.snapshot())

@@ -130,7 +130,7 @@ def _transaction(log: DeltaLog, source: DataFrame) -> OptimisticTransaction:
 
     Otherwise it would miss what came in between.
     """
-    begun = log.start_transaction(log.update())
+    begun = log.start_transaction(log.snapshot())
     read = _own_versions(log, begun, source)
     if read and min(read) < begun.read_version:
         begun = log.start_transaction(log.snapshot(version=min(read)))

@@ -175,7 +175,7 @@ def test_the_files_of_a_feed_are_one_row_for_each_kind_of_change(feed_table):
     first = table.file([1])
     table.commit(first)
     table.commit(table.changes([(1, "delete")]), table.removal(first))
-    feed = change_feed(table.log.table, table.log.update(), ChangeBounds(0))
+    feed = change_feed(table.log.table, table.log.snapshot(), ChangeBounds(0))
     kinds = [
         dict(values).get("_change_type") for values in feed.files["partitionValues"].to_pylist()
     ]
@@ -545,6 +545,6 @@ def test_a_commit_torn_in_the_middle_of_the_range_is_an_error(feed_table):
     table = feed_table()
     table.commit(table.file([1]))
     feed = table.handle()
-    feed.update()
+    feed.snapshot()
     table.commit_file(1).write_bytes(b'{"add":{"path":"x')
     refused("OPTIMIST_MALFORMED_COMMIT", feed.changes, starting_version=0)

@@ -36,11 +36,11 @@ def test_a_column_gets_another_place_comment_and_default_in_one_commit(tmp_path)
             "position": "FIRST",
         },
     )
-    assert log.update().schema.names == ("s", "id")
+    assert log.snapshot().schema.names == ("s", "id")
     assert log.to_arrow().to_pylist()[2] == {"s": None, "id": 3}
     log.alter.change_columns([ColumnChange("s", drop_default=True), ColumnChange("s", after="id")])
     assert said(log)[0] == "CHANGE COLUMNS"
-    found = log.update().schema.fields[1]
+    found = log.snapshot().schema.fields[1]
     assert (found.name, dict(found.metadata)) == ("s", {"comment": "text"})
 
 
@@ -68,7 +68,7 @@ def test_types_become_wider_where_the_table_allows_it_and_old_files_are_read(tmp
     log.alter.change_columns([ColumnChange("s.x", "int")])  # files hold both in one form
     log.alter.set_properties({"delta.enableTypeWidening": "true"})
     log.alter.change_columns([ColumnChange(name, item) for name, item in wanted.items()])
-    schema = log.update().schema
+    schema = log.snapshot().schema
     assert [str(item.data_type) for item in schema] == [
         "long",
         "decimal(10,0)",
@@ -127,7 +127,7 @@ def test_a_declared_length_grows_or_goes(tmp_path):
     log.append(pa.table({"id": [4], "v": ["xyz"]}))
     log.alter.change_columns([ColumnChange("v", "string")])
     log.append(pa.table({"id": [5], "v": ["long enough"]}))
-    assert dict(log.update().schema.find("v").metadata) == {}
+    assert dict(log.snapshot().schema.find("v").metadata) == {}
 
 
 def test_declared_lengths_within_a_column_follow_its_fields(tmp_path):
@@ -135,7 +135,7 @@ def test_declared_lengths_within_a_column_follow_its_fields(tmp_path):
     log.alter.add_columns([NewColumn("p", "struct<a: varchar(2), b: array<char(1)>>")])
 
     def append(**fields):
-        kind = log.update().schema.find("p")
+        kind = log.snapshot().schema.find("p")
         text, texts = pa.string(), pa.list_(pa.string())
         types = [texts if str(item.data_type)[:5] == "array" else text for item in kind.data_type]
         struct = pa.struct(list(zip(kind.data_type.names, types, strict=True)))
@@ -153,7 +153,7 @@ def test_declared_lengths_within_a_column_follow_its_fields(tmp_path):
     fails(too_long, append, e="xy")
     fails(too_long, append, b=["abcd"])
     append(a="xy", b=["abc", "z"], e="x")
-    declared = log.update().schema.find("p").metadata["__CHAR_VARCHAR_TYPE_STRING"]
+    declared = log.snapshot().schema.find("p").metadata["__CHAR_VARCHAR_TYPE_STRING"]
     assert declared == "struct<a:varchar(2),b:array<varchar(3)>,e:varchar(1)>"
     log.alter.drop_columns(["p.a", "p.e"])
     log.alter.change_columns([ColumnChange("p.b.element", "string")])
@@ -223,7 +223,7 @@ def test_a_default_is_a_constant_and_needs_its_feature(tmp_path, column, sql, ki
 
 def test_the_list_of_columns_is_replaced(tmp_path):
     log = nested(tmp_path, properties=None)
-    inner = str(log.update().schema.find("p").data_type).replace("integer", "int")
+    inner = str(log.snapshot().schema.find("p").data_type).replace("integer", "int")
     columns = [
         NewColumn("new", "varchar(2)"),
         NewColumn("P", inner, comment="c"),
@@ -239,11 +239,11 @@ def test_the_list_of_columns_is_replaced(tmp_path):
     log.alter.set_properties(MAPPED)
     fails(kind, log.alter.replace_columns, [*columns[1:], NewColumn("other", "int")])
     log.alter.replace_columns(columns[1:])
-    assert log.update().schema.names == ("p", "id")
+    assert log.snapshot().schema.names == ("p", "id")
     kind = "DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP"
     fails(kind, log.alter.replace_columns, [columns[1], NewColumn("id", "int")])
     log.alter.replace_columns([columns[1], NewColumn("id", "bigint", nullable=False)])
-    assert not log.update().schema.find("id").nullable
+    assert not log.snapshot().schema.find("id").nullable
 
 
 @pytest.mark.parametrize("properties", [None, MAPPED], ids=["plain", "mapped"])
@@ -255,7 +255,7 @@ def test_a_list_of_columns_puts_the_fields_of_structs_into_another_order(tmp_pat
             NewColumn("id", "bigint"),
         ]
     )
-    place = log.update().schema.find("p").data_type
+    place = log.snapshot().schema.find("p").data_type
     assert str(place) == ("struct<b:array<struct<d:date,c:string>>,n:string,a:integer>")
     first = {"id": 1, "p": {"b": [{"d": None, "c": "x"}], "n": None, "a": 1}}
     assert log.to_arrow().to_pylist() == [first, {"id": 2, "p": None}]
@@ -287,17 +287,17 @@ def test_a_list_of_columns_puts_the_fields_of_structs_into_another_order(tmp_pat
 def test_fields_of_structs_are_not_lost_or_made_another_by_a_list_of_columns(tmp_path, inner, kind):
     log = nested(tmp_path)
     columns = [NewColumn("id", "bigint"), NewColumn("p", f"struct<{inner}>")]
-    before = log.update()
+    before = log.snapshot()
     error = fails(kind, log.alter.replace_columns, columns)
     assert isinstance(error, SchemaError)
-    assert log.update().version == before.version
+    assert log.snapshot().version == before.version
 
 
 def test_types_within_structs_widen_with_a_list_of_columns_where_the_table_lets_them(tmp_path):
     log = nested(tmp_path, properties={"delta.enableTypeWidening": "true"})
     inner = "struct<b: array<struct<c: string>>, a: bigint comment 'wide'>"
     log.alter.replace_columns([NewColumn("p", inner), NewColumn("id", "bigint")])
-    found = log.update().schema.find("p").data_type.find("a")
+    found = log.snapshot().schema.find("p").data_type.find("a")
     assert str(found.data_type) == "long"
     assert found.metadata["comment"] == "wide"
     assert found.metadata[TYPE_CHANGES][0]["toType"] == "long"
@@ -318,7 +318,7 @@ def test_small_integers_stay_as_they_are_where_widening_is_listed_and_not_enable
     log.alter.set_properties({f"delta.feature.{feature}": "supported"})
     for name, wider in (("b", "short"), ("b", "int"), ("s", "long")):
         fails("DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP", change, name, wider)
-    merged = (log.update().schema, log.metadata, log.protocol)
+    merged = (log.snapshot().schema, log.metadata, log.protocol)
     rule = allowed_widening(*merged[1:])
     wide = StructType((StructField("b", PrimitiveType("integer")),))
     fails("DELTA_FAILED_TO_MERGE_FIELDS", merge_schemas, merged[0], wide, may_widen=rule)
@@ -327,4 +327,4 @@ def test_small_integers_stay_as_they_are_where_widening_is_listed_and_not_enable
         return
     log.alter.set_properties({"delta.enableTypeWidening": "true"})
     change("b", "int")
-    assert log.update().schema.find("b").metadata[TYPE_CHANGES]
+    assert log.snapshot().schema.find("b").metadata[TYPE_CHANGES]

@@ -21,7 +21,7 @@ def test_columns_are_added_where_they_are_asked_for(tmp_path):
             NewColumn(("p", "b", "element", "d"), "int"),
         ]
     )
-    schema = log.update().schema
+    schema = log.snapshot().schema
     assert schema.names == ("first", "id", "middle", "p", "last")
     assert str(schema.find("p").data_type) == (
         "struct<a:integer,z:date,b:array<struct<c:string,d:integer>>>"
@@ -79,7 +79,7 @@ def test_columns_are_added_where_they_are_asked_for(tmp_path):
 def test_columns_that_can_not_be_added_are_refused(tmp_path, column, kind):
     log = nested(tmp_path, properties=None)
     fails(kind, log.alter.add_columns, [column])
-    assert log.update().version == 0
+    assert log.snapshot().version == 0
 
 
 def test_what_names_nothing_is_refused(tmp_path):
@@ -184,7 +184,7 @@ def test_columns_that_others_need_are_neither_renamed_nor_dropped(tmp_path, chan
     }
     log = table(tmp_path, rows, partition_by=["part"], properties=MAPPED)
     log.alter.add_constraint("positive", "x > 0")
-    version = log.update().version
+    version = log.snapshot().version
     fails(kind, change, log.alter)
-    assert log.update().version == version
+    assert log.snapshot().version == version
     assert log.alter.drop_columns(["gone", "s"], if_exists=True).version == version + 1

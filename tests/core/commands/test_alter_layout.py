@@ -18,7 +18,7 @@ def test_a_table_is_clustered_by_columns_and_by_none(tmp_path):
         {"oldClusteringColumns": "", "newClusteringColumns": "p.a,id"},
     )
     assert log.detail().clustering_columns == ("p.a", "id")
-    domain = log.update().domain_metadata["delta.clustering"]
+    domain = log.snapshot().domain_metadata["delta.clustering"]
     assert json.loads(domain.configuration) == {
         "clusteringColumns": [["p", "a"], ["id"]],
         "domainName": "delta.clustering",
@@ -59,8 +59,8 @@ def test_users_keep_texts_in_domains_of_their_own(tmp_path):
     fails("DELTA_DOMAIN_METADATA_NOT_SUPPORTED", log.alter.set_domain, "own", "{}")
     log.alter.add_feature("domainMetadata")
     log.alter.set_domain("own", '{"a": 1}')
-    assert log.update().domain_metadata["own"].configuration == '{"a": 1}'
+    assert log.snapshot().domain_metadata["own"].configuration == '{"a": 1}'
     log.alter.remove_domain("own")
-    assert "own" not in log.update().domain_metadata
+    assert "own" not in log.snapshot().domain_metadata
     fails("OPTIMIST_UNKNOWN_METADATA_DOMAIN", log.alter.remove_domain, "own")
     fails("OPTIMIST_RESERVED_METADATA_DOMAIN", log.alter.set_domain, "delta.clustering", "{}")

@@ -37,7 +37,7 @@ def test_a_property_that_is_not_there_is_unset_only_if_that_is_allowed(tmp_path)
     assert isinstance(error, ConfigError)
     assert error.fields["property"] == "own"
     fails("DELTA_UNSET_NON_EXISTENT_PROPERTY", log.alter.unset_properties, ["comment"])
-    assert log.update().version == 0
+    assert log.snapshot().version == 0
     assert log.alter.unset_properties(["own", "comment"], if_exists=True).version == 1
 
 
@@ -63,7 +63,7 @@ def test_a_property_that_is_not_there_is_unset_only_if_that_is_allowed(tmp_path)
 def test_what_is_no_property_of_users_is_refused_by_name(tmp_path, properties, kind):
     log = table(tmp_path)
     fails(kind, log.alter.set_properties, properties)
-    assert log.update().version == 0
+    assert log.snapshot().version == 0
 
 
 def test_the_engines_own_properties_are_not_unset(tmp_path):
@@ -100,7 +100,7 @@ def test_properties_bring_the_features_that_they_need(tmp_path, properties, feat
 def test_mapping_keeps_the_names_in_files_that_are_there(tmp_path):
     log = table(tmp_path, partition_by=["s"])
     log.alter.set_properties(MAPPED)
-    assert [item.physical_name for item in log.update().schema] == ["id", "s"]
+    assert [item.physical_name for item in log.snapshot().schema] == ["id", "s"]
     log.append(pa.table({"id": [4], "s": ["d"]}))
     assert sorted(log.to_arrow()["id"].to_pylist()) == [1, 2, 3, 4]
     assert OtherTable(str(tmp_path)).count() == 4

@@ -46,8 +46,8 @@ class Interposed:
     clock = property(lambda self: self._log.clock)
     options = property(lambda self: self._log.options)
 
-    def update(self):
-        return self._log.update()
+    def snapshot(self):
+        return self._log.snapshot()
 
     def start_transaction(self, snapshot=None):
         begun = self._log.start_transaction(snapshot)
@@ -95,7 +95,7 @@ def test_what_a_change_conflicts_with(tmp_path, change, winner):
     expected = OUTCOMES[change][list(WINNERS).index(winner)]
     log = table(tmp_path, **{"delta.feature.domainMetadata": "supported"})
     log.alter.add_feature("deletionVectors")
-    before = log.update().version
+    before = log.snapshot().version
     changes = TableChanges(Interposed(log, lambda: WINNERS[winner](log)))
     if expected is None:
         assert CHANGES[change](changes).version == before + 2
@@ -103,7 +103,7 @@ def test_what_a_change_conflicts_with(tmp_path, change, winner):
     with pytest.raises(DeltaConcurrentModificationException) as caught:
         CHANGES[change](changes)
     assert type(caught.value) is expected, caught.value
-    assert log.update().version == before + 1
+    assert log.snapshot().version == before + 1
     assert CHANGES[change](log.alter).version == before + 2
 
 
@@ -133,7 +133,7 @@ def test_no_column_is_dropped_while_the_table_is_clustered_by_it(tmp_path):
     log.alter.cluster_by(["id"])
     with pytest.raises(MetadataChangedException):
         changes.cluster_by(["x"])
-    assert log.update().schema.names == ("id",)
+    assert log.snapshot().schema.names == ("id",)
     assert log.detail().clustering_columns == ("id",)
 
 
@@ -177,7 +177,7 @@ def test_of_properties_set_at_the_same_time_none_is_lost(tmp_path):
     log = DeltaLog.for_path(str(tmp_path))
     own = [key for key in log.metadata.configuration if key.startswith("own.")]
     assert len(own) == 16
-    assert log.update().version == 1 + 16
+    assert log.snapshot().version == 1 + 16
 
 
 @pytest.mark.parametrize("attempt", range(5))
@@ -202,7 +202,7 @@ def test_columns_renamed_and_filled_at_the_same_time_keep_their_values(tmp_path,
 
     def append(number):
         while True:
-            name = log.update().schema.names[1]
+            name = log.snapshot().schema.names[1]
             data = rows(number).rename_columns(["id", name])
             try:
                 return log.append(data)
@@ -212,11 +212,11 @@ def test_columns_renamed_and_filled_at_the_same_time_keep_their_values(tmp_path,
 
     def rename():
         for number in range(4):
-            log.alter.rename_column(log.update().schema.names[1], f"x{number}")
+            log.alter.rename_column(log.snapshot().schema.names[1], f"x{number}")
 
     errors = together(rename, *(lambda i=i: append(i) for i in range(10, 16)))
     assert errors == [None] * 7
-    assert log.update().schema.names == ("id", "x3")
+    assert log.snapshot().schema.names == ("id", "x3")
     found = log.to_arrow().to_pylist()
     assert sorted(row["id"] for row in found) == [1, 2, *range(10, 16)]
     assert all(row["id"] == row["x3"] for row in found)

@@ -40,7 +40,7 @@ def test_none_asks_for_no_partitions(tmp_path):
     log = DeltaLog.for_path(tmp_path / "t", {})
     log.append(ROWS, partition_by=None)
     log.create(ROWS.schema, partition_by=None, cluster_by=None, mode="replace")
-    assert log.update().partition_columns == ()
+    assert log.snapshot().partition_columns == ()
 
 
 def test_the_source_of_a_merge_is_given_as_rows_are(tmp_path):

@@ -40,7 +40,7 @@ def test_a_command_commits_its_changes_with_the_progress(make_table):
     table = make_table().create()
     txn = table.log.start_transaction()
     assert run_command(txn, adding(table), identity=IDENTITY).version == 1
-    assert table.log.update().files["path"].to_pylist() == [table.add("a").path]
+    assert table.log.snapshot().files["path"].to_pylist() == [table.add("a").path]
     assert progress_of(table) == 7
 
 

@@ -64,7 +64,7 @@ def test_each_mode_but_replace_makes_a_table(log, mode, operation):
     result = log.create([ID, NAME], mode=mode)
     assert result is not None
     assert (result.version, last(log).operation) == (0, operation)
-    assert log.update().schema.names == ("id", "name")
+    assert log.snapshot().schema.names == ("id", "name")
     assert log.to_arrow().num_rows == 0
 
 
@@ -79,11 +79,11 @@ def test_a_table_that_exists_is_an_error_is_kept_or_is_replaced(log):
     log.append(pa.table({"x": [1]}))
     assert kind_of(lambda: log.create([ID])) == "DELTA_TABLE_ALREADY_EXISTS"
     assert log.create([ID], mode="create_if_not_exists") is None
-    assert log.update().version == 0
+    assert log.snapshot().version == 0
     assert log.create([ID], mode="replace").version == 1
     assert last(log).operation == "REPLACE TABLE"
     assert log.create([NAME], mode="create_or_replace").version == 2
-    assert log.update().schema.names == ("name",)
+    assert log.snapshot().schema.names == ("name",)
 
 
 @pytest.mark.parametrize("mode", MODES[:2] + MODES[3:])
@@ -147,7 +147,7 @@ def test_columns_keep_what_is_said_of_them(log):
         ],
         properties={"delta.feature.allowColumnDefaults": "supported"},
     )
-    schema = log.update().schema
+    schema = log.snapshot().schema
     told = {item.name: dict(item.metadata) for item in schema}
     assert not schema.find("id").nullable
     assert told["id"] == {"comment": "the key"}
@@ -173,17 +173,17 @@ def test_schemas_of_arrow_and_of_delta_are_taken(tmp_path):
     one = DeltaLog.for_path(str(tmp_path / "1"), {})
     one.create(arrow)
     other = DeltaLog.for_path(str(tmp_path / "2"), {})
-    other.create(one.update().schema)
-    assert other.update().schema == one.update().schema
-    assert other.update().schema.find("d").data_type == DecimalType(38, 3)
+    other.create(one.snapshot().schema)
+    assert other.snapshot().schema == one.snapshot().schema
+    assert other.snapshot().schema.find("d").data_type == DecimalType(38, 3)
 
 
 def test_what_columns_say_of_the_table_they_come_from_is_left_out(tmp_path):
     mapped = DeltaLog.for_path(str(tmp_path / "1"), {})
     mapped.create([ID], properties={"delta.columnMapping.mode": "name"})
     plain = DeltaLog.for_path(str(tmp_path / "2"), {})
-    plain.create(mapped.update().schema)
-    assert dict(plain.update().schema.find("id").metadata) == {}
+    plain.create(mapped.snapshot().schema)
+    assert dict(plain.snapshot().schema.find("id").metadata) == {}
 
 
 def test_the_sessions_defaults_count_for_what_is_not_given(tmp_path):
@@ -197,7 +197,7 @@ def test_the_sessions_defaults_count_for_what_is_not_given(tmp_path):
 
 def test_a_table_without_columns_is_made_and_gets_them_later(log):
     log.create([])
-    assert log.update().schema.names == ()
+    assert log.snapshot().schema.names == ()
     assert kind_of(lambda: log.create([], mode="create_or_replace")) == "DELTA_SCHEMA_NOT_PROVIDED"
 
 
@@ -235,7 +235,7 @@ def test_a_replaced_table_may_have_another_mode_of_column_mapping(log, before, a
     log.append(pa.table({"name": ["b"], "id": [2]}))
     assert log.to_arrow().to_pylist() == [{"name": "b", "id": 2}]
     assert log.snapshot(version=1).scan(None).files.num_rows == 1
-    keys = set(log.update().schema.find("id").metadata)
+    keys = set(log.snapshot().schema.find("id").metadata)
     assert bool(keys) == (after != "none")
 
 
@@ -243,7 +243,7 @@ def test_ids_of_columns_are_never_given_to_others(log):
     mapped = {"delta.columnMapping.mode": "name"}
     log.create(columns("a", "b", "c"), properties=mapped)
     log.create(columns("x", "a"), mode="replace", properties=mapped)
-    ids = [item.metadata["delta.columnMapping.id"] for item in log.update().schema]
+    ids = [item.metadata["delta.columnMapping.id"] for item in log.snapshot().schema]
     assert ids == [4, 1]
     assert log.metadata.configuration["delta.columnMapping.maxColumnId"] == "4"
 
@@ -284,7 +284,7 @@ def test_numbers_of_a_replaced_table_begin_anew(log):
 
 
 def clustering(log):
-    snapshot = log.update()
+    snapshot = log.snapshot()
     return clustering_columns(snapshot.domain_metadata, snapshot.schema)
 
 
@@ -390,7 +390,7 @@ def test_a_new_name_takes_the_table_that_is_there(known, mode):
     properties = {"DELTA.columnMapping.MODE": "name", "mine": "1"}
     assert named(known, mode=mode, properties=properties) is None
     assert named(known, mode=mode, properties={"mine": "1"}) is None
-    assert known.update().version == 0
+    assert known.snapshot().version == 0
 
 
 @pytest.mark.parametrize(
@@ -426,7 +426,7 @@ def test_a_definition_that_the_table_does_not_have_is_refused(known, given, more
     with pytest.raises(SchemaError) as caught:
         named(known, *given, **more)
     assert caught.value.kind == kind
-    assert known.update().version == 0
+    assert known.snapshot().version == 0
 
 
 def test_a_managed_table_is_not_made_over_another(known):
@@ -458,8 +458,8 @@ def test_of_several_creators_one_makes_the_table(tmp_path):
         made = list(pool.map(make, range(8)))
     assert sorted(made, key=str) == [0, *[None] * 7]
     winner = DeltaLog.for_path(str(tmp_path / "t"), {})
-    assert winner.update().version == 0
-    assert winner.update().schema.names == (f"c{made.index(0)}",)
+    assert winner.snapshot().version == 0
+    assert winner.snapshot().schema.names == (f"c{made.index(0)}",)
 
 
 def racing(log, first, second):
@@ -473,7 +473,7 @@ def racing(log, first, second):
 def test_create_against_create_is_a_conflict(log):
     with pytest.raises(DeltaConcurrentModificationException):
         racing(log, lambda: log.create([ID]), TableDefinition((NAME,)))
-    assert log.update().schema.names == ("id",)
+    assert log.snapshot().schema.names == ("id",)
 
 
 def test_create_against_an_append_is_a_conflict(log):
@@ -485,7 +485,7 @@ def test_create_against_an_append_is_a_conflict(log):
 def test_create_if_not_exists_that_loses_finds_the_winners_table(log):
     second = TableDefinition((NAME,), mode=CreateMode.CREATE_IF_NOT_EXISTS)
     assert racing(log, lambda: log.create([ID]), second) is None
-    assert (log.update().version, log.update().schema.names) == (0, ("id",))
+    assert (log.snapshot().version, log.snapshot().schema.names) == (0, ("id",))
 
 
 def test_replace_against_an_append_is_a_conflict(log):
@@ -530,14 +530,14 @@ def test_another_engine_reads_what_was_made_and_replaced(tmp_path):
 def test_a_table_is_made_with_its_constraints(log):
     properties = {"Delta.Constraints.Small": "ID < 9"}
     log.create([ID, NAME], properties=properties)
-    assert log.update().properties.constraints == {"small": "id < 9"}
-    assert "checkConstraints" in implied_features(log.update().protocol)
+    assert log.snapshot().properties.constraints == {"small": "id < 9"}
+    assert "checkConstraints" in implied_features(log.snapshot().protocol)
     assert kind_of(lambda: log.append(pa.table({"id": [9]}))) == (
         "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"
     )
     properties = {"delta.constraints.c": "gone > 0 AND id > 0"}
     with pytest.raises(SchemaError, match="gone"):
         log.create([ID], mode="replace", properties=properties)
-    assert log.update().version == 0
+    assert log.snapshot().version == 0
     # A table that is there has rows, so the constraint must come by a command that checks them.
     assert kind_of(lambda: log.alter.set_properties(properties)) == "DELTA_ADD_CONSTRAINTS"

@@ -51,7 +51,7 @@ def numbers(log):
 
 
 def mark(log):
-    return log.update().schema.find("n").metadata.get(MARK)
+    return log.snapshot().schema.find("n").metadata.get(MARK)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def mark(log):
 )
 def test_numbers_go_on_where_the_last_write_ended(tmp_path, start, step, wanted):
     log = make_table(tmp_path / "t", start, step)
-    assert supports(log.update().protocol, "identityColumns")
+    assert supports(log.snapshot().protocol, "identityColumns")
     log.append(rows("a"))
     log.append(rows())
     assert mark(log) == start
@@ -76,7 +76,7 @@ def test_numbers_can_be_inserted_only_by_default_and_do_not_move_the_mark(tmp_pa
     with pytest.raises(UsageError) as caught:
         log.append(rows("a", N=pa.array([7], pa.int64())))
     assert caught.value.kind == "DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED"
-    assert log.update().version == 0
+    assert log.snapshot().version == 0
     log = make_table(tmp_path / "u", 1, 2, by_default=True)
     log.append(rows("a", n=pa.array([8], pa.int64())))
     assert (mark(log), log.history(1)[0].info.tags) == (None, None)
@@ -126,7 +126,7 @@ def test_writers_at_the_same_time_never_give_out_a_number_twice(tmp_path):
         list(pool.map(write, "abc"))
     log = DeltaLog.for_path(path, {})
     assert sorted(numbers(log)) == list(range(5, 5 + 3 * 24, 3))
-    assert log.update().version == 12
+    assert log.snapshot().version == 12
 
 
 def test_a_commit_that_gives_out_none_passes_one_that_does(tmp_path):
@@ -134,7 +134,7 @@ def test_a_commit_that_gives_out_none_passes_one_that_does(tmp_path):
     early = log.start_transaction()
     log.append(rows("a"))
     early.commit((), Operation("SET TBLPROPERTIES"))
-    assert (log.update().version, mark(log)) == (2, 1)
+    assert (log.snapshot().version, mark(log)) == (2, 1)
 
 
 def with_number(number):

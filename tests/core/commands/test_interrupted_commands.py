@@ -47,7 +47,7 @@ class Scene:
         self.log.delete("id = 2")
 
     def live(self) -> set[str]:
-        return set(self.log.update().files.column("path").to_pylist())
+        return set(self.log.snapshot().files.column("path").to_pylist())
 
     def there(self) -> set[str]:
         root = Path(self.path)

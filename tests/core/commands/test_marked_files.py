@@ -53,7 +53,7 @@ def first_id(file):
 
 def delete(log, ids, txn=None):
     """What DELETE on Spark does, once it knows the rows."""
-    txn = txn or log.start_transaction(log.update())
+    txn = txn or log.start_transaction(log.snapshot())
 
     def work(pending):
         files, rows = [], []
@@ -129,9 +129,9 @@ def test_another_engine_reads_what_is_left(tmp_path, monkeypatch):
 
 def test_a_file_is_removed_and_added_with_its_statistics_ids_and_tags(tmp_path):
     log = make(tmp_path / "t", enableRowTracking="true")
-    (before, *_) = sorted(add_files(log.update().files), key=first_id)
+    (before, *_) = sorted(add_files(log.snapshot().files), key=first_id)
     delete(log, {0, 5})
-    (after, *_) = sorted(add_files(log.update().files), key=first_id)
+    (after, *_) = sorted(add_files(log.snapshot().files), key=first_id)
     assert json.loads(after.stats) == {**json.loads(before.stats), "tightBounds": False}
     for name in ("path", "size", "modification_time", "base_row_id", "default_row_commit_version"):
         assert getattr(after, name) == getattr(before, name)
@@ -153,10 +153,10 @@ def test_files_without_rows_are_removed_and_get_no_vector(tmp_path):
 def test_a_reader_of_the_chosen_rows_finds_these_alone(tmp_path):
     log = make(tmp_path / "t")
     delete(log, {0, 1})
-    files = sorted(add_files(log.update().files), key=first_id)
+    files = sorted(add_files(log.snapshot().files), key=first_id)
     rows = [BitMap64([2, 19]), BitMap64(range(20)), BitMap64([0])]
     chosen = choose_rows(log.table, files, rows)
-    view = log.update().with_other_files(log.metadata, only_chosen(chosen))
+    view = log.snapshot().with_other_files(log.metadata, only_chosen(chosen))
     found = sorted(to_arrow(view)["id"].to_pylist())
     assert found == [2, 19, *range(20, 40), 40]
 
@@ -166,7 +166,7 @@ def test_a_reader_of_the_chosen_rows_finds_these_alone(tmp_path):
 
 def commit_stats(log, change):
     """Replace the statistics of all files."""
-    txn = log.start_transaction(log.update())
+    txn = log.start_transaction(log.snapshot())
     files = add_files(txn.filter_files())
     txn.commit(
         [replace(file, stats=change(file.stats), data_change=False) for file in files],
@@ -186,12 +186,14 @@ def test_a_count_that_is_missing_or_wrong_is_read_from_the_file(tmp_path, num_re
     commit_stats(log, change)
     delete(log, {5, 25, *range(40, 60)})
     assert ids_of(log) == [i for i in range(40) if i not in (5, 25)]
-    assert {json.loads(file.stats)["numRecords"] for file in add_files(log.update().files)} == {20}
+    assert {json.loads(file.stats)["numRecords"] for file in add_files(log.snapshot().files)} == {
+        20
+    }
 
 
 def test_a_file_that_can_not_tell_its_rows_is_an_error(tmp_path):
     log = make(tmp_path / "t")
-    (file, *_) = sorted(add_files(log.update().files), key=first_id)
+    (file, *_) = sorted(add_files(log.snapshot().files), key=first_id)
     for rows, message in ((BitMap64([20]), "it has 20"), (BitMap64([21]), "gone")):
         if message == "gone":
             (tmp_path / "t" / file.path).unlink()
@@ -211,7 +213,7 @@ def test_rows_that_are_gone_already_can_not_be_deleted_again(tmp_path):
 
 def test_no_row_is_chosen_of_a_file_whose_vector_names_rows_that_it_lacks(tmp_path):
     log = make(tmp_path / "t")
-    (file, *_) = sorted(add_files(log.update().files), key=first_id)
+    (file, *_) = sorted(add_files(log.snapshot().files), key=first_id)
     odd = replace(file, deletion_vector=inline_vector(BitMap64(range(100, 119))))
     for rows in (BitMap64([0]), BitMap64(range(20))):
         with pytest.raises(TableError) as caught:
@@ -225,7 +227,7 @@ def test_no_row_is_chosen_of_a_file_whose_vector_names_rows_that_it_lacks(tmp_pa
 def test_two_vectors_with_one_row_conflict_and_the_loser_leaves_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr("optimist.core.data.vector_writer._INLINE_BYTES", 0)
     log = make(tmp_path / "t")
-    late = log.start_transaction(log.update())
+    late = log.start_transaction(log.snapshot())
     delete(log, {1})
     before = vector_files(tmp_path / "t")
     with pytest.raises(ConcurrentDeleteReadException, match="1 rows of 1 files"):
@@ -240,7 +242,7 @@ def test_two_vectors_with_one_row_conflict_and_the_loser_leaves_nothing(tmp_path
 def test_an_interrupted_commit_keeps_its_vectors_since_it_may_have_landed(tmp_path, monkeypatch):
     monkeypatch.setattr("optimist.core.data.vector_writer._INLINE_BYTES", 0)
     log = make(tmp_path / "t")
-    txn = log.start_transaction(log.update())
+    txn = log.start_transaction(log.snapshot())
 
     def interrupted(*_arguments, **_options):
         raise KeyboardInterrupt

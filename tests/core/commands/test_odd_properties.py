@@ -56,7 +56,7 @@ def test_a_binding_property_that_does_not_parse_stops_every_write_and_no_reader(
         error = fails(KIND, call, *arguments)
         assert error.fields["properties"] == {name: "yes"}
         assert name in str(error)
-    assert log.update().version == 1
+    assert log.snapshot().version == 1
     assert not list(tmp_path.glob("data-*"))
 
 
@@ -107,7 +107,7 @@ def test_stale_names_of_columns_with_statistics_stop_no_write_and_no_other_chang
     commit_metadata(log, configuration=stale)
     log = DeltaLog.for_path(str(tmp_path))
     log.append(rows)
-    newest = json.loads(log.update().files["stats"].to_pylist()[-1])
+    newest = json.loads(log.snapshot().files["stats"].to_pylist()[-1])
     assert sorted(newest["nullCount"]) == counted
     assert log.delete("id = 2").num_deleted == 0
     log.checkpoint()
@@ -134,7 +134,7 @@ def test_properties_whose_features_are_not_there_mean_nothing_to_readers_and_com
         "delta.enableTypeWidening": "true",
     }
     log = foreign(tmp_path, **asked)
-    assert log.update().timestamp_ms > 0
+    assert log.snapshot().timestamp_ms > 0
     log.append(ROWS)
     log.delete("id = 2")
     log.update(set={"s": "'y'"}, predicate="id = 3")
@@ -142,9 +142,9 @@ def test_properties_whose_features_are_not_there_mean_nothing_to_readers_and_com
     log.merge(source, ["id"]).when_matched_update_all().when_not_matched_insert_all().execute()
     rows = sorted(log.to_arrow().to_pylist(), key=lambda row: row["id"])
     assert [(row["id"], row["s"]) for row in rows] == [(1, "m"), (3, "y"), (7, "x"), (9, "n")]
-    files = log.update().files
+    files = log.snapshot().files
     assert files["baseRowId"].null_count == files["deletionVector"].null_count == files.num_rows
-    assert log.snapshot(timestamp=log.update().timestamp_ms).version == log.update().version
+    assert log.snapshot(timestamp=log.snapshot().timestamp_ms).version == log.snapshot().version
     assert deltalake.DeltaTable(str(tmp_path)).to_pyarrow_table().num_rows == 4
     fails("OPTIMIST_ROW_TRACKING_NEEDS_BACKFILL", log.alter.set_properties, {"mine": "1"})
     log.alter.unset_properties(["delta.enableRowTracking"])

@@ -33,7 +33,7 @@ def losing(table, times):
 
 
 def begun(table):
-    return lambda: table.log.start_transaction(table.log.update())
+    return lambda: table.log.start_transaction(table.log.snapshot())
 
 
 def metrics_of(table):
@@ -90,7 +90,7 @@ def test_a_command_that_can_start_no_later_does_not_run_again(make_table):
     table = make_table()
     table.create(table.add("f"))
     run, read = losing(table, 9)
-    first = table.log.update()
+    first = table.log.snapshot()
     with pytest.raises(ConcurrentAppendException):
         run_until_it_lands(lambda: table.log.start_transaction(first), run, retry=True)
     assert read == [0]

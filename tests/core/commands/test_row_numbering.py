@@ -94,14 +94,14 @@ def stop_after(num_commits, log, monkeypatch):
 def test_stopped_between_two_commits_it_goes_on_where_it_was(tmp_path, monkeypatch, written):
     log = filled(tmp_path)
     stop_after(written, log, monkeypatch)
-    assert log.update().version == 4 + written
+    assert log.snapshot().version == 4 + written
     assert "delta.enableRowTracking" not in configuration(log)
-    given = {add.path: add.base_row_id for add in add_files(log.update().files)}
+    given = {add.path: add.base_row_id for add in add_files(log.snapshot().files)}
     again = DeltaLog.for_path(str(tmp_path), TWO_FILES)
     again.alter.set_properties(TRACKED)
     assert len(history(again)) == 10
     assert len(row_ids(again)) == 10
-    for add in add_files(again.update().files):
+    for add in add_files(again.snapshot().files):
         assert given[add.path] in (None, add.base_row_id)
 
 
@@ -148,8 +148,8 @@ def test_commits_of_others_between_and_during_ours_leave_no_row_without_an_id(
     log.alter.set_properties(TRACKED)
     [(new, gone)] = meanwhile
     assert set(row_ids(log)) == {*range(10), *new} - gone
-    assert log.update().has_active("rowTracking")
-    log.update().ensure_intact()
+    assert log.snapshot().has_active("rowTracking")
+    log.snapshot().ensure_intact()
 
 
 @pytest.mark.parametrize("at", range(4))
@@ -209,7 +209,7 @@ def test_two_that_number_the_same_files_give_each_row_one_id(tmp_path, monkeypat
 def test_what_can_not_be_set_is_refused_before_a_row_is_numbered(tmp_path, properties, kind):
     log = filled(tmp_path, 2)
     fails(kind, log.alter.set_properties, {**TRACKED, **properties})
-    assert log.update().version == 1
+    assert log.snapshot().version == 1
 
 
 def test_rows_are_not_numbered_while_that_is_suspended(tmp_path):
@@ -217,7 +217,7 @@ def test_rows_are_not_numbered_while_that_is_suspended(tmp_path):
     kind = "DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION"
     fails(kind, log.alter.set_properties, TRACKED)
     fails(kind, log.alter.set_properties, {**TRACKED, "delta.rowTrackingSuspended": "false"})
-    assert log.update().version == 2
+    assert log.snapshot().version == 2
     log.alter.set_properties({"delta.rowTrackingSuspended": "false"})
     log.alter.set_properties(TRACKED)
     assert len(row_ids(log)) == 4
@@ -228,8 +228,8 @@ def test_rows_of_files_without_a_count_are_not_numbered(tmp_path):
     bare = DeltaLog.for_path(str(tmp_path), {"spark.databricks.delta.stats.collect": "false"})
     bare.append(pa.table({"id": pa.array([7], pa.int64()), "s": ["x"]}))
     error = fails("DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS", log.alter.set_properties, TRACKED)
-    assert error.fields["path"] in bare.update().files["path"].to_pylist()
-    assert log.update().version == 1
+    assert error.fields["path"] in bare.snapshot().files["path"].to_pylist()
+    assert log.snapshot().version == 1
 
 
 def test_a_property_that_meant_nothing_so_far_promises_ids_only_once_there_are_some(
@@ -241,7 +241,7 @@ def test_a_property_that_meant_nothing_so_far_promises_ids_only_once_there_are_s
     seen = []
 
     def noted(*arguments, **options):
-        seen.append(log.update().has_active("rowTracking"))
+        seen.append(log.snapshot().has_active("rowTracking"))
         return number_files(*arguments, **options)
 
     monkeypatch.setattr(table_changes, "number_files", noted)

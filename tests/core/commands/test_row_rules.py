@@ -62,12 +62,12 @@ def table_with(tmp_path):
 
 
 def refused(log, rows, kind, error=SchemaError):
-    files, version = sorted(Path(log.table_path).rglob("*.parquet")), log.update().version
+    files, version = sorted(Path(log.table_path).rglob("*.parquet")), log.snapshot().version
     with pytest.raises(error) as caught:
         log.append(rows)
     assert caught.value.kind == kind
     assert sorted(Path(log.table_path).rglob("*.parquet")) == files
-    assert log.update().version == version
+    assert log.snapshot().version == version
     return caught.value
 
 

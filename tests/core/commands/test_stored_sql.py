@@ -136,11 +136,11 @@ def test_no_engine_is_left_with_a_constraint_that_it_can_not_read(tmp_path, sql)
     log.create(COLUMNS)
     with pytest.raises(OptimistError):
         log.alter.add_constraint("c", sql)
-    assert log.update().version == 0
+    assert log.snapshot().version == 0
     with pytest.raises(OptimistError):
         generated = Column("g", "boolean", generated_as=sql)
         log.create([*COLUMNS, generated], mode="replace")
-    assert log.update().version == 0
+    assert log.snapshot().version == 0
 
 
 CONDITIONS = [
@@ -215,7 +215,7 @@ def test_a_default_is_a_value_of_its_column(tmp_path, data_type, sql):
     log.create([Column("id", "int"), Column("c", data_type)], properties=properties)
     change = ColumnChange("c", default=sql)
     fails("INVALID_DEFAULT_VALUE", log.alter.change_columns, [change])
-    assert log.update().version == 0
+    assert log.snapshot().version == 0
 
 
 @pytest.mark.parametrize(
@@ -240,4 +240,4 @@ def test_a_default_that_its_column_can_hold_is_taken(tmp_path, data_type, sql):
     log = DeltaLog.for_path(str(tmp_path / "t"))
     log.create([Column("c", data_type, default=sql)], properties=properties)
     log.alter.change_columns([ColumnChange("c", default=sql)])
-    assert log.update().schema.find("c").metadata["CURRENT_DEFAULT"] == sql.replace('"', "'")
+    assert log.snapshot().schema.find("c").metadata["CURRENT_DEFAULT"] == sql.replace('"', "'")

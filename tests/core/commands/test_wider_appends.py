@@ -75,8 +75,8 @@ def test_widened_columns_take_wide_and_narrow_values(log):
     assert repr(found[:3]) == repr(found[3:6])
     assert found[6] == big
     assert found[2] == {"i": -3, "f": None, "d": Decimal("-999.9900"), "l": None, "m": []}
-    assert log.update().scan("i > 100000").files.num_rows == 1
-    assert log.update().scan("d = 1.25").files.num_rows == 2
+    assert log.snapshot().scan("i > 100000").files.num_rows == 1
+    assert log.snapshot().scan("d = 1.25").files.num_rows == 2
 
 
 def test_each_change_is_recorded_at_the_field_around_it(log):
@@ -85,7 +85,7 @@ def test_each_change_is_recorded_at_the_field_around_it(log):
     widen(log, {"d": DecimalType(38, 5)})
     told = {
         ".".join(path): item.metadata[TYPE_CHANGES]
-        for path, item in walk_fields(log.update().schema)
+        for path, item in walk_fields(log.snapshot().schema)
         if TYPE_CHANGES in item.metadata
     }
     assert told == {
@@ -107,7 +107,7 @@ def test_nothing_is_recorded_without_the_feature(tmp_path):
     log = DeltaLog.for_path(str(tmp_path / "t"), {})
     log.append(NARROW)
     widen(log, {"i": PrimitiveType("integer")})
-    assert TYPE_CHANGES not in log.update().metadata.schema_string
+    assert TYPE_CHANGES not in log.snapshot().metadata.schema_string
 
 
 def test_narrow_values_do_not_fit_a_wide_column_without_the_feature(tmp_path):
@@ -133,7 +133,7 @@ def test_a_widened_partition_column_has_one_partition_for_one_value(log):
     log.append(rows, partition_by=["p", "q"])
     widen(log, {"p": PrimitiveType("long")})
     log.append(rows)
-    assert log.update().scan("p = 2").files.num_rows == 2
+    assert log.snapshot().scan("p = 2").files.num_rows == 2
     assert log.to_arrow("p = 2").to_pylist() == [{"p": 2, "q": day, "x": "b"}] * 2
 
 
@@ -167,7 +167,7 @@ def test_two_binaries_become_a_variant_where_the_table_has_one(with_variants):
     with_variants.append(rows)
     with_variants.append(with_variants.to_arrow())
     assert with_variants.to_arrow().to_pylist() == rows.to_pylist() * 2
-    assert with_variants.update().protocol.writer_features == (
+    assert with_variants.snapshot().protocol.writer_features == (
         "appendOnly",
         "invariants",
         "variantType",
@@ -178,7 +178,7 @@ def test_what_was_read_as_variants_makes_a_table_of_variants(with_variants, tmp_
     with_variants.append(pa.table({"v": pa.array([ONE], BINARIES)}))
     copy = DeltaLog.for_path(str(tmp_path / "copy"), {})
     copy.append(with_variants.to_arrow())
-    assert copy.update().schema == variants()
+    assert copy.snapshot().schema == variants()
 
 
 @pytest.mark.parametrize("part", ["metadata", "value"])
@@ -187,7 +187,7 @@ def test_half_a_variant_is_refused(with_variants, part):
     with pytest.raises(SchemaError, match="lacks one of its two binaries") as caught:
         with_variants.append(pa.table({"v": half}))
     assert caught.value.kind == "OPTIMIST_VALUE_DOES_NOT_FIT"
-    assert with_variants.update().version == 0
+    assert with_variants.snapshot().version == 0
 
 
 def test_other_structs_are_no_variants(with_variants):

@@ -147,7 +147,7 @@ def test_an_append_that_fails_half_way_leaves_no_file(tmp_path, monkeypatch):
         log.append(rows)
     assert caught.value.kind == "OPTIMIST_STORAGE_FAILED"
     assert sorted((tmp_path / "t").rglob("*.parquet")) == before
-    assert log.update().version == 0
+    assert log.snapshot().version == 0
 
 
 # Reading in parts
@@ -166,10 +166,10 @@ def test_each_row_is_in_exactly_one_part(tmp_path_factory, sizes, share, groups)
     for size in sizes:
         log.append(pa.table({"id": range(start, start + size)}))
         start += size
-    files = log.update().files
+    files = log.snapshot().files
     for item in folder.glob("*.parquet"):
         pq.write_table(pq.read_table(item), item, row_group_size=50)  # longer than the log says
-    layout = RowLayout(log.update().schema)
+    layout = RowLayout(log.snapshot().schema)
     cut = balanced_groups(
         file_parts(log.table.data_paths, files), max_bytes=share, num_groups=groups, open_cost=100
     )
@@ -379,7 +379,7 @@ def refused_append(log, rows, error):
     """What `append` says of rows that it must not take, and leaves nothing of."""
     with pytest.raises(error) as caught:
         log.append(rows)
-    assert log.update().version == 0
+    assert log.snapshot().version == 0
     assert not list(Path(log.table_path).rglob("*.parquet"))
     return caught.value
 
@@ -481,7 +481,7 @@ def test_declared_lengths_inside_nested_types_are_kept_without_spark(tmp_path):
     with pytest.raises(SchemaError) as caught:
         log.append(pa.table({"m": pa.array([[("k", long)]], pa.map_(pa.string(), inner))}))
     assert caught.value.fields == {"column": "m.value.a b", "type": "varchar(3)"}
-    assert log.update().version == 1
+    assert log.snapshot().version == 1
 
 
 @pytest.mark.parametrize(
@@ -510,7 +510,7 @@ def clustered(path, columns):
 def test_clustering_columns_always_have_statistics(tmp_path, columns):
     log = clustered(tmp_path, columns)
     log.append(pa.table({f"c{number}": [number] for number in range(40)}))
-    minimums = json.loads(log.update().files["stats"][0].as_py())["minValues"]
+    minimums = json.loads(log.snapshot().files["stats"][0].as_py())["minValues"]
     assert [*minimums] == [*(f"c{number}" for number in range(32)), "c35"]
 
 
@@ -519,7 +519,7 @@ def test_files_of_tables_that_may_have_deletion_vectors_say_that_their_bounds_ar
         tmp_path, [("x", "long", {})], configuration={"delta.enableDeletionVectors": "true"}
     )
     log.append(pa.table({"x": [1]}))
-    assert json.loads(log.update().files["stats"][0].as_py())["tightBounds"] is True
+    assert json.loads(log.snapshot().files["stats"][0].as_py())["tightBounds"] is True
 
 
 def test_partitions_by_timestamps_in_the_zone_of_the_session_are_refused(tmp_path):

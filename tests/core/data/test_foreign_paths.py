@@ -88,7 +88,7 @@ def line_of(action):
 
 def put(log, *actions):
     """What another writer commits next, whatever it is."""
-    version = log.update().version + 1
+    version = log.snapshot().version + 1
     lines = b"".join(map(line_of, actions))
     log.store.put_if_absent(commit_path(log.log_path, version), lines)
 
@@ -116,7 +116,7 @@ PLACES = ["add", "vector", "cdc", "feed add", "feed remove"]
 
 def harmed(log, text, place):
     """A log with the text in one of the places; returns what a reader asks of it."""
-    version = log.update().version + 1
+    version = log.snapshot().version + 1
     (own,) = log.files()["path"].to_pylist()
     if place in ("add", "feed add"):
         put(log, add(text))
@@ -147,7 +147,7 @@ def test_no_text_of_a_log_chooses_a_driver_or_reaches_this_machines_files(
         assert caught.value.kind in (FOREIGN, "DELTA_FILE_NOT_FOUND_DETAILED"), text
         assert caught.value.kind == FOREIGN or not scheme
         assert set(looked_up) <= {scheme}, text
-        table.store.delete(commit_path(table.log_path, table.update().version))
+        table.store.delete(commit_path(table.log_path, table.snapshot().version))
 
 
 def test_a_count_and_a_vector_of_the_feed_open_no_foreign_file(table, canary, looked_up):
@@ -305,7 +305,7 @@ def test_a_link_brings_no_commit_into_the_log_of_another_table(tmp_path):
     with pytest.raises(TableError) as caught:
         DeltaLog.for_path(str(place)).append(ROWS)
     assert caught.value.kind == "OPTIMIST_LINK_OUT_OF_TABLE"
-    assert other.update().version == 0
+    assert other.snapshot().version == 0
     meant = DeltaLog.for_path(str(place), {"optimist.paths.outsideTable": "any"})
     assert meant.append(ROWS).version == 1
 

@@ -71,7 +71,7 @@ def computed(i, d, n):
 
 @given(st.lists(st.tuples(st.none() | st.integers(-(2**31), 2**31 - 1), st.none() | DATES)))
 def test_rows_get_the_values_that_a_model_gives_them(dated, rows):
-    before = dated.update().schema.find("n").metadata.get("delta.identity.highWaterMark", -3)
+    before = dated.snapshot().schema.find("n").metadata.get("delta.identity.highWaterMark", -3)
     data = pa.table(
         {
             "D": pa.array([d for _, d in rows], pa.date32()),
@@ -120,7 +120,7 @@ def test_values_that_are_brought_must_be_those_that_are_computed(make, sql, data
     with pytest.raises(SchemaError) as caught:
         append(bad)
     assert caught.value.kind == "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"
-    assert log.update().version == 1
+    assert log.snapshot().version == 1
 
 
 def test_what_does_not_fit_is_an_error(make):
@@ -147,7 +147,7 @@ def test_what_only_spark_knows_is_refused(make, column):
     with pytest.raises(UsageError) as caught:
         log.append(pa.table({"s": ["a"]}))
     assert caught.value.kind == "OPTIMIST_NEEDS_SPARK"
-    assert log.update().version == 0
+    assert log.snapshot().version == 0
 
 
 # MERGE

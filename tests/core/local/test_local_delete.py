@@ -50,7 +50,7 @@ def test_delete_after_delete_leaves_the_rows_of_the_model(
     for condition in steps:
         gone = [row for row in model if is_true(condition, row)]
         model = [row for row in model if not is_true(condition, row)]
-        before = log.update().version
+        before = log.snapshot().version
         assert log.delete(condition.sql).num_deleted == len(gone)
         assert counted(live_rows(log)) == counted(model), condition.sql
         if properties:
@@ -92,16 +92,16 @@ def test_whole_files_are_removed_without_a_look_at_them(tmp_path, has_vectors):
     assert log.delete("p = 1").num_deleted == 10
     assert metrics_of(log, "numRemovedFiles", "numAddedFiles", "numDeletedRows") == (2, 0, 10)
     assert log.delete().num_deleted == 10
-    assert log.update().num_files == 0
+    assert log.snapshot().num_files == 0
     assert log.delete().commit is None
 
 
 def test_what_nobody_matches_is_not_committed(tmp_path):
     log = sixty_rows(tmp_path / "t", has_vectors=True)
-    before = log.update().version
+    before = log.snapshot().version
     for predicate in ("id = 1000", "s = 'm'", col("id") == 77, "NULL"):
         assert log.delete(predicate).commit is None
-    assert log.update().version == before
+    assert log.snapshot().version == before
 
 
 def test_a_replay_deletes_nothing(tmp_path):
@@ -124,7 +124,7 @@ def test_a_predicate_that_only_spark_evaluates_is_refused(tmp_path, has_vectors,
     assert (caught.value.kind, caught.value.fields["part"]) == ("OPTIMIST_NEEDS_SPARK", part)
     with pytest.raises(SchemaError):
         log.delete("nowhere = 1")
-    assert log.update().version == 2
+    assert log.snapshot().version == 2
 
 
 @pytest.mark.parametrize("has_vectors", [True, False])

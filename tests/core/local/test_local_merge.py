@@ -52,7 +52,7 @@ def test_merge_gives_the_rows_of_the_model(
     tmp_path_factory, fate, files, source, join, found, properties
 ):
     log = make(tmp_path_factory.mktemp("model") / "t", fate, files, **properties)
-    model, before, changes = live_rows(log), log.update().version, []
+    model, before, changes = live_rows(log), log.snapshot().version, []
     merge = log.merge(as_table(source), join.given, source_alias="src")
     for clause in found:
         merge = with_clause(merge, clause)
@@ -71,7 +71,7 @@ def test_merge_gives_the_rows_of_the_model(
         told = (done.num_updated, done.num_deleted, done.num_inserted)
         assert told == tuple(map(after.number, ("update", "delete", "insert")))
         after = after.stored(fate.partition_by)
-        if log.update().version > before:
+        if log.snapshot().version > before:
             expected = after.metrics(source)
             assert metrics_of(log, *expected) == tuple(expected.values())
         model, changes = after.rows, after.changes
@@ -163,7 +163,7 @@ def test_impossible_clauses_are_refused(tmp_path):
         with pytest.raises((UsageError, SchemaError)) as caught:
             impossible.execute()
         assert caught.value.kind == kind
-    assert log.update().version == 2
+    assert log.snapshot().version == 2
 
 
 @pytest.mark.parametrize("names", [("id", "v", "V"), ("id", "v", "v"), ("ID", "id", "v")])
@@ -194,7 +194,7 @@ def test_a_name_below_a_wrong_alias_is_refused(tmp_path):
     for impossible in wrong:
         with pytest.raises((UsageError, SchemaError)):
             impossible.execute()
-    assert log.update().version == 2
+    assert log.snapshot().version == 2
     assert merge.when_matched_update({"s": "note"}, "p = 1 AND t.p = 1").execute().num_updated == 1
 
 

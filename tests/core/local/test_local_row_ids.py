@@ -32,7 +32,7 @@ def merge_into(log, number, low, high):
     """Deletes the row `low`, updates the next and the row `high`, and inserts another."""
     keys = [low, low + 1, 84 + number]
     source = pa.table({"k": keys, "p": [0, 1, 2], "s": ["gone", "m", "n"]})
-    merge = log.merge(source, on=["k"]).when_matched_delete("s.s = 'gone'")
+    merge = log.merge(source, ["k"]).when_matched_delete("s.s = 'gone'")
     merge = merge.when_matched_update({"s": f"'m{number}'"}).when_not_matched_insert_all("s.k > 80")
     merge.when_not_matched_by_source_update({"s": "'alone'"}, f"t.k = {high}").execute()
 
@@ -53,7 +53,7 @@ def test_ids_stay_and_versions_move_only_with_changes(tmp_path_factory, steps, f
         elif step == "merge":
             merge_into(log, number, low, high)
             expected = {k: row for k, row in expected.items() if k != low}
-            version = log.update().version
+            version = log.snapshot().version
             for k in {low + 1, high} & expected.keys() - {low}:
                 text = f"m{number}" if k == low + 1 else "alone"
                 expected[k] = (text, expected[k][1], version)
@@ -62,7 +62,7 @@ def test_ids_stay_and_versions_move_only_with_changes(tmp_path_factory, steps, f
             expected = {k: row for k, row in expected.items() if k not in hit}
         else:
             log.update(set={"s": f"'u{number}'"}, predicate=where)
-            version = log.update().version
+            version = log.snapshot().version
             for k in hit:
                 expected[k] = (f"u{number}", expected[k][1], version)
         found = known(log)
@@ -70,7 +70,7 @@ def test_ids_stay_and_versions_move_only_with_changes(tmp_path_factory, steps, f
         assert {k: row for k, row in found.items() if k not in new} == expected
         ids = {found[k][1] for k in new}
         assert not ids & given_out
-        assert all(found[k][2] == log.update().version for k in new)
+        assert all(found[k][2] == log.snapshot().version for k in new)
         given_out |= ids
         expected = found
 
@@ -79,7 +79,7 @@ def test_files_carry_ids_beside_the_columns_of_the_table(tmp_path):
     log = opened(tmp_path / "t", has_vectors=False, enableRowTracking="true")
     log.append(rows_from(0, 4))
     log.delete("k = 1")
-    (add,) = add_files(log.update().files)
+    (add,) = add_files(log.snapshot().files)
     stored = pq.read_table(tmp_path / "t" / add.path)
     assert stored.column_names[:3] == ["k", "p", "s"]
     assert [column.to_pylist() for column in stored.columns[3:]] == [[0, 2, 3], [0, 0, 0]]

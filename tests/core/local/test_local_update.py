@@ -53,7 +53,7 @@ def test_update_after_update_gives_the_rows_of_the_model(
         hit = [is_true(condition, row) for row in model]
         sql = None if condition is None else condition.sql
         values = {item.column: item.given for item in items}
-        old, before = list(compress(model, hit)), log.update().version
+        old, before = list(compress(model, hit)), log.snapshot().version
         try:
             changed = [updated(row, items) for row in old]
         except OverflowError:
@@ -146,7 +146,7 @@ def test_a_value_that_only_spark_knows_is_refused(tmp_path, value):
         with pytest.raises(UsageError, match="Nothing was written") as caught:
             log.update(set={column: value})
         assert caught.value.kind == "OPTIMIST_NEEDS_SPARK"
-    assert log.update().version == 0
+    assert log.snapshot().version == 0
 
 
 @pytest.mark.parametrize("value", [False, True, "false"])
@@ -170,7 +170,7 @@ def test_bad_targets_are_refused(tmp_path):
         with pytest.raises((UsageError, SchemaError)) as caught:
             log.update(set=values, predicate="id = 1")
         assert caught.value.kind == kind
-    assert log.update().version == 2
+    assert log.snapshot().version == 2
 
 
 def test_rules_of_the_table_hold(tmp_path):
@@ -224,5 +224,5 @@ def test_a_name_that_no_column_has_changes_nothing(tmp_path):
         assert set(caught.value.fields["near"]) & {"adress.city", "city"}
     with pytest.raises(UsageError):
         log.update(set={"city": "address.city"})
-    assert log.update().version == 0
+    assert log.snapshot().version == 0
     assert log.delete("adress.city = 'X'").num_deleted == 0

@@ -108,7 +108,7 @@ class Table:
 
     def foreign(self, actions, operation):
         """Another engine commits, and writes no checksum."""
-        version = self.log.update().version + 1
+        version = self.log.snapshot().version + 1
         time_ms = self.clock.now_ms()
         info = CommitInfo(
             operation=operation, txn_id=f"foreign-{version}", in_commit_timestamp=time_ms
@@ -130,7 +130,7 @@ class Table:
         self.log = self.open()
 
     def checksums(self):
-        for version in range(self.log.update().version + 1):
+        for version in range(self.log.snapshot().version + 1):
             try:
                 data = self.store.read_bytes(f"{self.log_path}/{checksum_name(version)}")
             except StorageError:
@@ -184,7 +184,7 @@ def test_a_checksum_says_what_a_replay_says(steps, configuration):
     txn = newest.start_transaction()
     txn.filter_files()
     txn.commit([AddFile("z", {}, 1, 1, True)], Operation("WRITE"))
-    assert newest.update().num_files == len(files) + 1
+    assert newest.snapshot().num_files == len(files) + 1
 
 
 # Checksums that are wrong
@@ -194,11 +194,11 @@ def with_checksum(engine_info, *, at_checkpoint=False, **changed):
     """A table whose newest commit is by this engine, with a wrong checksum beside it."""
     table = Table({})
     table.commit([AddFile("a", {}, 10, 1, True), SetTransaction("app", 1, 5)], "WRITE")
-    version = table.log.update().version + 1
+    version = table.log.snapshot().version + 1
     info = CommitInfo(operation="WRITE", txn_id="t", engine_info=engine_info)
     data = actions_to_bytes((info, AddFile("b", {}, 5, 1, True)))
     table.store.put_if_absent(commit_path(table.log_path, version), data)
-    snapshot = table.open().update()
+    snapshot = table.open().snapshot()
     assert snapshot.num_files == 2
     parsed = json.loads(snapshot.checksum.to_json()) | changed
     if at_checkpoint:
@@ -232,7 +232,7 @@ def test_a_wrong_checksum_of_ours_stops_nobody(engine, changed, write, at_checkp
     assert "is wrong and is ignored" in caplog.text
     append_after_a_look(table.open())
     newest = table.open()
-    assert newest.files().num_rows == newest.update().checksum.num_files
+    assert newest.files().num_rows == newest.snapshot().checksum.num_files
 
 
 @pytest.mark.parametrize("at_checkpoint", [False, True])
@@ -254,7 +254,7 @@ def test_a_wrong_checksum_of_ours_is_not_handed_on():
 def test_transactions_that_a_checkpoint_dropped_are_no_damage():
     table = Table({RETENTION: "interval 7 days"})
     table.commit([SetTransaction("app", 1, 5), SetTransaction("other", 2)], "WRITE")
-    version = table.log.update().version
+    version = table.log.snapshot().version
     path = f"{table.log_path}/{checksum_name(version)}"
     parsed = json.loads(table.store.read_bytes(path))
     listed = [{"appId": "app", "version": 1, "lastUpdated": 5}, {"appId": "other", "version": 2}]

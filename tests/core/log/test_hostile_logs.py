@@ -65,7 +65,7 @@ HALVES = {
 def test_half_a_character_in_a_field_is_refused_as_it_is_read(make_table, key):
     table = make_table().create()
     table.store.put_if_absent(commit_path(table.log.log_path, 1), line_of(key.strip(), HALVES[key]))
-    assert kind_of(table.log.update) == "OPTIMIST_MALFORMED_COMMIT"
+    assert kind_of(table.log.snapshot) == "OPTIMIST_MALFORMED_COMMIT"
 
 
 def test_half_a_character_in_what_a_writer_says_of_itself_harms_nobody(make_table):
@@ -115,7 +115,7 @@ def test_a_column_that_is_there_twice_is_refused_as_it_is_read(make_table, neste
     table = make_table(partitioned=False)
     table.metadata = replace(table.metadata, schema_string=json.dumps(schema))
     table.create(table.add("a"))
-    for call in (table.log.update, table.log.to_arrow):
+    for call in (table.log.snapshot, table.log.to_arrow):
         assert kind_of(call) == "OPTIMIST_MALFORMED_SCHEMA"
 
 

@@ -37,7 +37,7 @@ from optimist.core.errors import TableError
 from optimist.logstores import LocalLogStore
 
 try:
-    print(DeltaLog(sys.argv[1], LocalLogStore()).update().files.num_rows)
+    print(DeltaLog(sys.argv[1], LocalLogStore()).snapshot().files.num_rows)
 except TableError as error:
     print(error.kind, error)
 """
@@ -99,7 +99,7 @@ def table(tmp_path: Path) -> HostileTable:
 
 def test_a_sound_checkpoint_is_read_whatever_its_row_groups(table: HostileTable) -> None:
     _checkpoint(table, _adds(_names(40_000)), _adds(_names(40_000, 40_000)))
-    assert DeltaLog(table.path, LocalLogStore()).update().num_files == 80_000
+    assert DeltaLog(table.path, LocalLogStore()).snapshot().num_files == 80_000
 
 
 def test_millions_of_adds_of_one_path_are_no_checkpoint(table: HostileTable) -> None:
@@ -114,7 +114,7 @@ def test_row_groups_that_repeat_each_other_are_no_checkpoint(table: HostileTable
     names = _adds(_names(32_768))
     _checkpoint(table, *[names] * 3)
     with pytest.raises(TableError) as caught:
-        assert DeltaLog(table.path, LocalLogStore()).update().files
+        assert DeltaLog(table.path, LocalLogStore()).snapshot().files
     assert caught.value.kind == "OPTIMIST_MALFORMED_CHECKPOINT"
 
 
@@ -123,7 +123,7 @@ def test_a_checkpoint_that_names_a_file_twice_gives_way_to_the_commits(
 ) -> None:
     table.commit(add("f"))
     _checkpoint(table, _adds(pa.array(["f", "f"])), hide_commits=False)
-    assert DeltaLog(table.path, LocalLogStore()).update().num_files == 1
+    assert DeltaLog(table.path, LocalLogStore()).snapshot().num_files == 1
 
 
 @pytest.mark.again
@@ -184,7 +184,7 @@ def test_texts_in_dictionaries_are_read_as_they_are(table: HostileTable, codec: 
     texts = pa.array([json.dumps({"numRecords": n, "x": "y" * 1_000}) for n in range(800)])
     stats = texts.take(pa.array([number % 800 for number in range(count)]))
     _checkpoint(table, _adds(_names(count), stats), codec=codec)
-    files = DeltaLog(table.path, LocalLogStore()).update().files
+    files = DeltaLog(table.path, LocalLogStore()).snapshot().files
     assert files.column("path").to_pylist() == _names(count).to_pylist()
     assert files.column("stats").combine_chunks().equals(stats)
 
@@ -195,13 +195,13 @@ def test_more_files_than_the_option_allows_are_refused(table: HostileTable) -> N
         options = EngineOptions.from_options({"optimist.log.maxFiles": limit})
         log = DeltaLog(table.path, LocalLogStore(), options)
         if is_read:
-            assert log.update().num_files == 100
+            assert log.snapshot().num_files == 100
             continue
         with pytest.raises(TableError) as caught:
-            assert log.update().files
+            assert log.snapshot().files
         assert caught.value.kind == "OPTIMIST_LOG_TOO_LARGE"
         with pytest.raises(TableError):
-            list(log.update().iter_files(10))
+            list(log.snapshot().iter_files(10))
 
 
 def test_more_removed_files_than_the_option_allows_are_refused(make_table) -> None:
@@ -214,12 +214,12 @@ def test_more_removed_files_than_the_option_allows_are_refused(make_table) -> No
     ).create()
     now_ms = table.clock.now_ms()
     table.poke(1, [table.add(f"f{number}").remove(now_ms) for number in range(100)])
-    table.log.update()
+    table.log.snapshot()
     table.log.checkpoint()
     sidecars = table.store.list_from(f"{table.log.log_path}/_sidecars/")
     assert len(list(sidecars)) == 4
     for limit, is_read in (("100", True), ("99", False), ("30", False)):
-        snapshot = table.handle({"optimist.log.maxFiles": limit}).update()
+        snapshot = table.handle({"optimist.log.maxFiles": limit}).snapshot()
         assert snapshot.num_files == 0
         if is_read:
             assert len(snapshot.tombstones) == 100
@@ -233,9 +233,9 @@ def test_a_commit_larger_than_the_option_allows_is_not_read(table: HostileTable)
     table.commit({"commitInfo": {"x": "y" * 10_000}})
     options = EngineOptions.from_options({"optimist.log.maxFileBytes": "5000"})
     with pytest.raises(TableError) as caught:
-        DeltaLog(table.path, LocalLogStore(), options).update()
+        DeltaLog(table.path, LocalLogStore(), options).snapshot()
     assert caught.value.kind == "OPTIMIST_LOG_TOO_LARGE"
-    assert DeltaLog(table.path, LocalLogStore()).update().version == 1
+    assert DeltaLog(table.path, LocalLogStore()).snapshot().version == 1
 
 
 def test_what_unpacks_to_thousands_of_times_its_size_is_refused_on_the_way() -> None:

@@ -19,13 +19,13 @@ def test_compacted_commits_are_read_in_place_of_commits():
     table.compact(7, 8)
     table.compact(7, 8)
     table.store.requests.clear()
-    ensure_equal(table.open().update(), table.model)
+    ensure_equal(table.open().snapshot(), table.model)
     read = {what[5:] for what in table.store.requests if what.startswith("read")}
     expected = {commit_name(0), commit_name(1), compacted_name(2, 6), compacted_name(7, 8)}
     assert read == {*expected, commit_name(9), LAST_CHECKPOINT}
     off = {"spark.databricks.delta.deltaLog.minorCompaction.useForReads": "false"}
     table.store.requests.clear()
-    ensure_equal(table.open(off).update(), table.model)
+    ensure_equal(table.open(off).snapshot(), table.model)
     assert not any("compacted" in what for what in table.store.requests)
 
 
@@ -37,7 +37,7 @@ def test_compacted_commits_that_are_damaged_are_passed_over(length, caplog):
     table.compact(1, 4)
     table.cut(compacted_name(1, 4), length)
     with caplog.at_level(logging.WARNING, logger="optimist.core.log"):
-        ensure_equal(table.open().update(), table.model)
+        ensure_equal(table.open().snapshot(), table.model)
     assert len(caplog.records) == (1 if length else 0)
 
 
@@ -81,7 +81,7 @@ def test_compacted_commits_that_say_a_thing_twice_are_not_believed(what, caplog)
     table.commit(add("z"))
     name = table.put(compacted_name(2, last), newest_first(table, 2, last))
     with caplog.at_level(logging.WARNING, logger="optimist.core.log"):
-        ensure_equal(table.open().update(), table.model)
+        ensure_equal(table.open().snapshot(), table.model)
     (record,) = caplog.records
     assert name in record.getMessage()
     assert "more than one action for" in record.getMessage()
@@ -95,5 +95,5 @@ def test_compacted_commits_that_say_each_thing_once_are_believed_in_any_order():
     table.put(compacted_name(2, 3), newest_first(table, 2, 3))
     table.commit(add("z"))
     table.store.requests.clear()
-    ensure_equal(table.open().update(), table.model)
+    ensure_equal(table.open().snapshot(), table.model)
     assert not any(commit_name(2) in what for what in table.store.requests)

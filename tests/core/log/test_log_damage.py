@@ -64,7 +64,7 @@ class Table:
         assert (
             self.store.put_if_absent(f"{self.log}/{commit_name(version)}", data).name == "CREATED"
         )
-        checksum = log.update().checksum or _summed(log.update())
+        checksum = log.snapshot().checksum or _summed(log.snapshot())
         self.put(checksum_name(version), f"{checksum.to_json()}\n".encode())
 
     def put(self, name, data):
@@ -79,7 +79,7 @@ class Table:
 
     def answer(self, options=None):
         """All that a reader sees, one that takes no answer which differs from the checksum."""
-        snapshot = self.open(STRICT if options is None else options).update()
+        snapshot = self.open(STRICT if options is None else options).snapshot()
         return (
             snapshot.version,
             sorted(snapshot.files["path"].to_pylist()),
@@ -144,7 +144,7 @@ def test_an_older_version_is_read_while_the_newest_is_damaged():
     table = Table()
     table.put(commit_name(NEWEST), b"")
     with pytest.raises(TableError, match="read an older version"):
-        table.open().update()
+        table.open().snapshot()
     assert sorted(table.open().snapshot(version=2).files["path"].to_pylist()) == ["a", "b"]
     with pytest.raises(TableError):
         table.open().snapshot(version=NEWEST)
@@ -168,7 +168,7 @@ def test_readers_go_on_where_a_checksum_lies_and_are_warned_once(lying, caplog):
         assert lying.answer({}) == ANSWER
         assert sorted(log.files()["path"].to_pylist()) == ["b", "c", "d"]
         log.files("x = 1")
-        assert log.update().checksum.num_files == 3
+        assert log.snapshot().checksum.num_files == 3
     told = [record for record in caplog.records if "numFiles is 3, not 7" in record.getMessage()]
     assert [record.levelname for record in told] == ["WARNING"] * 2  # one for each handle
 
@@ -373,7 +373,7 @@ def test_a_schema_that_is_no_json_is_a_clear_error():
     table = Table()
     table.put(commit_name(0), actions_to_bytes((Protocol(1, 2), Metadata("id", "no JSON"))))
     with pytest.raises(OptimistError, match="schema can't be read") as caught:
-        table.open().update()
+        table.open().snapshot()
     assert caught.value.kind == "OPTIMIST_MALFORMED_SCHEMA"
 
 

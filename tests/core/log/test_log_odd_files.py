@@ -15,11 +15,11 @@ def test_a_first_metadata_without_a_schema_is_a_table_without_columns(absent):
     table.commit({"metaData": metadata("m1")}, add("a"))
     log = table.open()
     assert log.snapshot(version=0).schema.names == ()
-    snapshot = log.update()
+    snapshot = log.snapshot()
     assert [str(name) for name in snapshot.schema.names] == ["p", "x"]
     assert snapshot.num_files == 1
     table.checkpoint()
-    assert table.open().update().schema == snapshot.schema
+    assert table.open().snapshot().schema == snapshot.schema
 
 
 def test_versions_without_padding_are_read_from_the_first_on():
@@ -30,7 +30,7 @@ def test_versions_without_padding_are_read_from_the_first_on():
         path = f"{table.log}/{commit_name(version)}"
         table.put(f"{version}.json", table.store.read_bytes(path))
         table.store.delete(path)
-    ensure_equal(table.open().update(), table.model)
+    ensure_equal(table.open().snapshot(), table.model)
     assert table.open().snapshot(version=1).num_files == 1
 
 
@@ -40,7 +40,7 @@ def test_foreign_and_empty_files_do_no_harm():
         table.put(name, b"?")
     for name in (classic_checkpoint_name(3), v2_checkpoint_name(3, "u", "json"), f"{3:020d}.crc"):
         table.put(name, b"")
-    ensure_equal(table.open().update(), table.model)
+    ensure_equal(table.open().snapshot(), table.model)
 
 
 def test_a_gap_between_checkpoint_and_commits_names_both_versions():
@@ -48,6 +48,6 @@ def test_a_gap_between_checkpoint_and_commits_names_both_versions():
     table.commit(add("z"))
     table.store.delete(f"{table.log}/{commit_name(3)}")
     with pytest.raises(TableError) as caught:
-        table.open().update()
+        table.open().snapshot()
     assert caught.value.kind == "DELTA_TRUNCATED_TRANSACTION_LOG"
     assert caught.value.fields["missing_version"] == 3

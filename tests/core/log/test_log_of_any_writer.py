@@ -67,9 +67,9 @@ def test_a_random_log_with_random_checkpoints_reads_like_the_naive_model(commits
             first = data.draw(st.integers(0, table.version - 1), label="first")
             table.compact(first, table.version)
         if data.draw(st.booleans(), label="look"):
-            ensure_equal(reader.update(), table.model)
-    ensure_equal(reader.update(), table.model)
-    ensure_equal(table.open().update(), table.model)
+            ensure_equal(reader.snapshot(), table.model)
+    ensure_equal(reader.snapshot(), table.model)
+    ensure_equal(table.open().snapshot(), table.model)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -78,7 +78,7 @@ def test_a_checkpoint_of_any_kind_stands_in_for_the_commits_before_it(kind):
     for version in range(2):
         table.store.delete(f"{table.log}/{commit_name(version)}")
     table.store.delete(f"{table.log}/{classic_checkpoint_name(1)}")
-    ensure_equal(table.open().update(), table.model)
+    ensure_equal(table.open().snapshot(), table.model)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -93,7 +93,7 @@ def test_opening_asks_for_one_list_page_the_hint_the_checkpoint_and_the_commits_
         table.put(f"{number:020d}.json.{number}.tmp", b"?")
     table.store.requests.clear()
     table.store.listed = 0
-    snapshot = table.open().update()
+    snapshot = table.open().snapshot()
     top = [name for name in names if not name.startswith("_sidecars/")]
     opened = Counter({f"read {name}": 1 for name in top})
     opened |= {f"list {40:020d}": 0, f"read {LAST_CHECKPOINT}": 1, f"list {40:020d}.": 1}
@@ -110,13 +110,13 @@ def test_opening_asks_for_one_list_page_the_hint_the_checkpoint_and_the_commits_
 def test_looking_again_lists_once_and_reads_only_what_came():
     table, _ = busy_table("v2 json")
     log = table.open()
-    assert log.update().num_files == 7
+    assert log.snapshot().num_files == 7
     table.store.requests.clear()
-    assert log.update().version == 3
+    assert log.snapshot().version == 3
     assert table.store.requests == {f"list {3:020d}.": 1}
     table.commit(add("one more"))
     table.store.requests.clear()
-    assert log.update().num_files == 8
+    assert log.snapshot().num_files == 8
     assert table.store.requests == {f"list {3:020d}.": 1, f"read {commit_name(4)}": 1}
 
 
@@ -126,8 +126,8 @@ def test_a_missing_part_or_sidecar_is_passed_over_for_an_older_checkpoint_once(k
     table.store.delete(f"{table.log}/{names[-1]}")
     with caplog.at_level(logging.WARNING, logger="optimist.core.log"):
         log = table.open()
-        ensure_equal(log.update(), table.model)
-        ensure_equal(log.update(), table.model)
+        ensure_equal(log.snapshot(), table.model)
+        ensure_equal(log.snapshot(), table.model)
     assert len(caplog.records) == (1 if kind.startswith("v2") and len(names) > 1 else 0)
 
 
@@ -136,7 +136,7 @@ def test_a_missing_sidecar_that_nothing_stands_in_for_is_named():
     table.store.delete(f"{table.log}/{names[-1]}")
     table.store.delete(f"{table.log}/{commit_name(0)}")
     table.store.delete(f"{table.log}/{classic_checkpoint_name(1)}")
-    snapshot = table.open().update()
+    snapshot = table.open().snapshot()
     with pytest.raises(TableError, match=r"side car .*which does not exist") as caught:
         _ = snapshot.files
     assert caught.value.kind == "DELTA_MISSING_PART_FILES"
@@ -149,7 +149,7 @@ def test_a_part_too_few_with_nothing_older_is_an_error():
     table.store.delete(f"{table.log}/{commit_name(0)}")
     table.store.delete(f"{table.log}/{classic_checkpoint_name(1)}")
     with pytest.raises(TableError) as caught:
-        table.open().update()
+        table.open().snapshot()
     assert caught.value.kind == "DELTA_MISSING_PART_FILES"
 
 
@@ -170,7 +170,7 @@ def test_a_sidecar_is_found_by_its_name_wherever_its_checkpoint_says_it_was():
         ),
     )
     table.store.delete(f"{table.log}/{commit_name(0)}")
-    assert table.open().update().files["path"].to_pylist() == ["a"]
+    assert table.open().snapshot().files["path"].to_pylist() == ["a"]
 
 
 @pytest.mark.parametrize(
@@ -189,10 +189,10 @@ def test_a_top_level_file_that_contradicts_itself_is_passed_over(lines):
     table = created()
     table.commit(add("right"))
     table.put(v2_checkpoint_name(1, "u", "json"), as_lines(lines))
-    ensure_equal(table.open().update(), table.model)
+    ensure_equal(table.open().snapshot(), table.model)
     table.store.delete(f"{table.log}/{commit_name(0)}")
     with pytest.raises(TableError) as caught:
-        _ = table.open().update().files
+        _ = table.open().snapshot().files
     assert caught.value.kind == "OPTIMIST_MALFORMED_CHECKPOINT"
 
 
@@ -206,7 +206,7 @@ def test_another_checkpoint_of_the_same_version_serves_as_well(caplog):
     for version in (0, 1):
         table.store.delete(f"{table.log}/{commit_name(version)}")
     table.store.delete(f"{table.log}/{classic_checkpoint_name(1)}")
-    ensure_equal(table.open().update(), table.model)
+    ensure_equal(table.open().snapshot(), table.model)
 
 
 @pytest.mark.sample(3)
@@ -220,12 +220,12 @@ def test_a_checkpoint_cut_anywhere_never_gives_a_wrong_answer(kind, data):
     # A cut at the very end of a line of JSON may leave a whole checkpoint of less.
     lengths = [n for n in range(len(whole)) if whole[n - 1 : n] != b"\n"]
     table.cut(name, data.draw(st.sampled_from(lengths)))
-    ensure_equal(table.open().update(), table.model)
+    ensure_equal(table.open().snapshot(), table.model)
     for version in (0, 1):
         table.store.delete(f"{table.log}/{commit_name(version)}")
     table.store.delete(f"{table.log}/{classic_checkpoint_name(1)}")
     with pytest.raises(OptimistError) as caught:
-        ensure_equal(table.open().update(), table.model)
+        ensure_equal(table.open().snapshot(), table.model)
     assert caught.value.kind in ("OPTIMIST_MALFORMED_CHECKPOINT", "DELTA_MISSING_PART_FILES")
 
 
@@ -238,7 +238,7 @@ def test_a_hint_that_is_cut_or_changed_never_gives_a_wrong_answer(data):
     for _ in range(data.draw(st.integers(0, 3))):
         edited[data.draw(st.integers(0, len(good) - 1))] = data.draw(st.integers(0, 255))
     table.put(LAST_CHECKPOINT, bytes(edited[: data.draw(st.integers(0, len(good)))]))
-    ensure_equal(table.open().update(), table.model)
+    ensure_equal(table.open().snapshot(), table.model)
 
 
 @pytest.mark.parametrize("version", [0, 1, 3, 5, 10**6, 10**15, 10**30, -1])
@@ -246,5 +246,5 @@ def test_a_hint_that_lies_costs_little(version):
     table, _ = busy_table("classic")
     table.put(LAST_CHECKPOINT, json.dumps({"version": version, "size": 1}).encode())
     table.store.requests.clear()
-    ensure_equal(table.open().update(), table.model)
+    ensure_equal(table.open().snapshot(), table.model)
     assert sum(n for what, n in table.store.requests.items() if what.startswith("list")) <= 3

@@ -338,5 +338,5 @@ def test_a_table_with_struct_statistics_alone_is_pruned_by_them():
     sink = io.BytesIO()
     pq.write_table(pa.concat_tables([state, adds], promote_options="default"), sink)
     store.put_overwrite(f"{log_path}/{classic_checkpoint_name(4)}", sink.getvalue())
-    snapshot = DeltaLog(path, store, clock=ManualClock()).update()
+    snapshot = DeltaLog(path, store, clock=ManualClock()).snapshot()
     assert snapshot.scan("p = 1 AND x > 4").files["path"].to_pylist() == ["f5", "f7", "f9"]

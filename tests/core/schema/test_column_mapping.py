@@ -180,7 +180,7 @@ def test_stray_ids_keep_a_table_from_being_mapped(tmp_path):
     schema = schema_to_json(mapped(struct(a=LONG)))
     commit = tmp_path / "_delta_log" / f"{0:020}.json"
     log.append(pa.table({"a": [1]}))
-    plain = schema_to_json(log.update().schema).replace('"', '\\"')
+    plain = schema_to_json(log.snapshot().schema).replace('"', '\\"')
     commit.write_text(commit.read_text().replace(plain, schema.replace('"', '\\"')))
     (tmp_path / "_delta_log" / f"{0:020}.crc").unlink(missing_ok=True)
     begun = DeltaLog.for_path(str(tmp_path), {"x": "another handle"}).start_transaction()
@@ -199,7 +199,7 @@ def test_a_change_of_other_properties_keeps_the_largest_id_and_all_keys(tmp_path
         replace(before, schema_string=schema_to_json(bare), configuration={MODE: "name"})
     )
     begun.commit((), Operation("SET TBLPROPERTIES"))
-    after = log.update().metadata
+    after = log.snapshot().metadata
     assert (after.schema_string, after.configuration) == (
         before.schema_string,
         before.configuration,

@@ -48,7 +48,7 @@ def test_a_deeper_schema_is_an_error_of_ours(tmp_path: Path, kind: str, depth: i
     table = HostileTable(tmp_path / "t", _text(kind, depth))
     log = DeltaLog(table.path, LocalLogStore())
     for look in (
-        lambda: log.update().schema,
+        lambda: log.snapshot().schema,
         log.to_arrow,
         log.detail,
         lambda: log.append(pa.table({"a": [1]})),

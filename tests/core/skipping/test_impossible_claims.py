@@ -68,7 +68,7 @@ def test_sums_are_exact_however_large(numbers: list[int | None], cut: int) -> No
 def test_sizes_beyond_64_bits_are_refused_by_whoever_looks_at_files(table: HostileTable) -> None:
     table.commit(*(add(f"f{number}", _HUGE) for number in range(3)))
     log = _open(table)
-    for look in (lambda: log.update().files, lambda: log.detail(), log.checkpoint, log.to_arrow):
+    for look in (lambda: log.snapshot().files, lambda: log.detail(), log.checkpoint, log.to_arrow):
         with pytest.raises(TableError) as caught:
             look()
         assert caught.value.kind == "OPTIMIST_IMPOSSIBLE_COUNT"
@@ -96,7 +96,7 @@ def test_who_only_appends_is_not_stopped_and_writes_no_wrapped_sum(table: Hostil
     ],
 )
 def test_a_checksum_that_counts_nothing_is_none(table: HostileTable, lie: dict[str, int]) -> None:
-    snapshot = _open(table).update()
+    snapshot = _open(table).snapshot()
     state = {"metadata": action_to_dict(snapshot.metadata)["metaData"]}
     state |= {"protocol": action_to_dict(snapshot.protocol)["protocol"]}
     sound = {"tableSizeBytes": 0, "numFiles": 0, **state}
@@ -154,7 +154,7 @@ def test_a_vector_that_names_rows_past_the_end_of_its_file_is_refused(
         with pytest.raises(TableError) as caught:
             read()
         assert caught.value.kind == "OPTIMIST_MALFORMED_DELETION_VECTOR"
-    assert log.update().version == 1
+    assert log.snapshot().version == 1
 
 
 def test_a_vector_that_replaces_another_and_names_no_row_of_its_file_is_no_change(
@@ -196,7 +196,7 @@ def test_a_limit_is_met_by_files_whose_counts_do_not_wrap() -> None:
 def test_a_negative_size_is_no_commit_of_a_table(table: HostileTable, size: int) -> None:
     table.commit(add("f", size))
     with pytest.raises(TableError) as caught:
-        assert _open(table).update().files
+        assert _open(table).snapshot().files
     assert caught.value.kind == "OPTIMIST_MALFORMED_COMMIT"
 
 

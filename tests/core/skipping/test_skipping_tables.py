@@ -116,7 +116,7 @@ def written(path, batches):
             log.append(table, partition_by=["p"])
         else:
             deltalake.write_deltalake(path, table, mode="append", partition_by=["p"])
-    return log.update()
+    return log.snapshot()
 
 
 def rows_of(snapshot):
@@ -266,7 +266,7 @@ def numbers(request, tmp_path):
     ],
 )
 def test_each_operator_reads_these_files_of_either_writer(numbers, sql, values):
-    snapshot = numbers.update()
+    snapshot = numbers.snapshot()
     files = snapshot.scan(sql).files
     lows = {0: [1, 5], 1: [5, 5], 2: [6, 9], 3: [None, None]}
     order = _versions_of(numbers, files)
@@ -297,13 +297,13 @@ def _versions_of(log, files):
     ],
 )
 def test_a_count_is_taken_from_the_log_as_far_as_it_goes(numbers, predicate, rows, undecided):
-    counted = numbers.update().count(predicate)
+    counted = numbers.snapshot().count(predicate)
     assert (counted.rows, counted.undecided.num_rows) == (rows, undecided)
     assert counted.total == (None if undecided else rows)
 
 
 def test_a_count_reads_only_files_that_are_undecided(numbers):
-    snapshot = numbers.update()
+    snapshot = numbers.snapshot()
     undecided = set(snapshot.count("id >= 5").undecided["path"].to_pylist())
     for path in snapshot.files["path"].to_pylist():
         Path(numbers.table_path, path).rename(Path(numbers.table_path, path + ".away"))
@@ -317,7 +317,7 @@ def test_a_count_reads_only_files_that_are_undecided(numbers):
 def test_a_count_without_statistics_reads_the_files(tmp_path):
     log = DeltaLog.for_path(str(tmp_path), {"spark.databricks.delta.stats.collect": "false"})
     log.append(pa.table({"id": [1, 2, 3]}))
-    assert log.update().count().undecided.num_rows == 1
+    assert log.snapshot().count().undecided.num_rows == 1
     assert log.count() == 3
     assert log.count("id > 1") == 2
 
@@ -325,13 +325,13 @@ def test_a_count_without_statistics_reads_the_files(tmp_path):
 def test_nothing_is_counted_from_statistics_where_skipping_is_switched_off(tmp_path):
     log = DeltaLog.for_path(str(tmp_path), {"spark.databricks.delta.stats.skipping": "false"})
     log.append(pa.table({"id": [1, 2, 3]}))
-    assert log.update().count().undecided.num_rows == 1
-    assert log.update().scan(limit=0).files.num_rows == 1
+    assert log.snapshot().count().undecided.num_rows == 1
+    assert log.snapshot().scan(limit=0).files.num_rows == 1
     assert log.count() == 3
 
 
 def test_a_limit_reads_only_the_files_that_it_needs(numbers):
-    snapshot = numbers.update()
+    snapshot = numbers.snapshot()
     assert [snapshot.scan(limit=limit).files.num_rows for limit in (0, 1, 2, 3, 8, 9)] == [
         0, 1, 1, 2, 4, 4
     ]  # fmt: skip
@@ -353,13 +353,13 @@ def test_a_maximum_is_trusted_where_the_option_says_so(tmp_path):
     deltalake.write_deltalake(path, pa.table({"x": [1.0, math.nan]}))
     assert DeltaLog.for_path(path).count("x > 5") == 1
     trusting = DeltaLog.for_path(path, {"spark.optimist.stats.trustFloatMaximum": "true"})
-    assert trusting.update().scan("x > 5").files.num_rows == 0
+    assert trusting.snapshot().scan("x > 5").files.num_rows == 0
 
 
 def test_decimals_keep_all_their_digits(tmp_path):
     log = DeltaLog.for_path(str(tmp_path))
     wide = Decimal("1234567890123456789012345678.0123456789")
     log.append(pa.table({"w": pa.array([wide], pa.decimal128(38, 10))}))
-    assert log.update().scan(f"w = {wide}").files.num_rows == 1
+    assert log.snapshot().scan(f"w = {wide}").files.num_rows == 1
     assert log.count(f"w > {wide}") == 0
     assert Predicate.parse(f"w = {wide}").is_exact

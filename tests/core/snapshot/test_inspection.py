@@ -24,7 +24,7 @@ def counted(make_table):
     table = make_table(store=FaultyLogStore(MemoryLogStore({}))).create()
     for number in range(1, 21):
         table.poke(number, [CommitInfo(operation=f"OP {number}"), table.add(f"f{number}", number)])
-    table.log.update()
+    table.log.snapshot()
     table.store.clear()
     return table
 
@@ -92,7 +92,7 @@ def test_the_details_are_plain_values(make_table):
     assert (detail.min_reader_version, detail.min_writer_version) == (1, 2)
     assert detail.table_features == ("appendOnly", "invariants")
     assert detail.properties == {"delta.appendOnly": "true"}
-    assert detail.last_modified_ms == table.log.update().timestamp_ms
+    assert detail.last_modified_ms == table.log.snapshot().timestamp_ms
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def closed(table, protocol):
 @pytest.mark.parametrize(
     "call",
     [
-        lambda log: log.update(),
+        lambda log: log.snapshot(),
         lambda log: log.history(),
         lambda log: log.detail(),
         lambda log: log.files(),
@@ -165,7 +165,7 @@ def test_a_table_that_may_not_be_read_is_refused_by_name_and_version(make_table,
 def test_who_opens_a_table_of_a_catalog_by_its_path_is_sent_to_the_catalog(make_table, name):
     log = closed(make_table(), Protocol(3, 7, (name,), (name,)))
     with pytest.raises(ProtocolError, match="Read the table through its catalog"):
-        log.update()
+        log.snapshot()
 
 
 @pytest.mark.parametrize("name", ["novel", "identityColumns-preview", "icebergCompatV2"])
@@ -201,6 +201,6 @@ def test_a_newer_reader_version_is_refused_with_what_we_know(make_table, protoco
     with pytest.raises(
         ProtocolError, match="reader versions 1 to 3 and writer versions 1 to 7"
     ) as e:
-        log.update()
+        log.snapshot()
     assert e.value.kind == "DELTA_INVALID_PROTOCOL_VERSION"
     assert e.value.fields["reader_version"] == protocol.min_reader_version

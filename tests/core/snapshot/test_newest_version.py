@@ -60,11 +60,11 @@ JUNK = [
 def test_what_is_no_checkpoint_hides_no_commits(table, names, data, caplog):
     plant(table, *names, data=data)
     log = table.handle()
-    snapshot = log.update()
+    snapshot = log.snapshot()
     assert snapshot.version == 12
     assert sorted(snapshot.files["path"].to_pylist()) == FILES
     assert log.start_transaction().commit([table.add("f13")], WRITE).version == 13
-    assert table.handle().update().version == 13
+    assert table.handle().snapshot().version == 13
     if len(names[0]) < 60 and not names[0].startswith("9" * 20):
         assert "Remove the checkpoint" in caplog.text
         assert names[-1] in caplog.text
@@ -72,11 +72,11 @@ def test_what_is_no_checkpoint_hides_no_commits(table, names, data, caplog):
 
 def test_what_is_no_checkpoint_costs_little(table):
     table.store.clear()
-    table.handle().update()
+    table.handle().snapshot()
     usual = table.store.counts
     plant(table, classic_checkpoint_name(ABSURD))
     table.store.clear()
-    table.handle().update()
+    table.handle().snapshot()
     found = table.store.counts
     assert found["list_from"] <= usual["list_from"] + 4
     assert found["open_read"] + found["read_bytes"] <= 2 + usual["open_read"] + usual["read_bytes"]
@@ -88,7 +88,7 @@ def test_a_hint_at_nothing_costs_one_listing(table, version, is_checkpoint_there
     plant(table, LAST_CHECKPOINT, data=b'{"version":%d,"size":1}' % version)
     if is_checkpoint_there:
         plant(table, classic_checkpoint_name(version))
-    assert table.handle().update().version == 12
+    assert table.handle().snapshot().version == 12
     table.log.checkpoint()
     hint = table.store.read_bytes(f"{table.log.log_path}/{LAST_CHECKPOINT}")
     assert b'"version":12' in hint
@@ -97,20 +97,20 @@ def test_a_hint_at_nothing_costs_one_listing(table, version, is_checkpoint_there
 def test_a_checkpoint_whose_commit_is_gone_still_counts(table):
     table.log.checkpoint()
     table.store.delete(f"{table.log.log_path}/{commit_name(12)}")
-    assert table.handle().update().version == 12
+    assert table.handle().snapshot().version == 12
     for version in range(12):
         table.store.delete(f"{table.log.log_path}/{commit_name(version)}")
     with pytest.raises(TableError) as caught:
-        table.handle().update()
+        table.handle().snapshot()
     assert caught.value.kind == "DELTA_LOG_FILE_NOT_FOUND"
 
 
 def test_a_checkpoint_whose_past_was_cleaned_up_still_counts(table):
     for version in range(10):
         table.store.delete(f"{table.log.log_path}/{commit_name(version)}")
-    assert table.handle().update().version == 12
+    assert table.handle().snapshot().version == 12
     plant(table, classic_checkpoint_name(ABSURD))
-    assert table.handle().update().version == 12
+    assert table.handle().snapshot().version == 12
 
 
 def test_where_the_commits_are_not_all_there_the_checkpoint_is_what_is_missing(table):
@@ -119,7 +119,7 @@ def test_where_the_commits_are_not_all_there_the_checkpoint_is_what_is_missing(t
     table.store.delete(f"{table.log.log_path}/{classic_checkpoint_name(10)}")
     plant(table, classic_checkpoint_name(13))
     with pytest.raises(TableError) as caught:
-        table.handle().update()
+        table.handle().snapshot()
     assert caught.value.kind == "OPTIMIST_MALFORMED_CHECKPOINT"
     assert classic_checkpoint_name(13) in str(caught.value)
 
@@ -127,7 +127,7 @@ def test_where_the_commits_are_not_all_there_the_checkpoint_is_what_is_missing(t
 def test_a_commit_beyond_a_gap_is_an_error_that_names_both_sides(table):
     plant(table, commit_name(ABSURD))
     with pytest.raises(TableError) as caught:
-        table.handle().update()
+        table.handle().snapshot()
     assert caught.value.kind == "DELTA_VERSIONS_NOT_CONTIGUOUS"
     assert caught.value.fields["version_before"] == 12
     assert caught.value.fields["version_after"] == ABSURD

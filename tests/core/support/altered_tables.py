@@ -55,7 +55,7 @@ def configuration(log):
 
 def commit_metadata(log, *, protocol=None, **changed):
     """Commit other metadata, and perhaps a protocol, around every check, as any engine may."""
-    newest = log.update()
+    newest = log.snapshot()
     actions = [replace(newest.metadata, **changed), *([protocol] if protocol else [])]
     lines = (json.dumps(action_to_dict(action)) for action in actions)
     file = Path(log.log_path) / f"{newest.version + 1:020}.json"

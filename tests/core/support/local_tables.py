@@ -58,9 +58,9 @@ def live_rows(log: DeltaLog) -> list[Row]:
 
 def changes_since(log: DeltaLog, version: int, schema: pa.Schema = ROW_TYPE) -> Counter[str]:
     """The changes after a version, as `counted_changes` has them."""
-    if log.update().version == version:
+    if log.snapshot().version == version:
         return Counter()
-    names = [*log.update().schema.names, "_change_type"]
+    names = [*log.snapshot().schema.names, "_change_type"]
     rows = log.changes(columns=names, starting_version=version + 1).to_pylist()
     return counted_changes(((row.pop("_change_type"), row) for row in rows), schema)
 

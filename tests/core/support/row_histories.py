@@ -158,7 +158,7 @@ def compact(txn, count, *, turned=False):
 
 def compact_file_of(log, value, rows=None, *, turned=False):
     """Rewrite the file that begins with a value; with other rows, if some are given."""
-    txn = log.start_transaction(log.update())
+    txn = log.start_transaction(log.snapshot())
     files = add_files(txn.filter_files(f"v = {value}"))
     rearrange(txn, files, rows, turned=turned)
 
@@ -190,7 +190,7 @@ def moved_rows(txn, table):
 
 def restore_vectors(log, version):
     """What a RESTORE does to files whose vectors have changed since."""
-    txn = log.start_transaction(log.update())
+    txn = log.start_transaction(log.snapshot())
     now = {file.path: file for file in add_files(txn.snapshot.files)}
     old = add_files(log.snapshot(version=version).files)
     changed = [file for file in old if now[file.path] != file]
@@ -256,7 +256,7 @@ def play(log, commands: Sequence[Command], schedule: Sequence[int]) -> list[Comm
     begun, landed = {}, []
     for number in schedule:
         if number not in begun:
-            begun[number] = log.start_transaction(log.update())
+            begun[number] = log.start_transaction(log.snapshot())
             continue
         try:
             done = commands[number].run(log, begun[number])
@@ -288,7 +288,7 @@ def run_until_landed(log, command, meet=lambda: None) -> int | None:
         return command.run(log, txn)
 
     done = commit_of(
-        run_until_it_lands(lambda: log.start_transaction(log.update()), run, retry=True)
+        run_until_it_lands(lambda: log.start_transaction(log.snapshot()), run, retry=True)
     )
     return None if done is None else done.version
 

@@ -44,7 +44,7 @@ def ensure_whole(path, command, *, staging=()):
         Whether the command is in the table.
     """
     log = DeltaLog.for_path(str(path))
-    version = log.update().version
+    version = log.snapshot().version
     assert version in (1, 2)
     rows = {row["id"]: row["v"] for row in log.to_arrow().to_pylist()}
     assert rows == (AFTER[command] if version == 2 else BEFORE)
@@ -65,5 +65,5 @@ def ensure_leftovers_are_found(path, log, staging):
     listed = deltalake.DeltaTable(path).vacuum(
         retention_hours=0, dry_run=True, full=True, enforce_retention_duration=False
     )
-    live = map(unquote, log.update().files["path"].to_pylist())
+    live = map(unquote, log.snapshot().files["path"].to_pylist())
     assert set(map(str, data)) <= {*listed, *live}

@@ -29,35 +29,35 @@ def append(table, name):
 def counted(make_table):
     table = make_table(store=FaultyLogStore(MemoryLogStore({}))).create()
     append(table, "a")
-    table.log.update()
+    table.log.snapshot()
     table.store.clear()
     return table
 
 
 def test_an_update_with_nothing_new_is_one_listing(counted):
-    before = counted.log.update()
+    before = counted.log.snapshot()
     counted.store.clear()
-    assert counted.log.update() is before
+    assert counted.log.snapshot() is before
     assert dict(counted.store.counts) == {"list_from": 1}
 
 
 def test_an_update_after_one_foreign_commit_reads_that_file_only(counted):
-    counted.log.update()
+    counted.log.snapshot()
     counted.poke(2, [CommitInfo(txn_id="x"), counted.add("b")])
     counted.store.clear()
-    assert counted.log.update().version == 2
+    assert counted.log.snapshot().version == 2
     assert dict(counted.store.counts) == {"list_from": 1, "read_bytes": 1}
 
 
 def test_opening_reads_the_hint_the_listing_and_the_commits(counted):
-    counted.handle().update()
+    counted.handle().snapshot()
     assert dict(counted.store.counts) == {"list_from": 1, "read_bytes": 3}
 
 
 def test_a_commit_cleaned_up_between_listing_and_reading_is_no_error(counted):
     missing = LogFileNotFoundError("gone", kind="OPTIMIST_FILE_NOT_FOUND")
     counted.store.plan(Fault("read_bytes", When.BEFORE, error=missing, name=f"{1:020}.json"))
-    assert counted.handle().update().version == 1
+    assert counted.handle().snapshot().version == 1
     assert counted.store.pending == ()
 
 
@@ -65,12 +65,12 @@ def test_a_table_made_anew_at_the_same_path_is_noticed(tmp_path):
     path = tmp_path / "table"
     log = DeltaLog.for_path(str(path))
     log.append(pa.table({"id": [1]}))
-    log.update()
+    log.snapshot()
     for item in (path / "_delta_log").iterdir():
         item.unlink()
     other = DeltaLog(str(path), LocalLogStore({}))
     other.append(pa.table({"name": ["x"]}))
-    assert log.update().schema.names == ("name",)
+    assert log.snapshot().schema.names == ("name",)
     assert log.start_transaction().snapshot.schema.names == ("name",)
 
 
@@ -79,11 +79,11 @@ def test_a_table_made_anew_is_noticed_although_a_checkpoint_stood_for_all_of_the
     DeltaLog(str(path), LocalLogStore({})).append(pa.table({"id": [1]}))
     DeltaLog(str(path), LocalLogStore({})).checkpoint()
     log = DeltaLog(str(path), LocalLogStore({}))
-    assert log.update().segment.commits == ()
+    assert log.snapshot().segment.commits == ()
     for item in (path / "_delta_log").iterdir():
         item.unlink()
     DeltaLog(str(path), LocalLogStore({})).append(pa.table({"name": ["x"]}))
-    assert log.update().schema.names == ("name",)
+    assert log.snapshot().schema.names == ("name",)
 
 
 def test_handles_are_cached_per_path_and_options(tmp_path):
@@ -106,7 +106,7 @@ def test_time_travel_by_version_and_by_the_times_that_snapshots_tell(tmp_path):
     times = []
     for number in range(4):
         log.append(pa.table({"id": [number]}))
-        times.append(log.update().timestamp_ms)
+        times.append(log.snapshot().timestamp_ms)
     assert [log.snapshot(version=v).num_files for v in range(4)] == [1, 2, 3, 4]
     listed = [record.timestamp_ms for record in reversed(log.history())]
     assert [log.snapshot(timestamp=t).version for t in listed] == [0, 1, 2, 3]
@@ -120,14 +120,14 @@ def test_a_replayed_application_write_is_skipped(tmp_path):
     assert log.append(rows, txn=("nightly", 1)) is None
     assert log.append(rows, txn=("nightly", 0)) is None
     assert log.append(rows, txn=("nightly", 2)).version == 1
-    assert log.update().num_files == 2
+    assert log.snapshot().num_files == 2
 
 
 def test_appending_no_rows_records_a_commit_without_files(tmp_path):
     log = DeltaLog.for_path(str(tmp_path))
     log.append(pa.table({"id": [1]}))
     assert log.append(pa.table({"id": pa.array([], pa.int64())})).version == 1
-    assert log.update().num_files == 1
+    assert log.snapshot().num_files == 1
 
 
 def test_an_append_is_not_repeated_under_the_application_and_version_of_the_options(tmp_path):
@@ -137,7 +137,7 @@ def test_an_append_is_not_repeated_under_the_application_and_version_of_the_opti
     assert log.append(rows).version == 0
     assert log.append(rows) is None
     assert log.append(rows, txn=("other", 1)).version == 1
-    assert {name: txn.version for name, txn in log.update().set_transactions.items()} == {
+    assert {name: txn.version for name, txn in log.snapshot().set_transactions.items()} == {
         "nightly": 7,
         "other": 1,
     }
@@ -154,9 +154,9 @@ def test_columns_are_matched_by_name_in_any_case_and_missing_ones_are_null(tmp_p
     log = DeltaLog.for_path(str(tmp_path))
     log.append(pa.table({"Id": [1], "text": ["a"]}))
     log.append(pa.table({"ID": pa.array([2], pa.int64())}))
-    schema = log.update().schema
+    schema = log.snapshot().schema
     assert schema.names == ("Id", "text")
-    assert log.update().num_files == 2
+    assert log.snapshot().num_files == 2
 
 
 def test_tables_whose_rules_need_sql_are_refused_without_spark(make_table, tmp_path):
@@ -202,7 +202,7 @@ def test_symlink_manifests_follow_the_commits(make_table, tmp_path):
 def test_snapshots_are_not_changed_by_later_commits(make_table):
     table = make_table().create()
     append(table, "a")
-    old = table.log.update()
+    old = table.log.snapshot()
     append(table, "b")
     txn = table.log.start_transaction()
     txn.commit([table.remove("a")], Operation.delete(["x"]))
@@ -246,7 +246,7 @@ def test_data_is_on_the_disk_before_the_commit_names_it(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "link", recording_link)
     log.append(rows)
     before = events[: events.index("link")]
-    files = {str(tmp_path / path) for path in log.update().files.column("path").to_pylist()}
+    files = {str(tmp_path / path) for path in log.snapshot().files.column("path").to_pylist()}
     new = {path for path in before if path.endswith(".parquet")}
     assert len(new) == 2
     assert new <= files

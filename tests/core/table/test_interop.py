@@ -45,7 +45,7 @@ def test_both_append_in_turns_and_agree(tmp_path):
     for number in range(0, 30, 2):
         log.append(pa.table({"id": [number]}))
         deltalake.write_deltalake(str(tmp_path), pa.table({"id": [number + 1]}), mode="append")
-    snapshot = log.update()
+    snapshot = log.snapshot()
     table = deltalake.DeltaTable(str(tmp_path))
     assert snapshot.version == table.version() == 29
     assert sorted(rows_of(tmp_path)["id"].to_pylist()) == list(range(30))
@@ -60,9 +60,9 @@ def test_we_see_what_deltalake_deleted_and_compacted(tmp_path):
         log.append(pa.table({"id": [number, number + 10]}))
     table = deltalake.DeltaTable(str(tmp_path))
     table.delete("id = 2")
-    assert log.update().num_files == 4
+    assert log.snapshot().num_files == 4
     table.optimize.compact()
-    snapshot = log.update()
+    snapshot = log.snapshot()
     assert snapshot.num_files == 1
     assert snapshot.version == 5
 
@@ -94,4 +94,4 @@ def test_deltalake_opens_our_checkpoint_without_the_commits(tmp_path):
         (tmp_path / "_delta_log" / f"{version:020}.json").unlink()
     assert (tmp_path / "_delta_log" / f"{10:020}.checkpoint.parquet").exists()
     assert sorted(rows_of(tmp_path)["id"].to_pylist()) == list(range(12))
-    assert DeltaLog(str(tmp_path), log.store).update().num_files == 12
+    assert DeltaLog(str(tmp_path), log.store).snapshot().num_files == 12

@@ -68,7 +68,7 @@ def known(request, tmp_path):
 def test_a_table_made_anew_is_read_and_written_as_what_it_is_now(known, versions):
     log, path = known
     anew(path, "b", versions)
-    assert log.update().schema.names == ("b",)
+    assert log.snapshot().schema.names == ("b",)
     assert as_it_sees_it(log) == as_others_see_it(path)
     assert log.append(rows("b", 100)).version == versions
     assert as_it_sees_it(handle(path)) == as_it_sees_it(log) == as_others_see_it(path)
@@ -115,7 +115,7 @@ def test_commits_cut_off_by_hand_are_not_remembered(known):
     log, path = known
     for name in ("00000000000000000003.json", "00000000000000000003.crc"):
         (path / "_delta_log" / name).unlink()
-    assert log.update().version == 2
+    assert log.snapshot().version == 2
     assert log.append(rows("a", 9)).version == 3
     assert as_it_sees_it(log) == as_others_see_it(path)
 
@@ -124,7 +124,7 @@ def test_the_creator_of_a_table_knows_one_that_took_its_place(tmp_path):
     log = handle(tmp_path / "t")
     log.append(rows("a", 1))
     anew(tmp_path / "t", "b", 1)
-    assert log.update().schema.names == ("b",)
+    assert log.snapshot().schema.names == ("b",)
 
 
 def test_two_tables_made_within_one_tick_of_the_clock_are_two():
@@ -133,9 +133,9 @@ def test_two_tables_made_within_one_tick_of_the_clock_are_two():
         MemoryLogStore({})._directories.clear()
         each.append(rows("a", 1))
         each.append(rows("a", 2))
-        each.update()
-    [path] = set(log.update().files["path"][:1].to_pylist()) - {""}
-    assert path in other.update().files["path"].to_pylist()
+        each.snapshot()
+    [path] = set(log.snapshot().files["path"][:1].to_pylist()) - {""}
+    assert path in other.snapshot().files["path"].to_pylist()
 
 
 def test_a_retention_shortened_by_another_writer_is_no_reason_to_commit_below_it(tmp_path):
@@ -177,7 +177,7 @@ def test_no_manifest_is_written_of_a_table_that_was_made_anew(tmp_path):
     log = handle(path)
     log.append(rows("a", 0))
     log.append(rows("a", 1))
-    manifests = SymlinkManifests(log.table, log.update())
+    manifests = SymlinkManifests(log.table, log.snapshot())
     anew(path, "b", 4)
     with pytest.raises(StorageError) as caught:
         manifests.bring_up_to_date(all_partitions, is_asked_for=True)
@@ -257,7 +257,7 @@ class World:
             assert landed == DeltaTable(str(self.path)).version() == before + 1
 
     def look(self) -> None:
-        newest = self.log.update()
+        newest = self.log.snapshot()
         assert newest.schema.names == (self.column,)
         assert newest.version == DeltaTable(str(self.path)).version()
         assert as_it_sees_it(self.log) == as_others_see_it(self.path)
@@ -290,11 +290,11 @@ def test_a_version_is_told_from_the_same_one_of_a_log_that_was_restored(tmp_path
     shutil.copytree(path, tmp_path / "copy")
     log = handle(path)
     write_deltalake(str(path), rows("a", 1), mode="append")
-    before = log.update()
+    before = log.snapshot()
     shutil.rmtree(path)
     shutil.copytree(tmp_path / "copy", path)
     write_deltalake(str(path), rows("a", 2), mode="append")
-    after, same = log.update(), handle(path).update()
+    after, same = log.snapshot(), handle(path).snapshot()
     assert (before.version, before.metadata.id) == (after.version, after.metadata.id)
-    assert not after.is_same_version(before) and after.is_same_version(log.update())
+    assert not after.is_same_version(before) and after.is_same_version(log.snapshot())
     assert before.log_identity != after.log_identity == same.log_identity

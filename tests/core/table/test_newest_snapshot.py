@@ -30,7 +30,7 @@ def table(make_table):
 
 
 def test_a_listing_that_began_after_the_asking_is_shared(table):
-    table.log.update()
+    table.log.snapshot()
     newest = table.log._newest
     table.poke(1, (CommitInfo(txn_id="other"),))
     newest._lock = Overtaken(newest, newest.refresh)
@@ -41,7 +41,7 @@ def test_a_listing_that_began_after_the_asking_is_shared(table):
 
 def test_a_listing_that_was_under_way_before_the_asking_is_not(table):
     newest = table.log._newest
-    table.log.update()
+    table.log.snapshot()
     newest._begun += 1  # another thread has asked the store, which has answered it
 
     def end():
@@ -53,7 +53,7 @@ def test_a_listing_that_was_under_way_before_the_asking_is_not(table):
 
 
 def test_a_listing_that_failed_is_shared_with_nobody(table):
-    table.log.update()
+    table.log.snapshot()
     newest = table.log._newest
 
     def fail():

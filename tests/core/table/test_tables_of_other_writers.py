@@ -100,11 +100,11 @@ def test_whole_numbers_of_actions_may_be_written_with_a_point_or_an_exponent(tab
     assert DeltaTable(str(table.path)).to_pyarrow_table().num_rows == 2
     log = table.open()
     assert log.to_arrow().num_rows == 2
-    assert log.update().set_transactions["x"].version == 3
+    assert log.snapshot().set_transactions["x"].version == 3
     assert log.history(1)[0].info.read_version == 0
     log.append(pa.table({"a": [3]}))
     log.checkpoint()
-    assert table.open().update().files["modificationTime"].to_pylist()[0] == 1_700_000_000_000
+    assert table.open().snapshot().files["modificationTime"].to_pylist()[0] == 1_700_000_000_000
 
 
 @pytest.mark.parametrize("number", [492.5, 1e300, 2.0**63, -1.0])
@@ -153,7 +153,7 @@ def test_a_commit_leaves_the_domains_of_the_system_alone(table, domain, removed)
     with pytest.raises(UsageError) as caught:
         txn.commit([DomainMetadata(domain, "mine", removed)], Operation("Manual Update"))
     assert caught.value.kind == "OPTIMIST_RESERVED_METADATA_DOMAIN"
-    assert table.open().update().domain_metadata[domain].configuration == "{}"
+    assert table.open().snapshot().domain_metadata[domain].configuration == "{}"
 
 
 @pytest.mark.parametrize("kind", ["sidecar", "checkpointMetadata"])
@@ -163,7 +163,7 @@ def test_a_commit_has_no_actions_of_checkpoints(table, kind):
     with pytest.raises(UsageError) as caught:
         txn.commit([UnknownAction(kind, {"path": "x"})], Operation("Manual Update"))
     assert caught.value.kind == "OPTIMIST_INVALID_ACTION"
-    assert table.open().update().version == 0
+    assert table.open().snapshot().version == 0
 
 
 def test_a_new_column_gets_no_id_that_the_part_of_an_array_has(table):
@@ -178,8 +178,8 @@ def test_a_new_column_gets_no_id_that_the_part_of_an_array_has(table):
     )
     log = table.open()
     log.alter.add_columns([NewColumn("c", "long")])
-    assert log.update().schema.find("c").metadata["delta.columnMapping.id"] == 9
-    assert log.update().schema.find("b").metadata.items() >= parts.items()
+    assert log.snapshot().schema.find("c").metadata["delta.columnMapping.id"] == 9
+    assert log.snapshot().schema.find("b").metadata.items() >= parts.items()
 
 
 ONE_DELETED = DeletionVectorDescriptor("i", "^Bg9^0rr910000000000iXQKl0rr91000005c8Xg0rr91", 34, 1)
@@ -236,7 +236,7 @@ def test_a_variant_gets_no_default_but_null(table, sql):
         assert caught.value.kind == "INVALID_DEFAULT_VALUE"
     for null in ("NULL", "CAST(null AS VARIANT)"):
         log.alter.change_columns([ColumnChange("v", default=null)])
-    assert log.update().schema.find("w").metadata == kept
+    assert log.snapshot().schema.find("w").metadata == kept
 
 
 @pytest.mark.parametrize("given", [(1, 8), (1, 7, "featureOfTomorrow")])

@@ -75,4 +75,4 @@ def test_four_commands_on_the_rows_of_one_file(tmp_path):
     commands = [deletes(i, i + 1) for i in range(3)] + [updates(3, 4, 100)]
     ensure_in_order_of_versions(log, race(log, commands))
     assert num_reruns(log) == 0
-    assert log.update().num_files == 2  # the file with four rows less is gone
+    assert log.snapshot().num_files == 2  # the file with four rows less is gone

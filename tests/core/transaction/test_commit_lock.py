@@ -106,7 +106,7 @@ class Setting:
 
     @property
     def version(self):
-        return DeltaLog(self.table.path, self.store, clock=self.clock).update().version
+        return DeltaLog(self.table.path, self.store, clock=self.clock).snapshot().version
 
 
 @pytest.fixture
@@ -376,7 +376,7 @@ def test_processes_that_share_a_lease_lose_no_append(tmp_path):
     ended = [writer.communicate("go\n", timeout=200) for writer in writers]
     assert [writer.returncode for writer in writers] == [0] * 4, ended
     log = DeltaLog.for_path(table)
-    assert log.update().version == 20
+    assert log.snapshot().version == 20
     assert len({record.info.txn_id for record in log.history()}) == 21
     (state,) = (tmp_path / "leases").glob("*.lease")
     assert '"fencingNumber": 20' in state.read_text()

@@ -61,12 +61,12 @@ def test_appends_that_wait_go_out_as_one_version(group):
     begun = [group.begin(f"f{n}", txn=(f"app{n}", n)) for n in range(5)]
     outcomes = group.together([committing(each) for each in begun])
     assert {each.version for each in outcomes} == {2}
-    assert group.log.update().version == 2
+    assert group.log.snapshot().version == 2
     assert file_names(group, 2) == [f"f{n}" for n in range(5)]
     assert group.table.live() == [*(f"f{n}" for n in range(5)), "plug"]
     recorded = {a.app_id: a.version for a in commit_at(group, 2) if isinstance(a, SetTransaction)}
     assert recorded == {f"app{n}": n for n in range(5)}
-    assert {app: found.version for app, found in group.log.update().set_transactions.items()} == (
+    assert {app: found.version for app, found in group.log.snapshot().set_transactions.items()} == (
         recorded
     )
 
@@ -151,7 +151,7 @@ def test_applications_that_were_not_looked_up_go_one_after_the_other(group):
     begun = [group.begin(f"f{n}", txn=("app", n), looks_up=False) for n in (1, 2)]
     outcomes = group.together([committing(each) for each in begun])
     assert [each.version for each in outcomes] == [2, 3]
-    assert group.log.update().set_transactions["app"].version == 2
+    assert group.log.snapshot().set_transactions["app"].version == 2
 
 
 def test_a_member_that_conflicts_with_a_foreign_winner_takes_no_other_with_it(group):
@@ -451,7 +451,7 @@ def test_whoever_gives_up_while_others_commit_for_it_is_in_no_later_version(grou
 
 def test_only_those_whom_a_winner_names_have_landed(group):
     """As after a leader that vanished: one finds its own commit, another has come since."""
-    known = group.log.update()
+    known = group.log.snapshot()
     begun = [group.begin("f0"), group.begin("f1")]
     members = [Member(txn._draft(actions, APPEND), known) for txn, actions in begun]
     tags = {"optimist.group.size": "1", "optimist.group.txnIds": begun[0][0].txn_id}
@@ -462,7 +462,7 @@ def test_only_those_whom_a_winner_names_have_landed(group):
     assert members[0].outcome.version == 1
     assert members[1].outcome.version == late.version == 2
     assert group.table.live() == ["f0", "f1", "f2"]
-    assert group.log.update().version == 2
+    assert group.log.snapshot().version == 2
 
 
 # Who does not join

@@ -71,18 +71,18 @@ def test_any_groups_end_as_if_their_members_had_come_one_by_one(make_table, roun
         protocol=PROTOCOL,
     )
     table.poke(0, (CommitInfo(in_commit_timestamp=1), table.protocol, table.metadata))
-    snapshots = [table.log.update()]
+    snapshots = [table.log.snapshot()]
     begun = []
     for foreign, batch in rounds:
         for apps in foreign:
             poke_foreign(table, snapshots[-1], apps)
-            snapshots.append(table.log.update())
+            snapshots.append(table.log.snapshot())
         latest = [begin(table, len(begun) + n, each, snapshots) for n, each in enumerate(batch)]
         table.log.commit_queue._waiting.extend(each.member for each in latest)
         begun += latest
         while table.log.commit_queue.num_waiting:
             table.log.commit_queue._lead(table.log.commit_queue._take_group())
-        snapshots.append(table.log.update())
+        snapshots.append(table.log.snapshot())
     ensure_serial(table, begun)
 
 
@@ -115,7 +115,7 @@ def replace_text(text):
 
 def ensure_serial(table, begun):
     by_id = {each.txn.txn_id: each for each in begun}
-    latest = table.handle().update()
+    latest = table.handle().snapshot()
     order, next_row_id, last_time = [], 0, 0
     recorded: dict[str, tuple[int, int]] = {}  # application: (version of its txn, at which commit)
     for version in range(1, latest.version + 1):

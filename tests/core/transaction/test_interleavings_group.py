@@ -52,7 +52,7 @@ def open_log(line, name):
 
 def group_writer(name, size):
     """A thread that leads: the other members wait, and were there before it."""
-    known = open_log(DirectLine(WORLD, WORLD.initial), name).update()
+    known = open_log(DirectLine(WORLD, WORLD.initial), name).snapshot()
 
     def run(line):
         log = open_log(line, name)

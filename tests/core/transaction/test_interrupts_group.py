@@ -78,7 +78,7 @@ class Scene:
         found = self._found()
         for name in "abcde":
             _ensure_true(name, self.told.get(name), found.get(name, []), is_struck=name == "a")
-        paths = sorted(self.log.update().files.column("path").to_pylist())
+        paths = sorted(self.log.snapshot().files.column("path").to_pylist())
         assert paths == sorted(found) == sorted(set(found)), "the handle and the log differ"
 
     def _found(self) -> dict[str, list[int]]:

@@ -56,7 +56,7 @@ LOSERS = [
 
 
 def begin(log):
-    return log.start_transaction(log.update())
+    return log.start_transaction(log.snapshot())
 
 
 def ends(log, loser, *winners):
@@ -124,7 +124,7 @@ def test_a_chain_of_winners_is_followed(tmp_path, monkeypatch, has_files):
     # What lost attempts had written is gone.
     named = {
         file.deletion_vector.path_or_inline_dv
-        for file in add_files(log.update().files)
+        for file in add_files(log.snapshot().files)
         if file.deletion_vector
     }
     assert len(named) == (1 if has_files else len(named))
@@ -156,7 +156,7 @@ def test_files_whose_rows_all_go_are_followed_without_a_look_at_them(tmp_path):
 def test_a_rewrite_takes_the_place_of_a_compaction_of_the_same_files(tmp_path):
     log = make(tmp_path / "t", READ_NOTHING, **NO_VECTORS)
     follow(log, updates(1, 6, 100), compacts(2, turned=True))
-    assert log.update().num_files == 1
+    assert log.snapshot().num_files == 1
 
 
 def test_files_of_another_partition_do_not_stand_in_the_way(tmp_path):

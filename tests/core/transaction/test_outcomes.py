@@ -36,7 +36,7 @@ def append(table, name="ours"):
 
 def adds(table):
     found = []
-    for version in range(1, table.log.update().version + 1):
+    for version in range(1, table.log.snapshot().version + 1):
         actions = read_commit(table.store, commit_path(table.log.log_path, version))
         found += [action.path for action in actions if type(action).KEY == "add"]
     return found
@@ -130,7 +130,7 @@ def test_a_lasting_refusal_is_raised_and_nothing_is_written(table, error):
     table.store.plan(put(When.BEFORE, error=error, times=11))
     with pytest.raises(StorageError):
         append(table)
-    assert table.log.update().version == 0
+    assert table.log.snapshot().version == 0
 
 
 def test_a_refusal_after_an_unanswered_put_leaves_the_outcome_unknown(table):
@@ -156,7 +156,7 @@ def test_files_of_an_append_stay_where_the_commit_stands_and_go_where_it_fails(t
     with pytest.raises(CommitOutcomeUnknownError):
         log.append(pa.table({"id": [4]}))
     assert len(list(tmp_path.glob("*.parquet"))) == 3
-    assert log.update().num_files == 2
+    assert log.snapshot().num_files == 2
 
 
 def test_without_commit_info_the_bytes_decide(make_table):

@@ -51,7 +51,7 @@ def test_16_threads_append_10_times_each(tmp_path, lock, grouped):
 def test_one_version_is_created_by_exactly_one_of_many_transactions(tmp_path):
     create_table(tmp_path)
     log = DeltaLog.for_path(str(tmp_path), {"spark.databricks.delta.commitLock.enabled": "false"})
-    before = log.update().version
+    before = log.snapshot().version
     transactions = [log.start_transaction() for _ in range(8)]
     assert {txn.read_version for txn in transactions} == {before}
     barrier = threading.Barrier(len(transactions))
@@ -69,4 +69,4 @@ def test_one_version_is_created_by_exactly_one_of_many_transactions(tmp_path):
     winner = transactions[versions.index(before + 1)]
     written = log.store.read_bytes(commit_path(log.log_path, before + 1)).decode()
     assert [txn for txn in transactions if txn.txn_id in written] == [winner]
-    assert log.update().version == before + 1
+    assert log.snapshot().version == before + 1

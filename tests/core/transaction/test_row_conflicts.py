@@ -47,8 +47,8 @@ BY_VECTORS = "spark.databricks.delta.delete.deletionVectors.persistent"
 
 def outcome(log, winner, loser):
     """How the loser ends that began before the winner landed."""
-    begun = log.start_transaction(log.update())
-    winner.run(log, log.start_transaction(log.update()))
+    begun = log.start_transaction(log.snapshot())
+    winner.run(log, log.start_transaction(log.snapshot()))
     try:
         loser.run(log, begun)
     except ConcurrentAppendException:
@@ -133,8 +133,8 @@ def test_a_new_file_that_holds_a_row_that_matches_is_a_conflict(tmp_path):
 
 def test_a_row_that_the_winner_has_deleted_from_its_own_file_does_not_count(tmp_path):
     log = make(tmp_path / "t")
-    begun = log.start_transaction(log.update())
-    appends_rows({**AROUND, 92: 3, 93: 60}).run(log, log.start_transaction(log.update()))
+    begun = log.start_transaction(log.snapshot())
+    appends_rows({**AROUND, 92: 3, 93: 60}).run(log, log.start_transaction(log.snapshot()))
     # The append by itself is a conflict, though the row is gone by the time of the check.
     log.delete("id = 92")
     with pytest.raises(ConcurrentAppendException):
@@ -143,9 +143,9 @@ def test_a_row_that_the_winner_has_deleted_from_its_own_file_does_not_count(tmp_
 
 def test_a_new_file_that_can_not_be_read_is_a_conflict(tmp_path):
     log = make(tmp_path / "t")
-    begun = log.start_transaction(log.update())
+    begun = log.start_transaction(log.snapshot())
     before = set((tmp_path / "t").rglob("*.parquet"))
-    appends_rows(AROUND).run(log, log.start_transaction(log.update()))
+    appends_rows(AROUND).run(log, log.start_transaction(log.snapshot()))
     (new,) = {*(tmp_path / "t").rglob("*.parquet")} - before
     new.unlink()
     with pytest.raises(ConcurrentAppendException):
@@ -210,13 +210,13 @@ def test_a_file_that_both_empty_together_is_removed(tmp_path):
     names = ("numRemovedFiles", "numDeletionVectorsAdded", "numDeletionVectorsUpdated")
     assert [metrics[name] for name in names] == ["1", "0", "0"]
     ensure_serial(log, [deletes(0, 2), deletes(2, 4)])
-    assert log.update().num_files == 1
+    assert log.snapshot().num_files == 1
 
 
 def test_a_later_conflict_leaves_no_file_of_vectors(tmp_path, monkeypatch):
     monkeypatch.setattr("optimist.core.data.vector_writer._INLINE_BYTES", 0)
     log = make(tmp_path / "t")
-    begun = log.start_transaction(log.update())
+    begun = log.start_transaction(log.snapshot())
     lost = put_after(log, [deletes(0, 1), deletes(2, 3)], monkeypatch)
     with pytest.raises(ConcurrentDeleteReadException):
         deletes(2, 4).run(log, begun)
@@ -235,7 +235,7 @@ def put_after(log, commands, monkeypatch):
             command = waiting.pop(0)
             with monkeypatch.context() as patch:
                 patch.setattr(CommitLoop, "do_commit", do_commit)
-                command.run(log, log.start_transaction(log.update()))
+                command.run(log, log.start_transaction(log.snapshot()))
         return do_commit(loop, ours)
 
     monkeypatch.setattr(CommitLoop, "do_commit", slow)
@@ -251,7 +251,7 @@ def test_a_command_that_runs_again_leaves_nothing_of_its_first_try(tmp_path, mon
     assert (done.num_updated, done.commit.version) == (2, 3)
     assert log.history(1)[0].info.operation_metrics["numReruns"] == "1"
     assert rows_of(log.to_arrow()) == {0: 0, 1: 101, 2: 70, 3: 70, 4: 4, 5: 5, 6: 6, 7: 7}
-    live = {file.path for file in add_files(log.update().files)}
+    live = {file.path for file in add_files(log.snapshot().files)}
     assert {str(file.relative_to(path)) for file in path.rglob("*.parquet")} == live
     assert len(vectors(path)) == 2
 
@@ -261,7 +261,7 @@ def test_many_winners_one_after_the_other(tmp_path, monkeypatch, has_files):
     if has_files:
         monkeypatch.setattr("optimist.core.data.vector_writer._INLINE_BYTES", 0)
     log = make(tmp_path / "t")
-    begun = log.start_transaction(log.update())
+    begun = log.start_transaction(log.snapshot())
     winners = [deletes(0, 1), updates(1, 2, 100), deletes(4, 6)]
     put_after(log, winners, monkeypatch)
     deletes(3, 4).run(log, begun)
@@ -311,7 +311,7 @@ def test_a_vector_and_a_rewrite_of_one_file_conflict(tmp_path, loser_has_vectors
         str(tmp_path / "t"), {"spark.databricks.delta.delete.deletionVectors.persistent": "false"}
     )
     first, second = (rewriting, log) if loser_has_vectors else (log, rewriting)
-    begun = second.start_transaction(second.update())
+    begun = second.start_transaction(second.snapshot())
     first.delete("v = 0")
     with pytest.raises(DeltaConcurrentModificationException):
         deletes(2, 4).run(second, begun)
@@ -321,7 +321,7 @@ def test_a_vector_and_a_rewrite_of_one_file_conflict(tmp_path, loser_has_vectors
 def test_a_file_that_was_only_looked_at_may_be_compacted(tmp_path):
     log = make(tmp_path / "t")
     log.append(as_table(AROUND))
-    begun = log.start_transaction(log.update())
+    begun = log.start_transaction(log.snapshot())
     compact_file_of(log, -50)
     deletes(2, 4).run(log, begun)
     assert rows_of(log.to_arrow()) == {0: 0, 1: 1, 4: 4, 5: 5, 6: 6, 7: 7, **AROUND}
@@ -330,7 +330,7 @@ def test_a_file_that_was_only_looked_at_may_be_compacted(tmp_path):
 def test_a_rearrangement_that_adds_rows_is_none(tmp_path):
     log = make(tmp_path / "t", READ_NOTHING)
     log.append(as_table(AROUND))
-    begun = log.start_transaction(log.update())
+    begun = log.start_transaction(log.snapshot())
     compact_file_of(log, -50, {**AROUND, 92: 3})
     with pytest.raises(ConcurrentAppendException):
         deletes(2, 4).run(log, begun)
@@ -342,7 +342,7 @@ def test_a_rearrangement_that_adds_rows_is_none(tmp_path):
 def test_rows_that_a_winner_brings_back_are_new_rows(tmp_path):
     log = make(tmp_path / "t")
     log.delete("v = 2")
-    begun = log.start_transaction(log.update())
+    begun = log.start_transaction(log.snapshot())
     restore_vectors(log, version=1)
     with pytest.raises(DeltaConcurrentModificationException):
         deletes(1, 4).run(log, begun)

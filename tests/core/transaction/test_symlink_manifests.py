@@ -57,7 +57,7 @@ class Scene:
         }
 
     def live(self) -> list[str]:
-        paths = DeltaLog(str(self.path), LocalLogStore()).update().files.column("path")
+        paths = DeltaLog(str(self.path), LocalLogStore()).snapshot().files.column("path")
         return sorted(Path(path).name for path in paths.to_pylist())
 
 
@@ -105,7 +105,7 @@ def test_what_is_generated_is_of_the_newest_version(tmp_path, moment):
         scene.append(scene.theirs, 8)
         scene.theirs.append(pa.table({"p": ["b"], "v": [9]}))
 
-    scene.mine.update()
+    scene.mine.snapshot()
     scene.plan(moment, change)
     scene.mine.generate()
     listed = [name for names in scene.manifests().values() for name in names]
@@ -133,7 +133,7 @@ def test_manifests_that_a_later_commit_wants_no_more_are_left_alone(tmp_path):
     before = scene.manifests()
 
     def unset() -> None:
-        txn = scene.theirs.start_transaction(scene.theirs.update())
+        txn = scene.theirs.start_transaction(scene.theirs.snapshot())
         txn.update_metadata(replace(txn.metadata, configuration={}))
         txn.commit([], Operation("UNSET TBLPROPERTIES"))
 
@@ -145,7 +145,7 @@ def test_manifests_that_a_later_commit_wants_no_more_are_left_alone(tmp_path):
 def test_the_manifests_of_a_partitioning_that_is_gone_go_with_it(tmp_path):
     scene = Scene(tmp_path / "t")
     assert set(scene.manifests()) == {"p=a/manifest"}
-    txn = scene.mine.start_transaction(scene.mine.update())
+    txn = scene.mine.start_transaction(scene.mine.snapshot())
     removes = [_remove(item) for item in txn.filter_files().select(["path", "size"]).to_pylist()]
     txn.update_metadata_for_table_overwrite(replace(txn.metadata, partition_columns=()))
     new = AddFile("new", {}, size=1, modification_time=1, data_change=True)

@@ -124,7 +124,7 @@ def test_the_domain_of_row_tracking_does_not_keep_a_commit_from_being_downgraded
 def test_empty_delete_is_skipped_when_serializable_and_recorded_when_write_serializable(make_table):
     table = make_table().create()
     assert table.log.start_transaction().commit_if_needed([], DELETE) is None
-    assert table.log.update().version == 0
+    assert table.log.snapshot().version == 0
     weaker = make_table(configuration={"delta.isolationLevel": "WriteSerializable"}).create()
     assert weaker.log.start_transaction().commit_if_needed([], DELETE).version == 1
     recorded = make_table(options={"spark.databricks.delta.skipRecordingEmptyCommits": "false"})
@@ -159,7 +159,7 @@ def test_commits_that_are_refused(make_table, actions, kind):
     with pytest.raises(UsageError) as raised:
         commit(table, actions(table))
     assert raised.value.kind == kind
-    assert table.log.update().version == 0
+    assert table.log.snapshot().version == 0
 
 
 VECTORS = Protocol(3, 7, ("deletionVectors",), ("deletionVectors",))
@@ -273,7 +273,7 @@ def test_a_new_table_gets_a_protocol_and_the_conf_defaults(make_table):
     assert txn.read_version == -1
     txn.update_metadata(table.metadata)
     assert txn.commit([], Operation("CREATE TABLE")).version == 0
-    snapshot = table.log.update()
+    snapshot = table.log.snapshot()
     assert snapshot.metadata.configuration["delta.appendOnly"] == "true"
     assert snapshot.protocol == Protocol(1, 2)
     keys = [type(action).KEY for action in written(table, 0)]
@@ -286,7 +286,7 @@ def test_a_default_that_names_no_property_is_passed_over(make_table):
     txn = table.log.start_transaction()
     txn.update_metadata(table.metadata)
     txn.commit([], Operation("CREATE TABLE"))
-    configuration = table.log.update().metadata.configuration
+    configuration = table.log.snapshot().metadata.configuration
     assert configuration["delta.appendOnly"] == "true"
     assert not any("nobodyKnows" in key for key in configuration)
 
@@ -337,7 +337,7 @@ def test_a_clustered_table_keeps_what_it_is_clustered_by(make_table, change, kin
         with pytest.raises(SchemaError) as raised:
             commit(table, [changed])
         assert (raised.value.kind, raised.value.fields["columns"]) == (kind, ("x",))
-        assert table.log.update().version == 1
+        assert table.log.snapshot().version == 1
         assert commit(table, [changed, UNCLUSTERED]).version == 2
     else:
         assert commit(table, [changed]).version == 2

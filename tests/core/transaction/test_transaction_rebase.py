@@ -102,7 +102,7 @@ def test_row_tracking_is_not_enabled_where_files_have_no_row_ids(make_table):
     with pytest.raises(ProtocolError) as raised:
         enable_row_tracking(table)
     assert raised.value.kind == "OPTIMIST_ROW_TRACKING_NEEDS_BACKFILL"
-    assert table.log.update().version == 0
+    assert table.log.snapshot().version == 0
 
 
 def test_row_tracking_is_not_enabled_while_others_may_add_files_without_row_ids(make_table):
@@ -116,7 +116,7 @@ def test_row_tracking_is_enabled_where_all_files_have_row_ids(make_table):
     table = make_table(protocol=ROW_TRACKING).create()
     commit(table, [table.add("a")])
     enable_row_tracking(table)
-    assert table.log.update().properties.enable_row_tracking
+    assert table.log.snapshot().properties.enable_row_tracking
     commit(table, [table.add("b")])
     assert row_ids(table, 3) == [("b", 10, 3)]
 

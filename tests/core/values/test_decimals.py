@@ -109,7 +109,7 @@ def test_rows_at_both_ends_of_the_range_are_found_by_each_operator(tmp_path, sca
                 assert sorted(found) == expected, condition
                 assert log.count(condition) == len(expected), condition
             if constant.copy_abs() == top:
-                assert log.update().scan(f"d = {constant:f}").files.num_rows == 1
+                assert log.snapshot().scan(f"d = {constant:f}").files.num_rows == 1
             assert log.count(f"d IN ({constant:f})") == 1
             assert log.count(col("d") == constant) == 1
 
@@ -156,7 +156,7 @@ def test_a_table_partitioned_by_the_largest_decimals_reads_and_prunes(tmp_path, 
         assert sorted(log.to_arrow()["d"].to_pylist()) == values
         for position, value in enumerate(values):
             assert log.to_arrow(f"d = {value:f}")["i"].to_pylist() == [position]
-            assert log.update().scan(f"d = {value:f}").files.num_rows == 1
+            assert log.snapshot().scan(f"d = {value:f}").files.num_rows == 1
 
 
 def test_the_opposite_of_a_number_keeps_its_digits() -> None:

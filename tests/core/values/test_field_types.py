@@ -165,11 +165,11 @@ def test_a_transaction_of_70_bits_is_not_committed_and_the_table_goes_on(tmp_pat
     with pytest.raises(UsageError) as refused:
         log.append(rows, txn=("app", 1 << 70))
     assert refused.value.kind == "OPTIMIST_INVALID_ACTION"
-    assert log.update().version == 0
+    assert log.snapshot().version == 0
     assert len(list(Path(f"{tmp_path}/t").glob("*.parquet"))) == 1
     log.append(rows, txn=("app", (1 << 63) - 1))
     log.checkpoint()
-    assert DeltaLog(f"{tmp_path}/t", LocalLogStore()).update().version == 1
+    assert DeltaLog(f"{tmp_path}/t", LocalLogStore()).snapshot().version == 1
 
 
 def test_a_batch_of_bodies_that_fit_is_what_the_values_are() -> None:

@@ -207,7 +207,7 @@ def _changes(log: DeltaLog) -> int:
 
 
 _READING: dict[str, Callable[[DeltaLog], Any]] = {
-    "open": lambda log: log.update().version,
+    "open": lambda log: log.snapshot().version,
     "files": lambda log: log.files().num_rows,
     "files that match": lambda log: log.files("id > 2 AND s < 's7' AND p = 'a'").num_rows,
     "count": lambda log: log.count(),
@@ -223,10 +223,10 @@ _READING: dict[str, Callable[[DeltaLog], Any]] = {
     "at a time": lambda log: log.snapshot(timestamp=_WRITTEN_S * 1000 + 1).num_files,
     "at a text's time": lambda log: log.snapshot(timestamp="2027-01-15 08:00:50").num_files,
     "plan": _plan,
-    "tombstones": lambda log: log.update().tombstones.num_rows,
+    "tombstones": lambda log: log.snapshot().tombstones.num_rows,
     "transaction": lambda log: log.start_transaction().txn_version("app"),
     "resolve": lambda log: log.resolve_commit("seed-2").version,
-    "statistics are kept": lambda log: log.update().properties.checkpoint_write_stats_as_json,
+    "statistics are kept": lambda log: log.snapshot().properties.checkpoint_write_stats_as_json,
 }
 
 

@@ -31,6 +31,6 @@ def test_threads_with_groups_put_less_than_once_for_a_transaction(server, table)
     assert all("/_delta_log/" in path for _, path, _ in puts)
     # Commits, their checksums, and a checkpoint now and then, all together.
     assert len(puts) < 2 * THREADS
-    assert delta.update().files.num_rows == 2 * THREADS + 1
+    assert delta.snapshot().files.num_rows == 2 * THREADS + 1
     sizes = [int((each.info.tags or {}).get("optimist.group.size", 1)) for each in delta.history()]
     assert sum(sizes) == 2 * THREADS + 2

@@ -108,7 +108,7 @@ def disagreements(odd: OddTable, log: DeltaLog, judged: Iterable[Condition]) -> 
     For each condition: which rows it holds for, whether a file with such a row is skipped, and how
     many there are by the log and the files that it does not decide.
     """
-    snapshot, everything = log.update(), log.to_arrow().sort_by("id")
+    snapshot, everything = log.snapshot(), log.to_arrow().sort_by("id")
     wrong: list[Any] = []
     for number, condition in enumerate(judged):
         wanted = matching(condition, odd.rows)

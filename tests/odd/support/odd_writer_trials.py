@@ -135,7 +135,7 @@ class Trial:
         """As if a year had passed: what is needed no more goes."""
         later = ManualClock(now_ms=2_000_000_000_000)
         LogCleaner().clean_up(
-            self.log.store, self.log.update(), options=EngineOptions(), clock=later
+            self.log.store, self.log.snapshot(), options=EngineOptions(), clock=later
         )
 
     def _violate(self, _: None, after: dict[int, Row]) -> None:

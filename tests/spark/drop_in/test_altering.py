@@ -16,7 +16,7 @@ def altered(enabled, numbers, table_path, log_of):
 
     def run(rest):
         enabled.sql(f"ALTER TABLE delta.`{table_path}` {rest}")
-        return log_of(table_path).update().metadata
+        return log_of(table_path).snapshot().metadata
 
     return run
 
@@ -83,7 +83,7 @@ def test_names_are_altered_like_paths(enabled, numbers, table_path, entry, log_o
     enabled.sql(f"ALTER TABLE {name} SET TBLPROPERTIES (a = '1')")
     enabled.sql(f"ALTER TABLE {name} ADD COLUMNS (x INT)")
     enabled.sql(f"COMMENT ON TABLE {name} IS 'all flights'")
-    metadata = log_of(table_path).update().metadata
+    metadata = log_of(table_path).snapshot().metadata
     assert metadata.configuration["a"] == "1"
     assert metadata.description == "all flights"
     assert enabled.table(name).columns == ["id", "p", "name", "x"]

@@ -39,7 +39,7 @@ def test_a_table_is_made_as_it_is_declared(enabled, database, tmp_path):
     assert rows == {("x", 7, 14, None), ("y", 7, 14, "q"), ("z", 1, 2, None)}
     assert {r.id % 5 for r in enabled.table(f"{database}.odd").collect()} == {0}
     log = DeltaLog.for_path(f"{tmp_path}/shop/odd", {})
-    metadata = log.update().metadata
+    metadata = log.snapshot().metadata
     assert (metadata.description, metadata.partition_columns) == ("odd", ("P",))
     assert metadata.configuration["Own.Key"] == "v"
     field = schema_from_json(metadata.schema_string).find("a.b")
@@ -127,7 +127,7 @@ _ODD = """(
 
 def _defined(path):
     """What a table is, but for the numbers and names in its files."""
-    return definition_of(DeltaLog.for_path(path, {}).update())
+    return definition_of(DeltaLog.for_path(path, {}).snapshot())
 
 
 def test_what_show_create_table_says_makes_the_table_again(enabled, database, tmp_path):
@@ -157,7 +157,7 @@ def test_a_table_is_made_like_another(enabled, database, tmp_path):
     made = [_defined(f"{tmp_path}/{place}") for place in ("shop/odd", "shop/a", "b")]
     assert made[1] == made[2] == made[0]
     logs = [DeltaLog.for_path(f"{tmp_path}/{place}", {}) for place in ("shop/a", "b")]
-    assert [log.update().version for log in logs] == [0, 0]  # a kill leaves all of it, or nothing
+    assert [log.snapshot().version for log in logs] == [0, 0]  # a kill leaves all of it, or nothing
     with pytest.raises(OptimistError, match="small"):
         enabled.sql(f"INSERT INTO {database}.a (`a.b`, d) VALUES ('x', 100)")
     with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_ALREADY_EXISTS"):
@@ -320,7 +320,7 @@ def test_alter_goes_through_the_catalog(enabled, database, tmp_path):
     enabled.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('a' = '1', 'delta.appendOnly' = 'true')")
     enabled.sql(f"ALTER TABLE {name} UNSET TBLPROPERTIES ('a', 'b')")
     enabled.sql(f"COMMENT ON TABLE {name} IS 'said'")
-    metadata = DeltaLog.for_path(path, {}).update().metadata
+    metadata = DeltaLog.for_path(path, {}).snapshot().metadata
     schema = schema_from_json(metadata.schema_string)
     assert schema.names == ("c", "id", "s")
     assert str(schema.find("s").data_type) == "struct<x:integer,y:string>"

@@ -72,7 +72,7 @@ def test_rows_that_match_new_ones_are_replaced(spark, old, plane, options, match
     info = DeltaLog.for_path(old, {}).history(1)[0].info
     assert info.operation == "WRITE" and "predicate" not in info.operation_parameters
     assert told.items() <= info.operation_parameters.items()
-    if DeltaLog.for_path(old, {}).update().properties.enable_change_data_feed:
+    if DeltaLog.for_path(old, {}).snapshot().properties.enable_change_data_feed:
         changes = read(spark, old, readChangeFeed=True, startingVersion=2)
         kinds = [row._change_type for row in changes.select("_change_type").collect()]
         assert kinds.count("insert") == len(_NEW)
@@ -116,7 +116,7 @@ def test_options_that_contradict_each_other_are_refused(spark, table_path, optio
     with pytest.raises(UsageError) as caught:
         write(rows, table_path, **{"mode": "overwrite", **options})
     assert caught.value.kind == kind
-    assert DeltaLog.for_path(table_path, {}).update().version == 0
+    assert DeltaLog.for_path(table_path, {}).snapshot().version == 0
 
 
 def test_spark_writers_replace_rows_that_match(enabled, database, tmp_path):
@@ -175,7 +175,7 @@ def test_rows_that_are_only_arranged_anew_say_so(spark, table_path):
     options = {"mode": "overwrite", "dataChange": "false"}
     write(read(spark, table_path).coalesce(1), table_path, **options)
     log = DeltaLog.for_path(table_path, {})
-    assert log.update().num_files == 1
+    assert log.snapshot().num_files == 1
     commit = Path(table_path, "_delta_log", f"{1:020}.json").read_text(encoding="utf-8")
     assert '"dataChange":false' in commit and '"dataChange":true' not in commit
     with pytest.raises(TableError) as fewer:

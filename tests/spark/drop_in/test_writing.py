@@ -107,7 +107,7 @@ def test_save_does_what_write_does(enabled, tmp_path, mode):
         told, wanted = (DeltaLog.for_path(path, {}).history(1)[0].info for path in (ours, theirs))
         assert told.operation_parameters == wanted.operation_parameters
         assert (told.user_metadata, told.operation) == ("who", "WRITE")
-        assert DeltaLog.for_path(ours, {}).update().metadata.partition_columns == ("p.p",)
+        assert DeltaLog.for_path(ours, {}).snapshot().metadata.partition_columns == ("p.p",)
         if again == 0 and mode != "error":
             write(df, theirs, mode=mode, **options)
             df.write.format("delta").mode(mode).options(**options).save(ours)

@@ -382,7 +382,7 @@ def tell_following(spark: SparkSession, folder: str) -> None:
 
 def log_files(path: str, condition: str) -> list[Path]:
     """The data files whose partitions match."""
-    files = DeltaLog.for_path(path).update().scan(condition).files
+    files = DeltaLog.for_path(path).snapshot().scan(condition).files
     return [Path(path) / name for name in files["path"].to_pylist()]
 
 

@@ -45,7 +45,7 @@ def main(folder: str) -> None:
     tell("a write", kind_of(lambda: write(dying, path, mode="append")))
     tell(
         "its table",
-        [DeltaLog.for_path(path).update().version, len(list(Path(path).rglob("*.parquet")))],
+        [DeltaLog.for_path(path).snapshot().version, len(list(Path(path).rglob("*.parquet")))],
     )
     tell("a query", kind_of(lambda: spark.range(3).collect()))
     tell("a command", kind_of(lambda: table.delete("id = 0")))

@@ -54,7 +54,7 @@ def mistakes(spark: SparkSession, path: str) -> None:
     append_rows(path)
     found = {name: kind_of_mistake(spark, path, run) for name, (run, _) in MISTAKES.items()}
     tell("mistakes", {name: found[name] for name in MISTAKES if found[name] != MISTAKES[name][1]})
-    tell("after the mistakes", DeltaLog.for_path(path).update().version)
+    tell("after the mistakes", DeltaLog.for_path(path).snapshot().version)
 
 
 def foreign_paths(spark: SparkSession, folder: str) -> None:

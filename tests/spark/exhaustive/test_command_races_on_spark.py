@@ -156,7 +156,7 @@ def test_two_commands_of_threads(spark, conf, race, tmp_path, one, other, vector
         enableChangeDataFeed=str(feed).lower(),
     )
     race(spark, log.table_path, [one, other])
-    assert log.update().version == FILES + 1
+    assert log.snapshot().version == FILES + 1
     ensure_serial(log, [one, other], in_order=False)
     if feed:
         ensure_feed_leads_to_the_rows(log)

@@ -56,7 +56,7 @@ class Place:
 
     def put(self, *actions: Action) -> None:
         """What another writer commits, whatever it is."""
-        version = self.log.update().version + 1
+        version = self.log.snapshot().version + 1
         self.log.store.put_if_absent(
             commit_path(self.log.log_path, version), actions_to_bytes(actions)
         )

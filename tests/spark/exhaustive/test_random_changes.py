@@ -158,7 +158,7 @@ def test_statements_make_what_the_model_makes(
 
 def ensure_as_the_model(spark, log, model, statement, fate, properties):
     note(statement.sql)
-    before = log.update().version
+    before = log.snapshot().version
     spark.createDataFrame(as_table(statement.source)).createOrReplaceTempView(SOURCE)
     text = statement.sql.format(t=f"delta.`{log.table_path}`")
     try:
@@ -169,7 +169,7 @@ def ensure_as_the_model(spark, log, model, statement, fate, properties):
         error = caught.value
         kind = error.kind if isinstance(error, OptimistError) else error.getCondition()
         assert kind in REFUSED
-        assert log.update().version == before
+        assert log.snapshot().version == before
         return model
     spark.sql(text, args=statement.values or None)
     after = Merged(rows, changes, None).stored(fate.partition_by)

@@ -169,7 +169,7 @@ def test_a_merge_gives_the_rows_of_the_model(spark, tmp_path_factory, every_plan
 
 def ensure_as_the_model(spark, path, case):
     log = make(path, case.fate, case.files, **case.properties)
-    model, before, changes, schema = live_rows(log), log.update().version, [], ROW_TYPE
+    model, before, changes, schema = live_rows(log), log.snapshot().version, [], ROW_TYPE
     merge = case.builder(spark, log.table_path)
     try:
         after = merged(model, case.source, case.join, case.clauses)
@@ -177,16 +177,16 @@ def ensure_as_the_model(spark, path, case):
         with pytest.raises((OptimistError, PySparkException)) as caught:
             merge.execute()
         ensure_kind(caught.value)
-        assert log.update().version == before
+        assert log.snapshot().version == before
     else:
         (told,) = merge.execute().collect()
         numbers = [after.number(action) for action in ("update", "delete", "insert")]
         assert tuple(told) == (sum(numbers), *numbers)
         after = after.stored(case.fate.partition_by)
-        if log.update().version > before:
+        if log.snapshot().version > before:
             ensure_metrics(log, after, case)
         model, changes, schema = after.rows, after.changes, case.schema_after
-    assert list(log.update().schema.names) == schema.names
+    assert list(log.snapshot().schema.names) == schema.names
     assert counted(live_rows(log), schema) == counted(model, schema)
     assert log.count() == len(model)
     for value in VALUES["p"][1:]:

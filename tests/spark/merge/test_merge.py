@@ -69,7 +69,7 @@ def test_a_merge_leaves_the_rows_of_the_model(spark, table_path, every_plane, se
 def changes_of(path):
     """What the newest version changed."""
     log = DeltaLog.for_path(path, {})
-    return log.changes(columns=[*COLUMNS, "_change_type"], starting_version=log.update().version)
+    return log.changes(columns=[*COLUMNS, "_change_type"], starting_version=log.snapshot().version)
 
 
 def read_elsewhere(path):

@@ -26,12 +26,12 @@ def test_a_merge_conflicts_with_rows_that_have_its_keys_and_no_others(
     log = DeltaLog.for_path(table, {})
     meeting(lambda: log.append(numbers(500, 510)))
     merge(spark, table, source).execute()
-    assert log.update().version == 4
+    assert log.snapshot().version == 4
     late = source.withColumn("id", sf.col("id") + 500).alias("s")
     meeting(lambda: log.append(numbers(599, 600)))
     with pytest.raises(ConcurrentAppendException):
         merge(spark, table, late).execute()
-    assert log.update().version == 5
+    assert log.snapshot().version == 5
 
 
 @pytest.mark.usefixtures("every_plane")

@@ -53,7 +53,7 @@ def test_misuses_are_refused_by_deltas_names(spark, table, source, clauses, kind
     with pytest.raises(UsageError) as caught:
         clauses(target(spark, table).merge(source, "t.id = s.id")).execute()
     assert caught.value.kind == kind
-    assert DeltaLog.for_path(table, {}).update().version == 2
+    assert DeltaLog.for_path(table, {}).snapshot().version == 2
 
 
 def test_what_spark_can_not_resolve_is_refused(spark, table, source):

@@ -34,7 +34,7 @@ def tell_created(spark, path: str) -> None:
 
     made = columns(DeltaTable.create()).location(path).execute()
     log = DeltaLog.for_path(path, {})
-    tell("made", [[item.name, str(item.data_type)] for item in log.update().schema])
+    tell("made", [[item.name, str(item.data_type)] for item in log.snapshot().schema])
     write(spark.sql("SELECT DATE '1999-01-02' AS born, 'ann' AS name"), path, mode="append")
     tell("made rows", [[row.n, row.year, row.name] for row in made.toDF().collect()])
     tell("made again", kind_of(columns(DeltaTable.create(spark)).location(path).execute))

@@ -24,7 +24,7 @@ _VARIANT = {"metadata", "value"}  # the parts of a variant are no columns
 
 def assert_files_are_mapped(path):
     """Columns of files have physical names and ids; so have statistics and partitions the names."""
-    snapshot = DeltaLog.for_path(str(path), {}).update()
+    snapshot = DeltaLog.for_path(str(path), {}).snapshot()
     wanted = dict(_names_and_ids(snapshot.schema, ()))
     ids = [item.metadata[COLUMN_ID] for _, item in walk_fields(snapshot.schema)]
     assert len(set(ids)) == len(ids)

@@ -44,7 +44,7 @@ def tell_mapped(spark, path: str) -> None:
     )
     tell("mapped rows", [list(row) for row in sorted(found.collect())])
     assert_files_are_mapped(path)
-    snapshot = DeltaLog.for_path(path, {}).update()
+    snapshot = DeltaLog.for_path(path, {}).snapshot()
     changes = json.loads(snapshot.metadata.schema_string)["fields"][2]["metadata"]
     tell("mapped types", [change["toType"] for change in changes["delta.typeChanges"]])
     tell("mapped columns", snapshot.properties.max_column_id)

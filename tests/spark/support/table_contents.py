@@ -13,7 +13,7 @@ from optimist.core.snapshot.local_scan import to_arrow
 
 def read_locally(path, version=None, predicate=None):
     log = DeltaLog.for_path(str(path), {})
-    snapshot = log.update() if version is None else log.snapshot(version)
+    snapshot = log.snapshot() if version is None else log.snapshot(version)
     return to_arrow(snapshot, Predicate.TRUE if predicate is None else predicate)
 
 

@@ -26,7 +26,7 @@ class Tracked:
 
     def check(self, changed=(), *, overwritten=()):
         """Rows that are there keep their ids, changed ones get the version, new ones fresh ids."""
-        version = self.log.update().version
+        version = self.log.snapshot().version
         found = self.log.to_arrow(columns=["k", "p", "v", ID, VERSION]).to_pylist()
         assert {row["k"]: (row["p"], row["v"]) for row in found} == self.rows
         assert len(found) == len(self.rows)
