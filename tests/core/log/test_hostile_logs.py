@@ -155,7 +155,7 @@ def test_a_commit_whose_vector_lacks_a_part_is_malformed(make_table, lacking):
     for line in lines:
         line.get("add", {}).get("deletionVector", {}).pop(lacking, None)
     table.store.put_overwrite(path, b"\n".join(json.dumps(line).encode() for line in lines))
-    for call in (table.handle().update, lambda: table.handle().files()):
+    for call in (table.handle().snapshot, lambda: table.handle().files()):
         assert kind_of(call) == "OPTIMIST_MALFORMED_COMMIT"
 
 
