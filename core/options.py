@@ -23,6 +23,7 @@ from optimist.core.option_values import (
     parse_seconds,
     parse_whole,
 )
+from optimist.core.retry import RetryPolicy
 from optimist.core.secrets import Options
 
 __all__ = [
@@ -30,7 +31,6 @@ __all__ = [
     "OWN_PREFIX",
     "STORE_PREFIX",
     "EngineOptions",
-    "RetryPolicy",
 ]
 
 DELTA_PREFIX = "spark.databricks.delta."
@@ -59,23 +59,6 @@ def _key(default: Any, parse: Callable[[str], Any], *, delta: str = "", own: str
         if name
     )
     return option(default, parse, *names)
-
-
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
-    """How long a commit keeps trying against other writers.
-
-    After the first lost race it tries again at once; after the n-th it pauses for a time drawn
-    evenly from 0 to `min(cap_s, base_s * 2**(n - 2))` ("full jitter"). It gives up after
-    `max_attempts` retries, or once it has tried for `budget_s`. A put that fails or goes unanswered
-    is repeated at most `max_non_conflict_attempts` times.
-    """
-
-    max_attempts: int
-    max_non_conflict_attempts: int
-    base_s: float
-    cap_s: float
-    budget_s: float
 
 
 @dataclass(frozen=True, slots=True)

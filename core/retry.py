@@ -19,9 +19,8 @@ from optimist.core.budget import current_budget, limited_to, within_budget
 from optimist.core.clock import Clock
 from optimist.core.error_kinds import FILE_CHANGED, STORE_BUDGET_SPENT
 from optimist.core.errors import OptimistError, StorageError
-from optimist.core.options import RetryPolicy
 
-__all__ = ["Patience", "call_once", "call_patiently", "pause_s"]
+__all__ = ["Patience", "RetryPolicy", "call_once", "call_patiently", "pause_s"]
 
 _Result = TypeVar("_Result")
 
@@ -29,6 +28,23 @@ _LARGEST_EXPONENT = 30
 _FINAL = frozenset({FILE_CHANGED, STORE_BUDGET_SPENT})
 """Kinds whose request is not repeated, though the errors are retryable: the same request can't
 succeed, but the operation as a whole may when it is run again."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How long a commit keeps trying against other writers.
+
+    After the first lost race it tries again at once; after the n-th it pauses for a time drawn
+    evenly from 0 to `min(cap_s, base_s * 2**(n - 2))` ("full jitter"). It gives up after
+    `max_attempts` retries, or once it has tried for `budget_s`. A put that fails or goes unanswered
+    is repeated at most `max_non_conflict_attempts` times.
+    """
+
+    max_attempts: int
+    max_non_conflict_attempts: int
+    base_s: float
+    cap_s: float
+    budget_s: float
 
 
 def pause_s(retry: int, policy: RetryPolicy, clock: Clock) -> float:

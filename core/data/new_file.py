@@ -24,11 +24,11 @@ from pyarrow import fs
 
 from optimist.core.clock import Clock
 from optimist.core.errors import StorageError
-from optimist.core.options import RetryPolicy
 from optimist.core.plugins.creation import FileToCreate, create_file
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.plugins.logstore import LogStore, PutOutcome
 from optimist.core.plugins.logstore_registry import find_store
+from optimist.core.retry import RetryPolicy
 
 __all__ = ["NewFile", "new_file"]
 

@@ -44,11 +44,12 @@ from optimist.core.data.storage_errors import storage_errors
 from optimist.core.data.stored_files import try_remove_file
 from optimist.core.data.stored_rows import StoredRows
 from optimist.core.errors import ConfigError
-from optimist.core.options import EngineOptions, RetryPolicy
+from optimist.core.options import EngineOptions
 from optimist.core.paths import join
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.protocol.actions import AddCDCFile, AddFile, Metadata
 from optimist.core.protocol.table_metadata import TableMetadata
+from optimist.core.retry import RetryPolicy
 from optimist.core.schema.types import PrimitiveType, StructField, StructType
 
 __all__ = ["FileSet", "FileSpec", "delete_files", "without_empty_text"]

@@ -32,9 +32,8 @@ from optimist.core.errors import (
     StorageError,
     TableError,
 )
-from optimist.core.options import RetryPolicy
 from optimist.core.plugins.logstore import LogStore, PutOutcome
-from optimist.core.retry import pause_s
+from optimist.core.retry import RetryPolicy, pause_s
 from optimist.core.secrets import without_secrets
 
 __all__ = ["FileToCreate", "create_file"]
