@@ -31,7 +31,7 @@ EMULATORS_hdfs = hdfs
 CLOUD_NAMES = $(or $(filter s3 s3-dynamodb azure gcs hdfs,$(CLOUDS)),s3 s3-dynamodb azure gcs hdfs)
 
 .PHONY: help demo clouds test test-all exhaustive test-pyspark test-oldest test-newest test-fsspec coverage \
-	check lint types layers integration wire emulators bench format clean
+	check lint types layers house integration wire emulators bench format clean
 
 help:
 	@echo "make demo     the flights: concurrent jobs on one table, a conflict explained, read back"
@@ -44,7 +44,7 @@ help:
 	@echo "make coverage  the lines that the tests without Spark and without servers reach"
 	@echo "make test-newest  the newest there are, past the upper bounds of pyproject.toml"
 	@echo "make test-fsspec  the fsspec drivers that may carry commits; part of make test-all"
-	@echo "make check    lint, format, types, direction of imports"
+	@echo "make check    lint, format, types, direction of imports, tables of commands and names"
 	@echo "make integration  the tests against emulators (TESTS=integration/test_x.py for some)"
 	@echo "make wire     each store with a tenth of its messages harmed, 20 rounds (ROUNDS=50)"
 	@echo "make emulators  bring the emulators up and leave them up (localstack/down.py stops them)"
@@ -133,8 +133,8 @@ wire: emulators
 emulators:
 	@$(PYTHON) localstack/up.py
 
-# .pre-commit-config.yaml runs the same three.
-check: lint types layers
+# .pre-commit-config.yaml runs the same four.
+check: lint types layers house
 
 lint:
 	@$(PYTHON) bootstrap.py --no-java dev
@@ -149,6 +149,12 @@ types: build/imports
 layers: build/imports
 	@$(PYTHON) bootstrap.py --no-java dev
 	PYTHONPATH=build/imports .venv/bin/lint-imports
+
+# What is promised in tables: the public names, the commands, the pages, the words.
+house:
+	@$(PYTHON) bootstrap.py --no-java dev
+	$(RUN) -m pytest -q tests/test_commands.py tests/test_public_face.py tests/test_pages.py \
+		tests/test_words.py tests/test_error_kinds.py
 
 bench:
 	@$(PYTHON) bootstrap.py bench

@@ -28,7 +28,7 @@ def run_until_it_lands(
     *,
     retry: bool | None = None,
 ) -> _Result:
-    """Run a command, again and again as far as that is wanted.
+    """Run a command, and rerun it after conflicts if retry is on.
 
     Args:
         begin: Starts a transaction on the newest version.

@@ -97,7 +97,7 @@ def integer_of(number: int, name: str) -> Value | None:
 
 
 def typed_constant(literal: Literal, data_type: DataType) -> Value:
-    """A constant of a type that can hold it, as whoever wrote it has declared it."""
+    """A constant, with the type that its author declared."""
     scalar = pa.scalar(literal.value, to_arrow_type(data_type))
     return Value(data_type, lambda rows: pa.repeat(scalar, rows.num_rows), literal=literal)
 

@@ -1,4 +1,4 @@
-"""Whose session it is that the JVM speaks of: the user's own object where there is one.
+"""Maps a session of the JVM to the user's own Python session, where there is one.
 
 A session is found by the id that Spark gives it, so that new sessions and clones, which Python has
 not seen yet, have theirs.

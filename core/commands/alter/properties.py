@@ -103,8 +103,8 @@ def unset_properties(
 def _ensure_a_property(key: str, value: object) -> None:
     if not isinstance(key, str) or not isinstance(value, str):
         raise ArgumentTypeError(
-            f"The table property {quoted(key)} can't be {quoted(value)}: names and values are "
-            "texts. Nothing was written. Put it into quotes.",
+            f"The table property {quoted(key)} can't be {quoted(value)}: property names and values "
+            "must be strings. Nothing was written. Write it in quotes.",
             kind="OPTIMIST_INVALID_ARGUMENT_TYPE",
             argument="properties",
         )
