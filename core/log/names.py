@@ -26,7 +26,6 @@ __all__ = [
     "compacted_name",
     "listing_start",
     "log_path_of",
-    "multi_part_checkpoint_name",
     "parse_log_file_name",
     "v2_checkpoint_name",
 ]
@@ -112,11 +111,6 @@ def checksum_name(version: int) -> str:
 def classic_checkpoint_name(version: int) -> str:
     """The name of a checkpoint in one file."""
     return f"{version:020d}.checkpoint.parquet"
-
-
-def multi_part_checkpoint_name(version: int, part: int, num_parts: int) -> str:
-    """The name of one part, counted from 1, of a multi-part checkpoint."""
-    return f"{version:020d}.checkpoint.{part:010d}.{num_parts:010d}.parquet"
 
 
 def v2_checkpoint_name(version: int, unique: str, extension: str) -> str:

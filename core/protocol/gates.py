@@ -38,7 +38,6 @@ __all__ = [
     "ensure_writable",
     "implied_features",
     "is_active",
-    "is_upgrade",
     "merge",
     "normalize",
     "protocol_for_existing",
@@ -371,11 +370,6 @@ def normalize(features: Iterable[str]) -> Protocol:
     if for_readers == {"columnMapping"}:
         return Protocol(2, 7, None, tuple(sorted(wanted)))
     return Protocol(3, 7, tuple(sorted(for_readers)), tuple(sorted(wanted)))
-
-
-def is_upgrade(old: Protocol, new: Protocol) -> bool:
-    """Whether the new protocol has every feature of the old one; an equal protocol counts."""
-    return implied_features(new) >= implied_features(old)
 
 
 def ensure_upgrade_allowed(old: Protocol, new: Protocol) -> None:

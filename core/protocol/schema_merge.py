@@ -29,7 +29,6 @@ __all__ = [
     "SchemaWrite",
     "decide_schema",
     "ensure_values_possible",
-    "ensure_writable_schema",
     "merge_schemas",
     "without_internal_metadata",
 ]
@@ -142,15 +141,6 @@ def _decide(
     _ensure_data_change(write, "change the schema of the table")
     _ensure_types_free_to_change(table, merged, constraints)
     return SchemaDecision(SchemaAction.EVOLVE, merged, partitioning)
-
-
-def ensure_writable_schema(table: StructType, data: StructType) -> None:
-    """Refuse data that does not fit the table without a change of the schema.
-
-    Raises:
-        SchemaError: It does not fit; the kinds are those of `decide_schema`.
-    """
-    decide_schema(table, (), SchemaWrite(data))
 
 
 def merge_schemas(

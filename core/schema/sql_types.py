@@ -10,9 +10,9 @@ from optimist.core.expressions import NotSqlError, SqlType, parse_type
 from optimist.core.expressions.types import SqlField
 from optimist.core.foreign_text import quoted
 from optimist.core.schema.char_types import replace_char_varchar
-from optimist.core.schema.types import DataType, StructField, schema_from_json
+from optimist.core.schema.types import StructField, schema_from_json
 
-__all__ = ["column_of_sql", "type_of_sql"]
+__all__ = ["column_of_sql"]
 
 _PRIMITIVES: Mapping[str, str] = {
     "BIGINT": "long",
@@ -32,15 +32,6 @@ _PRIMITIVES: Mapping[str, str] = {
     "VOID": "void",
 }
 _DEFAULT_DECIMAL = (10, 0)
-
-
-def type_of_sql(text: str) -> DataType:
-    """The type that an SQL text names; `char(n)` and `varchar(n)` are strings to Delta.
-
-    Raises:
-        SchemaError: As `column_of_sql`.
-    """
-    return column_of_sql("value", text).data_type
 
 
 def column_of_sql(name: str, text: str) -> StructField:

@@ -21,8 +21,7 @@ from optimist.core.errors import (
     ProtocolChangedException,
 )
 from optimist.core.protocol.properties import IsolationLevel
-from optimist.core.transaction.conflicts import checks as checks
-from optimist.core.transaction.conflicts import rebase
+from optimist.core.transaction.conflicts import checks, rebase
 from optimist.core.transaction.conflicts.followed_rows import follow_moved_rows
 from optimist.core.transaction.conflicts.messages import explain
 from optimist.core.transaction.conflicts.ours_and_theirs import Ours, Theirs

@@ -1,5 +1,6 @@
 import pytest
 
+from foreign_tables import multi_part_checkpoint_name
 from optimist.core.log.names import (
     LogFileKind,
     LogFileName,
@@ -10,7 +11,6 @@ from optimist.core.log.names import (
     compacted_name,
     listing_start,
     log_path_of,
-    multi_part_checkpoint_name,
     parse_log_file_name,
     v2_checkpoint_name,
 )

@@ -4,6 +4,7 @@ import itertools
 
 import pytest
 
+from foreign_tables import multi_part_checkpoint_name
 from optimist.core.errors import TableError
 from optimist.core.log.names import (
     checksum_name,
@@ -11,7 +12,6 @@ from optimist.core.log.names import (
     commit_name,
     compacted_name,
     log_path_of,
-    multi_part_checkpoint_name,
     v2_checkpoint_name,
 )
 from optimist.core.log.segment import (

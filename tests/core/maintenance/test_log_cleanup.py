@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from foreign_tables import multi_part_checkpoint_name
 from optimist.core.errors import StorageError
 from optimist.core.log.checkpoint_reader import CheckpointReader
 from optimist.core.log.names import (
@@ -18,7 +19,6 @@ from optimist.core.log.names import (
     commit_path,
     compacted_name,
     log_path_of,
-    multi_part_checkpoint_name,
 )
 from optimist.core.log.segment import list_segment
 from optimist.core.maintenance.checkpoint import write_checkpoint

@@ -17,7 +17,6 @@ from optimist.core.protocol.gates import (
     ensure_well_formed,
     ensure_writable,
     implied_features,
-    is_upgrade,
     merge,
     normalize,
     protocol_for_existing,
@@ -327,13 +326,17 @@ def test_normalized_protocol_has_exactly_the_features_and_is_well_formed(feature
 def test_merge_is_the_union_and_an_upgrade_of_both(first, second) -> None:
     merged = merge(normalize(first), normalize(second))
     assert implied_features(merged) == first | second
-    assert is_upgrade(normalize(first), merged)
-    assert is_upgrade(normalize(second), merged)
+    ensure_upgrade_allowed(normalize(first), merged)
+    ensure_upgrade_allowed(normalize(second), merged)
 
 
 @given(_feature_sets, _feature_sets)
 def test_upgrade_is_allowed_exactly_if_no_feature_is_lost(old, new) -> None:
-    assert is_upgrade(normalize(old), normalize(new)) == (old <= new)
+    if old <= new:
+        ensure_upgrade_allowed(normalize(old), normalize(new))
+    else:
+        with pytest.raises(ProtocolError):
+            ensure_upgrade_allowed(normalize(old), normalize(new))
 
 
 def test_merge_that_adds_nothing_leaves_the_spelling_alone() -> None:

@@ -10,7 +10,6 @@ from optimist.core.protocol.schema_merge import (
     SchemaDecision,
     SchemaWrite,
     decide_schema,
-    ensure_writable_schema,
     merge_schemas,
     without_internal_metadata,
 )
@@ -365,13 +364,6 @@ def test_added_nested_field_is_no_change_of_type_for_constraints() -> None:
     write = SchemaWrite(struct(field("s", struct("a", "b"))), merge_schema=True)
     decision = decide_schema(table, (), write, constraints={"c": "s.a > 0"})
     assert decision.action is SchemaAction.EVOLVE
-
-
-def test_ensure_writable_schema_takes_what_fits_and_refuses_the_rest() -> None:
-    ensure_writable_schema(struct("x", "y"), struct("Y"))
-    with pytest.raises(SchemaError) as caught:
-        ensure_writable_schema(struct("x"), struct("x", "z"))
-    assert caught.value.kind == "DELTA_METADATA_MISMATCH"
 
 
 VOIDS = {

@@ -6,9 +6,13 @@ import pytest
 from hypothesis import given
 
 from optimist.core.errors import SchemaError
-from optimist.core.schema.sql_types import column_of_sql, type_of_sql
+from optimist.core.schema.sql_types import column_of_sql
 from optimist.core.schema.types import DECLARED_TYPE, ArrayType, PrimitiveType
 from sql_schemas import data_types, spelled
+
+
+def type_of_sql(text):
+    return column_of_sql("c", text).data_type
 
 
 @given(data_types())

@@ -4,12 +4,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from foreign_tables import multi_part_checkpoint_name
 from optimist.core.errors import TableError
 from optimist.core.log.names import (
     LAST_CHECKPOINT,
     classic_checkpoint_name,
     commit_name,
-    multi_part_checkpoint_name,
     v2_checkpoint_name,
 )
 from optimist.core.testing import FaultyLogStore

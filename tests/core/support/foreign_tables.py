@@ -17,6 +17,11 @@ from optimist.core.log.names import commit_path, log_path_of
 Line = Mapping[str, Any]
 
 
+def multi_part_checkpoint_name(version: int, part: int, num_parts: int) -> str:
+    """One part, counted from 1, of a checkpoint of a kind that we read and do not write."""
+    return f"{version:020d}.checkpoint.{part:010d}.{num_parts:010d}.parquet"
+
+
 def field(name: str, kind: object = "long", **metadata: object) -> dict[str, object]:
     return {"name": name, "type": kind, "nullable": True, "metadata": metadata}
 

@@ -13,6 +13,7 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from foreign_tables import multi_part_checkpoint_name
 from optimist.core import DeltaLog
 from optimist.core.log.file_table import canonical_path
 from optimist.core.log.names import (
@@ -21,7 +22,6 @@ from optimist.core.log.names import (
     commit_name,
     compacted_name,
     log_path_of,
-    multi_part_checkpoint_name,
     v2_checkpoint_name,
 )
 from optimist.core.options import EngineOptions
@@ -45,6 +45,7 @@ SCHEMA_TEXT = json.dumps(
         ],
     }
 )
+
 MAP = pa.map_(pa.string(), pa.string())
 LIST = pa.list_(pa.string())
 
