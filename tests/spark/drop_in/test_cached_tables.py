@@ -68,8 +68,13 @@ def test_own_commits_make_the_cache_anew_and_others_leave_it(enabled, path, plan
 
 def test_to_cache_looks_at_the_log_once_and_to_read_the_cache_never(enabled, path, monkeypatch):
     looks = []
-    update = DeltaLog.update
-    monkeypatch.setattr(DeltaLog, "update", lambda log: looks.append(log) or update(log))
+    look = DeltaLog.snapshot
+
+    def counted(log, *args, **named):
+        looks.append(log)
+        return look(log, *args, **named)
+
+    monkeypatch.setattr(DeltaLog, "snapshot", counted)
     frame = enabled.read.format("delta").load(path)
     twice = frame.join(frame.where("id > 0"), "id", "left_anti")
     looks.clear()
