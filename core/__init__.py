@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from optimist.core.local.merge.builder import LocalMerge
     from optimist.core.local.progress import FileProgress
     from optimist.core.log.last_checkpoint import LastCheckpoint
-    from optimist.core.options import EngineOptions
+    from optimist.core.options.engine import EngineOptions
     from optimist.core.predicates import Predicate, col
     from optimist.core.protocol.actions import AddFile, Metadata, Protocol, RemoveFile
     from optimist.core.snapshot import Snapshot
@@ -68,7 +68,7 @@ _PLACES = {
     "CommitResult": "optimist.core.transaction.result",
     "CommitState": "optimist.core.table.commit_resolution",
     "DeltaLog": "optimist.core.table.delta_log",
-    "EngineOptions": "optimist.core.options",
+    "EngineOptions": "optimist.core.options.engine",
     "FileProgress": "optimist.core.local.progress",
     "Identity": "optimist.core.commands.table_definition",
     "LastCheckpoint": "optimist.core.log.last_checkpoint",

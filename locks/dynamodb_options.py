@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from optimist.core.errors import ConfigError
-from optimist.core.option_fields import (
+from optimist.core.options.engine import STORE_PREFIX
+from optimist.core.options.fields import (
     foreign_option,
     keys_by_name,
     option,
     parse_foreign_options,
     parse_options,
 )
-from optimist.core.option_values import at_least, blank_as, parse_bool, parse_seconds, parse_url
-from optimist.core.options import STORE_PREFIX
+from optimist.core.options.values import at_least, blank_as, parse_bool, parse_seconds, parse_url
 from optimist.core.secrets import Options, Secret, masked_repr
 
 __all__ = ["DELTA_PREFIX", "DynamoDBOptions"]

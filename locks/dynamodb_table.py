@@ -28,14 +28,14 @@ from botocore.exceptions import (
     ProxyConnectionError,
 )
 
-from optimist.core.budget import PerTimeout
-from optimist.core.clock import Clock
-from optimist.core.error_kinds import STORE_BUSY, STORE_NO_ANSWER, STORE_UNREACHABLE
 from optimist.core.errors import ConfigError, StorageError
+from optimist.core.errors.kinds import STORE_BUSY, STORE_NO_ANSWER, STORE_UNREACHABLE
 from optimist.core.forking import ForkSafeLock
-from optimist.core.retry import Patience, call_once, call_patiently
+from optimist.core.running.budget import PerTimeout
+from optimist.core.running.clock import Clock
+from optimist.core.running.retry import Patience, call_once, call_patiently
+from optimist.core.running.whole_answer import is_whole
 from optimist.core.secrets import revealed
-from optimist.core.whole_answer import is_whole
 from optimist.locks.dynamodb_options import DynamoDBOptions
 
 if TYPE_CHECKING:

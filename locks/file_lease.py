@@ -46,14 +46,14 @@ import stat
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from optimist.core.clock import Clock, SystemClock
-from optimist.core.error_kinds import STORE_BUSY
 from optimist.core.errors import StorageError
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
+from optimist.core.errors.kinds import STORE_BUSY
 from optimist.core.forking import closed_in_child
-from optimist.core.option_fields import option, parse_options
-from optimist.core.options import STORE_PREFIX
+from optimist.core.options.engine import STORE_PREFIX
+from optimist.core.options.fields import option, parse_options
 from optimist.core.plugins.lease import Lease, LeaseGrant, lapsed
+from optimist.core.running.clock import Clock, SystemClock
 from optimist.core.secrets import masked_repr
 from optimist.locks.lease_state import LeaseState, damaged_lease, parse_lease
 

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from optimist.core.clock import Clock, SystemClock
 from optimist.core.forking import ForkSafeLock, renew_in_child
 from optimist.core.plugins.lease import Lease, LeaseGrant, lapsed
+from optimist.core.running.clock import Clock, SystemClock
 from optimist.locks.lease_state import LeaseState
 
 __all__ = ["InProcessLease"]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from optimist.core.errors import StorageError
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
 from optimist.core.plugins.lease import LeaseGrant, lapsed
 
 __all__ = ["LARGEST_NUMBER", "LeaseState", "damaged_lease", "parse_lease"]

@@ -36,12 +36,12 @@ from typing import Any
 
 import redis
 
-from optimist.core.clock import Clock, SystemClock
 from optimist.core.errors import OptimistError, StorageError
-from optimist.core.foreign_text import quoted
+from optimist.core.errors.foreign_text import quoted
 from optimist.core.forking import ForkSafeLock
 from optimist.core.plugins.arbiter import Arbiter, CommitEntry, damaged_entry, parse_commit_entry
 from optimist.core.plugins.logstore import PutOutcome
+from optimist.core.running.clock import Clock, SystemClock
 from optimist.locks.redis_server import (
     RedisOptions,
     RedisServer,

@@ -23,20 +23,20 @@ from redis.exceptions import (
 )
 from redis.retry import Retry
 
-from optimist.core.budget import PerTimeout
-from optimist.core.clock import Clock
-from optimist.core.error_kinds import STORE_BUSY, STORE_NO_ANSWER
 from optimist.core.errors import ConfigError, OptimistError, StorageError
+from optimist.core.errors.kinds import STORE_BUSY, STORE_NO_ANSWER
 from optimist.core.forking import ForkSafeLock
-from optimist.core.option_fields import option, parse_options
-from optimist.core.option_values import (
+from optimist.core.options.engine import STORE_PREFIX
+from optimist.core.options.fields import option, parse_options
+from optimist.core.options.values import (
     blank_as,
     invalid_option,
     parse_seconds,
     parse_whole_seconds,
 )
-from optimist.core.options import STORE_PREFIX
-from optimist.core.retry import Patience, call_once, call_patiently
+from optimist.core.running.budget import PerTimeout
+from optimist.core.running.clock import Clock
+from optimist.core.running.retry import Patience, call_once, call_patiently
 from optimist.core.secrets import Secret, masked_repr
 
 __all__ = [

@@ -57,22 +57,22 @@ from sqlalchemy.exc import (
 )
 from sqlalchemy.types import NullType
 
-from optimist.core.budget import try_limit_s
-from optimist.core.clock import Clock, SystemClock
-from optimist.core.error_kinds import STORE_BUSY, STORE_NO_ANSWER
 from optimist.core.errors import ConfigError, OptimistError, StorageError
+from optimist.core.errors.kinds import STORE_BUSY, STORE_NO_ANSWER
 from optimist.core.forking import NO_FORK_MEANWHILE, ForkSafeLock, PerProcess, keep_inherited
-from optimist.core.option_fields import option, parse_options
-from optimist.core.option_values import (
+from optimist.core.options.engine import STORE_PREFIX
+from optimist.core.options.fields import option, parse_options
+from optimist.core.options.values import (
     blank_as,
     invalid_option,
     parse_seconds,
     parse_whole_seconds,
 )
-from optimist.core.options import STORE_PREFIX
 from optimist.core.plugins.arbiter import Arbiter, CommitEntry, parse_commit_entry
 from optimist.core.plugins.logstore import PutOutcome
-from optimist.core.retry import Patience, call_once, call_patiently
+from optimist.core.running.budget import try_limit_s
+from optimist.core.running.clock import Clock, SystemClock
+from optimist.core.running.retry import Patience, call_once, call_patiently
 from optimist.core.secrets import Secret, masked_repr
 from optimist.locks.connection_limit import broken_off_after
 

@@ -18,11 +18,11 @@ import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from optimist.core.clock import Clock, SystemClock
 from optimist.core.errors import ConfigError, LogFileNotFoundError
 from optimist.core.forking import ForkSafeLock
 from optimist.core.paths import scheme_of
 from optimist.core.plugins.logstore import FileStatus, LogStore, PutOutcome
+from optimist.core.running.clock import Clock, SystemClock
 from optimist.logstores.shared.store_options import ensure_no_options
 
 __all__ = ["MemoryLogStore"]

@@ -17,7 +17,7 @@ from typing import Any
 
 from optimist import spark
 from optimist.core.errors import ConfigError
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
 from optimist.core.forking import ForkSafeLock
 from optimist.core.transaction.commit_info import own_version
 from optimist.spark import exceptions

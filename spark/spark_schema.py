@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import types as st
 
 from optimist.core.errors import SchemaError
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
 from optimist.core.predicates.text import quote_literal
 from optimist.core.schema.char_types import replace_char_varchar
 from optimist.core.schema.types import (

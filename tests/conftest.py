@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, settings
 
 from optimist.core import errors
 from optimist.core.data import filesystem
-from optimist.core.error_kinds import CLASS_OF_KIND
+from optimist.core.errors.kinds import CLASS_OF_KIND
 from optimist.core.plugins import lock_registry, logstore_registry
 from optimist.core.table import delta_log
 from optimist.logstores.shared import create_probe

@@ -10,8 +10,8 @@ from typing import NamedTuple, get_args
 import pytest
 
 from optimist.core import DeltaLog
+from optimist.core.sql.spark_statements.table_statements import PathStatement
 from optimist.core.sql.statements import Command
-from optimist.core.sql.table_statements import PathStatement
 from optimist.spark import DeltaTable
 from optimist.spark.commands.commands_to_come import CommandsToCome
 from optimist.spark.drop_in import statements

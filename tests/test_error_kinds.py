@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from optimist.core import error_kinds, errors
-from optimist.core.error_kinds import CLASS_OF_KIND
+from optimist.core import errors
 from optimist.core.errors import OptimistError
+from optimist.core.errors import kinds as error_kinds
+from optimist.core.errors.kinds import CLASS_OF_KIND
 
 ROOT = Path(__file__).resolve().parent.parent
 ROOMS = [name for name in ("core", "locks", "logstores", "spark") if (ROOT / name).is_dir()]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from optimist.core.option_fields import own_keys
+from optimist.core.options.fields import own_keys
 from optimist.locks.dynamodb_options import DELTA_PREFIX, DynamoDBOptions
 from optimist.locks.file_lease import FileLeaseOptions
 from optimist.locks.redis_server import RedisOptions

@@ -19,7 +19,7 @@ import mypy.api
 import pytest
 
 from optimist.core import errors
-from optimist.core.options import DELTA_PREFIX, OWN_PREFIX, EngineOptions
+from optimist.core.options.engine import DELTA_PREFIX, OWN_PREFIX, EngineOptions
 from optimist.spark.commands.change_feed import CHANGE_OPTIONS
 from optimist.spark.commands.write_options import WRITE_OPTIONS
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from optimist.core.options import DELTA_PREFIX, EngineOptions
+from optimist.core.options.engine import DELTA_PREFIX, EngineOptions
 from optimist.core.protocol.features import FEATURES, Enablement
 from optimist.core.protocol.properties import PROPERTIES
 from optimist.core.transaction.conflicts.operations import DATA_CHANGING

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from optimist.core.data.table_ref import TableRef
-from optimist.core.error_kinds import TIMESTAMP_TOO_EARLY
 from optimist.core.errors import TableError, UsageError
+from optimist.core.errors.kinds import TIMESTAMP_TOO_EARLY
 from optimist.core.log.timestamps import format_timestamp
 from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.time_travel import version_at_timestamp

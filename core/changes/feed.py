@@ -19,7 +19,7 @@ from optimist.core.data.row_counts import rows_by_footer
 from optimist.core.data.second_look import UNREADABLE
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import SchemaError, TableError
-from optimist.core.foreign_text import listed, shown
+from optimist.core.errors.foreign_text import listed, shown
 from optimist.core.log.file_table import add_files, canonical_path, canonical_paths
 from optimist.core.predicates import Predicate
 from optimist.core.protocol.actions import AddFile, Metadata, Protocol, RemoveFile

@@ -23,9 +23,9 @@ from optimist.core.changes.vectors import ReplacedVector, RowDifference, all_but
 from optimist.core.data.change_files import CHANGE_TYPE, DELETE, INSERT
 from optimist.core.data.partition_values import serialize_partition_value
 from optimist.core.data.stats_text import num_rows
-from optimist.core.error_kinds import MALFORMED_COMMIT
 from optimist.core.errors import TableError
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
+from optimist.core.errors.kinds import MALFORMED_COMMIT
 from optimist.core.log.file_table import FILES_SCHEMA, canonical_path, files_table
 from optimist.core.protocol.actions import AddCDCFile, AddFile, CommitInfo, RemoveFile
 from optimist.core.schema.types import PrimitiveType, StructField

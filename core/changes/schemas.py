@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from optimist.core.errors import SchemaError
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
 from optimist.core.protocol.actions import Metadata
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.type_widening import is_widening

@@ -8,7 +8,7 @@ from typing import Protocol, TypeAlias, TypeVar
 import pyarrow as pa
 
 from optimist.core.errors import ArgumentTypeError, UsageError
-from optimist.core.foreign_text import quoted, shown
+from optimist.core.errors.foreign_text import quoted, shown
 
 __all__ = ["Rows", "arrow_table", "at_least_one", "several"]
 

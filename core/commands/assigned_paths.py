@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import combinations
 
 from optimist.core.errors import UsageError
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
 
 __all__ = ["ensure_apart"]
 

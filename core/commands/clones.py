@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from optimist.core.data.data_paths import ANY, OUTSIDE_TABLE_KEY
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import OptimistError, TableError
-from optimist.core.foreign_text import quoted, shown
+from optimist.core.errors.foreign_text import quoted, shown
 from optimist.core.paths import without_dots
 from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.one_version import load_version

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from optimist.core.data.stats_columns import stats_columns
 from optimist.core.errors import SchemaError
-from optimist.core.foreign_text import listed, shown
+from optimist.core.errors.foreign_text import listed, shown
 from optimist.core.protocol.actions import Metadata
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.column_paths import named_path

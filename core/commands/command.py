@@ -18,11 +18,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from optimist.core.clock import Clock
 from optimist.core.commands.idempotence import conf_txn, is_replay, progress
 from optimist.core.commands.row_balance import RowBalance, ensure_balanced
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.protocol.actions import Action
+from optimist.core.running.clock import Clock
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.result import CommitResult

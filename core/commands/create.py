@@ -35,7 +35,7 @@ from optimist.core.errors import (
     TableNotFoundError,
     UsageError,
 )
-from optimist.core.foreign_text import listed
+from optimist.core.errors.foreign_text import listed
 from optimist.core.log.file_table import add_files
 from optimist.core.protocol.actions import Action, AddFile, DomainMetadata, Metadata
 from optimist.core.protocol.clustering import (

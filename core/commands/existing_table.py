@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from optimist.core.commands.table_definition import TableDefinition
 from optimist.core.errors import SchemaError
-from optimist.core.foreign_text import listed, quoted, shown
+from optimist.core.errors.foreign_text import listed, quoted, shown
 from optimist.core.protocol.clustering import clustering_columns
 from optimist.core.protocol.gates import implied_features, requested_protocol
 from optimist.core.protocol.properties import (

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from optimist.core.errors import UsageError
-from optimist.core.foreign_text import shown
-from optimist.core.options import EngineOptions
+from optimist.core.errors.foreign_text import shown
+from optimist.core.options.engine import EngineOptions
 from optimist.core.protocol.actions import SetTransaction
 from optimist.core.transaction.optimistic import OptimisticTransaction
 

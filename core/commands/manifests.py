@@ -5,7 +5,7 @@ from __future__ import annotations
 from optimist.core.data.stored_files import files_below, remove_file
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import UsageError
-from optimist.core.foreign_text import quoted
+from optimist.core.errors.foreign_text import quoted
 from optimist.core.paths import join
 from optimist.core.snapshot import Snapshot
 from optimist.core.transaction.hooks.symlink_manifest import (

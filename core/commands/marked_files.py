@@ -22,10 +22,10 @@ from optimist.core.data.table_ref import TableRef
 from optimist.core.data.vector_writer import write_deletion_vectors
 from optimist.core.data.wide_stats import wide_stats
 from optimist.core.errors import TableError
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
 from optimist.core.log.file_table import files_table
 from optimist.core.protocol.actions import AddFile, DeletionVectorDescriptor
-from optimist.core.read_ahead import read_ahead
+from optimist.core.running.read_ahead import read_ahead
 
 __all__ = [
     "ChosenRows",

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from optimist.core.errors import SchemaError, UsageError
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
 from optimist.core.predicates import Predicate, evaluate
 from optimist.core.predicates.resolution import ensure_columns, resolve_column
 from optimist.core.predicates.tree import Literal

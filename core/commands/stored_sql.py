@@ -15,6 +15,7 @@ from dataclasses import replace
 
 from optimist.core.commands.alter.row_checks import not_boolean
 from optimist.core.errors import SchemaError
+from optimist.core.errors.foreign_text import listed, quoted, shown
 from optimist.core.expressions import NotSqlError, parse_expression
 from optimist.core.expressions.functions import (
     AGGREGATES,
@@ -40,7 +41,6 @@ from optimist.core.expressions.tree import (
     Typed,
     walk,
 )
-from optimist.core.foreign_text import listed, quoted, shown
 from optimist.core.predicates.text import quote_identifier
 from optimist.core.schema.column_paths import spelled_path
 from optimist.core.schema.generated_columns import GENERATION_EXPRESSION, unknown_columns

@@ -5,7 +5,7 @@ from __future__ import annotations
 from optimist.core.data.stored_files import names_in
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import ConfigError, LogFileNotFoundError, UsageError
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
 from optimist.core.log.names import log_path_of
 from optimist.core.paths import join, name_of
 

@@ -15,10 +15,10 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from optimist.core.clock import Clock
 from optimist.core.data.parquet_writer import FileSet, FileSpec
 from optimist.core.paths import join
 from optimist.core.protocol.actions import AddCDCFile, AddFile
+from optimist.core.running.clock import Clock
 
 __all__ = [
     "CHANGE_TYPE",

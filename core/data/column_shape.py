@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from optimist.core.errors import SchemaError, TableError
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
 from optimist.core.schema.arrow_types import to_arrow_schema, to_arrow_type
 from optimist.core.schema.column_mapping import without_mapping
 from optimist.core.schema.types import (

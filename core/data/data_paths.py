@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from optimist.core.errors import StorageError, TableError
-from optimist.core.foreign_text import quoted, shown
+from optimist.core.errors.foreign_text import quoted, shown
 from optimist.core.log.file_table import canonical_path, canonical_paths
 from optimist.core.paths import join, scheme_of, strip_file_scheme, without_dots
 from optimist.core.plugins.data_origin import DataOrigin

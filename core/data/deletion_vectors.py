@@ -22,11 +22,11 @@ from optimist.core.data.roaring_format import bitmap_end
 from optimist.core.data.second_look import read_surely
 from optimist.core.data.storage_errors import storage_errors
 from optimist.core.errors import TableError
-from optimist.core.foreign_text import quoted, shown
+from optimist.core.errors.foreign_text import quoted, shown
 from optimist.core.paths import join
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.protocol.actions import DeletionVectorDescriptor
-from optimist.core.read_ahead import read_ahead
+from optimist.core.running.read_ahead import read_ahead
 
 __all__ = [
     "DELETION_VECTOR_FILE_FORMAT",

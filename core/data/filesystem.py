@@ -24,7 +24,7 @@ import fsspec
 from pyarrow import fs
 
 from optimist.core.errors import ConfigError
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
 from optimist.core.forking import keep_for_good
 from optimist.core.paths import parent_of, scheme_of, strip_file_scheme, with_authority
 from optimist.core.plugins.data_access import DataAccess

@@ -22,13 +22,13 @@ from typing import Any, BinaryIO, ClassVar, cast
 
 from pyarrow import fs
 
-from optimist.core.clock import Clock
 from optimist.core.errors import StorageError
 from optimist.core.plugins.creation import FileToCreate, create_file
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.plugins.logstore import LogStore, PutOutcome
 from optimist.core.plugins.logstore_registry import find_store
-from optimist.core.retry import RetryPolicy
+from optimist.core.running.clock import Clock
+from optimist.core.running.retry import RetryPolicy
 
 __all__ = ["NewFile", "new_file"]
 

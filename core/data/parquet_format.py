@@ -6,7 +6,7 @@ Readers need neither property: a file says itself how it is packed.
 from __future__ import annotations
 
 from optimist.core.errors import UsageError
-from optimist.core.foreign_text import quoted
+from optimist.core.errors.foreign_text import quoted
 from optimist.core.protocol.properties import TableProperties
 
 __all__ = ["DEFAULT_CODEC", "arrow_codec", "data_page_version", "ensure_codec", "wanted_codec"]

@@ -33,7 +33,7 @@ from optimist.core.data.row_tracking import is_tracking_column, with_defaults
 from optimist.core.data.second_look import UNREADABLE, may_be_cut, whole_copy
 from optimist.core.data.storage_errors import storage_errors
 from optimist.core.errors import TableError
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.schema.arrow_types import to_arrow_schema, to_arrow_type
 from optimist.core.schema.types import StructField, StructType

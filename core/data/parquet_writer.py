@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from optimist.core.clock import Clock
 from optimist.core.data.filesystem import filesystem_for, make_directories
 from optimist.core.data.footer_statistics import (
     ColumnPath,
@@ -44,12 +43,13 @@ from optimist.core.data.storage_errors import storage_errors
 from optimist.core.data.stored_files import try_remove_file
 from optimist.core.data.stored_rows import StoredRows
 from optimist.core.errors import ConfigError
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
 from optimist.core.paths import join
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.protocol.actions import AddCDCFile, AddFile, Metadata
 from optimist.core.protocol.table_metadata import TableMetadata
-from optimist.core.retry import RetryPolicy
+from optimist.core.running.clock import Clock
+from optimist.core.running.retry import RetryPolicy
 from optimist.core.schema.types import PrimitiveType, StructField, StructType
 
 __all__ = ["FileSet", "FileSpec", "delete_files", "without_empty_text"]

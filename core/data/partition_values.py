@@ -19,9 +19,9 @@ from optimist.core.data.far_times import (
     in_known_years,
     time_text,
 )
-from optimist.core.error_kinds import MALFORMED_PARTITION_VALUE
 from optimist.core.errors import SchemaError, TableError
-from optimist.core.foreign_text import quoted, shown
+from optimist.core.errors.foreign_text import quoted, shown
+from optimist.core.errors.kinds import MALFORMED_PARTITION_VALUE
 from optimist.core.predicates.constants import round_to_float32
 from optimist.core.schema.arrow_types import to_arrow_type
 from optimist.core.schema.types import DataType, DecimalType, PrimitiveType, StructField, StructType

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from optimist.core.errors import TableError
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
 from optimist.core.protocol.actions import Metadata, Protocol
 from optimist.core.protocol.gates import is_active
 from optimist.core.protocol.properties import (

@@ -21,7 +21,7 @@ from optimist.core.data.filesystem import filesystem_for, open_to_read
 from optimist.core.data.storage_errors import storage_errors
 from optimist.core.data.stored_files import store_of
 from optimist.core.errors import StorageError
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
 from optimist.core.plugins.data_access import DataAccess
 
 __all__ = ["UNREADABLE", "may_be_cut", "read_surely", "whole_copy"]

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from optimist.core.errors import StorageError
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
 
 __all__ = ["storage_errors"]
 

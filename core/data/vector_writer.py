@@ -26,7 +26,7 @@ from optimist.core.data.storage_errors import storage_errors
 from optimist.core.data.table_ref import TableRef
 from optimist.core.paths import join
 from optimist.core.protocol.actions import DeletionVectorDescriptor
-from optimist.core.read_ahead import read_ahead
+from optimist.core.running.read_ahead import read_ahead
 
 __all__ = ["belongs_in_file", "write_deletion_vectors"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from optimist.core.errors import UsageError
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
 
 __all__ = ["syntax_error"]
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from optimist.core.commands.assigned_paths import ensure_apart
 from optimist.core.data.row_tracking import with_ids_of
 from optimist.core.errors import SchemaError, UsageError
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
 from optimist.core.local.stored_values import Value, stored_as
 from optimist.core.local.values import parse_value
 from optimist.core.predicates.parsing import parse_column_path

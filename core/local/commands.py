@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from optimist.core.commands.append import ensure_rows_can_be_checked
 from optimist.core.commands.command import Changes, Stopwatch, run_command
 from optimist.core.commands.merge_clauses import ensure_order
 from optimist.core.commands.merge_outcome import merge_metrics
 from optimist.core.commands.row_changes import changes_of_delete, changes_of_update
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.data.column_shape import arrow_rows
+from optimist.core.local.append import ensure_rows_can_be_checked
 from optimist.core.local.assignments import LocalAssignments
 from optimist.core.local.conditions import LocalCondition
 from optimist.core.local.delete import delete_rows

@@ -21,7 +21,7 @@ from optimist.core.commands.row_rules import constraint_violated, values_at
 from optimist.core.data.column_shape import find_name
 from optimist.core.data.identity_numbers import with_identity_numbers
 from optimist.core.errors import UsageError
-from optimist.core.foreign_text import quoted, shown
+from optimist.core.errors.foreign_text import quoted, shown
 from optimist.core.local.assignments import LocalAssignments
 from optimist.core.local.conditions import RUN_WITH_SPARK
 from optimist.core.local.stored_values import Value, stored_as

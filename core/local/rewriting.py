@@ -10,7 +10,6 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from optimist.core.commands.append import as_stored, ensure_rules_kept
 from optimist.core.commands.clones import ensure_own_rows
 from optimist.core.commands.new_files import new_files
 from optimist.core.commands.recorded_changes import records_changes
@@ -30,10 +29,11 @@ from optimist.core.data.parquet_format import DEFAULT_CODEC
 from optimist.core.data.parquet_reader import Positions, read_located_batches
 from optimist.core.data.parquet_writer import FileSpec
 from optimist.core.data.row_tracking import carried_columns
+from optimist.core.local.append import as_stored, ensure_rules_kept
 from optimist.core.local.progress import FileProgress
 from optimist.core.local.target import LocalTarget
 from optimist.core.paths import join
-from optimist.core.read_ahead import read_ahead
+from optimist.core.running.read_ahead import read_ahead
 from optimist.core.schema.types import StructType
 
 __all__ = ["AFTER", "BEFORE", "DELETED", "INSERTED", "KEPT", "Change", "RowWriter", "Written"]

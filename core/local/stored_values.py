@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from optimist.core.errors import SchemaError, UsageError
-from optimist.core.foreign_text import quoted, shown
+from optimist.core.errors.foreign_text import quoted, shown
 from optimist.core.local.conditions import RUN_WITH_SPARK
 from optimist.core.predicates.constants import cast_literal, round_to_float32
 from optimist.core.predicates.tree import Literal

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from optimist.core.errors import UsageError
-from optimist.core.foreign_text import quoted
+from optimist.core.errors.foreign_text import quoted
 from optimist.core.local.conditions import RUN_WITH_SPARK
 from optimist.core.local.stored_values import INTEGERS, NULL, Value, does_not_fit, stored_as
 from optimist.core.predicates import Predicate, evaluate

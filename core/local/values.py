@@ -20,9 +20,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from optimist.core.errors import UsageError
+from optimist.core.errors.foreign_text import quoted, shown
 from optimist.core.expressions import NotSqlError, parse_expression
 from optimist.core.expressions.tree import Call, Case, Cast, Expression, Number, Operation
-from optimist.core.foreign_text import quoted, shown
 from optimist.core.local.stored_values import (
     INTEGERS,
     NULL,

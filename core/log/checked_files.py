@@ -20,7 +20,7 @@ from optimist.core.log.integrity import differences, disagreement
 from optimist.core.log.names import checksum_name, commit_path
 from optimist.core.log.replay import LogState
 from optimist.core.log.segment import LogSegment
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
 from optimist.core.paths import join
 from optimist.core.plugins.logstore import LogStore
 from optimist.core.protocol.engine_name import is_own_engine

@@ -20,14 +20,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from optimist.core.error_kinds import (
+from optimist.core.errors import LogFileNotFoundError, OptimistError, TableError
+from optimist.core.errors.foreign_text import shown
+from optimist.core.errors.kinds import (
     MALFORMED_ACTION,
     MALFORMED_CHECKPOINT,
     MALFORMED_COMMIT,
     MISSING_PART_FILES,
 )
-from optimist.core.errors import LogFileNotFoundError, OptimistError, TableError
-from optimist.core.foreign_text import shown
 from optimist.core.forking import ForkSafeLock
 from optimist.core.log.commit_lines import parse_commit_lines
 from optimist.core.log.file_table import FILES_SCHEMA, TOMBSTONES_SCHEMA, file_actions_batch
@@ -56,7 +56,7 @@ from optimist.core.protocol.actions import (
     UnknownAction,
     action_from_dict,
 )
-from optimist.core.read_ahead import read_ahead
+from optimist.core.running.read_ahead import read_ahead
 
 __all__ = ["CheckpointReader"]
 

@@ -15,13 +15,13 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from optimist.core.errors import StorageError, TableError
-from optimist.core.foreign_text import quoted, shown
+from optimist.core.errors.foreign_text import quoted, shown
 from optimist.core.log.deleted_record_counts import DeletedRecordCounts
 from optimist.core.log.file_sizes import FileSizeHistogram
 from optimist.core.log.file_sums import NO_FILES, FileChanges, FileSums
 from optimist.core.log.names import checksum_name
 from optimist.core.log.replay import TableState
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
 from optimist.core.paths import join
 from optimist.core.plugins.logstore import LogStore, PutOutcome
 from optimist.core.protocol.actions import (

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from optimist.core.foreign_text import quoted
+from optimist.core.errors.foreign_text import quoted
 from optimist.core.log.file_table import file_keys
 from optimist.core.log.names import LogFileKind, parse_log_file_name
 from optimist.core.plugins.logstore import FileStatus

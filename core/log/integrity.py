@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from optimist.core.errors import SchemaError, TableError
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
 from optimist.core.log.checksum import VersionChecksum
 from optimist.core.log.names import checksum_name
 from optimist.core.log.replay import TableState

@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
-from optimist.core.budget import is_budget_spent
-from optimist.core.clock import Clock
 from optimist.core.errors import LogFileNotFoundError, StorageError
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
 from optimist.core.log.names import LAST_CHECKPOINT
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
 from optimist.core.paths import join
 from optimist.core.plugins.logstore import LogStore
+from optimist.core.running.budget import is_budget_spent
+from optimist.core.running.clock import Clock
 from optimist.core.secrets import without_secrets
 from optimist.core.values.field_types import LARGEST_LONG
 from optimist.core.values.foreign_json import parse_json

@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from optimist.core.error_kinds import MALFORMED_CHECKPOINT, MISSING_PART_FILES
 from optimist.core.errors import LogFileNotFoundError, OptimistError, TableError
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
+from optimist.core.errors.kinds import MALFORMED_CHECKPOINT, MISSING_PART_FILES
 from optimist.core.forking import ForkSafeLock
 from optimist.core.log.checkpoint_kinds import Checkpoint
 from optimist.core.log.commit_lines import FileBody, parse_commit_lines

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from optimist.core.error_kinds import MISSING_PART_FILES
 from optimist.core.errors import LogFileNotFoundError, StorageError, TableError
+from optimist.core.errors.kinds import MISSING_PART_FILES
 from optimist.core.log.checkpoint_kinds import (
     Checkpoint,
     CheckpointRank,

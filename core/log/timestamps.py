@@ -6,7 +6,7 @@ import re
 from datetime import datetime, timedelta, timezone
 
 from optimist.core.errors import UsageError
-from optimist.core.foreign_text import quoted
+from optimist.core.errors.foreign_text import quoted
 from optimist.core.values.time_zones import parse_zone
 
 __all__ = ["format_timestamp", "parse_path_syntax", "parse_timestamp"]

@@ -27,18 +27,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from optimist.core.clock import Clock
-from optimist.core.error_kinds import (
-    MALFORMED_CHECKPOINT,
-    MALFORMED_PARTITION_VALUE,
-    MISSING_PART_FILES,
-)
 from optimist.core.errors import (
     LogFileNotFoundError,
     OptimistError,
     StorageError,
     TableError,
     TableNotFoundError,
+)
+from optimist.core.errors.kinds import (
+    MALFORMED_CHECKPOINT,
+    MALFORMED_PARTITION_VALUE,
+    MISSING_PART_FILES,
 )
 from optimist.core.log.checkpoint_kinds import complete_checkpoints
 from optimist.core.log.last_checkpoint import LastCheckpoint, write_last_checkpoint
@@ -51,10 +50,11 @@ from optimist.core.log.names import (
 from optimist.core.log.sidecars import Manifest, Sidecar, sidecar_directory
 from optimist.core.maintenance.checkpoint_rows import CheckpointRows, state_actions
 from optimist.core.maintenance.spooled_parquet import SpooledParquet, ensure_created
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
 from optimist.core.paths import join
 from optimist.core.plugins.logstore import LogStore, PutOutcome
 from optimist.core.protocol.gates import ensure_writable, supports
+from optimist.core.running.clock import Clock
 from optimist.core.schema.arrow_types import from_arrow_schema
 from optimist.core.schema.types import data_type_to_json
 from optimist.core.secrets import without_secrets

@@ -21,17 +21,17 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
-from optimist.core.clock import Clock
 from optimist.core.errors import LogFileNotFoundError, StorageError, TableError
 from optimist.core.log.checkpoint_kinds import complete_checkpoints
 from optimist.core.log.last_checkpoint import read_last_checkpoint
 from optimist.core.log.names import LogFileKind, listing_start, parse_log_file_name
 from optimist.core.log.sidecars import sidecar_directory
 from optimist.core.maintenance.checkpoint import write_compatibility_checkpoint
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
 from optimist.core.paths import join
 from optimist.core.plugins.logstore import FileStatus, LogStore
 from optimist.core.protocol.gates import supports
+from optimist.core.running.clock import Clock
 from optimist.core.secrets import without_secrets
 from optimist.core.snapshot import Snapshot
 

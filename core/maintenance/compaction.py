@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
 from optimist.core.log.commit_lines import CommitLines, FileBody, parse_commit_lines
 from optimist.core.log.commits import read_commits_bytes
 from optimist.core.log.compacted import state_key

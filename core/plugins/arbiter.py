@@ -16,9 +16,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from optimist.core.error_kinds import ARBITER_ENTRY_DAMAGED
 from optimist.core.errors import StorageError
-from optimist.core.foreign_text import quoted, shown
+from optimist.core.errors.foreign_text import quoted, shown
+from optimist.core.errors.kinds import ARBITER_ENTRY_DAMAGED
 from optimist.core.plugins.logstore import PutOutcome
 from optimist.core.secrets import Options
 from optimist.core.values.field_types import LARGEST_LONG

@@ -24,8 +24,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from optimist.core.budget import is_budget_spent, within_budget
-from optimist.core.clock import Clock
 from optimist.core.errors import (
     LogFileNotFoundError,
     OptimistError,
@@ -33,7 +31,9 @@ from optimist.core.errors import (
     TableError,
 )
 from optimist.core.plugins.logstore import LogStore, PutOutcome
-from optimist.core.retry import RetryPolicy, pause_s
+from optimist.core.running.budget import is_budget_spent, within_budget
+from optimist.core.running.clock import Clock
+from optimist.core.running.retry import RetryPolicy, pause_s
 from optimist.core.secrets import without_secrets
 
 __all__ = ["FileToCreate", "create_file"]

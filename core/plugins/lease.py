@@ -15,8 +15,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from optimist.core.error_kinds import LEASE_LAPSED
 from optimist.core.errors import LeaseLapsedError
+from optimist.core.errors.kinds import LEASE_LAPSED
 from optimist.core.secrets import Options
 
 __all__ = ["Lease", "LeaseGrant", "lapsed"]

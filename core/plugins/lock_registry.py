@@ -17,8 +17,8 @@ from typing import Any
 
 from optimist.core.errors import ConfigError
 from optimist.core.forking import ForkSafeRLock
-from optimist.core.option_fields import keys_by_name
-from optimist.core.options import STORE_PREFIX
+from optimist.core.options.engine import STORE_PREFIX
+from optimist.core.options.fields import keys_by_name
 from optimist.core.plugins.arbiter import Arbiter
 from optimist.core.plugins.lease import Lease
 from optimist.core.plugins.loading import (

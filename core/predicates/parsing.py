@@ -9,6 +9,7 @@ from operator import or_
 from typing import TypeGuard
 
 from optimist.core.errors import UsageError
+from optimist.core.errors.foreign_text import quoted, shown
 from optimist.core.expressions import NotSqlError, SqlType, parse_expression
 from optimist.core.expressions.functions import ROW_FUNCTIONS
 from optimist.core.expressions.names import free_names
@@ -27,7 +28,6 @@ from optimist.core.expressions.tree import (
     Typed,
     walk,
 )
-from optimist.core.foreign_text import quoted, shown
 from optimist.core.predicates.constants import MAX_PRECISION, cast_literal, number_literal
 from optimist.core.predicates.translation import Operation as Meaning
 from optimist.core.predicates.translation import Operator, Translation

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 from optimist.core.errors import SchemaError
-from optimist.core.foreign_text import listed, quoted, shown
+from optimist.core.errors.foreign_text import listed, quoted, shown
 from optimist.core.predicates.text import quote_path
 from optimist.core.predicates.tree import (
     And,

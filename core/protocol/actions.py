@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias, cast
 
-from optimist.core.error_kinds import MALFORMED_ACTION, MALFORMED_COMMIT
 from optimist.core.errors import TableError, UsageError
-from optimist.core.foreign_text import quoted, shown
+from optimist.core.errors.foreign_text import quoted, shown
+from optimist.core.errors.kinds import MALFORMED_ACTION, MALFORMED_COMMIT
 from optimist.core.values.field_types import Count, Int, Long, SmallCount, TableFormat, fitting
 from optimist.core.values.foreign_json import parse_log_json
 from optimist.core.values.unicode_text import ensure_unicode, is_unicode

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from optimist.core.errors import TableError
-from optimist.core.foreign_text import listed, quoted
+from optimist.core.errors.foreign_text import listed, quoted
 from optimist.core.protocol.actions import Metadata
 from optimist.core.protocol.properties import PROPERTIES, canonical_name
 from optimist.core.protocol.table_metadata import TableMetadata

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 
 from optimist.core.errors import SchemaError
-from optimist.core.foreign_text import listed
+from optimist.core.errors.foreign_text import listed
 from optimist.core.protocol.actions import DomainMetadata, Metadata
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.column_paths import logical_path, physical_path

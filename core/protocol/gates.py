@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from optimist.core.errors import ConfigError, ProtocolError
-from optimist.core.foreign_text import quoted, shown
-from optimist.core.option_values import parse_bool
-from optimist.core.options import EngineOptions
+from optimist.core.errors.foreign_text import quoted, shown
+from optimist.core.options.engine import EngineOptions
+from optimist.core.options.values import parse_bool
 from optimist.core.protocol.actions import Metadata, Protocol
 from optimist.core.protocol.features import (
     FEATURES,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from optimist.core.errors import ProtocolError, TableError
-from optimist.core.foreign_text import quoted
+from optimist.core.errors.foreign_text import quoted
 from optimist.core.protocol.actions import Metadata, Protocol
 from optimist.core.protocol.table_metadata import TableMetadata
 

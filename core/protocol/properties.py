@@ -17,8 +17,8 @@ from types import MappingProxyType
 from typing import Any
 
 from optimist.core.errors import ConfigError
-from optimist.core.foreign_text import quoted, shown
-from optimist.core.option_values import parse_bool
+from optimist.core.errors.foreign_text import quoted, shown
+from optimist.core.options.values import parse_bool
 from optimist.core.values.field_types import LARGEST_LONG
 
 __all__ = [

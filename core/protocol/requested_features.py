@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from optimist.core.errors import ConfigError
-from optimist.core.foreign_text import quoted, shown
+from optimist.core.errors.foreign_text import quoted, shown
 from optimist.core.protocol.features import Feature, feature_by_any_case
 from optimist.core.protocol.properties import FEATURE_PREFIX, PROPERTIES
 

@@ -9,8 +9,8 @@ import re
 from collections.abc import Sequence
 
 from optimist.core.errors import SchemaError
-from optimist.core.foreign_text import listed, quoted, shown
-from optimist.core.options import EngineOptions
+from optimist.core.errors.foreign_text import listed, quoted, shown
+from optimist.core.options.engine import EngineOptions
 from optimist.core.protocol.actions import Metadata, Protocol
 from optimist.core.protocol.gates import supports
 from optimist.core.protocol.properties import TableProperties, ensure_retention_compatible

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from optimist.core.errors import SchemaError
-from optimist.core.foreign_text import listed, shown
+from optimist.core.errors.foreign_text import listed, shown
 from optimist.core.protocol.schema_checks import ensure_no_duplicate_columns
 from optimist.core.protocol.widening import WideningRule
 from optimist.core.schema.generated_columns import generation_expression, referenced_columns

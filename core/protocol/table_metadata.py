@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from optimist.core.errors import SchemaError
-from optimist.core.foreign_text import quoted
+from optimist.core.errors.foreign_text import quoted
 from optimist.core.protocol.actions import Metadata
 from optimist.core.protocol.properties import TableProperties
 from optimist.core.schema.column_mapping import mapping_problems, without_mapping

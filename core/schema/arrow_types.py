@@ -20,7 +20,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from optimist.core.errors import SchemaError
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
 from optimist.core.schema.types import (
     COLUMN_ID,
     ArrayType,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from optimist.core.errors import SchemaError
+from optimist.core.errors.foreign_text import quoted, shown
 from optimist.core.expressions import NotSqlError, parse_expression
 from optimist.core.expressions.functions import (
     AGGREGATES,
@@ -29,7 +30,6 @@ from optimist.core.expressions.tree import (
     Text,
     walk,
 )
-from optimist.core.foreign_text import quoted, shown
 from optimist.core.schema.generated_rules import RuleKind, generation_rule
 from optimist.core.schema.identity_columns import is_identity_column
 from optimist.core.schema.types import (

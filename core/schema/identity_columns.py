@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from optimist.core.errors import SchemaError, UsageError
-from optimist.core.foreign_text import quoted, shown
+from optimist.core.errors.foreign_text import quoted, shown
 from optimist.core.schema.types import StructField, StructType
 from optimist.core.values.field_types import LARGEST_LONG, SMALLEST_LONG
 

@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping
 
 from optimist.core.errors import SchemaError
+from optimist.core.errors.foreign_text import quoted
 from optimist.core.expressions import NotSqlError, SqlType, parse_type
 from optimist.core.expressions.types import SqlField
-from optimist.core.foreign_text import quoted
 from optimist.core.schema.char_types import replace_char_varchar
 from optimist.core.schema.types import StructField, schema_from_json
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from optimist.core.errors import SchemaError
-from optimist.core.foreign_text import listed, shown
+from optimist.core.errors.foreign_text import listed, shown
 from optimist.core.schema.column_paths import named_path
 from optimist.core.schema.schema_edits import is_inside, path_text
 from optimist.core.schema.types import DataType, DecimalType, PrimitiveType, StructField, StructType

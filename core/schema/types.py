@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from optimist.core.error_kinds import UNKNOWN_TYPE
 from optimist.core.errors import SchemaError
-from optimist.core.foreign_text import quoted, shown
+from optimist.core.errors.foreign_text import quoted, shown
+from optimist.core.errors.kinds import UNKNOWN_TYPE
 from optimist.core.values.foreign_json import NestedTooDeepError, parse_json
 
 __all__ = [

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from optimist.core.errors import SchemaError
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
 from optimist.core.schema.types import (
     ArrayType,
     DataType,

@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from optimist.core.data.data_paths import DataPaths
 from optimist.core.errors import SchemaError
-from optimist.core.foreign_text import listed, quoted
+from optimist.core.errors.foreign_text import listed, quoted
 from optimist.core.log.replay import TableState
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
 from optimist.core.plugins.data_origin import DataOrigin
 from optimist.core.plugins.logstore import LogStore
 from optimist.core.predicates import Predicate

@@ -11,14 +11,14 @@ from __future__ import annotations
 import logging
 from contextlib import suppress
 
-from optimist.core.clock import Clock
 from optimist.core.errors import TableError
 from optimist.core.log.last_checkpoint import read_last_checkpoint
 from optimist.core.log.names import log_path_of
 from optimist.core.log.replay import UNREADABLE_CHECKPOINT
 from optimist.core.log.segment import LogSegment, list_segment
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
 from optimist.core.plugins.logstore import LogStore
+from optimist.core.running.clock import Clock
 from optimist.core.secrets import without_secrets
 from optimist.core.snapshot import Snapshot
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from optimist.core.forking import ForkSafeLock
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
 from optimist.core.predicates import Predicate, SplitPredicate, ensure_columns, split_conjuncts
 from optimist.core.schema.types import StructType
 from optimist.core.skipping.pruner import FilePruner, RowCount

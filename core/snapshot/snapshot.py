@@ -9,7 +9,6 @@ from types import MappingProxyType
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from optimist.core.clock import Clock, SystemClock
 from optimist.core.errors import TableError
 from optimist.core.forking import ForkSafeLock
 from optimist.core.log.checked_files import CheckedFiles
@@ -22,7 +21,7 @@ from optimist.core.log.limits import LogLimits
 from optimist.core.log.names import commit_path, log_path_of
 from optimist.core.log.replay import LogState, TableState, replay, with_commits, with_files
 from optimist.core.log.segment import LogSegment, is_listed
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
 from optimist.core.plugins.logstore import FileStatus, LogStore
 from optimist.core.protocol.actions import (
     Action,
@@ -34,6 +33,7 @@ from optimist.core.protocol.actions import (
     SetTransaction,
 )
 from optimist.core.protocol.gates import ensure_features_listed, ensure_readable
+from optimist.core.running.clock import Clock, SystemClock
 from optimist.core.snapshot.files_view import FilesView
 
 __all__ = ["KnownCommit", "Snapshot"]

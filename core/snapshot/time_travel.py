@@ -6,8 +6,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from optimist.core.error_kinds import TIMESTAMP_TOO_EARLY
 from optimist.core.errors import LogFileNotFoundError, TableError
+from optimist.core.errors.kinds import TIMESTAMP_TOO_EARLY
 from optimist.core.log.checkpoint_kinds import complete_checkpoints
 from optimist.core.log.commits import read_commit_info
 from optimist.core.log.names import (
@@ -19,7 +19,7 @@ from optimist.core.log.names import (
 from optimist.core.log.timestamps import format_timestamp, parse_path_syntax, parse_timestamp
 from optimist.core.plugins.logstore import FileStatus, LogStore
 from optimist.core.protocol.actions import CommitInfo
-from optimist.core.read_ahead import read_ahead
+from optimist.core.running.read_ahead import read_ahead
 from optimist.core.snapshot import Snapshot
 
 __all__ = [

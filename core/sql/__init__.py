@@ -1,10 +1,8 @@
 """The statements of Delta that Spark's own parser lacks or misreads: text to frozen values."""
 
 from optimist.core.sql.grammar import parse_command
-from optimist.core.sql.inserts import values_left_to_default
 from optimist.core.sql.parameters import Parameters
 from optimist.core.sql.path_names import path_in_name
-from optimist.core.sql.path_statements import parse_path_statement
 from optimist.core.sql.query_needs import (
     Mentions,
     QueryNeeds,
@@ -13,9 +11,11 @@ from optimist.core.sql.query_needs import (
     query_needs,
 )
 from optimist.core.sql.relations import PathRelation, markers_of, path_relations
-from optimist.core.sql.row_changes import parse_row_change
+from optimist.core.sql.spark_statements.inserts import values_left_to_default
+from optimist.core.sql.spark_statements.path_statements import parse_path_statement
+from optimist.core.sql.spark_statements.row_changes import parse_row_change
+from optimist.core.sql.spark_statements.table_statements import PathStatement
 from optimist.core.sql.statements import Command, RowChange, SqlText, TableName
-from optimist.core.sql.table_statements import PathStatement
 
 __all__ = [
     "Command",

@@ -8,12 +8,9 @@ from typing import overload
 
 import pyarrow as pa
 
-from optimist.core.budget import one_operation
 from optimist.core.changes.bounds import ChangeBounds
 from optimist.core.changes.feed import change_feed, change_rows
-from optimist.core.clock import Clock, SystemClock
 from optimist.core.commands.alter.table_changes import TableChanges
-from optimist.core.commands.append import append
 from optimist.core.commands.arguments import Rows, arrow_table, several
 from optimist.core.commands.manifests import generate_manifests
 from optimist.core.data.table_ref import TableRef
@@ -22,10 +19,11 @@ from optimist.core.errors import (
     TableNotFoundError,
     UsageError,
 )
+from optimist.core.local.append import append
 from optimist.core.local.computed_columns import complete_rows
 from optimist.core.log.last_checkpoint import LastCheckpoint
 from optimist.core.maintenance.checkpoint import Progress, write_checkpoint
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
 from optimist.core.paths import scheme_of
 from optimist.core.plugins.lease import Lease
 from optimist.core.plugins.lock_registry import find_lease
@@ -35,6 +33,8 @@ from optimist.core.plugins.table_path import TablePath, path_text, resolve_table
 from optimist.core.plugins.table_place import place_of
 from optimist.core.predicates import Predicate
 from optimist.core.protocol.actions import Metadata, Protocol
+from optimist.core.running.budget import one_operation
+from optimist.core.running.clock import Clock, SystemClock
 from optimist.core.secrets import Options
 from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.local_scan import count_rows, to_arrow

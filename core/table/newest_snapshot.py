@@ -6,7 +6,6 @@ that was committed before.
 
 from __future__ import annotations
 
-from optimist.core.budget import within_budget
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import LogFileNotFoundError, StorageError, TableError
 from optimist.core.forking import ForkSafeRLock
@@ -17,6 +16,7 @@ from optimist.core.log.segment import (
     list_commits_after,
 )
 from optimist.core.plugins.logstore import COMMIT_REPLACED, FileStatus
+from optimist.core.running.budget import within_budget
 from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.newest_version import load_newest
 

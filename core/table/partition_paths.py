@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from optimist.core.data.partition_values import unescape_hive
 from optimist.core.errors import UsageError
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
 from optimist.core.paths import name_of, normalize, parent_of
 
 __all__ = ["PartitionPath", "partition_paths", "within_table"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from optimist.core.clock import Clock
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
+from optimist.core.running.clock import Clock
 from optimist.core.snapshot import Snapshot
 from optimist.core.transaction.optimistic import OptimisticTransaction
 

@@ -21,10 +21,10 @@ from typing import Any, ClassVar
 
 import pytest
 
-from optimist.core.clock import SystemClock
 from optimist.core.errors import StorageError
 from optimist.core.plugins.arbiter import Arbiter, CommitEntry
 from optimist.core.plugins.logstore import PutOutcome
+from optimist.core.running.clock import SystemClock
 from optimist.core.testing.faulty_arbiter import ArbiterFault, FaultyArbiter
 from optimist.core.testing.faulty_store import When
 from optimist.core.testing.forked_children import run_in_forked_children

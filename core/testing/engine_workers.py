@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from optimist.core.errors import StorageError
 from optimist.core.log.names import commit_path
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
 from optimist.core.protocol.actions import Action, AddFile, Metadata, Protocol, actions_to_bytes
 from optimist.core.schema.types import PrimitiveType, StructField, StructType, schema_to_json
 from optimist.core.table.delta_log import DeltaLog

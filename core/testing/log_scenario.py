@@ -21,7 +21,6 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from optimist.core.clock import Clock
 from optimist.core.errors import (
     NOTHING_COMMITTED,
     CommitOutcomeUnknownError,
@@ -29,10 +28,11 @@ from optimist.core.errors import (
 )
 from optimist.core.log.names import LOG_DIRECTORY, commit_path, parse_log_file_name
 from optimist.core.log.segment import commit_version, list_commits_after
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
 from optimist.core.plugins.logstore import LogStore, PutOutcome
 from optimist.core.protocol.actions import CommitInfo, actions_from_bytes, actions_to_bytes
 from optimist.core.protocol.group_tags import transactions_of
+from optimist.core.running.clock import Clock
 from optimist.core.testing.scheduler import Line, Moment, Worker, World, run_alone
 from optimist.core.testing.simulated_store import LogState, SimulatedClock
 from optimist.core.transaction.outcome import VersionFile, create_version_file

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
 from optimist.core.protocol.actions import Action, CommitInfo
 from optimist.core.protocol.engine_name import ENGINE_NAME
 from optimist.core.protocol.properties import IsolationLevel

@@ -28,15 +28,15 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from weakref import WeakValueDictionary
 
-from optimist.core.clock import Clock
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import StorageError
 from optimist.core.forking import ForkSafeLock, ForkSafeRLock
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
 from optimist.core.plugins.lease import Lease, LeaseGrant
 from optimist.core.plugins.logstore import LogStore
 from optimist.core.plugins.table_place import place_of
-from optimist.core.retry import pause_s
+from optimist.core.running.clock import Clock
+from optimist.core.running.retry import pause_s
 from optimist.core.secrets import without_secrets
 
 __all__ = [

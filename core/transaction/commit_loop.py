@@ -31,7 +31,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
-from optimist.core.clock import Clock
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import (
     NOTHING_COMMITTED,
@@ -39,11 +38,12 @@ from optimist.core.errors import (
     MaxCommitAttemptsExceededError,
     StorageError,
 )
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
 from optimist.core.log.names import commit_path
 from optimist.core.plugins.logstore import PutOutcome
 from optimist.core.protocol.actions import Action, CommitInfo, actions_to_bytes
-from optimist.core.retry import pause_s
+from optimist.core.running.clock import Clock
+from optimist.core.running.retry import pause_s
 from optimist.core.transaction.commit_lock import NO_LOCK, CommitGuard, lock_commit_if_enabled
 from optimist.core.transaction.conflicts.closer_look import CloserLook
 from optimist.core.transaction.conflicts.ours_and_theirs import Ours, Theirs

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import ConcurrentWriteException, Conflict
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
 from optimist.core.protocol.properties import IsolationLevel
 from optimist.core.transaction.commit_loop import CommitLoop, Landed
 from optimist.core.transaction.conflicts.ours_and_theirs import Ours

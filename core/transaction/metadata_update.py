@@ -14,10 +14,9 @@ import enum
 from collections.abc import Mapping
 from dataclasses import replace
 
-from optimist.core.clock import Clock, SystemClock
 from optimist.core.errors import ProtocolError, SchemaError
-from optimist.core.foreign_text import shown
-from optimist.core.options import EngineOptions
+from optimist.core.errors.foreign_text import shown
+from optimist.core.options.engine import EngineOptions
 from optimist.core.protocol.actions import Metadata, Protocol
 from optimist.core.protocol.gates import (
     ensure_upgrade_allowed,
@@ -39,6 +38,7 @@ from optimist.core.protocol.properties import (
     normalize_configuration,
 )
 from optimist.core.protocol.table_metadata import TableMetadata
+from optimist.core.running.clock import Clock, SystemClock
 from optimist.core.schema.char_types import replace_char_varchar
 from optimist.core.schema.column_mapping import without_mapping
 from optimist.core.schema.type_widening import with_type_changes

@@ -21,7 +21,6 @@ from dataclasses import replace
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from optimist.core.budget import within_budget
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import NOTHING_COMMITTED, PostCommitHookError, UsageError
 from optimist.core.predicates import Predicate
@@ -31,6 +30,7 @@ from optimist.core.protocol.gates import ensure_writable, with_features
 from optimist.core.protocol.properties import IsolationLevel
 from optimist.core.protocol.schema_checks import verify_new_metadata
 from optimist.core.protocol.table_metadata import TableMetadata
+from optimist.core.running.budget import within_budget
 from optimist.core.snapshot import Snapshot
 from optimist.core.transaction import metadata_update, prepare
 from optimist.core.transaction.after_commit import finish_commit

@@ -10,12 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from optimist.core.clock import Clock
 from optimist.core.errors import CommitOutcomeUnknownError
 from optimist.core.plugins.creation import FileToCreate, create_file
 from optimist.core.plugins.logstore import LogStore, PutOutcome
 from optimist.core.protocol.actions import CommitInfo, actions_from_bytes
-from optimist.core.retry import RetryPolicy
+from optimist.core.running.clock import Clock
+from optimist.core.running.retry import RetryPolicy
 
 __all__ = ["VersionFile", "create_version_file", "read_txn_id"]
 

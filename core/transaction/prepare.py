@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 from optimist.core.data.stats_text import num_rows, stats_of
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import SchemaError, TableError, UsageError
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
 from optimist.core.log.file_table import add_files, canonical_path, canonical_paths
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
 from optimist.core.protocol.actions import (
     Action,
     AddFile,

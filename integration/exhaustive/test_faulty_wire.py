@@ -31,7 +31,7 @@ from lossy_places import QuickClock, azure_place, gcs_place, s3_dynamodb_place, 
 from optimist.core import DeltaLog
 from optimist.core.errors import CommitOutcomeUnknownError, StorageError
 from optimist.core.log.names import commit_path
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
 from optimist.core.protocol.actions import (
     AddFile,
     CommitInfo,

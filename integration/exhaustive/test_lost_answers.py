@@ -42,7 +42,7 @@ from lossy_proxy import (
 from optimist.core import DeltaLog
 from optimist.core.errors import CommitOutcomeUnknownError, OptimistError
 from optimist.core.log.names import commit_path
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
 from optimist.core.protocol.actions import (
     AddFile,
     CommitInfo,

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from pyroaring import BitMap64
 
 from optimist.core import DeltaLog
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
 from optimist.core.protocol.actions import (
     Action,
     AddCDCFile,

@@ -22,17 +22,17 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from optimist.core.errors import ConfigError
-from optimist.core.option_fields import (
+from optimist.core.options.engine import STORE_PREFIX
+from optimist.core.options.fields import (
     contradicting_options,
     key_of_field,
     option,
 )
-from optimist.core.option_values import (
+from optimist.core.options.values import (
     one_of,
     parse_option,
     parse_url,
 )
-from optimist.core.options import STORE_PREFIX
 from optimist.core.secrets import Options, Secret, masked_repr
 from optimist.logstores.azure.hadoop import hadoop_credential
 from optimist.logstores.azure.identity import AUTH_KINDS, AzureCredential

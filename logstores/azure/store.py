@@ -44,13 +44,13 @@ from azure.core.paging import ItemPaged
 from azure.core.pipeline.transport import HttpTransport, RequestsTransport
 from azure.storage.blob import BlobBlock, BlobClient, BlobPrefix, BlobProperties, ContainerClient
 
-from optimist.core.clock import Clock, SystemClock
 from optimist.core.errors import LogFileNotFoundError, StorageError
 from optimist.core.forking import ForkSafeLock, keep_inherited, renew_in_child
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.plugins.data_origin import DataOrigin
 from optimist.core.plugins.logstore import FileStatus, LogStore, PutOutcome
-from optimist.core.retry import Patience, call_patiently
+from optimist.core.running.clock import Clock, SystemClock
+from optimist.core.running.retry import Patience, call_patiently
 from optimist.logstores.azure.data import azure_data_access, azure_origin
 from optimist.logstores.azure.errors import azure_answer
 from optimist.logstores.azure.identity import sdk_credential

@@ -17,9 +17,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from optimist.core.clock import Clock
 from optimist.core.plugins.arbiter import Arbiter
 from optimist.core.plugins.lock_registry import needed_arbiter
+from optimist.core.running.clock import Clock
 from optimist.logstores.fsspec.store import FsspecLogStore
 from optimist.logstores.shared.external_arbiter import ExternalArbiterLogStore
 

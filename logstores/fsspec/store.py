@@ -39,7 +39,6 @@ from fsspec.implementations.local import LocalFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 from fsspec.registry import known_implementations
 
-from optimist.core.clock import Clock, SystemClock
 from optimist.core.errors import (
     ConfigError,
     LogFileExistsError,
@@ -48,13 +47,14 @@ from optimist.core.errors import (
     StorageError,
 )
 from optimist.core.forking import keep_for_good
-from optimist.core.option_fields import options_under
-from optimist.core.option_values import invalid_option
-from optimist.core.options import STORE_PREFIX
+from optimist.core.options.engine import STORE_PREFIX
+from optimist.core.options.fields import options_under
+from optimist.core.options.values import invalid_option
 from optimist.core.paths import normalize, scheme_of, with_authority
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.plugins.data_origin import DataOrigin
 from optimist.core.plugins.logstore import NO_ATOMIC_CREATE, FileStatus, LogStore, PutOutcome
+from optimist.core.running.clock import Clock, SystemClock
 from optimist.core.secrets import Options, Secret
 from optimist.logstores.fsspec.drivers import EXCLUSIVE_DRIVERS, ExclusiveDriver, find_driver
 from optimist.logstores.local.store import LocalLogStore

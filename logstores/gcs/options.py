@@ -14,18 +14,18 @@ from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from optimist.core.errors import ConfigError
-from optimist.core.option_fields import (
+from optimist.core.options.engine import STORE_PREFIX
+from optimist.core.options.fields import (
     contradicting_options,
     key_of_field,
     option,
     parse_foreign_options,
 )
-from optimist.core.option_values import (
+from optimist.core.options.values import (
     one_of,
     parse_option,
     parse_url,
 )
-from optimist.core.options import STORE_PREFIX
 from optimist.core.secrets import Options, Secret, masked_repr
 from optimist.logstores.shared.hadoop_options import hadoop_options
 from optimist.logstores.shared.service_options import ServiceOptions

@@ -45,14 +45,14 @@ from google.cloud.storage import Bucket, Client
 from google.cloud.storage.exceptions import DataCorruption
 from urllib3.exceptions import HTTPError
 
-from optimist.core.clock import Clock, SystemClock
 from optimist.core.errors import ConfigError, LogFileNotFoundError, StorageError
 from optimist.core.forking import ForkSafeLock, keep_inherited, renew_in_child
 from optimist.core.paths import join, scheme_of
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.plugins.data_origin import DataOrigin
 from optimist.core.plugins.logstore import FileStatus, LogStore, PutOutcome
-from optimist.core.retry import Patience, call_patiently
+from optimist.core.running.clock import Clock, SystemClock
+from optimist.core.running.retry import Patience, call_patiently
 from optimist.logstores.gcs.credentials import gcs_credentials
 from optimist.logstores.gcs.data import gcs_data_access, gcs_origin
 from optimist.logstores.gcs.errors import gcs_answer

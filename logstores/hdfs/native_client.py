@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, TypeVar
 
 import hdfs_native
 
-from optimist.core.budget import try_limit_s
+from optimist.core.running.budget import try_limit_s
 from optimist.logstores.hdfs.client import HdfsClient, HdfsClientError, HdfsEntry, HdfsPlace
 from optimist.logstores.hdfs.options import HDFSOptions
 from optimist.logstores.shared.ranged_file import open_ranged

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from optimist.core.option_fields import option, parse_options
-from optimist.core.option_values import one_of
-from optimist.core.options import STORE_PREFIX
+from optimist.core.options.engine import STORE_PREFIX
+from optimist.core.options.fields import option, parse_options
+from optimist.core.options.values import one_of
 from optimist.core.secrets import Options, masked_repr
 from optimist.logstores.shared.hadoop_options import hadoop_options
 

@@ -23,12 +23,12 @@ import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, BinaryIO, TypeVar, cast
 
-from optimist.core.clock import Clock, SystemClock
 from optimist.core.errors import ConfigError, StorageError
 from optimist.core.forking import ForkSafeLock, keep_inherited, renew_in_child
 from optimist.core.paths import join, name_of, parent_of
 from optimist.core.plugins.logstore import FileStatus, LogStore, PutOutcome
-from optimist.core.retry import Patience, call_once, call_patiently
+from optimist.core.running.clock import Clock, SystemClock
+from optimist.core.running.retry import Patience, call_once, call_patiently
 from optimist.logstores.hdfs.client import HdfsClient, HdfsClientError, HdfsPlace, locate
 from optimist.logstores.hdfs.errors import hdfs_error, outcome_of_rename, tells_existence
 from optimist.logstores.hdfs.options import HDFSOptions

@@ -31,11 +31,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import BinaryIO
 
-from optimist.core.clock import Clock, SystemClock
 from optimist.core.errors import ConfigError, StorageError
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
 from optimist.core.paths import scheme_of, strip_file_scheme
 from optimist.core.plugins.logstore import NO_ATOMIC_CREATE, FileStatus, LogStore, PutOutcome
+from optimist.core.running.clock import Clock, SystemClock
 from optimist.logstores.local.exclusive_rename import is_exclusive, rename_exclusively
 from optimist.logstores.local.queue import turn_at
 from optimist.logstores.shared.os_errors import storage_error

@@ -19,18 +19,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from optimist.core.clock import Clock
-from optimist.core.option_fields import (
+from optimist.core.options.engine import STORE_PREFIX
+from optimist.core.options.fields import (
     foreign_option,
     option,
     parse_foreign_options,
     parse_options,
 )
-from optimist.core.option_values import at_least, blank_as, one_of
-from optimist.core.options import STORE_PREFIX
+from optimist.core.options.values import at_least, blank_as, one_of
 from optimist.core.paths import scheme_of
 from optimist.core.plugins.arbiter import Arbiter
 from optimist.core.plugins.lock_registry import needed_arbiter
+from optimist.core.running.clock import Clock
 from optimist.logstores.s3.path import SCHEMES, S3Location
 from optimist.logstores.s3.reader import READ_RETRIES
 from optimist.logstores.s3.store import S3LogStore

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
-from optimist.core.clock import Clock
 from optimist.core.errors import LogFileNotFoundError, StorageError
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.plugins.logstore import PutOutcome
-from optimist.core.retry import Patience, call_patiently
+from optimist.core.running.clock import Clock
+from optimist.core.running.retry import Patience, call_patiently
 from optimist.logstores.s3.client import S3Clients
 from optimist.logstores.s3.data import abort_uploads, s3_data_access
 from optimist.logstores.s3.errors import s3_error, s3_row

@@ -24,11 +24,11 @@ from botocore.config import Config
 from botocore.credentials import CredentialResolver, DeferredRefreshableCredentials
 from botocore.exceptions import BotoCoreError, CredentialRetrievalError, IncompleteReadError
 
-from optimist.core.budget import PerTimeout
-from optimist.core.clock import Clock
 from optimist.core.errors import ConfigError
+from optimist.core.running.budget import PerTimeout
+from optimist.core.running.clock import Clock
+from optimist.core.running.whole_answer import is_whole
 from optimist.core.secrets import Secret, revealed
-from optimist.core.whole_answer import is_whole
 from optimist.logstores.s3.options import S3Options
 from optimist.logstores.s3.server import S3Server
 

@@ -16,7 +16,7 @@ import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
 from optimist.core.errors import ConfigError
-from optimist.core.option_fields import own_values
+from optimist.core.options.fields import own_values
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.plugins.data_origin import DataOrigin
 from optimist.core.secrets import Secret

@@ -18,15 +18,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from optimist.core.errors import ConfigError
-from optimist.core.option_fields import option, parse_foreign_options, parse_options
-from optimist.core.option_values import (
+from optimist.core.options.engine import STORE_PREFIX
+from optimist.core.options.fields import option, parse_foreign_options, parse_options
+from optimist.core.options.values import (
     at_least,
     parse_bool,
     parse_option,
     parse_positive,
     parse_url,
 )
-from optimist.core.options import STORE_PREFIX
 from optimist.core.secrets import Options, Secret, masked_repr, revealed
 from optimist.logstores.shared.hadoop_options import hadoop_options
 

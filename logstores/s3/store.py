@@ -22,7 +22,6 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, BinaryIO
 
-from optimist.core.clock import Clock, SystemClock
 from optimist.core.errors import ConfigError, StorageError
 from optimist.core.forking import ForkSafeLock, keep_inherited, renew_in_child
 from optimist.core.log.names import LOG_DIRECTORY, commit_name
@@ -30,6 +29,7 @@ from optimist.core.paths import join
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.plugins.data_origin import DataOrigin
 from optimist.core.plugins.logstore import FileStatus, LogStore, PutOutcome
+from optimist.core.running.clock import Clock, SystemClock
 from optimist.logstores.s3.bucket import S3Bucket
 from optimist.logstores.s3.client import S3Credentials, make_clients
 from optimist.logstores.s3.data import s3_origin

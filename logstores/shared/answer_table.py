@@ -17,8 +17,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import cast
 
-from optimist.core.error_kinds import CLASS_OF_KIND
 from optimist.core.errors import StorageError
+from optimist.core.errors.kinds import CLASS_OF_KIND
 
 __all__ = ["ANY_OTHER", "CREATE", "AnswerRow", "AnswerTable", "PutMeaning", "error_of_row"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from optimist.core.errors import StorageError
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
 from optimist.core.paths import name_of, parent_of
 from optimist.core.plugins.arbiter import CommitEntry
 

@@ -20,10 +20,10 @@ import logging
 from collections.abc import Callable
 from typing import TypeVar
 
-from optimist.core.clock import Clock
 from optimist.core.errors import OptimistError, StorageError
 from optimist.core.plugins.logstore import PutOutcome
-from optimist.core.retry import Patience, call_once
+from optimist.core.running.clock import Clock
+from optimist.core.running.retry import Patience, call_once
 from optimist.logstores.shared.answer_table import PutMeaning
 
 __all__ = ["create_once"]

@@ -21,11 +21,11 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from optimist.core.clock import Clock
 from optimist.core.errors import ConfigError, StorageError
 from optimist.core.forking import ForkSafeLock
 from optimist.core.paths import join, parent_of
 from optimist.core.plugins.logstore import NO_ATOMIC_CREATE, PutOutcome
+from optimist.core.running.clock import Clock
 
 __all__ = [
     "STORE_UNSUPPORTED",

@@ -31,7 +31,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import BinaryIO, TypeVar
 
-from optimist.core.clock import Clock, SystemClock
 from optimist.core.errors import (
     ConfigError,
     LogFileNotFoundError,
@@ -47,7 +46,8 @@ from optimist.core.plugins.data_access import DataAccess
 from optimist.core.plugins.data_origin import DataOrigin
 from optimist.core.plugins.logstore import NO_ATOMIC_CREATE, FileStatus, LogStore, PutOutcome
 from optimist.core.plugins.table_place import other_spellings, place_of
-from optimist.core.retry import Patience
+from optimist.core.running.clock import Clock, SystemClock
+from optimist.core.running.retry import Patience
 from optimist.logstores.shared.arbiter_errors import (
     given_back,
     no_answer,

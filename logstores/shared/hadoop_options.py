@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from optimist.core.option_fields import keys_by_name
+from optimist.core.options.fields import keys_by_name
 from optimist.core.secrets import Options
 
 __all__ = ["hadoop_options"]

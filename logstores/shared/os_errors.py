@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 
 from optimist.core.errors import LogFileNotFoundError, StorageError
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
 
 __all__ = ["storage_error"]
 

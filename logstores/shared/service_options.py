@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
-from optimist.core.option_fields import option, parse_options
-from optimist.core.option_values import at_least, parse_bool, parse_positive
+from optimist.core.options.fields import option, parse_options
+from optimist.core.options.values import at_least, parse_bool, parse_positive
 from optimist.core.secrets import masked_repr
 
 __all__ = ["ServiceOptions"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from optimist.core.option_fields import options_under, unknown_option
-from optimist.core.options import STORE_PREFIX
+from optimist.core.options.engine import STORE_PREFIX
+from optimist.core.options.fields import options_under, unknown_option
 from optimist.core.plugins.loading import relevant_options
 from optimist.core.secrets import Options, Secret
 

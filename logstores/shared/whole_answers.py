@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 import requests
 from requests.adapters import HTTPAdapter
 
-from optimist.core.budget import try_limit_s
-from optimist.core.whole_answer import is_whole
+from optimist.core.running.budget import try_limit_s
+from optimist.core.running.whole_answer import is_whole
 
 __all__ = ["WholeAnswers", "private_session", "whole_session"]
 

@@ -19,7 +19,6 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql import types as st
 
-from optimist.core.clock import SystemClock
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.change_files import RowFiles, change_spec
 from optimist.core.data.column_shape import conform_column
@@ -37,6 +36,7 @@ from optimist.core.protocol.actions import (
     action_from_json,
     action_to_json,
 )
+from optimist.core.running.clock import SystemClock
 from optimist.core.schema.arrow_types import to_arrow_schema
 from optimist.core.schema.column_mapping import without_mapping
 from optimist.core.schema.types import StructType

@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from optimist.core.changes.bounds import ChangeBounds
 from optimist.core.changes.feed import change_feed
 from optimist.core.errors import ConfigError, UsageError
-from optimist.core.foreign_text import shown
-from optimist.core.option_values import parse_bool
+from optimist.core.errors.foreign_text import shown
+from optimist.core.options.values import parse_bool
 from optimist.core.table.delta_log import DeltaLog
 from optimist.spark.planes.planes import plane_of
 from optimist.spark.rows.row_shape import column_of

@@ -20,9 +20,9 @@ from pyspark.sql import functions as sf
 from optimist.core.commands.row_rules import constraint_violated
 from optimist.core.data.declared_text import declared_lengths
 from optimist.core.data.partition_values import partition_schema
-from optimist.core.error_kinds import NOT_NULL_VIOLATED
 from optimist.core.errors import SchemaError
-from optimist.core.foreign_text import quoted, shown
+from optimist.core.errors.foreign_text import quoted, shown
+from optimist.core.errors.kinds import NOT_NULL_VIOLATED
 from optimist.core.protocol.actions import Metadata
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.generated_columns import generation_expression, referenced_columns

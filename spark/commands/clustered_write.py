@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 
 from optimist.core.commands.table_definition import TableDefinition
 from optimist.core.errors import UsageError
-from optimist.core.foreign_text import listed
+from optimist.core.errors.foreign_text import listed
 from optimist.core.predicates.parsing import parse_column_path
 from optimist.core.protocol.clustering import clustering_columns
 from optimist.spark.commands.create_as_select import create_as_select

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from pyspark.errors import AnalysisException
 
 from optimist.core.errors import TableNotFoundError, UsageError
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
 
 __all__ = [
     "as_missing_name",

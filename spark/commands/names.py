@@ -10,7 +10,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from optimist.core.errors import TableError, UsageError
-from optimist.core.foreign_text import quoted, shown
+from optimist.core.errors.foreign_text import quoted, shown
 from optimist.core.sql import path_in_name
 from optimist.spark.session.jvm import Jvm, iterate
 from optimist.spark.session.pyspark_versions import is_connect

@@ -11,7 +11,7 @@ from pyspark.sql import functions as sf
 from optimist.core.commands.replaced_partitions import partition_predicate
 from optimist.core.data.partition_values import canonical_partition_value
 from optimist.core.errors import SchemaError, TableError, TableNotFoundError
-from optimist.core.foreign_text import listed, shown
+from optimist.core.errors.foreign_text import listed, shown
 from optimist.core.schema.types import StructField
 from optimist.core.snapshot import Snapshot
 from optimist.core.table.partition_paths import PartitionPath

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from pyspark.sql import DataFrame, SparkSession
 
 from optimist.core.errors import TableNotFoundError, UsageError
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
 from optimist.core.plugins.table_path import TablePath, path_text
 from optimist.core.snapshot import Snapshot
 from optimist.core.table.delta_log import DeltaLog

@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from optimist.core.errors import ArgumentTypeError, SchemaError, UsageError
-from optimist.core.foreign_text import listed, quoted
+from optimist.core.errors.foreign_text import listed, quoted
 from optimist.core.predicates.parsing import parse_column_path
 from optimist.core.schema.column_paths import named_path
 from optimist.core.schema.types import StructType

@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from optimist.core.errors import UsageError
-from optimist.core.foreign_text import listed, quoted, shown
+from optimist.core.errors.foreign_text import listed, quoted, shown
 from optimist.spark.commands.merge.source import facts_of
 from optimist.spark.commands.target import Target
 from optimist.spark.commands.write_options import WriteRequest

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from optimist.core.commands.table_definition import Column, CreateMode, TableDefinition
 from optimist.core.errors import UsageError
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
 from optimist.core.predicates.text import quote_identifier, quote_literal, quote_path
 from optimist.core.schema.types import DECLARED_TYPE, StructField
 from optimist.spark.commands.names import is_enabled, name_parts

@@ -24,7 +24,6 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from optimist.core.commands.append import ensure_rows_can_be_checked
 from optimist.core.commands.command import Changes, run_command
 from optimist.core.commands.marked_files import ChosenRows, MarkedFiles, only_chosen
 from optimist.core.commands.reruns import run_until_it_lands
@@ -34,6 +33,7 @@ from optimist.core.commands.touched_files import TouchedFiles, has_vectors
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.table_ref import TableRef
+from optimist.core.local.append import ensure_rows_can_be_checked
 from optimist.core.local.rewriting import RowWriter
 from optimist.core.local.update import write_updated
 from optimist.core.log.file_table import files_table

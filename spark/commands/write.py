@@ -17,7 +17,7 @@ from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.partition_values import partition_schema
 from optimist.core.errors import UsageError
-from optimist.core.foreign_text import quoted
+from optimist.core.errors.foreign_text import quoted
 from optimist.core.log.file_table import add_files
 from optimist.core.plugins.table_path import TablePath, path_text
 from optimist.core.protocol.actions import Action, AddFile, RemoveFile

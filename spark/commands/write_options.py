@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from pyspark.sql import Column, SparkSession
 
 from optimist.core.errors import ArgumentTypeError, UsageError
-from optimist.core.option_values import at_least, one_of, parse_bool, parse_whole
+from optimist.core.options.values import at_least, one_of, parse_bool, parse_whole
 from optimist.core.secrets import Options
 from optimist.spark.session.call_options import CallOptions
 

@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from optimist.core.errors import UsageError
-from optimist.core.foreign_text import listed, quoted, shown
+from optimist.core.errors.foreign_text import listed, quoted, shown
 from optimist.core.predicates import Predicate
 from optimist.core.schema.types import StructType
 from optimist.spark.conditions.analysis import read_analyzed_condition

@@ -12,8 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from optimist.core.errors import SchemaError, UsageError
+from optimist.core.errors.foreign_text import shown
 from optimist.core.expressions.functions import NON_DETERMINISTIC
-from optimist.core.foreign_text import shown
 from optimist.core.predicates import Predicate
 from optimist.core.predicates.resolution import map_columns, map_leaves
 from optimist.core.predicates.tree import Column, Opaque

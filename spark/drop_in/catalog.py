@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from optimist.core.errors import TableNotFoundError, UsageError
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
 from optimist.spark.commands.missing_tables import as_missing_name, as_no_delta_table
 from optimist.spark.commands.names import CatalogTable
 from optimist.spark.commands.read import open_rows, open_version

@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from optimist.core.errors import SchemaError, UsageError
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
 from optimist.core.protocol.schema_merge import without_internal_metadata
 from optimist.spark.commands.names import CatalogTable, is_delta
 from optimist.spark.rows.row_shape import quoted

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
 from optimist.core.errors import UsageError
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
 from optimist.spark.drop_in.opened_table import opened_table
 from optimist.spark.drop_in.python_command import python_command
 from optimist.spark.drop_in.relations import path_name

@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from optimist.core.errors import SchemaError, UsageError
-from optimist.core.foreign_text import listed, shown
+from optimist.core.errors.foreign_text import listed, shown
 from optimist.core.predicates.text import quote_identifier
 from optimist.core.schema.generated_columns import generation_expression
 from optimist.core.schema.identity_columns import is_identity_column
@@ -18,8 +18,8 @@ from optimist.core.schema.types import StructField
 from optimist.core.snapshot import Snapshot
 from optimist.core.sql import values_left_to_default
 from optimist.core.sql.reader import Reader
+from optimist.core.sql.spark_statements.table_statements import Insert
 from optimist.core.sql.statements import SqlText
-from optimist.core.sql.table_statements import Insert
 from optimist.spark.commands.write import write_rows
 from optimist.spark.commands.write_options import WriteRequest
 from optimist.spark.drop_in.connect_formats import FormattedSql

@@ -29,8 +29,8 @@ from optimist.core.sql import (
     path_relations,
     query_needs,
 )
+from optimist.core.sql.spark_statements.table_statements import AlterTable, CreateTable, Insert
 from optimist.core.sql.statements import CreateLike, Delete, Merge, Span, Update
-from optimist.core.sql.table_statements import AlterTable, CreateTable, Insert
 from optimist.spark.commands.tables import DeltaTable
 from optimist.spark.drop_in.connect_formats import FormattedSql
 from optimist.spark.drop_in.connect_inserts import insert_rows

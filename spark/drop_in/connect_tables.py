@@ -17,7 +17,7 @@ from optimist.core.commands.table_definition import (
     Identity,
     TableDefinition,
 )
-from optimist.core.sql import table_statements as ts
+from optimist.core.sql.spark_statements import table_statements as ts
 from optimist.spark.commands.alter import changes_of
 from optimist.spark.commands.create_as_select import create_as_select
 from optimist.spark.commands.names import one_place

@@ -14,7 +14,7 @@ from pyspark.sql import functions as sf
 
 from optimist.core.commands.table_definition import CreateMode, TableDefinition
 from optimist.core.errors import SchemaError, UsageError
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
 from optimist.core.predicates.parsing import parse_column_path
 from optimist.core.sql import path_in_name
 from optimist.spark.commands.clustered_write import write_clustered

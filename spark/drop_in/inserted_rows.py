@@ -14,7 +14,7 @@ from types import MappingProxyType
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from optimist.core.errors import SchemaError
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
 from optimist.core.protocol.widening import allowed_widening
 from optimist.core.schema.types import ArrayType, DataType, MapType, StructType
 from optimist.core.snapshot import Snapshot

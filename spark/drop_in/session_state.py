@@ -11,7 +11,7 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 
 from optimist.core.errors import ConfigError
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
 from optimist.spark.drop_in.compiler import dropin
 from optimist.spark.session.jvm import Jvm
 

@@ -14,7 +14,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from optimist.core.errors import SchemaError, UsageError
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
 from optimist.spark.commands.clustered_write import write_clustered
 from optimist.spark.commands.write import write_rows
 from optimist.spark.commands.write_options import WriteRequest

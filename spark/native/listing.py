@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from optimist.core.data.data_paths import DataPaths
 from optimist.core.data.partition_values import partition_columns_of
 from optimist.core.errors import TableError
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
 from optimist.core.paths import scheme_of, strip_file_scheme
 from optimist.core.schema.types import StructType
 

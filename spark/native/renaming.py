@@ -5,7 +5,7 @@ from __future__ import annotations
 from py4j.protocol import Py4JJavaError
 
 from optimist.core.errors import StorageError
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
 from optimist.spark.native.listing import hadoop_path
 from optimist.spark.session.jvm import Jvm
 

@@ -22,7 +22,6 @@ import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from optimist.core.clock import SystemClock
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.change_files import CHANGE_TYPE, change_files, change_spec
 from optimist.core.data.filesystem import filesystem_for, make_durable
@@ -43,11 +42,12 @@ from optimist.core.data.stored_files import (
     remove_file,
 )
 from optimist.core.errors import StorageError
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
 from optimist.core.paths import join, name_of, parent_of
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.plugins.logstore import FileStatus
 from optimist.core.protocol.actions import AddFile
+from optimist.core.running.clock import SystemClock
 from optimist.core.schema.column_mapping import is_mapped
 from optimist.core.schema.types import StructField
 from optimist.spark.native.listing import hadoop_path

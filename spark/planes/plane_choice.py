@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pyspark.sql import SparkSession
 
 from optimist.core.errors import ConfigError
-from optimist.core.options import STORE_PREFIX, EngineOptions
+from optimist.core.options.engine import STORE_PREFIX, EngineOptions
 from optimist.core.paths import scheme_of
 from optimist.spark.session.jvm import Jvm
 from optimist.spark.session.pyspark_versions import is_connect

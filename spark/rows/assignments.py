@@ -19,7 +19,7 @@ from pyspark.sql import functions as sf
 
 from optimist.core.commands.assigned_paths import ensure_apart
 from optimist.core.errors import SchemaError, UsageError
-from optimist.core.foreign_text import listed, shown
+from optimist.core.errors.foreign_text import listed, shown
 from optimist.core.predicates.parsing import parse_column_path
 from optimist.core.schema.types import ArrayType, DataType, MapType, StructField, StructType
 from optimist.spark.rows.row_shape import Reshaping, column_of, with_declared_length

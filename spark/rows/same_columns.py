@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from optimist.core.errors import TableError
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
 from optimist.core.schema.column_mapping import file_schema
 from optimist.core.schema.types import ArrayType, DataType, MapType, StructType, walk_fields
 from optimist.core.snapshot import Snapshot

@@ -15,7 +15,7 @@ from typing import Any
 from pyspark.sql import Column, SparkSession
 
 from optimist.core.errors import SchemaError
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
 from optimist.core.schema.types import (
     ArrayType,
     DataType,

@@ -19,7 +19,7 @@ from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import install_exception_handler
 
 from optimist.core.errors import OptimistError, SchemaError, StorageError
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
 from optimist.core.forking import ForkSafeLock
 from optimist.spark.session.jvm import error_texts
 from optimist.spark.session.spark_errors import as_spark_error, place_in_sql

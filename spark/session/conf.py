@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from optimist.core.commands.idempotence import conf_txn
 from optimist.core.errors import ConfigError, UsageError
 from optimist.core.forking import ForkSafeLock
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
 from optimist.core.secrets import Options
 from optimist.core.table.delta_log import DeltaLog
 from optimist.spark.session.call_options import FILESYSTEM_PREFIXES

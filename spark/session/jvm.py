@@ -23,7 +23,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import DataType, StructType
 
 from optimist.core.errors import SchemaError, UsageError
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
 from optimist.core.forking import ForkSafeLock
 from optimist.spark.session.pyspark_versions import (
     CLASSIC_DATASET,

@@ -11,8 +11,8 @@ import logging
 import re
 from collections.abc import Iterator, Mapping
 
-from optimist.core.option_fields import SECRET_MARK
-from optimist.core.options import STORE_PREFIX
+from optimist.core.options.engine import STORE_PREFIX
+from optimist.core.options.fields import SECRET_MARK
 
 __all__ = ["warn_of_shown_secrets"]
 

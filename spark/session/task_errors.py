@@ -15,7 +15,7 @@ from contextlib import contextmanager
 
 from optimist.core import errors
 from optimist.core.errors import ConfigError, OptimistError, TableError
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
 
 __all__ = ["error_of_task", "portable_errors"]
 

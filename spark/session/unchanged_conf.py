@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pyspark.sql import SparkSession
 
 from optimist.core.errors import ConfigError
-from optimist.core.foreign_text import listed
+from optimist.core.errors.foreign_text import listed
 from optimist.spark.session.jvm import conf_entries
 from optimist.spark.session.pyspark_versions import is_connect
 

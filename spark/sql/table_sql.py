@@ -14,7 +14,7 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as sf
 
 from optimist.core.errors import SchemaError
-from optimist.core.foreign_text import quoted, shown
+from optimist.core.errors.foreign_text import quoted, shown
 from optimist.core.schema.types import StructField, StructType
 from optimist.spark.session.pyspark_versions import is_connect
 from optimist.spark.spark_schema import VOID

@@ -11,7 +11,7 @@ import pytest
 from change_histories import FeedTable
 from optimist.core import DeltaLog
 from optimist.core.log.names import commit_path
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
 from optimist.core.plugins.logstore import LogStore
 from optimist.core.protocol.actions import (
     AddFile,

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 
 from optimist.core import DeltaLog
-from optimist.core.clock import SystemClock
 from optimist.core.errors import UsageError
 from optimist.core.forking import (
     ForkSafeLock,
@@ -21,7 +20,8 @@ from optimist.core.forking import (
     closed_in_child,
     renew_in_child,
 )
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
+from optimist.core.running.clock import SystemClock
 from optimist.core.testing.forked_children import run_in_forked_children
 from optimist.core.transaction.commit_lock import commit_lock
 from optimist.core.transaction.hooks.background import BackgroundWork

@@ -7,7 +7,7 @@ import pytest
 
 from optimist.core import DeltaLog, Operation
 from optimist.core.errors import ConfigError, StorageError
-from optimist.core.option_values import parse_option, parse_url
+from optimist.core.options.values import parse_option, parse_url
 from optimist.core.plugins.logstore_registry import find_store
 from optimist.core.protocol.actions import Metadata
 from optimist.core.secrets import Options, Secret, without_secrets

@@ -12,10 +12,10 @@ from collections import defaultdict
 
 import pytest
 
-from optimist.core.budget import current_budget, within_budget
 from optimist.core.errors import StorageError
 from optimist.core.plugins.logstore import PutOutcome
-from optimist.core.retry import Patience
+from optimist.core.running.budget import current_budget, within_budget
+from optimist.core.running.retry import Patience
 from optimist.core.testing import ManualClock
 from optimist.logstores.shared.answer_table import PutMeaning
 from optimist.logstores.shared.create_once import create_once

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from optimist.core.clock import SystemClock
 from optimist.core.plugins.logstore import FileStatus, PutOutcome
+from optimist.core.running.clock import SystemClock
 from optimist.core.testing import LogStoreSuite
 from optimist.logstores import LocalLogStore, MemoryLogStore
 

@@ -1,6 +1,6 @@
 import threading
 
-from optimist.core.clock import Clock
+from optimist.core.running.clock import Clock
 from optimist.core.testing import ManualClock
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from optimist.core.error_kinds import CLASS_OF_KIND
 from optimist.core.errors import LogFileNotFoundError, StorageError
+from optimist.core.errors.kinds import CLASS_OF_KIND
 from optimist.logstores.azure.errors import AZURE_ANSWERS
 from optimist.logstores.gcs.errors import GCS_ANSWERS
 from optimist.logstores.hdfs.errors import HDFS_ANSWERS

@@ -4,7 +4,7 @@ import json
 import re
 from pathlib import Path
 
-from optimist.core.option_fields import own_keys
+from optimist.core.options.fields import own_keys
 from optimist.logstores.s3 import options as s3_options
 from optimist.logstores.s3.options import S3Options
 

@@ -14,7 +14,7 @@ from pyspark.sql import functions as sf
 
 from optimist.core.errors import ConfigError, SchemaError, UsageError
 from optimist.core.log.file_table import add_files
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
 from optimist.spark import DeltaTable, read, write
 from optimist.spark.commands.change_feed import CHANGE_OPTIONS
 from optimist.spark.commands.write_options import WRITE_OPTIONS

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import functions as sf
 
 from optimist.core import DeltaLog
-from optimist.core.clock import SystemClock
+from optimist.core.running.clock import SystemClock
 from optimist.spark import DeltaTable, count, read, write
 from optimist.spark.conditions.one_time import OneTime
 

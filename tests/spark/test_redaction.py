@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from optimist.core.errors import ConfigError
-from optimist.core.option_fields import options_under
+from optimist.core.options.fields import options_under
 from optimist.core.secrets import Secret
 from optimist.locks.dynamodb_options import DynamoDBOptions
 from optimist.locks.redis_server import RedisOptions

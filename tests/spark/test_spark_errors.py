@@ -14,8 +14,8 @@ from pyspark.errors import (
 )
 
 from optimist.core import errors
-from optimist.core.error_kinds import CLASS_OF_KIND
 from optimist.core.errors import TableNotFoundError, UsageError
+from optimist.core.errors.kinds import CLASS_OF_KIND
 from optimist.spark import DeltaTable, read, write
 from optimist.spark.session import spark_errors
 from optimist.spark.session.spark_errors import as_spark_error, class_of_spark

@@ -12,7 +12,7 @@ import pytest
 from pyspark.errors import AnalysisException
 
 from optimist.core.errors import ArgumentTypeError, ConfigError, TableNotFoundError, UsageError
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
 from optimist.spark import DeltaTable, write
 from optimist.spark.planes.plane_choice import is_native
 from optimist.spark.session.conf import SessionConf, engine_options, open_log

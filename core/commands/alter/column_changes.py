@@ -22,7 +22,7 @@ from optimist.core.commands.alter.row_checks import RowChecks
 from optimist.core.commands.alter.type_changes import changed_type, have_one_type
 from optimist.core.commands.stored_sql import canonical_sql
 from optimist.core.errors import SchemaError
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.generated_columns import generation_expression
 from optimist.core.schema.identity_columns import is_identity_column

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from optimist.core.errors import SchemaError
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.generated_columns import (
     generation_expression,

@@ -12,7 +12,7 @@ from optimist.core.commands.alter.requests import ColumnChange, NewColumn
 from optimist.core.commands.alter.row_checks import RowChecks
 from optimist.core.commands.alter.struct_changes import rearranged_type
 from optimist.core.errors import SchemaError
-from optimist.core.foreign_text import listed
+from optimist.core.errors.foreign_text import listed
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.identity_columns import is_identity_column
 from optimist.core.schema.types import StructField, StructType

@@ -17,7 +17,7 @@ from optimist.core.commands.alter.column_readers import ensure_not_read
 from optimist.core.commands.alter.requests import NewColumn
 from optimist.core.data.declared_text import with_declared_types
 from optimist.core.errors import SchemaError, UsageError
-from optimist.core.foreign_text import listed, shown
+from optimist.core.errors.foreign_text import listed, shown
 from optimist.core.protocol.actions import Metadata
 from optimist.core.protocol.clustering import clustering_columns
 from optimist.core.protocol.schema_merge import ensure_values_possible

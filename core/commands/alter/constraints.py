@@ -9,7 +9,7 @@ from optimist.core.commands.alter.alteration import Alteration
 from optimist.core.commands.alter.row_checks import RowChecks
 from optimist.core.commands.stored_sql import canonical_sql, ensure_constraint_sound
 from optimist.core.errors import SchemaError, UsageError
-from optimist.core.foreign_text import listed, shown
+from optimist.core.errors.foreign_text import listed, shown
 from optimist.core.protocol.properties import CONSTRAINT_PREFIX, constraint_keys
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.core.transaction.optimistic import OptimisticTransaction

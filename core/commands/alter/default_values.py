@@ -5,9 +5,9 @@ from __future__ import annotations
 from decimal import Decimal, InvalidOperation
 
 from optimist.core.errors import SchemaError
+from optimist.core.errors.foreign_text import quoted, shown
 from optimist.core.expressions import parse_expression
 from optimist.core.expressions.tree import Call, Cast, Constant, Expression, Name
-from optimist.core.foreign_text import quoted, shown
 from optimist.core.predicates.constants import cast_literal
 from optimist.core.predicates.parsing import literal_of
 from optimist.core.predicates.tree import Literal

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from optimist.core.commands.alter.alteration import Alteration
 from optimist.core.errors import UsageError
-from optimist.core.foreign_text import listed, shown
+from optimist.core.errors.foreign_text import listed, shown
 from optimist.core.protocol.actions import DomainMetadata
 from optimist.core.protocol.domains import is_of_the_system
 from optimist.core.transaction.conflicts.operations import Operation

@@ -8,7 +8,7 @@ from optimist.core.commands.alter.alteration import Alteration, with_schema
 from optimist.core.commands.alter.column_places import column_not_found, described
 from optimist.core.commands.alter.row_checks import RowChecks
 from optimist.core.errors import UsageError
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.identity_columns import (
     HIGH_WATER_MARK,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from optimist.core.commands.alter.alteration import Alteration
 from optimist.core.commands.clustering import ensure_may_cluster_by
 from optimist.core.errors import SchemaError
-from optimist.core.foreign_text import listed
+from optimist.core.errors.foreign_text import listed
 from optimist.core.protocol.clustering import clustering_columns, clustering_domain
 from optimist.core.protocol.gates import supports
 from optimist.core.protocol.table_metadata import TableMetadata

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from optimist.core.commands.alter.alteration import Alteration
 from optimist.core.errors import ArgumentTypeError, ConfigError
-from optimist.core.foreign_text import quoted, shown
+from optimist.core.errors.foreign_text import quoted, shown
 from optimist.core.protocol.actions import Metadata
 from optimist.core.protocol.properties import (
     ENABLE_ROW_TRACKING,

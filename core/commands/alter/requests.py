@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from optimist.core.errors import UsageError
-from optimist.core.foreign_text import quoted
+from optimist.core.errors.foreign_text import quoted
 from optimist.core.predicates.parsing import parse_column_path
 from optimist.core.schema.schema_edits import Path
 from optimist.core.schema.sql_types import column_of_sql

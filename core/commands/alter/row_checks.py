@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from optimist.core.commands.alter.default_values import ensure_value_of
 from optimist.core.commands.row_rules import first_violation, local_constraint
 from optimist.core.errors import SchemaError, UsageError
-from optimist.core.foreign_text import quoted, shown
+from optimist.core.errors.foreign_text import quoted, shown
 from optimist.core.predicates.parsing import parse_column_path
 from optimist.core.schema.identity_columns import IdentityColumn
 from optimist.core.schema.schema_edits import Path, path_text, type_at

@@ -7,8 +7,6 @@ from functools import partial
 from itertools import count
 from typing import Protocol
 
-from optimist.core.budget import one_operation
-from optimist.core.clock import Clock
 from optimist.core.commands.alter import columns as column_commands
 from optimist.core.commands.alter import constraints, domains, identity, layout, properties
 from optimist.core.commands.alter.alteration import Change, alter
@@ -28,8 +26,10 @@ from optimist.core.commands.alter.row_numbering import (
     support_row_ids,
 )
 from optimist.core.commands.arguments import at_least_one, several
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
 from optimist.core.protocol.properties import FEATURE_PREFIX
+from optimist.core.running.budget import one_operation
+from optimist.core.running.clock import Clock
 from optimist.core.snapshot import Snapshot
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.result import CommitResult

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from optimist.core.data.declared_text import with_declared_types
 from optimist.core.errors import SchemaError
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
 from optimist.core.protocol.widening import allowed_widening, is_widening_enabled
 from optimist.core.schema.identity_columns import is_identity_column
 from optimist.core.schema.schema_edits import Path, path_text

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from optimist.core.data.row_numbers import row_numbers
 from optimist.core.errors import UsageError
-from optimist.core.foreign_text import quoted
+from optimist.core.errors.foreign_text import quoted
 from optimist.core.local.conditions import RUN_WITH_SPARK
 from optimist.core.local.merge.scope import Scope
 from optimist.core.predicates import Predicate

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from optimist.core.commands.merge_clauses import MergeClauses
 from optimist.core.errors import SchemaError, UsageError
-from optimist.core.foreign_text import listed, shown
+from optimist.core.errors.foreign_text import listed, shown
 from optimist.core.local.assignments import LocalAssignments
 from optimist.core.local.computed_columns import with_defaults
 from optimist.core.local.conditions import RUN_WITH_SPARK

@@ -8,7 +8,7 @@ from functools import cached_property
 import pyarrow as pa
 
 from optimist.core.errors import UsageError
-from optimist.core.foreign_text import quoted
+from optimist.core.errors.foreign_text import quoted
 from optimist.core.local.conditions import RUN_WITH_SPARK
 from optimist.core.predicates import Predicate, ensure_columns
 from optimist.core.predicates.resolution import ResolvedColumn, resolve_column

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from optimist.core.errors import Conflict
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
 
 __all__ = ["explain", "get_pretty_partition_message"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields
 
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
 from optimist.core.protocol.actions import Metadata, Protocol
 from optimist.core.protocol.gates import supports
 from optimist.core.protocol.properties import (

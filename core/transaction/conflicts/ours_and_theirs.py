@@ -16,7 +16,7 @@ from pyroaring import BitMap64
 from optimist.core.data.stats_text import num_live_rows_in
 from optimist.core.log.file_table import canonical_path
 from optimist.core.log.known_log import KnownLog
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
 from optimist.core.plugins.logstore import FileStatus
 from optimist.core.protocol.actions import (
     Action,

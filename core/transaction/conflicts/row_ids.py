@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from optimist.core.data.stats_text import num_rows
 from optimist.core.errors import ProtocolError, SchemaError, TableError
-from optimist.core.foreign_text import quoted, shown
+from optimist.core.errors.foreign_text import quoted, shown
 from optimist.core.log.file_table import canonical_path
 from optimist.core.protocol.actions import Action, AddFile, DomainMetadata, Metadata, Protocol
 from optimist.core.protocol.gates import supports

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from optimist.core.clock import Clock
 from optimist.core.data.table_ref import TableRef
 from optimist.core.log.known_log import KnownLog
+from optimist.core.running.clock import Clock
 from optimist.core.transaction.commit_loop import Landed
 from optimist.core.transaction.conflicts.ours_and_theirs import Ours, Theirs
 from optimist.core.transaction.winners import read_winners

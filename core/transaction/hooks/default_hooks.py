@@ -12,7 +12,7 @@ from optimist.core.log.checksum import write_checksum
 from optimist.core.maintenance.checkpoint import write_checkpoint
 from optimist.core.maintenance.cleanup import LogCleaner
 from optimist.core.maintenance.compaction import is_compaction_due, write_compaction
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
 from optimist.core.protocol.actions import Action, Metadata
 from optimist.core.protocol.properties import TableProperties
 from optimist.core.protocol.table_metadata import TableMetadata

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
-from optimist.core.budget import within_budget
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import StorageError, UsageError
 from optimist.core.log.names import commit_path
 from optimist.core.log.segment import newer_commits
 from optimist.core.plugins.logstore import FileStatus, LogStore
 from optimist.core.protocol.actions import Action
+from optimist.core.running.budget import within_budget
 from optimist.core.snapshot import Snapshot
 from optimist.core.transaction.hooks.background import BackgroundWork
 

@@ -13,7 +13,7 @@ from typing import TypeAlias
 from pyspark.sql import Column, DataFrame
 
 from optimist.core.errors import SchemaError
-from optimist.core.foreign_text import listed, shown
+from optimist.core.errors.foreign_text import listed, shown
 from optimist.core.schema.generated_columns import generation_expression
 from optimist.core.schema.identity_columns import is_identity_column
 from optimist.core.schema.types import DataType, StructField, StructType

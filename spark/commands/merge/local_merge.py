@@ -16,10 +16,10 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 
-from optimist.core.commands.append import ensure_rows_can_be_checked
 from optimist.core.commands.command import Stopwatch
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.data.column_shape import arrow_rows
+from optimist.core.local.append import ensure_rows_can_be_checked
 from optimist.core.local.merge.clauses import LocalClause, LocalMergeRequest
 from optimist.core.local.merge.keys import JoinKey, join_key
 from optimist.core.local.merge.resolution import (

@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame
 
 from optimist.core.commands.merge_clauses import MergeClauses
 from optimist.core.errors import UsageError
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
 from optimist.core.predicates.parsing import parse_column_path
 from optimist.core.schema.identity_columns import (
     ensure_none_inserted,

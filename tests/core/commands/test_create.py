@@ -10,7 +10,6 @@ import pytest
 from deltalake import DeltaTable as OtherTable
 
 from optimist.core import DeltaLog
-from optimist.core.commands.append import append
 from optimist.core.commands.create import begin_creation, create_table
 from optimist.core.commands.table_definition import Column, CreateMode, Identity, TableDefinition
 from optimist.core.errors import (
@@ -20,6 +19,7 @@ from optimist.core.errors import (
     TableNotFoundError,
     UsageError,
 )
+from optimist.core.local.append import append
 from optimist.core.local.computed_columns import complete_rows
 from optimist.core.protocol.clustering import clustering_columns
 from optimist.core.protocol.gates import implied_features

@@ -13,7 +13,7 @@ from optimist.core import DeltaLog
 from optimist.core.commands.reruns import run_until_it_lands
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.errors import ConcurrentAppendException, SchemaError
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
 from optimist.core.plugins.logstore import PutOutcome
 from optimist.core.protocol.actions import AddFile
 from optimist.core.testing import FaultyLogStore, Pause, When

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optimist.core import DeltaLog
-from optimist.core.clock import SystemClock
 from optimist.core.data.change_files import RowFiles
 from optimist.core.data.parquet_writer import FileSpec
+from optimist.core.running.clock import SystemClock
 from optimist.core.transaction.conflicts.operations import Operation
 
 FEED = {"spark.databricks.delta.properties.defaults.enableChangeDataFeed": "true"}

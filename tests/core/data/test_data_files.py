@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from pyarrow import fs
 
 from optimist.core import DeltaLog
-from optimist.core.clock import SystemClock
 from optimist.core.data import filesystem as filesystem_module
 from optimist.core.data import parquet_writer
 from optimist.core.data.file_parts import balanced_groups, file_parts, parts_of
@@ -32,10 +31,11 @@ from optimist.core.errors import (
     TableError,
     UsageError,
 )
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.plugins.data_origin import DataOrigin
 from optimist.core.protocol.actions import DomainMetadata, Metadata, Protocol
+from optimist.core.running.clock import SystemClock
 from optimist.core.schema.arrow_types import from_arrow_schema
 from optimist.core.schema.types import schema_to_json
 from optimist.core.transaction.conflicts.operations import Operation

@@ -6,7 +6,7 @@ from pyarrow import fs
 
 from optimist.core.data.new_file import new_file
 from optimist.core.errors import LogFileNotFoundError, StorageError
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.plugins.data_origin import DataOrigin
 from optimist.core.plugins.logstore import PutOutcome

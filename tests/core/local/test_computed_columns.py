@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optimist.core import Column, DeltaLog, Identity
-from optimist.core.commands.append import append
 from optimist.core.errors import MetadataChangedException, SchemaError, UsageError
+from optimist.core.local.append import append
 from optimist.core.local.computed_columns import complete_rows
 
 DEFAULTS = {"delta.feature.allowColumnDefaults": "supported"}

@@ -22,7 +22,7 @@ from optimist.core.log.file_sums import FileChanges, only_adds_new_files
 from optimist.core.log.file_table import file_actions_batch
 from optimist.core.log.names import checksum_name, log_path_of
 from optimist.core.log.replay import LogState, with_files
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
 from optimist.core.plugins.logstore import PutOutcome
 from optimist.core.protocol.actions import (
     AddFile,

@@ -17,7 +17,7 @@ from optimist.core import DeltaLog
 from optimist.core.errors import StorageError, TableError, UsageError
 from optimist.core.log.checksum import VersionChecksum, checksum_of_files
 from optimist.core.log.names import checksum_name, commit_path, log_path_of
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
 from optimist.core.protocol.actions import (
     AddFile,
     CommitInfo,

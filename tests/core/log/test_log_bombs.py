@@ -15,7 +15,7 @@ from optimist.core import DeltaLog
 from optimist.core.errors import TableError
 from optimist.core.log.file_table import FILES_SCHEMA, file_actions_batch
 from optimist.core.log.limits import LogLimits, distinct, unpacked
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
 from optimist.core.protocol.actions import Protocol
 from optimist.logstores import LocalLogStore
 

@@ -14,7 +14,7 @@ from optimist.core.log.checksum import VersionChecksum
 from optimist.core.log.commit_lines import parse_commit_lines
 from optimist.core.log.last_checkpoint import LastCheckpoint
 from optimist.core.log.names import checksum_name, commit_name, log_path_of
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
 from optimist.core.protocol.actions import (
     AddFile,
     CommitInfo,

@@ -15,7 +15,7 @@ from optimist.core.log.last_checkpoint import (
     write_last_checkpoint,
 )
 from optimist.core.log.names import LAST_CHECKPOINT, log_path_of
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
 from optimist.core.testing import ManualClock
 from optimist.logstores import MemoryLogStore
 

@@ -23,7 +23,7 @@ from optimist.core.log.names import (
 )
 from optimist.core.log.segment import list_segment
 from optimist.core.maintenance.checkpoint import write_checkpoint
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
 from optimist.core.plugins.logstore import PutOutcome
 from optimist.core.protocol.actions import (
     AddFile,

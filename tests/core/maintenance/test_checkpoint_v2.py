@@ -18,7 +18,7 @@ from optimist.core.log.last_checkpoint import read_last_checkpoint
 from optimist.core.log.names import classic_checkpoint_name, commit_path, log_path_of
 from optimist.core.log.segment import list_segment
 from optimist.core.maintenance.checkpoint import write_checkpoint, write_compatibility_checkpoint
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
 from optimist.core.plugins.logstore import FileStatus, PutOutcome
 from optimist.core.protocol.actions import (
     AddFile,

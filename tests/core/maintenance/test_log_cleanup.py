@@ -24,7 +24,7 @@ from optimist.core.log.segment import list_segment
 from optimist.core.maintenance.checkpoint import write_checkpoint
 from optimist.core.maintenance.cleanup import LogCleaner, expired_log_files
 from optimist.core.maintenance.compaction import write_compaction
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
 from optimist.core.plugins.logstore import FileStatus
 from optimist.core.protocol.actions import AddFile, CommitInfo, Metadata, Protocol, actions_to_bytes
 from optimist.core.snapshot import Snapshot

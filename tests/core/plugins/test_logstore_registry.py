@@ -5,7 +5,7 @@ from itertools import permutations
 import pytest
 
 from optimist.core.errors import ConfigError
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
 from optimist.core.plugins import logstore_registry
 from optimist.core.plugins.logstore_registry import choose_store, find_store
 

@@ -10,7 +10,7 @@ from optimist.core.errors import ConfigError, UsageError
 from optimist.core.log.checksum import VersionChecksum, read_checksum
 from optimist.core.log.last_checkpoint import LastCheckpoint, read_last_checkpoint
 from optimist.core.log.names import LAST_CHECKPOINT, checksum_name
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
 from optimist.core.predicates import Predicate
 from optimist.core.protocol.actions import Metadata, Protocol
 from optimist.core.schema.generated_rules import generation_rule

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optimist.core.errors import ConfigError, ProtocolError, TableError
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
 from optimist.core.protocol.actions import Metadata, Protocol
 from optimist.core.protocol.features import FEATURES
 from optimist.core.protocol.gates import (

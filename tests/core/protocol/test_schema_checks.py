@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from optimist.core.errors import ConfigError, SchemaError
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
 from optimist.core.protocol.actions import Metadata, Protocol
 from optimist.core.protocol.schema_checks import (
     ensure_no_cdc_columns,

@@ -11,7 +11,7 @@ from optimist.core.log.checksum import write_checksum
 from optimist.core.log.names import classic_checkpoint_name, commit_path, log_path_of
 from optimist.core.log.segment import list_segment
 from optimist.core.maintenance.checkpoint import write_checkpoint
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
 from optimist.core.plugins.logstore import FileStatus
 from optimist.core.predicates import Predicate
 from optimist.core.protocol.actions import (

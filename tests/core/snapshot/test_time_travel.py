@@ -8,7 +8,7 @@ from optimist.core import DeltaLog
 from optimist.core.errors import TableError, UsageError
 from optimist.core.log.names import classic_checkpoint_name, commit_path, log_path_of
 from optimist.core.log.segment import list_segment
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
 from optimist.core.protocol.actions import CommitInfo, Metadata, Protocol, actions_to_bytes
 from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.time_travel import (

@@ -12,7 +12,7 @@ from optimist.core.sql import (
     path_in_name,
     values_left_to_default,
 )
-from optimist.core.sql import table_statements as ts
+from optimist.core.sql.spark_statements import table_statements as ts
 from optimist.core.sql.statements import Delete, TableName
 
 T = TableName(("delta", "/p"))

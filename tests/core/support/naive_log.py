@@ -24,7 +24,7 @@ from optimist.core.log.names import (
     log_path_of,
     v2_checkpoint_name,
 )
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
 from optimist.core.testing import ManualClock
 from optimist.logstores import MemoryLogStore
 

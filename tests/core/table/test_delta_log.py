@@ -10,7 +10,7 @@ import pytest
 
 from optimist.core import DeltaLog
 from optimist.core.errors import LogFileNotFoundError, UsageError
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
 from optimist.core.protocol.actions import CommitInfo
 from optimist.core.table import delta_log
 from optimist.core.testing import Fault, FaultyLogStore, ManualClock, When

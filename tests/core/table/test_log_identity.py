@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from optimist.core import DeltaLog
 from optimist.core.errors import CommitOutcomeUnknownError, OptimistError, StorageError
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
 from optimist.core.protocol.actions import AddFile
 from optimist.core.testing import Fault, FaultyLogStore, Pause, When
 from optimist.core.transaction.conflicts.operations import Operation

@@ -18,7 +18,7 @@ from optimist.core.errors import (
     StorageError,
 )
 from optimist.core.log.names import commit_path
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
 from optimist.core.plugins.lease import Lease, LeaseGrant, lapsed
 from optimist.core.plugins.logstore import PutOutcome
 from optimist.core.protocol.actions import CommitInfo

@@ -9,7 +9,7 @@ import pytest
 from grouped_appends import APPEND, GROUPED
 from optimist.core import DeltaLog
 from optimist.core.errors import OptimistError
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
 from optimist.core.testing import (
     InterleavingError,
     LogInvariants,

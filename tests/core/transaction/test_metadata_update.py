@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from optimist.core.errors import ConfigError, ProtocolError, SchemaError
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
 from optimist.core.protocol.actions import Metadata, Protocol
 from optimist.core.schema.char_types import replace_char_varchar
 from optimist.core.schema.types import (

@@ -9,7 +9,7 @@ from optimist.core import CommitState, DeltaLog
 from optimist.core.errors import CommitOutcomeUnknownError, PostCommitHookError, StorageError
 from optimist.core.log.commits import read_commit
 from optimist.core.log.names import commit_path
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
 from optimist.core.protocol.actions import CommitInfo
 from optimist.core.testing import Fault, FaultyLogStore, Pause, When
 from optimist.core.transaction.conflicts.operations import Operation

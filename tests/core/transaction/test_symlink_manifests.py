@@ -11,7 +11,7 @@ import pytest
 
 from optimist.core import DeltaLog
 from optimist.core.errors import PostCommitHookError
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
 from optimist.core.protocol.actions import AddFile
 from optimist.core.testing import FaultyLogStore, ManualClock, Pause, When
 from optimist.core.transaction.conflicts.operations import Operation

@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
 from optimist.core import DeltaLog
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
 from optimist.core.protocol.actions import (
     AddCDCFile,
     AddFile,

@@ -23,7 +23,7 @@ from log_mutations import Mutated
 from optimist.core import DeltaLog
 from optimist.core.data.file_parts import balanced_groups, file_parts, parts_of
 from optimist.core.errors import OptimistError
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
 from optimist.core.plugins.arbiter import Arbiter
 from optimist.core.plugins.lease import Lease
 from optimist.core.plugins.logstore import LogStore

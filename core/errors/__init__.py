@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from optimist.core.foreign_text import bounded, bounded_value, on_one_line
+from optimist.core.errors.foreign_text import bounded, bounded_value, on_one_line
 from optimist.core.secrets import without_secrets
 
 __all__ = [
@@ -65,7 +65,7 @@ class OptimistError(Exception):
         kind: The precise cause; the name of Delta's error class where one exists.
         fields: What the message says, as values. Passwords and signatures are removed from URLs in
             both. Neither grows with what a table holds: long texts and tuples are cut, and the
-            message is one line without control characters (see `optimist.core.foreign_text`).
+            message is one line without control characters (see `foreign_text`).
     """
 
     def __init__(self, message: str, *, kind: str, **fields: object) -> None:

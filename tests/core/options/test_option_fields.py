@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from optimist.core.errors import ConfigError
-from optimist.core.option_fields import (
+from optimist.core.options.engine import EngineOptions
+from optimist.core.options.fields import (
     foreign_option,
     option,
     own_values,
     parse_foreign_options,
     parse_options,
 )
-from optimist.core.option_values import at_least, blank_as, parse_bool
-from optimist.core.options import EngineOptions
+from optimist.core.options.values import at_least, blank_as, parse_bool
 from optimist.core.secrets import Secret, masked_repr
 from optimist.locks.dynamodb_options import DynamoDBOptions
 from optimist.locks.file_lease import FileLeaseOptions

@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from optimist.core.budget import current_budget, limited_to, within_budget
-from optimist.core.clock import Clock
-from optimist.core.error_kinds import FILE_CHANGED, STORE_BUDGET_SPENT
 from optimist.core.errors import OptimistError, StorageError
+from optimist.core.errors.kinds import FILE_CHANGED, STORE_BUDGET_SPENT
+from optimist.core.running.budget import current_budget, limited_to, within_budget
+from optimist.core.running.clock import Clock
 
 __all__ = ["Patience", "RetryPolicy", "call_once", "call_patiently", "pause_s"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from optimist.core.errors import ConfigError, StorageError
-from optimist.core.retry import Patience, call_patiently
+from optimist.core.running.retry import Patience, call_patiently
 from optimist.core.testing import ManualClock
 
 

@@ -13,9 +13,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from optimist.core.budget import DEFAULT_BUDGET_S
-from optimist.core.option_fields import option, own_keys, parse_fields, unknown_option
-from optimist.core.option_values import (
+from optimist.core.options.fields import option, own_keys, parse_fields, unknown_option
+from optimist.core.options.values import (
     at_least,
     one_of,
     parse_bool,
@@ -23,7 +22,8 @@ from optimist.core.option_values import (
     parse_seconds,
     parse_whole,
 )
-from optimist.core.retry import RetryPolicy
+from optimist.core.running.budget import DEFAULT_BUDGET_S
+from optimist.core.running.retry import RetryPolicy
 from optimist.core.secrets import Options
 
 __all__ = [

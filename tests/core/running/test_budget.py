@@ -3,15 +3,22 @@ import threading
 
 import pytest
 
-from optimist.core import DeltaLog, budget
-from optimist.core.budget import Budget, current_budget, is_budget_spent, try_limit_s, within_budget
-from optimist.core.clock import SystemClock
+from optimist.core import DeltaLog
 from optimist.core.errors import CommitOutcomeUnknownError, OptimistError, StorageError
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
 from optimist.core.plugins.logstore import PutOutcome
 from optimist.core.protocol.actions import Metadata, Protocol
-from optimist.core.read_ahead import read_ahead
-from optimist.core.retry import Patience, call_once, call_patiently
+from optimist.core.running import budget
+from optimist.core.running.budget import (
+    Budget,
+    current_budget,
+    is_budget_spent,
+    try_limit_s,
+    within_budget,
+)
+from optimist.core.running.clock import SystemClock
+from optimist.core.running.read_ahead import read_ahead
+from optimist.core.running.retry import Patience, call_once, call_patiently
 from optimist.core.schema.types import StructType, schema_to_json
 from optimist.core.testing import ManualClock
 from optimist.core.transaction.conflicts.operations import Operation
@@ -194,7 +201,7 @@ def test_long_wait_is_told_of_while_it_lasts(caplog, monkeypatch):
                 is_told.set()
 
     listener = Listener()
-    logging.getLogger("optimist.core.budget").addHandler(listener)
+    logging.getLogger("optimist.core.running.budget").addHandler(listener)
     tries = []
 
     def call():
@@ -206,7 +213,7 @@ def test_long_wait_is_told_of_while_it_lasts(caplog, monkeypatch):
     try:
         call_patiently(call, Patience(base_s=0), SystemClock())
     finally:
-        logging.getLogger("optimist.core.budget").removeHandler(listener)
+        logging.getLogger("optimist.core.running.budget").removeHandler(listener)
     assert len(tries) == 2
 
 

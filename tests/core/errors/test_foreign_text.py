@@ -16,7 +16,7 @@ from optimist.core.data.filesystem import filesystem_for
 from optimist.core.data.partition_values import parse_partition_value, partition_schema
 from optimist.core.data.storage_errors import storage_errors
 from optimist.core.errors import Conflict, OptimistError, TableError
-from optimist.core.foreign_text import FOREIGN_LIMIT, listed, quoted, shown
+from optimist.core.errors.foreign_text import FOREIGN_LIMIT, listed, quoted, shown
 from optimist.core.log.commit_lines import parse_commit_lines
 from optimist.core.predicates import Predicate, ensure_columns
 from optimist.core.predicates.parsing import parse_column_path

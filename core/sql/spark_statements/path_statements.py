@@ -9,14 +9,14 @@ import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from optimist.core.sql.column_changes import alter_table, comment_on, truncation
 from optimist.core.sql.first_words import begin_of
-from optimist.core.sql.inserts import insert
 from optimist.core.sql.parameters import Parameters
 from optimist.core.sql.reader import Reader
-from optimist.core.sql.row_changes import parse_row_change
-from optimist.core.sql.table_creations import creation
-from optimist.core.sql.table_statements import PathStatement
+from optimist.core.sql.spark_statements.column_changes import alter_table, comment_on, truncation
+from optimist.core.sql.spark_statements.inserts import insert
+from optimist.core.sql.spark_statements.row_changes import parse_row_change
+from optimist.core.sql.spark_statements.table_creations import creation
+from optimist.core.sql.spark_statements.table_statements import PathStatement
 
 __all__ = ["parse_path_statement"]
 

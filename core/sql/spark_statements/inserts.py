@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from optimist.core.sql.reader import Reader
+from optimist.core.sql.spark_statements.table_statements import Insert
 from optimist.core.sql.statements import Span, SqlText
-from optimist.core.sql.table_statements import Insert
 
 __all__ = ["insert", "values_left_to_default"]
 

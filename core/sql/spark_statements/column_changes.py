@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from optimist.core.sql.column_definitions import column_definition, position, type_text
 from optimist.core.sql.key_values import key, key_values
 from optimist.core.sql.reader import Reader
-from optimist.core.sql.table_statements import (
+from optimist.core.sql.spark_statements.column_definitions import (
+    column_definition,
+    position,
+    type_text,
+)
+from optimist.core.sql.spark_statements.table_statements import (
     AddColumns,
     AlterTable,
     ChangeColumns,

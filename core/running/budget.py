@@ -25,10 +25,10 @@ from contextvars import ContextVar
 from functools import wraps
 from typing import Concatenate, Generic, ParamSpec, Protocol, TypeVar
 
-from optimist.core.clock import Clock
-from optimist.core.error_kinds import STORE_BUDGET_SPENT
 from optimist.core.errors import StorageError
+from optimist.core.errors.kinds import STORE_BUDGET_SPENT
 from optimist.core.forking import ForkSafeLock, keep_inherited, renew_in_child
+from optimist.core.running.clock import Clock
 
 __all__ = [
     "DEFAULT_BUDGET_S",

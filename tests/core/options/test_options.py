@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optimist.core.errors import ConfigError
-from optimist.core.option_values import parse_bool
-from optimist.core.options import EngineOptions
+from optimist.core.options.engine import EngineOptions
+from optimist.core.options.values import parse_bool
 
 DELTA = "spark.databricks.delta."
 

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from optimist.core.read_ahead import read_ahead
+from optimist.core.running.read_ahead import read_ahead
 
 
 def test_results_come_in_the_order_of_the_items():

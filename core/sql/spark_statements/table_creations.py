@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from optimist.core.sql.clones import creation_mode
-from optimist.core.sql.column_definitions import column_definition
 from optimist.core.sql.key_values import key_values
 from optimist.core.sql.reader import Reader
-from optimist.core.sql.table_statements import ColumnDefinition, CreateTable
+from optimist.core.sql.spark_statements.column_definitions import column_definition
+from optimist.core.sql.spark_statements.table_statements import ColumnDefinition, CreateTable
 
 __all__ = ["creation"]
 

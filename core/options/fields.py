@@ -15,7 +15,7 @@ from dataclasses import MISSING, Field, field, fields
 from typing import Any
 
 from optimist.core.errors import ConfigError
-from optimist.core.option_values import parse_option
+from optimist.core.options.values import parse_option
 from optimist.core.secrets import Options
 
 __all__ = [

@@ -21,9 +21,9 @@ from optimist.core.data.parquet_writer import (
     without_empty_text,
 )
 from optimist.core.data.table_ref import TableRef
-from optimist.core.error_kinds import NOT_NULL_VIOLATED
 from optimist.core.errors import SchemaError, UsageError
-from optimist.core.foreign_text import shown
+from optimist.core.errors.foreign_text import shown
+from optimist.core.errors.kinds import NOT_NULL_VIOLATED
 from optimist.core.paths import join
 from optimist.core.protocol.actions import AddFile, Metadata
 from optimist.core.protocol.schema_merge import (

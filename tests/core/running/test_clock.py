@@ -1,7 +1,7 @@
 import random  # noqa: TID251 - the sequence that must stay untouched
 from multiprocessing import get_context
 
-from optimist.core.clock import SystemClock
+from optimist.core.running.clock import SystemClock
 
 
 def test_a_retry_does_not_change_what_a_seeded_program_draws():

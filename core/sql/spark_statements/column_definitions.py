@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from optimist.core.sql.reader import Reader
-from optimist.core.sql.table_statements import ColumnDefinition, IdentityRule
+from optimist.core.sql.spark_statements.table_statements import ColumnDefinition, IdentityRule
 
 __all__ = ["column_definition", "position", "type_text"]
 

@@ -1,0 +1,1 @@
+"""Running work: time, budgets, retries, reading ahead."""
