@@ -20,8 +20,8 @@ import pytest
 
 from optimist.core import errors
 from optimist.core.options.engine import DELTA_PREFIX, OWN_PREFIX, EngineOptions
-from optimist.spark.commands.change_feed import CHANGE_OPTIONS
-from optimist.spark.commands.write_options import WRITE_OPTIONS
+from optimist.spark.commands.reading.change_feed import CHANGE_OPTIONS
+from optimist.spark.commands.writing.write_options import WRITE_OPTIONS
 
 ROOT = Path(__file__).resolve().parent.parent
 ROOMS = tuple(name for name in ("core", "locks", "logstores", "spark") if (ROOT / name).is_dir())

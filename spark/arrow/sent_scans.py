@@ -4,7 +4,7 @@ A scan is found by what its message says: the number of its plan, and the versio
 long as its plan is, which is as long as there is a frame over it.
 
 A scan that *follows* its table reads the newest version at each action. Its plan stays as it was
-made; the message that is sent is changed (`drop_in/connect_plans.py`), or a copy of the plan is
+made; the message that is sent is changed (`drop_in/connect/plans.py`), or a copy of the plan is
 fixed to one version, for commands that read more than once.
 """
 

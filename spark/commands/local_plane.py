@@ -25,8 +25,8 @@ from optimist.core.local.rewriting import RowWriter
 from optimist.core.local.target import LocalTarget
 from optimist.core.paths import scheme_of
 from optimist.spark.arrow.plane import ArrowPlane
-from optimist.spark.commands.data_writer import DataWriter
-from optimist.spark.commands.write_options import session_value
+from optimist.spark.commands.writing.data_writer import DataWriter
+from optimist.spark.commands.writing.write_options import session_value
 from optimist.spark.planes.planes import RowPlane
 from optimist.spark.session.conf import session_zone_name
 from optimist.spark.session.pyspark_versions import is_connect

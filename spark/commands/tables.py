@@ -15,7 +15,6 @@ from optimist.spark.commands import delete as delete_command
 from optimist.spark.commands import update as update_command
 from optimist.spark.commands.alter import DeltaTableChanges, changes_of
 from optimist.spark.commands.commands_to_come import CommandsToCome
-from optimist.spark.commands.history import detail_frame, history_frame
 from optimist.spark.commands.merge.builder import DeltaMergeBuilder, MergeRequest
 from optimist.spark.commands.merge.run import OWN_ALIAS, merge
 from optimist.spark.commands.missing_tables import (
@@ -24,6 +23,7 @@ from optimist.spark.commands.missing_tables import (
     as_no_table_of_that_name,
 )
 from optimist.spark.commands.names import is_enabled, known_path, named_table
+from optimist.spark.commands.reading.history import detail_frame, history_frame
 from optimist.spark.commands.table_builder import DeltaTableBuilder
 from optimist.spark.conditions.own_frames import OwnFrames
 from optimist.spark.planes.planes import plane_of

@@ -22,9 +22,9 @@ from optimist.core.snapshot.row_filter import is_exact
 from optimist.core.table.delta_log import DeltaLog
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.values.exact_sums import exact_sum
-from optimist.spark.commands.data_writer import DataWriter
 from optimist.spark.commands.local_plane import LocalPlane
 from optimist.spark.commands.matching_partitions import matching_partitions
+from optimist.spark.commands.writing.data_writer import DataWriter
 from optimist.spark.conditions.condition import Condition, resolve_condition
 from optimist.spark.conditions.one_time import OneTime
 from optimist.spark.planes.planes import plane_of

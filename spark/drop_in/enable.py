@@ -6,9 +6,9 @@ from pyspark.sql import SparkSession
 
 from optimist.core.forking import ForkSafeLock
 from optimist.spark.drop_in.cached_tables import refresh_after_commits
-from optimist.spark.drop_in.callbacks import Answers
+from optimist.spark.drop_in.classic.callbacks import Answers
 from optimist.spark.drop_in.compiler import dropin, is_loaded, load_classes
-from optimist.spark.drop_in.connect import disable_connect, enable_connect
+from optimist.spark.drop_in.connect.client import disable_connect, enable_connect
 from optimist.spark.drop_in.known_confs import register_confs
 from optimist.spark.drop_in.session_state import ensure_no_delta_jar, install, remove
 from optimist.spark.drop_in.sessions import remember_session

@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from optimist.core.snapshot import Snapshot
-from optimist.spark.drop_in.opened_table import OpenedTable, opened_table
+from optimist.spark.drop_in.classic.opened_table import OpenedTable, opened_table
 from optimist.spark.drop_in.table_identity import table_identity
 from optimist.spark.rows.row_shape import column_of
 from optimist.spark.rows.same_columns import ensure_same_columns

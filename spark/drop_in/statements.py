@@ -26,20 +26,20 @@ from optimist.core.sql.statements import (
 )
 from optimist.core.table.delta_log import DeltaLog
 from optimist.spark.commands.alter import changes_of
-from optimist.spark.commands.history import (
-    DETAIL_SCHEMA,
-    HISTORY_SCHEMA,
-    detail_frame,
-    history_frame,
-)
 from optimist.spark.commands.missing_tables import (
     as_missing_name,
     as_no_delta_table,
     as_wrong_for,
 )
 from optimist.spark.commands.names import named_table, table_path
+from optimist.spark.commands.reading.history import (
+    DETAIL_SCHEMA,
+    HISTORY_SCHEMA,
+    detail_frame,
+    history_frame,
+)
+from optimist.spark.drop_in.classic.tables_like import create_like, makes_delta_table
 from optimist.spark.drop_in.python_command import python_command
-from optimist.spark.drop_in.tables_like import create_like, makes_delta_table
 from optimist.spark.session.callback_errors import original_errors
 from optimist.spark.session.conf import open_log
 from optimist.spark.session.jvm import Jvm, iterate

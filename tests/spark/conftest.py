@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from optimist.core import DeltaLog
 from optimist.spark import read, write
-from optimist.spark.commands.data_writer import DataWriter
 from optimist.spark.commands.local_plane import LocalPlane
+from optimist.spark.commands.writing.data_writer import DataWriter
 from parts_of_rows import assert_parts_agree
 from table_contents import read_locally
 

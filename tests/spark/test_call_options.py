@@ -16,8 +16,8 @@ from optimist.core.errors import ConfigError, SchemaError, UsageError
 from optimist.core.log.file_table import add_files
 from optimist.core.options.engine import EngineOptions
 from optimist.spark import DeltaTable, read, write
-from optimist.spark.commands.change_feed import CHANGE_OPTIONS
-from optimist.spark.commands.write_options import WRITE_OPTIONS
+from optimist.spark.commands.reading.change_feed import CHANGE_OPTIONS
+from optimist.spark.commands.writing.write_options import WRITE_OPTIONS
 
 DYNAMIC = "spark.sql.sources.partitionOverwriteMode"
 RESET = "spark.databricks.delta.write.txnVersion.autoReset.enabled"

@@ -16,7 +16,7 @@ from optimist.core import DeltaLog
 from optimist.core.errors import ConcurrentAppendException, SchemaError, StorageError
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.spark import DeltaTable, read, write
-from optimist.spark.commands.data_writer import DataWriter
+from optimist.spark.commands.writing.data_writer import DataWriter
 
 PLANE = "spark.optimist.spark.plane"
 DEFAULTS = "spark.databricks.delta.properties.defaults."

@@ -12,7 +12,7 @@ from optimist.core.errors import MetadataChangedException, SchemaError, UsageErr
 from optimist.core.protocol.actions import Metadata
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.spark import DeltaTable, read, write
-from optimist.spark.commands.data_writer import DataWriter
+from optimist.spark.commands.writing.data_writer import DataWriter
 
 MARK = "delta.identity.highWaterMark"
 

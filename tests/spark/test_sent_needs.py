@@ -13,7 +13,7 @@ from pyspark.sql.connect.window import Window
 from optimist.core.schema.types import StructField, StructType
 from optimist.core.sql import Mentions
 from optimist.spark.arrow.source import SOURCE_PREFIX
-from optimist.spark.drop_in.sent_needs import has_unknown_names, mentions, needs_of_scans
+from optimist.spark.drop_in.connect.sent_needs import has_unknown_names, mentions, needs_of_scans
 
 SESSION = SimpleNamespace(client=None, session_id="x")
 INNER = StructType((StructField("a", "long"), StructField("x y", "long")))

@@ -21,7 +21,7 @@ from optimist.core.errors import (
 )
 from optimist.core.log.file_table import add_files
 from optimist.spark import DeltaTable, read, write
-from optimist.spark.commands.write_options import WRITE_OPTIONS
+from optimist.spark.commands.writing.write_options import WRITE_OPTIONS
 from read_back import data_directories, ids
 
 UTC = dt.timezone.utc

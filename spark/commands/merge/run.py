@@ -52,8 +52,8 @@ from optimist.spark.commands.merge.resolution import ResolvedMerge
 from optimist.spark.commands.merge.source import SourceFacts, facts_of, repeatable
 from optimist.spark.commands.merge.stages import Stages
 from optimist.spark.commands.merge.written_rows import WrittenRows
-from optimist.spark.commands.own_sources import own_sources
 from optimist.spark.commands.target import Target
+from optimist.spark.commands.writing.own_sources import own_sources
 from optimist.spark.conditions.join_condition import read_join
 from optimist.spark.conditions.join_reading import JoinReading
 from optimist.spark.planes.sources import of_fixed_versions

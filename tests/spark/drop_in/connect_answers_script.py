@@ -17,7 +17,7 @@ from connect_process import ids, kind_of, tell
 from optimist.spark import DeltaTable, enable, read, write
 from optimist.spark.arrow import source
 from optimist.spark.commands.target import Target
-from optimist.spark.drop_in import connect
+from optimist.spark.drop_in.connect import client as connect
 from optimist.spark.session.conf import open_log
 from parameter_answers import ZONE, parameter_answers
 

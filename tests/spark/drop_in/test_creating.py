@@ -14,7 +14,7 @@ from optimist.core.errors import OptimistError, SchemaError, UsageError
 from optimist.core.schema.types import schema_from_json
 from optimist.spark import DeltaTable
 from optimist.spark.commands.table_builder import IdentityGenerator
-from optimist.spark.drop_in import staged_tables
+from optimist.spark.drop_in.classic import staged_tables
 
 
 def _told(path):

@@ -8,7 +8,7 @@ from pyspark.errors import AnalysisException, ParseException, PySparkException
 
 from optimist.core.errors import OptimistError, UsageError
 from optimist.spark import DeltaTable, disable, enable, write
-from optimist.spark.commands.history import DETAIL_SCHEMA, HISTORY_SCHEMA
+from optimist.spark.commands.reading.history import DETAIL_SCHEMA, HISTORY_SCHEMA
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,1 @@
+"""From a table, or its history, to a DataFrame."""

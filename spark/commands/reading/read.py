@@ -1,0 +1,296 @@
+"""`read`: a table, now or as it was, as a DataFrame."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeAlias
+
+from pyspark.sql import DataFrame, SparkSession
+
+from optimist.core.errors import TableNotFoundError, UsageError
+from optimist.core.errors.foreign_text import shown
+from optimist.core.plugins.table_path import TablePath, path_text
+from optimist.core.snapshot import Snapshot
+from optimist.core.table.delta_log import DeltaLog
+from optimist.core.table.partition_paths import partition_paths
+from optimist.spark.arrow.sent_scans import know_table
+from optimist.spark.commands.reading.change_feed import (
+    CHANGE_OPTIONS,
+    ChangeOptions,
+    OptionValue,
+    change_feed_frame,
+)
+from optimist.spark.commands.reading.partition_read import ChosenPartition
+from optimist.spark.commands.reading.read_columns import ReadColumns
+from optimist.spark.planes.planes import plane_of
+from optimist.spark.rows.partition_zone import partition_zone
+from optimist.spark.session.arguments import version_number
+from optimist.spark.session.call_options import CallOptions
+from optimist.spark.session.callback_errors import original_errors
+from optimist.spark.session.conf import open_log
+from optimist.spark.session.pyspark_versions import is_connect
+from optimist.spark.spark_schema import from_spark_schema
+
+__all__ = ["TableVersion", "epoch_millis", "open_rows", "open_version", "read"]
+
+_AT_VERSION = re.compile(r"^(?P<path>.+)@v(?P<version>[0-9]{1,19})$")
+_AT_TIME = re.compile(r"^(?P<path>.+)@(?P<time>[0-9]{17})$")  # yyyyMMddHHmmssSSS
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
+
+Timestamp: TypeAlias = str | dt.datetime | dt.date
+
+
+@original_errors()
+def read(
+    spark: SparkSession,
+    path: TablePath,
+    *,
+    versionAsOf: int | str | None = None,
+    timestampAsOf: Timestamp | None = None,
+    columns: Sequence[str] | None = None,
+    **options: OptionValue,
+) -> DataFrame:
+    """A Delta table as a DataFrame. Spark asks our log which files to read when it plans a query.
+
+    The frame stays at the version that it was made from, whatever is committed later.
+
+    Args:
+        spark: A classic session, or a Spark Connect client.
+        path: The table. `path@v123` and `path@20261120103000000` mean the version and the time.
+        versionAsOf: Read this version.
+        timestampAsOf: Read the newest version that is not younger than this; text is read in the
+            session's zone.
+        columns: Only these columns, in this order: names, paths of struct fields as in SQL, or
+            fields of `_metadata`. A `select` of the frame does the same, but Spark Connect does not
+            tell its data sources of it: there, only what is named here is read.
+        options: `readChangeFeed=True` reads the changes of a run of versions instead, with
+            `startingVersion` or `startingTimestamp` and, if wanted, `endingVersion` or
+            `endingTimestamp`, both ends included (see `change_feed_frame`). All others are for the
+            file system: keys that start with `fs.` or `dfs.`. Names are taken in any case.
+
+    Raises:
+        TableNotFoundError: There is no table at the path.
+        TableError: The version or time is outside what the log still holds, or is so old that its
+            files may be gone.
+        UsageError: An option is unknown, or a version and a time are given at once.
+        SchemaError: The table lacks one of `columns` (kind `DELTA_COLUMN_NOT_FOUND`).
+        ArgumentTypeError: `path` is not a path, or `columns` are not names; this is a `TypeError`,
+            too.
+    """
+    text = path_text(path)
+    given = CallOptions.sort(
+        {"versionAsOf": versionAsOf, "timestampAsOf": timestampAsOf, **options},
+        ("versionAsOf", "timestampAsOf", *CHANGE_OPTIONS),
+        takes_properties=False,
+    )
+    changes = ChangeOptions.among(given.named)
+    at_version, at_time = given.named.get("versionAsOf"), given.named.get("timestampAsOf")
+    if changes is not None and (at_version is not None or at_time is not None):
+        raise UsageError(
+            "A read of changes can't have versionAsOf or timestampAsOf. Nothing was read. Give a "
+            "start and an end (startingVersion, endingVersion, or the timestamps) instead.",
+            kind="DELTA_ONEOF_IN_TIMETRAVEL",
+        )
+    if at_version is not None and at_time is not None:
+        raise UsageError(
+            "The options versionAsOf and timestampAsOf are both given. Nothing was read. Give only "
+            "one of them.",
+            kind="DELTA_ONEOF_IN_TIMETRAVEL",
+        )
+    if changes is not None:
+        log = open_log(spark, text, given.filesystem)
+        feed = change_feed_frame(spark, log, changes.bounds(partial(epoch_millis, spark)))
+        if columns is None:
+            return feed
+        return ReadColumns.of(columns, from_spark_schema(feed.schema)).chosen(feed)
+    version = None if at_version is None else _version(at_version)
+    millis = None if at_time is None else epoch_millis(spark, at_time)
+    found = open_rows(spark, text, version, millis, filesystem=given.filesystem)
+    if columns is None:
+        return found.frame(spark)
+    return found.frame(spark, ReadColumns.of(columns, found.snapshot.schema))
+
+
+@dataclass(frozen=True, slots=True)
+class TableVersion:
+    """One version of a table, opened to be read.
+
+    Attributes:
+        log: The table.
+        snapshot: The version.
+        is_time_travel: Whether the user chose the version; see `RowPlane.scan`.
+        partition: The partitions that the path names; None for all rows.
+        zone: See `partition_zone`.
+    """
+
+    log: DeltaLog
+    snapshot: Snapshot
+    is_time_travel: bool
+    partition: ChosenPartition | None = None
+    zone: str | None = None
+
+    def frame(self, spark: SparkSession, columns: ReadColumns | None = None) -> DataFrame:
+        """The rows of the version; no file is read before a query runs."""
+        plane = plane_of(spark, self.log.table)
+        is_asked = self.is_time_travel
+        if columns is None:
+            rows = plane.scan(self.snapshot, is_time_travel=is_asked, zone=self.zone)
+            rows = know_table(rows, self.log) if is_connect(spark) else rows
+            return self.in_partition(rows)
+        needed = (*columns.paths, *self.partition_paths)
+        rows = plane.scan(self.snapshot, is_time_travel=is_asked, columns=needed, zone=self.zone)
+        return columns.chosen(self.in_partition(rows))
+
+    def at(self, snapshot: Snapshot) -> TableVersion:
+        """The same of another version, such as a newer one."""
+        return replace(self, snapshot=snapshot)
+
+    @property
+    def partition_paths(self) -> tuple[tuple[str], ...]:
+        """The columns that `in_partition` needs, as paths."""
+        return () if self.partition is None else tuple((name,) for name in self.partition.values)
+
+    def in_partition(self, rows: DataFrame) -> DataFrame:
+        """The rows of the partitions that the path names."""
+        return rows if self.partition is None else self.partition.rows(rows, self.snapshot)
+
+
+def open_version(
+    spark: SparkSession,
+    path: str,
+    version: int | None = None,
+    millis: int | None = None,
+    *,
+    filesystem: Mapping[str, str] | None = None,
+) -> TableVersion:
+    """A version of the table at a path; the newest if neither a version nor a time is given.
+
+    Args:
+        spark: A classic session, or a Spark Connect client.
+        path: As for `read`: it may itself say a version or a time, behind an `@`.
+        version: The version.
+        millis: The newest version that is not younger than this time in epoch milliseconds.
+        filesystem: Options of this call: keys that start with `fs.` or `dfs.`.
+
+    Raises:
+        TableNotFoundError: There is no table at the path.
+        TableError: The version or time is outside what the log still holds, or is so old that its
+            files may be gone.
+        UsageError: The path says a version or a time, and another is given beside it (kind
+            `DELTA_UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS`).
+    """
+    options = filesystem or {}
+    log = open_log(spark, path, options)
+    is_given = version is not None or millis is not None
+    if not is_given and not log.table_exists():
+        found = _travel_in_path(spark, path, options)
+        log, version, millis = found or (log, None, None)
+    if version is None and millis is None:
+        newest = log.snapshot()
+        return TableVersion(log, newest, is_time_travel=False, zone=partition_zone(spark, newest))
+    try:
+        snapshot = log.snapshot(version, millis, to_read=True)
+    except TableNotFoundError as error:
+        if is_given and (_AT_VERSION.match(path) or _AT_TIME.match(path)):
+            raise _said_twice(path) from error
+        raise
+    return TableVersion(log, snapshot, is_time_travel=True, zone=partition_zone(spark, snapshot))
+
+
+def open_rows(
+    spark: SparkSession,
+    path: str,
+    version: int | None = None,
+    millis: int | None = None,
+    *,
+    filesystem: Mapping[str, str] | None = None,
+) -> TableVersion:
+    """As `open_version`, or the partitions of a table above the path, as in `table/p=1`.
+
+    Raises:
+        SchemaError: The path names a column that is no partition column (kind
+            `DELTA_NON_PARTITION_COLUMN_SPECIFIED`).
+    """
+    try:
+        return open_version(spark, path, version, millis, filesystem=filesystem)
+    except TableNotFoundError:
+        found = _partition_of(spark, path, version, millis, filesystem)
+        if found is None:
+            raise
+        return found
+
+
+def _partition_of(
+    spark: SparkSession,
+    path: str,
+    version: int | None,
+    millis: int | None,
+    filesystem: Mapping[str, str] | None,
+) -> TableVersion | None:
+    match = _AT_VERSION.match(path) or _AT_TIME.match(path)
+    inside = match["path"] if match else path
+    for place in partition_paths(inside):
+        table = place.table_path + path[len(inside) :]
+        try:
+            found = open_version(spark, table, version, millis, filesystem=filesystem)
+        except TableNotFoundError:
+            continue
+        return replace(found, partition=ChosenPartition.of(path, place, found.snapshot))
+    return None
+
+
+def _said_twice(path: str) -> UsageError:
+    return UsageError(
+        f"The path {shown(path)} says a version or a time behind its @, and another is given "
+        "beside it. Nothing was read. Give one of them.",
+        kind="DELTA_UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS",
+        path=path,
+    )
+
+
+def _travel_in_path(
+    spark: SparkSession, path: str, options: Mapping[str, str]
+) -> tuple[DeltaLog, int | None, int | None] | None:
+    """The table, and the version or time, that a path like `table@v5` means; else None."""
+    if match := _AT_VERSION.match(path):
+        return open_log(spark, match["path"], options), int(match["version"]), None
+    if match := _AT_TIME.match(path):
+        text = match["time"]
+        day, time = (
+            f"{text[:4]}-{text[4:6]}-{text[6:8]}",
+            f"{text[8:10]}:{text[10:12]}:{text[12:14]}",
+        )
+        millis = epoch_millis(spark, f"{day} {time}.{text[14:]}")
+        return open_log(spark, match["path"], options), None, millis
+    return None
+
+
+def _version(value: OptionValue) -> int:
+    version = version_number(value)
+    if version is None:
+        raise UsageError(
+            f"The option versionAsOf must be a version number, not {value!r}.",
+            kind="DELTA_TIME_TRAVEL_INVALID_BEGIN_VALUE",
+            value=str(value).strip(),
+        )
+    return version
+
+
+def epoch_millis(spark: SparkSession, value: OptionValue) -> int:
+    """Epoch milliseconds. Text and dates are read as Spark reads them, in the session's zone."""
+    if isinstance(value, dt.datetime):
+        return (value.astimezone(dt.timezone.utc) - _EPOCH) // dt.timedelta(milliseconds=1)
+    text = value.isoformat() if isinstance(value, dt.date) else str(value)
+    query = "SELECT unix_millis(try_cast(:text AS TIMESTAMP)) AS millis"
+    row = spark.sql(query, args={"text": text}).collect()[0]
+    if row["millis"] is None:
+        raise UsageError(
+            f"The text {value!r} is not a timestamp. Write it like 2026-11-20 10:30:00.",
+            kind="DELTA_TIMESTAMP_INVALID",
+            value=text,
+        )
+    return int(row["millis"])

@@ -1,0 +1,63 @@
+"""Rows for a table that is to be clustered: `df.write.clusterBy(...)`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame
+
+from optimist.core.commands.table_definition import TableDefinition
+from optimist.core.errors import UsageError
+from optimist.core.errors.foreign_text import listed
+from optimist.core.predicates.parsing import parse_column_path
+from optimist.core.protocol.clustering import clustering_columns
+from optimist.spark.commands.writing.create_as_select import create_as_select
+from optimist.spark.commands.writing.write import write_rows
+from optimist.spark.commands.writing.write_options import WriteRequest
+from optimist.spark.session.conf import open_log
+
+__all__ = ["write_clustered"]
+
+
+def write_clustered(
+    rows: DataFrame, path: str, cluster_by: Sequence[str], request: WriteRequest
+) -> None:
+    """Make a table that is clustered, or write to one that is clustered alike.
+
+    Args:
+        rows: The rows.
+        path: The table.
+        cluster_by: The columns, as SQL spells them; none for a plain write.
+        request: The rest of what is asked for.
+
+    Raises:
+        UsageError: The table is clustered otherwise (kind `DELTA_CLUSTERING_COLUMNS_MISMATCH`).
+    """
+    if not cluster_by:
+        write_rows(rows, path, request)
+        return
+    log = open_log(rows.sparkSession, path, request.filesystem_options)
+    if not log.table_exists():
+        definition = TableDefinition(
+            partition_by=request.partition_by or (),
+            cluster_by=tuple(cluster_by),
+            properties=request.properties,
+        )
+        create_as_select(rows, log, definition, request)
+        return
+    snapshot = log.snapshot()
+    found = clustering_columns(snapshot.domain_metadata, snapshot.schema)
+    wanted = [parse_column_path(name) for name in cluster_by]
+    if [_folded(column) for column in found] != [_folded(column) for column in wanted]:
+        raise UsageError(
+            f"The rows are to be clustered by {listed(cluster_by)}, but the table is clustered by "
+            f"{listed(['.'.join(column) for column in found]) or 'no column'}. Nothing was "
+            "written. Leave clusterBy out, or change the table with ALTER TABLE ... CLUSTER BY.",
+            kind="DELTA_CLUSTERING_COLUMNS_MISMATCH",
+            path=log.table_path,
+        )
+    write_rows(rows, path, request)
+
+
+def _folded(column: Sequence[str]) -> list[str]:
+    return [part.lower() for part in column]

@@ -1,0 +1,94 @@
+"""CREATE and REPLACE TABLE ... AS SELECT: a table and its rows in one commit (spec 10.6)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyspark.sql import DataFrame
+
+from optimist.core.commands.command import Changes, run_command
+from optimist.core.commands.create import begin_creation
+from optimist.core.commands.table_definition import CreateMode, TableDefinition, columns_of
+from optimist.core.commands.uncommitted_files import UncommittedFiles
+from optimist.core.table.delta_log import DeltaLog
+from optimist.core.transaction.optimistic import OptimisticTransaction
+from optimist.core.transaction.result import CommitResult
+from optimist.spark.commands.writing.data_writer import DataWriter
+from optimist.spark.commands.writing.own_sources import own_sources
+from optimist.spark.commands.writing.prepared_rows import prepared_rows
+from optimist.spark.commands.writing.write_options import WriteRequest
+from optimist.spark.planes.planes import plane_of
+from optimist.spark.planes.sources import of_fixed_versions
+from optimist.spark.rows.identity_values import missing_identities
+from optimist.spark.session.callback_errors import original_errors
+from optimist.spark.session.conf import reset_session_version
+from optimist.spark.spark_schema import from_spark_schema
+
+__all__ = ["create_as_select"]
+
+
+def create_as_select(
+    df: DataFrame, log: DeltaLog, definition: TableDefinition, request: WriteRequest
+) -> CommitResult | None:
+    """Make or replace a table with rows, in one commit.
+
+    A table that is replaced may be one that the rows are read from.
+
+    Args:
+        df: The rows; the table gets their columns, all of which may hold nulls, at any depth.
+        log: The table.
+        definition: The rest of what the table is to be.
+        request: Options of the write.
+
+    Returns:
+        The commit, or None if the table exists and is kept, or the write was committed before under
+        the same `txnAppId` and `txnVersion`.
+
+    Raises:
+        UsageError, TableNotFoundError, SchemaError: See `begin_creation`. Nothing was written.
+        DeltaConcurrentModificationException: Another commit came first. Nothing was written.
+    """
+    columns = columns_of(from_spark_schema(df.schema).as_nullable())
+    with original_errors():
+        df = of_fixed_versions(df)
+        txn = _transaction(df, log)
+        creation = begin_creation(txn, replace(definition, columns=columns), as_select=True)
+        if creation is None:
+            return None
+
+        def work(files: UncommittedFiles) -> Changes:
+            plane, limit = plane_of(df.sparkSession, log.table), request.max_records_per_file
+            writer = DataWriter(plane, txn, request.compression, limit)
+            missing = missing_identities(writer.schema, df.columns)
+            written = writer.write(prepared_rows(df, writer, missing), files, identities=missing)
+            actions = (*creation.actions(txn.table.clock.now_ms()), *written.adds)
+            operation = creation.operation(request.user_metadata)
+            if request.is_overwrite:  # by saveAsTable, which makes the table it would overwrite
+                shown = {**operation.parameters, "isV1SaveAsTableOverwrite": True}
+                operation = replace(operation, parameters=shown)
+            metrics = {
+                "numFiles": len(written.adds),
+                "numOutputRows": written.num_rows,
+                "numOutputBytes": written.size_bytes,
+            }
+            if definition.mode is not CreateMode.CREATE:
+                metrics["numRemovedFiles"] = len(creation.removed)
+                metrics["numRemovedBytes"] = sum(add.size for add in creation.removed)
+            return Changes(actions, operation.with_metrics(metrics), must_land=True)
+
+        result = run_command(txn, work, identity=request.txn)
+        if request.txn is None:
+            reset_session_version(df.sparkSession, log.options)
+        return result
+
+
+def _transaction(df: DataFrame, log: DeltaLog) -> OptimisticTransaction:
+    """The transaction; where the rows are the table's own, at the version that they are read from.
+
+    Otherwise it would remove rows that were committed since, and that it never saw.
+    """
+    begun = log.start_transaction()
+    versions = [item.version for item in own_sources(df, log, begun) if not item.is_time_travel]
+    if not versions or min(versions) >= begun.read_version:
+        return begun
+    return log.start_transaction(log.snapshot(version=min(versions)))

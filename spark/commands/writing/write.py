@@ -1,0 +1,394 @@
+"""`write`: put the rows of a DataFrame into a table, in one commit (spec 10.1 to 10.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame
+
+from optimist.core.commands.command import Changes, run_command
+from optimist.core.commands.create import table_parameters
+from optimist.core.commands.replaced_partitions import partitions_predicate
+from optimist.core.commands.rewrite import Rewrite
+from optimist.core.commands.row_balance import RowBalance
+from optimist.core.commands.uncommitted_files import UncommittedFiles
+from optimist.core.commands.written_files import WrittenFiles
+from optimist.core.data.partition_values import partition_schema
+from optimist.core.errors import UsageError
+from optimist.core.errors.foreign_text import quoted
+from optimist.core.log.file_table import add_files
+from optimist.core.plugins.table_path import TablePath, path_text
+from optimist.core.protocol.actions import Action, AddFile, RemoveFile
+from optimist.core.table.delta_log import DeltaLog
+from optimist.core.transaction.conflicts.operations import Operation
+from optimist.core.transaction.optimistic import OptimisticTransaction
+from optimist.core.transaction.result import CommitResult
+from optimist.spark.commands.checks import RowCheck
+from optimist.spark.commands.delete import delete_rows
+from optimist.spark.commands.merge.source import repeatable
+from optimist.spark.commands.target import Target
+from optimist.spark.commands.writing.data_writer import DataWriter
+from optimist.spark.commands.writing.own_sources import own_sources
+from optimist.spark.commands.writing.prepared_rows import prepared_rows
+from optimist.spark.commands.writing.replaced_rows import OWN_ALIAS, rows_to_replace
+from optimist.spark.commands.writing.write_options import WriteRequest
+from optimist.spark.commands.writing.written_schema import adopt_schema
+from optimist.spark.conditions.condition import Condition, resolve_condition
+from optimist.spark.planes.planes import plane_of
+from optimist.spark.planes.sources import of_fixed_versions
+from optimist.spark.rows.changed_rows import INSERTED, kinds_of, with_changes
+from optimist.spark.rows.identity_values import missing_identities
+from optimist.spark.rows.scanned_table import ScannedTable
+from optimist.spark.session.arguments import ensure_frame
+from optimist.spark.session.callback_errors import original_errors
+from optimist.spark.session.conf import open_log, reset_session_version
+from optimist.spark.session.unchanged_conf import unchanged_conf
+
+__all__ = ["write", "write_rows"]
+
+
+@original_errors()
+def write(
+    df: DataFrame,
+    path: TablePath,
+    *,
+    mode: str = "error",
+    partitionBy: str | Sequence[str] | None = None,
+    **options: object,
+) -> CommitResult | None:
+    """Write the rows of a DataFrame to a Delta table, in one transaction.
+
+    Args:
+        df: The rows; its session is used.
+        path: The table; a first write makes it.
+        mode: `append`, `overwrite`, `error` (also `errorifexists`) or `ignore`.
+        partitionBy: The partition columns of a new table; on an existing one it must agree.
+        options: Spark's names, in any case: `mergeSchema`, `overwriteSchema`, `replaceWhere`,
+            `replaceOn` with `targetAlias`, `replaceUsing`, `partitionOverwriteMode`, `dataChange`,
+            `userMetadata`, `txnAppId` with `txnVersion`, `maxRecordsPerFile`, `compression`; keys
+            that start with `fs.` or `dfs.`; and `delta.` for the properties of a table that this
+            write makes. An option that is left out falls back to the session's conf
+            (docs/options.md).
+
+    Returns:
+        The commit, or None if there was none: the mode is `ignore` and the table exists, the write
+        was committed before under the same `txnAppId` and `txnVersion`, or there was nothing to
+        write.
+
+    Raises:
+        DeltaConcurrentModificationException: Another commit conflicts with this one; nothing was
+            written.
+        CommitOutcomeUnknownError: The store gave no answer; settle it with
+            `DeltaLog.resolve_commit`.
+        SchemaError: The data does not fit the table, or a row violates a constraint; nothing was
+            written.
+        UsageError: An option is unknown, options exclude each other, or the table exists already.
+        ArgumentTypeError: `df` is not a DataFrame, or `path` not a path; this is a `TypeError`,
+            too.
+    """
+    ensure_frame(df)
+    return write_rows(df, path_text(path), WriteRequest.of(mode, partitionBy, options))
+
+
+def write_rows(df: DataFrame, path: str, request: WriteRequest) -> CommitResult | None:
+    """Write as a request says that has been parsed; returns and raises as `write` does."""
+    with original_errors():
+        log = open_log(df.sparkSession, path, request.filesystem_options)
+        read = of_fixed_versions(df)
+        with _repeatable(read, request) as rows:
+            result = _run(rows, read, log, request)
+        # A call that names its own transaction has not used the version in the session's conf.
+        if request.txn is None:
+            reset_session_version(df.sparkSession, log.options)
+        return result
+
+
+def _repeatable(df: DataFrame, request: WriteRequest) -> AbstractContextManager[DataFrame]:
+    """The rows, the same each time where they are read more than once."""
+    return repeatable(df) if request.replaces_matches else nullcontext(df)
+
+
+def _run(
+    df: DataFrame, read: DataFrame, log: DeltaLog, request: WriteRequest
+) -> CommitResult | None:
+    """Write rows; they may be stored ones, so `read` tells which tables they were read from."""
+    begun = log.start_transaction()
+    if begun.read_version >= 0 and request.mode == "ignore":
+        return None
+    if begun.read_version >= 0 and request.mode == "error":
+        raise UsageError(
+            f"The table {log.table_path} exists already. Nothing was written. Use mode append or "
+            "overwrite to write to it.",
+            kind="DELTA_PATH_EXISTS",
+            path=log.table_path,
+        )
+    sources = own_sources(read, log, begun)
+    if request.is_rearrangement:
+        _ensure_own_rows(log, sources)
+    txn = _from_what_was_read(log, begun, request, sources)
+
+    def work(files: UncommittedFiles) -> Changes:
+        if sources:
+            # The new rows are made of the table's: any change of the table meanwhile is a conflict.
+            txn.read_whole_table()
+        adopt_schema(df, txn, request)
+        plane, limit = plane_of(df.sparkSession, log.table), request.max_records_per_file
+        writer = DataWriter(plane, txn, request.compression, limit)
+        command = _Write(df, request, writer, _replaces_partitions(df, txn, request))
+        if request.replace_where is None and not request.replaces_matches:
+            return command.run(files)
+        with unchanged_conf(df.sparkSession):
+            return command.run(files)
+
+    return run_command(txn, work, identity=request.txn)
+
+
+def _from_what_was_read(
+    log: DeltaLog,
+    txn: OptimisticTransaction,
+    request: WriteRequest,
+    sources: tuple[ScannedTable, ...],
+) -> OptimisticTransaction:
+    """The transaction of a write; an overwrite starts at the version that it was computed from.
+
+    Otherwise an overwrite computed from the table itself would remove rows that were committed
+    after it read, and that it never saw. A version that the user chose does not count: overwriting
+    the table with it restores it on purpose.
+    """
+    versions = [source.version for source in sources if not source.is_time_travel]
+    if not request.is_overwrite or not versions or min(versions) >= txn.read_version:
+        return txn
+    return log.start_transaction(log.snapshot(version=min(versions)))
+
+
+def _ensure_own_rows(log: DeltaLog, sources: tuple[ScannedTable, ...]) -> None:
+    """Rows that are only arranged anew are the table's own, as it is."""
+    if not sources or any(source.is_time_travel for source in sources):
+        raise UsageError(
+            f"With dataChange=false the rows must be read from the table itself, {log.table_path}, "
+            "and not from an older version. Nothing was written. Leave the option out, or read the "
+            "rows from the table without storing them elsewhere.",
+            kind="OPTIMIST_NO_REARRANGEMENT",
+            path=log.table_path,
+        )
+
+
+def _replaces_partitions(df: DataFrame, txn: OptimisticTransaction, request: WriteRequest) -> bool:
+    """Whether only the partitions that are written are replaced; never without partitions."""
+    if not txn.metadata.partition_columns or not request.replaces_partitions(df.sparkSession):
+        return False
+    if request.overwrite_schema:
+        raise UsageError(
+            "The option overwriteSchema replaces the whole table, but the session's "
+            "spark.sql.sources.partitionOverwriteMode=dynamic replaces only partitions. Nothing "
+            "was written. Leave overwriteSchema out, or give the option "
+            "partitionOverwriteMode=static.",
+            kind="DELTA_OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE",
+        )
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """What was written and what is removed; `deletion` tells how `replaceWhere` removed rows."""
+
+    written: WrittenFiles
+    removed: tuple[AddFile, ...] = ()
+    deletion: Rewrite | None = None
+
+    @property
+    def kept(self) -> WrittenFiles:
+        return self.deletion.written if self.deletion else WrittenFiles()
+
+    def actions(self, now_ms: int) -> tuple[Action, ...]:
+        if self.deletion is not None:
+            return (*self.deletion.actions(now_ms), *self.written.actions)
+        return (*(add.remove(now_ms) for add in self.removed), *self.written.adds)
+
+    def metrics(self, *, is_overwrite: bool) -> dict[str, object]:
+        metrics: dict[str, object] = {
+            "numFiles": len(self.written.adds) + len(self.kept.adds),
+            "numOutputRows": self.written.num_rows + self.kept.num_rows,
+            "numOutputBytes": self.written.size_bytes + self.kept.size_bytes,
+        }
+        if is_overwrite:
+            metrics["numRemovedFiles"] = len(self.removed)
+            metrics["numRemovedBytes"] = sum(add.size for add in self.removed)
+        num_deleted = self.deletion.num_matching_rows if self.deletion else None
+        if num_deleted is not None:
+            metrics["numDeletedRows"] = num_deleted
+            metrics["numCopiedRows"] = self.kept.num_rows
+            metrics["numAddedChangeFiles"] = len(self.kept.changes) + len(self.written.changes)
+        return metrics
+
+
+@dataclass(frozen=True, slots=True)
+class _Write:
+    """One write whose transaction knows the table's schema already."""
+
+    df: DataFrame
+    request: WriteRequest
+    writer: DataWriter
+    replaces_partitions: bool
+
+    @property
+    def txn(self) -> OptimisticTransaction:
+        return self.writer.txn
+
+    def run(self, files: UncommittedFiles) -> Changes:
+        """Write the rows, and remove what they replace."""
+        condition = self._replaced_rows()
+        outcome = self._outcome(condition, files)
+        actions = outcome.actions(self.txn.table.clock.now_ms())
+        operation = self._operation(outcome, condition)
+        if self.request.is_rearrangement:
+            # As many rows as are removed: that is what can be told of rows that are the same.
+            same = tuple(
+                replace(action, data_change=False)
+                for action in actions
+                if isinstance(action, AddFile | RemoveFile)
+            )
+            return Changes(same, operation, balance=RowBalance.EQUAL)
+        return Changes(actions, operation)
+
+    @property
+    def target(self) -> Target:
+        """The table, under the alias that the condition has for its rows."""
+        alias = self.request.target_alias or OWN_ALIAS if self.request.replaces_matches else None
+        return Target(self.df.sparkSession, self.writer, self.txn.table.clock.now_ms(), alias)
+
+    def _outcome(self, condition: Condition | None, files: UncommittedFiles) -> _Outcome:
+        missing = missing_identities(self.writer.schema, self.df.columns)
+        rows = self._rows(condition, missing)
+        if condition is not None and self.txn.read_version >= 0:
+            return self._replace(rows, condition, missing, files)
+        written = self.writer.write(rows, files, identities=missing)
+        if not self.request.is_overwrite:
+            return _Outcome(written)
+        if self.txn.read_version < 0:
+            self.txn.read_whole_table()  # no blind append, though there was nothing to overwrite
+            return _Outcome(written)
+        predicate = None
+        if self.replaces_partitions:
+            fields = partition_schema(self.writer.schema, self.txn.metadata.partition_columns)
+            predicate = partitions_predicate(written.adds, fields)
+        return _Outcome(written, add_files(self.txn.filter_files(predicate)))
+
+    def _replace(
+        self,
+        rows: DataFrame,
+        condition: Condition,
+        missing: tuple[str, ...],
+        files: UncommittedFiles,
+    ) -> _Outcome:
+        """Delete the rows for which the condition is true, and write others in their place.
+
+        If the deleted rows are recorded as changes, the new ones must be so as well: readers then
+        look at nothing else of the commit (spec 10.11).
+        """
+        deletion = delete_rows(self.target, condition, files)
+        has_changes = bool(deletion.written.changes)
+        if has_changes:
+            rows = with_changes(rows, rows.columns, kinds_of(INSERTED))
+        written = self.writer.write(rows, files, has_changes=has_changes, identities=missing)
+        return _Outcome(written, deletion.removed, deletion)
+
+    def _operation(self, outcome: _Outcome, condition: Condition | None) -> Operation:
+        """The operation, as the history tells it."""
+        request = self.request
+        predicate = None
+        if condition is not None and not request.replaces_matches:
+            predicate = condition.text
+        elif isinstance(request.replace_where, str) and not request.is_overwrite:
+            predicate = request.replace_where
+        if request.saves_managed_table is None or condition is not None:
+            operation = Operation.write(
+                request.operation_mode,
+                request.partition_by or (),
+                predicate=predicate,
+                user_metadata=request.user_metadata,
+            )
+        else:
+            operation = self._replacement(is_managed=request.saves_managed_table)
+        flags = {
+            "isDynamicPartitionOverwrite": request.is_dynamic or self.replaces_partitions,
+            "canOverwriteSchema": request.overwrite_schema,
+            "canMergeSchema": bool(request.merge_schema),
+            "isV1SaveAsTableOverwrite": operation.name != "WRITE",
+        }
+        shown: dict[str, object] = {name: True for name, value in flags.items() if value}
+        if request.replace_on is not None:
+            shown["replaceOnCond"] = request.replace_on
+        if request.replace_using is not None:
+            shown["replaceUsingCols"] = f"({', '.join(request.replace_using)})"
+        operation = replace(operation, parameters={**operation.parameters, **shown})
+        return operation.with_metrics(outcome.metrics(is_overwrite=request.is_overwrite))
+
+    def _replacement(self, *, is_managed: bool) -> Operation:
+        """`saveAsTable` over a whole table is the replacement of a table to Delta's history."""
+        domains = self.txn.snapshot.domain_metadata if self.txn.read_version >= 0 else {}
+        return Operation(
+            "CREATE OR REPLACE TABLE AS SELECT",
+            table_parameters(self.txn.metadata, domains, is_managed=is_managed),
+            user_metadata=self.request.user_metadata,
+        )
+
+    def _rows(self, condition: Condition | None, missing: tuple[str, ...]) -> DataFrame:
+        """The rows as they will be written, all of which must satisfy the condition."""
+        is_checked = self.txn.table.options.replace_where_constraint_check_enabled
+        more = self._replacement_check(condition) if is_checked else ()
+        return prepared_rows(self.df, self.writer, missing, more)
+
+    def _replaced_rows(self) -> Condition | None:
+        """The condition by which rows are replaced, resolved against the table."""
+        wanted, snapshot = self.request.replace_where, self.txn.snapshot
+        is_new = self.txn.read_version < 0
+        if self.request.replaces_matches and not is_new:
+            return rows_to_replace(self.target, self.df, self.request)
+        if wanted is None or not self.request.is_overwrite:
+            return None
+        schema = self.writer.schema if is_new else snapshot.schema
+        frame = self.df if is_new else self.writer.plane.scan(snapshot)
+        condition = resolve_condition(
+            frame,
+            wanted,
+            schema=schema,
+            partition_columns=self.txn.metadata.partition_columns,
+            began_ms=self.txn.table.clock.now_ms(),
+        )
+        if self.request.is_rearrangement and not condition.is_partition_only:
+            raise UsageError(
+                f"The option replaceWhere {quoted(condition.text)} names columns that are not "
+                "partition columns, which it can't with dataChange=false. Nothing was written. "
+                "Name only partition columns, or leave dataChange out.",
+                kind="DELTA_REPLACE_WHERE_WITH_FILTER_DATA_CHANGE_UNSET",
+                predicate=condition.text,
+            )
+        enabled = self.txn.table.options.replace_where_data_columns_enabled
+        if not condition.is_partition_only and not enabled:
+            raise UsageError(
+                f"The option replaceWhere {quoted(condition.text)} names columns that are not "
+                "partition columns, and spark.databricks.delta.replaceWhere.dataColumns.enabled is "
+                "false. Nothing was written. Name only partition columns, or set that key to true.",
+                kind="DELTA_REPLACE_WHERE_ON_DATA_COLUMNS_DISABLED",
+                predicate=condition.text,
+            )
+        return condition
+
+    def _replacement_check(self, condition: Condition | None) -> tuple[RowCheck, ...]:
+        """New rows must match `replaceWhere`, or the same write again would not replace them."""
+        if condition is None or condition.source is not None:
+            return ()
+        names = condition.columns
+        columns = tuple(name for name in self.writer.schema.names if name in names)
+        return (
+            RowCheck(
+                "DELTA_REPLACE_WHERE_MISMATCH",
+                "replaceWhere",
+                condition.text,
+                columns,
+                condition.column,
+            ),
+        )

@@ -1,0 +1,1 @@
+"""The drop-in's answers to Spark's analyzer and catalogs in a classic session."""

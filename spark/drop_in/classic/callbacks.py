@@ -1,0 +1,73 @@
+"""What Spark's side asks of Python: a table of words and of the functions that answer them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from optimist.spark.drop_in import cached_tables, newest_versions, statements
+from optimist.spark.drop_in.classic import (
+    alter,
+    catalog,
+    changes,
+    relations,
+    staged_tables,
+    writes,
+)
+from optimist.spark.drop_in.sessions import session_of
+from optimist.spark.session.callback_errors import callback, current_origin
+from optimist.spark.session.java_identity import JavaIdentity
+
+__all__ = ["Answers"]
+
+Answer: TypeAlias = Callable[[SparkSession, Any, Any], Any]
+_ANSWERS: Mapping[str, Answer] = MappingProxyType(
+    {
+        # DeltaCatalog
+        "load": catalog.load,
+        "exists": catalog.exists,
+        "drop": catalog.drop,
+        "place": cached_tables.place,
+        "create": staged_tables.create,
+        "stage": staged_tables.stage,
+        "alter": alter.alter,
+        # DeltaFormat
+        "read": relations.read_format,
+        "save": writes.save,
+        # RelationRule
+        "change rows": changes.change_rows,
+        "insert into rows": changes.insert_into_rows,
+        "write directory": writes.write_directory,
+        # QueryVersions
+        "newest": newest_versions.newest_versions,
+        # ChangesFunction
+        "changes": relations.changes,
+        # StatementParser
+        "parse": statements.plan,
+    }
+)
+
+
+class Answers(JavaIdentity):
+    """The one object that the JVM calls; it knows by a word what is asked."""
+
+    class Java:
+        """The interface that py4j makes a proxy of."""
+
+        implements = ["scala.Function5"]  # noqa: RUF012 - py4j wants a list
+
+    def __init__(self, context: SparkContext) -> None:
+        super().__init__()
+        self._context = context
+
+    def apply(self, what: str, session_id: str, session: Any, about: Any, more: Any) -> Any:
+        """The answer to a question; what `about` and `more` are depends on the question."""
+        with callback(lambda: current_origin(self._context)):
+            answer = _ANSWERS.get(what)
+            if answer is None:
+                return None
+            return answer(session_of(self._context, session, session_id), about, more)

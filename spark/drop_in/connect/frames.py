@@ -1,0 +1,70 @@
+"""The reader of a Spark Connect client, where a Delta table is meant; and what writers share.
+
+Each method is given Spark's own as `original`, bound to the object, for everything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from optimist.core.sql import path_in_name
+from optimist.spark.arrow.sent_scans import follow
+from optimist.spark.commands.names import is_delta
+from optimist.spark.commands.reading.read import read
+from optimist.spark.drop_in.classic.options import only_path, read_options, schema_given
+
+__all__ = ["READER", "Original", "asks_for_delta", "paths_of", "session_of"]
+
+Original = Callable[..., Any]
+_DEFAULT_FORMAT = "spark.sql.sources.default"
+
+
+def session_of(owner: Any) -> SparkSession:
+    """The session of a reader or a writer."""
+    session: SparkSession = owner._client if hasattr(owner, "_client") else owner._spark
+    return session
+
+
+def asks_for_delta(owner: Any, source: str | None) -> bool:
+    """Whether a reader or writer is of Delta's format, by the session's conf where it says none."""
+    return is_delta(source or session_of(owner).conf.get(_DEFAULT_FORMAT))
+
+
+def paths_of(path: str | Sequence[str] | None, options: Mapping[str, Any]) -> list[str]:
+    """The paths that are given, as such or by the option."""
+    if path is None:
+        return [str(value) for key, value in options.items() if key.lower() == "path"]
+    return [path] if isinstance(path, str) else list(path)
+
+
+def _load(
+    original: Original,
+    reader: Any,
+    path: str | Sequence[str] | None = None,
+    format: str | None = None,
+    schema: Any = None,
+    **options: Any,
+) -> DataFrame:
+    if not asks_for_delta(reader, format or reader._format):
+        frame: DataFrame = original(path, format, schema, **options)
+        return frame
+    if schema is not None or reader._schema:
+        raise schema_given()
+    given = {**reader._options, **options}
+    rows = read(session_of(reader), only_path(paths_of(path, given)), **read_options(given))
+    return follow(rows)
+
+
+def _read_table(original: Original, reader: Any, tableName: str) -> DataFrame:
+    path = path_in_name(tableName)
+    if path is None:
+        frame: DataFrame = original(tableName)
+        return frame
+    return follow(read(session_of(reader), path, **read_options(reader._options)))
+
+
+READER: Mapping[str, Callable[..., Any]] = MappingProxyType({"load": _load, "table": _read_table})

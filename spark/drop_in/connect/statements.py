@@ -1,0 +1,150 @@
+"""Statements that name Delta, and that a client can't have; and the views that it can."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+
+from optimist.core.sql.reader import Reader
+from optimist.core.sql.relations import PathRelation
+from optimist.spark.drop_in.connect.refusals import refused
+
+__all__ = [
+    "CachedQuery",
+    "TemporaryView",
+    "cached_query",
+    "ensure_can_be_had",
+    "temporary_view",
+]
+
+_QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(", "MAP", "REDUCE", "EXPLAIN")
+_SCRIPTS = ("BEGIN", "DECLARE", "EXECUTE", "SET")
+_PATH = re.compile(r"delta\s*\.\s*`", re.IGNORECASE)
+_OTHER_WAY = "Use the methods of DeltaTable.forPath(spark, path), or a classic session."
+_NOT_OF_PATHS = ("SHOW", "DESCRIBE", "DESC", "ALTER", "DROP", "ANALYZE", "MSCK", "REFRESH")
+
+
+@dataclass(frozen=True, slots=True)
+class TemporaryView:
+    """`CREATE [OR REPLACE] TEMPORARY VIEW name [(columns)] AS query`.
+
+    Attributes:
+        name: Its name.
+        columns: The names of its columns; none if they are the query's.
+        replaces: A view of this name may be there.
+        query_start: Where the query begins in the text.
+    """
+
+    name: str
+    columns: Sequence[str]
+    replaces: bool
+    query_start: int
+
+    def create(self, rows: DataFrame) -> None:
+        """Make the view."""
+        named = rows.toDF(*self.columns) if self.columns else rows
+        if self.replaces:
+            named.createOrReplaceTempView(self.name)
+        else:
+            named.createTempView(self.name)
+
+
+def temporary_view(text: str) -> TemporaryView | None:
+    """The temporary view that a statement makes; None for other statements."""
+    reader = Reader(text)
+    if not reader.take("CREATE"):
+        return None
+    replaces = reader.take("OR", "REPLACE")
+    if not (reader.take("TEMPORARY", "VIEW") or reader.take("TEMP", "VIEW")):
+        return None
+    name = reader.name("the name of a view")
+    columns: tuple[str, ...] = ()
+    if reader.take("("):
+        columns = reader.listed(lambda: reader.name("a column"))
+        reader.expect(")")
+    reader.expect("AS")
+    return TemporaryView(name, columns, replaces, reader.peek().start)
+
+
+@dataclass(frozen=True, slots=True)
+class CachedQuery:
+    """`CACHE [LAZY] TABLE name [OPTIONS (...)] [AS] query`, which makes a temporary view.
+
+    Attributes:
+        view: The view.
+        start: The statement up to the query, which caches the view once it is there.
+    """
+
+    view: TemporaryView
+    start: str
+
+
+def cached_query(text: str) -> CachedQuery | None:
+    """The query that a statement caches; None for other statements."""
+    reader = Reader(text)
+    if not reader.take("CACHE"):
+        return None
+    reader.take("LAZY")
+    reader.expect("TABLE")
+    name = reader.name("the name of a view")
+    if reader.take("OPTIONS"):
+        reader.expect("(")
+        reader.sql("options")
+        reader.expect(")")
+    start = text[: reader.peek().start]
+    reader.take("AS")
+    view = TemporaryView(name, (), replaces=False, query_start=reader.peek().start)
+    return CachedQuery(view, start)
+
+
+def ensure_can_be_had(text: str, relations: Sequence[PathRelation]) -> None:
+    """Refuse what would end in an error of the server's, or in a table without a place.
+
+    Args:
+        text: A statement that is not run by us.
+        relations: The tables that it names by their paths.
+
+    Raises:
+        UsageError: The statement is one of those (kind `OPTIMIST_UNSUPPORTED_STATEMENT`).
+    """
+    if any(relation.is_target for relation in relations):
+        raise refused("INSERT into several tables at once", "Run an INSERT for each of them.")
+    reader = Reader(text)
+    first = reader.peek().text.upper()
+    if first in _QUERIES:
+        return
+    if _makes_a_table_of_delta(reader):
+        raise refused(
+            f"{first} TABLE of Delta by a name",
+            "Name the table by its path: CREATE TABLE delta.`/path` (...), or use "
+            "df.write.format('delta').save(path).",
+        )
+    if first in _SCRIPTS and _PATH.search(text):
+        raise refused(f"A path of a Delta table within {first}", "Run the statement by itself.")
+    if first in _NOT_OF_PATHS and _PATH.search(text):
+        raise refused(f"{first} over a path", _OTHER_WAY)
+    if not relations or temporary_view(text) is not None:
+        return
+    if first == "CREATE" and Reader(text).peek(1).text.upper() != "TABLE":
+        raise refused("A view over a path that outlives the session", "Use CREATE TEMPORARY VIEW.")
+    if first not in ("CREATE", "INSERT", "CACHE", "MERGE", "DELETE", "UPDATE"):
+        raise refused(f"{first} over a path", _OTHER_WAY)
+
+
+def _makes_a_table_of_delta(reader: Reader) -> bool:
+    if not (reader.take("CREATE") or reader.is_at("REPLACE")):
+        return False
+    reader.take("OR")
+    reader.take("REPLACE")
+    reader.take("EXTERNAL")
+    if not reader.take("TABLE"):
+        return False
+    reader.take("IF", "NOT", "EXISTS")
+    while reader.peek().kind != "end":
+        if reader.take("USING", "DELTA"):
+            return True
+        reader.advance()
+    return False

@@ -1,0 +1,204 @@
+"""The writers of a Spark Connect client, where a Delta table is meant.
+
+Each method is given Spark's own as `original`, bound to the object, for everything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from optimist.core.commands.table_definition import CreateMode, TableDefinition
+from optimist.core.errors import SchemaError, UsageError
+from optimist.core.errors.foreign_text import shown
+from optimist.core.predicates.parsing import parse_column_path
+from optimist.core.sql import path_in_name
+from optimist.spark.commands.names import is_delta
+from optimist.spark.commands.writing.clustered_write import write_clustered
+from optimist.spark.commands.writing.create_as_select import create_as_select
+from optimist.spark.commands.writing.write import write_rows
+from optimist.spark.commands.writing.write_options import WriteRequest
+from optimist.spark.conditions.connect_condition import sent_message
+from optimist.spark.drop_in.classic.inserted_rows import InsertedRows
+from optimist.spark.drop_in.classic.options import only_path, write_options
+from optimist.spark.drop_in.connect.frames import (
+    Original,
+    asks_for_delta,
+    paths_of,
+    session_of,
+)
+from optimist.spark.drop_in.connect.refusals import refused
+from optimist.spark.session.conf import open_log
+
+__all__ = ["WRITER", "WRITER_TO"]
+
+_NAMES = "Use format('delta') with the table's path, or delta.`path`."
+_COMMENT = "comment"
+
+
+def _save(
+    original: Original,
+    writer: Any,
+    path: str | None = None,
+    format: str | None = None,
+    mode: str | None = None,
+    partitionBy: str | Sequence[str] | None = None,
+    **options: Any,
+) -> None:
+    asked = writer._write
+    if not asks_for_delta(writer, format or asked.source):
+        original(path, format, mode, partitionBy, **options)
+        return
+    if asked.bucket_cols or asked.sort_cols:
+        raise refused("bucketBy and sortBy", "Leave them out: Delta tables have no buckets.")
+    given = {**asked.options, **options}
+    columns = partitionBy or list(asked.partitioning_cols) or None
+    request = WriteRequest.of(mode or asked.mode or "error", columns, write_options(given))
+    where = only_path(paths_of(path, given))
+    write_clustered(_rows(writer), where, list(asked.clustering_cols), request)
+
+
+def _save_as_table(
+    original: Original,
+    writer: Any,
+    name: str,
+    format: str | None = None,
+    mode: str | None = None,
+    partitionBy: str | Sequence[str] | None = None,
+    **options: Any,
+) -> None:
+    path = path_in_name(name)
+    if path is not None:
+        _save(original, writer, path, "delta", mode, partitionBy, **options)
+    elif asks_for_delta(writer, format or writer._write.source):
+        raise refused(f"saveAsTable to the name {name} with format delta", _NAMES)
+    else:
+        original(name, format, mode, partitionBy, **options)
+
+
+def _insert_into(
+    original: Original, writer: Any, tableName: str, overwrite: bool | None = None
+) -> None:
+    """Append rows, or put them in the place of others; columns go by their position."""
+    path = path_in_name(tableName)
+    if path is None:
+        original(tableName, overwrite)
+        return
+    asked = writer._write
+    if asked.partitioning_cols:
+        raise UsageError(
+            "insertInto() can't be used together with partitionBy(): the table has its partition "
+            "columns already. Nothing was written. Leave partitionBy() out.",
+            kind="OPTIMIST_INVALID_ARGUMENT",
+            argument="partitionBy",
+        )
+    replaces = asked.mode == "overwrite" if overwrite is None else overwrite
+    mode = "overwrite" if replaces else "append"
+    request = WriteRequest.of(mode, None, write_options(asked.options))
+    inserted = InsertedRows.of(
+        session_of(writer), open_log(session_of(writer), path), tableName, request
+    )
+    write_rows(inserted.by_position(_rows(writer)), path, request)
+
+
+def _changing(mode: str, **options: object) -> Callable[..., None]:
+    """A last method of `writeTo` that needs a table."""
+
+    def run(original: Original, writer: Any, condition: Column | str | None = None) -> None:
+        path = _written_path(writer)
+        if path is None:
+            original(*([] if condition is None else [condition]))
+            return
+        asked = writer._write
+        given = {**write_options(asked.options), **options}
+        if getattr(asked, "with_schema_evolution", False):
+            given["mergeSchema"] = True
+        request = WriteRequest.of(mode, None, given)
+        if condition is not None:
+            column = sf.col(condition) if isinstance(condition, str) else condition
+            request = request.replacing(column)
+        open_log(session_of(writer), path).snapshot()  # writeTo makes no table on its way
+        write_rows(_rows(writer), path, request)
+
+    return run
+
+
+def _creating(mode: CreateMode) -> Callable[..., None]:
+    """A last method of `writeTo` that makes or replaces a table with its rows."""
+
+    def run(original: Original, writer: Any) -> None:
+        path = _written_path(writer)
+        if path is None:
+            original()
+            return
+        asked, session = writer._write, session_of(writer)
+        request = WriteRequest.of("error", None, write_options(asked.options))
+        properties = {**asked.table_properties, **request.properties}
+        definition = TableDefinition(
+            partition_by=tuple(_partition_column(session, item) for item in _partitioning(asked)),
+            cluster_by=tuple(getattr(asked, "clustering_columns", ())),
+            comment=properties.pop(_COMMENT, None),
+            properties=properties,
+            mode=mode,
+        )
+        create_as_select(_rows(writer), open_log(session, path), definition, request)
+
+    return run
+
+
+def _written_path(writer: Any) -> str | None:
+    """The path that `writeTo` names; None for a table that is not ours.
+
+    Raises:
+        UsageError: It is a name of the catalog, with `using("delta")`.
+    """
+    provider = writer._write.provider
+    path = path_in_name(writer._table_name)
+    if path is None and is_delta(provider):
+        raise refused(f"writeTo the name {writer._table_name} with using delta", _NAMES)
+    return path if provider is None or is_delta(provider) else None
+
+
+def _partitioning(asked: Any) -> Sequence[Column]:
+    return asked.partitioning_columns or ()
+
+
+def _partition_column(session: Any, column: Column) -> str:
+    """The name of a column that `partitionedBy` was given."""
+    message = sent_message(session.range(0), column)
+    name = message.unresolved_attribute.unparsed_identifier
+    path = parse_column_path(name) if name else ()
+    if len(path) != 1:
+        raise SchemaError(
+            f"Partitioning by expressions is not supported for Delta tables: {shown(column)}. "
+            "Nothing was written. Partition by columns, which may be generated, or use clusterBy.",
+            kind="DELTA_OPERATION_NOT_ALLOWED",
+            operation="Partitioning by expressions",
+        )
+    return path[0]
+
+
+def _rows(writer: Any) -> DataFrame:
+    from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
+
+    frame: DataFrame = ConnectFrame(writer._df, writer._spark)
+    return frame
+
+
+WRITER: Mapping[str, Callable[..., Any]] = MappingProxyType(
+    {"save": _save, "saveAsTable": _save_as_table, "insertInto": _insert_into}
+)
+WRITER_TO: Mapping[str, Callable[..., Any]] = MappingProxyType(
+    {
+        "create": _creating(CreateMode.CREATE),
+        "replace": _creating(CreateMode.REPLACE),
+        "createOrReplace": _creating(CreateMode.CREATE_OR_REPLACE),
+        "append": _changing("append"),
+        "overwrite": _changing("overwrite"),
+        "overwritePartitions": _changing("overwrite", partitionOverwriteMode="dynamic"),
+    }
+)
