@@ -105,7 +105,7 @@ def test_every_option_with_a_conf_is_tried_and_in_the_table_of_the_docs():
         "txnAppId",
         "txnVersion",
     }
-    page = (Path(__file__).parents[2] / "docs" / "options.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "options.md").read_text(encoding="utf-8")
     documented = dict(re.findall(r"^\| `(\w+)` \| (?:`(spark[\w.]+)`|none) \|", page, re.MULTILINE))
     wanted = {name: option.conf or "" for name, option in WRITE_OPTIONS.items()}
     wanted |= dict.fromkeys(("versionAsOf", "timestampAsOf", *CHANGE_OPTIONS), "")
