@@ -65,13 +65,14 @@ def _is_ours(leaf: Any) -> bool:
 
 def _selection(jvm: Jvm, scan: Any) -> FileSelection:
     index = scan.relation().location()
+    whole = index.whole() if index.getClass().getSimpleName() == "PrunedFiles" else index
     static = [item for item in iterate(scan.partitionFilters()) if not _is_dynamic(item)]
     directories = index.listFiles(jvm.seq(static), scan.dataFilters())
     files = [directory.files() for directory in iterate(directories)]
     return FileSelection(
-        key=str(index.toString()),
+        key=str(whole.toString()),
         num_files=sum(part.size() for part in files),
-        num_files_total=len(index.inputFiles()),
+        num_files_total=len(whole.inputFiles()),
         num_partitions=len(files),
         size_bytes=sum(status.getLen() for part in files for status in iterate(part)),
         partition_filters=tuple(str(item.toString()) for item in static),

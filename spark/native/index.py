@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from functools import partial, reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -38,6 +38,14 @@ KEY_PREFIX = "optimist:"
 _MAX_KEPT_LISTINGS = 4
 
 
+class _FilesLeft(NamedTuple):
+    """The files that filters leave: which of the listing, None for all, and how large they are."""
+
+    mask: pa.BooleanArray | None
+    size_bytes: int
+    directories: SoftlyKept
+
+
 class TableFileIndex(JavaIdentity):
     """The files of one table version for one session. To Spark, equal keys mean equal indexes.
 
@@ -48,7 +56,10 @@ class TableFileIndex(JavaIdentity):
     class Java:
         """The interface that py4j makes a proxy of."""
 
-        implements = [FILE_SOURCES + ".FileIndex"]  # noqa: RUF012 - py4j wants a list
+        implements = [  # noqa: RUF012 - py4j wants a list
+            FILE_SOURCES + ".FileIndex",
+            "scala.Function2",  # `PrunedFiles` of the drop-in calls `apply`
+        ]
 
     def __init__(
         self,
@@ -80,7 +91,7 @@ class TableFileIndex(JavaIdentity):
         # over these rows would remove the table, its log included. Two it refuses to write to.
         self._roots = jvm.seq([root, root])
         self._lock = ForkSafeLock()
-        self._kept: OrderedDict[tuple[bytes | None, str], SoftlyKept] = OrderedDict()
+        self._kept: OrderedDict[tuple[bytes | None, str], _FilesLeft] = OrderedDict()
 
     # What Spark calls, by the names and types of the interface.
 
@@ -117,22 +128,33 @@ class TableFileIndex(JavaIdentity):
     def listFiles(self, partition_filters: Any, data_filters: Any) -> Any:
         """The files to read: partition filters are applied exactly, data filters only skip."""
         with callback():
-            predicate = data_predicate(iterate(data_filters), self._view.schema, logical_path)
-            with self._lock:
-                return self._list(partition_filters, predicate)
+            return self._left(partition_filters, data_filters).directories.value()
+
+    def apply(self, partition_filters: Any, data_filters: Any) -> int:
+        """Bytes of the files that `listFiles` would give, told before Spark chooses how to join."""
+        with callback():
+            return self._left(partition_filters, data_filters).size_bytes
 
     # How the answer is made.
 
-    def _list(self, partition_filters: Any, predicate: Predicate) -> Any:
-        ordinals = self._kept_ordinals(partition_filters)
-        memo = (None if ordinals is None else ordinals.buffers()[1].to_pybytes(), str(predicate))
-        if memo not in self._kept:
-            make = partial(self._directories, ordinals, predicate)
-            self._kept[memo] = SoftlyKept(self._jvm, make)
-        self._kept.move_to_end(memo)
-        while len(self._kept) > _MAX_KEPT_LISTINGS:
-            self._kept.popitem(last=False)
-        return self._kept[memo].value()
+    def _left(self, partition_filters: Any, data_filters: Any) -> _FilesLeft:
+        predicate = data_predicate(iterate(data_filters), self._view.schema, logical_path)
+        with self._lock:
+            ordinals = self._kept_ordinals(partition_filters)
+            known = None if ordinals is None else ordinals.buffers()[1].to_pybytes()
+            memo = (known, str(predicate))
+            found = self._kept.get(memo)
+            if found is None:
+                found = self._kept[memo] = self._found(self._mask(ordinals, predicate))
+            self._kept.move_to_end(memo)
+            while len(self._kept) > _MAX_KEPT_LISTINGS:
+                self._kept.popitem(last=False)
+            return found
+
+    def _found(self, mask: pa.BooleanArray | None) -> _FilesLeft:
+        listing = self._part.listing
+        size = listing.size_bytes if mask is None else listing.filter(mask).size_bytes
+        return _FilesLeft(mask, size, SoftlyKept(self._jvm, partial(self._directories, mask)))
 
     def _kept_ordinals(self, partition_filters: Any) -> pa.Array | None:
         """The partitions that pass the filters; None for all."""
@@ -140,9 +162,8 @@ class TableFileIndex(JavaIdentity):
             return None
         return self._part.partitions.ordinals(partition_filters)
 
-    def _directories(self, ordinals: pa.Array | None, predicate: Predicate) -> Any:
-        """`Seq[PartitionDirectory]` of the files in some partitions that the predicate leaves."""
-        mask = self._mask(ordinals, predicate)
+    def _directories(self, mask: pa.BooleanArray | None) -> Any:
+        """`Seq[PartitionDirectory]` of the files where the mask is true; None for all."""
         num_files = self._part.listing.num_files if mask is None else mask.true_count
         if num_files == 0:
             return self._jvm.nil

@@ -167,7 +167,7 @@ public final class RelationRule extends Rule {
     }
     return entry;
   }
-  private static LogicalPlan with(LogicalPlan relation, int place, Object part) {
+  static LogicalPlan with(LogicalPlan relation, int place, Object part) {
     Object[] parts = new Object[relation.productArity()];
     for (int i = 0; i < parts.length; i++) {
       parts[i] = i == place ? part : relation.productElement(i);

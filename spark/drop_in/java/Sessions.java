@@ -160,6 +160,9 @@ public final class Sessions {
         return NewestVersions.optimizing((SparkSession) session);
       }
     });
+    extensions.injectPreCBORule(new scala.runtime.AbstractFunction1() {
+      public Object apply(Object session) { return new PruneFiles(); }
+    });
     extensions.injectParser(new scala.runtime.AbstractFunction2() {
       public Object apply(Object session, Object inner) {
         return StatementParser.around((SparkSession) session, (ParserInterface) inner);
