@@ -14,7 +14,8 @@ import org.apache.spark.sql.execution.QueryExecution;
  *
  * 1. When Spark prepares a query, its nodes are told that they belong together.
  * 2. Spark puts in place of parts of the query what it has cached of them.
- * 3. When it optimises what is left, the nodes are replaced, by one version of each table.
+ * 3. When it optimises what is left, the nodes are replaced, by one version of each table; and
+ *    `HiddenMetadata` by plain projections.
  */
 public final class NewestVersions extends Rule {
   private final SparkSession session;
@@ -36,7 +37,7 @@ public final class NewestVersions extends Rule {
 
   public TreeNode apply(TreeNode plan) {
     LogicalPlan given = (LogicalPlan) plan;
-    return this.isOptimizing ? replaced(this.session, given) : prepared(given);
+    return this.isOptimizing ? shown(replaced(this.session, given)) : prepared(given);
   }
 
   /**
@@ -80,6 +81,15 @@ public final class NewestVersions extends Rule {
       rows.put(nodes.get(i), ((NewestRows) nodes.get(i)).chosen(session));
     }
     return replaced(plan, rows);
+  }
+  private static LogicalPlan shown(LogicalPlan plan) {
+    return (LogicalPlan) plan.transformUpWithSubqueries(
+        new scala.runtime.AbstractPartialFunction() {
+      public boolean isDefinedAt(Object node) { return node instanceof HiddenMetadata; }
+      public Object applyOrElse(Object node, scala.Function1 other) {
+        return isDefinedAt(node) ? ((HiddenMetadata) node).projection() : other.apply(node);
+      }
+    });
   }
   private static LogicalPlan replaced(LogicalPlan plan, final Map others) {
     return (LogicalPlan) plan.transformDownWithSubqueries(
