@@ -56,14 +56,14 @@ Work: TypeAlias = Callable[[UncommittedFiles], Changes]
 
 
 def run_command(
-    txn: OptimisticTransaction, work: Work, *, identity: tuple[str, int] | None = None
+    txn: OptimisticTransaction, work: Work, *, app_txn: tuple[str, int] | None = None
 ) -> CommitResult | None:
     """Run a command to its commit.
 
     Args:
         txn: A transaction that has just begun.
         work: What the command does.
-        identity: Application id and version of a write that may be repeated; None leaves both to
+        app_txn: Application id and version of a write that may be repeated; None leaves both to
             the options.
 
     Returns:
@@ -73,14 +73,14 @@ def run_command(
         TableError: Rows were doubled or lost, by the statistics of the files (kind
             `DELTA_NUM_RECORDS_MISMATCH`). What the transaction raises comes through as well.
     """
-    identity = identity or conf_txn(txn.table.options)
-    if is_replay(txn, identity):
+    app_txn = app_txn or conf_txn(txn.table.options)
+    if is_replay(txn, app_txn):
         return None
     txn.ensure_writable()
     with UncommittedFiles(txn.table) as files:
         changes = work(files)
         ensure_balanced(changes.actions, changes.balance, changes.operation.name)
-        recorded = progress(txn, identity) if changes.is_progress else ()
+        recorded = progress(txn, app_txn) if changes.is_progress else ()
         commit = files.commit if changes.must_land else files.commit_if_needed
         return commit(txn, (*recorded, *changes.actions), _with_reruns(changes.operation, txn))
 

@@ -30,7 +30,7 @@ def conf_txn(options: EngineOptions) -> tuple[str, int] | None:
     )
 
 
-def is_replay(txn: OptimisticTransaction, identity: tuple[str, int] | None) -> bool:
+def is_replay(txn: OptimisticTransaction, app_txn: tuple[str, int] | None) -> bool:
     """Whether the table records this version of the application, or a later one, already.
 
     The look-up counts as a read, so a commit that advances the application meanwhile conflicts.
@@ -39,9 +39,9 @@ def is_replay(txn: OptimisticTransaction, identity: tuple[str, int] | None) -> b
         UsageError: The version is negative (kind `OPTIMIST_INVALID_ARGUMENT`): -1 stands for an
             application that has recorded nothing, so the first write would pass for a replay.
     """
-    if identity is None:
+    if app_txn is None:
         return False
-    app_id, version = identity
+    app_id, version = app_txn
     if version < 0:
         raise UsageError(
             f"The version {version} of the application {shown(app_id)} is negative. Nothing was "
@@ -53,10 +53,10 @@ def is_replay(txn: OptimisticTransaction, identity: tuple[str, int] | None) -> b
 
 
 def progress(
-    txn: OptimisticTransaction, identity: tuple[str, int] | None
+    txn: OptimisticTransaction, app_txn: tuple[str, int] | None
 ) -> tuple[SetTransaction, ...]:
-    """The action that records the application's version; none for a write without an identity."""
-    if identity is None:
+    """The action that records the application's version; none for a write without one."""
+    if app_txn is None:
         return ()
-    app_id, version = identity
+    app_id, version = app_txn
     return (SetTransaction(app_id, version, last_updated=txn.table.clock.now_ms()),)

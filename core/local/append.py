@@ -70,7 +70,7 @@ def append(
     *,
     partition_by: Sequence[str] = (),
     user_metadata: str | None = None,
-    identity: tuple[str, int] | None = None,
+    app_txn: tuple[str, int] | None = None,
 ) -> CommitResult | None:
     """Append the rows and commit; see `DeltaLog.append`.
 
@@ -80,7 +80,7 @@ def append(
         complete: Gives the rows the values of columns that they lack; see `Completion`.
         partition_by: The partition columns of a new table.
         user_metadata: Text for the history.
-        identity: Application id and version of a write that may be repeated; None leaves both to
+        app_txn: Application id and version of a write that may be repeated; None leaves both to
             the options.
     """
 
@@ -92,7 +92,7 @@ def append(
         operation = _operation(txn, files, rows.num_rows, user_metadata)
         return Changes(files, operation, must_land=True)
 
-    return run_command(txn, work, identity=identity)
+    return run_command(txn, work, app_txn=app_txn)
 
 
 def _rows_to_write(

@@ -58,14 +58,14 @@ class CommandOptions:
 
     Attributes:
         user_metadata: Text for the history.
-        identity: Application id and version of a write that may be repeated; None leaves both to
+        app_txn: Application id and version of a write that may be repeated; None leaves both to
             the options.
         progress: Called after each file.
         retry: Whether to run again after a conflict; None leaves that to the options.
     """
 
     user_metadata: str | None = None
-    identity: tuple[str, int] | None = None
+    app_txn: tuple[str, int] | None = None
     progress: Progress | None = None
     retry: bool | None = None
 
@@ -88,7 +88,7 @@ def delete(
         text = None if condition is None else condition.text
         return _noted(changes_of_delete(rewrite, text, txn.table, watch), options)
 
-    commit = run_command(txn, work, identity=options.identity)
+    commit = run_command(txn, work, app_txn=options.app_txn)
     return replace(done, commit=commit)
 
 
@@ -117,7 +117,7 @@ def update(
         text = None if condition is None else condition.text
         return _noted(changes_of_update(rewrite, text, txn.table, watch), options)
 
-    commit = run_command(txn, work, identity=options.identity)
+    commit = run_command(txn, work, app_txn=options.app_txn)
     return replace(done, commit=commit)
 
 
@@ -156,7 +156,7 @@ def merge(
         )
         return _noted(changes, options)
 
-    commit = run_command(txn, work, identity=options.identity)
+    commit = run_command(txn, work, app_txn=options.app_txn)
     return replace(done, commit=commit)
 
 

@@ -287,7 +287,7 @@ class DeltaLog(RowCommands, TableCommands):
             complete_rows,
             partition_by=several(partition_by or (), "partition_by"),
             user_metadata=user_metadata,
-            identity=txn,
+            app_txn=txn,
         )
 
     @one_operation

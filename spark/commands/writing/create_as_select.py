@@ -76,7 +76,7 @@ def create_as_select(
                 metrics["numRemovedBytes"] = sum(add.size for add in creation.removed)
             return Changes(actions, operation.with_metrics(metrics), must_land=True)
 
-        result = run_command(txn, work, identity=request.txn)
+        result = run_command(txn, work, app_txn=request.txn)
         if request.txn is None:
             reset_session_version(df.sparkSession, log.options)
         return result

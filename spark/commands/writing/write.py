@@ -142,7 +142,7 @@ def _run(
         with unchanged_conf(df.sparkSession):
             return command.run(files)
 
-    return run_command(txn, work, identity=request.txn)
+    return run_command(txn, work, app_txn=request.txn)
 
 
 def _from_what_was_read(

@@ -17,7 +17,7 @@ from optimist.core.transaction.conflicts.operations import Operation
 from optimist.logstores import LocalLogStore
 
 DELETE = Operation.delete(["true"])
-IDENTITY = ("app", 7)
+APP_TXN = ("app", 7)
 
 
 def forbidden(files):
@@ -33,21 +33,21 @@ def nothing(**kwargs):
 
 
 def progress_of(table):
-    return table.log.start_transaction().txn_version(IDENTITY[0])
+    return table.log.start_transaction().txn_version(APP_TXN[0])
 
 
 def test_a_command_commits_its_changes_with_the_progress(make_table):
     table = make_table().create()
     txn = table.log.start_transaction()
-    assert run_command(txn, adding(table), identity=IDENTITY).version == 1
+    assert run_command(txn, adding(table), app_txn=APP_TXN).version == 1
     assert table.log.snapshot().files["path"].to_pylist() == [table.add("a").path]
     assert progress_of(table) == 7
 
 
 def test_a_replay_does_nothing(make_table):
     table = make_table().create()
-    run_command(table.log.start_transaction(), adding(table), identity=IDENTITY)
-    assert run_command(table.log.start_transaction(), forbidden, identity=IDENTITY) is None
+    run_command(table.log.start_transaction(), adding(table), app_txn=APP_TXN)
+    assert run_command(table.log.start_transaction(), forbidden, app_txn=APP_TXN) is None
     conf = {"spark.databricks.delta.write.txnAppId": "app"}
     log = table.handle({**conf, "spark.databricks.delta.write.txnVersion": "6"})
     assert run_command(log.start_transaction(), forbidden) is None
@@ -56,7 +56,7 @@ def test_a_replay_does_nothing(make_table):
 def test_a_negative_version_is_refused_and_not_taken_for_a_replay(make_table):
     table = make_table().create()
     with pytest.raises(UsageError) as caught:
-        run_command(table.log.start_transaction(), forbidden, identity=("app", -1))
+        run_command(table.log.start_transaction(), forbidden, app_txn=("app", -1))
     assert caught.value.kind == "OPTIMIST_INVALID_ARGUMENT"
 
 
@@ -76,7 +76,7 @@ def test_a_command_that_found_nothing_says_whether_that_is_progress(
 ):
     table = make_table().create()
     work = nothing(is_progress=is_progress)
-    run_command(table.log.start_transaction(), work, identity=IDENTITY)
+    run_command(table.log.start_transaction(), work, app_txn=APP_TXN)
     assert progress_of(table) == expected
 
 
