@@ -280,7 +280,7 @@ def broken(monkeypatch):
     def fail(*_):
         raise TableError("The log is damaged.", kind="OPTIMIST_TEST")
 
-    monkeypatch.setattr(TableFileIndex, "_list", fail)
+    monkeypatch.setattr(TableFileIndex, "_left", fail)
 
 
 def test_an_error_in_a_callback_keeps_its_class_in_our_entry_points(spark, typed, tmp_path, broken):
