@@ -1,4 +1,9 @@
+import java.util.ArrayList;
 import java.util.Collections;
+import java.util.List;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.PythonFuncExpression;
+import org.apache.spark.sql.catalyst.expressions.SubqueryExpression$;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
@@ -39,18 +44,41 @@ public final class PruneFiles extends Rule {
     return relation instanceof HadoopFsRelation ? ((HadoopFsRelation) relation).location() : null;
   }
 
+  /** Where it can't be told what is left, the query finds out why when it runs. */
   private LogicalPlan pruned(Filter filter) {
     FileSourceScanExec scan = scan(filter);
     if (scan == null) return filter;
     LogicalRelation table = (LogicalRelation) filter.child();
     HadoopFsRelation whole = (HadoopFsRelation) table.relation();
-    FileIndex left =
-        new PrunedFiles(whole.location(), scan.partitionFilters(), scan.dataFilters());
+    FileIndex left;
+    try {
+      left = new PrunedFiles(whole.location(), known(scan.partitionFilters()), scan.dataFilters());
+    } catch (RuntimeException error) {
+      return filter;
+    }
     HadoopFsRelation relation = new HadoopFsRelation(left, whole.partitionSchema(),
         whole.dataSchema(), whole.bucketSpec(), whole.fileFormat(), whole.options(),
         whole.sparkSession());
     LogicalPlan rest = RelationRule.with(table, 0, relation);
     return (LogicalPlan) filter.withNewChildren(Lists.seq(Collections.singletonList(rest)));
+  }
+  /** The filters that can be evaluated before the query runs. */
+  private static scala.collection.immutable.Seq known(scala.collection.immutable.Seq filters) {
+    List found = new ArrayList();
+    for (int i = 0; i < filters.length(); i++) {
+      Expression filter = (Expression) filters.apply(i);
+      if (!SubqueryExpression$.MODULE$.hasSubquery(filter) && !callsPython(filter)) {
+        found.add(filter);
+      }
+    }
+    return Lists.seq(found);
+  }
+  private static boolean callsPython(Expression filter) {
+    return filter.exists(new scala.runtime.AbstractFunction1() {
+      public Object apply(Object part) {
+        return Boolean.valueOf(part instanceof PythonFuncExpression);
+      }
+    });
   }
   private static FileSourceScanExec scan(Filter filter) {
     scala.collection.immutable.Seq plans = FileSourceStrategy$.MODULE$.apply(filter);

@@ -6,6 +6,7 @@ import pytest
 from pyspark.sql import functions as sf
 
 from optimist.core import DeltaLog
+from optimist.core.errors import TableError
 from optimist.spark import file_selections
 from optimist.spark.native.index import TableFileIndex
 
@@ -97,6 +98,27 @@ def test_one_table_with_several_filters_is_read_by_each_of_them(months):
     session.catalog.dropTempView("pruned_months")
 
 
+def test_partitions_that_a_subquery_names_are_found_while_it_runs(months):
+    months.createOrReplaceTempView("pruned_months")
+    found = months.sparkSession.sql(
+        "SELECT id FROM pruned_months WHERE p = (SELECT max(p) - 3 FROM pruned_months) AND id > 10"
+    )
+    assert sorted(row.id for row in found.collect()) == [
+        row.id for row in months.where("p = 1 AND id > 10").orderBy("id").collect()
+    ]
+    months.sparkSession.catalog.dropTempView("pruned_months")
+
+
+@pytest.mark.parametrize("column", ["p", "id"])
+def test_functions_of_python_see_every_row_that_other_filters_leave(months, column):
+    is_one = sf.udf(lambda value: value % 5 == 1, "boolean")
+    found = months.where(is_one(column)).where("id > 10")
+    assert sorted(row.id for row in found.collect()) == [
+        row.id for row in months.where("p = 1 AND id > 10").orderBy("id").collect()
+    ]
+    assert found.count() == months.where("p = 1 AND id > 10").count()
+
+
 def test_partitions_that_a_join_leaves_are_found_while_it_runs(months, conf):
     conf("spark.sql.optimizer.dynamicPartitionPruning.reuseBroadcastOnly", "false")
     few = months.sparkSession.createDataFrame([(1, "x"), (9, "y")], "p long, t string")
@@ -104,6 +126,17 @@ def test_partitions_that_a_join_leaves_are_found_while_it_runs(months, conf):
     assert sorted(row.id for row in found.collect()) == [
         row.id for row in months.where("id < 30 AND p = 1").orderBy("id").collect()
     ]
+
+
+def test_a_query_runs_where_it_can_not_be_told_what_is_left(months, monkeypatch):
+    def fail(*_):
+        raise TableError("Nobody knows.", kind="OPTIMIST_TEST")
+
+    wanted = sorted(months.where("id < 12").collect())
+    monkeypatch.setattr(TableFileIndex, "apply", fail)
+    frame = months.where("id < 12")
+    assert size_of(frame) > 0
+    assert sorted(frame.collect()) == wanted
 
 
 def test_what_is_cached_of_a_filter_is_found_again(months):
