@@ -25,6 +25,9 @@ def read_ahead(
         threads: How many items are worked on at a time.
         ahead: How many results, finished or in progress, may wait for the consumer at most.
     """
+    # Whoever stops early leaves the rest to the garbage collector. It runs in any thread, also in
+    # one that is just starting or ending, and has a lock that the end of a thread needs.
+    may_wait = True
     pool = ThreadPoolExecutor(threads, thread_name_prefix="optimist-read")
     waiting: deque[Future[_Result]] = deque()
     try:
@@ -35,6 +38,9 @@ def read_ahead(
             waiting.append(pool.submit(copy_context().run, work, item))
         while waiting:
             yield waiting.popleft().result()
+    except GeneratorExit:
+        may_wait = False
+        raise
     finally:
-        # A consumer that stops early must not wait for results that nobody will take.
-        pool.shutdown(cancel_futures=True)
+        # What has not begun is not done: nobody will take it.
+        pool.shutdown(wait=may_wait, cancel_futures=True)

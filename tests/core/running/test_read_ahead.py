@@ -49,5 +49,43 @@ def test_who_stops_early_leaves_no_thread_behind():
     results = read_ahead(lambda number: number, range(1000), threads=2, ahead=4)
     next(results)
     results.close()
-    names = [thread.name for thread in threading.enumerate() if thread.is_alive()]
-    assert not any(name.startswith("optimist-read") for name in names)
+    for thread in threading.enumerate():
+        if thread.name.startswith("optimist-read"):
+            thread.join(10)
+            assert not thread.is_alive()
+
+
+def test_who_drops_the_results_waits_for_nobody():
+    """The garbage collector does so in threads that others wait for."""
+    is_dropped, ended = threading.Event(), threading.Event()
+
+    def work(number):
+        if number:
+            is_dropped.wait(10)
+            ended.set()
+        return number
+
+    results = read_ahead(work, range(9), threads=2, ahead=4)
+    next(results)
+    del results
+    assert not ended.is_set()
+    is_dropped.set()
+
+
+def test_an_error_waits_for_what_has_begun():
+    """Commands remove what they have written, and nothing may come after that."""
+    begun, written, before = threading.Event(), [], set(threading.enumerate())
+
+    def work(number):
+        if number == 0:
+            begun.wait(10)
+            raise ValueError(number)
+        begun.set()
+        written.append(number)
+        return number
+
+    with pytest.raises(ValueError, match="0"):
+        list(read_ahead(work, range(9), threads=2, ahead=4))
+    others = set(threading.enumerate()) - before
+    assert not any(thread.name.startswith("optimist-read") for thread in others)
+    assert 0 < len(written) < 9
