@@ -199,15 +199,20 @@ class FileLease(Lease):
             fcntl.flock(descriptor, fcntl.LOCK_UN)
             os.close(descriptor)
 
-    def _lock(self, descriptor: int, path: str) -> None:
-        """Lock an open file; a wait in the kernel would have no end."""
-        deadline_s = self._clock.monotonic_s() + _LOCK_WAIT_S
+    @staticmethod
+    def _lock(descriptor: int, path: str) -> None:
+        """Lock an open file; a wait in the kernel would have no end.
+
+        Its holders work in real time, by whichever clock leases lapse.
+        """
+        clock = SystemClock()
+        deadline_s = clock.monotonic_s() + _LOCK_WAIT_S
         pause_s = _FIRST_PAUSE_S
         while not _is_locked_now(descriptor):
-            left_s = deadline_s - self._clock.monotonic_s()
+            left_s = deadline_s - clock.monotonic_s()
             if left_s <= 0:
                 raise _stopped(path)
-            self._clock.sleep(min(self._clock.uniform(pause_s / 2, pause_s), left_s))
+            clock.sleep(min(clock.uniform(pause_s / 2, pause_s), left_s))
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
 

@@ -237,8 +237,9 @@ def test_nothing_is_left_where_the_disk_is_full(lease, directory, files, monkeyp
 
 
 def test_a_holder_of_the_lock_file_that_is_stopped_is_not_waited_for_for_ever(
-    lease, directory, clock
+    lease, directory, monkeypatch
 ):
+    monkeypatch.setattr("optimist.locks.file_lease._LOCK_WAIT_S", 0.05)
     grant = lease.try_acquire(NAME, ttl_s=30)
     (locked,) = directory.glob("*.lock")
     calls = (
