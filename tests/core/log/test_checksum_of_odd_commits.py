@@ -8,6 +8,7 @@ go. And whatever a checksum of ours says, nobody is kept from the table by it.
 import itertools
 import json
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -41,7 +42,8 @@ FEATURES = ("deletionVectors", "domainMetadata", "inCommitTimestamp")
 PROTOCOL = Protocol(3, 7, ("deletionVectors",), FEATURES)
 BASE = {"delta.checkpointInterval": "4", "delta.enableDeletionVectors": "true"}
 STATS = '{"numRecords":9,"tightBounds":false}'
-NEW = "part-00000-8a0ff1ae-3d4b-4c5e-9f00-0123456789ab.c000.zstd.parquet"
+NEW = "part-00000-8a0ff1ae-3d4b-4c5e-9f00-{:012x}.c000.zstd.parquet"
+"""Of such names each is given to one file only, as every writer does."""
 
 
 def metadata(**configuration):
@@ -96,6 +98,7 @@ class Table:
         self.clock = ManualClock(now_ms=1_800_000_000_000)
         self.store = MemoryLogStore(clock=self.clock)
         self.log = self.open()
+        self.num_new = 0
         txn = self.log.start_transaction()
         txn.commit([PROTOCOL, metadata(**configuration)], Operation("CREATE TABLE"))
 
@@ -104,7 +107,7 @@ class Table:
 
     def commit(self, actions, operation):
         with suppress(UsageError):  # what we refuse to write, others may
-            self.log.start_transaction().commit(_once(actions), Operation(operation))
+            self.log.start_transaction().commit(self._named(actions), Operation(operation))
 
     def foreign(self, actions, operation):
         """Another engine commits, and writes no checksum."""
@@ -113,8 +116,18 @@ class Table:
         info = CommitInfo(
             operation=operation, txn_id=f"foreign-{version}", in_commit_timestamp=time_ms
         )
-        data = actions_to_bytes((info, *_once(actions)))
+        data = actions_to_bytes((info, *self._named(actions)))
         self.store.put_if_absent(commit_path(self.log_path, version), data)
+
+    def _named(self, actions):
+        """The actions as they may stand in one commit, with a name of its own for each new file."""
+        named = []
+        for item in _once(actions):
+            if getattr(item, "path", None) == NEW:
+                self.num_new += isinstance(item, AddFile)
+                item = replace(item, path=NEW.format(self.num_new))
+            named.append(item)
+        return named
 
     def look(self):
         self.log.files()
