@@ -12,6 +12,7 @@ from google.cloud.storage import Client
 from fleet import append_to, create_table
 from lossy_proxy import LossyProxy
 from optimist.core import DeltaLog
+from slowness import every_look_is_fresh, no_look_is_fresh
 
 DOCS = Path(__file__).parents[1] / "docs"
 COLUMNS = ("PUT", "LIST", "GET", "DELETE")
@@ -68,7 +69,8 @@ def column_of(request):
 
 
 @pytest.mark.parametrize("store", ["azure", "gcs"])
-def test_requests_are_those_of_the_docs(store, request):
+def test_requests_are_those_of_the_docs(store, request, monkeypatch):
+    every_look_is_fresh(monkeypatch)
     proxy, path, options = request.getfixturevalue(store)
 
     def count(what):
@@ -98,6 +100,19 @@ def test_requests_are_those_of_the_docs(store, request):
     assert {
         what: tuple(counts[column] for column in COLUMNS) for what, counts in measured.items()
     } == documented(store)
+
+
+@pytest.mark.parametrize("store", ["azure", "gcs"])
+def test_where_requests_are_slow_the_log_is_listed_before_each_put(store, request, monkeypatch):
+    proxy, path, options = request.getfixturevalue(store)
+    log = DeltaLog.for_path(path, options)
+    create_table(log)
+    append_to(log, "1")
+    no_look_is_fresh(monkeypatch)
+    proxy.forget_requests()
+    append_to(log, "2")
+    sent = (each for each in proxy.requests if not IS_BUCKET.search(each.path))
+    assert Counter(map(column_of, sent)) == {"PUT": 2, "LIST": 2}
 
 
 @pytest.mark.parametrize("store", ["azure", "gcs"])

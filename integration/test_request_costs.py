@@ -9,6 +9,7 @@ import pytest
 from counting import counting_clients, summary
 from fleet import append_to, create_table
 from optimist.core import DeltaLog
+from slowness import every_look_is_fresh
 
 DOCS = Path(__file__).parents[1] / "docs" / "s3.md"
 COLUMNS = {
@@ -55,6 +56,7 @@ def in_columns(counts):
 
 @pytest.mark.parametrize("store", ["s3", "s3-dynamodb"])
 def test_requests_are_those_of_the_docs(store, options, fresh_name, monkeypatch):
+    every_look_is_fresh(monkeypatch)
     given = {**options, "delta.logStore.s3a.impl": store}
     path = f"s3a://{fresh_name}/table"
     plain, quick = {**given}, {**given, **WITHOUT_CHECKSUM}
