@@ -10,9 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from optimist.core.commands.alter.requests import ColumnChange, NewColumn
     from optimist.core.commands.alter.table_changes import TableChanges
-    from optimist.core.commands.table_definition import Column, Identity
     from optimist.core.errors import OptimistError
     from optimist.core.local.commands import RowsChanged
     from optimist.core.local.merge.builder import LocalMerge
@@ -21,6 +19,8 @@ if TYPE_CHECKING:
     from optimist.core.options.engine import EngineOptions
     from optimist.core.predicates import Predicate, col
     from optimist.core.protocol.actions import AddFile, Metadata, Protocol, RemoveFile
+    from optimist.core.requests.columns import ColumnChange, NewColumn
+    from optimist.core.requests.table_definition import Column, Identity
     from optimist.core.snapshot import Snapshot
     from optimist.core.snapshot.table_detail import TableDetail
     from optimist.core.snapshot.time_travel import CommitRecord
@@ -61,8 +61,8 @@ __all__ = [
 
 _PLACES = {
     "AddFile": "optimist.core.protocol.actions",
-    "Column": "optimist.core.commands.table_definition",
-    "ColumnChange": "optimist.core.commands.alter.requests",
+    "Column": "optimist.core.requests.table_definition",
+    "ColumnChange": "optimist.core.requests.columns",
     "CommitRecord": "optimist.core.snapshot.time_travel",
     "CommitResolution": "optimist.core.table.commit_resolution",
     "CommitResult": "optimist.core.transaction.result",
@@ -70,11 +70,11 @@ _PLACES = {
     "DeltaLog": "optimist.core.table.delta_log",
     "EngineOptions": "optimist.core.options.engine",
     "FileProgress": "optimist.core.local.progress",
-    "Identity": "optimist.core.commands.table_definition",
+    "Identity": "optimist.core.requests.table_definition",
     "LastCheckpoint": "optimist.core.log.last_checkpoint",
     "LocalMerge": "optimist.core.local.merge.builder",
     "Metadata": "optimist.core.protocol.actions",
-    "NewColumn": "optimist.core.commands.alter.requests",
+    "NewColumn": "optimist.core.requests.columns",
     "Operation": "optimist.core.transaction.conflicts.operations",
     "OptimistError": "optimist.core.errors",
     "OptimisticTransaction": "optimist.core.transaction.optimistic",

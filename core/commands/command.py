@@ -20,14 +20,14 @@ from typing import TypeAlias
 
 from optimist.core.commands.idempotence import conf_txn, is_replay, progress
 from optimist.core.commands.row_balance import RowBalance, ensure_balanced
+from optimist.core.commands.row_counts import NO_ROWS, RowCounts
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.protocol.actions import Action
-from optimist.core.running.clock import Clock
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.result import CommitResult
 
-__all__ = ["Changes", "Stopwatch", "Work", "run_command"]
+__all__ = ["Changes", "Done", "Work", "run_command"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,7 @@ class Changes:
         is_progress: Whether the application's progress is recorded. As in Delta, a DELETE that
             found nothing makes none.
         balance: How many rows the actions may add, against those in the files that they remove.
+        counts: How many rows changed, of a command that tells its caller.
     """
 
     actions: tuple[Action, ...]
@@ -49,6 +50,20 @@ class Changes:
     must_land: bool = False
     is_progress: bool = True
     balance: RowBalance = RowBalance.ANY
+    counts: RowCounts = NO_ROWS
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a command has done, after its commit.
+
+    Attributes:
+        commit: The commit; None if there was nothing to record, or the write is recorded already.
+        counts: How many rows changed.
+    """
+
+    commit: CommitResult | None = None
+    counts: RowCounts = NO_ROWS
 
 
 Work: TypeAlias = Callable[[UncommittedFiles], Changes]
@@ -57,7 +72,7 @@ Work: TypeAlias = Callable[[UncommittedFiles], Changes]
 
 def run_command(
     txn: OptimisticTransaction, work: Work, *, app_txn: tuple[str, int] | None = None
-) -> CommitResult | None:
+) -> Done:
     """Run a command to its commit.
 
     Args:
@@ -66,43 +81,24 @@ def run_command(
         app_txn: Application id and version of a write that may be repeated; None leaves both to
             the options.
 
-    Returns:
-        The commit, or None if there was nothing to record, or the write is recorded already.
-
     Raises:
         TableError: Rows were doubled or lost, by the statistics of the files (kind
             `DELTA_NUM_RECORDS_MISMATCH`). What the transaction raises comes through as well.
     """
     app_txn = app_txn or conf_txn(txn.table.options)
     if is_replay(txn, app_txn):
-        return None
+        return Done()
     txn.ensure_writable()
     with UncommittedFiles(txn.table) as files:
         changes = work(files)
         ensure_balanced(changes.actions, changes.balance, changes.operation.name)
         recorded = progress(txn, app_txn) if changes.is_progress else ()
         commit = files.commit if changes.must_land else files.commit_if_needed
-        return commit(txn, (*recorded, *changes.actions), _with_reruns(changes.operation, txn))
+        result = commit(txn, (*recorded, *changes.actions), _with_reruns(changes.operation, txn))
+        return Done(result, changes.counts)
 
 
 def _with_reruns(operation: Operation, txn: OptimisticTransaction) -> Operation:
     if txn.num_reruns is None:
         return operation
     return operation.with_metrics({**operation.metrics, "numReruns": txn.num_reruns})
-
-
-class Stopwatch:
-    """How long the parts of a command take, for its metrics."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._started_s = self._lap_s = clock.monotonic_s()
-
-    def lap_ms(self) -> int:
-        """Milliseconds since the last lap, or since the start."""
-        last_s, self._lap_s = self._lap_s, self._clock.monotonic_s()
-        return round((self._lap_s - last_s) * 1000)
-
-    def total_ms(self) -> int:
-        """Milliseconds since the start."""
-        return round((self._clock.monotonic_s() - self._started_s) * 1000)

@@ -27,7 +27,6 @@ from optimist.core.commands.stored_sql import (
     canonical_sql,
     ensure_constraint_sound,
 )
-from optimist.core.commands.table_definition import CreateMode, TableDefinition
 from optimist.core.commands.vacant_place import ensure_vacant, not_vacant
 from optimist.core.errors import (
     DeltaConcurrentModificationException,
@@ -46,6 +45,7 @@ from optimist.core.protocol.clustering import (
 from optimist.core.protocol.gates import supports
 from optimist.core.protocol.properties import constraint_keys, normalize_configuration
 from optimist.core.protocol.table_metadata import TableMetadata
+from optimist.core.requests.table_definition import CreateMode, TableDefinition
 from optimist.core.schema.generated_columns import ensure_functions_known, generation_expression
 from optimist.core.schema.types import StructType, schema_to_json
 from optimist.core.transaction.conflicts.operations import Operation, json_text

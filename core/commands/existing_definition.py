@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from optimist.core.commands.table_definition import Column, Identity, TableDefinition
 from optimist.core.protocol.clustering import clustering_columns
 from optimist.core.protocol.gates import implied_features
 from optimist.core.protocol.properties import PROPERTIES
 from optimist.core.protocol.schema_merge import without_internal_metadata
+from optimist.core.requests.table_definition import Column, Identity, TableDefinition
 from optimist.core.schema.generated_columns import GENERATION_EXPRESSION
 from optimist.core.schema.identity_columns import identity_columns
 from optimist.core.schema.types import StructField

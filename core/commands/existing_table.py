@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from optimist.core.commands.table_definition import TableDefinition
 from optimist.core.errors import SchemaError
 from optimist.core.errors.foreign_text import listed, quoted, shown
 from optimist.core.protocol.clustering import clustering_columns
@@ -19,6 +18,7 @@ from optimist.core.protocol.properties import (
     canonical_name,
     normalize_configuration,
 )
+from optimist.core.requests.table_definition import TableDefinition
 from optimist.core.schema.types import StructField, StructType
 from optimist.core.snapshot import Snapshot
 

@@ -3,32 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Generic, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from optimist.core.commands.row_balance import RowBalance
 from optimist.core.errors import UsageError
+from optimist.core.requests.merge_clauses import Clause, Kind
 from optimist.core.transaction.conflicts.operations import Operation
 
-__all__ = ["Action", "Kind", "MergeClauses", "ensure_order", "several_matches"]
-
-Kind: TypeAlias = Literal["MATCHED", "NOT MATCHED", "NOT MATCHED BY SOURCE"]
-Action: TypeAlias = Literal["update", "delete", "insert"]
-
-
-class _Clause(Protocol):
-    @property
-    def kind(self) -> Kind: ...
-
-    @property
-    def action(self) -> Action: ...
-
-    @property
-    def condition(self) -> object: ...
+__all__ = ["MergeClauses", "ensure_order", "several_matches"]
 
 
 class _Resolved(Protocol):
     @property
-    def clause(self) -> _Clause: ...
+    def clause(self) -> Clause[Any, Any]: ...
 
     @property
     def condition(self) -> object: ...
@@ -37,8 +24,6 @@ class _Resolved(Protocol):
 
 
 _ResolvedT = TypeVar("_ResolvedT", bound=_Resolved)
-
-
 _OMITTED: dict[Kind, str] = {
     "MATCHED": "DELTA_NON_LAST_MATCHED_CLAUSE_OMIT_CONDITION",
     "NOT MATCHED": "DELTA_NON_LAST_NOT_MATCHED_CLAUSE_OMIT_CONDITION",
@@ -46,7 +31,7 @@ _OMITTED: dict[Kind, str] = {
 }
 
 
-def ensure_order(clauses: Sequence[_Clause]) -> None:
+def ensure_order(clauses: Sequence[Clause[Any, Any]]) -> None:
     """Refuse a MERGE without clauses, and clauses that no row could ever reach.
 
     Raises:

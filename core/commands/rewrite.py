@@ -22,16 +22,12 @@ class Rewrite:
         written: The files that take their place.
         num_matching: How many rows the condition is true for; None if that is every row of the
             removed files, and they were not counted.
-        scan_ms: How long the search for the files took.
-        rewrite_ms: How long the writing took.
         marked: The files that stay, and lose rows by a vector.
     """
 
     removed: tuple[AddFile, ...]
     written: WrittenFiles
     num_matching: int | None
-    scan_ms: int
-    rewrite_ms: int
     marked: tuple[MarkedFile, ...] = ()
 
     @property
@@ -66,8 +62,8 @@ class Rewrite:
             *self.written.actions,
         )
 
-    def metrics(self, elapsed_ms: int) -> dict[str, object]:
-        """The history's metrics about files (spec 8.3); each command adds its own about rows.
+    def metrics(self) -> dict[str, object]:
+        """The history's metrics about files (spec 8.3); commands add theirs about rows and time.
 
         A file that got another vector is neither added nor removed.
         """
@@ -78,9 +74,6 @@ class Rewrite:
             "numDeletionVectorsRemoved": self.num_vectors_removed,
             "numDeletionVectorsUpdated": self.num_vectors_updated,
             "numAddedChangeFiles": len(self.written.changes),
-            "executionTimeMs": elapsed_ms,
-            "scanTimeMs": self.scan_ms,
-            "rewriteTimeMs": self.rewrite_ms,
             "numRemovedBytes": sum(add.size for add in self.removed),
             "numAddedBytes": self.written.size_bytes,
         }

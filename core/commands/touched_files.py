@@ -12,10 +12,8 @@ from optimist.core.commands.marked_files import ChosenRows, choose_rows, deleted
 from optimist.core.data.table_ref import TableRef
 from optimist.core.log.file_table import add_files
 from optimist.core.protocol.actions import AddFile
-from optimist.core.protocol.gates import supports
-from optimist.core.snapshot import Snapshot
 
-__all__ = ["TouchedFiles", "has_vectors"]
+__all__ = ["TouchedFiles"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +21,14 @@ class TouchedFiles:
     """The candidates that hold matching rows.
 
     Attributes:
-        table: Those files, as rows of `Snapshot.files`.
+        files: Those files, as rows of `Snapshot.files`.
         num_matching: How many rows match, in all of them; None where every row does.
         rows: The positions of the matching rows in each of the files; None where they were not
             asked for, or every row matches.
         deleted: The positions that the vector of each file deletes, where they were read already.
     """
 
-    table: pa.Table
+    files: pa.Table
     num_matching: int | None
     rows: tuple[BitMap64, ...] | None = None
     deleted: tuple[BitMap64, ...] | None = None
@@ -38,7 +36,7 @@ class TouchedFiles:
     @property
     def adds(self) -> tuple[AddFile, ...]:
         """The files as values."""
-        return add_files(self.table)
+        return add_files(self.files)
 
     def live(self, table: TableRef) -> TouchedFiles:
         """The matching rows that no vector deletes, for a search that took no notice of vectors.
@@ -50,7 +48,7 @@ class TouchedFiles:
         rows = [found - gone for found, gone in zip(self.rows or (), deleted, strict=True)]
         has_any = pa.array(map(bool, rows), pa.bool_())
         return TouchedFiles(
-            self.table.filter(has_any),
+            self.files.filter(has_any),
             sum(map(len, rows)),
             tuple(filter(None, rows)),
             tuple(compress(deleted, rows)),
@@ -61,9 +59,3 @@ class TouchedFiles:
         if self.rows is None:
             return None
         return choose_rows(table, self.adds, self.rows, deleted=self.deleted)
-
-
-def has_vectors(snapshot: Snapshot) -> bool:
-    """Whether rows of the table are deleted by vectors (spec 10.10)."""
-    is_supported = supports(snapshot.protocol, "deletionVectors")
-    return is_supported and snapshot.properties.enable_deletion_vectors

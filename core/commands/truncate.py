@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from optimist.core.commands.command import Changes, Stopwatch, run_command
+from optimist.core.commands.command import Changes, run_command
+from optimist.core.commands.stopwatch import Stopwatch
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.log.file_table import add_files
 from optimist.core.transaction.conflicts.operations import Operation
@@ -28,7 +29,7 @@ def truncate(txn: OptimisticTransaction) -> CommitResult | None:
 
     def work(_: UncommittedFiles) -> Changes:
         removed = add_files(txn.filter_files())
-        metrics = {"numRemovedFiles": len(removed), "executionTimeMs": watch.total_ms()}
+        metrics = {"numRemovedFiles": len(removed), **watch.metrics()}
         now_ms = txn.table.clock.now_ms()
         return Changes(
             tuple(add.remove(now_ms) for add in removed),
@@ -36,4 +37,4 @@ def truncate(txn: OptimisticTransaction) -> CommitResult | None:
             is_progress=bool(removed),
         )
 
-    return run_command(txn, work)
+    return run_command(txn, work).commit

@@ -92,7 +92,7 @@ def append(
         operation = _operation(txn, files, rows.num_rows, user_metadata)
         return Changes(files, operation, must_land=True)
 
-    return run_command(txn, work, app_txn=app_txn)
+    return run_command(txn, work, app_txn=app_txn).commit
 
 
 def _rows_to_write(

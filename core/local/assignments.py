@@ -14,7 +14,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from optimist.core.commands.assigned_paths import ensure_apart
 from optimist.core.data.row_tracking import with_ids_of
 from optimist.core.errors import SchemaError, UsageError
 from optimist.core.errors.foreign_text import shown
@@ -22,6 +21,7 @@ from optimist.core.local.stored_values import Value, stored_as
 from optimist.core.local.values import parse_value
 from optimist.core.predicates.parsing import parse_column_path
 from optimist.core.predicates.resolution import ResolvedColumn, column_not_found, resolve_column
+from optimist.core.requests.assigned_paths import ensure_apart
 from optimist.core.schema.arrow_types import to_arrow_schema
 from optimist.core.schema.types import PrimitiveType, StructType
 

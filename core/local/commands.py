@@ -5,23 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from optimist.core.commands.command import Changes, Stopwatch, run_command
+import pyarrow as pa
+
+from optimist.core.commands.command import Changes, Work, run_command
 from optimist.core.commands.merge_clauses import ensure_order
-from optimist.core.commands.merge_outcome import merge_metrics
-from optimist.core.commands.row_changes import changes_of_delete, changes_of_update
+from optimist.core.commands.row_changes import (
+    changes_of_delete,
+    changes_of_merge,
+    changes_of_update,
+)
+from optimist.core.commands.row_rewrite import rewrite_rows
+from optimist.core.commands.stopwatch import Stopwatch
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.data.column_shape import arrow_rows
 from optimist.core.local.append import ensure_rows_can_be_checked
 from optimist.core.local.assignments import LocalAssignments
 from optimist.core.local.conditions import LocalCondition
-from optimist.core.local.delete import delete_rows
+from optimist.core.local.delete import LocalDelete
 from optimist.core.local.merge.clauses import LocalMergeRequest
 from optimist.core.local.merge.resolution import ResolvedMerge
 from optimist.core.local.merge.run import merge_rows
 from optimist.core.local.progress import Progress, ProgressReport
 from optimist.core.local.rewriting import RowWriter
 from optimist.core.local.target import LocalTarget
-from optimist.core.local.update import update_rows
+from optimist.core.local.update import LocalUpdate
 from optimist.core.predicates import Predicate
 from optimist.core.protocol.schema_checks import ensure_no_duplicate_columns
 from optimist.core.schema.arrow_types import from_arrow_schema
@@ -74,22 +81,16 @@ def delete(
     txn: OptimisticTransaction, predicate: str | Predicate | None, options: CommandOptions
 ) -> RowsChanged:
     """Delete rows and commit; see `DeltaLog.delete`."""
-    done = RowsChanged()
 
     def work(pending: UncommittedFiles) -> Changes:
-        nonlocal done
         watch = Stopwatch(txn.table.clock)
-        target = LocalTarget(txn, ProgressReport(txn.table.clock, options.progress, "DELETE"))
         condition = None if predicate is None else LocalCondition.of(predicate, txn.snapshot)
-        rewrite = delete_rows(RowWriter(target, pending, is_checked=False), condition)
-        done = RowsChanged(
-            num_deleted=rewrite.num_matching_rows, num_copied=rewrite.written.num_rows
-        )
-        text = None if condition is None else condition.text
-        return _noted(changes_of_delete(rewrite, text, txn.table, watch), options)
+        writer = RowWriter(_target(txn, options, "DELETE"), pending, is_checked=False)
+        rows = LocalDelete(writer, condition)
+        rewrite = rewrite_rows(rows, _candidates(txn, condition), pending, watch)
+        return changes_of_delete(rewrite, _text(condition), txn.table, watch)
 
-    commit = run_command(txn, work, app_txn=options.app_txn)
-    return replace(done, commit=commit)
+    return _run(txn, work, options)
 
 
 def update(
@@ -99,38 +100,28 @@ def update(
     options: CommandOptions,
 ) -> RowsChanged:
     """Update rows and commit; see `DeltaLog.update`."""
-    done = RowsChanged()
 
     def work(pending: UncommittedFiles) -> Changes:
-        nonlocal done
-        watch = Stopwatch(txn.table.clock)
-        target = LocalTarget(txn, ProgressReport(txn.table.clock, options.progress, "UPDATE"))
+        watch, schema = Stopwatch(txn.table.clock), txn.snapshot.schema
         condition = None if predicate is None else LocalCondition.of(predicate, txn.snapshot)
-        assignments = LocalAssignments.of(values, txn.snapshot.schema)
-        schema = txn.snapshot.schema
+        assignments = LocalAssignments.of(values, schema)
         ensure_none_updated(schema, (path[0] for path in assignments.values))
         ensure_rows_can_be_checked(txn.metadata, schema, schema)
-        rewrite = update_rows(RowWriter(target, pending), condition, assignments)
-        num_written, num_matching = rewrite.written.num_rows, rewrite.num_matching
-        num_updated = num_written if num_matching is None else num_matching
-        done = RowsChanged(num_updated=num_updated, num_copied=num_written - num_updated)
-        text = None if condition is None else condition.text
-        return _noted(changes_of_update(rewrite, text, txn.table, watch), options)
+        writer = RowWriter(_target(txn, options, "UPDATE"), pending)
+        rows = LocalUpdate(writer, condition, assignments)
+        rewrite = rewrite_rows(rows, _candidates(txn, condition), pending, watch)
+        return changes_of_update(rewrite, _text(condition), txn.table, watch)
 
-    commit = run_command(txn, work, app_txn=options.app_txn)
-    return replace(done, commit=commit)
+    return _run(txn, work, options)
 
 
 def merge(
     txn: OptimisticTransaction, request: LocalMergeRequest, options: CommandOptions
 ) -> RowsChanged:
     """Merge rows into the table and commit; see `DeltaLog.merge`."""
-    done = RowsChanged()
 
     def work(pending: UncommittedFiles) -> Changes:
-        nonlocal done
         watch, schema = Stopwatch(txn.table.clock), txn.snapshot.schema
-        target = LocalTarget(txn, ProgressReport(txn.table.clock, options.progress, "MERGE"))
         source_schema = from_arrow_schema(request.source.schema)
         ensure_no_duplicate_columns(
             source_schema, kind="DELTA_DUPLICATE_COLUMNS_FOUND.DATA", where="the source"
@@ -139,28 +130,39 @@ def merge(
         ensure_order(plain.clauses)
         resolved = ResolvedMerge.of(plain, schema, source_schema)
         ensure_rows_can_be_checked(txn.metadata, schema, resolved.always_given(schema))
-        rewrite, rows = merge_rows(RowWriter(target, pending), resolved)
-        done = RowsChanged(
-            num_deleted=rows.all_deleted,
-            num_updated=rows.all_updated,
-            num_inserted=rows.inserted,
-            num_copied=rows.copied,
-        )
-        metrics = merge_metrics(
-            rows, rewrite, num_source_rows=plain.source.num_rows, elapsed_ms=watch.total_ms()
-        )
-        changes = Changes(
-            rewrite.actions(txn.table.clock.now_ms()),
-            resolved.operation(resolved.on).with_metrics(metrics),
-            balance=resolved.balance,
-        )
-        return _noted(changes, options)
+        writer = RowWriter(_target(txn, options, "MERGE"), pending)
+        done = merge_rows(writer, resolved, watch)
+        return changes_of_merge(done, resolved, resolved.on, txn.table, watch)
 
-    commit = run_command(txn, work, app_txn=options.app_txn)
-    return replace(done, commit=commit)
+    return _run(txn, work, options)
 
 
-def _noted(changes: Changes, options: CommandOptions) -> Changes:
-    """The changes with the caller's text for the history."""
-    operation = replace(changes.operation, user_metadata=options.user_metadata)
-    return replace(changes, operation=operation)
+def _target(txn: OptimisticTransaction, options: CommandOptions, command: str) -> LocalTarget:
+    return LocalTarget(txn, ProgressReport(txn.table.clock, options.progress, command))
+
+
+def _candidates(txn: OptimisticTransaction, condition: LocalCondition | None) -> pa.Table:
+    return txn.filter_files(None if condition is None else condition.predicate)
+
+
+def _text(condition: LocalCondition | None) -> str | None:
+    return None if condition is None else condition.text
+
+
+def _run(txn: OptimisticTransaction, work: Work, options: CommandOptions) -> RowsChanged:
+    """Run a command to its commit, with the caller's text for the history."""
+
+    def noted(pending: UncommittedFiles) -> Changes:
+        changes = work(pending)
+        operation = replace(changes.operation, user_metadata=options.user_metadata)
+        return replace(changes, operation=operation)
+
+    done = run_command(txn, noted, app_txn=options.app_txn)
+    counts = done.counts
+    return RowsChanged(
+        done.commit,
+        num_deleted=counts.all_deleted if counts.is_counted else None,
+        num_updated=counts.all_updated,
+        num_inserted=counts.inserted,
+        num_copied=counts.copied,
+    )

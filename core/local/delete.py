@@ -10,63 +10,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from optimist.core.commands.command import Stopwatch
-from optimist.core.commands.marked_files import MarkedFiles
-from optimist.core.commands.rewrite import Rewrite
-from optimist.core.commands.touched_files import TouchedFiles, has_vectors
+from optimist.core.commands.marked_files import ChosenRows
+from optimist.core.commands.row_rewrite import RowCommand
+from optimist.core.commands.touched_files import TouchedFiles
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.parquet_reader import Positions
 from optimist.core.local.conditions import LocalCondition
 from optimist.core.local.rewriting import DELETED, KEPT, RowWriter, Written
 from optimist.core.local.target import is_among
+from optimist.core.transaction.optimistic import OptimisticTransaction
 
-__all__ = ["delete_rows", "write_others"]
+__all__ = ["LocalDelete"]
 
 
-def delete_rows(writer: RowWriter, condition: LocalCondition | None) -> Rewrite:
-    """Find the matching rows, and mark them in vectors or write the other rows of their files.
+@dataclass(frozen=True, slots=True)
+class LocalDelete:
+    """One DELETE, as a `RowTarget`.
 
-    Raises:
-        TableError: A file is outside the table, or can't be read.
-        StorageError: The file system failed.
+    Attributes:
+        writer: Writes the rows.
+        condition: What matches; None for all rows.
     """
-    target = writer.target
-    watch = Stopwatch(target.table.clock)
-    touched = target.matching_files(condition)
-    scan_ms = watch.lap_ms()
-    if has_vectors(target.snapshot) and target.table.options.delete_by_vectors:
-        chosen = touched.choose_rows(target.table)
-        if chosen is not None:
-            files = MarkedFiles.write(target.table, chosen, writer.pending)
-            return Rewrite(
-                files.emptied,
-                WrittenFiles(),
-                touched.num_matching,
-                scan_ms,
-                watch.lap_ms(),
-                files.marked,
-            )
-    kept = write_others(writer, touched)
-    return Rewrite(touched.adds, kept, touched.num_matching, scan_ms, watch.lap_ms())
 
+    command: ClassVar[RowCommand] = "DELETE"
+    writer: RowWriter
+    condition: LocalCondition | None
 
-def write_others(writer: RowWriter, touched: TouchedFiles) -> WrittenFiles:
-    """Write the rows again that do not match, of files of which some rows do."""
-    deleted = touched.rows
-    if not deleted:
-        return WrittenFiles()
+    @property
+    def txn(self) -> OptimisticTransaction:
+        """The transaction."""
+        return self.writer.target.txn
 
-    has_changes = writer.records_changes
+    def search(self, candidates: pa.Table, *, with_rows: bool) -> TouchedFiles:  # noqa: ARG002
+        """See `RowTarget`; the rows are always told."""
+        return self.writer.target.search(candidates, self.condition)
 
-    def others(place: int, batch: pa.RecordBatch, positions: Positions) -> Iterator[Written]:
-        rows, is_deleted = pa.Table.from_batches([batch]), is_among(positions(), deleted[place])
-        yield KEPT, rows.filter(pc.invert(is_deleted))
-        if has_changes:
-            yield DELETED, rows.filter(is_deleted)
+    def write(self, touched: TouchedFiles, chosen: Sequence[ChosenRows] | None) -> WrittenFiles:
+        """Write the rows that do not match, of files of which some rows do."""
+        deleted = touched.rows
+        if chosen is not None or not deleted:
+            return WrittenFiles()
 
-    return writer.rewrite(touched.table, "DELETE", others)
+        has_changes = self.writer.records_changes
+
+        def others(place: int, batch: pa.RecordBatch, positions: Positions) -> Iterator[Written]:
+            rows, is_deleted = pa.Table.from_batches([batch]), is_among(positions(), deleted[place])
+            yield KEPT, rows.filter(pc.invert(is_deleted))
+            if has_changes:
+                yield DELETED, rows.filter(is_deleted)
+
+        return self.writer.rewrite(touched.files, "DELETE", others)

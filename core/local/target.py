@@ -61,26 +61,18 @@ class LocalTarget:
 
     # Finding rows
 
-    def matching_files(self, condition: LocalCondition | None) -> TouchedFiles:
-        """The files with matching rows; the transaction records that it needs these.
+    def search(self, candidates: pa.Table, condition: LocalCondition | None) -> TouchedFiles:
+        """Those of some files of the version that hold matching rows.
 
         Without a condition, or with one on partition columns alone, no row is read, and every row
         of the files matches.
-        """
-        candidates = self.txn.filter_files(None if condition is None else condition.predicate)
-        if condition is None:
-            return TouchedFiles(candidates, None)
-        touched = self.search(candidates, condition)
-        self.txn.need_only(touched.table, touched.rows)
-        return touched
-
-    def search(self, candidates: pa.Table, condition: LocalCondition) -> TouchedFiles:
-        """Those of some files of the version that hold matching rows.
 
         Args:
             candidates: Rows of `Snapshot.files`.
-            condition: What matches.
+            condition: What matches; None for all rows.
         """
+        if condition is None:
+            return TouchedFiles(candidates, None)
         if condition.is_partition_only:
             return TouchedFiles(condition.matching_partitions(self.snapshot, candidates), None)
         found = list(self._search(candidates, condition))

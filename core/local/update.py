@@ -10,69 +10,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from optimist.core.commands.command import Stopwatch
-from optimist.core.commands.marked_files import MarkedFiles, only_chosen
-from optimist.core.commands.rewrite import Rewrite
-from optimist.core.commands.touched_files import has_vectors
+from optimist.core.commands.marked_files import ChosenRows, only_chosen
+from optimist.core.commands.row_rewrite import RowCommand
+from optimist.core.commands.touched_files import TouchedFiles
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.parquet_reader import Positions
 from optimist.core.local.assignments import LocalAssignments
 from optimist.core.local.conditions import LocalCondition
 from optimist.core.local.rewriting import AFTER, BEFORE, KEPT, RowWriter, Written
 from optimist.core.local.target import is_among
+from optimist.core.transaction.optimistic import OptimisticTransaction
 
-__all__ = ["update_rows", "write_updated"]
-
-
-def update_rows(
-    writer: RowWriter, condition: LocalCondition | None, assignments: LocalAssignments
-) -> Rewrite:
-    """Find the matching rows, and write them, or all rows of their files, again.
-
-    Raises:
-        SchemaError: A new value does not fit its column, or breaks a rule of the table.
-        TableError: A file is outside the table, or can't be read.
-        StorageError: The file system failed.
-    """
-    target = writer.target
-    watch = Stopwatch(target.table.clock)
-    touched = target.matching_files(condition)
-    scan_ms = watch.lap_ms()
-    is_marked = has_vectors(target.snapshot) and target.table.options.update_by_vectors
-    chosen = touched.choose_rows(target.table) if is_marked else None
-    files = MarkedFiles(emptied=touched.adds)
-    if chosen is None:
-        written = write_updated(writer, touched.table, assignments, touched.rows)
-    else:
-        written = write_updated(writer, only_chosen(chosen), assignments)
-        files = MarkedFiles.write(target.table, chosen, writer.pending)
-    return Rewrite(
-        files.emptied, written, touched.num_matching, scan_ms, watch.lap_ms(), files.marked
-    )
+__all__ = ["LocalUpdate"]
 
 
-def write_updated(
-    writer: RowWriter,
-    files: pa.Table,
-    assignments: LocalAssignments,
-    rows: tuple[BitMap64, ...] | None = None,
-) -> WrittenFiles:
-    """Write the rows of some files again.
+@dataclass(frozen=True, slots=True)
+class LocalUpdate:
+    """One UPDATE, as a `RowTarget`.
 
-    Args:
-        writer: Writes them.
-        files: Rows of `Snapshot.files`.
+    Attributes:
+        writer: Writes the rows.
+        condition: What matches; None for all rows.
         assignments: What is set.
-        rows: The positions of the rows for which it is set, in each of the files; None for all.
     """
-    return writer.rewrite(files, "UPDATE", _Update(assignments, rows))
+
+    command: ClassVar[RowCommand] = "UPDATE"
+    writer: RowWriter
+    condition: LocalCondition | None
+    assignments: LocalAssignments
+
+    @property
+    def txn(self) -> OptimisticTransaction:
+        """The transaction."""
+        return self.writer.target.txn
+
+    def search(self, candidates: pa.Table, *, with_rows: bool) -> TouchedFiles:  # noqa: ARG002
+        """See `RowTarget`; the rows are always told."""
+        return self.writer.target.search(candidates, self.condition)
+
+    def write(self, touched: TouchedFiles, chosen: Sequence[ChosenRows] | None) -> WrittenFiles:
+        """Write the chosen rows, or all rows of whole files, the matching ones with new values."""
+        files = touched.files if chosen is None else only_chosen(chosen)
+        matching = touched.rows if chosen is None else None
+        return self.writer.rewrite(files, "UPDATE", _Update(self.assignments, matching))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from optimist.core.requests.table_definition import CreateMode
 from optimist.core.sql.key_values import key_values
 from optimist.core.sql.reader import Reader
 from optimist.core.sql.statements import (
     Clone,
-    CloneMode,
     Command,
     CreateLike,
     TableName,
@@ -22,8 +22,8 @@ def clone(reader: Reader) -> Command | None:
     if mode is None or not reader.is_at_table():
         return None
     table = reader.table()
-    if mode in ("create", "create_if_not_exists") and reader.take("LIKE"):
-        return _like(reader, table, if_not_exists=mode == "create_if_not_exists")
+    if not mode.replaces and reader.take("LIKE"):
+        return _like(reader, table, if_not_exists=mode is CreateMode.CREATE_IF_NOT_EXISTS)
     is_shallow = reader.is_at("SHALLOW", "CLONE")
     if not (reader.take("SHALLOW", "CLONE") or reader.take("DEEP", "CLONE")):
         return None
@@ -55,15 +55,17 @@ def time_travel(reader: Reader) -> TimeTravel | None:
     return None
 
 
-def creation_mode(reader: Reader) -> CloneMode | None:
+def creation_mode(reader: Reader) -> CreateMode | None:
     """What a statement from CREATE or REPLACE on does with a table; None if it makes none."""
     if reader.take("CREATE", "OR", "REPLACE", "TABLE"):
-        return "create_or_replace"
+        return CreateMode.CREATE_OR_REPLACE
     if reader.take("REPLACE", "TABLE"):
-        return "replace"
+        return CreateMode.REPLACE
     if not reader.take("CREATE", "TABLE"):
         return None
-    return "create_if_not_exists" if reader.take("IF", "NOT", "EXISTS") else "create"
+    if reader.take("IF", "NOT", "EXISTS"):
+        return CreateMode.CREATE_IF_NOT_EXISTS
+    return CreateMode.CREATE
 
 
 def _like(reader: Reader, table: TableName, *, if_not_exists: bool) -> CreateLike | None:

@@ -6,11 +6,13 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
+from optimist.core.requests.merge_clauses import Clause
+from optimist.core.requests.table_definition import CreateMode
+
 __all__ = [
     "AddConstraint",
     "Assignment",
     "Clone",
-    "CloneMode",
     "ClusterBy",
     "ColumnType",
     "Command",
@@ -23,9 +25,7 @@ __all__ = [
     "DropFeature",
     "Generate",
     "Merge",
-    "MergeAction",
     "MergeClause",
-    "MergeKind",
     "Optimize",
     "Reorg",
     "Restore",
@@ -40,9 +40,6 @@ __all__ = [
 ]
 
 ColumnPath: TypeAlias = tuple[str, ...]
-CloneMode: TypeAlias = Literal["create", "create_if_not_exists", "replace", "create_or_replace"]
-MergeKind: TypeAlias = Literal["MATCHED", "NOT MATCHED", "NOT MATCHED BY SOURCE"]
-MergeAction: TypeAlias = Literal["update", "delete", "insert"]
 
 
 class Span(NamedTuple):
@@ -271,7 +268,7 @@ class Clone:
 
     statement: ClassVar[str] = "CLONE"
     table: TableName
-    mode: CloneMode
+    mode: CreateMode
     source: TableName
     is_shallow: bool
     travel: TimeTravel | None = None
@@ -330,14 +327,8 @@ class Update:
     condition: SqlText | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MergeClause:
-    """One WHEN clause; `assignments` is None for `UPDATE SET *` and `INSERT *`."""
-
-    kind: MergeKind
-    action: MergeAction
-    condition: SqlText | None = None
-    assignments: tuple[Assignment, ...] | None = None
+MergeClause: TypeAlias = Clause[SqlText, tuple[Assignment, ...]]
+"""One WHEN clause; its values are None for `UPDATE SET *` and `INSERT *`."""
 
 
 @dataclass(frozen=True, slots=True)

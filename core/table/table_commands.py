@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from optimist.core.commands.arguments import several
 from optimist.core.commands.create import create_table
-from optimist.core.commands.table_definition import Column, CreateMode, TableDefinition, columns_of
+from optimist.core.requests.table_definition import Column, CreateMode, TableDefinition, columns_of
 from optimist.core.running.budget import one_operation
 from optimist.core.schema.arrow_types import from_arrow_schema
 from optimist.core.schema.types import StructType

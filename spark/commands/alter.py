@@ -8,8 +8,8 @@ from typing import TypeAlias
 from pyspark.sql import SparkSession
 from pyspark.sql import types as st
 
-from optimist.core.commands.alter.requests import ColumnChange, ColumnName, NewColumn
 from optimist.core.commands.alter.table_changes import TableChanges
+from optimist.core.requests.columns import ColumnChange, ColumnName, NewColumn
 from optimist.core.table.delta_log import DeltaLog
 from optimist.core.transaction.result import CommitResult
 from optimist.spark.commands.existing_rows import SparkRowChecks

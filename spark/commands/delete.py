@@ -6,32 +6,35 @@
 3. Where the table has deletion vectors, those rows are marked in vectors, and no row is written.
    Elsewhere those files are removed, and their other rows are written again. With the change data
    feed, the same pass then writes the deleted rows to change files.
-
-Where the work is small, the driver does it without a Spark job, see `LocalPlane`.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 import pyarrow as pa
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as sf
 
-from optimist.core.commands.command import Changes, run_command
-from optimist.core.commands.marked_files import MarkedFiles
-from optimist.core.commands.reruns import run_until_it_lands
+from optimist.core.commands.command import Changes
+from optimist.core.commands.marked_files import ChosenRows
 from optimist.core.commands.rewrite import Rewrite
-from optimist.core.commands.row_changes import changes_of_delete, num_affected_rows
-from optimist.core.commands.touched_files import TouchedFiles, has_vectors
+from optimist.core.commands.row_changes import changes_of_delete
+from optimist.core.commands.row_rewrite import RowCommand
+from optimist.core.commands.stopwatch import Stopwatch
+from optimist.core.commands.touched_files import TouchedFiles
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.change_files import CHANGE_TYPE, DELETE
-from optimist.core.local.delete import write_others
+from optimist.core.local.delete import LocalDelete
 from optimist.core.table.delta_log import DeltaLog
 from optimist.core.transaction.optimistic import OptimisticTransaction
+from optimist.spark.commands.row_rewrite import rewrite, run
 from optimist.spark.commands.target import Target
 from optimist.spark.conditions.condition import Condition
 from optimist.spark.rows.row_shape import with_new_columns, without_void
-from optimist.spark.session.unchanged_conf import unchanged_conf
 
 __all__ = ["delete", "delete_rows"]
 
@@ -55,84 +58,61 @@ def delete(
         UsageError: The condition is not deterministic or holds a subquery.
     """
 
-    def run(txn: OptimisticTransaction) -> int:
-        num_affected = 0
+    def work(txn: OptimisticTransaction, pending: UncommittedFiles) -> Changes:
+        target = Target.of(spark, log, txn, alias)
+        watch = target.stopwatch()
+        resolved = None if condition is None else target.resolve(condition, target.columns())
+        done = delete_rows(target, resolved, pending, watch)
+        return changes_of_delete(
+            done, None if resolved is None else resolved.text, txn.table, watch
+        )
 
-        def work(files: UncommittedFiles) -> Changes:
-            nonlocal num_affected
-            with unchanged_conf(spark):
-                changes = _delete(Target.of(spark, log, txn, alias), condition, files)
-            num_affected = num_affected_rows(changes)
-            return changes
-
-        run_command(txn, work)
-        return num_affected
-
-    return run_until_it_lands(lambda: log.start_transaction(log.snapshot()), run)
+    return run(spark, log, work).num_affected
 
 
-def _delete(target: Target, condition: Column | str | None, files: UncommittedFiles) -> Changes:
-    watch = target.stopwatch()
-    resolved = None if condition is None else target.resolve(condition, target.columns())
-    rewrite = delete_rows(target, resolved, files)
-    text = None if resolved is None else resolved.text
-    return changes_of_delete(rewrite, text, target.writer.txn.table, watch)
-
-
-def delete_rows(target: Target, condition: Condition | None, files: UncommittedFiles) -> Rewrite:
+def delete_rows(
+    target: Target, condition: Condition | None, pending: UncommittedFiles, watch: Stopwatch
+) -> Rewrite:
     """Find the matching rows, and mark them in vectors or write the other rows of their files."""
-    watch = target.stopwatch()
-    table = target.writer.txn.table
-    with_rows = has_vectors(target.snapshot) and table.options.delete_by_vectors
-    touched = target.matching_files(condition, with_rows=with_rows)
-    scan_ms = watch.lap_ms()
-    chosen = touched.choose_rows(table) if with_rows else None
-    if chosen is not None:
-        files_now = MarkedFiles.write(table, chosen, files)
-        return Rewrite(
-            files_now.emptied,
-            WrittenFiles(),
-            touched.num_matching,
-            scan_ms,
-            watch.lap_ms(),
-            files_now.marked,
-        )
-    kept = WrittenFiles()
-    if condition is not None and touched.num_matching:
-        kept = _written_here(target, touched, files) or _write_others(
-            target, touched.table, condition, files
-        )
-    return Rewrite(touched.adds, kept, touched.num_matching, scan_ms, watch.lap_ms())
+    on_spark = _Delete(target, condition, pending)
+    return rewrite(target, condition, pending, watch, in_driver=LocalDelete, on_spark=on_spark)
 
 
-def _written_here(
-    target: Target, touched: TouchedFiles, files: UncommittedFiles
-) -> WrittenFiles | None:
-    """As `_write_others`, in this process; None where Spark has to do it."""
-    plane = target.local_plane
-    if touched.rows is None or not plane.takes(touched.table):
-        return None
-    return plane.written(files, lambda writer: write_others(writer, touched), is_checked=False)
+@dataclass(frozen=True, slots=True)
+class _Delete:
+    """The rows that Spark deletes, as a `RowTarget`."""
 
+    command: ClassVar[RowCommand] = "DELETE"
+    target: Target
+    condition: Condition | None
+    pending: UncommittedFiles
 
-def _write_others(
-    target: Target, touched: pa.Table, condition: Condition, files: UncommittedFiles
-) -> WrittenFiles:
-    """Write the rows again for which the condition is not true; null keeps a row."""
-    rows = target.rows_of(touched, "DELETE of single rows")
-    has_changes = target.writer.records_changes
-    if not has_changes:
-        rows = condition.others(rows)
-    elif condition.source is None:
-        kind = sf.when(condition.column, sf.lit(DELETE)).alias(CHANGE_TYPE)
-        rows = rows.select("*", kind)
-    else:
-        kept = condition.others(rows).withColumn(CHANGE_TYPE, sf.lit(None).cast("string"))
-        gone = condition.matching(rows).withColumn(CHANGE_TYPE, sf.lit(DELETE))
-        rows = kept.unionAll(gone)
-    # A write that replaces rows may have given the table columns that these do not have yet.
-    sql = target.writer.table_sql(target.spark)
-    rows = with_new_columns(rows, target.snapshot.schema, sql)
-    more = (*target.carried.names, *((CHANGE_TYPE,) if has_changes else ()))
-    rows = without_void(rows, sql.schema, *more)
-    return target.writer.write(rows, files, has_changes=has_changes)
+    @property
+    def txn(self) -> OptimisticTransaction:
+        return self.target.txn
+
+    def search(self, candidates: pa.Table, *, with_rows: bool) -> TouchedFiles:
+        return self.target.search(candidates, self.condition, with_rows=with_rows)
+
+    def write(self, touched: TouchedFiles, chosen: Sequence[ChosenRows] | None) -> WrittenFiles:
+        """Write the rows of whole files for which the condition is not true; null keeps a row."""
+        condition, target = self.condition, self.target
+        if chosen is not None or condition is None or not touched.num_matching:
+            return WrittenFiles()
+        rows = target.rows_of(touched.files, "DELETE of single rows")
+        has_changes = target.writer.records_changes
+        if not has_changes:
+            rows = condition.others(rows)
+        elif condition.source is None:
+            kind = sf.when(condition.column, sf.lit(DELETE)).alias(CHANGE_TYPE)
+            rows = rows.select("*", kind)
+        else:
+            kept = condition.others(rows).withColumn(CHANGE_TYPE, sf.lit(None).cast("string"))
+            gone = condition.matching(rows).withColumn(CHANGE_TYPE, sf.lit(DELETE))
+            rows = kept.unionAll(gone)
+        # A write that replaces rows may have given the table columns that these do not have yet.
+        sql = target.writer.table_sql(target.spark)
+        rows = with_new_columns(rows, target.snapshot.schema, sql)
+        more = (*target.carried.names, *((CHANGE_TYPE,) if has_changes else ()))
+        rows = without_void(rows, sql.schema, *more)
+        return target.writer.write(rows, self.pending, has_changes=has_changes)

@@ -11,15 +11,19 @@ from contextlib import contextmanager
 from types import MappingProxyType
 
 from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
 
 from optimist.core.errors import TableNotFoundError, UsageError
 from optimist.core.errors.foreign_text import shown
+from optimist.core.table.delta_log import DeltaLog
+from optimist.spark.session.conf import open_log
 
 __all__ = [
     "as_missing_name",
     "as_no_delta_table",
     "as_no_table_of_that_name",
     "as_wrong_for",
+    "open_existing",
 ]
 
 _NO_TABLES: Mapping[str | None, str] = MappingProxyType(
@@ -30,6 +34,25 @@ _NO_TABLES: Mapping[str | None, str] = MappingProxyType(
         "UNSUPPORTED_DATASOURCE_FOR_DIRECT_QUERY": "it is neither a path nor a name",
     }
 )
+
+
+def open_existing(
+    spark: SparkSession, path: str, hadoop_conf: Mapping[str, str] | None = None
+) -> DeltaLog:
+    """The table at a path.
+
+    Args:
+        spark: The session.
+        path: The table.
+        hadoop_conf: Options for the file system.
+
+    Raises:
+        TableNotFoundError: There is none (kind `DELTA_MISSING_DELTA_TABLE`).
+    """
+    log = open_log(spark, path, hadoop_conf)
+    with as_no_delta_table(path):
+        log.snapshot()
+    return log
 
 
 @contextmanager

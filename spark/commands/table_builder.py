@@ -10,14 +10,14 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as st
 
 from optimist.core.commands.create import create_table
-from optimist.core.commands.table_definition import (
+from optimist.core.errors import UsageError
+from optimist.core.requests.table_definition import (
     Column,
     CreateMode,
     Identity,
     TableDefinition,
     columns_of,
 )
-from optimist.core.errors import UsageError
 from optimist.core.sql import path_in_name
 from optimist.spark.commands.names import one_place
 from optimist.spark.commands.table_statement import create_named

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from pyspark.sql import SparkSession
 
-from optimist.core.commands.table_definition import Column, CreateMode, TableDefinition
 from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.predicates.text import quote_identifier, quote_literal, quote_path
+from optimist.core.requests.table_definition import Column, CreateMode, TableDefinition
 from optimist.core.schema.types import DECLARED_TYPE, StructField
 from optimist.spark.commands.names import is_enabled, name_parts
 from optimist.spark.session.callback_errors import original_errors

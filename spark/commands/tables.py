@@ -6,25 +6,26 @@ from collections.abc import Iterator, Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 
-from optimist.core.commands.table_definition import CreateMode
 from optimist.core.paths import join
 from optimist.core.plugins.table_path import TablePath, path_text
+from optimist.core.requests.table_definition import CreateMode
 from optimist.core.secrets import Options
 from optimist.core.table.delta_log import DeltaLog
-from optimist.spark.commands import delete as delete_command
-from optimist.spark.commands import update as update_command
 from optimist.spark.commands.alter import DeltaTableChanges, changes_of
 from optimist.spark.commands.commands_to_come import CommandsToCome
-from optimist.spark.commands.merge.builder import DeltaMergeBuilder, MergeRequest
+from optimist.spark.commands.delete import delete
+from optimist.spark.commands.merge.builder import DeltaMergeBuilder
+from optimist.spark.commands.merge.request import MergeRequest
 from optimist.spark.commands.merge.run import OWN_ALIAS, merge
 from optimist.spark.commands.missing_tables import (
     as_missing_name,
-    as_no_delta_table,
     as_no_table_of_that_name,
+    open_existing,
 )
 from optimist.spark.commands.names import is_enabled, known_path, named_table
 from optimist.spark.commands.reading.history import detail_frame, history_frame
 from optimist.spark.commands.table_builder import DeltaTableBuilder
+from optimist.spark.commands.update import update
 from optimist.spark.conditions.own_frames import OwnFrames
 from optimist.spark.planes.planes import plane_of
 from optimist.spark.rows.local_rows import numbers_frame
@@ -39,7 +40,7 @@ from optimist.spark.session.arguments import (
     ensure_value,
 )
 from optimist.spark.session.callback_errors import original_errors
-from optimist.spark.session.conf import open_log, reset_session_version
+from optimist.spark.session.conf import open_log
 from optimist.spark.session.pyspark_versions import ensure_supported, is_connect
 
 __all__ = ["DeltaTable"]
@@ -90,9 +91,7 @@ class DeltaTable(CommandsToCome):
                 `DELTA_MISSING_DELTA_TABLE`).
         """
         ensure_supported(sparkSession)
-        log = open_log(sparkSession, path_text(path), hadoopConf)
-        with as_no_delta_table(path_text(path)):
-            log.snapshot()
+        log = open_existing(sparkSession, path_text(path), hadoopConf)
         return cls(sparkSession, log.table_path, hadoopConf)
 
     @classmethod
@@ -183,10 +182,8 @@ class DeltaTable(CommandsToCome):
         """
         ensure_condition(condition)
         with original_errors():
-            log = self._log
             chosen = None if condition is None else self._frames.by_name(self._spark, condition)
-            num_affected = delete_command.delete(self._spark, log, chosen, alias=self._alias)
-            reset_session_version(self._spark, log.options)
+            num_affected = delete(self._spark, self._log, chosen, alias=self._alias)
             return self._affected(num_affected)
 
     def update(
@@ -215,16 +212,12 @@ class DeltaTable(CommandsToCome):
         assignments = ensure_assignments(set)
         ensure_condition(condition)
         with original_errors():
-            log = self._log
             chosen = None if condition is None else self._frames.by_name(self._spark, condition)
             values = {
                 name: self._frames.by_name(self._spark, value)
                 for name, value in assignments.items()
             }
-            num_affected = update_command.update(
-                self._spark, log, chosen, values, alias=self._alias
-            )
-            reset_session_version(self._spark, log.options)
+            num_affected = update(self._spark, self._log, chosen, values, alias=self._alias)
             return self._affected(num_affected)
 
     def merge(self, source: DataFrame, condition: ExpressionOrColumn) -> DeltaMergeBuilder:
@@ -249,13 +242,10 @@ class DeltaTable(CommandsToCome):
     def _merge(self, request: MergeRequest) -> DataFrame:
         alias = self._alias or OWN_ALIAS
         with original_errors():
-            log, frames = self._log, self._frames
             told_apart = request.expressions_changed(
-                lambda value: frames.beside(request.source, value, alias)
+                lambda value: self._frames.beside(request.source, value, alias)
             )
-            result = merge(self._spark, log, told_apart, alias)
-            reset_session_version(self._spark, log.options)
-            return result
+            return merge(self._spark, self._log, told_apart, alias)
 
     def alter(self) -> DeltaTableChanges:
         """Changes of schema, properties, constraints and so on, each a commit of its own."""

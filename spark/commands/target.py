@@ -10,24 +10,22 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from optimist.core.commands.clones import ensure_own_rows
-from optimist.core.commands.command import Stopwatch
+from optimist.core.commands.stopwatch import Stopwatch
 from optimist.core.commands.touched_files import TouchedFiles
 from optimist.core.data.row_tracking import carried_columns
-from optimist.core.local.conditions import LocalCondition
 from optimist.core.log.file_table import without_vectors
 from optimist.core.predicates import Predicate
 from optimist.core.schema.types import StructType
 from optimist.core.snapshot import Snapshot
-from optimist.core.snapshot.row_filter import is_exact
 from optimist.core.table.delta_log import DeltaLog
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.values.exact_sums import exact_sum
-from optimist.spark.commands.local_plane import LocalPlane
+from optimist.spark.commands.driver_shortcut import DriverShortcut
 from optimist.spark.commands.matching_partitions import matching_partitions
 from optimist.spark.commands.writing.data_writer import DataWriter
 from optimist.spark.conditions.condition import Condition, resolve_condition
 from optimist.spark.conditions.one_time import OneTime
-from optimist.spark.planes.planes import plane_of
+from optimist.spark.planes.planes import RowPlane, plane_of
 from optimist.spark.rows.places import Places
 from optimist.spark.rows.touched_files import aliased, matches_of
 
@@ -64,23 +62,33 @@ class Target:
         return cls(spark, writer, txn.table.clock.now_ms(), alias)
 
     @property
-    def snapshot(self) -> Snapshot:
-        """The version that the command reads."""
-        return self.writer.txn.snapshot
+    def txn(self) -> OptimisticTransaction:
+        """The transaction."""
+        return self.writer.txn
 
     @property
-    def local_plane(self) -> LocalPlane:
+    def plane(self) -> RowPlane:
+        """What moves the rows."""
+        return self.writer.plane
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The version that the command reads."""
+        return self.txn.snapshot
+
+    @property
+    def shortcut(self) -> DriverShortcut:
         """The driver, for work that needs no Spark job."""
-        return LocalPlane(self.spark, self.writer)
+        return DriverShortcut(self.spark, self.writer)
 
     def stopwatch(self) -> Stopwatch:
         """A stopwatch that starts now."""
-        return Stopwatch(self.writer.txn.table.clock)
+        return Stopwatch(self.txn.table.clock)
 
     def columns(self) -> DataFrame:
         """The table's columns, under the alias, for Spark to resolve expressions; without rows."""
         no_file = self.snapshot.files.slice(0, 0)
-        return aliased(self.writer.plane.scan_files(self.snapshot, no_file), self.alias)
+        return aliased(self.plane.scan_files(self.snapshot, no_file), self.alias)
 
     @property
     def carried(self) -> StructType:
@@ -102,12 +110,12 @@ class Target:
             TableError: A file is outside the table.
         """
         self.ensure_rewritable(files, operation)
-        rows = self.writer.plane.scan_files(self.snapshot, files, with_row_ids=True)
+        rows = self.plane.scan_files(self.snapshot, files, with_row_ids=True)
         return aliased(rows, self.alias)
 
     def ensure_rewritable(self, files: pa.Table, operation: str) -> None:
         """Refuse files whose rows can't be written again; see `rows_of`."""
-        ensure_own_rows(self.writer.txn.table, self.snapshot, files, operation)
+        ensure_own_rows(self.txn.table, self.snapshot, files, operation)
 
     def resolve(self, condition: Column | str, rows: DataFrame) -> Condition:
         """The condition, resolved against `rows`, which must be what `columns()` gave."""
@@ -140,72 +148,50 @@ class Target:
         names = frozenset(name.lower() for frame in frames for name in frame.columns)
         return OneTime(self.spark, 1000 * self.began_ms, names)
 
-    def matching_files(
+    def search(
         self,
+        candidates: pa.Table,
         condition: Condition | None,
         *,
         with_rows: bool = False,
-        search: Search | None = None,
+        one_pass: Search | None = None,
     ) -> TouchedFiles:
-        """The files with matching rows; the transaction records that it needs these.
+        """Those of some files that hold matching rows.
 
         Without a condition, or with one that is always true or names partition columns alone, no
         row is read, and every row of the files matches.
 
         Args:
+            candidates: What `filter_files` gave for the condition.
             condition: What matches.
-            with_rows: Tell which rows match, where rows are read. This process always tells, if it
-                looks for them.
-            search: How Spark looks for them, where `with_rows` is asked for and the files are not
+            with_rows: Tell which rows match, where rows are read.
+            one_pass: How Spark looks for them, where `with_rows` is asked for and the files are not
                 many bytes; it may do more in that pass.
         """
-        txn = self.writer.txn
-        candidates = txn.filter_files(None if condition is None else condition.predicate)
         if condition is None or condition.is_always_true:
             return TouchedFiles(candidates, None)
-        if not candidates.num_rows and not condition.is_partition_only:
-            touched = TouchedFiles(candidates, 0)
-        else:
-            found = self._searched_here(candidates, condition)
-            wanted = search if with_rows and _are_worth_one_pass(candidates) else None
-            touched = found or self._search(candidates, condition, with_rows, wanted)
-        txn.need_only(touched.table, touched.rows if with_rows else None)
-        return touched
-
-    def _searched_here(self, candidates: pa.Table, condition: Condition) -> TouchedFiles | None:
-        """The candidates with matching rows, as this process finds them; None if it can't."""
-        plane, predicate = self.local_plane, condition.predicate
-        if condition.source is not None:
-            return None
-        if not plane.max_bytes or not is_exact(predicate, self.snapshot.schema):
-            return None
-        if not (condition.is_partition_only or plane.takes(candidates)):
-            return None
-        local = LocalCondition(condition.text, predicate, condition.is_partition_only)
-        return plane.searched(lambda target: target.search(candidates, local))
-
-    def _search(
-        self, candidates: pa.Table, condition: Condition, with_rows: bool, search: Search | None
-    ) -> TouchedFiles:
-        """The candidates with matching rows, as Spark finds them."""
         if condition.is_partition_only:
-            matching = matching_partitions(
-                self.spark, self.snapshot, candidates, condition, alias=self.alias
-            )
-            return TouchedFiles(matching, None)
-        if search is not None:
-            return search(candidates)
+            found = self.shortcut.matching_partitions(candidates, condition)
+            if found is None:
+                found = matching_partitions(
+                    self.spark, self.snapshot, candidates, condition, alias=self.alias
+                )
+            return TouchedFiles(found, None)
+        if not candidates.num_rows:
+            return TouchedFiles(candidates, 0)
+        if with_rows and one_pass is not None and _are_worth_one_pass(candidates):
+            return one_pass(candidates)
         if with_rows and condition.never_fails:
             # To ask of each row whether it is deleted costs more than to ask that of matching ones.
-            found = self._searched(candidates, without_vectors(candidates), condition)
-            return found.live(self.writer.txn.table)
+            touched = self._searched(candidates, without_vectors(candidates), condition)
+            return touched.live(self.txn.table)
         return self._searched(candidates, candidates, condition, with_rows=with_rows)
 
     def _searched(
         self, candidates: pa.Table, read: pa.Table, condition: Condition, *, with_rows: bool = True
     ) -> TouchedFiles:
         """The candidates with matching rows, found by a query over their files as `read` says."""
-        plane, snapshot = self.writer.plane, self.snapshot
+        plane, snapshot = self.plane, self.snapshot
         places = Places.beside(snapshot.schema.names, with_position=with_rows)
         rows = plane.placed_rows(snapshot, read, places, condition.columns)
         found = matches_of(condition.matching(aliased(rows, self.alias)), places)

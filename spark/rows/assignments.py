@@ -17,10 +17,10 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from optimist.core.commands.assigned_paths import ensure_apart
 from optimist.core.errors import SchemaError, UsageError
 from optimist.core.errors.foreign_text import listed, shown
 from optimist.core.predicates.parsing import parse_column_path
+from optimist.core.requests.assigned_paths import ensure_apart
 from optimist.core.schema.types import ArrayType, DataType, MapType, StructField, StructType
 from optimist.spark.rows.row_shape import Reshaping, column_of, with_declared_length
 from optimist.spark.rows.row_values import drawn_values, ensure_row_values

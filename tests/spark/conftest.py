@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from optimist.core import DeltaLog
 from optimist.spark import read, write
-from optimist.spark.commands.local_plane import LocalPlane
+from optimist.spark.commands.driver_shortcut import DriverShortcut
 from optimist.spark.commands.writing.data_writer import DataWriter
 from parts_of_rows import assert_parts_agree
 from table_contents import read_locally
@@ -112,7 +112,10 @@ def rows_at(request):
 @pytest.fixture
 def meeting(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], None]:
     """Run something between the write of a command's files and its commit, once."""
-    writers = [(DataWriter, "write", DataWriter.write), (LocalPlane, "written", LocalPlane.written)]
+    writers = [
+        (DataWriter, "write", DataWriter.write),
+        (DriverShortcut, "done", DriverShortcut.done),
+    ]
 
     def arrange(between: Callable[[], object]) -> None:
         pending = [between]

@@ -17,13 +17,13 @@ from optimist.core.commands.alter.column_places import (
 from optimist.core.commands.alter.column_readers import ensure_not_read
 from optimist.core.commands.alter.constant_sql import ensure_constant
 from optimist.core.commands.alter.default_values import invalid_default
-from optimist.core.commands.alter.requests import ColumnChange
 from optimist.core.commands.alter.row_checks import RowChecks
 from optimist.core.commands.alter.type_changes import changed_type, have_one_type
 from optimist.core.commands.stored_sql import canonical_sql
 from optimist.core.errors import SchemaError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.protocol.table_metadata import TableMetadata
+from optimist.core.requests.columns import ColumnChange
 from optimist.core.schema.generated_columns import generation_expression
 from optimist.core.schema.identity_columns import is_identity_column
 from optimist.core.schema.schema_edits import Path, field_at, path_text, type_at, with_type_at

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from optimist.core.commands.alter.requests import Position
 from optimist.core.data.declared_text import with_declared_types
 from optimist.core.errors import SchemaError
 from optimist.core.errors.foreign_text import listed, shown
+from optimist.core.requests.columns import Position
 from optimist.core.schema.schema_edits import Path, path_text
 from optimist.core.schema.types import (
     ArrayType,

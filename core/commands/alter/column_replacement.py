@@ -8,12 +8,12 @@ from optimist.core.commands.alter.alteration import Alteration, with_schema
 from optimist.core.commands.alter.column_changes import changed_field
 from optimist.core.commands.alter.column_places import described
 from optimist.core.commands.alter.columns import ensure_may_be_added, without_columns
-from optimist.core.commands.alter.requests import ColumnChange, NewColumn
 from optimist.core.commands.alter.row_checks import RowChecks
 from optimist.core.commands.alter.struct_changes import rearranged_type
 from optimist.core.errors import SchemaError
 from optimist.core.errors.foreign_text import listed
 from optimist.core.protocol.table_metadata import TableMetadata
+from optimist.core.requests.columns import ColumnChange, NewColumn
 from optimist.core.schema.identity_columns import is_identity_column
 from optimist.core.schema.types import StructField, StructType
 from optimist.core.transaction.conflicts.operations import Operation, json_text

@@ -14,7 +14,6 @@ from optimist.core.commands.alter.column_places import (
     with_types_declared_at,
 )
 from optimist.core.commands.alter.column_readers import ensure_not_read
-from optimist.core.commands.alter.requests import NewColumn
 from optimist.core.data.declared_text import with_declared_types
 from optimist.core.errors import SchemaError, UsageError
 from optimist.core.errors.foreign_text import listed, shown
@@ -22,6 +21,7 @@ from optimist.core.protocol.actions import Metadata
 from optimist.core.protocol.clustering import clustering_columns
 from optimist.core.protocol.schema_merge import ensure_values_possible
 from optimist.core.protocol.table_metadata import TableMetadata
+from optimist.core.requests.columns import NewColumn
 from optimist.core.schema.schema_edits import (
     Path,
     field_at,

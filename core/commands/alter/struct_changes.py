@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from optimist.core.commands.alter.columns import ensure_may_be_added
-from optimist.core.commands.alter.requests import NewColumn
 from optimist.core.commands.alter.type_changes import ensure_may_become
 from optimist.core.data.declared_text import with_declared_types
 from optimist.core.errors import SchemaError
 from optimist.core.errors.foreign_text import listed, shown
+from optimist.core.requests.columns import NewColumn
 from optimist.core.schema.schema_edits import Path, path_text
 from optimist.core.schema.types import ArrayType, DataType, MapType, StructField, StructType
 from optimist.core.transaction.optimistic import OptimisticTransaction

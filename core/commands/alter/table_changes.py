@@ -12,12 +12,6 @@ from optimist.core.commands.alter import constraints, domains, identity, layout,
 from optimist.core.commands.alter.alteration import Change, alter
 from optimist.core.commands.alter.column_changes import change_columns
 from optimist.core.commands.alter.column_replacement import replace_columns
-from optimist.core.commands.alter.requests import (
-    ColumnChange,
-    ColumnName,
-    NewColumn,
-    path_of,
-)
 from optimist.core.commands.alter.row_checks import LocalRowChecks, RowChecks
 from optimist.core.commands.alter.row_numbering import (
     asks_for_row_ids,
@@ -28,6 +22,12 @@ from optimist.core.commands.alter.row_numbering import (
 from optimist.core.commands.arguments import at_least_one, several
 from optimist.core.options.engine import EngineOptions
 from optimist.core.protocol.properties import FEATURE_PREFIX
+from optimist.core.requests.columns import (
+    ColumnChange,
+    ColumnName,
+    NewColumn,
+    path_of,
+)
 from optimist.core.running.budget import one_operation
 from optimist.core.running.clock import Clock
 from optimist.core.snapshot import Snapshot

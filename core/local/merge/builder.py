@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
-from optimist.core.commands.merge_clauses import Action, Kind
 from optimist.core.local.commands import CommandOptions, RowsChanged
 from optimist.core.local.merge.clauses import LocalClause, LocalMergeRequest
 from optimist.core.local.progress import Progress
 from optimist.core.predicates import Predicate
+from optimist.core.requests.merge_clauses import Action, Clause, Kind
 
 __all__ = ["LocalMerge"]
 
@@ -108,6 +108,6 @@ class LocalMerge:
         predicate: _Condition,
         values: Mapping[str, object] | None = None,
     ) -> LocalMerge:
-        clause = LocalClause(kind, action, predicate, values)
+        clause: LocalClause = Clause(kind, action, predicate, values)
         request = replace(self._request, clauses=(*self._request.clauses, clause))
         return LocalMerge(request, self._run)

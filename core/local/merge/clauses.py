@@ -4,31 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import pyarrow as pa
 
-from optimist.core.commands.merge_clauses import Action, Kind
 from optimist.core.predicates import Predicate
+from optimist.core.requests.merge_clauses import Clause
 
 __all__ = ["LocalClause", "LocalMergeRequest"]
 
 
-@dataclass(frozen=True, slots=True)
-class LocalClause:
-    """One clause.
-
-    Attributes:
-        kind: The rows that it is for.
-        action: What it does to them.
-        condition: Which of them; None for all that no clause of the kind before it has taken.
-        values: Names of columns to new values; None for a DELETE, and for all columns from those of
-            the source that have the same names.
-    """
-
-    kind: Kind
-    action: Action
-    condition: str | Predicate | None = None
-    values: Mapping[str, object] | None = None
+LocalClause: TypeAlias = "Clause[str | Predicate, Mapping[str, object]]"
+"""A clause of Python values and of SQL that is evaluated here."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from optimist.core.commands.merge_clauses import Kind, several_matches
+from optimist.core.commands.merge_clauses import several_matches
 from optimist.core.data.file_parts import FilePart
 from optimist.core.data.parquet_reader import read_located_batches
 from optimist.core.data.row_numbers import row_numbers
 from optimist.core.local.merge.keys import SourceKeys
 from optimist.core.local.merge.resolution import ResolvedMerge, first_clause
 from optimist.core.local.target import LocalTarget, positions_of
+from optimist.core.requests.merge_clauses import Kind
 from optimist.core.schema.types import StructType
 
 __all__ = ["FileMatches", "find_matches"]

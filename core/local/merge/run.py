@@ -18,12 +18,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from optimist.core.commands.command import Stopwatch
 from optimist.core.commands.marked_files import ChosenRows, MarkedFiles, choose_rows, only_chosen
-from optimist.core.commands.merge_clauses import Action, Kind
-from optimist.core.commands.merge_outcome import MergeCounts
 from optimist.core.commands.rewrite import Rewrite
-from optimist.core.commands.touched_files import has_vectors
+from optimist.core.commands.row_changes import MergedRows
+from optimist.core.commands.row_counts import RowCounts
+from optimist.core.commands.row_rewrite import marks_rows
+from optimist.core.commands.stopwatch import Stopwatch
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.identity_numbers import with_identity_numbers
 from optimist.core.data.parquet_reader import Positions
@@ -35,6 +35,7 @@ from optimist.core.local.rewriting import AFTER, BEFORE, DELETED, KEPT, RowWrite
 from optimist.core.local.target import positions_of
 from optimist.core.log.file_table import add_files, files_table
 from optimist.core.predicates import Predicate
+from optimist.core.requests.merge_clauses import Action, Kind
 from optimist.core.schema.arrow_types import to_arrow_schema
 from optimist.core.schema.types import StructType
 
@@ -44,8 +45,13 @@ _CHANGED_KINDS: tuple[Kind, ...] = ("MATCHED", "NOT MATCHED BY SOURCE")
 """The kinds of clauses that change rows of the table."""
 
 
-def merge_rows(writer: RowWriter, merge: ResolvedMerge) -> tuple[Rewrite, MergeCounts]:
+def merge_rows(writer: RowWriter, merge: ResolvedMerge, watch: Stopwatch) -> MergedRows:
     """Find the matches, write the rows, and tell what was done.
+
+    Args:
+        writer: Writes the rows.
+        merge: The MERGE.
+        watch: Told how long the search and the writing took.
 
     Raises:
         SchemaError: A new value does not fit its column, or breaks a rule of the table.
@@ -54,7 +60,6 @@ def merge_rows(writer: RowWriter, merge: ResolvedMerge) -> tuple[Rewrite, MergeC
         StorageError: The file system failed.
     """
     target = writer.target
-    watch = Stopwatch(target.table.clock)
     candidates = target.txn.filter_files(wanted_rows(merge))
     found = list(find_matches(target, candidates, merge))
     needed = [place for place, item in enumerate(found) if item.needed]
@@ -73,13 +78,12 @@ def merge_rows(writer: RowWriter, merge: ResolvedMerge) -> tuple[Rewrite, MergeC
     if numbered:
         brought = [name for name in schema.names if name not in numbered]
         inserted, _ = with_identity_numbers(inserted, schema, brought)
-    scan_ms = watch.lap_ms()
+    watch.lap("scanTimeMs")
     rewrite = job.write(inserted)
-    rewrite = Rewrite(
-        rewrite.removed, rewrite.written, None, scan_ms, watch.lap_ms(), rewrite.marked
-    )
+    watch.lap("rewriteTimeMs")
     target.txn.advance_identity_columns(numbered if inserted.num_rows else (), rewrite.written.adds)
-    return rewrite, job.counts(rewrite, inserted.num_rows)
+    counts = job.counts(rewrite, inserted.num_rows)
+    return MergedRows(rewrite, counts, merge.request.source.num_rows)
 
 
 def wanted_rows(merge: ResolvedMerge) -> Predicate | None:
@@ -109,15 +113,15 @@ class _Merge:
         """Write what is new and what must be written again."""
         target = self.writer.target
         if not self.changed:
-            return Rewrite((), self.writer.write(inserted), None, 0, 0)
-        if not (has_vectors(target.snapshot) and target.table.options.merge_by_vectors):
+            return Rewrite((), self.writer.write(inserted), None)
+        if not marks_rows(target.txn, "MERGE"):
             written = self.writer.rewrite(self.files, "MERGE", self._again, added=inserted)
-            return Rewrite(add_files(self.files), written, None, 0, 0)
+            return Rewrite(add_files(self.files), written, None)
         rows = [positions_of(_one(changed["position"])) for changed in self.changed]
         chosen = choose_rows(target.table, add_files(self.files), rows)
         written = self._write_updated(chosen, inserted)
         marked = MarkedFiles.write(target.table, chosen, self.writer.pending)
-        return Rewrite(marked.emptied, written, None, 0, 0, marked.marked)
+        return Rewrite(marked.emptied, written, None, marked.marked)
 
     def _write_updated(self, chosen: Sequence[ChosenRows], inserted: pa.Table) -> WrittenFiles:
         """Write the updated rows with their new values, and the new rows."""
@@ -145,11 +149,11 @@ class _Merge:
         updated = (rows for kinds, rows in self._of_clauses(changed, unread) if kinds == AFTER)
         return pa.concat_tables([schema.empty_table(), *updated])
 
-    def counts(self, rewrite: Rewrite, num_inserted: int) -> MergeCounts:
+    def counts(self, rewrite: Rewrite, num_inserted: int) -> RowCounts:
         """How many rows changed."""
         rows = self._num_rows
         updated = rows("MATCHED", "update"), rows("NOT MATCHED BY SOURCE", "update")
-        return MergeCounts(
+        return RowCounts(
             *updated,
             rows("MATCHED", "delete"),
             rows("NOT MATCHED BY SOURCE", "delete"),

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from optimist.core.requests.columns import ColumnChange
 from optimist.core.sql.key_values import key, key_values
 from optimist.core.sql.reader import Reader
 from optimist.core.sql.spark_statements.column_definitions import (
-    column_definition,
+    new_column,
     position,
     type_text,
 )
@@ -16,7 +17,6 @@ from optimist.core.sql.spark_statements.table_statements import (
     AddColumns,
     AlterTable,
     ChangeColumns,
-    ColumnAlteration,
     DropColumns,
     RenameColumn,
     ReplaceColumns,
@@ -73,7 +73,7 @@ def _change(reader: Reader) -> TableAlteration | None:
         reader.expect("TO")
         return RenameColumn(column, reader.name("the new name"))
     if reader.take("REPLACE", "COLUMNS"):
-        return ReplaceColumns(_in_brackets(reader, lambda: column_definition(reader)))
+        return ReplaceColumns(_in_brackets(reader, lambda: new_column(reader)))
     for verb, change in (("ADD", _added), ("DROP", _dropped)):
         if reader.take(verb, "COLUMN") or reader.take(verb, "COLUMNS"):
             return change(reader)
@@ -83,7 +83,7 @@ def _change(reader: Reader) -> TableAlteration | None:
 
 
 def _added(reader: Reader) -> TableAlteration:
-    return AddColumns(_maybe_in_brackets(reader, lambda: column_definition(reader)))
+    return AddColumns(_maybe_in_brackets(reader, lambda: new_column(reader)))
 
 
 def _dropped(reader: Reader) -> TableAlteration:
@@ -97,7 +97,7 @@ def _altered(reader: Reader) -> TableAlteration:
     return ChangeColumns(reader.listed(lambda: _alteration(reader, is_change)))
 
 
-def _alteration(reader: Reader, is_change: bool) -> ColumnAlteration:
+def _alteration(reader: Reader, is_change: bool) -> ColumnChange:
     column = reader.path("a column")
     said = _said(reader)
     if said is None and is_change:
@@ -107,23 +107,23 @@ def _alteration(reader: Reader, is_change: bool) -> ColumnAlteration:
             "TYPE, COMMENT, SET or DROP NOT NULL, SET or DROP DEFAULT, FIRST or AFTER is expected "
             "here"
         )
-    return ColumnAlteration(column, **said)
+    return ColumnChange(column, **said)
 
 
 def _said(reader: Reader) -> dict[str, Any] | None:
     """What one action says of a column, by its attribute; None if it is no action."""
     if reader.take("TYPE"):
-        return {"type_text": type_text(reader)}
+        return {"data_type": type_text(reader)}
     if reader.take("COMMENT"):
         return {"comment": reader.text("a comment")}
     if reader.is_at_any("SET", "DROP") and reader.peek(1).text.upper() in ("NOT", "DEFAULT"):
         drops = reader.advance().text.upper() == "DROP"
         if reader.take("NOT"):
             reader.expect("NULL")
-            return {"is_nullable": drops}
+            return {"nullable": drops}
         reader.expect("DEFAULT")
         if drops:
-            return {"drops_default": True}
+            return {"drop_default": True}
         return {"default": reader.sql("a value", lambda: reader.is_at(",")).sql}
     return position(reader) or None
 
@@ -131,16 +131,16 @@ def _said(reader: Reader) -> dict[str, Any] | None:
 def _changed(reader: Reader, column: tuple[str, ...]) -> dict[str, Any]:
     """`CHANGE [COLUMN] c c type [COMMENT text] [FIRST | AFTER column]`, as Hive has it."""
     at = reader.peek()
-    new = column_definition(reader)
+    new = new_column(reader)
     if [part.lower() for part in new.path] != [part.lower() for part in column[-1:]]:
         reader.fail("a column is renamed by RENAME COLUMN", at)
     said = {
-        "type_text": new.type_text,
+        "data_type": new.data_type,
         "comment": new.comment,
-        "is_first": new.is_first,
+        "first": new.first,
         "after": new.after,
     }
-    return said if new.is_nullable else {**said, "is_nullable": False}
+    return said if new.nullable else {**said, "nullable": False}
 
 
 def _in_brackets(reader: Reader, item: Callable[[], _Item]) -> tuple[_Item, ...]:

@@ -4,24 +4,35 @@ from __future__ import annotations
 
 from typing import Any
 
+from optimist.core.requests.columns import NewColumn
+from optimist.core.requests.table_definition import Column, Identity
 from optimist.core.sql.reader import Reader
-from optimist.core.sql.spark_statements.table_statements import ColumnDefinition, IdentityRule
 
-__all__ = ["column_definition", "position", "type_text"]
+__all__ = ["column", "new_column", "position", "type_text"]
 
 _AFTER_A_TYPE = ("NOT", "COMMENT", "DEFAULT", "GENERATED", "FIRST", "AFTER", ",")
 _AFTER_A_DEFAULT = ("COMMENT", "GENERATED", "FIRST", "AFTER", ",")
 
 
-def column_definition(reader: Reader) -> ColumnDefinition:
-    """`column type [NOT NULL] [GENERATED ...] [DEFAULT value] [COMMENT text] [FIRST | AFTER c]`."""
+def column(reader: Reader) -> Column:
+    """`column type [NOT NULL] [GENERATED ...] [DEFAULT value] [COMMENT text]`."""
+    at = reader.peek()
+    path = reader.path("a column")
+    if len(path) > 1:
+        reader.fail("a column's name has one part; one with a dot in it stands in back-ticks", at)
+    reader.take(":")
+    return Column(path[0], type_text(reader), **_all_said(reader))
+
+
+def new_column(reader: Reader) -> NewColumn:
+    """`column type [NOT NULL] [DEFAULT value] [COMMENT text] [FIRST | AFTER column]`."""
     path = reader.path("a column")
     reader.take(":")
-    declared = type_text(reader)
-    said: dict[str, Any] = {}
-    while (more := _said(reader)) is not None:
-        said |= more
-    return ColumnDefinition(path, declared, **said, **position(reader))
+    declared, at = type_text(reader), reader.peek()
+    said = _all_said(reader)
+    if "generated_as" in said or "identity" in said:
+        reader.fail("a column that is generated can only be made together with its table", at)
+    return NewColumn(path, declared, **said, **position(reader))
 
 
 def type_text(reader: Reader) -> str:
@@ -42,15 +53,23 @@ def type_text(reader: Reader) -> str:
 def position(reader: Reader) -> dict[str, Any]:
     """`FIRST` or `AFTER column`; nothing without them."""
     if reader.take("FIRST"):
-        return {"is_first": True}
+        return {"first": True}
     return {"after": reader.name("a column")} if reader.take("AFTER") else {}
+
+
+def _all_said(reader: Reader) -> dict[str, Any]:
+    """What is said of a column behind its type, by its attribute."""
+    said: dict[str, Any] = {}
+    while (more := _said(reader)) is not None:
+        said |= more
+    return said
 
 
 def _said(reader: Reader) -> dict[str, Any] | None:
     """One thing that is said of a column, by its attribute; None if nothing more is."""
     if reader.take("NOT"):
         reader.expect("NULL")
-        return {"is_nullable": False}
+        return {"nullable": False}
     if reader.take("COMMENT"):
         return {"comment": reader.text("a comment")}
     if reader.take("DEFAULT"):
@@ -82,7 +101,7 @@ def _generated(reader: Reader) -> dict[str, Any]:
     return {"generated_as": expression.sql}
 
 
-def _identity(reader: Reader, is_always: bool) -> IdentityRule:
+def _identity(reader: Reader, is_always: bool) -> Identity:
     start = step = 1
     if reader.take("("):
         while not reader.take(")"):
@@ -92,7 +111,7 @@ def _identity(reader: Reader, is_always: bool) -> IdentityRule:
                 step = _whole(reader)
             else:
                 reader.fail("START WITH or INCREMENT BY is expected here")
-    return IdentityRule(start, step, is_always)
+    return Identity(start, step, is_always)
 
 
 def _whole(reader: Reader) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
+from optimist.core.requests.merge_clauses import Clause, Kind
 from optimist.core.sql.first_words import begin_of
 from optimist.core.sql.parameters import Parameters
 from optimist.core.sql.reader import Reader
@@ -16,7 +17,6 @@ from optimist.core.sql.statements import (
     Delete,
     Merge,
     MergeClause,
-    MergeKind,
     RowChange,
     SqlText,
     TableName,
@@ -100,7 +100,7 @@ def _where(reader: Reader) -> SqlText | None:
 
 
 def _clause(reader: Reader) -> MergeClause:
-    kind: MergeKind = "NOT MATCHED" if reader.take("NOT") else "MATCHED"
+    kind: Kind = "NOT MATCHED" if reader.take("NOT") else "MATCHED"
     reader.expect("MATCHED")
     if kind == "NOT MATCHED" and reader.take("BY") and not reader.take("TARGET"):
         reader.expect("SOURCE")
@@ -110,13 +110,13 @@ def _clause(reader: Reader) -> MergeClause:
         condition = reader.sql("a condition", lambda: reader.is_at("THEN"))
     reader.expect("THEN")
     if kind == "NOT MATCHED":
-        return MergeClause(kind, "insert", condition, _insert(reader))
+        return Clause(kind, "insert", condition, _insert(reader))
     if reader.take("DELETE"):
-        return MergeClause(kind, "delete", condition)
+        return Clause(kind, "delete", condition)
     reader.expect("UPDATE", "SET")
     if kind == "MATCHED" and reader.take("*"):
-        return MergeClause(kind, "update", condition)
-    return MergeClause(kind, "update", condition, _assignments(reader, "WHEN"))
+        return Clause(kind, "update", condition)
+    return Clause(kind, "update", condition, _assignments(reader, "WHEN"))
 
 
 def _insert(reader: Reader) -> _Assignments | None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from optimist.core.requests.table_definition import Column, TableDefinition
 from optimist.core.sql.clones import creation_mode
 from optimist.core.sql.key_values import key_values
 from optimist.core.sql.reader import Reader
-from optimist.core.sql.spark_statements.column_definitions import column_definition
-from optimist.core.sql.spark_statements.table_statements import ColumnDefinition, CreateTable
+from optimist.core.sql.spark_statements.column_definitions import column
+from optimist.core.sql.spark_statements.table_statements import CreateTable
 
 __all__ = ["creation"]
 
@@ -36,21 +37,19 @@ def creation(reader: Reader) -> CreateTable | None:
         if "columns" in said:
             reader.fail("the columns are those of the query, and can't be defined, too")
         said["query"] = reader.sql("a query")
-    return CreateTable(table, mode, **{key: said[key] for key in said if key != "provider"})
+    behind = {key: said.pop(key) for key in ("options", "location", "query") if key in said}
+    said.pop("provider", None)
+    return CreateTable(table, TableDefinition(**said, mode=mode), **behind)
 
 
-def _column(reader: Reader) -> ColumnDefinition:
+def _column(reader: Reader) -> Column:
     is_constraint = reader.is_at("CONSTRAINT") and reader.peek(2).text.upper() in _KEYS
     is_key = reader.is_at_any(*_KEYS) and (
         reader.peek(1).text == "(" or reader.peek(1).text.upper() == "KEY"
     )
     if is_constraint or is_key:
         reader.fail("a constraint can be added by ALTER TABLE ... ADD CONSTRAINT, once it is made")
-    at = reader.peek()
-    column = column_definition(reader)
-    if len(column.path) > 1:
-        reader.fail("a column's name has one part; one with a dot in it stands in back-ticks", at)
-    return column
+    return column(reader)
 
 
 def _clause(reader: Reader) -> dict[str, Any] | None:
@@ -69,7 +68,7 @@ def _clause(reader: Reader) -> dict[str, Any] | None:
     if reader.take("LOCATION"):
         return {"location": reader.text("a path")}
     if reader.take("TBLPROPERTIES"):
-        return {"properties": key_values(reader)}
+        return {"properties": dict(key_values(reader))}
     return None
 
 
@@ -78,18 +77,18 @@ def _partitioning(reader: Reader) -> dict[str, Any]:
     reader.expect("(")
     items = reader.listed(lambda: _partition_column(reader))
     reader.expect(")")
-    defined = tuple(item for item in items if isinstance(item, ColumnDefinition))
-    names = tuple(item.path[0] if isinstance(item, ColumnDefinition) else item for item in items)
-    return {"partitioned_by": names, **({"columns": defined} if defined else {})}
+    defined = tuple(item for item in items if isinstance(item, Column))
+    names = tuple(item.name if isinstance(item, Column) else item for item in items)
+    return {"partition_by": names, **({"columns": defined} if defined else {})}
 
 
-def _partition_column(reader: Reader) -> str | ColumnDefinition:
+def _partition_column(reader: Reader) -> str | Column:
     following = reader.peek(1)
     if following.text == "(":
         reader.fail("a Delta table is partitioned by columns, which may be generated")
     if following.text in (",", ")"):
         return reader.name("a column")
-    return column_definition(reader)
+    return column(reader)
 
 
 def _clustering(reader: Reader) -> tuple[tuple[str, ...], ...]:

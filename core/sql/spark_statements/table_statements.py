@@ -8,17 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
-from optimist.core.sql.statements import CloneMode, ColumnPath, RowChange, SqlText, TableName
+from optimist.core.requests.columns import ColumnChange, NewColumn
+from optimist.core.requests.table_definition import TableDefinition
+from optimist.core.sql.statements import ColumnPath, RowChange, SqlText, TableName
 
 __all__ = [
     "AddColumns",
     "AlterTable",
     "ChangeColumns",
-    "ColumnAlteration",
-    "ColumnDefinition",
     "CreateTable",
     "DropColumns",
-    "IdentityRule",
     "Insert",
     "PathStatement",
     "RenameColumn",
@@ -58,67 +57,21 @@ class Insert:
 
 
 @dataclass(frozen=True, slots=True)
-class IdentityRule:
-    """`GENERATED {ALWAYS | BY DEFAULT} AS IDENTITY (START WITH n INCREMENT BY n)`."""
-
-    start: int = 1
-    step: int = 1
-    is_always: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnDefinition:
-    """A column of CREATE TABLE, ADD COLUMNS or REPLACE COLUMNS.
-
-    Attributes:
-        path: Its name, or the way to a new field of a struct.
-        type_text: Its type in SQL.
-        is_nullable: Whether it may hold nulls.
-        comment: What it is for.
-        default: The value of rows that bring none.
-        generated_as: What computes it.
-        identity: How its numbers are given out.
-        is_first: It comes before all others.
-        after: It comes behind the column of that name.
-    """
-
-    path: ColumnPath
-    type_text: str
-    is_nullable: bool = True
-    comment: str | None = None
-    default: str | None = None
-    generated_as: str | None = None
-    identity: IdentityRule | None = None
-    is_first: bool = False
-    after: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class CreateTable:
     """`CREATE [OR REPLACE] TABLE [IF NOT EXISTS]`, or `REPLACE TABLE`, with or without AS SELECT.
 
     Attributes:
         table: The table.
-        mode: What is done if it exists.
-        columns: Its columns.
-        partitioned_by: The names of the partition columns.
-        cluster_by: The columns to cluster by.
-        properties: Keys and values of TBLPROPERTIES.
+        definition: What it is to be.
         options: Keys and values of OPTIONS.
-        comment: What it is for.
         location: The path of LOCATION; None if there is none.
         query: Where its rows come from; None without AS.
     """
 
     statement: ClassVar[str] = "CREATE TABLE"
     table: TableName
-    mode: CloneMode
-    columns: tuple[ColumnDefinition, ...] = ()
-    partitioned_by: tuple[str, ...] = ()
-    cluster_by: tuple[ColumnPath, ...] = ()
-    properties: tuple[tuple[str, str], ...] = ()
+    definition: TableDefinition
     options: tuple[tuple[str, str], ...] = ()
-    comment: str | None = None
     location: str | None = None
     query: SqlText | None = None
 
@@ -149,14 +102,14 @@ class SetComment:
 class AddColumns:
     """`ADD COLUMNS (column type, ...)`."""
 
-    columns: tuple[ColumnDefinition, ...]
+    columns: tuple[NewColumn, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ReplaceColumns:
     """`REPLACE COLUMNS (column type, ...)`."""
 
-    columns: tuple[ColumnDefinition, ...]
+    columns: tuple[NewColumn, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,35 +129,10 @@ class DropColumns:
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnAlteration:
-    """What ALTER COLUMN says of one column; what is None stays as it is.
-
-    Attributes:
-        column: The column.
-        type_text: Another type in SQL.
-        is_nullable: False for SET NOT NULL, true for DROP NOT NULL.
-        comment: Another comment.
-        default: The value of rows to come that bring none.
-        drops_default: DROP DEFAULT.
-        is_first: It comes before all others.
-        after: It comes behind the column of that name.
-    """
-
-    column: ColumnPath
-    type_text: str | None = None
-    is_nullable: bool | None = None
-    comment: str | None = None
-    default: str | None = None
-    drops_default: bool = False
-    is_first: bool = False
-    after: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class ChangeColumns:
     """`ALTER COLUMN column ..., column ...`."""
 
-    changes: tuple[ColumnAlteration, ...]
+    changes: tuple[ColumnChange, ...]
 
 
 TableAlteration: TypeAlias = (

@@ -17,7 +17,7 @@ from optimist.core.errors.foreign_text import listed, shown
 from optimist.core.schema.generated_columns import generation_expression
 from optimist.core.schema.identity_columns import is_identity_column
 from optimist.core.schema.types import DataType, StructField, StructType
-from optimist.spark.commands.merge.clauses import Clause
+from optimist.spark.commands.merge.request import MergeClause
 from optimist.spark.rows.row_shape import quoted
 from optimist.spark.spark_schema import from_spark_schema
 
@@ -42,7 +42,7 @@ class AllColumns:
     @classmethod
     def of(
         cls,
-        clause: Clause,
+        clause: MergeClause,
         source: DataFrame,
         schema: StructType,
         alias: str | None,
@@ -113,7 +113,7 @@ def _common(table: StructType, source: StructType) -> Iterator[tuple[StructField
             yield inner, other
 
 
-def _missing(name: str, clause: Clause, source: DataFrame) -> SchemaError:
+def _missing(name: str, clause: MergeClause, source: DataFrame) -> SchemaError:
     return SchemaError(
         f"Cannot resolve {shown(name)} in {clause.action.upper()} clause given columns "
         f"{listed(source.columns)}: the clause takes all columns of the table from the source, "

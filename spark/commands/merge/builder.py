@@ -3,51 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pyspark.sql import DataFrame
 
-from optimist.spark.commands.merge.clauses import Action, Clause, Kind
+from optimist.core.requests.merge_clauses import Action, Clause, Kind
+from optimist.spark.commands.merge.request import MergeClause, MergeRequest
 from optimist.spark.session.arguments import (
     ExpressionOrColumn,
     ensure_assignments,
     ensure_condition,
 )
 
-__all__ = ["DeltaMergeBuilder", "MergeRequest"]
-
-
-@dataclass(frozen=True, slots=True)
-class MergeRequest:
-    """A MERGE as its caller asks for it.
-
-    Attributes:
-        source: The rows that the table's are compared with.
-        condition: When a row of the table and one of the source match.
-        clauses: What is done; of those for a row, the first whose condition is true counts.
-        evolves_schema: Columns that only the source has become columns of the table.
-    """
-
-    source: DataFrame
-    condition: ExpressionOrColumn
-    clauses: tuple[Clause, ...] = ()
-    evolves_schema: bool = False
-
-    def expressions_changed(
-        self, change: Callable[[ExpressionOrColumn], ExpressionOrColumn]
-    ) -> MergeRequest:
-        """The same MERGE with all of its expressions changed."""
-        clauses = tuple(
-            replace(
-                clause,
-                condition=None if clause.condition is None else change(clause.condition),
-                assignments=None
-                if clause.assignments is None
-                else {name: change(value) for name, value in clause.assignments.items()},
-            )
-            for clause in self.clauses
-        )
-        return replace(self, condition=change(self.condition), clauses=clauses)
+__all__ = ["DeltaMergeBuilder"]
 
 
 class DeltaMergeBuilder:
@@ -159,12 +127,12 @@ class DeltaMergeBuilder:
         self,
         kind: Kind,
         condition: ExpressionOrColumn | None,
-        assignments: Mapping[str, ExpressionOrColumn] | None,
+        values: Mapping[str, ExpressionOrColumn] | None,
     ) -> DeltaMergeBuilder:
         ensure_condition(condition)
         action: Action = "insert" if kind == "NOT MATCHED" else "update"
-        return self._and(Clause(kind, action, condition, assignments))
+        return self._and(Clause(kind, action, condition, values))
 
-    def _and(self, clause: Clause) -> DeltaMergeBuilder:
+    def _and(self, clause: MergeClause) -> DeltaMergeBuilder:
         request = replace(self._request, clauses=(*self._request.clauses, clause))
         return DeltaMergeBuilder(request, self._run)

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from optimist.core.commands.merge_clauses import several_matches
-from optimist.core.commands.merge_outcome import MergeCounts
+from optimist.core.commands.row_counts import RowCounts
 from optimist.core.commands.touched_files import TouchedFiles
 from optimist.spark.commands.checks import violations_raised
 from optimist.spark.commands.merge.columns import COPIED
@@ -48,7 +48,7 @@ class MergeChanges:
 
     rows: DataFrame | None
     touched: TouchedFiles
-    counts: MergeCounts
+    counts: RowCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class MergeSearch:
         if candidates.num_rows and self._is_worth_narrowing(candidates, num_source_rows):
             candidates = self._narrowed(candidates, other)
         if not candidates.num_rows:
-            yield MergeChanges(None, TouchedFiles(candidates, 0, ()), MergeCounts())
+            yield MergeChanges(None, TouchedFiles(candidates, 0, ()), RowCounts())
             return
         own = self._own(candidates, self.stages.names.places, with_all=self.with_values)
         with violations_raised():
@@ -106,14 +106,12 @@ class MergeSearch:
         places = Places(self.stages.names.path, None)
         own = self._own(candidates, places, with_all=False)
         matching = own.join(other, self.stages.merge.on.column, "left_semi")
-        return self._files(candidates, matches_of(matching, places)).table
+        return self._files(candidates, matches_of(matching, places)).files
 
     def _own(self, files: pa.Table, places: Places, *, with_all: bool) -> DataFrame:
         snapshot, merge = self.target.snapshot, self.stages.merge
         wanted = snapshot.schema.names if with_all else merge.columns_for_search()
-        rows = self.target.writer.plane.placed_rows(
-            snapshot, files, places, wanted, with_row_ids=with_all
-        )
+        rows = self.target.plane.placed_rows(snapshot, files, places, wanted, with_row_ids=with_all)
         return aliased(rows, self.stages.alias)
 
     def _gathered(self, rows: DataFrame, candidates: pa.Table) -> MergeChanges:
@@ -134,5 +132,5 @@ class MergeSearch:
         return MergeChanges(rows, touched, counts_of(merge, found.sums))
 
     def _files(self, candidates: pa.Table, found: Matches) -> TouchedFiles:
-        plane, snapshot = self.target.writer.plane, self.target.snapshot
+        plane, snapshot = self.target.plane, self.target.snapshot
         return found.files(candidates, plane.find_paths(snapshot, candidates, found.paths))

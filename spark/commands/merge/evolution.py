@@ -23,13 +23,16 @@ from optimist.core.schema.types import (
     schema_to_json,
 )
 from optimist.core.transaction.optimistic import OptimisticTransaction
-from optimist.spark.commands.merge.clauses import Clause
+from optimist.spark.commands.merge.request import MergeClause
 
 __all__ = ["evolve_schema"]
 
 
 def evolve_schema(
-    txn: OptimisticTransaction, source: StructType, clauses: Sequence[Clause], alias: str | None
+    txn: OptimisticTransaction,
+    source: StructType,
+    clauses: Sequence[MergeClause],
+    alias: str | None,
 ) -> None:
     """Set metadata with the columns that the clauses assign and only the source has.
 
@@ -61,7 +64,7 @@ def evolve_schema(
 
 
 def _assigned(
-    clauses: Sequence[Clause], table: StructType, alias: str | None
+    clauses: Sequence[MergeClause], table: StructType, alias: str | None
 ) -> Iterator[tuple[str, ...]]:
     """The columns, and fields of structs, that are assigned and may be what the source has.
 
@@ -70,7 +73,7 @@ def _assigned(
     for clause in clauses:
         if clause.kind == "NOT MATCHED BY SOURCE":
             continue
-        for name in clause.assignments or ():
+        for name in clause.values or ():
             path = parse_column_path(name)
             if len(path) == 1 or path[0].lower() != (alias or "").lower():
                 yield path

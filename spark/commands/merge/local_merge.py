@@ -16,11 +16,12 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 
-from optimist.core.commands.command import Stopwatch
+from optimist.core.commands.row_changes import MergedRows
+from optimist.core.commands.stopwatch import Stopwatch
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.data.column_shape import arrow_rows
 from optimist.core.local.append import ensure_rows_can_be_checked
-from optimist.core.local.merge.clauses import LocalClause, LocalMergeRequest
+from optimist.core.local.merge.clauses import LocalMergeRequest
 from optimist.core.local.merge.keys import JoinKey, join_key
 from optimist.core.local.merge.resolution import (
     ResolvedClause,
@@ -31,13 +32,12 @@ from optimist.core.local.merge.run import merge_rows, wanted_rows
 from optimist.core.local.merge.scope import Scope
 from optimist.core.local.rewriting import RowWriter
 from optimist.core.local.value_building import needs_spark
+from optimist.core.requests.merge_clauses import Clause, Kind
 from optimist.core.schema.arrow_types import from_arrow_schema
 from optimist.core.schema.column_paths import named_path
 from optimist.spark.commands.local_values import LocalValues, unknown
-from optimist.spark.commands.merge.builder import MergeRequest
-from optimist.spark.commands.merge.clauses import Kind
 from optimist.spark.commands.merge.local_source import collected, is_in_plan
-from optimist.spark.commands.merge.outcome import Outcome
+from optimist.spark.commands.merge.request import MergeRequest
 from optimist.spark.commands.merge.resolution import ResolvedClause as SparkClause
 from optimist.spark.commands.merge.resolution import ResolvedMerge as SparkMerge
 from optimist.spark.commands.target import Target
@@ -63,7 +63,8 @@ def merge_here(
     request: MergeRequest,
     merge: SparkMerge,
     files: UncommittedFiles,
-) -> Outcome | None:
+    watch: Stopwatch,
+) -> MergedRows | None:
     """Run a MERGE in this process, up to its commit; None where Spark has to do it.
 
     Args:
@@ -72,26 +73,25 @@ def merge_here(
         request: The MERGE.
         merge: Its expressions, as Spark has resolved them.
         files: Looks after what is written.
+        watch: Told how long each part took.
     """
-    plane, snapshot = target.local_plane, target.snapshot
-    if not plane.max_bytes:
+    shortcut, snapshot = target.shortcut, target.snapshot
+    if not shortcut.max_bytes:
         return None
-    if not (is_in_plan(request.source) or plane.takes(snapshot.files)):
+    if not (is_in_plan(request.source) or shortcut.takes(snapshot.files)):
         return None
 
-    def work(writer: RowWriter) -> Outcome:
-        watch = Stopwatch(writer.target.table.clock)
-        source = collected(request.source, plane.max_bytes)
-        materialize_ms = watch.lap_ms()
+    def work(writer: RowWriter) -> MergedRows:
+        source = collected(request.source, shortcut.max_bytes)
+        watch.lap("materializeSourceTimeMs")
         local = _Translation(target, rows, request, merge, source).merge()
         given = local.always_given(snapshot.schema)
         ensure_rows_can_be_checked(snapshot.metadata, snapshot.schema, given)
-        if not plane.takes(snapshot.scan(wanted_rows(local)).files):
+        if not shortcut.takes(snapshot.scan(wanted_rows(local)).files):
             raise needs_spark(merge.on.text, "may match rows of many files")
-        rewrite, counts = merge_rows(writer, local)
-        return Outcome(rewrite, counts, source.num_rows, materialize_ms)
+        return merge_rows(writer, local, watch)
 
-    return plane.written(files, work)
+    return shortcut.done(files, work)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,13 +162,13 @@ class _Translation:
             expression = _analysed(self._frame(kind), item.condition.column)
             condition = values.condition(expression)
         if action == "delete":
-            return ResolvedClause(LocalClause(kind, action, condition), scope, condition, None)
+            return ResolvedClause(Clause(kind, action, condition), scope, condition, None)
         if item.assignments is None:
             raise needs_spark(action)
         assignments = values.assignments(item.assignments, self.target.snapshot.schema)
         if action == "insert":
             ensure_insertable(assignments)
-        return ResolvedClause(LocalClause(kind, action, condition), scope, condition, assignments)
+        return ResolvedClause(Clause(kind, action, condition), scope, condition, assignments)
 
     def _values(self, scope: Scope) -> LocalValues:
         places = dict(self._places(scope))

@@ -15,14 +15,14 @@ from optimist.core.commands.merge_clauses import MergeClauses
 from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.predicates.parsing import parse_column_path
+from optimist.core.requests.merge_clauses import Action, Kind
 from optimist.core.schema.identity_columns import (
     ensure_none_inserted,
     ensure_none_updated,
 )
 from optimist.core.schema.types import StructType
 from optimist.spark.commands.merge.all_columns import AllColumns
-from optimist.spark.commands.merge.builder import MergeRequest
-from optimist.spark.commands.merge.clauses import Action, Clause, Kind
+from optimist.spark.commands.merge.request import MergeClause, MergeRequest
 from optimist.spark.commands.target import Target
 from optimist.spark.conditions.condition import JoinedCondition, resolve_joined_condition
 from optimist.spark.conditions.one_time import OneTime
@@ -45,7 +45,7 @@ class ResolvedClause:
     """
 
     number: int
-    clause: Clause
+    clause: MergeClause
     condition: JoinedCondition | None
     assignments: Assignments | None
 
@@ -142,11 +142,11 @@ class _Scopes:
             frame, condition, own=self.rows, schema=schema, alias=alias, time=self.time
         )
 
-    def resolved(self, number: int, clause: Clause) -> ResolvedClause:
+    def resolved(self, number: int, clause: MergeClause) -> ResolvedClause:
         frame = self.of(clause.kind)
         given = clause.condition
         condition = None if given is None else self.condition(frame, given)
-        values, partial = clause.assignments, None
+        values, partial = clause.values, None
         if clause.takes_all_columns:
             every = AllColumns.of(
                 clause,

@@ -27,12 +27,13 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from optimist.core.commands.command import Changes, Stopwatch, run_command
-from optimist.core.commands.marked_files import MarkedFiles
-from optimist.core.commands.merge_outcome import MergeCounts
-from optimist.core.commands.reruns import run_until_it_lands
+from optimist.core.commands.command import Changes
+from optimist.core.commands.merge_clauses import ensure_order
 from optimist.core.commands.rewrite import Rewrite
-from optimist.core.commands.touched_files import has_vectors
+from optimist.core.commands.row_changes import MergedRows, changes_of_merge
+from optimist.core.commands.row_counts import RowCounts
+from optimist.core.commands.row_rewrite import marked_or_removed, marks_rows
+from optimist.core.commands.stopwatch import Stopwatch
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.stats_text import num_live_rows_in
@@ -40,18 +41,18 @@ from optimist.core.predicates import Predicate
 from optimist.core.table.delta_log import DeltaLog
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.spark.commands.checks import checked_rows
-from optimist.spark.commands.merge.builder import MergeRequest
 from optimist.spark.commands.merge.changes import MergeChanges, MergeSearch
-from optimist.spark.commands.merge.clauses import ensure_order
 from optimist.spark.commands.merge.columns import MergeColumns
 from optimist.spark.commands.merge.evolution import evolve_schema
 from optimist.spark.commands.merge.local_merge import merge_here
 from optimist.spark.commands.merge.names import Names
-from optimist.spark.commands.merge.outcome import Outcome, counts_frame
+from optimist.spark.commands.merge.outcome import counts_frame
+from optimist.spark.commands.merge.request import MergeRequest
 from optimist.spark.commands.merge.resolution import ResolvedMerge
 from optimist.spark.commands.merge.source import SourceFacts, facts_of, repeatable
 from optimist.spark.commands.merge.stages import Stages
 from optimist.spark.commands.merge.written_rows import WrittenRows
+from optimist.spark.commands.row_rewrite import run
 from optimist.spark.commands.target import Target
 from optimist.spark.commands.writing.own_sources import own_sources
 from optimist.spark.conditions.join_condition import read_join
@@ -61,8 +62,6 @@ from optimist.spark.rows.changed_rows import with_changes
 from optimist.spark.rows.identity_values import with_identity_values
 from optimist.spark.rows.row_shape import column_of
 from optimist.spark.rows.touched_files import aliased
-from optimist.spark.session.callback_errors import told_as_write
-from optimist.spark.session.unchanged_conf import unchanged_conf
 from optimist.spark.spark_schema import from_spark_schema
 
 __all__ = ["OWN_ALIAS", "merge"]
@@ -88,41 +87,21 @@ def merge(spark: SparkSession, log: DeltaLog, request: MergeRequest, alias: str)
     source = of_fixed_versions(request.source)
     request = replace(request, source=source, evolves_schema=evolves_schema)
 
-    def run(txn: OptimisticTransaction) -> MergeCounts:
-        return _run(Target.of(spark, log, txn, alias), log, request)
-
-    with told_as_write():
-        counts = run_until_it_lands(lambda: _transaction(log, request.source), run)
-    return counts_frame(spark, counts)
-
-
-def _run(target: Target, log: DeltaLog, request: MergeRequest) -> MergeCounts:
-    """Run a MERGE in one transaction, to its commit."""
-    txn, counts = target.writer.txn, MergeCounts()
-
-    def work(files: UncommittedFiles) -> Changes:
-        nonlocal counts
-        if _own_versions(log, txn, request.source):
+    def work(txn: OptimisticTransaction, pending: UncommittedFiles) -> Changes:
+        target = Target.of(spark, log, txn, alias)
+        if _own_versions(log, txn, source):
             # What becomes of the table is made of its own rows: any change of it is a conflict.
             txn.read_whole_table()
-        if request.evolves_schema:
-            source = from_spark_schema(request.source.schema)
-            evolve_schema(txn, source, request.clauses, target.alias)
+        if evolves_schema:
+            evolve_schema(txn, from_spark_schema(source.schema), request.clauses, alias)
         watch = target.stopwatch()
-        with unchanged_conf(target.spark):
-            command = _Merge.of(target, request)
-            own = (command.rows, request, command.stages.merge)
-            outcome = merge_here(target, *own, files) or command.run(files)
-        counts = outcome.counts
-        operation = outcome.operation(command.stages.merge, watch.total_ms())
-        return Changes(
-            outcome.rewrite.actions(txn.table.clock.now_ms()),
-            operation,
-            balance=command.stages.merge.balance,
-        )
+        command = _Merge.of(target, request, watch)
+        merge = command.stages.merge
+        done = merge_here(target, command.rows, request, merge, pending, watch)
+        done = done or command.run(pending)
+        return changes_of_merge(done, merge, merge.on.text, txn.table, watch)
 
-    run_command(txn, work)
-    return counts
+    return counts_frame(spark, run(spark, log, work, lambda: _transaction(log, source)))
 
 
 def _transaction(log: DeltaLog, source: DataFrame) -> OptimisticTransaction:
@@ -154,9 +133,10 @@ class _Merge:
     rows: DataFrame
     reading: JoinReading
     stages: Stages
+    watch: Stopwatch
 
     @classmethod
-    def of(cls, target: Target, request: MergeRequest) -> _Merge:
+    def of(cls, target: Target, request: MergeRequest, watch: Stopwatch) -> _Merge:
         rows, alias = target.columns(), target.alias or OWN_ALIAS
         merge = ResolvedMerge.of(target, rows, request)
         snapshot = target.snapshot
@@ -176,32 +156,30 @@ class _Merge:
         columns = MergeColumns(
             merge, snapshot.schema, names, target.carried, target.writer.records_changes
         )
-        return cls(target, request, rows, reading, Stages(columns, alias))
+        return cls(target, request, rows, reading, Stages(columns, alias), watch)
 
-    def run(self, files: UncommittedFiles) -> Outcome:
+    def run(self, files: UncommittedFiles) -> MergedRows:
         """Find the matches, write the rows, and tell what was done."""
-        watch = self.target.stopwatch()
         with repeatable(self.request.source, self.stages.number) as other:
-            materialize_ms = watch.lap_ms()
+            self.watch.lap("materializeSourceTimeMs")
             facts = facts_of(other, self.reading, self.target, self.rows)
-            candidates = self.target.writer.txn.filter_files(self._predicate(facts))
+            candidates = self.target.txn.filter_files(self._predicate(facts))
             if self.stages.merge.only_inserts:
-                rewrite, counts = self._insert(other, candidates, watch, files)
+                rewrite, counts = self._insert(other, candidates, files)
             else:
                 with_values = self._is_by_vectors and self.stages.merge.has_updates
                 search = MergeSearch(self.target, self.stages, with_values)
                 with search.run(candidates, other, facts.num_rows) as found:
                     if not self.stages.merge.needs_unchanged_rows:
                         touched = found.touched
-                        self.target.writer.txn.need_only(touched.table, touched.rows)
-                    rewrite, counts = self._change(other, found, watch, files)
-        return Outcome(rewrite, counts, facts.num_rows, materialize_ms)
+                        self.target.txn.need_only(touched.files, touched.rows)
+                    rewrite, counts = self._change(other, found, files)
+        return MergedRows(rewrite, counts, facts.num_rows)
 
     @property
     def _is_by_vectors(self) -> bool:
         """Whether changed rows are marked in vectors, and no other row is written."""
-        is_wanted = self.target.writer.txn.table.options.merge_by_vectors
-        return is_wanted and has_vectors(self.target.snapshot)
+        return marks_rows(self.target.txn, "MERGE")
 
     def _predicate(self, facts: SourceFacts) -> Predicate | None:
         """What rows of the table that can match satisfy; None where all rows are needed."""
@@ -211,16 +189,16 @@ class _Merge:
         return reduce(and_, parts) if parts else None
 
     def _insert(
-        self, other: DataFrame, candidates: pa.Table, watch: Stopwatch, files: UncommittedFiles
-    ) -> tuple[Rewrite, MergeCounts]:
+        self, other: DataFrame, candidates: pa.Table, files: UncommittedFiles
+    ) -> tuple[Rewrite, RowCounts]:
         """Add the rows of the source that match none; no row of the table changes."""
         if candidates.num_rows:
-            rows = self.target.writer.plane.scan_files(self.target.snapshot, candidates)
+            rows = self.target.plane.scan_files(self.target.snapshot, candidates)
             other = self._unmatched(other, aliased(rows, self.stages.alias))
-        scan_ms = watch.lap_ms()
+        self.watch.lap("scanTimeMs")
         written = self._write([self.stages.inserted(other)], files)
-        rewrite = Rewrite((), written, 0, scan_ms, watch.lap_ms())
-        return rewrite, MergeCounts(inserted=written.num_rows)
+        self.watch.lap("rewriteTimeMs")
+        return Rewrite((), written, 0), RowCounts(inserted=written.num_rows)
 
     def _unmatched(self, other: DataFrame, own: DataFrame) -> DataFrame:
         """The rows of the source that match none of some rows of the table.
@@ -234,13 +212,12 @@ class _Merge:
         return never.unionAll(other.where(can_match).join(own, on, "left_anti"))
 
     def _change(
-        self, other: DataFrame, found: MergeChanges, watch: Stopwatch, files: UncommittedFiles
-    ) -> tuple[Rewrite, MergeCounts]:
+        self, other: DataFrame, found: MergeChanges, files: UncommittedFiles
+    ) -> tuple[Rewrite, RowCounts]:
         """Write the rows that change and those that are new; mark or remove the old ones."""
-        scan_ms = watch.lap_ms()
+        self.watch.lap("scanTimeMs")
         merge, touched, counts = self.stages.merge, found.touched, found.counts
-        table = self.target.writer.txn.table
-        chosen = touched.choose_rows(table) if self._is_by_vectors else None
+        chosen = touched.choose_rows(self.target.txn.table) if self._is_by_vectors else None
         parts = self._changed_rows(other, found)
         is_rewrite = bool(parts)
         if merge.has_inserts:
@@ -249,21 +226,20 @@ class _Merge:
         written = WrittenFiles()
         if parts:
             written = self._write(parts, files, is_rewrite=is_rewrite)
-        marks = MarkedFiles(emptied=touched.adds)
-        if chosen is not None:
-            marks = MarkedFiles.write(table, chosen, files)
+        marks = marked_or_removed(self.target.txn, touched, chosen, files)
         copied = 0 if self._is_by_vectors else self._num_copied(found, written)
         inserted = written.num_rows - counts.all_updated - copied
-        rewrite = Rewrite(marks.emptied, written, None, scan_ms, watch.lap_ms(), marks.marked)
+        self.watch.lap("rewriteTimeMs")
+        rewrite = Rewrite(marks.emptied, written, None, marks.marked)
         return rewrite, replace(counts, copied=copied, inserted=inserted)
 
     def _changed_rows(self, other: DataFrame, found: MergeChanges) -> list[DataFrame]:
         """The rows that take the place of those of the touched files."""
-        if found.rows is None or not found.touched.table.num_rows:
+        if found.rows is None or not found.touched.files.num_rows:
             return []
         if self._is_by_vectors and not found.counts.all_updated:
             return []
-        touched = found.touched.table
+        touched = found.touched.files
         self.target.ensure_rewritable(touched, "MERGE")
         if self._is_by_vectors:
             return [self.stages.changed(found.rows)]
@@ -271,7 +247,7 @@ class _Merge:
 
     def _own(self, files: pa.Table) -> DataFrame:
         """The rows of files that are written again, with their places where `Stages` asks so."""
-        plane, snapshot, stages = self.target.writer.plane, self.target.snapshot, self.stages
+        plane, snapshot, stages = self.target.plane, self.target.snapshot, self.stages
         if stages.columns.records_changes and stages.merge.takes_several_matches:
             rows = plane.placed_rows(
                 snapshot, files, stages.names.places, snapshot.schema.names, with_row_ids=True
@@ -287,8 +263,8 @@ class _Merge:
             return written.num_rows - counts.all_updated
         num_rows = num_live_rows_in(found.touched.adds)
         if num_rows is None:
-            plane, snapshot = self.target.writer.plane, self.target.snapshot
-            num_rows = plane.scan_files(snapshot, found.touched.table).count()
+            plane, snapshot = self.target.plane, self.target.snapshot
+            num_rows = plane.scan_files(snapshot, found.touched.files).count()
         return num_rows - counts.all_updated - counts.all_deleted
 
     def _write(

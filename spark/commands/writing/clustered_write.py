@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
 
-from optimist.core.commands.table_definition import TableDefinition
 from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import listed
 from optimist.core.predicates.parsing import parse_column_path
 from optimist.core.protocol.clustering import clustering_columns
+from optimist.core.requests.table_definition import TableDefinition
 from optimist.spark.commands.writing.create_as_select import create_as_select
 from optimist.spark.commands.writing.write import write_rows
 from optimist.spark.commands.writing.write_options import WriteRequest

@@ -8,8 +8,8 @@ from pyspark.sql import DataFrame
 
 from optimist.core.commands.command import Changes, run_command
 from optimist.core.commands.create import begin_creation
-from optimist.core.commands.table_definition import CreateMode, TableDefinition, columns_of
 from optimist.core.commands.uncommitted_files import UncommittedFiles
+from optimist.core.requests.table_definition import CreateMode, TableDefinition, columns_of
 from optimist.core.table.delta_log import DeltaLog
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.result import CommitResult
@@ -76,7 +76,7 @@ def create_as_select(
                 metrics["numRemovedBytes"] = sum(add.size for add in creation.removed)
             return Changes(actions, operation.with_metrics(metrics), must_land=True)
 
-        result = run_command(txn, work, app_txn=request.txn)
+        result = run_command(txn, work, app_txn=request.txn).commit
         if request.txn is None:
             reset_session_version(df.sparkSession, log.options)
         return result

@@ -142,7 +142,7 @@ def _run(
         with unchanged_conf(df.sparkSession):
             return command.run(files)
 
-    return run_command(txn, work, app_txn=request.txn)
+    return run_command(txn, work, app_txn=request.txn).commit
 
 
 def _from_what_was_read(
@@ -288,7 +288,7 @@ class _Write:
         If the deleted rows are recorded as changes, the new ones must be so as well: readers then
         look at nothing else of the commit (spec 10.11).
         """
-        deletion = delete_rows(self.target, condition, files)
+        deletion = delete_rows(self.target, condition, files, self.target.stopwatch())
         has_changes = bool(deletion.written.changes)
         if has_changes:
             rows = with_changes(rows, rows.columns, kinds_of(INSERTED))

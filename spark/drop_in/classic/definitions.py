@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from optimist.core.commands.table_definition import Column, Identity
 from optimist.core.errors import SchemaError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.errors.kinds import UNKNOWN_TYPE
+from optimist.core.requests.table_definition import Column, Identity
 from optimist.core.schema.char_types import replace_char_varchar
 from optimist.core.schema.types import StructType, schema_from_json
 from optimist.spark.session.call_options import PROPERTY_PREFIX

@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.sql import Column, SparkSession
 
-from optimist.core.commands.assigned_paths import ensure_apart
+from optimist.core.requests.assigned_paths import ensure_apart
 from optimist.spark.conditions.attributes import by_name
 from optimist.spark.rows.row_shape import quoted
 from optimist.spark.session.jvm import Jvm, iterate

@@ -10,35 +10,40 @@ taken by name.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 
+from optimist.core.requests.merge_clauses import Action, Clause, Kind
 from optimist.spark.commands.delete import delete
-from optimist.spark.commands.merge.builder import DeltaMergeBuilder
-from optimist.spark.commands.merge.run import OWN_ALIAS
-from optimist.spark.commands.tables import DeltaTable
+from optimist.spark.commands.merge.request import MergeClause, MergeRequest
+from optimist.spark.commands.merge.run import OWN_ALIAS, merge
 from optimist.spark.commands.update import update
 from optimist.spark.drop_in.classic.expressions import TargetExpressions, qualifier_of
 from optimist.spark.drop_in.classic.opened_table import OpenedTable
 from optimist.spark.rows.local_rows import numbers_frame
-from optimist.spark.session.conf import open_log, reset_session_version
+from optimist.spark.session.callback_errors import original_errors
+from optimist.spark.session.conf import open_log
 from optimist.spark.session.jvm import Jvm, iterate
 
 __all__ = ["delete_rows", "merge_rows", "update_rows"]
 
 _AFFECTED = "num_affected_rows"
-_CLAUSES = ("Matched", "NotMatched", "NotMatchedBySource")
+_ACTIONS: Mapping[Kind, str] = {
+    "MATCHED": "matchedActions",
+    "NOT MATCHED": "notMatchedActions",
+    "NOT MATCHED BY SOURCE": "notMatchedBySourceActions",
+}
+"""For each kind of clauses, what gives them of Spark's plan of a MERGE."""
+_VERBS: tuple[Action, ...] = ("update", "delete", "insert")
 
 
 def delete_rows(spark: SparkSession, node: Any, table: OpenedTable) -> DataFrame:
     """DELETE FROM; one row with the number of rows."""
     expressions = TargetExpressions(spark, node.table())
     condition = expressions.condition(node.condition())
-    log = open_log(spark, table.path)
-    num_affected = delete(spark, log, condition)
-    reset_session_version(spark, log.options)
+    num_affected = delete(spark, open_log(spark, table.path), condition)
     return numbers_frame(spark, {_AFFECTED: num_affected})
 
 
@@ -47,26 +52,27 @@ def update_rows(spark: SparkSession, node: Any, table: OpenedTable) -> DataFrame
     expressions = TargetExpressions(spark, node.table())
     condition = expressions.optional(node.condition())
     assignments = expressions.assignments(node.assignments())
-    log = open_log(spark, table.path)
-    num_affected = update(spark, log, condition, assignments)
-    reset_session_version(spark, log.options)
+    num_affected = update(spark, open_log(spark, table.path), condition, assignments)
     return numbers_frame(spark, {_AFFECTED: num_affected})
 
 
+@original_errors()
 def merge_rows(spark: SparkSession, node: Any, table: OpenedTable) -> DataFrame:
     """MERGE INTO; one row with the numbers of rows, as `DeltaMergeBuilder.execute` gives it."""
     target, source = node.targetTable(), node.sourceTable()
     alias = _alias(target, source)
     expressions = TargetExpressions(spark, target, alias)
-    own = DeltaTable.forPath(spark, table.path).alias(alias)
-    rows = Jvm.of(spark).frame(source)
-    merge = own.merge(rows, expressions.column(node.mergeCondition()))
-    if node.withSchemaEvolution():
-        merge = merge.withSchemaEvolution()
-    for kind in _CLAUSES:
-        for action in iterate(getattr(node, f"{kind[0].lower()}{kind[1:]}Actions")()):
-            merge = _with_clause(merge, kind, action, expressions)
-    return merge.execute()
+    request = MergeRequest(
+        Jvm.of(spark).frame(source),
+        expressions.column(node.mergeCondition()),
+        tuple(
+            _clause(kind, action, expressions)
+            for kind, actions in _ACTIONS.items()
+            for action in iterate(getattr(node, actions)())
+        ),
+        evolves_schema=bool(node.withSchemaEvolution()),
+    )
+    return merge(spark, open_log(spark, table.path), request, alias)
 
 
 def _alias(target: Any, source: Any) -> str:
@@ -76,16 +82,11 @@ def _alias(target: Any, source: Any) -> str:
     return OWN_ALIAS if is_shared or not own else own[-1]
 
 
-def _with_clause(
-    merge: DeltaMergeBuilder, kind: str, action: Any, expressions: TargetExpressions
-) -> DeltaMergeBuilder:
-    """The MERGE with one more clause: `UpdateStarAction` adds `whenMatchedUpdateAll`."""
-    name = str(action.getClass().getSimpleName()).removesuffix("Action")
-    verb, takes_all = name.removesuffix("Star"), name.endswith("Star")
-    arguments: list[Any] = [expressions.optional(action.condition())]
-    if verb != "Delete" and not takes_all:
-        values = expressions.assignments(action.assignments(), inserts=verb == "Insert")
-        arguments.append(values)
-    add: Callable[..., DeltaMergeBuilder]
-    add = getattr(merge, f"when{kind}{verb}{'All' if takes_all else ''}")
-    return add(*arguments)
+def _clause(kind: Kind, action: Any, expressions: TargetExpressions) -> MergeClause:
+    """One clause, from an action of Spark's such as `UpdateStarAction`."""
+    name = str(action.getClass().getSimpleName())
+    verb = next(verb for verb in _VERBS if name.lower().startswith(verb))
+    values: dict[str, Column | str] | None = None
+    if verb != "delete" and not name.endswith("StarAction"):
+        values = expressions.assignments(action.assignments(), inserts=verb == "insert")
+    return Clause(kind, verb, expressions.optional(action.condition()), values)

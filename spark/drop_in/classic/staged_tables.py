@@ -15,9 +15,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from optimist.core.commands.create import create_table
-from optimist.core.commands.table_definition import CreateMode, TableDefinition
 from optimist.core.errors import UsageError
 from optimist.core.forking import ForkSafeLock
+from optimist.core.requests.table_definition import CreateMode, TableDefinition
 from optimist.spark.commands.writing.create_as_select import create_as_select
 from optimist.spark.commands.writing.write import write_rows
 from optimist.spark.commands.writing.write_options import WriteRequest

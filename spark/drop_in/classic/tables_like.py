@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 
 from optimist.core.commands.create import create_table
 from optimist.core.commands.existing_definition import definition_of
-from optimist.core.commands.table_definition import CreateMode, TableDefinition, columns_of
 from optimist.core.errors import UsageError
+from optimist.core.requests.table_definition import CreateMode, TableDefinition, columns_of
 from optimist.core.snapshot import Snapshot
 from optimist.core.sql.statements import CreateLike, TableName
 from optimist.spark.commands.names import is_delta, table_path

@@ -1,4 +1,4 @@
-"""DELETE, UPDATE and MERGE of a Spark Connect client, from the text to `DeltaTable`."""
+"""DELETE, UPDATE and MERGE of a Spark Connect client, from the text to the commands."""
 
 from __future__ import annotations
 
@@ -6,54 +6,60 @@ from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 
-from optimist.core.commands.assigned_paths import ensure_apart
 from optimist.core.predicates.text import quote_path
+from optimist.core.requests.assigned_paths import ensure_apart
 from optimist.core.sql import RowChange, SqlText, TableName
-from optimist.core.sql.statements import Assignment, Delete, Merge, MergeClause, Update
-from optimist.spark.commands.merge.builder import DeltaMergeBuilder
+from optimist.core.sql.statements import Assignment, Delete, Merge, MergeClause
+from optimist.spark.commands.delete import delete
+from optimist.spark.commands.merge.request import MergeClause as SparkClause
+from optimist.spark.commands.merge.request import MergeRequest
+from optimist.spark.commands.merge.run import OWN_ALIAS, merge
+from optimist.spark.commands.missing_tables import open_existing
 from optimist.spark.commands.tables import DeltaTable
+from optimist.spark.commands.update import update
 from optimist.spark.drop_in.connect.formats import FormattedSql
+from optimist.spark.rows.local_rows import numbers_frame
 from optimist.spark.rows.row_shape import quoted
+from optimist.spark.session.callback_errors import original_errors
 
 __all__ = ["change_rows"]
 
 
+@original_errors()
 def change_rows(spark: SparkSession, change: RowChange, sql: FormattedSql) -> DataFrame:
     """Run a change whose table is a path.
 
     Returns:
-        One row with the numbers of rows, as `DeltaTable` gives it.
+        One row with the numbers of rows, as the methods of `DeltaTable` give it.
     """
-    table = DeltaTable.forPath(spark, str(change.table.path))
-    if change.alias is not None:
-        table = table.alias(change.alias)
+    log = open_existing(spark, str(change.table.path))
+    if isinstance(change, Merge):
+        request = MergeRequest(
+            _source(spark, change, sql),
+            change.condition.sql,
+            tuple(map(_clause, change.clauses)),
+            change.evolves_schema,
+        )
+        return merge(spark, log, request, change.alias or OWN_ALIAS)
+    condition = None if change.condition is None else change.condition.sql
     if isinstance(change, Delete):
-        told = table.delete(_text(change.condition))
-    elif isinstance(change, Update):
-        told = table.update(_text(change.condition), _values(change.assignments))
+        num_affected = delete(spark, log, condition, alias=change.alias)
     else:
-        told = _merge(spark, table, change, sql)
-    if told is None:
-        raise TypeError("a Spark Connect client is always told how many rows changed")
-    return told
+        values = _values(change.assignments)
+        num_affected = update(spark, log, condition, values, alias=change.alias)
+    return numbers_frame(spark, {"num_affected_rows": num_affected})
 
 
-def _merge(spark: SparkSession, table: DeltaTable, change: Merge, sql: FormattedSql) -> DataFrame:
-    source = _source(spark, change.source, sql)
+def _source(spark: SparkSession, change: Merge, sql: FormattedSql) -> DataFrame:
+    """The rows that the table's are compared with, under the name that the statement gives them."""
     alias = change.source_alias
     if alias is None and isinstance(change.source, TableName) and change.source.path is None:
         alias = change.source.parts[-1]
-    if alias is not None:
-        source = source.alias(alias)
-    builder = table.merge(source, change.condition.sql)
-    for clause in change.clauses:
-        builder = _with_clause(builder, clause)
-    if change.evolves_schema:
-        builder = builder.withSchemaEvolution()
-    return builder.execute()
+    rows = _rows(spark, change.source, sql)
+    return rows if alias is None else rows.alias(alias)
 
 
-def _source(spark: SparkSession, source: TableName | SqlText, sql: FormattedSql) -> DataFrame:
+def _rows(spark: SparkSession, source: TableName | SqlText, sql: FormattedSql) -> DataFrame:
     if isinstance(source, SqlText):
         return sql.query(spark, source.sql)
     given = sql.frame(source)
@@ -64,27 +70,11 @@ def _source(spark: SparkSession, source: TableName | SqlText, sql: FormattedSql)
     return spark.table(".".join(map(quoted, source.parts)))
 
 
-def _with_clause(builder: DeltaMergeBuilder, clause: MergeClause) -> DeltaMergeBuilder:
-    condition = _text(clause.condition)
-    inserts = clause.kind == "NOT MATCHED"
-    values = None if clause.assignments is None else _values(clause.assignments, inserts=inserts)
-    if inserts:
-        if values is None:
-            return builder.whenNotMatchedInsertAll(condition)
-        return builder.whenNotMatchedInsert(condition, values)
-    if clause.kind == "NOT MATCHED BY SOURCE":
-        if clause.action == "delete":
-            return builder.whenNotMatchedBySourceDelete(condition)
-        return builder.whenNotMatchedBySourceUpdate(condition, values)
-    if clause.action == "delete":
-        return builder.whenMatchedDelete(condition)
-    if values is None:
-        return builder.whenMatchedUpdateAll(condition)
-    return builder.whenMatchedUpdate(condition, values)
-
-
-def _text(condition: SqlText | None) -> str | None:
-    return None if condition is None else condition.sql
+def _clause(clause: MergeClause) -> SparkClause:
+    inserts = clause.action == "insert"
+    return clause.mapped(
+        lambda condition: condition.sql, lambda values: _values(values, inserts=inserts)
+    )
 
 
 def _values(assignments: tuple[Assignment, ...], *, inserts: bool = False) -> Mapping[str, str]:

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from optimist.core.commands.alter.requests import ColumnChange, NewColumn
 from optimist.core.commands.alter.table_changes import TableChanges
 from optimist.core.commands.create import create_table
-from optimist.core.commands.table_definition import (
-    Column,
-    CreateMode,
-    Identity,
-    TableDefinition,
-)
 from optimist.core.sql.spark_statements import table_statements as ts
 from optimist.spark.commands.alter import changes_of
 from optimist.spark.commands.names import one_place
@@ -39,14 +33,8 @@ def create(spark: SparkSession, statement: ts.CreateTable, sql: FormattedSql) ->
     """
     log = open_log(spark, one_place(statement.table.path, statement.location))
     request = WriteRequest.of("error", None, write_options(dict(statement.options)))
-    definition = TableDefinition(
-        columns=tuple(map(_column, statement.columns)),
-        partition_by=statement.partitioned_by,
-        cluster_by=statement.cluster_by,
-        properties={**request.properties, **dict(statement.properties)},
-        comment=statement.comment,
-        mode=CreateMode.of(statement.mode),
-    )
+    given = statement.definition
+    definition = replace(given, properties={**request.properties, **given.properties})
     if statement.query is None:
         create_table(log.start_transaction, definition)
     else:
@@ -58,44 +46,6 @@ def alter(spark: SparkSession, statement: ts.AlterTable) -> None:
     """Make one change of a table."""
     changes = changes_of(spark, open_log(spark, str(statement.table.path)))
     _CHANGES[type(statement.change)](changes, statement.change)
-
-
-def _column(item: ts.ColumnDefinition) -> Column:
-    rule = item.identity
-    return Column(
-        item.path[0],
-        item.type_text,
-        nullable=item.is_nullable,
-        comment=item.comment,
-        generated_as=item.generated_as,
-        identity=None if rule is None else Identity(rule.start, rule.step, always=rule.is_always),
-        default=item.default,
-    )
-
-
-def _new_column(item: ts.ColumnDefinition) -> NewColumn:
-    return NewColumn(
-        item.path,
-        item.type_text,
-        item.is_nullable,
-        item.comment,
-        item.default,
-        first=item.is_first,
-        after=item.after,
-    )
-
-
-def _column_change(item: ts.ColumnAlteration) -> ColumnChange:
-    return ColumnChange(
-        item.column,
-        item.type_text,
-        item.is_nullable,
-        item.comment,
-        item.default,
-        item.drops_default,
-        first=item.is_first,
-        after=item.after,
-    )
 
 
 def _set_properties(table: TableChanges, change: ts.SetProperties) -> None:
@@ -111,11 +61,11 @@ def _set_comment(table: TableChanges, change: ts.SetComment) -> None:
 
 
 def _add_columns(table: TableChanges, change: ts.AddColumns) -> None:
-    table.add_columns(map(_new_column, change.columns))
+    table.add_columns(change.columns)
 
 
 def _replace_columns(table: TableChanges, change: ts.ReplaceColumns) -> None:
-    table.replace_columns(map(_new_column, change.columns))
+    table.replace_columns(change.columns)
 
 
 def _rename_column(table: TableChanges, change: ts.RenameColumn) -> None:
@@ -127,7 +77,7 @@ def _drop_columns(table: TableChanges, change: ts.DropColumns) -> None:
 
 
 def _change_columns(table: TableChanges, change: ts.ChangeColumns) -> None:
-    table.change_columns(map(_column_change, change.changes))
+    table.change_columns(change.changes)
 
 
 _CHANGES: Mapping[type, Callable[[TableChanges, Any], None]] = MappingProxyType(

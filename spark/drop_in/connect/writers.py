@@ -12,10 +12,10 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from optimist.core.commands.table_definition import CreateMode, TableDefinition
 from optimist.core.errors import SchemaError, UsageError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.predicates.parsing import parse_column_path
+from optimist.core.requests.table_definition import CreateMode, TableDefinition
 from optimist.core.sql import path_in_name
 from optimist.spark.commands.names import is_delta
 from optimist.spark.commands.writing.clustered_write import write_clustered

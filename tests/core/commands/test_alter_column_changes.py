@@ -10,12 +10,12 @@ from deltalake import DeltaTable as OtherTable
 
 from altered_tables import MAPPED, fails, nested, said, table
 from optimist.core import DeltaLog
-from optimist.core.commands.alter.requests import ColumnChange, NewColumn
-from optimist.core.commands.table_definition import Column
 from optimist.core.errors import SchemaError
 from optimist.core.protocol.gates import supports
 from optimist.core.protocol.schema_merge import merge_schemas
 from optimist.core.protocol.widening import allowed_widening
+from optimist.core.requests.columns import ColumnChange, NewColumn
+from optimist.core.requests.table_definition import Column
 from optimist.core.schema.type_widening import TYPE_CHANGES
 from optimist.core.schema.types import PrimitiveType, StructField, StructType
 

@@ -7,7 +7,7 @@ import pytest
 from deltalake import DeltaTable as OtherTable
 
 from altered_tables import MAPPED, configuration, fails, nested, said, table
-from optimist.core.commands.alter.requests import NewColumn
+from optimist.core.requests.columns import NewColumn
 
 
 def test_columns_are_added_where_they_are_asked_for(tmp_path):

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from optimist.core import DeltaLog
-from optimist.core.commands.alter.requests import ColumnChange, NewColumn
+from optimist.core.requests.columns import ColumnChange, NewColumn
 
 ARROW = {
     "byte": pa.int8(),

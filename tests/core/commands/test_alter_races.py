@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 
 from optimist.core import DeltaLog
-from optimist.core.commands.alter.requests import ColumnChange, NewColumn
 from optimist.core.commands.alter.table_changes import TableChanges
 from optimist.core.errors import (
     ConcurrentAppendException,
@@ -21,6 +20,7 @@ from optimist.core.errors import (
     ProtocolChangedException,
 )
 from optimist.core.protocol.actions import Metadata
+from optimist.core.requests.columns import ColumnChange, NewColumn
 from optimist.core.transaction.conflicts.operations import Operation
 
 RETRYING = {"spark.optimist.conflict.retry": "true"}

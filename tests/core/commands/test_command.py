@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from optimist.core import DeltaLog
-from optimist.core.commands.command import Changes, Stopwatch, run_command
+from optimist.core.commands.command import Changes, Done, run_command
 from optimist.core.commands.row_balance import RowBalance
+from optimist.core.commands.stopwatch import Stopwatch
 from optimist.core.errors import ProtocolError, TableError, UsageError
 from optimist.core.protocol.actions import DeletionVectorDescriptor, Protocol
 from optimist.core.testing import ManualClock
@@ -39,7 +40,7 @@ def progress_of(table):
 def test_a_command_commits_its_changes_with_the_progress(make_table):
     table = make_table().create()
     txn = table.log.start_transaction()
-    assert run_command(txn, adding(table), app_txn=APP_TXN).version == 1
+    assert run_command(txn, adding(table), app_txn=APP_TXN).commit.version == 1
     assert table.log.snapshot().files["path"].to_pylist() == [table.add("a").path]
     assert progress_of(table) == 7
 
@@ -47,10 +48,10 @@ def test_a_command_commits_its_changes_with_the_progress(make_table):
 def test_a_replay_does_nothing(make_table):
     table = make_table().create()
     run_command(table.log.start_transaction(), adding(table), app_txn=APP_TXN)
-    assert run_command(table.log.start_transaction(), forbidden, app_txn=APP_TXN) is None
+    assert run_command(table.log.start_transaction(), forbidden, app_txn=APP_TXN) == Done()
     conf = {"spark.databricks.delta.write.txnAppId": "app"}
     log = table.handle({**conf, "spark.databricks.delta.write.txnVersion": "6"})
-    assert run_command(log.start_transaction(), forbidden) is None
+    assert run_command(log.start_transaction(), forbidden) == Done()
 
 
 def test_a_negative_version_is_refused_and_not_taken_for_a_replay(make_table):
@@ -82,8 +83,8 @@ def test_a_command_that_found_nothing_says_whether_that_is_progress(
 
 def test_an_empty_commit_lands_only_where_it_must(make_table):
     table = make_table(configuration={"delta.isolationLevel": "Serializable"}).create()
-    assert run_command(table.log.start_transaction(), nothing()) is None
-    assert run_command(table.log.start_transaction(), nothing(must_land=True)).version == 1
+    assert run_command(table.log.start_transaction(), nothing()).commit is None
+    assert run_command(table.log.start_transaction(), nothing(must_land=True)).commit.version == 1
 
 
 def test_an_error_of_the_work_removes_what_it_wrote(tmp_path):
@@ -145,13 +146,15 @@ def test_deleted_rows_do_not_count_and_unknown_ones_refuse_nothing(make_table):
     assert (caught.value.fields["added"], caught.value.fields["removed"]) == (10, 7)
     for removed, added in (([old], [seven]), ([seven], [unknown]), ([unknown], [seven])):
         work = replacing(table, removed, added, RowBalance.EQUAL)
-        assert run_command(table.log.start_transaction(), work) is not None
+        assert run_command(table.log.start_transaction(), work).commit is not None
 
 
 def test_a_stopwatch_tells_laps_and_the_whole():
     clock = ManualClock()
     watch = Stopwatch(clock)
     clock.advance(1.5)
-    assert watch.lap_ms() == 1500
+    watch.lap("scanTimeMs")
     clock.advance(0.5)
-    assert (watch.lap_ms(), watch.lap_ms(), watch.total_ms()) == (500, 0, 2000)
+    watch.lap("rewriteTimeMs")
+    clock.advance(1)
+    assert watch.metrics() == {"executionTimeMs": 3000, "scanTimeMs": 1500, "rewriteTimeMs": 500}

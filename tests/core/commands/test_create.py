@@ -11,7 +11,6 @@ from deltalake import DeltaTable as OtherTable
 
 from optimist.core import DeltaLog
 from optimist.core.commands.create import begin_creation, create_table
-from optimist.core.commands.table_definition import Column, CreateMode, Identity, TableDefinition
 from optimist.core.errors import (
     DeltaConcurrentModificationException,
     OptimistError,
@@ -23,6 +22,7 @@ from optimist.core.local.append import append
 from optimist.core.local.computed_columns import complete_rows
 from optimist.core.protocol.clustering import clustering_columns
 from optimist.core.protocol.gates import implied_features
+from optimist.core.requests.table_definition import Column, CreateMode, Identity, TableDefinition
 from optimist.core.schema.types import DecimalType, PrimitiveType, StructField, StructType
 
 LONG, TEXT = PrimitiveType("long"), PrimitiveType("string")

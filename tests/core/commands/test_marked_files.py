@@ -64,11 +64,11 @@ def delete(log, ids, txn=None):
                 rows.append(here)
         txn.need_only(files_table(files), rows)
         found = MarkedFiles.write(txn.table, choose_rows(txn.table, files, rows), pending)
-        rewrite = Rewrite(found.emptied, WrittenFiles(), len(ids), 0, 0, found.marked)
-        operation = Operation.delete(["…"]).with_metrics(rewrite.metrics(0))
+        rewrite = Rewrite(found.emptied, WrittenFiles(), len(ids), found.marked)
+        operation = Operation.delete(["…"]).with_metrics(rewrite.metrics())
         return Changes(rewrite.actions(txn.table.clock.now_ms()), operation)
 
-    return run_command(txn, work)
+    return run_command(txn, work).commit
 
 
 def ids_of(log):

@@ -27,7 +27,7 @@ def losing(table, times):
                 table.log.start_transaction().commit([late], WRITE)
             return Changes((table.remove("f"),), DELETE)
 
-        return run_command(txn, work)
+        return run_command(txn, work).commit
 
     return run, read
 

@@ -11,10 +11,10 @@ from deltalake import write_deltalake
 
 from altered_tables import MAPPED, commit_metadata, fails
 from optimist.core import DeltaLog
-from optimist.core.commands.alter.requests import ColumnChange
 from optimist.core.commands.stored_sql import canonical_sql
-from optimist.core.commands.table_definition import Column
 from optimist.core.errors import OptimistError
+from optimist.core.requests.columns import ColumnChange
+from optimist.core.requests.table_definition import Column
 from optimist.core.schema.types import PrimitiveType, StructField, StructType
 
 ADDRESS = "struct<City: string, zip: bigint>"

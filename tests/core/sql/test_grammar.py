@@ -9,6 +9,8 @@ from typing import get_args
 import pytest
 
 from optimist.core.errors import UsageError
+from optimist.core.requests.merge_clauses import Clause
+from optimist.core.requests.table_definition import CreateMode
 from optimist.core.sql import Command, Parameters, RowChange, parse_command, parse_row_change
 from optimist.core.sql.statements import (
     AddConstraint,
@@ -25,7 +27,6 @@ from optimist.core.sql.statements import (
     DropFeature,
     Generate,
     Merge,
-    MergeClause,
     Optimize,
     Reorg,
     Restore,
@@ -95,11 +96,11 @@ HITS = {
     "REORG TABLE t APPLY (PURGE)": Reorg(T),
     "REORG TABLE t WHERE apply = 1 APPLY (PURGE)": Reorg(T, SqlText("apply = 1")),
     "REORG TABLE t APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = 2))": Reorg(T, None, 2),
-    "CREATE TABLE t SHALLOW CLONE delta.`/a/b`": Clone(T, "create", P, True),
+    "CREATE TABLE t SHALLOW CLONE delta.`/a/b`": Clone(T, CreateMode.CREATE, P, True),
     "CREATE OR REPLACE TABLE t SHALLOW CLONE s FOR SYSTEM_VERSION AS OF 2 TBLPROPERTIES "
     "('a.b' = 'c', d.e true, f -1) LOCATION '/x'": Clone(
         T,
-        "create_or_replace",
+        CreateMode.CREATE_OR_REPLACE,
         TableName(("s",)),
         True,
         TimeTravel(version=2),
@@ -107,9 +108,9 @@ HITS = {
         "/x",
     ),
     "CREATE TABLE IF NOT EXISTS t DEEP CLONE s": Clone(
-        T, "create_if_not_exists", TableName(("s",)), False
+        T, CreateMode.CREATE_IF_NOT_EXISTS, TableName(("s",)), False
     ),
-    "REPLACE TABLE t SHALLOW CLONE s": Clone(T, "replace", TableName(("s",)), True),
+    "REPLACE TABLE t SHALLOW CLONE s": Clone(T, CreateMode.REPLACE, TableName(("s",)), True),
     "CREATE TABLE t LIKE delta.`/a/b`": CreateLike(T, P),
     "create table if not exists t LIKE s LOCATION '/x' USING Delta TBLPROPERTIES (a = 'b')": (
         CreateLike(T, TableName(("s",)), True, "Delta", "/x", (("a", "b"),))
@@ -135,15 +136,15 @@ HITS = {
         SqlText("SELECT 1 AS a"),
         SqlText("t.a = s.a"),
         (
-            MergeClause("MATCHED", "delete", SqlText("s.when")),
-            MergeClause("MATCHED", "update"),
-            MergeClause(
+            Clause("MATCHED", "delete", SqlText("s.when")),
+            Clause("MATCHED", "update"),
+            Clause(
                 "NOT MATCHED",
                 "insert",
                 None,
                 (Assignment(("a",), SqlText("s.a")), Assignment(("b",), SqlText("(1)"))),
             ),
-            MergeClause(
+            Clause(
                 "NOT MATCHED BY SOURCE",
                 "update",
                 SqlText("t.a < 1"),
@@ -155,7 +156,7 @@ HITS = {
         True,
     ),
     "MERGE INTO t USING s ON true WHEN NOT MATCHED THEN INSERT *": Merge(
-        T, TableName(("s",)), SqlText("true"), (MergeClause("NOT MATCHED", "insert"),)
+        T, TableName(("s",)), SqlText("true"), (Clause("NOT MATCHED", "insert"),)
     ),
 }
 

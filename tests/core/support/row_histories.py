@@ -149,7 +149,7 @@ def within(low, high):
 
 
 def append(txn, rows):
-    return run_command(txn, lambda pending: written(txn, pending, rows))
+    return run_command(txn, lambda pending: written(txn, pending, rows)).commit
 
 
 def compact(txn, count, *, turned=False):
@@ -176,7 +176,7 @@ def rearrange(txn, files, rows=None, *, turned=False):
         removes = tuple(file.remove(1, data_change=False) for file in files)
         return Changes((*removes, *changes.actions), Operation("OPTIMIZE"))
 
-    return run_command(txn, work)
+    return run_command(txn, work).commit
 
 
 def moved_rows(txn, table):

@@ -7,6 +7,8 @@ from decimal import Decimal
 
 from hypothesis import strategies as st
 
+from optimist.core.requests.merge_clauses import Clause
+from optimist.core.requests.table_definition import CreateMode
 from optimist.core.sql import statements as ss
 
 WORDS = [
@@ -156,7 +158,7 @@ commands = st.one_of(
     st.builds(
         ss.Clone,
         names_of_tables,
-        st.sampled_from(["create", "create_if_not_exists", "replace", "create_or_replace"]),
+        st.sampled_from(list(CreateMode)),
         names_of_tables,
         st.booleans(),
         _optional | travels,
@@ -166,28 +168,28 @@ commands = st.one_of(
 )
 _clauses = st.one_of(
     st.builds(
-        ss.MergeClause,
+        Clause,
         st.just("MATCHED"),
         st.just("update"),
         _optional | sql,
         _optional | _assignments,
     ),
     st.builds(
-        ss.MergeClause,
+        Clause,
         st.just("NOT MATCHED"),
         st.just("insert"),
         _optional | sql,
         _optional | _assignments,
     ),
     st.builds(
-        ss.MergeClause,
+        Clause,
         st.just("NOT MATCHED BY SOURCE"),
         st.just("update"),
         _optional | sql,
         _assignments,
     ),
     st.builds(
-        ss.MergeClause,
+        Clause,
         st.sampled_from(["MATCHED", "NOT MATCHED BY SOURCE"]),
         st.just("delete"),
         _optional | sql,
@@ -375,10 +377,10 @@ class _Printer:
 
     def Clone(self, s):
         words = {
-            "create": "CREATE TABLE",
-            "create_if_not_exists": "CREATE TABLE IF NOT EXISTS",
-            "replace": "REPLACE TABLE",
-            "create_or_replace": "CREATE OR REPLACE TABLE",
+            CreateMode.CREATE: "CREATE TABLE",
+            CreateMode.CREATE_IF_NOT_EXISTS: "CREATE TABLE IF NOT EXISTS",
+            CreateMode.REPLACE: "REPLACE TABLE",
+            CreateMode.CREATE_OR_REPLACE: "CREATE OR REPLACE TABLE",
         }
         pieces = [*self.words(words[s.mode]), *self.table(s.table)]
         pieces += self.words("SHALLOW CLONE" if s.is_shallow else "DEEP CLONE")
@@ -434,13 +436,11 @@ class _Printer:
         pieces += self.words(f"THEN {clause.action}".upper())
         if clause.action == "update":
             pieces += self.words("SET")
-            pieces += (
-                [Piece("*")] if clause.assignments is None else self.assignments(clause.assignments)
-            )
-        elif clause.action == "insert" and clause.assignments is None:
+            pieces += [Piece("*")] if clause.values is None else self.assignments(clause.values)
+        elif clause.action == "insert" and clause.values is None:
             pieces.append(Piece("*"))
         elif clause.action == "insert":
-            pieces += self.columns(item.column for item in clause.assignments)
-            given = [p for item in clause.assignments for p in (Piece(","), Piece(item.value.sql))]
+            pieces += self.columns(item.column for item in clause.values)
+            given = [p for item in clause.values for p in (Piece(","), Piece(item.value.sql))]
             pieces += *self.words("VALUES"), Piece("("), *given[1:], Piece(")")
         return pieces

@@ -7,8 +7,6 @@ import pytest
 from deltalake import DeltaTable
 
 from foreign_tables import ForeignTable, field, metadata, protocol
-from optimist.core.commands.alter.requests import ColumnChange, NewColumn
-from optimist.core.commands.table_definition import Column
 from optimist.core.errors import ProtocolError, SchemaError, TableError, UsageError
 from optimist.core.protocol.actions import (
     AddFile,
@@ -17,6 +15,8 @@ from optimist.core.protocol.actions import (
     RemoveFile,
     UnknownAction,
 )
+from optimist.core.requests.columns import ColumnChange, NewColumn
+from optimist.core.requests.table_definition import Column
 from optimist.core.schema.types import COLUMN_ID, PHYSICAL_NAME
 from optimist.core.transaction.conflicts.operations import Operation
 

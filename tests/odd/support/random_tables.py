@@ -17,8 +17,8 @@ import pyarrow as pa
 from odd_names import NEED_A_MAPPING, ON_SPARK, quoted
 from odd_values import COLUMNS, UTC, OddColumn
 from optimist.core import DeltaLog
-from optimist.core.commands.alter.requests import ColumnChange, NewColumn
-from optimist.core.commands.table_definition import Column
+from optimist.core.requests.columns import ColumnChange, NewColumn
+from optimist.core.requests.table_definition import Column
 
 __all__ = ["KINDS", "Kind", "RandomTable", "Version", "utc_rows"]
 

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from optimist.core import DeltaLog
+from optimist.core.local.target import LocalTarget
 from optimist.spark import DeltaTable, write
 from optimist.spark.commands.merge.changes import MergeSearch
 from optimist.spark.commands.target import Target
@@ -77,7 +78,7 @@ def session_changes(request, monkeypatch, conf):
 
         return change
 
-    for owner, name in ((Target, "matching_files"), (MergeSearch, "_gathered")):
+    for owner, name in ((Target, "search"), (LocalTarget, "search"), (MergeSearch, "_gathered")):
         monkeypatch.setattr(owner, name, then_change(getattr(owner, name)))
     yield
     assert seen

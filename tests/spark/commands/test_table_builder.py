@@ -8,8 +8,8 @@ from hypothesis import given
 from pyspark.sql import types as st
 
 from optimist.core import DeltaLog
-from optimist.core.commands.table_definition import Column, CreateMode, Identity, TableDefinition
 from optimist.core.errors import ArgumentTypeError, OptimistError, UsageError
+from optimist.core.requests.table_definition import Column, CreateMode, Identity, TableDefinition
 from optimist.core.schema.sql_types import column_of_sql
 from optimist.spark import DeltaTable, write
 from optimist.spark.commands.table_builder import IdentityGenerator

@@ -18,14 +18,14 @@ IN_SPARK = "spark.optimist.spark.localPlane.maxBytes"
 def searches(monkeypatch):
     """How many rows each search has computed."""
     found = []
-    search = update._FindAndCompute.__call__
+    search = update._Update._find_and_compute
 
     def counted(job, candidates):
         touched = search(job, candidates)
         found.append(touched.num_matching)
         return touched
 
-    monkeypatch.setattr(update._FindAndCompute, "__call__", counted)
+    monkeypatch.setattr(update._Update, "_find_and_compute", counted)
     return found
 
 

@@ -136,7 +136,7 @@ def tell_values(spark: SparkSession, folder: str) -> None:
 
 def tell_changed_conf(spark: SparkSession, folder: str) -> None:
     """Another thread changes the zone once the rows are found."""
-    path, matching = f"{folder}/changed_conf", Target.matching_files
+    path, matching = f"{folder}/changed_conf", Target.search
     spark.sql(
         f"CREATE TABLE delta.`{path}` AS SELECT id, timestamp_seconds(id) AS at FROM range(9)"
     )
@@ -146,10 +146,10 @@ def tell_changed_conf(spark: SparkSession, folder: str) -> None:
         spark.conf.set("spark.sql.session.timeZone", "America/New_York")
         return found
 
-    Target.matching_files = then_change
+    Target.search = then_change
     table = DeltaTable.forPath(spark, path)
     tell("changed conf", kind_of(lambda: table.delete("at >= '1970-01-01 00:00:05'")))
-    Target.matching_files = matching
+    Target.search = matching
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     tell("changed conf left", spark.table(f"delta.`{path}`").count())
 

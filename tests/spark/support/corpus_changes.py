@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from corpus import FOLDER, told
 from optimist.core import DeltaLog
-from optimist.core.commands.table_definition import Column
+from optimist.core.requests.table_definition import Column
 
 __all__ = ["Case", "Line", "cases", "differences", "make_table"]
 

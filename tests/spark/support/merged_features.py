@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from optimist.core import DeltaLog
-from optimist.core.commands.table_definition import Column, Identity
+from optimist.core.requests.table_definition import Column, Identity
 from optimist.spark import DeltaTable
 
 __all__ = ["MERGED_TOLD", "merged"]

@@ -20,18 +20,21 @@ from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.data.parquet_format import DEFAULT_CODEC
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import OptimistError
+from optimist.core.local.conditions import LocalCondition
 from optimist.core.local.progress import ProgressReport
 from optimist.core.local.rewriting import RowWriter
 from optimist.core.local.target import LocalTarget
 from optimist.core.paths import scheme_of
+from optimist.core.snapshot.row_filter import is_exact
 from optimist.spark.arrow.plane import ArrowPlane
 from optimist.spark.commands.writing.data_writer import DataWriter
 from optimist.spark.commands.writing.write_options import session_value
+from optimist.spark.conditions.condition import Condition
 from optimist.spark.planes.planes import RowPlane
 from optimist.spark.session.conf import session_zone_name
 from optimist.spark.session.pyspark_versions import is_connect
 
-__all__ = ["LocalPlane", "readable_bytes", "reading_cost"]
+__all__ = ["DriverShortcut", "local_condition", "readable_bytes", "reading_cost"]
 
 _LOG = logging.getLogger(__name__)
 _LEAST_BYTES = 1 << 20
@@ -66,8 +69,8 @@ def reading_cost(files: pa.Table) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class LocalPlane:
-    """The driver, as a plane that serves one table in one transaction.
+class DriverShortcut:
+    """The driver, for the work of one command: all of it or none.
 
     Attributes:
         spark: The session.
@@ -88,20 +91,35 @@ class LocalPlane:
         Args:
             files: Rows of `Snapshot.files`.
         """
-        return reading_cost(files) <= self.max_bytes
+        limit = self.max_bytes
+        return limit > 0 and reading_cost(files) <= limit
 
-    def searched(self, search: Callable[[LocalTarget], _Result]) -> _Result | None:
-        """What a search through files gives; None where Spark has to look."""
+    def knows(self, condition: Condition | None) -> bool:
+        """Whether it evaluates a condition as Spark does, to the last bit."""
+        if condition is None:
+            return True
+        schema = self.writer.txn.snapshot.schema
+        return condition.source is None and is_exact(condition.predicate, schema)
+
+    def matching_partitions(self, files: pa.Table, condition: Condition) -> pa.Table | None:
+        """The files in partitions that match, by the log alone; None where Spark has to look.
+
+        Args:
+            files: Rows of `Snapshot.files`.
+            condition: It names only partition columns.
+        """
+        if not (self.max_bytes and self.knows(condition)):
+            return None
         try:
-            return search(self._target())
+            return self._target().search(files, local_condition(condition)).files
         except OptimistError as error:
-            _LOG.debug("Spark looks for the rows, as this process can't: %s", error.kind)
+            _LOG.debug("Spark looks for the partitions, as this process can't: %s", error.kind)
             return None
 
-    def written(
+    def done(
         self,
-        files: UncommittedFiles,
-        write: Callable[[RowWriter], _Result],
+        pending: UncommittedFiles,
+        work: Callable[[RowWriter], _Result],
         *,
         is_checked: bool = True,
     ) -> _Result | None:
@@ -110,8 +128,8 @@ class LocalPlane:
         Then nothing is left of what the work has written.
 
         Args:
-            files: Looks after what is written.
-            write: The work.
+            pending: Looks after what is written.
+            work: The work.
             is_checked: Whether the rows that it writes must obey the table's rules.
         """
         txn = self.writer.txn
@@ -119,7 +137,7 @@ class LocalPlane:
             return None  # columns are added, and Spark shapes the rows
         try:
             with UncommittedFiles(txn.table) as own:
-                result = write(
+                result = work(
                     RowWriter(
                         self._target(),
                         own,
@@ -129,12 +147,17 @@ class LocalPlane:
                     )
                 )
         except OptimistError as error:
-            _LOG.debug("Spark writes the rows, as this process can't: %s", error.kind)
+            _LOG.debug("Spark does the work, as this process can't: %s", error.kind)
             return None
-        files.adopt(own)
+        pending.adopt(own)
         return result
 
     def _target(self) -> LocalTarget:
         txn = self.writer.txn
         report = ProgressReport(txn.table.clock, None, "the work in the driver")
         return LocalTarget(txn, report, session_zone_name(self.spark))
+
+
+def local_condition(condition: Condition) -> LocalCondition:
+    """A condition that the shortcut knows, for it to evaluate."""
+    return LocalCondition(condition.text, condition.predicate, condition.is_partition_only)

@@ -1,0 +1,47 @@
+"""A MERGE on Spark as its caller asks for it: a builder, a plan of Spark, or text on Connect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from pyspark.sql import DataFrame
+
+from optimist.core.requests.merge_clauses import Clause
+from optimist.spark.session.arguments import ExpressionOrColumn
+
+__all__ = ["MergeClause", "MergeRequest"]
+
+MergeClause: TypeAlias = Clause[ExpressionOrColumn, Mapping[str, ExpressionOrColumn]]
+"""A clause whose values are columns of Spark or SQL, by the names of the columns that get them."""
+
+
+@dataclass(frozen=True, slots=True)
+class MergeRequest:
+    """A MERGE as its caller asks for it.
+
+    Attributes:
+        source: The rows that the table's are compared with.
+        condition: When a row of the table and one of the source match.
+        clauses: What is done; of those for a row, the first whose condition is true counts.
+        evolves_schema: Columns that only the source has become columns of the table.
+    """
+
+    source: DataFrame
+    condition: ExpressionOrColumn
+    clauses: tuple[MergeClause, ...] = ()
+    evolves_schema: bool = False
+
+    def expressions_changed(
+        self, change: Callable[[ExpressionOrColumn], ExpressionOrColumn]
+    ) -> MergeRequest:
+        """The same MERGE with all of its expressions changed."""
+
+        def changed(
+            values: Mapping[str, ExpressionOrColumn],
+        ) -> Mapping[str, ExpressionOrColumn]:
+            return {name: change(value) for name, value in values.items()}
+
+        clauses = tuple(clause.mapped(change, changed) for clause in self.clauses)
+        return replace(self, condition=change(self.condition), clauses=clauses)
