@@ -388,3 +388,32 @@ def test_decimals_of_different_scales_are_found_in_a_list():
     rows = pa.table({"d": pa.array([Decimal("1.10"), Decimal("2.22"), None], pa.decimal128(9, 2))})
     found = evaluate(Predicate.parse("d NOT IN (1.1, 2.2200, 3, 0.00001)"), rows)
     assert found.to_pylist() == [False, False, None]
+
+
+REFUSED_BESIDE_NULL = [
+    "m = NULL",
+    "m <=> NULL",
+    "m IN (NULL)",
+    "k.m <> NULL",
+    "CAST(b AS DATE) = NULL",
+    "CAST(b AS DATE) IN (NULL)",
+    "CAST(t AS BIGINT) NOT IN (NULL)",
+    "CAST(k.i AS DATE) < NULL",
+]
+
+
+@pytest.mark.parametrize("sql", REFUSED_BESIDE_NULL)
+def test_a_comparison_that_spark_refuses_is_not_null_beside_null(sql):
+    pairs = pa.map_(pa.int32(), pa.int32())
+    rows = pa.table(
+        {
+            "m": pa.array([[(1, 2)], None], pairs),
+            "k": pa.array(
+                [{"m": [(1, 2)], "i": 1}, None], pa.struct([("m", pairs), ("i", "int32")])
+            ),
+            "b": [True, None],
+            "t": [dt.date(2024, 1, 1), None],
+        }
+    )
+    assert evaluate(Predicate.parse(sql), rows) is None
+    assert evaluate(Predicate.parse("t <> NULL AND CAST(t AS TIMESTAMP) = NULL"), rows) is not None
