@@ -208,3 +208,25 @@ def test_a_column_may_be_called_interval(sql):
 def test_an_interval_without_meaning_is_refused(sql):
     with pytest.raises(NotSqlError):
         parse_expression(sql)
+
+
+COLLATIONS = [
+    *("utf8_binary", "UTF8_LCASE_RTRIM", "unicode_ci_AI_rtrim", "UNICODE_RTRIM_CI", "de_AUT"),
+    *("sr_Cyrl_SRB_AI", "system.builtin.UNICODE", "`en`", "UNICODE_CS_AS"),
+]
+NO_COLLATIONS = [
+    *("NOT", "nonsense", "utf8_lcase_AI", "de_AT", "deu", "a.UNICODE", "UNICODE_CS_CI", "_CI"),
+    *("UTF8_BINARY_CI", "system.UNICODE"),
+]
+
+
+@pytest.mark.parametrize("name", COLLATIONS)
+def test_sparks_collations_are_known(name):
+    assert parse_expression(f"a COLLATE {name} = CAST(b AS STRING COLLATE {name})")
+
+
+@pytest.mark.parametrize("name", NO_COLLATIONS)
+@pytest.mark.parametrize("text", ["a COLLATE {} = b", "a::STRING COLLATE {} = b"])
+def test_a_collation_that_spark_lacks_is_refused(name, text):
+    with pytest.raises(NotSqlError):
+        parse_expression(text.format(name))
