@@ -19,6 +19,8 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any
+from urllib.parse import unquote, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import fsspec
 from pyarrow import fs
@@ -162,10 +164,11 @@ def _built(access: DataAccess, process: int) -> fs.FileSystem:  # noqa: ARG001 -
     name = _CLASSES[access.system]
     try:
         kind = getattr(fs, name)
+        settings = {**access.revealed_settings(), **_proxy(access)}
         try:
-            return kind(**access.revealed_settings(), **_WHERE_THEY_EXIST.get(access.system, {}))
+            return kind(**settings, **_WHERE_THEY_EXIST.get(access.system, {}))
         except TypeError:
-            return kind(**access.revealed_settings())
+            return kind(**settings)
     except (AttributeError, ImportError, TypeError) as error:
         # The text of a TypeError names settings, never their values.
         raise ConfigError(
@@ -174,6 +177,36 @@ def _built(access: DataAccess, process: int) -> fs.FileSystem:  # noqa: ARG001 -
             kind="OPTIMIST_NO_DATA_FILESYSTEM",
             scheme=access.system,
         ) from None
+
+
+def _proxy(access: DataAccess) -> dict[str, Any]:
+    """The proxy of this machine's environment, which Amazon's SDK in C++ alone does not look for.
+
+    Without it the log, whose client does, would go by the proxy, and the data would not.
+
+    Raises:
+        ConfigError: It is no URL; it is not quoted, as it may hold a password.
+    """
+    if access.system != "s3":
+        return {}
+    settings = access.revealed_settings()
+    of_region = f"https://s3.{settings.get('region', '')}.amazonaws.com"
+    server = urlsplit(str(settings.get("endpoint_override") or of_region))
+    proxy = getproxies().get(server.scheme or "https")
+    if not proxy or proxy_bypass(server.netloc):
+        return {}
+    try:
+        parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+        found = {"scheme": parts.scheme, "host": parts.hostname or "", "port": parts.port or 80}
+    except ValueError:
+        raise ConfigError(
+            "The proxy that the environment names (HTTPS_PROXY, HTTP_PROXY) is no URL. Write it as "
+            "http://user:password@host:port, with special characters as %2F.",
+            kind="OPTIMIST_INVALID_OPTION",
+            key="HTTPS_PROXY",
+        ) from None
+    found |= {"username": unquote(parts.username or ""), "password": unquote(parts.password or "")}
+    return {"proxy_options": found}
 
 
 def _is_object_store(filesystem: fs.FileSystem) -> bool:

@@ -15,6 +15,7 @@ from typing import TypeAlias
 from optimist.core.expressions.calls import call
 from optimist.core.expressions.cursor import Cursor
 from optimist.core.expressions.date_texts import may_be_value_of
+from optimist.core.expressions.intervals import is_at_interval, read_interval
 from optimist.core.expressions.subqueries import is_at_query, subquery
 from optimist.core.expressions.tokens import read_text
 from optimist.core.expressions.tree import (
@@ -25,7 +26,6 @@ from optimist.core.expressions.tree import (
     Expression,
     Extracted,
     Field,
-    Interval,
     Lambda,
     Name,
     Number,
@@ -59,10 +59,6 @@ _SUFFIXES: dict[str, tuple[NumberKind, int]] = {
 _SUFFIXED = re.compile(r"([0-9.]+(?:E[+-]?[0-9]+)?)(BD|[YSLFD])?", re.IGNORECASE)
 _MAX_PRECISION = 38
 _LARGEST_FLOAT = 3.4028234663852886e38
-_PLURAL = re.compile(
-    r"(?:NANOSECOND|MICROSECOND|MILLISECOND|SECOND|MINUTE|HOUR|DAY|WEEK|MONTH|YEAR)S?",
-    re.IGNORECASE,
-)
 _NAMES_OF_FUNCTIONS = ("LIKE", "ILIKE", "RLIKE", "REGEXP", "BETWEEN", "DIV", "IN")
 # Where an operand must stand, these begin or join something else, or nothing at all.
 _NO_NAMES = frozenset(
@@ -150,10 +146,10 @@ def _operand(cursor: Cursor, expression: Part, value: Part) -> Expression:
 def _worded(cursor: Cursor, expression: Part, value: Part) -> Expression:
     start, word = cursor.peek().start, cursor.peek().text.upper()
     behind = cursor.peek(1)
+    if is_at_interval(cursor):
+        return read_interval(cursor)
     if behind.kind == "text":
         return _typed(cursor)
-    if word == "INTERVAL" and (behind.kind == "number" or _is_signed_amount(cursor)):
-        return _interval(cursor)
     if word in _CONSTANTS:
         cursor.advance()
         return Constant(_CONSTANTS[word], start=start, end=cursor.last_end)
@@ -216,8 +212,6 @@ def _text(cursor: Cursor) -> Expression:
 def _typed(cursor: Cursor) -> Expression:
     start = cursor.peek().start
     name = cursor.advance().text.upper()
-    if name == "INTERVAL":
-        return _interval_from(cursor, start)
     if name not in _TYPES_OF_TEXTS:
         cursor.fail(f"{name} is no type of a constant", is_before=True)
     text = read_text(cursor.advance())
@@ -226,34 +220,6 @@ def _typed(cursor: Cursor) -> Expression:
     if not may_be_value_of(name, text):
         cursor.fail(f"the text is no {name.lower()}", is_before=True)
     return Typed(name, text, start=start, end=cursor.last_end)
-
-
-def _is_signed_amount(cursor: Cursor) -> bool:
-    return cursor.peek(1).text in ("+", "-") and cursor.peek(2).kind in ("number", "text")
-
-
-def _interval(cursor: Cursor) -> Expression:
-    return _interval_from(cursor, cursor.advance().start)
-
-
-def _interval_from(cursor: Cursor, start: int) -> Expression:
-    is_first = True
-    while is_first or cursor.peek().kind in ("number", "text"):
-        if cursor.is_at_any("+", "-"):
-            cursor.advance()
-        if cursor.peek().kind not in ("number", "text"):
-            cursor.fail("the amount of an interval is expected")
-        is_text = cursor.advance().kind == "text"
-        if not _PLURAL.fullmatch(cursor.peek().text):
-            if is_first and is_text and not cursor.is_at_any("TO"):
-                break  # the text has the units: INTERVAL '1 day'
-            cursor.fail("the unit of an interval is expected")
-        cursor.advance()
-        if cursor.take("TO"):
-            cursor.word("the unit of an interval")
-            break
-        is_first = False
-    return Interval(start=start, end=cursor.last_end)
 
 
 def _parameter(cursor: Cursor) -> Expression:

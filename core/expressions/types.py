@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from optimist.core.expressions.collations import is_collation
 from optimist.core.expressions.cursor import Cursor
 from optimist.core.expressions.tokens import read_text
 
@@ -104,10 +105,16 @@ def read_type(cursor: Cursor) -> SqlType:
 
 
 def collation(cursor: Cursor) -> str:
-    """The name behind COLLATE."""
+    """The name behind COLLATE.
+
+    Raises:
+        NotSqlError: There is no such collation.
+    """
     names = [cursor.name("a collation")]
     while cursor.take("."):
         names.append(cursor.name("a collation"))
+    if not is_collation(*names):
+        cursor.fail("there is no such collation", is_before=True)
     return ".".join(names)
 
 

@@ -39,10 +39,10 @@ def without_cast(leaf: CastComparison, data_type: DataType, zone: dt.tzinfo) -> 
         zone: The session's time zone, in which times are cast to dates.
     """
     target = data_type_from_json(leaf.target)
-    if leaf.right.value is None:
-        return Comparison(leaf.op, leaf.column, leaf.right)
     if not _keeps_order(data_type, target):
         return None
+    if leaf.right.value is None:
+        return Comparison(leaf.op, leaf.column, leaf.right)
     answer = bind(leaf.op, leaf.right, target, zone)
     if answer is None:
         return None

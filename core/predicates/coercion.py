@@ -23,6 +23,7 @@ from optimist.core.predicates.constants import (
 from optimist.core.predicates.tree import ComparisonOp, Literal, LiteralKind
 from optimist.core.schema.types import DataType, DecimalType, PrimitiveType
 from optimist.core.values.decimals import floor_to_scale, is_in_range
+from optimist.core.values.field_types import LARGEST_LONG, SMALLEST_LONG
 from optimist.core.values.time_zones import instant
 
 __all__ = ["INTEGER_DIGITS", "Bound", "BoundValue", "bind", "bind_values"]
@@ -198,11 +199,17 @@ def _bind_integer(op: ComparisonOp, literal: Literal, name: str) -> Answer:
             return None
     else:
         return None
+    if op not in ("=", "<>") and literal.kind == "decimal" and not _is_long(number):
+        return None  # to Spark the answer is the same for all values, null among them
     low, high = Decimal(-(2**bits)), Decimal(2**bits - 1)
     if number < low or number > high:
         return _constant(op, "less" if number > high else "greater")
     floor = math.floor(number)
     return _on_grid(op, floor, number == floor)
+
+
+def _is_long(number: Decimal) -> bool:
+    return SMALLEST_LONG <= number <= LARGEST_LONG
 
 
 def _bind_float(op: ComparisonOp, literal: Literal, name: str) -> Answer:

@@ -177,7 +177,7 @@ def _fill(answer: Array, value: bool) -> Array:
 
 def _comparison(leaf: Comparison, lookup: Lookup, zone: dt.tzinfo) -> Array | None:
     column = lookup(leaf.left)
-    if column is None:
+    if column is None or not _is_comparable(column.data_type):
         return None
     if isinstance(leaf.right, Column):
         other = lookup(leaf.right)
@@ -216,7 +216,7 @@ def _compare_columns(op: ComparisonOp, left: TypedArray, right: TypedArray) -> A
 
 def _null_safe_equal(leaf: NullSafeEqual, lookup: Lookup, zone: dt.tzinfo) -> Array | None:
     column = lookup(leaf.left)
-    if column is None:
+    if column is None or not _is_comparable(column.data_type):
         return None
     if isinstance(leaf.right, Literal) and leaf.right.value is None:
         return pc.is_null(column.values)
@@ -237,9 +237,11 @@ def _is_null(leaf: IsNull, lookup: Lookup) -> Array | None:
 
 def _in(leaf: In, lookup: Lookup, zone: dt.tzinfo) -> Array | None:
     column = lookup(leaf.column)
+    if column is None or not _is_comparable(column.data_type):
+        return None
     listed = tuple(value for value in leaf.values if value.value is not None)
-    values = None if column is None else bind_values(listed, column.data_type, zone)
-    if column is None or values is None:
+    values = bind_values(listed, column.data_type, zone)
+    if values is None:
         return None
     found = _is_in(column, values)
     if len(listed) < len(leaf.values):
@@ -285,6 +287,7 @@ def _like_regex(parts: tuple[tuple[bool, str], ...]) -> str:
 
 
 def _is_comparable(data_type: DataType) -> bool:
+    """Whether Spark compares such values at all: maps it does not, not even with null."""
     return isinstance(data_type, (PrimitiveType, DecimalType))
 
 

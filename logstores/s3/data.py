@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
-from optimist.core.errors import ConfigError
+from optimist.core.errors import ConfigError, StorageError
 from optimist.core.options.fields import own_values
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.plugins.data_origin import DataOrigin
@@ -23,6 +23,7 @@ from optimist.core.secrets import Secret
 from optimist.logstores.s3.options import S3Options
 from optimist.logstores.s3.path import SCHEMES, S3Location
 from optimist.logstores.s3.server import S3Server
+from optimist.logstores.shared.page_tokens import PageTokens
 from optimist.logstores.shared.store_options import options_from, options_of_store
 
 if TYPE_CHECKING:
@@ -84,6 +85,7 @@ def s3_data_access(
 def abort_uploads(client: S3Client, location: S3Location) -> None:
     """Abort unfinished uploads below a directory; failures are only logged."""
     prefix = location.key.rstrip("/") + "/"
+    marks = PageTokens(location.url)
     try:
         pages = client.get_paginator("list_multipart_uploads").paginate(
             Bucket=location.bucket, Prefix=prefix
@@ -94,7 +96,9 @@ def abort_uploads(client: S3Client, location: S3Location) -> None:
                     client.abort_multipart_upload(
                         Bucket=location.bucket, Key=upload["Key"], UploadId=upload["UploadId"]
                     )
-    except (BotoCoreError, ClientError) as error:
+            if page.get("IsTruncated"):
+                marks.follow(f"{page.get('NextKeyMarker')}?{page.get('NextUploadIdMarker')}")
+    except (BotoCoreError, ClientError, StorageError) as error:
         _LOG.warning(
             "Unfinished uploads below %s may be left (%s). A lifecycle rule of the bucket "
             "(AbortIncompleteMultipartUpload) removes them.",

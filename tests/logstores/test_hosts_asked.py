@@ -457,10 +457,50 @@ def test_azure_is_asked_at_its_endpoint_without_the_password_of_netrc(clean, out
         clean({"HTTPS_PROXY": proxy.endpoint})
         store = AzureLogStore(_filled(options, places), clock=ManualClock())
         path = "abfss://c@acct.dfs.core.windows.net/t"
-        settings = use(store, path, reads_by_arrow=False)
+        settings = use(store, path)
         assert right.authorizations == {"SharedKey"}
         assert settings["blob_storage_authority"] == right.endpoint.removeprefix("http://")
         assert (proxy.requests, outside.asked) == ([], [])
+
+
+# Proxies
+
+BEHIND_A_PROXY = {
+    "s3": (
+        S3LogStore,
+        "s3://b/t",
+        {"fs.s3a.endpoint": "{right}", "optimist.store.s3.region": "us-east-1", **KEYS},
+    ),
+    "gcs": (
+        GCSLogStore,
+        "gs://b/t",
+        {"optimist.store.gcs.endpoint": "{right}", "optimist.store.gcs.accessToken": "hush"},
+    ),
+    "azure": (
+        AzureLogStore,
+        "abfss://c@acct.dfs.core.windows.net/t",
+        {f"{OWN}endpoint": "{right}/acct", f"{OWN}accountKey": AZURE_KEY},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BEHIND_A_PROXY)
+@pytest.mark.parametrize("is_direct", [False, True])
+def test_log_and_data_go_by_the_proxy_of_the_environment_or_neither(
+    clean, outside, name, is_direct
+):
+    make, path, options = BEHIND_A_PROXY[name]
+    with hosts("right", "proxy") as (right, proxy):
+        # Nothing has this name but in the eyes of a proxy.
+        server = right.endpoint if is_direct else "http://store.example"
+        proxies = {"HTTP_PROXY": proxy.endpoint, "http_proxy": proxy.endpoint}
+        clean({**proxies, "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"})
+        use(make(_filled(options, {"right": server}), clock=ManualClock()), path)
+        asked, other = (right, proxy) if is_direct else (proxy, right)
+        files = {each.path.rpartition("/")[2] for each in asked.requests}
+        assert {f"{0:020}.json", "part.parquet"} <= files
+        assert {each.method for each in asked.requests} & {"PUT", "POST"}
+        assert (other.requests, outside.asked) == ([], [])
 
 
 # What `requests` does by itself

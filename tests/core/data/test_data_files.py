@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import traceback
 from dataclasses import replace
 from pathlib import Path
 
@@ -264,6 +265,36 @@ def test_a_file_in_another_bucket_is_reached_without_the_tables_credentials(monk
     assert all(settings["endpoint_override"] == "noted" for settings in made_with)
     filesystem_for("s3a://noted/x", own)
     assert made_with[-1]["secret_key"] == SECRET
+
+
+@pytest.mark.parametrize(
+    ("proxy", "expected"),
+    [
+        ("gate.example", ("http", "gate.example", 80, "", "")),
+        ("https://gate.example:3128/", ("https", "gate.example", 3128, "", "")),
+        ("http://me:a%2Fb%40@gate.example:1", ("http", "gate.example", 1, "me", "a/b@")),
+    ],
+)
+def test_amazons_sdk_is_told_the_proxy_of_the_environment(monkeypatch, proxy, expected):
+    asked = []
+    monkeypatch.setattr(filesystem_module.fs, "S3FileSystem", lambda **given: asked.append(given))
+    monkeypatch.setenv("https_proxy", proxy)
+    monkeypatch.setenv("no_proxy", "direct.example")
+    filesystem_for("s3://bucket/t", access(endpoint_override=f"https://s3.{len(proxy)}.example"))
+    filesystem_for(
+        "s3://bucket/t", access(endpoint_override=f"https://{len(proxy)}.direct.example")
+    )
+    filesystem_for("s3://bucket/t", access(endpoint_override=f"http://s3.{len(proxy)}.example"))
+    assert tuple(asked[0]["proxy_options"].values()) == expected
+    assert ["proxy_options" in given for given in asked] == [True, False, False]
+
+
+def test_a_proxy_that_is_no_url_is_told_without_its_password(monkeypatch):
+    monkeypatch.setenv("https_proxy", f"http://me:{SECRET}/x@gate.example")
+    with pytest.raises(ConfigError, match="HTTPS_PROXY") as caught:
+        filesystem_for("s3://bucket/t", access(endpoint_override="https://odd.example"))
+    shown = "".join(traceback.format_exception(caught.value))
+    assert SECRET not in shown
 
 
 def test_a_file_in_another_account_is_refused():

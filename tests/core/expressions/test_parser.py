@@ -163,3 +163,70 @@ def test_a_thousand_operands_need_no_recursion():
     assert sum(1 for node in walk(parsed) if isinstance(node, Name)) == 5000
     with pytest.raises(NotSqlError):
         parse_expression("(" * 5000 + "a" + ")" * 5000)
+
+
+INTERVALS = [
+    *("INTERVAL 1 DAY", "INTERVAL -1 DAY", "INTERVAL - '1' DAYS", "INTERVAL '1 day 2 hours'"),
+    *("INTERVAL ' 1   year '", "INTERVAL 'interval 1 week'", "INTERVAL 1.5 SECONDS"),
+    *("INTERVAL '1-2' YEAR TO MONTH", "INTERVAL '-1 2:03:04.5' DAY TO SECOND"),
+    *("INTERVAL 1 YEAR 2 MONTHS", "INTERVAL 1 DAY -2 HOURS", "INTERVAL '.5 seconds' < a"),
+    "INTERVAL 1 MILLISECOND + a",
+]
+NO_INTERVALS = [
+    *(
+        "INTERVAL '1'",
+        "INTERVAL 'x'",
+        "INTERVAL ''",
+        "INTERVAL '1' LIKE a",
+        "INTERVAL '1 fortnight'",
+    ),
+    *(
+        "INTERVAL '1 fortnight'",
+        "INTERVAL '1 day' DAY",
+        "INTERVAL 'x' DAY",
+        "INTERVAL '' DAY",
+        "INTERVAL 1.5 DAY",
+    ),
+    *("INTERVAL 1e2 DAY", "INTERVAL 1L DAY", "INTERVAL 1 NANOSECOND", "INTERVAL '1 year 1 day'"),
+    *("INTERVAL 1 YEAR 1 DAY", "INTERVAL 1 DAY TO SECOND", "INTERVAL '1' YEAR TO MONTH"),
+    *("INTERVAL '1:2:3' DAY TO SECOND", "INTERVAL '1 2:03:04' HOUR TO SECOND"),
+    *("INTERVAL '1-2' MONTH TO YEAR", "INTERVAL '1-2' YEAR TO DAY", "INTERVAL 'x' DAY TO HOUR"),
+]
+
+
+@pytest.mark.parametrize("sql", INTERVALS)
+def test_an_interval_is_taken_as_spark_takes_it(sql):
+    assert parse_expression(sql)
+
+
+@pytest.mark.parametrize("sql", ["interval - 1", "interval + '1'", "interval -1 > 0"])
+def test_a_column_may_be_called_interval(sql):
+    assert [name.path for name in free_names(parse_expression(sql))] == [("interval",)]
+
+
+@pytest.mark.parametrize("sql", NO_INTERVALS)
+def test_an_interval_without_meaning_is_refused(sql):
+    with pytest.raises(NotSqlError):
+        parse_expression(sql)
+
+
+COLLATIONS = [
+    *("utf8_binary", "UTF8_LCASE_RTRIM", "unicode_ci_AI_rtrim", "UNICODE_RTRIM_CI", "de_AUT"),
+    *("sr_Cyrl_SRB_AI", "system.builtin.UNICODE", "`en`", "UNICODE_CS_AS"),
+]
+NO_COLLATIONS = [
+    *("NOT", "nonsense", "utf8_lcase_AI", "de_AT", "deu", "a.UNICODE", "UNICODE_CS_CI", "_CI"),
+    *("UTF8_BINARY_CI", "system.UNICODE"),
+]
+
+
+@pytest.mark.parametrize("name", COLLATIONS)
+def test_sparks_collations_are_known(name):
+    assert parse_expression(f"a COLLATE {name} = CAST(b AS STRING COLLATE {name})")
+
+
+@pytest.mark.parametrize("name", NO_COLLATIONS)
+@pytest.mark.parametrize("text", ["a COLLATE {} = b", "a::STRING COLLATE {} = b"])
+def test_a_collation_that_spark_lacks_is_refused(name, text):
+    with pytest.raises(NotSqlError):
+        parse_expression(text.format(name))

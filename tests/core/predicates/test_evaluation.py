@@ -220,7 +220,7 @@ CASTS = pa.table(
         ("i <> 1.5", [True, True, None]),
         ("i > 1.5D", [False, True, None]),
         ("i < 99999999999", [True, True, None]),
-        ("i > -99999999999999999999999", [True, True, None]),
+        ("i <> -99999999999999999999999", [True, True, None]),
         ("i < CAST('NaN' AS DOUBLE)", [True, True, None]),
         ("i < 1.9", [True, False, None]),
         ("l > 2.5D", [True, False, None]),
@@ -388,3 +388,52 @@ def test_decimals_of_different_scales_are_found_in_a_list():
     rows = pa.table({"d": pa.array([Decimal("1.10"), Decimal("2.22"), None], pa.decimal128(9, 2))})
     found = evaluate(Predicate.parse("d NOT IN (1.1, 2.2200, 3, 0.00001)"), rows)
     assert found.to_pylist() == [False, False, None]
+
+
+REFUSED_BESIDE_NULL = [
+    "m = NULL",
+    "m <=> NULL",
+    "m IN (NULL)",
+    "k.m <> NULL",
+    "CAST(b AS DATE) = NULL",
+    "CAST(b AS DATE) IN (NULL)",
+    "CAST(t AS BIGINT) NOT IN (NULL)",
+    "CAST(k.i AS DATE) < NULL",
+]
+
+
+@pytest.mark.parametrize("sql", REFUSED_BESIDE_NULL)
+def test_a_comparison_that_spark_refuses_is_not_null_beside_null(sql):
+    pairs = pa.map_(pa.int32(), pa.int32())
+    rows = pa.table(
+        {
+            "m": pa.array([[(1, 2)], None], pairs),
+            "k": pa.array(
+                [{"m": [(1, 2)], "i": 1}, None], pa.struct([("m", pairs), ("i", "int32")])
+            ),
+            "b": [True, None],
+            "t": [dt.date(2024, 1, 1), None],
+        }
+    )
+    assert evaluate(Predicate.parse(sql), rows) is None
+    assert evaluate(Predicate.parse("t <> NULL AND CAST(t AS TIMESTAMP) = NULL"), rows) is not None
+
+
+@pytest.mark.parametrize("data_type", [pa.int8(), pa.int32(), pa.int64()])
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "i <= 9223372036854775808",
+        "i < 9223372036854775807.5",
+        "NOT (i > 9223372036854775808)",
+        "-9223372036854775809 <= i",
+        "i BETWEEN -9223372036854775809 AND 9223372036854775808",
+        "CAST(i AS BIGINT) >= -9223372036854775809",
+    ],
+)
+def test_spark_finds_null_below_a_decimal_beyond_all_integers(data_type, sql):
+    rows = pa.table({"i": pa.array([1, None], data_type)})
+    assert evaluate(Predicate.parse(sql), rows) is None
+    assert may_be_true(Predicate.parse(sql), rows).to_pylist() == [True, True]
+    equal = evaluate(Predicate.parse("i = 9223372036854775808"), rows)
+    assert equal.to_pylist() == [False, None]

@@ -1,12 +1,14 @@
 """Listings that would never end, or break off."""
 
 import datetime
+import itertools
 
 import pytest
 
 from optimist.core.errors import StorageError
 from optimist.logstores import S3LogStore
 from optimist.logstores.s3.bucket import S3Bucket
+from scripted_http import Reply, ScriptedService
 
 WHEN = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)
 ENOUGH = 50
@@ -42,3 +44,29 @@ def test_a_listing_that_never_ends_or_breaks_off_is_told(monkeypatch, pages, is_
     with pytest.raises(StorageError) as caught:
         list(store.list_from("s3://tables/t/0"))
     assert caught.value.kind == "OPTIMIST_BROKEN_LISTING"
+
+
+class EndlessUploads(ScriptedService):
+    """Lists one upload again and again, each page with the next of some marks."""
+
+    def __init__(self, marks):
+        super().__init__()
+        self._marks = itertools.cycle(marks)
+
+    def work(self, request):
+        assert len(self.requests) < ENOUGH
+        if request.method == "DELETE":
+            return Reply(204)
+        more = f"<IsTruncated>true</IsTruncated><NextKeyMarker>{next(self._marks)}</NextKeyMarker>"
+        upload = "<Upload><Key>t/1</Key><UploadId>u</UploadId></Upload>"
+        page = f"<ListMultipartUploadsResult>{more}{upload}</ListMultipartUploadsResult>"
+        return Reply(200, page.encode(), {"Content-Type": "application/xml"})
+
+
+@pytest.mark.parametrize("marks", ["a", "ab", "abc"])
+def test_uploads_that_are_listed_in_circles_are_left_with_a_warning(caplog, marks):
+    with EndlessUploads(marks) as service:
+        S3LogStore({"fs.s3a.endpoint": service.endpoint}).abort_uploads("s3://tables/t")
+        listed = [each for each in service.requests if each.method == "GET"]
+    assert len(listed) == len(marks) + 1
+    assert "AbortIncompleteMultipartUpload" in caplog.text

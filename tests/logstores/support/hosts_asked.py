@@ -33,6 +33,8 @@ class Host(ScriptedService):
             return Reply(404 if "universe" in request.path else 200, b"project", _GOOGLE)
         if request.method in ("PUT", "POST"):
             return Reply(201, b"{}", {**XML, "ETag": '"e"'})
+        if request.method == "HEAD":  # Azure's SDK for C++ ends the process over XML without text
+            return Reply(404, b"", _AZURE)
         return Reply(404, b"<Error><Code>NoSuchKey</Code></Error>", {**XML, **_AZURE})
 
     @property
