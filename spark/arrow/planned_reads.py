@@ -21,8 +21,9 @@ from optimist.spark.session.java_identity import JavaIdentity
 from optimist.spark.session.jvm import Jvm
 from optimist.spark.session.task_errors import portable_errors
 
-__all__ = ["planned_scan"]
+__all__ = ["PlannedRows", "planned_scan"]
 
+_READ = "org.apache.spark.sql.connector.read"
 _BATCH = "org.apache.spark.sql.execution.datasources.v2.python.PythonBatch"
 _PLAN, _IS_PLANNED = "infoInPython", "bitmap$0"
 """Where Scala keeps a value that is made on first use, and whether it is made."""
@@ -31,26 +32,39 @@ _FIRST = b"ur\x00\x02[B" + bytes.fromhex("acf317f8060854e0") + b"\x02\x00\x00xp"
 _NEXT = b"uq\x00\x7e\x00\x02"
 
 
-def planned_scan(
-    jvm: Jvm, name: str, rows: WantedRows, groups: Sequence[bytes], schema: Any, options: Any
-) -> Any:
+@dataclass(frozen=True, slots=True)
+class PlannedRows:
+    """What a scan reads.
+
+    Attributes:
+        rows: Reads a group.
+        groups: What each task reads.
+        size_bytes: How large the files are; a small table is broadcast in a join.
+    """
+
+    rows: WantedRows
+    groups: Sequence[bytes]
+    size_bytes: int
+
+
+def planned_scan(jvm: Jvm, name: str, read: PlannedRows, schema: Any, options: Any) -> Any:
     """Spark's own scan of a Python data source, for which nothing is left to plan.
 
     Args:
         jvm: The session's handles.
         name: The name of the registered source, which says by which Python tasks run.
-        rows: Reads a group.
-        groups: What each task reads.
-        schema: The columns of `rows`, a Java `StructType`.
+        read: What it reads.
+        schema: The columns of its rows, a Java `StructType`.
         options: The options of the source, for `explain()`.
     """
     python = jvm.sources.v2.python
     source = python.PythonDataSourceV2()
     source.setShortName(name)
     pickler: Any = CloudPickleSerializer
-    function = pickler().dumps((_ReadGroups(rows), rows.schema))
-    plan = python.PythonDataSourceReadInfo(function, _byte_arrays(jvm, groups))
-    return _Scan(jvm, python.PythonScanBuilder(source, name, schema, options).build(), plan)
+    function = pickler().dumps((_ReadGroups(read.rows), read.rows.schema))
+    plan = python.PythonDataSourceReadInfo(function, _byte_arrays(jvm, read.groups))
+    scan = python.PythonScanBuilder(source, name, schema, options).build()
+    return _Scan(jvm, scan, plan, read.size_bytes)
 
 
 class _Scan(JavaIdentity):
@@ -59,19 +73,32 @@ class _Scan(JavaIdentity):
     class Java:
         """The interface that py4j makes a proxy of."""
 
-        implements = ["org.apache.spark.sql.connector.read.Scan"]  # noqa: RUF012
+        implements = [f"{_READ}.SupportsReportStatistics"]  # noqa: RUF012
 
-    def __init__(self, jvm: Jvm, scan: Any, plan: Any) -> None:
+    def __init__(self, jvm: Jvm, scan: Any, plan: Any, size_bytes: int) -> None:
         super().__init__()
         self._jvm = jvm
         self._scan = scan
         self._plan = plan
+        self._size_bytes = size_bytes
 
     def __getattr__(self, name: str) -> Any:
         # Proxies do not inherit Java's default methods, which differ from version to version.
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self._scan, name)
+
+    def estimateStatistics(self) -> Any:
+        """How large the scan is, which Spark asks before it chooses joins."""
+        return _Size(self._jvm, self._size_bytes)
+
+    def estimateSizeInBytes(self) -> Any:
+        """The same on Spark 4.3."""
+        return self.estimateStatistics().sizeInBytes()
+
+    def reflectsFullyPushedDownFilters(self) -> bool:
+        """Asked since Spark 4.3; no filter is pushed down in full."""
+        return True
 
     def toBatch(self) -> Any:
         """The scan's batch, which finds its plan made."""
@@ -87,6 +114,32 @@ class _Scan(JavaIdentity):
             field.setAccessible(True)
             field.set(batch, value)
         return batch
+
+
+class _Size(JavaIdentity):
+    """What is known of a scan before it runs; the JVM calls it."""
+
+    class Java:
+        """The interface that py4j makes a proxy of."""
+
+        implements = [f"{_READ}.Statistics"]  # noqa: RUF012 - py4j wants a list
+
+    def __init__(self, jvm: Jvm, size_bytes: int) -> None:
+        super().__init__()
+        self._java = jvm.root.java.util
+        self._size_bytes = size_bytes
+
+    def sizeInBytes(self) -> Any:
+        """Bytes of the files that are left."""
+        return self._java.OptionalLong.of(self._size_bytes)
+
+    def numRows(self) -> Any:
+        """Not told: only some files have statistics."""
+        return self._java.OptionalLong.empty()
+
+    def columnStats(self) -> Any:
+        """Not told."""
+        return self._java.HashMap()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from optimist.spark.arrow.planned_reads import planned_scan
+from optimist.spark.arrow.planned_reads import PlannedRows, planned_scan
 from optimist.spark.arrow.row_metadata import METADATA, metadata_type
 from optimist.spark.arrow.scan_builder import ScanBuilder
 from optimist.spark.arrow.version_to_scan import VersionToScan
@@ -82,8 +82,8 @@ class _Table(JavaIdentity):
     def newScanBuilder(self, options: Any) -> Any:
         """A builder that shares its planning with no other scan."""
 
-        def plan(rows: Any, groups: Any, schema: Any) -> Any:
-            return planned_scan(self._jvm, self._name, rows, groups, schema, options)
+        def plan(read: PlannedRows, schema: Any) -> Any:
+            return planned_scan(self._jvm, self._name, read, schema, options)
 
         return ScanBuilder(self._jvm, self._version, plan, self._schema)
 

@@ -10,10 +10,12 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import pyarrow.compute as pc
 from pyspark.sql import types as st
 
 from optimist.core.predicates import Predicate
 from optimist.core.schema.column_paths import named_path
+from optimist.spark.arrow.planned_reads import PlannedRows
 from optimist.spark.arrow.tasks import encode_groups
 from optimist.spark.arrow.version_to_scan import VersionToScan
 from optimist.spark.arrow.wanted_rows import cheapest_column
@@ -49,7 +51,7 @@ class ScanBuilder(JavaIdentity):
         Args:
             jvm: The session's handles.
             version: What is read.
-            plan: `planned_scan`, for all but the rows, the groups and the schema.
+            plan: `planned_scan`, for all but what is read, and the schema.
             schema: All columns, a Java `StructType`.
         """
         super().__init__()
@@ -114,4 +116,5 @@ class ScanBuilder(JavaIdentity):
             paths = self._version.data_paths
             groups = list(encode_groups(paths, files, self._version.grouping))
             rows = self._version.wanted(schema, self._limit)
-            return self._plan(rows, groups, self._schema)
+            size_bytes = int(pc.sum(files["size"], min_count=0).as_py())
+            return self._plan(PlannedRows(rows, groups, size_bytes), self._schema)

@@ -1,7 +1,7 @@
 """What a Spark Connect client knows of the scans in the plans that it sends.
 
-A scan is found by what its message says: the number of its plan, and the version. It is known as
-long as its plan is, which is as long as there is a frame over it.
+A scan is found by what its message says: the number of its plan, and the version of which log. It
+is known as long as its plan is, which is as long as there is a frame over it.
 
 A scan that *follows* its table reads the newest version at each action. Its plan stays as it was
 made; the message that is sent is changed (`drop_in/connect/plans.py`), or a copy of the plan is
@@ -53,21 +53,25 @@ class SentScan:
     log: DeltaLog | None = None
 
 
-_KNOWN: weakref.WeakValueDictionary[tuple[int, int], SentScan] = weakref.WeakValueDictionary()
+_KNOWN: weakref.WeakValueDictionary[tuple[object, ...], SentScan] = weakref.WeakValueDictionary()
+"""By the number of the plan, the version, and what tells its table and log from others that were at
+the path: a plan may be sent for a version of each.
+"""
 
 
 def remember_scan(plan: Any, scan: SentScan) -> None:
     """Remember what a plan reads, a `DataSource` of the client's."""
     setattr(plan, _MARK, scan)
-    _KNOWN[plan._plan_id, scan.snapshot.version] = scan
+    of = scan.snapshot
+    _KNOWN[plan._plan_id, of.version, of.metadata.id, of.log_identity] = scan
 
 
 def known_scan(relation: Any) -> SentScan | None:
     """The scan behind a message `Relation`; None if it is no scan of ours, or is not known."""
     if not is_scan(relation):
         return None
-    options = ScanOptions.from_options(dict(relation.read.data_source.options))
-    return _KNOWN.get((relation.common.plan_id, options.version))
+    of = ScanOptions.from_options(dict(relation.read.data_source.options))
+    return _KNOWN.get((relation.common.plan_id, of.version, of.table_id, of.log_identity))
 
 
 def is_scan(relation: Any) -> bool:

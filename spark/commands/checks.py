@@ -37,7 +37,7 @@ from optimist.spark.sql.table_sql import TableSql
 __all__ = ["RowCheck", "checked_rows", "columns_read", "violations_raised"]
 
 _MARK = "OPTIMIST_ROW_CHECK"
-_FAILED = re.compile(rf"{_MARK}:(?P<body>\{{.*\}}):{_MARK}", re.DOTALL)
+_FAILED = re.compile(rf"{_MARK}:(?=\{{)")
 _TOO_LONG = re.compile(
     r"DELTA_EXCEED_CHAR_VARCHAR_LIMIT: column (?P<column>.*?) is (?P<type>\w+\(\d+\))"
 )
@@ -115,7 +115,8 @@ def _violation_of(error: BaseException) -> SchemaError | None:
     """The error to raise for a row that failed a check, or None if that is not what went wrong."""
     for text in error_texts(error):
         if match := _FAILED.search(text):
-            return _violation(json.loads(match["body"]))
+            # What follows may tell it once more, with the trace of a task.
+            return _violation(json.JSONDecoder().raw_decode(text, match.end())[0])
         if exhausted := exhaustion_of(text):
             return exhausted
         if match := _TOO_LONG.search(text):

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from optimist.core.errors import SchemaError, UsageError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.expressions.functions import NON_DETERMINISTIC
+from optimist.core.expressions.plain_text import tokens_between
 from optimist.core.predicates import Predicate
 from optimist.core.predicates.resolution import map_columns, map_leaves
 from optimist.core.predicates.tree import Column, Opaque
@@ -22,8 +23,6 @@ from optimist.spark.conditions.condition_reading import Obstacle
 
 __all__ = ["SentTexts"]
 
-_QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`"""
-_COMMENT = r"/\*.*?\*/|--[^\n]*"
 _CALL = re.compile(rf"\b(?:{'|'.join(NON_DETERMINISTIC)})\s*\(", re.IGNORECASE)
 _SUBQUERY = re.compile(r"\(\s*(?:select|with|values|table|from)\b", re.IGNORECASE)
 _STAR = re.compile(r"(?:^|[(,])\s*\*|(?:\b[^\W\d]\w*|'')\s*\.\s*\*")
@@ -48,7 +47,7 @@ class SentTexts:
 
     def obstacle(self, text: str) -> Obstacle | None:
         """What the text holds that no command accepts; None if there is nothing."""
-        bare = self._bare(text)
+        bare = _bare(text)
         if _SUBQUERY.search(bare):
             return "subquery"
         if _CALL.search(bare):
@@ -111,11 +110,6 @@ class SentTexts:
     def _is_on(self, key: str) -> bool:
         return self.confs.get(key, "").strip().lower() == "true"
 
-    def _bare(self, text: str) -> str:
-        """The text without its comments and whatever stands in quotes."""
-        # Where a text ends is the same under every setting, only what its backslashes mean is not.
-        return re.sub(f"({_QUOTED})|{_COMMENT}", "''", text, flags=re.DOTALL)
-
     def _is_read_in_another_way(self, text: str) -> bool:
         """Whether the session's conf makes Spark read the text differently from our parser."""
         return (
@@ -123,6 +117,13 @@ class SentTexts:
             or any(self._is_on(key) for key in _CHANGING_ALL)
             or any(mark in text and self._is_on(key) for mark, key in _CHANGING_MARKS)
         )
+
+
+def _bare(text: str) -> str:
+    """The text without its comments and whatever stands in quotes."""
+    # Where a text ends is the same under every setting, only what its backslashes mean is not.
+    tokens = tokens_between(text, 0, len(text))
+    return " ".join("''" if token.kind in ("text", "name") else token.text for token in tokens)
 
 
 _CHANGING_ALL = (

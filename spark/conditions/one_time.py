@@ -6,13 +6,13 @@ for the time is replaced by the time at which the command began, before any ques
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import Column, SparkSession
 
+from optimist.core.expressions.plain_text import tokens_between
 from optimist.spark.conditions.connect_expressions import messages
 from optimist.spark.session.jvm import Jvm, iterate
 from optimist.spark.session.pyspark_versions import is_connect
@@ -23,6 +23,7 @@ _MILLION = 1_000_000
 _WORDS = ("current_timestamp", "current_date", "current_time", "localtimestamp")
 """These need no parentheses, where no column has the name."""
 _CALLS = (*_WORDS, "now", "curdate", "unix_timestamp")
+_DIGITS = tuple("0123456")
 _NODES: Mapping[str, str] = {
     "CurrentTimestamp": "now",
     "Now": "now",
@@ -31,12 +32,6 @@ _NODES: Mapping[str, str] = {
     "CurrentTime": "current_time",
 }
 """What Spark's parser makes of the words where they are reserved."""
-_IN_TEXT = re.compile(
-    r"""(?P<other>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`|/\*.*?\*/|--[^\n]*)"""
-    rf"|(?<![\w.])(?P<name>{'|'.join(_CALLS)})\b(?P<call>\s*\(\s*(?P<digits>[0-6])?\s*\))?"
-    r"(?!\s*[.(])",
-    re.IGNORECASE | re.DOTALL,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +125,7 @@ class OneTime:
                 name = item.unresolved_attribute.unparsed_identifier
                 text = self._text(name) if self._is_word(name) else None
             elif kind == "expression_string":
-                text = _IN_TEXT.sub(self._in_text, item.expression_string.expression)
+                text = self._in_text(item.expression_string.expression)
             if text is not None:
                 item.expression_string.expression = text
 
@@ -141,11 +136,31 @@ class OneTime:
         is_number = len(call.arguments) == 1 and literal.WhichOneof("literal_type") == "integer"
         return self._text(call.function_name, str(literal.integer)) if is_number else None
 
-    def _in_text(self, found: re.Match[str]) -> str:
-        name = found["name"]
-        if name is None or not (found["call"] or self._is_word(name)):
-            return found[0]
-        return self._text(name, found["digits"]) or found[0]
+    def _in_text(self, text: str) -> str:
+        tokens = tokens_between(text, 0, len(text))
+        pieces, end = [], 0
+        for at, token in enumerate(tokens):
+            is_name = token.kind == "word" and tokens[max(at - 1, 0)].text != "."
+            if not is_name or token.text.lower() not in _CALLS:
+                continue
+            size, digits = _brackets([item.text for item in tokens[at + 1 : at + 4]])
+            last, after = tokens[at + size], [item.text for item in tokens[at + size + 1 :][:1]]
+            if after in (["."], ["("]) or not (size or self._is_word(token.text)):
+                continue
+            made = self._text(token.text, digits)
+            if made is not None:
+                pieces += text[end : token.start], made
+                end = last.end
+        return "".join([*pieces, text[end:]])
+
+
+def _brackets(after: Sequence[str]) -> tuple[int, str | None]:
+    """How many tokens behind a function's name are its brackets, and the digits within them."""
+    if tuple(after[:2]) == ("(", ")"):
+        return 2, None
+    if len(after) == 3 and (after[0], after[2]) == ("(", ")") and after[1] in _DIGITS:
+        return 3, after[1]
+    return 0, None
 
 
 def _is_same(one: object, other: object) -> bool:

@@ -188,3 +188,23 @@ def test_columns_that_are_no_names_are_refused(spark, parts):
     for wrong in ("id", 7, [7]):
         with pytest.raises(ArgumentTypeError):
             read(spark, parts, columns=wrong)
+
+
+def test_a_join_with_what_is_left_of_a_table_is_a_broadcast(spark, table_path, conf):
+    rows = spark.sql("SELECT id, id % 5 AS p FROM range(0, 40, 1, 1)")
+    write(rows, table_path, partitionBy="p")
+    table = read(spark, table_path)
+    some = table.where("p = 1")
+
+    def size_of(frame):
+        return int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
+
+    assert 0 < size_of(some) < size_of(table) < 10**6
+    conf("spark.sql.autoBroadcastJoinThreshold", str(size_of(table) // 2))
+    conf("spark.sql.adaptive.enabled", "false")
+    joined = some.alias("l").join(table.alias("r"), sf.expr("l.id = r.id"))
+    assert "BroadcastHashJoin" in joined._jdf.queryExecution().sparkPlan().toString()
+    assert joined.count() == 8
+    both = table.alias("l").join(table.alias("r"), sf.expr("l.id = r.id"))
+    assert "SortMergeJoin" in both._jdf.queryExecution().sparkPlan().toString()
+    assert size_of(table.where("p > 9")) < size_of(some)

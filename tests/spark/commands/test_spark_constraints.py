@@ -14,6 +14,7 @@ from optimist.core.errors import SchemaError
 from optimist.core.protocol.actions import Metadata
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.spark import DeltaTable, read, write
+from optimist.spark.commands.checks import violations_raised
 
 
 def field(name, kind, *, nullable=True, **metadata):
@@ -307,3 +308,13 @@ def test_void_has_no_place_in_an_array_and_is_read_there(spark, table_path, mode
     error = refused(spark.sql("SELECT 1L AS id"), table_path)
     assert error.kind == "DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE"
     assert fields_of(table_path) == before
+
+
+def test_a_violation_that_spark_tells_twice_is_told_once():
+    """With the trace of the job, and once more with that of the task."""
+    body = {"kind": "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES", "name": "c", "sql": "a > 0"}
+    told = f"OPTIMIST_ROW_CHECK:{json.dumps(body | {'values': '{}'})}:OPTIMIST_ROW_CHECK"
+    with pytest.raises(SchemaError) as caught, violations_raised():
+        raise RuntimeError(f"Job aborted: {told}\n\tat f\nCaused by: {told}\n\tat g")
+    assert caught.value.kind == body["kind"]
+    assert caught.value.fields["constraint"] == "c"

@@ -8,6 +8,7 @@ from pyspark.sql.connect import functions as sf
 from optimist.core.schema.types import PrimitiveType, StructField, StructType
 from optimist.spark.conditions.connect_expressions import SentExpressions
 from optimist.spark.conditions.connect_text import SentTexts
+from optimist.spark.conditions.one_time import OneTime
 
 LONG, TEXT = PrimitiveType("long"), PrimitiveType("string")
 SCHEMA = StructType(
@@ -92,6 +93,9 @@ def test_a_conf_that_changes_the_meaning_of_a_text_makes_it_opaque(key, text):
         ("rand() > 0.5", "non-deterministic"),
         ("p = 'rand()'", None),
         ("id IN (SELECT 1)", "subquery"),
+        (r"p = r'\' OR id IN (SELECT 1) OR p = 'x'", "subquery"),
+        (r"""p = R"\" OR hash(*) = 1 OR p = "x" """, "star"),
+        ("/* /* */ ' */ rand() > 0.5 OR p = ''", "non-deterministic"),
     ],
 )
 def test_obstacles_in_texts(text, expected):
@@ -166,3 +170,21 @@ def test_an_alias_in_a_message_comes_before_a_struct_of_its_name():
 def test_obstacles_in_messages(column, expected):
     reading, message = sent(column)
     assert reading.obstacle(message) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("at < NOW ( ) OR p = 'now()'", "at < timestamp_micros(5L) OR p = 'now()'"),
+        ("p = r'\\' OR at < now() OR p = 'x'", "p = r'\\' OR at < timestamp_micros(5L) OR p = 'x'"),
+        ("/* /* */ ' */ at < now() /* ' */", "/* /* */ ' */ at < timestamp_micros(5L) /* ' */"),
+        ("current_timestamp IS NULL", "timestamp_micros(5L) IS NULL"),
+        ("current_date > st.now -- now()", "current_date > st.now -- now()"),
+        ("current_time(2) > x", "CAST(timestamp_micros(5L) AS TIME(2)) > x"),
+        ("now(1) = now.a = now()()", "now(1) = now.a = now()()"),
+    ],
+)
+def test_what_asks_for_the_time_in_a_text_is_fixed(text, expected):
+    one_time = OneTime(None, 5, frozenset({"current_date"}))
+    message = one_time._sent(sf.expr(text)).to_plan(None)
+    assert message.expression_string.expression == expected

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import sys
 import time
 
@@ -66,6 +67,18 @@ def tell_cached(spark: SparkSession, folder: str) -> None:
     before = ids(frame)
     spark.sql("/* all */ clear CACHE;")
     tell("cleared", [before, ids(frame)])
+
+
+def tell_made_anew(spark: SparkSession, folder: str) -> None:
+    """Another table of the same version stands at the place of one that a frame follows."""
+    path = f"{folder}/anew"
+    spark.range(3).write.format("delta").save(path)
+    frame = spark.read.format("delta").load(path)
+    shutil.rmtree(path)
+    spark.range(10, 12).write.format("delta").save(path)
+    frame.write.format("delta").save(f"{folder}/copy_of_anew")
+    gc.collect()
+    tell("made anew", [ids(spark.read.format("delta").load(f"{folder}/copy_of_anew")), ids(frame)])
 
 
 def tell_statements(spark: SparkSession, folder: str) -> None:
@@ -175,6 +188,7 @@ def main(folder: str) -> None:
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     spark.conf.set("spark.sql.shuffle.partitions", "2")
     tell_cached(spark, folder)
+    tell_made_anew(spark, folder)
     tell_statements(spark, folder)
     tell_values(spark, folder)
     tell_changed_conf(spark, folder)
