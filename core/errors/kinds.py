@@ -383,6 +383,7 @@ _KINDS: Mapping[type[OptimistError], tuple[str, ...]] = {
     errors.TableNotFoundError: (
         "DELTA_CANNOT_REPLACE_MISSING_TABLE",
         "DELTA_MISSING_DELTA_TABLE",
+        "DELTA_PATH_DOES_NOT_EXIST",
         "DELTA_TABLE_NOT_FOUND",
         "PATH_NOT_FOUND",
     ),

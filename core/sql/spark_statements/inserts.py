@@ -55,7 +55,7 @@ def insert(reader: Reader) -> Insert | None:
 
 
 def values_left_to_default(query: str) -> tuple[tuple[int, Span], ...]:
-    """Where DEFAULT stands in the rows of VALUES, or in the list of a SELECT.
+    """Where DEFAULT stands in the rows of VALUES, or in the list of a SELECT, in brackets or not.
 
     In a SELECT it may be a column, too, if what the query reads has one of that name.
 
@@ -63,7 +63,9 @@ def values_left_to_default(query: str) -> tuple[tuple[int, Span], ...]:
         The place in the row, and in the text.
     """
     reader = Reader(query)
-    if reader.take("VALUES"):
+    while reader.take("("):
+        pass
+    if reader.take("VALUES") or reader.take("SELECT", "*", "FROM", "VALUES"):
         return tuple(_defaults(reader, depth=1))
     if reader.take("SELECT"):
         return tuple(_defaults(reader, depth=0))
@@ -79,6 +81,8 @@ def _defaults(reader: Reader, depth: int) -> Iterator[tuple[int, Span]]:
         is_first = before == "," or (before == "(" and depth == level == 1)
         if token.text in ("(", ")"):
             level += 1 if token.text == "(" else -1
+            if level < 0:
+                return  # the bracket around the query
             place = 0 if level == depth == 1 and token.text == "(" else place
         elif token.text == "," and level == depth:
             place += 1

@@ -46,7 +46,7 @@ class ChosenPartition:
             SchemaError: The path names a column that is no partition column (kind
                 `DELTA_NON_PARTITION_COLUMN_SPECIFIED`).
             TableNotFoundError: There are no rows of these values (kind
-                `PATH_NOT_FOUND`).
+                `DELTA_PATH_DOES_NOT_EXIST`).
         """
         values = dict(place.values)
         fields = {item.name: item for item in snapshot.partition_schema}
@@ -64,7 +64,7 @@ class ChosenPartition:
             raise TableNotFoundError(
                 f"The path {shown(path)} does not exist: the table {shown(place.table_path)} has "
                 "no rows of that partition. Nothing was read. Read the table, and filter its rows.",
-                kind="PATH_NOT_FOUND",
+                kind="DELTA_PATH_DOES_NOT_EXIST",
                 path=path,
             )
         return cls(path, found)

@@ -30,6 +30,7 @@ from optimist.spark.rows.row_shape import quoted
 from optimist.spark.session.callback_errors import callback, current_origin
 from optimist.spark.session.java_identity import JavaIdentity
 from optimist.spark.session.jvm import Jvm, analyzed_plan, known_to_spark, text_map
+from optimist.spark.spark_schema import to_spark_schema
 
 __all__ = ["OpenedTable", "opened_table"]
 
@@ -122,6 +123,8 @@ class OpenedTable(JavaIdentity):
         """The plan of the rows or of a command; None once the rows are gone."""
         if what == "plan" and self._rows is not None:
             return analyzed_plan(self._rows() if argument is None else self._changes(argument))
+        if what == "table":
+            return self._as_it_is_now()
         if what == "partitions" and self.snapshot is not None:
             return show_partitions(self.spark, self.snapshot, self.name, argument)
         if what == "truncate partition":
@@ -132,6 +135,14 @@ class OpenedTable(JavaIdentity):
             truncate(self.log.start_transaction(self.log.snapshot()))
             return None
         raise not_built_yet(f"The operation {what!r} on {self.name} through Spark's catalog")
+
+    def _as_it_is_now(self) -> Any:
+        """The table in its newest version, for who changes it; None if this is but a part of it."""
+        if self.version is None or self.version.partition is not None:
+            return None
+        newest = self.version.at(self.log.snapshot())
+        table = OpenedTable(self.spark, self.log, self.name, version=newest, entry=self.entry)
+        return table.java(to_spark_schema(newest.snapshot.schema))
 
     def _changes(self, options: Any) -> DataFrame:
         """The changes that `spark.read.option("readChangeFeed", True).table(name)` asks for."""

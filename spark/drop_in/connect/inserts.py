@@ -72,7 +72,7 @@ def _rows(
     text = statement.query.sql
     if not values_left_to_default(text):
         return sql.query(spark, text)
-    if Reader(text).is_at("SELECT"):
+    if not Reader(text).is_at("VALUES"):
         with suppress(AnalysisException):
             rows = sql.query(spark, text)
             _ = rows.schema

@@ -24,6 +24,12 @@ _QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(", "MAP", "REDUCE", "
 _SCRIPTS = ("BEGIN", "DECLARE", "EXECUTE", "SET")
 _PATH = re.compile(r"delta\s*\.\s*`", re.IGNORECASE)
 _OTHER_WAY = "Use the methods of DeltaTable.forPath(spark, path), or a classic session."
+_MADE_OF_DELTA = {
+    "INSERT OVERWRITE [LOCAL] DIRECTORY": "Use CREATE OR REPLACE TABLE delta.`/path` AS SELECT ...",
+    "CREATE [OR] [REPLACE] TEMPORARY VIEW": "Use CREATE TEMPORARY VIEW name AS SELECT ...",
+    "CREATE [OR] [REPLACE] TEMP VIEW": "Use CREATE TEMPORARY VIEW name AS SELECT ...",
+}
+"""What names the format and no table that is there, and what to say instead."""
 _NOT_OF_PATHS = ("SHOW", "DESCRIBE", "DESC", "ALTER", "DROP", "ANALYZE", "MSCK", "REFRESH")
 
 
@@ -83,7 +89,7 @@ class CachedQuery:
 
 
 def cached_query(text: str) -> CachedQuery | None:
-    """The query that a statement caches; None for other statements."""
+    """The query that a statement caches; None for other statements, and for a table's name."""
     reader = Reader(text)
     if not reader.take("CACHE"):
         return None
@@ -94,6 +100,8 @@ def cached_query(text: str) -> CachedQuery | None:
         reader.expect("(")
         reader.sql("options")
         reader.expect(")")
+    if reader.is_at(".") or reader.peek().kind == "end":
+        return None
     start = text[: reader.peek().start]
     reader.take("AS")
     view = TemporaryView(name, (), replaces=False, query_start=reader.peek().start)
@@ -116,6 +124,12 @@ def ensure_can_be_had(text: str, relations: Sequence[PathRelation]) -> None:
     first = reader.peek().text.upper()
     if first in _QUERIES:
         return
+    if relations and first == "CACHE" and cached_query(text) is None:
+        raise refused("CACHE TABLE of a path", "Cache rows: CACHE TABLE name AS SELECT ...")
+    for made, way_out in _MADE_OF_DELTA.items():
+        if _makes_of_delta(Reader(text), made.split()):
+            named = " ".join(word for word in made.split() if not word.startswith("["))
+            raise refused(f"{named} ... USING delta", way_out)
     if _makes_a_table_of_delta(reader):
         raise refused(
             f"{first} TABLE of Delta by a name",
@@ -140,9 +154,18 @@ def _makes_a_table_of_delta(reader: Reader) -> bool:
     reader.take("OR")
     reader.take("REPLACE")
     reader.take("EXTERNAL")
-    if not reader.take("TABLE"):
-        return False
-    reader.take("IF", "NOT", "EXISTS")
+    return reader.take("TABLE") and _is_of_delta(reader)
+
+
+def _makes_of_delta(reader: Reader, words: Sequence[str]) -> bool:
+    """Whether a statement begins with these words, some of them in brackets, as they may lack."""
+    for word in words:
+        if not reader.take(word.strip("[]")) and not word.startswith("["):
+            return False
+    return _is_of_delta(reader)
+
+
+def _is_of_delta(reader: Reader) -> bool:
     while reader.peek().kind != "end":
         if reader.take("USING", "DELTA"):
             return True

@@ -32,7 +32,8 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
  * Puts the plan of a table's files where the table is read, and asks Python about commands that
- * change its rows; the tables that these change stay as they are.
+ * change its rows; the tables that these change stay as they are. A temporary view over all columns
+ * of a table is that table to a command, as with Delta's jar ({@link ViewedTable}).
  */
 public final class RelationRule extends Rule {
   private final SparkSession session;
@@ -110,9 +111,14 @@ public final class RelationRule extends Rule {
 
   private LogicalPlan answer(LogicalPlan node) {
     if (node instanceof InsertIntoStatement) {
-      Python.ask("insert into rows", this.session, ((InsertIntoStatement) node).table(), null);
+      LogicalPlan rows = ((InsertIntoStatement) node).table();
+      LogicalPlan table = ViewedTable.of(rows);
+      if (table != null) return with(node, 0, table);
+      Python.ask("insert into rows", this.session, rows, null);
     }
     if (isRowCommand(node)) {
+      LogicalPlan table = ViewedTable.of(target(node));
+      if (table != null) return ViewedTable.instead(node, target(node), table);
       Object command = Python.ask("change rows", this.session, node, target(node));
       return command == null ? node : (LogicalPlan) command;
     }

@@ -208,7 +208,8 @@ def test_explain_changes_nothing_and_a_statement_runs_once(enabled, by_sql):
     ],
 )
 def test_what_delta_refuses_is_refused_and_nothing_is_written(enabled, by_sql, statement, kind):
-    enabled.sql(f"CREATE OR REPLACE TEMP VIEW odd_view AS SELECT * FROM delta.`{by_sql}`")
+    rows = f"SELECT * FROM delta.`{by_sql}` WHERE id >= 0"
+    enabled.sql(f"CREATE OR REPLACE TEMP VIEW odd_view AS {rows}")
     with pytest.raises(UsageError) as caught:
         enabled.sql(statement.format(t=f"delta.`{by_sql}`"))
     assert caught.value.kind == kind

@@ -51,8 +51,8 @@ def test_a_path_below_a_table_reads_its_partitions_as_delta_does(enabled, parted
 
 def test_a_path_that_names_no_partition_is_refused(enabled, parted):
     for below, kind in {
-        "p=9": "PATH_NOT_FOUND",
-        "p=x": "PATH_NOT_FOUND",
+        "p=9": "DELTA_PATH_DOES_NOT_EXIST",
+        "p=x": "DELTA_PATH_DOES_NOT_EXIST",
         "sub": "PATH_NOT_FOUND",
         "id=1": "DELTA_NON_PARTITION_COLUMN_SPECIFIED",
         "P=1": "DELTA_NON_PARTITION_COLUMN_SPECIFIED",

@@ -233,47 +233,6 @@ def test_frames_by_name_are_cast_to_the_types_of_the_table(enabled, database, tm
         assert caught.value.kind == "DELTA_FAILED_TO_MERGE_FIELDS"
 
 
-def into_a_view(spark, view):
-    """Every way in which Spark inserts into a temporary view."""
-    rows = spark.range(1)
-    yield lambda: spark.sql(f"INSERT INTO {view} VALUES (9)")
-    yield lambda: spark.sql(f"INSERT OVERWRITE {view} VALUES (9)")
-    yield lambda: rows.write.insertInto(view)
-    yield lambda: rows.write.insertInto(view, overwrite=True)
-
-
-@pytest.mark.parametrize("chosen", [{}, {"versionAsOf": 0}], ids=["newest", "fixed"])
-def test_an_insert_into_a_view_over_rows_is_refused_and_harms_no_table(enabled, tmp_path, chosen):
-    """To Spark such a view is a folder of files, which an INSERT OVERWRITE would empty."""
-    path = str(tmp_path / "t")
-    enabled.range(3).write.format("delta").save(path)
-    options = "".join(f", {key} '{value}'" for key, value in chosen.items())
-    enabled.sql(f"CREATE TEMPORARY VIEW of_sql USING delta OPTIONS (path '{path}'{options})")
-    read(enabled, path, **chosen).createTempView("of_rows")
-    enabled.read.format("delta").options(**chosen).load(path).createTempView("of_format")
-    files = sorted(tmp_path.rglob("*"))
-    for view in ("of_sql", "of_rows", "of_format"):
-        for insert in into_a_view(enabled, view):
-            with pytest.raises(UsageError) as caught:
-                insert()
-            assert caught.value.kind == "DELTA_UNSUPPORTED_SOURCE"
-            assert path in str(caught.value)
-        enabled.catalog.dropTempView(view)
-    assert sorted(tmp_path.rglob("*")) == files
-
-
-def test_an_insert_into_a_view_harms_no_table_without_the_drop_in_either(spark, tmp_path):
-    path = str(tmp_path / "t")
-    write(spark.range(3), path)
-    read(spark, path).createTempView("of_rows")
-    files = sorted(tmp_path.rglob("*"))
-    for insert in into_a_view(spark, "of_rows"):
-        with pytest.raises(PySparkException):
-            insert()
-    spark.catalog.dropTempView("of_rows")
-    assert sorted(tmp_path.rglob("*")) == files
-
-
 @pytest.mark.parametrize(
     ("statement", "columns", "rows"),
     [
