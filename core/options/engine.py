@@ -197,6 +197,7 @@ class EngineOptions:
     paths_outside_table: str = _key(
         "same-store", one_of("same-store", "any", "never"), own="paths.outsideTable"
     )
+    ignore_missing_files: bool = option(False, parse_bool, "spark.sql.files.ignoreMissingFiles")
     spark_plane: str = _key("auto", one_of("auto", "native", "arrow"), own="spark.plane")
     local_plane_max_bytes: int = _key(128 << 20, at_least(0), own="spark.localPlane.maxBytes")
     commit_lock_lease_s: float = _key(60.0, _lasting, own="commit.lock.leaseSeconds")

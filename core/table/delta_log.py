@@ -47,6 +47,7 @@ from optimist.core.snapshot.time_travel import (
     parse_timestamp,
     version_at_timestamp,
 )
+from optimist.core.table.care_commands import CareCommands
 from optimist.core.table.commit_resolution import CommitResolution, resolve_commit
 from optimist.core.table.handle_cache import HandleCache
 from optimist.core.table.newest_snapshot import NewestSnapshot
@@ -63,7 +64,7 @@ __all__ = ["DeltaLog"]
 _LOG = logging.getLogger(__name__)
 
 
-class DeltaLog(RowCommands, TableCommands):
+class DeltaLog(RowCommands, TableCommands, CareCommands):
     """One Delta table, by its path. Threads may share it.
 
     Attributes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import overload
 
@@ -25,10 +24,6 @@ __all__ = ["RowCommands"]
 
 class RowCommands(TableHandle):
     """The commands of the local plane; `DeltaLog` is the one that has them."""
-
-    @abstractmethod
-    def snapshot(self) -> Snapshot:
-        """The newest version; there must be one."""
 
     def delete(
         self,

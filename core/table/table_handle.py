@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
+from optimist.core.data.table_ref import TableRef
 from optimist.core.options.engine import EngineOptions
 from optimist.core.running.clock import Clock
 from optimist.core.snapshot import Snapshot
@@ -15,6 +16,8 @@ __all__ = ["TableHandle"]
 class TableHandle(ABC):
     """The part of `DeltaLog` that its commands call."""
 
+    table: TableRef
+
     @property
     @abstractmethod
     def options(self) -> EngineOptions:
@@ -24,6 +27,16 @@ class TableHandle(ABC):
     @abstractmethod
     def clock(self) -> Clock:
         """Where time comes from."""
+
+    @abstractmethod
+    def snapshot(
+        self,
+        version: int | None = None,
+        timestamp: str | int | None = None,
+        *,
+        to_read: bool = False,
+    ) -> Snapshot:
+        """A version of the table, the newest without arguments."""
 
     @abstractmethod
     def start_transaction(self, snapshot: Snapshot | None = None) -> OptimisticTransaction:

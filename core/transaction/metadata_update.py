@@ -79,6 +79,8 @@ class MetadataChange(enum.Enum):
     """It removes all files; schema and partitioning are new, the table stays the same one."""
     REPLACE = "replace"
     """It removes all files, and everything is new: schema, properties, mode of column mapping."""
+    RESTORE = "restore"
+    """Metadata and files are those of an older version; nothing of what they say is changed."""
 
 
 def new_table_metadata(metadata: Metadata, options: EngineOptions, clock: Clock) -> Metadata:
@@ -144,6 +146,9 @@ def derive_metadata_and_protocol(
         ProtocolError: The metadata needs features that are not added automatically.
         SchemaError: The schema can't be stored as requested.
     """
+    if how is MetadataChange.RESTORE and protocol is not None:
+        derived = protocol_for_existing(protocol, new)
+        return new, None if derived == protocol else derived
     requests = new.configuration
     clock = clock or SystemClock()
     metadata = _with_storable_schema(new, current, options, how)

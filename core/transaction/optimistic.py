@@ -26,7 +26,7 @@ from optimist.core.errors import NOTHING_COMMITTED, PostCommitHookError, UsageEr
 from optimist.core.predicates import Predicate
 from optimist.core.protocol.actions import Action, AddFile, Metadata, Protocol
 from optimist.core.protocol.binding_properties import ensure_properties_parse
-from optimist.core.protocol.gates import ensure_writable, with_features
+from optimist.core.protocol.gates import ensure_writable, merge, with_features
 from optimist.core.protocol.properties import IsolationLevel
 from optimist.core.protocol.schema_checks import verify_new_metadata
 from optimist.core.protocol.table_metadata import TableMetadata
@@ -218,6 +218,21 @@ class OptimisticTransaction:
         """Replace the schema, partitioning and properties of an existing table, and keep its id."""
         kept = replace(metadata, id=self.snapshot.metadata.id)
         self._set_metadata(kept, how=MetadataChange.OVERWRITE)
+
+    def update_metadata_for_table_restore(self, metadata: Metadata, protocol: Protocol) -> None:
+        """Go back to the metadata of an older version; the protocol only gains features.
+
+        The commit restores the version's files as well, which the caller sees to.
+
+        Args:
+            metadata: What the table had, but for what must not go back.
+            protocol: The older version's.
+        """
+        self._ensure_open()
+        merged = merge(self.snapshot.protocol, protocol)
+        self._new_protocol = None if merged == self.snapshot.protocol else merged
+        if metadata != self.snapshot.metadata:
+            self._set_metadata(metadata, how=MetadataChange.RESTORE)
 
     def advance_identity_columns(self, names: Collection[str], adds: Sequence[AddFile]) -> None:
         """Note that files hold numbers of identity columns that this transaction has given out.
@@ -496,13 +511,14 @@ class OptimisticTransaction:
         if not exists or with_features(self.protocol, features) != self.snapshot.protocol:
             self._new_protocol = with_features(self.protocol, features)
         self._new_metadata = derived
-        # `self.protocol` by now is the one that the new metadata needs, and judges it.
-        verify_new_metadata(derived, self.protocol, self.table.options, previous=judged_by)
+        if how is not MetadataChange.RESTORE:
+            # `self.protocol` by now is the one that the new metadata needs, and judges it.
+            verify_new_metadata(derived, self.protocol, self.table.options, previous=judged_by)
         # The commit would refuse it, too, but only after all rows have been written.
         path, version = self.table.table_path, self.read_version
         ensure_writable(self.protocol, derived, table_path=path, version=version)
         ensure_properties_parse(derived, table_path=path, version=version)
-        if exists and how is not MetadataChange.REPLACE:
+        if exists and how in (MetadataChange.ALTER, MetadataChange.OVERWRITE):
             ensure_rows_are_numbered(derived, self.snapshot)
 
     def _ensure_open(self) -> None:

@@ -64,16 +64,6 @@ class CommandsToCome:
         """Begin an OPTIMIZE; its `executeCompaction` and `executeZOrderBy` are not built yet."""
         return DeltaOptimizeBuilder()
 
-    def restoreToVersion(self, version: int) -> DataFrame:
-        """Make the table what it was at a version."""
-        ensure_value(version, int, "version", "an int")
-        raise not_built_yet("RESTORE")
-
-    def restoreToTimestamp(self, timestamp: str) -> DataFrame:
-        """Make the table what it was at a time."""
-        ensure_value(timestamp, str, "timestamp", "a string")
-        raise not_built_yet("RESTORE")
-
     def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> None:
         """Take a feature out of the table's protocol."""
         ensure_value(featureName, str, "featureName", "a string")

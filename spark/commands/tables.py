@@ -24,6 +24,7 @@ from optimist.spark.commands.missing_tables import (
 )
 from optimist.spark.commands.names import is_enabled, known_path, named_table
 from optimist.spark.commands.reading.history import detail_frame, history_frame
+from optimist.spark.commands.restore import restore
 from optimist.spark.commands.table_builder import DeltaTableBuilder
 from optimist.spark.commands.update import update
 from optimist.spark.conditions.own_frames import OwnFrames
@@ -299,6 +300,40 @@ class DeltaTable(CommandsToCome):
         """
         ensure_kind(mode, str, "mode")
         self._log.generate(mode)
+
+    def restoreToVersion(self, version: int) -> DataFrame:
+        """Make the table what it was at a version, in one commit that another RESTORE can undo.
+
+        Returns:
+            One row: `table_size_after_restore`, `num_of_files_after_restore`, `num_removed_files`,
+            `num_restored_files`, `removed_files_size`, `restored_files_size`. No row if the table
+            is at that version.
+
+        Raises:
+            ArgumentTypeError: The version is not a number; this is a `ValueError`, too.
+            TableError: The log does not hold the version (kind
+                `DELTA_CANNOT_RESTORE_TABLE_VERSION`), or some of its files are gone (kind
+                `DELTA_FILE_NOT_FOUND_DETAILED`).
+            ConcurrentWriteException: Another commit came first; nothing was written.
+        """
+        ensure_value(version, int, "version", "an int")
+        with original_errors():
+            return restore(self._spark, self._log, version=version)
+
+    def restoreToTimestamp(self, timestamp: str) -> DataFrame:
+        """Make the table what it was at a time, as `restoreToVersion`.
+
+        Args:
+            timestamp: A time in the session's zone; it means the newest version that is not
+                younger.
+
+        Raises:
+            UsageError: The text is no time (kind `DELTA_TIMESTAMP_INVALID`).
+            TableError, ConcurrentWriteException: As `restoreToVersion`.
+        """
+        ensure_value(timestamp, str, "timestamp", "a string")
+        with original_errors():
+            return restore(self._spark, self._log, timestamp=timestamp)
 
     def _affected(self, num_rows: int) -> DataFrame | None:
         if not is_connect(self._spark):

@@ -22,6 +22,7 @@ from optimist.core.sql.statements import (
     DescribeHistory,
     DropConstraint,
     Generate,
+    Restore,
     SyncIdentity,
 )
 from optimist.core.table.delta_log import DeltaLog
@@ -38,6 +39,7 @@ from optimist.spark.commands.reading.history import (
     detail_frame,
     history_frame,
 )
+from optimist.spark.commands.restore import RESTORE_SCHEMA, restore
 from optimist.spark.drop_in.classic.tables_like import create_like, makes_delta_table
 from optimist.spark.drop_in.python_command import python_command
 from optimist.spark.session.callback_errors import original_errors
@@ -145,6 +147,11 @@ def _generate(_spark: SparkSession, log: DeltaLog, command: Generate) -> None:
     log.generate(command.mode)
 
 
+def _restore(spark: SparkSession, log: DeltaLog, command: Restore) -> DataFrame:
+    to = command.travel
+    return restore(spark, log, version=to.version, timestamp=to.timestamp)
+
+
 def _add_constraint(spark: SparkSession, log: DeltaLog, command: AddConstraint) -> None:
     changes_of(spark, log).add_constraint(command.name, command.condition.sql)
 
@@ -166,6 +173,7 @@ _RUNS: Mapping[type, _Run] = MappingProxyType(
         DescribeHistory: _history,
         DescribeDetail: _detail,
         Generate: _generate,
+        Restore: _restore,
         AddConstraint: _add_constraint,
         DropConstraint: _drop_constraint,
         ClusterBy: _cluster_by,
@@ -173,5 +181,5 @@ _RUNS: Mapping[type, _Run] = MappingProxyType(
     }
 )
 _SCHEMAS: Mapping[type, StructType] = MappingProxyType(
-    {DescribeHistory: HISTORY_SCHEMA, DescribeDetail: DETAIL_SCHEMA}
+    {DescribeHistory: HISTORY_SCHEMA, DescribeDetail: DETAIL_SCHEMA, Restore: RESTORE_SCHEMA}
 )

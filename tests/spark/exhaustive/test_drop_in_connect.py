@@ -196,7 +196,7 @@ EXPECTED = {
     "detail": True,
     "OPTIMIZE": NOT_BUILT,
     "VACUUM": NOT_BUILT,
-    "RESTORE": NOT_BUILT,
+    "RESTORE": "nothing",
     "wrong": WRONG,
     "history of a name": "UsageError OPTIMIST_CATALOG_NAMES_UNSUPPORTED",
     "create": REFUSED,

@@ -1,0 +1,1 @@
+"""Commands that care for a table as it is kept: RESTORE and VACUUM."""

@@ -1,0 +1,220 @@
+"""RESTORE: a table becomes again what it was at an older version, in one commit (spec 10.13).
+
+1. Of the files of the two versions those are told that only one of them has. A file with another
+   deletion vector is another file.
+2. What the older version has, and the newest does not, is added again; its files must still be
+   there. What only the newest has is removed.
+3. Metadata are the older version's, but for what must not go back (`restored_metadata`). The
+   protocol only gains features.
+4. One attempt is made to commit that: a RESTORE can't be rebased onto another commit.
+
+No version is lost: the history goes on, and a RESTORE can be undone by another one. The files of
+both versions stay Arrow columns; only those that the commit names become values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from optimist.core.care.restored_metadata import restored_domains, restored_metadata
+from optimist.core.care.vector_files import vector_paths
+from optimist.core.data.missing_files import missing_files
+from optimist.core.data.table_ref import TableRef
+from optimist.core.errors import TableError
+from optimist.core.errors.foreign_text import listed
+from optimist.core.errors.kinds import TIMESTAMP_TOO_EARLY
+from optimist.core.log.file_table import add_files, file_keys
+from optimist.core.protocol.actions import Action
+from optimist.core.snapshot import Snapshot
+from optimist.core.snapshot.time_travel import earliest_recreatable_version, version_at_timestamp
+from optimist.core.transaction.conflicts.operations import Operation
+from optimist.core.transaction.optimistic import OptimisticTransaction
+from optimist.core.values.exact_sums import exact_sum
+
+__all__ = ["RestoreTo", "RestoredTable", "restore"]
+
+_NAMED_FILES = 100
+_KINDS = {
+    TIMESTAMP_TOO_EARLY: "DELTA_CANNOT_RESTORE_TIMESTAMP_EARLIER",
+    "DELTA_TIMESTAMP_GREATER_THAN_COMMIT": "DELTA_CANNOT_RESTORE_TIMESTAMP_GREATER",
+}
+"""What Delta calls times outside the history where a table is restored to one."""
+
+
+@dataclass(frozen=True, slots=True)
+class RestoredTable:
+    """What a RESTORE did; the names are those of Delta's columns.
+
+    Attributes:
+        version: The version that it made.
+        table_size_after_restore: The sizes of the table's files, summed.
+        num_of_files_after_restore: How many files the table has.
+        num_removed_files: How many of the files before are no longer part of the table.
+        num_restored_files: How many files are part of it again.
+        removed_files_size: The sizes of the removed files, summed.
+        restored_files_size: The sizes of the restored files, summed.
+    """
+
+    version: int
+    table_size_after_restore: int
+    num_of_files_after_restore: int
+    num_removed_files: int
+    num_restored_files: int
+    removed_files_size: int
+    restored_files_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreTo:
+    """Which version to go back to: one of the first two is given.
+
+    Attributes:
+        version: Its number.
+        timestamp_ms: A time, in epoch milliseconds: the newest version that is not younger.
+        timestamp: The time as the caller wrote it, for the history.
+    """
+
+    version: int | None = None
+    timestamp_ms: int | None = None
+    timestamp: str | None = None
+
+
+def restore(
+    txn: OptimisticTransaction, to: RestoreTo, load: Callable[[int], Snapshot]
+) -> RestoredTable | None:
+    """Make the table what it was.
+
+    Args:
+        txn: A transaction that has just begun.
+        to: The version to go back to.
+        load: Loads a version by its number.
+
+    Returns:
+        What was done; None if the table is at that version.
+
+    Raises:
+        TableError: There is no such version, or none any more (kinds
+            `DELTA_CANNOT_RESTORE_TABLE_VERSION`, `DELTA_CANNOT_RESTORE_TIMESTAMP_EARLIER` and
+            `..._GREATER`). Or files of it are gone (kind `DELTA_FILE_NOT_FOUND_DETAILED`, fields
+            `paths` and `num_missing`), and `spark.sql.files.ignoreMissingFiles` is not set.
+        ConcurrentWriteException: Another commit came first.
+        ProtocolError: The table has, or had, a feature that this engine can't write.
+
+    Nothing is written if any of these is raised.
+    """
+    txn.ensure_writable()
+    version = _version(txn, to)
+    if version == txn.read_version:
+        return None
+    target, current = load(version), txn.snapshot
+    to_add, to_remove = _differences(target, current)
+    if not txn.table.options.ignore_missing_files:
+        _ensure_files_there(txn.table, target, to_add)
+    metadata = restored_metadata(target.metadata, current.metadata)
+    txn.update_metadata_for_table_restore(metadata, target.protocol)
+    now_ms = txn.table.clock.now_ms()
+    actions: tuple[Action, ...] = (
+        *(replace(add, data_change=True) for add in add_files(to_add)),
+        *(add.remove(now_ms) for add in add_files(to_remove)),
+        *restored_domains(target.domain_metadata, current.domain_metadata),
+    )
+    done = RestoredTable(
+        version=current.version + 1,
+        table_size_after_restore=target.size_in_bytes,
+        num_of_files_after_restore=target.num_files,
+        num_removed_files=to_remove.num_rows,
+        num_restored_files=to_add.num_rows,
+        removed_files_size=exact_sum(to_remove["size"]),
+        restored_files_size=exact_sum(to_add["size"]),
+    )
+    txn.commit_large(actions, _operation(done, to))
+    return done
+
+
+def _version(txn: OptimisticTransaction, to: RestoreTo) -> int:
+    table, latest = txn.table, txn.snapshot
+    if to.timestamp_ms is not None:
+        return _version_at(table, to.timestamp_ms, latest)
+    version = latest.version if to.version is None else to.version
+    if version == latest.version:
+        return version
+    earliest = earliest_recreatable_version(table.store, table.log_path)
+    if not earliest <= version < latest.version:
+        raise TableError(
+            f"The table can't be restored to version {version}: its log holds the versions "
+            f"{earliest} to {latest.version}. Nothing was written. Name one of these.",
+            kind="DELTA_CANNOT_RESTORE_TABLE_VERSION",
+            version=version,
+            earliest=earliest,
+            latest=latest.version,
+        )
+    return version
+
+
+def _version_at(table: TableRef, timestamp_ms: int, latest: Snapshot) -> int:
+    try:
+        return version_at_timestamp(table.store, table.log_path, timestamp_ms, latest=latest)
+    except TableError as error:
+        kind = _KINDS.get(error.kind)
+        if kind is None:
+            raise
+        raise TableError(f"{error.args[0]} Nothing was written.", kind=kind) from error
+
+
+def _operation(done: RestoredTable, to: RestoreTo) -> Operation:
+    metrics = {
+        "tableSizeAfterRestore": done.table_size_after_restore,
+        "numOfFilesAfterRestore": done.num_of_files_after_restore,
+        "numRemovedFiles": done.num_removed_files,
+        "numRestoredFiles": done.num_restored_files,
+        "removedFilesSize": done.removed_files_size,
+        "restoredFilesSize": done.restored_files_size,
+    }
+    parameters = {"version": to.version, "timestamp": to.timestamp}
+    return Operation("RESTORE", parameters).with_metrics(metrics)
+
+
+def _differences(target: Snapshot, current: Snapshot) -> tuple[pa.Table, pa.Table]:
+    """The files that only the older version has, and those that only the newest one has."""
+    older, newest = target.files, current.files
+    kept = newest
+    if target.has_active("rowTracking"):
+        # A file that has lost its row ids since then is added again with them.
+        kept = newest.filter(pc.is_valid(newest["baseRowId"]))
+    return _without(older, kept), _without(newest, older)
+
+
+def _without(files: pa.Table, others: pa.Table) -> pa.Table:
+    """The files that are not among the others."""
+    gone = _keys(others)
+    is_kept = [pc.invert(pc.is_in(keys, value_set=gone)) for keys in _keys(files).chunks]
+    return files.filter(pa.chunked_array(is_kept, pa.bool_()))
+
+
+def _keys(files: pa.Table) -> pa.ChunkedArray:
+    return pa.chunked_array([file_keys(batch) for batch in files.to_batches()], pa.string())
+
+
+def _ensure_files_there(table: TableRef, target: Snapshot, files: pa.Table) -> None:
+    """Refuse to bring back files that were deleted, be it data or deletion vectors."""
+    paths = table.data_paths
+    data = [paths.full_paths(chunk) for chunk in files["path"].chunks]
+    wanted = pa.chunked_array([*data, vector_paths(files, paths)], pa.string())
+    missing = missing_files(wanted, table.table_path, table.data_access())
+    if not len(missing):
+        return
+    named = missing.slice(0, _NAMED_FILES).to_pylist()
+    raise TableError(
+        f"Not all files of version {target.version} are there any more: {len(missing)} are gone, "
+        f"such as {listed(named[:3])}. VACUUM removes files that no version within the retention "
+        "period needs. Nothing was written. Restore a newer version; to restore what is left of "
+        "this one, set spark.sql.files.ignoreMissingFiles to true.",
+        kind="DELTA_FILE_NOT_FOUND_DETAILED",
+        version=target.version,
+        num_missing=len(missing),
+        paths=tuple(named),
+    )
