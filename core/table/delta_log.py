@@ -11,7 +11,6 @@ import pyarrow as pa
 from optimist.core.changes.bounds import ChangeBounds
 from optimist.core.changes.feed import change_feed, change_rows
 from optimist.core.commands.alter.table_changes import TableChanges
-from optimist.core.commands.arguments import Rows, arrow_table, several
 from optimist.core.commands.manifests import generate_manifests
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import (
@@ -33,6 +32,7 @@ from optimist.core.plugins.table_path import TablePath, path_text, resolve_table
 from optimist.core.plugins.table_place import place_of
 from optimist.core.predicates import Predicate
 from optimist.core.protocol.actions import Metadata, Protocol
+from optimist.core.requests.arguments import Rows, arrow_table, several
 from optimist.core.running.budget import one_operation
 from optimist.core.running.clock import Clock, SystemClock
 from optimist.core.secrets import Options

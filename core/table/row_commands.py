@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import overload
 
-from optimist.core.commands.arguments import Rows, arrow_table
 from optimist.core.commands.reruns import run_until_it_lands
 from optimist.core.errors import UsageError
 from optimist.core.local.commands import CommandOptions, RowsChanged, delete, merge, update
@@ -14,6 +13,7 @@ from optimist.core.local.merge.clauses import LocalMergeRequest
 from optimist.core.local.progress import Progress
 from optimist.core.predicates import Predicate
 from optimist.core.renamed import renamed_argument, warn_renamed
+from optimist.core.requests.arguments import Rows, arrow_table
 from optimist.core.running.budget import one_operation
 from optimist.core.snapshot import Snapshot
 from optimist.core.table.table_handle import TableHandle

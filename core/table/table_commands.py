@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from optimist.core.commands.arguments import several
 from optimist.core.commands.create import create_table
+from optimist.core.requests.arguments import several
 from optimist.core.requests.table_definition import Column, CreateMode, TableDefinition, columns_of
 from optimist.core.running.budget import one_operation
 from optimist.core.schema.arrow_types import from_arrow_schema

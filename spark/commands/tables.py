@@ -11,7 +11,7 @@ from optimist.core.plugins.table_path import TablePath, path_text
 from optimist.core.requests.table_definition import CreateMode
 from optimist.core.secrets import Options
 from optimist.core.table.delta_log import DeltaLog
-from optimist.spark.commands.alter import DeltaTableChanges, changes_of
+from optimist.spark.commands.alter import SparkTableChanges, changes_of
 from optimist.spark.commands.commands_to_come import CommandsToCome
 from optimist.spark.commands.delete import delete
 from optimist.spark.commands.merge.builder import DeltaMergeBuilder
@@ -248,9 +248,10 @@ class DeltaTable(CommandsToCome):
             )
             return merge(self._spark, self._log, told_apart, alias)
 
-    def alter(self) -> DeltaTableChanges:
+    @property
+    def alter(self) -> SparkTableChanges:
         """Changes of schema, properties, constraints and so on, each a commit of its own."""
-        return DeltaTableChanges(self._spark, self._log)
+        return SparkTableChanges(self._spark, self._log)
 
     def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
         """Let the table have all features of these versions; lower ones change nothing.

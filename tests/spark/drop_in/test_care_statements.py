@@ -49,7 +49,7 @@ def test_a_table_is_restored_by_its_name(delta):
     delta.sql("DROP TABLE IF EXISTS cared_for")
     delta.range(3).write.format("delta").saveAsTable("cared_for")
     delta.range(5).write.format("delta").mode("append").saveAsTable("cared_for")
-    delta.sql(f"RESTORE TABLE cared_for TO VERSION AS OF 0").collect()
+    delta.sql("RESTORE TABLE cared_for TO VERSION AS OF 0").collect()
     assert ids(delta, "cared_for") == [0, 1, 2]
     DeltaTable.forName(delta, "cared_for").restoreToVersion(1)
     assert len(ids(delta, "cared_for")) == 8
