@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import accumulate, chain, pairwise
 from typing import TypeAlias
 from urllib.parse import unquote
 
@@ -68,6 +68,7 @@ class RowWriter:
         is_checked: Whether the rows must obey the table's rules: NOT NULL, and lengths of texts.
         codec: The codec to use if the table names none.
         max_rows_per_file: A file that would hold more rows is split; None for no limit.
+        data_change: The `dataChange` of the `add` actions.
     """
 
     target: LocalTarget
@@ -75,6 +76,7 @@ class RowWriter:
     is_checked: bool = True
     codec: str = DEFAULT_CODEC
     max_rows_per_file: int | None = None
+    data_change: bool = True
 
     def rewrite(
         self,
@@ -101,26 +103,34 @@ class RowWriter:
             TableError: A file is outside the table, or can't be read.
             StorageError: The file system failed.
         """
-        target = self.target
-        ensure_own_rows(target.table, target.snapshot, files, operation)
-        parts = parts_of(file_parts(target.snapshot.data_paths, files))
-        carried = carried_columns(target.snapshot.metadata, target.snapshot.protocol)
-        wanted = target.snapshot.schema if columns is None else columns
-        layout = target.layout(StructType((*wanted, *carried)))
-
-        def new_rows(place: int) -> Iterator[Written]:
-            for batch, positions in read_located_batches(parts[place], layout):
-                yield from change(place, batch, positions)
-
+        parts, new_rows = self._read(files, operation, change, columns)
         groups = list(_together(parts, files["size"].to_pylist()))
         streams: list[Iterable[Written]] = []
         streams += [chain.from_iterable(map(new_rows, group)) for group in groups]
         if added is not None and added.num_rows:
-            for item in carried if streams else ():
+            for item in self._carried if streams else ():
                 added = added.append_column(item.name, pa.nulls(added.num_rows, pa.int64()))
             last, groups = (streams.pop(), groups) if streams else ((), [[]])
             streams.append(chain(last, [(INSERTED, added)]))
         return self._write(streams, groups)
+
+    def copy(self, bins: Sequence[pa.Table], operation: str) -> list[WrittenFiles]:
+        """Write the rows of each bin one after the other, as they are; several threads write.
+
+        Args:
+            bins: Rows of `Snapshot.files`.
+            operation: For the message.
+
+        Raises:
+            TableError: A file is outside the table, or can't be read.
+            StorageError: The file system failed.
+        """
+        _, new_rows = self._read(pa.concat_tables(bins), operation, _as_they_are, None)
+        firsts = [0, *accumulate(files.num_rows for files in bins)]
+        groups = [range(first, end) for first, end in pairwise(firsts)]
+        return self._write_each(
+            [chain.from_iterable(map(new_rows, group)) for group in groups], groups
+        )
 
     def write(self, rows: pa.Table) -> WrittenFiles:
         """Write new rows where nothing else changes; the commit itself tells of them."""
@@ -135,12 +145,45 @@ class RowWriter:
         """
         return records_changes(self.target.txn)
 
+    @property
+    def _carried(self) -> StructType:
+        """The columns in which rows carry their ids; none without row tracking."""
+        snapshot = self.target.snapshot
+        return carried_columns(snapshot.metadata, snapshot.protocol)
+
+    def _read(
+        self, files: pa.Table, operation: str, change: Change, columns: StructType | None
+    ) -> tuple[Sequence[FilePart], Callable[[int], Iterator[Written]]]:
+        """The files, and what gives the rows of the one at a place, changed; see `rewrite`."""
+        target = self.target
+        ensure_own_rows(target.table, target.snapshot, files, operation)
+        parts = parts_of(file_parts(target.snapshot.data_paths, files))
+        wanted = target.snapshot.schema if columns is None else columns
+        layout = target.layout(StructType((*wanted, *self._carried)))
+
+        def new_rows(place: int) -> Iterator[Written]:
+            for batch, positions in read_located_batches(parts[place], layout):
+                yield from change(place, batch, positions)
+
+        return parts, new_rows
+
     def _write(
         self, streams: Sequence[Iterable[Written]], groups: Sequence[Sequence[int]]
     ) -> WrittenFiles:
+        """Write the streams, as `_write_each`, and tell of all their files together."""
+        written = self._write_each(streams, groups)
+        return WrittenFiles(
+            tuple(chain.from_iterable(item.adds for item in written)),
+            sum(item.num_rows for item in written),
+            tuple(chain.from_iterable(item.changes for item in written)),
+        )
+
+    def _write_each(
+        self, streams: Sequence[Iterable[Written]], groups: Sequence[Sequence[int]]
+    ) -> list[WrittenFiles]:
         """Write each of the streams into files of its own; the groups are for the report."""
         if not streams:
-            return WrittenFiles()
+            return []
         spec, has_changes = self._spec(), self.records_changes
         self.pending.register(join(spec.table_path, spec.directory))
         if has_changes:
@@ -157,15 +200,10 @@ class RowWriter:
             done += len(group)
             if group:
                 self.target.report.tell(FileProgress("rewrite", done, num_files))
-        together = WrittenFiles(
-            tuple(chain.from_iterable(item.adds for item in written)),
-            sum(item.num_rows for item in written),
-            tuple(chain.from_iterable(item.changes for item in written)),
-        )
         filesystem, root = filesystem_for(spec.table_path, spec.access)
-        paths = [join(root, unquote(item.path)) for item in together.actions]
+        paths = [join(root, unquote(item.path)) for files in written for item in files.actions]
         make_durable(filesystem, root, paths)
-        return together
+        return written
 
     def _write_stream(
         self, stream: Iterable[Written], spec: FileSpec, task: int, *, has_changes: bool
@@ -190,6 +228,7 @@ class RowWriter:
             spec,
             directory=f"data-{self.target.table.clock.new_uuid()}",
             max_rows_per_file=self.max_rows_per_file,
+            data_change=self.data_change,
         )
 
     def _stored(self, rows: pa.Table, *, is_new: bool) -> pa.Table:
@@ -203,6 +242,10 @@ class RowWriter:
         for name in rows.column_names[len(schema) :]:
             stored = stored.append_column(name, rows[name])
         return stored
+
+
+def _as_they_are(_: int, batch: pa.RecordBatch, __: Positions) -> Iterator[Written]:
+    yield KEPT, pa.Table.from_batches([batch])
 
 
 def _repeated(kind: str | None, count: int) -> pa.ChunkedArray | None:

@@ -19,6 +19,7 @@ from optimist.core.options.values import (
     one_of,
     parse_bool,
     parse_positive,
+    parse_ratio,
     parse_seconds,
     parse_whole,
 )
@@ -185,6 +186,13 @@ class EngineOptions:
     delete_by_vectors: bool = _key(True, parse_bool, delta="delete.deletionVectors.persistent")
     update_by_vectors: bool = _key(True, parse_bool, delta="update.deletionVectors.persistent")
     merge_by_vectors: bool = _key(True, parse_bool, delta="merge.deletionVectors.persistent")
+    optimize_min_file_size: int = _key(1 << 30, at_least(1), delta="optimize.minFileSize")
+    optimize_max_file_size: int = _key(1 << 30, at_least(1), delta="optimize.maxFileSize")
+    optimize_batch_size: int | None = _key(None, at_least(1), delta="optimize.batchSize")
+    optimize_max_threads: int = _key(15, at_least(1), delta="optimize.maxThreads")
+    optimize_max_deleted_rows_ratio: float = _key(
+        0.05, parse_ratio, delta="optimize.maxDeletedRowsRatio"
+    )
     storage_budget_s: float = _key(DEFAULT_BUDGET_S, parse_positive, own="storage.budgetSeconds")
     write_txn_app_id: str | None = _key(None, str, delta="write.txnAppId")
     write_txn_version: int | None = _key(None, parse_whole, delta="write.txnVersion")

@@ -24,6 +24,7 @@ __all__ = [
     "parse_bool",
     "parse_option",
     "parse_positive",
+    "parse_ratio",
     "parse_seconds",
     "parse_url",
     "parse_whole",
@@ -114,6 +115,14 @@ def parse_seconds(text: str) -> float:
 def parse_whole_seconds(text: str) -> int:
     """Parse a number of seconds, zero or more, and drop its fraction."""
     return int(parse_seconds(text))
+
+
+def parse_ratio(text: str) -> float:
+    """Parse a number from 0 to 1."""
+    value = _number(text)
+    if not 0 <= value <= 1:
+        raise ValueError("must be a number from 0 to 1")
+    return value
 
 
 def parse_positive(text: str) -> float:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from optimist.core.care.optimize import optimize, partition_predicate
+from optimist.core.care.optimize_metrics import Optimized
 from optimist.core.care.restore import RestoredTable, RestoreTo, restore
 from optimist.core.errors import UsageError
+from optimist.core.local.compaction import LocalBins
+from optimist.core.local.progress import Progress
 from optimist.core.log.timestamps import parse_timestamp
+from optimist.core.predicates import Predicate
 from optimist.core.running.budget import one_operation
 from optimist.core.table.table_handle import TableHandle
 
@@ -13,6 +18,38 @@ __all__ = ["CareCommands"]
 
 class CareCommands(TableHandle):
     """The commands that care for a table; `DeltaLog` is the one that has them."""
+
+    @one_operation
+    def optimize(
+        self, predicate: str | Predicate | None = None, *, progress: Progress | None = None
+    ) -> Optimized:
+        """Make few large files of many small ones; no row changes, and no other writer fails.
+
+        Files below `optimize.minFileSize`, and those of which many rows are deleted, are written
+        again in groups of at most `optimize.maxFileSize`, in this process, one group after the
+        other. All groups are one commit, unless `optimize.batchSize` says otherwise.
+
+        Args:
+            predicate: Which partitions: SQL text or a tree over partition columns; None for all.
+            progress: Called after each group, see `FileProgress`.
+
+        Returns:
+            What was done; its `version` is None if there was nothing to do.
+
+        Raises:
+            TableNotFoundError: There is no table at the path.
+            UsageError: The predicate names a column that is no partition column, or the table is
+                clustered, which is not built yet.
+            DeltaConcurrentModificationException: Other commits came first, again and again.
+        """
+        snapshot = self.snapshot()
+        chosen = None if predicate is None else partition_predicate(predicate, snapshot)
+        return optimize(
+            lambda: self.start_transaction(self.snapshot()),
+            LocalBins(progress),
+            chosen,
+            text=None if predicate is None else str(predicate),
+        )
 
     @one_operation
     def restore(

@@ -9,42 +9,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from optimist.core.commands.not_built_yet import not_built_yet
-from optimist.spark.session.arguments import ensure_exactly, ensure_value
+from optimist.spark.session.arguments import ensure_value
 from optimist.spark.session.pyspark_versions import ensure_supported
 
 if TYPE_CHECKING:
     from optimist.spark.commands.tables import DeltaTable
 
-__all__ = ["CommandsToCome", "DeltaOptimizeBuilder"]
-
-
-class DeltaOptimizeBuilder:
-    """An OPTIMIZE that is being put together; get one with `DeltaTable.optimize`."""
-
-    def where(self, partitionFilter: str) -> DeltaOptimizeBuilder:
-        """Only the partitions for which the condition is true."""
-        ensure_value(partitionFilter, str, "partitionFilter", "a string")
-        return self
-
-    def executeCompaction(self) -> DataFrame:
-        """Make few large files of many small ones.
-
-        Raises:
-            UsageError: It is not built yet (kind `OPTIMIST_NOT_BUILT_YET`).
-        """
-        raise not_built_yet("OPTIMIZE")
-
-    def executeZOrderBy(self, *cols: str | list[str] | tuple[str, ...]) -> DataFrame:
-        """Rearrange the rows so that files have narrow ranges of these columns.
-
-        Raises:
-            ArgumentTypeError: A column is not text.
-            UsageError: It is not built yet (kind `OPTIMIST_NOT_BUILT_YET`).
-        """
-        names = cols[0] if len(cols) == 1 and isinstance(cols[0], list | tuple) else cols
-        for name in names:
-            ensure_exactly(name, (str,), "Z-order column", "str")
-        raise not_built_yet("OPTIMIZE ZORDER BY")
+__all__ = ["CommandsToCome"]
 
 
 class CommandsToCome:
@@ -59,10 +30,6 @@ class CommandsToCome:
         if retentionHours is not None:
             ensure_value(retentionHours, (int, float), "retentionHours", "a number")
         raise not_built_yet("VACUUM")
-
-    def optimize(self) -> DeltaOptimizeBuilder:
-        """Begin an OPTIMIZE; its `executeCompaction` and `executeZOrderBy` are not built yet."""
-        return DeltaOptimizeBuilder()
 
     def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> None:
         """Take a feature out of the table's protocol."""

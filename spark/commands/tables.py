@@ -23,6 +23,8 @@ from optimist.spark.commands.missing_tables import (
     open_existing,
 )
 from optimist.spark.commands.names import is_enabled, known_path, named_table
+from optimist.spark.commands.optimize import optimize
+from optimist.spark.commands.optimize_builder import DeltaOptimizeBuilder
 from optimist.spark.commands.reading.history import detail_frame, history_frame
 from optimist.spark.commands.restore import restore
 from optimist.spark.commands.table_builder import DeltaTableBuilder
@@ -220,6 +222,14 @@ class DeltaTable(CommandsToCome):
             }
             num_affected = update(self._spark, self._log, chosen, values, alias=self._alias)
             return self._affected(num_affected)
+
+    def optimize(self) -> DeltaOptimizeBuilder:
+        """Begin an OPTIMIZE; `executeCompaction` of the builder makes few files of many."""
+        return DeltaOptimizeBuilder(self._optimize)
+
+    def _optimize(self, predicate: str | None) -> DataFrame:
+        with original_errors():
+            return optimize(self._spark, self._log, predicate)
 
     def merge(self, source: DataFrame, condition: ExpressionOrColumn) -> DeltaMergeBuilder:
         """Begin a MERGE: rows of a source change, remove and join those of the table.

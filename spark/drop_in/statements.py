@@ -22,6 +22,7 @@ from optimist.core.sql.statements import (
     DescribeHistory,
     DropConstraint,
     Generate,
+    Optimize,
     Restore,
     SyncIdentity,
 )
@@ -33,6 +34,7 @@ from optimist.spark.commands.missing_tables import (
     as_wrong_for,
 )
 from optimist.spark.commands.names import named_table, table_path
+from optimist.spark.commands.optimize import OPTIMIZE_SCHEMA, optimize
 from optimist.spark.commands.reading.history import (
     DETAIL_SCHEMA,
     HISTORY_SCHEMA,
@@ -147,6 +149,12 @@ def _generate(_spark: SparkSession, log: DeltaLog, command: Generate) -> None:
     log.generate(command.mode)
 
 
+def _optimize(spark: SparkSession, log: DeltaLog, command: Optimize) -> DataFrame:
+    if command.is_full or command.zorder_by:
+        raise not_built_yet(f"{command.statement} {'FULL' if command.is_full else 'ZORDER BY'}")
+    return optimize(spark, log, None if command.where is None else command.where.sql)
+
+
 def _restore(spark: SparkSession, log: DeltaLog, command: Restore) -> DataFrame:
     to = command.travel
     return restore(spark, log, version=to.version, timestamp=to.timestamp)
@@ -173,6 +181,7 @@ _RUNS: Mapping[type, _Run] = MappingProxyType(
         DescribeHistory: _history,
         DescribeDetail: _detail,
         Generate: _generate,
+        Optimize: _optimize,
         Restore: _restore,
         AddConstraint: _add_constraint,
         DropConstraint: _drop_constraint,
@@ -181,5 +190,10 @@ _RUNS: Mapping[type, _Run] = MappingProxyType(
     }
 )
 _SCHEMAS: Mapping[type, StructType] = MappingProxyType(
-    {DescribeHistory: HISTORY_SCHEMA, DescribeDetail: DETAIL_SCHEMA, Restore: RESTORE_SCHEMA}
+    {
+        DescribeHistory: HISTORY_SCHEMA,
+        DescribeDetail: DETAIL_SCHEMA,
+        Optimize: OPTIMIZE_SCHEMA,
+        Restore: RESTORE_SCHEMA,
+    }
 )

@@ -194,7 +194,7 @@ EXPECTED = {
     "table_changes by path": [[1]],
     "history": [4, 3],
     "detail": True,
-    "OPTIMIZE": NOT_BUILT,
+    "OPTIMIZE": "nothing",
     "VACUUM": NOT_BUILT,
     "RESTORE": "nothing",
     "wrong": WRONG,

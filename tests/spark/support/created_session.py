@@ -41,4 +41,4 @@ def tell_created(spark, path: str) -> None:
     tell("made by name", kind_of(columns(DeltaTable.create(spark)).tableName("t").execute))
     columns(DeltaTable.createOrReplace(spark)).tableName(f"delta.`{path}`").execute()
     tell("made operations", [row.operation for row in made.history().collect()])
-    tell("not built", kind_of(lambda: made.optimize().executeCompaction()))
+    tell("not built", kind_of(lambda: made.optimize().executeZOrderBy("n")))

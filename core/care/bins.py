@@ -1,0 +1,96 @@
+"""Which files OPTIMIZE puts together (spec 10.14), as columns: no Python object per file."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from optimist.core.data.partition_values import partition_columns_of
+from optimist.core.schema.types import StructType
+from optimist.core.skipping.statistics import FileStatistics
+
+__all__ = ["bins_of", "worth_compacting"]
+
+
+def worth_compacting(files: pa.Table, *, min_bytes: int, max_deleted_ratio: float) -> pa.Table:
+    """Those of the files that are small, or of which many rows are deleted.
+
+    So is one with a vector of which it is not known how many of its rows are deleted.
+
+    Args:
+        files: Rows of `Snapshot.files`.
+        min_bytes: A file of at least so many bytes is large enough.
+        max_deleted_ratio: The share of deleted rows above which a file is written again.
+    """
+    num_rows = FileStatistics(files, StructType()).num_records.cast(pa.float64())
+    vectors = files["deletionVector"].combine_chunks()
+    deleted = pc.struct_field(vectors, "cardinality").cast(pa.float64())
+    has_many = pc.fill_null(pc.greater(pc.divide(deleted, num_rows), max_deleted_ratio), True)
+    is_small = pc.less(files["size"], min_bytes)
+    return files.filter(pc.or_(is_small, pc.and_(pc.is_valid(vectors), has_many)))
+
+
+def bins_of(
+    files: pa.Table,
+    partition_fields: StructType,
+    *,
+    max_bytes: int,
+    zone: str = "UTC",
+) -> list[pa.Table]:
+    """The files in bins, each to become one file; a file that would be alone is left out.
+
+    Partitions are told apart by their values, however the log spells them. In each, the files are
+    taken from the smallest on, until the next one would make the bin too large.
+
+    Args:
+        files: Rows of `Snapshot.files`.
+        partition_fields: The fields of the partition columns.
+        max_bytes: How large the files of a bin may be together.
+        zone: The time zone in which timestamps without one were written.
+    """
+    if not files.num_rows:
+        return []
+    keys = partition_columns_of(files, partition_fields, zone=zone)
+    names = [f"p{at}" for at in range(keys.num_columns)]
+    plain = pa.table([_plain(keys.column(at)) for at in range(keys.num_columns)], names=names)
+    order = plain if names else pa.table({"none": pa.nulls(files.num_rows, pa.int8())})
+    order = order.append_column("size", files["size"]).append_column("path", files["path"])
+    sorting = [(name, "ascending") for name in order.column_names]
+    places = pc.sort_indices(order, sort_keys=sorting)
+    ordered = files.take(places)
+    starts = _starts(order.select(order.column_names[:-2]).take(places))
+    sizes = ordered["size"].to_numpy()
+    bins: list[pa.Table] = []
+    for start, end in zip(starts, [*starts[1:], files.num_rows], strict=True):
+        bins += [ordered.slice(at, size) for at, size in _filled(sizes, start, end, max_bytes)]
+    return [found for found in bins if found.num_rows > 1]
+
+
+def _plain(column: pa.ChunkedArray) -> pa.Array:
+    """Numbers that are equal where the values are; Arrow sorts and compares few types."""
+    encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
+    return encoded.indices.cast(pa.int64())
+
+
+def _starts(keys: pa.Table) -> list[int]:
+    """The places in sorted keys at which other ones begin."""
+    differs = np.zeros(keys.num_rows, bool)
+    differs[0] = True
+    for column in keys.columns:
+        values = pc.fill_null(column.cast(pa.int64()), -1).to_numpy()
+        differs[1:] |= values[1:] != values[:-1]
+    return [int(place) for place in np.flatnonzero(differs)]
+
+
+def _filled(sizes: np.ndarray, start: int, end: int, max_bytes: int) -> list[tuple[int, int]]:
+    """Where each bin of one partition begins, and how many files it has."""
+    bins = []
+    sums = np.cumsum(sizes[start:end])
+    at = 0
+    while at < len(sums):
+        before = sums[at - 1] if at else 0
+        upto = max(int(np.searchsorted(sums, before + max_bytes, side="right")), at + 1)
+        bins.append((start + at, upto - at))
+        at = upto
+    return bins

@@ -1,0 +1,148 @@
+"""One bin of an OPTIMIZE: the files that were put together, and what became of them meanwhile.
+
+While the new files were written, another commit may have deleted rows of the old ones by vectors.
+Where it is known which row went where, these rows are deleted in the new files as well, so that the
+work of the bin is not lost. Without that, or if an old file is gone, the bin is dropped.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+
+from optimist.core.commands.marked_files import (
+    ChosenRows,
+    MarkedFiles,
+    deleted_rows,
+)
+from optimist.core.commands.uncommitted_files import UncommittedFiles
+from optimist.core.commands.written_files import WrittenFiles
+from optimist.core.data.stats_text import num_rows
+from optimist.core.data.table_ref import TableRef
+from optimist.core.log.file_table import add_files, canonical_path, canonical_paths
+from optimist.core.protocol.actions import Action, AddFile
+from optimist.core.snapshot import Snapshot
+
+__all__ = ["CompactedBin", "live_files"]
+
+
+@dataclass(frozen=True, slots=True)
+class CompactedBin:
+    """Files that were written together, and the files that have their rows now.
+
+    Attributes:
+        before: The old files, in the order in which their rows were written.
+        after: The new files; none where no row was left.
+        keeps_order: The new files have the live rows of the old ones in their order.
+    """
+
+    before: tuple[AddFile, ...]
+    after: tuple[AddFile, ...]
+    keeps_order: bool
+
+    @classmethod
+    def of(cls, files: pa.Table, written: WrittenFiles, *, keeps_order: bool) -> CompactedBin:
+        """A bin that was just written.
+
+        Args:
+            files: The old files, as rows of `Snapshot.files`.
+            written: The new ones.
+            keeps_order: See the attribute.
+        """
+        return cls(add_files(files), written.adds, keeps_order)
+
+    def actions(self, now_ms: int) -> tuple[Action, ...]:
+        """What to commit: no data changes."""
+        removes = (replace(add.remove(now_ms), data_change=False) for add in self.before)
+        return (*removes, *(replace(add, data_change=False) for add in self.after))
+
+    def followed(
+        self, live: Mapping[str, AddFile], table: TableRef, pending: UncommittedFiles
+    ) -> CompactedBin | None:
+        """The bin as it must be committed beside what happened meanwhile; None if it can't be.
+
+        Args:
+            live: The files of the newest version among all old ones, by their canonical paths.
+            table: The table.
+            pending: Looks after vectors that are written.
+
+        Raises:
+            TableError: A vector is gone or damaged.
+            StorageError: A vector can't be written.
+        """
+        now = [live.get(canonical_path(add.path)) for add in self.before]
+        found = tuple(add for add in now if add is not None)
+        if len(found) < len(self.before):
+            return None
+        if all(_same_vector(old, new) for old, new in zip(self.before, found, strict=True)):
+            return replace(self, before=found)
+        return self._marked(found, table, pending) if self.keeps_order else None
+
+    def _marked(
+        self, now: tuple[AddFile, ...], table: TableRef, pending: UncommittedFiles
+    ) -> CompactedBin | None:
+        """The bin with the rows deleted that were deleted in the old files meanwhile."""
+        counts = [num_rows(add.stats) for add in self.before]
+        ends = [num_rows(add.stats) for add in self.after]
+        if None in counts or None in ends:
+            return None
+        gone_before = deleted_rows(table, self.before)
+        gone_now = deleted_rows(table, now)
+        if any(not old <= new for old, new in zip(gone_before, gone_now, strict=True)):
+            return None  # rows are back
+        moved = BitMap64()
+        first = 0
+        for old, new, count in zip(gone_before, gone_now, counts, strict=True):
+            moved |= _places(old, new - old, first)
+            first += (count or 0) - len(old)
+        sizes = [size or 0 for size in ends]
+        if first != sum(sizes):
+            return None  # what the log counts is not what was read
+        starts = [0, *accumulate(sizes)]
+        chosen = [
+            ChosenRows(add, rows, BitMap64(), size)
+            for add, start, size in zip(self.after, starts, sizes, strict=False)
+            if (rows := _within(moved, start, size))
+        ]
+        marked = MarkedFiles.write(table, chosen, pending)
+        changed = {file.before.path: file.after for file in marked.marked}
+        emptied = {add.path for add in marked.emptied}
+        after = tuple(changed.get(add.path, add) for add in self.after if add.path not in emptied)
+        return replace(self, before=now, after=after)
+
+
+def live_files(snapshot: Snapshot, bins: Sequence[CompactedBin]) -> Mapping[str, AddFile]:
+    """Those of the bins' old files that are in a version, by their canonical paths."""
+    wanted = {canonical_path(add.path) for found in bins for add in found.before}
+    is_wanted = pc.is_in(
+        canonical_paths(snapshot.files["path"]), value_set=pa.array(sorted(wanted), pa.string())
+    )
+    adds = add_files(snapshot.files.filter(is_wanted))
+    return {canonical_path(add.path): add for add in adds}
+
+
+def _same_vector(one: AddFile, other: AddFile) -> bool:
+    mine, theirs = one.deletion_vector, other.deletion_vector
+    return (mine and mine.unique_id) == (theirs and theirs.unique_id)
+
+
+def _places(gone: BitMap64, rows: BitMap64, first: int) -> BitMap64:
+    """Where rows of an old file stand in the new ones, of which its first row is row `first`."""
+    positions = np.frombuffer(rows.to_array(), np.uint64)
+    before = np.searchsorted(np.frombuffer(gone.to_array(), np.uint64), positions)
+    moved = positions - before.astype(np.uint64) + np.uint64(first)
+    return BitMap64(array("Q", moved.tobytes()))
+
+
+def _within(rows: BitMap64, start: int, size: int) -> BitMap64:
+    """Those of the rows in a file that begins at a row, counted from its own first row."""
+    own = BitMap64()
+    own.add_range(start, start + size)
+    return (rows & own).shift(-start)

@@ -1,0 +1,243 @@
+"""OPTIMIZE without Spark: what it puts together, and what it does beside other writers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import deltalake
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from optimist.core import DeltaLog
+from optimist.core.care.optimize import optimize
+from optimist.core.errors import MetadataChangedException, UsageError
+from optimist.core.local.compaction import LocalBins
+
+DEFAULTS = "spark.databricks.delta.properties.defaults."
+VECTORS = {f"{DEFAULTS}enableDeletionVectors": "true"}
+TRACKED = {f"{DEFAULTS}enableRowTracking": "true"}
+FEED = {f"{DEFAULTS}enableChangeDataFeed": "true"}
+
+
+def made(path: Path, options: dict[str, str] | None = None, *, commits: int = 6) -> DeltaLog:
+    """Ten rows a commit, in two partitions."""
+    log = DeltaLog.for_path(str(path / "t"), options)
+    for first in range(0, 10 * commits, 10):
+        rows = {"id": range(first, first + 10), "p": [i % 2 for i in range(10)]}
+        log.append(pa.table(rows, pa.schema([("id", pa.int64()), ("p", pa.int64())])), **PARTED)
+    return log
+
+
+PARTED = {"partition_by": ["p"]}
+
+
+def ids(log: DeltaLog) -> list[int]:
+    return sorted(log.to_arrow(columns=["id"])["id"].to_pylist())
+
+
+def tracked(log: DeltaLog) -> dict[int, tuple[int, int]]:
+    wanted = ["id", "_metadata.row_id", "_metadata.row_commit_version"]
+    rows = log.to_arrow(columns=wanted).to_pylist()
+    return {
+        row["id"]: (row["_metadata.row_id"], row["_metadata.row_commit_version"]) for row in rows
+    }
+
+
+def run_beside(log: DeltaLog, between, predicate=None):
+    """OPTIMIZE, with something that happens once its files are written."""
+    pending = [between]
+
+    def write(txn, bins, files):
+        written = LocalBins()(txn, bins, files)
+        if pending:
+            pending.pop()()
+        return written
+
+    return optimize(lambda: log.start_transaction(log.snapshot()), write, predicate)
+
+
+def data_files(log: DeltaLog) -> set[str]:
+    root = Path(log.table_path)
+    return {
+        str(path.relative_to(root)) for path in root.rglob("*.parquet") if "_log" not in str(path)
+    }
+
+
+def test_small_files_become_one_in_each_partition(tmp_path):
+    log = made(tmp_path)
+    before = ids(log)
+    done = log.optimize()
+    assert (done.removed.num_files, done.added.num_files, done.num_partitions) == (12, 2, 2)
+    assert ids(log) == before
+    assert log.snapshot().num_files == 2
+    found = deltalake.DeltaTable(log.table_path).to_pyarrow_table()["id"].to_pylist()
+    assert sorted(found) == before
+    newest = log.history(1)[0].info
+    assert newest.operation == "OPTIMIZE"
+    assert newest.operation_metrics["numRemovedFiles"] == "12"
+    assert log.optimize().version is None  # there is nothing left to do
+
+
+def test_a_predicate_chooses_partitions(tmp_path):
+    log = made(tmp_path)
+    done = log.optimize("p = 1")
+    assert (done.removed.num_files, done.added.num_files) == (6, 1)
+    assert log.snapshot().scan("p = 0").files.num_rows == 6
+
+
+def test_a_predicate_over_data_is_refused(tmp_path):
+    log = made(tmp_path)
+    with pytest.raises(UsageError) as caught:
+        log.optimize("id = 1")
+    assert caught.value.kind == "DELTA_NON_PARTITION_COLUMN_REFERENCE"
+    assert log.snapshot().version == 5
+
+
+def test_values_of_partitions_that_are_odd_stay_apart(tmp_path):
+    log = DeltaLog.for_path(str(tmp_path / "t"))
+    values = [None, "", "a b", "a%20b", "é/ü", "=", "__HIVE_DEFAULT_PARTITION__x"]
+    for _ in range(3):
+        log.append(pa.table({"id": range(len(values)), "q": values}), partition_by=["q"])
+    before = sorted(map(str, log.to_arrow().to_pylist()))
+    done = log.optimize()
+    assert sorted(map(str, log.to_arrow().to_pylist())) == before
+    # As in every Delta table the empty text is null.
+    assert done.added.num_files == len(values) - 1
+
+
+def test_deleted_rows_are_purged_and_ids_and_versions_of_rows_are_kept(tmp_path):
+    log = made(tmp_path, {**VECTORS, **TRACKED})
+    log.delete("id IN (3, 14, 25)")
+    before = tracked(log)
+    done = log.optimize()
+    assert (done.num_vectors_removed, done.num_rows_purged) == (3, 3)
+    assert tracked(log) == before
+    assert log.snapshot().files["deletionVector"].null_count == 2
+
+
+def test_a_large_file_is_written_again_only_if_many_of_its_rows_are_deleted(tmp_path):
+    small = {"spark.databricks.delta.optimize.minFileSize": "1", **VECTORS}
+    log = made(tmp_path, small, commits=2)
+    assert log.optimize().version is None
+    log.delete("id < 20 AND p = 0")  # whole files
+    log.delete("id IN (1, 11)")
+    assert log.optimize().removed.num_files == 2
+
+
+def test_a_batch_is_a_commit(tmp_path):
+    log = made(tmp_path, {"spark.databricks.delta.optimize.batchSize": "1"})
+    done = log.optimize()
+    assert (done.num_batches, log.snapshot().version) == (2, 7)
+
+
+def test_no_bin_is_larger_than_asked_for(tmp_path):
+    log = made(tmp_path)
+    size = log.snapshot().files["size"][0].as_py()
+    key = "spark.databricks.delta.optimize.maxFileSize"
+    limited = DeltaLog.for_path(log.table_path, {key: str(2 * size + size // 2)})
+    done = limited.optimize()
+    assert (done.num_bins, done.added.num_files) == (6, 6)
+
+
+def test_the_change_feed_tells_of_no_change(tmp_path):
+    log = made(tmp_path, FEED)
+    version = log.optimize().version
+    assert log.changes(starting_version=version).num_rows == 0
+
+
+def test_rows_that_are_deleted_meanwhile_are_deleted_in_the_new_files(tmp_path):
+    log = made(tmp_path, {**VECTORS, **TRACKED})
+    log.delete("id IN (0, 1, 22)")
+    other = DeltaLog.for_path(log.table_path)
+    done = run_beside(log, lambda: other.delete("id IN (2, 3, 21, 24, 59)"))
+    gone = {0, 1, 22, 2, 3, 21, 24, 59}
+    assert ids(log) == [i for i in range(60) if i not in gone]
+    assert done.added.num_files == 2
+    assert log.snapshot().num_files == 2
+
+
+def test_a_bin_whose_rows_are_all_deleted_meanwhile_adds_no_file(tmp_path):
+    log = made(tmp_path, VECTORS)
+    other = DeltaLog.for_path(log.table_path)
+    odd = [i for i in range(60) if i % 2]
+
+    def delete_all_but_one_then_it():
+        other.delete(f"id IN ({', '.join(map(str, odd[:-1]))})")
+
+    run_beside(log, delete_all_but_one_then_it)
+    assert ids(log) == sorted([*range(0, 60, 2), odd[-1]])
+
+
+def test_a_bin_of_which_a_file_is_gone_is_dropped_and_the_others_land(tmp_path):
+    log = made(tmp_path)
+    other = DeltaLog.for_path(log.table_path)
+    done = run_beside(log, lambda: other.delete("id = 3"))  # by copy on write, in partition 1
+    assert done.added.num_files == 1
+    assert ids(log) == [i for i in range(60) if i != 3]
+    live = set(log.snapshot().files["path"].to_pylist())
+    history = data_files(log)
+    # The new file of the dropped bin is gone; those of older versions are kept.
+    assert len(history) == 12 + 1 + 1
+    assert live <= history
+
+
+def test_appends_meanwhile_cost_nothing(tmp_path):
+    log = made(tmp_path)
+    other = DeltaLog.for_path(log.table_path)
+    more = pa.table({"id": pa.array([100], pa.int64()), "p": pa.array([1], pa.int64())})
+    done = run_beside(log, lambda: other.append(more))
+    assert done.added.num_files == 2
+    assert ids(log) == [*range(60), 100]
+
+
+def test_a_change_of_the_schema_meanwhile_is_a_conflict_and_no_file_is_left(tmp_path):
+    log = made(tmp_path)
+    other = DeltaLog.for_path(log.table_path)
+    before = data_files(log)
+    with pytest.raises(MetadataChangedException):
+        run_beside(log, lambda: (other.delete("id = 3"), other.alter.set_comment("new")))
+    assert ids(log) == [i for i in range(60) if i != 3]
+    # Only the file that the DELETE wrote is new.
+    assert len(data_files(log) - before) == 1
+
+
+def test_an_error_while_files_are_written_leaves_nothing(tmp_path):
+    log = made(tmp_path)
+    before = data_files(log)
+
+    def fail():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_beside(log, fail)
+    assert data_files(log) == before
+    assert log.snapshot().version == 5
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    steps=st.lists(st.sets(st.integers(0, 59), max_size=20), max_size=3),
+    meanwhile=st.lists(st.sets(st.integers(0, 59), max_size=40), min_size=1, max_size=2),
+    tracks=st.booleans(),
+)
+def test_whatever_is_deleted_before_and_meanwhile_is_gone_and_nothing_else(
+    tmp_path_factory, steps, meanwhile, tracks
+):
+    path = tmp_path_factory.mktemp("optimized")
+    log = made(path, {**VECTORS, **(TRACKED if tracks else {})})
+    other = DeltaLog.for_path(log.table_path)
+
+    def delete(several):
+        for chosen in several:
+            if chosen:
+                other.delete(f"id IN ({', '.join(map(str, sorted(chosen)))})")
+
+    delete(steps)
+    before = tracked(log) if tracks else {}
+    run_beside(log, lambda: delete(meanwhile))
+    left = [i for i in range(60) if not any(i in chosen for chosen in (*steps, *meanwhile))]
+    assert ids(log) == left
+    if tracks:
+        assert tracked(log) == {i: before[i] for i in left}
