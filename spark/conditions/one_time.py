@@ -138,7 +138,8 @@ class OneTime:
 
     def _in_text(self, text: str) -> str:
         tokens = tokens_between(text, 0, len(text))
-        pieces, end = [], 0
+        pieces: list[str] = []
+        end = 0
         for at, token in enumerate(tokens):
             is_name = token.kind == "word" and tokens[max(at - 1, 0)].text != "."
             if not is_name or token.text.lower() not in _CALLS:
