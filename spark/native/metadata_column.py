@@ -2,8 +2,9 @@
 
 Spark gives every file scan a hidden column `_metadata`. It is lost where two scans are united, and
 knows nothing of row tracking. So where a scan is more than one relation, or its table tracks rows,
-the column is made here, and hidden the way Spark hides the columns of natural joins: no `*` shows
-it, and a query that names it gets it.
+the column is made here, and hidden: no `*` shows it, and a query that names it gets it. In sessions
+of the drop-in a node of ours does so (`drop_in/java/HiddenMetadata.java`), elsewhere the way in
+which Spark hides the columns of natural joins.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ _FIELDS = (
     "file_block_length",
     "file_modification_time",
 )
+_SESSIONS = "optimist.dropin.Sessions"
+"""Of the drop-in, which may be there."""
 _BASE_ROW_ID, _COMMIT_VERSION = "__optimist_base_row_id", "__optimist_commit_version"
 
 
@@ -115,8 +118,11 @@ def metadata_column(jvm: Jvm, frame: DataFrame, tracking: RowTracking | None) ->
 
 def with_hidden_metadata(jvm: Jvm, frame: DataFrame) -> DataFrame:
     """The frame, whose last column is `metadata_column`, with that column hidden."""
-    logical = jvm.catalyst.plans.logical
     plan = analyzed_plan(frame)
+    if jvm.has_class(_SESSIONS) and jvm.root.optimist.dropin.Sessions.isEnabled(jvm.session):
+        # Its rules know a node that tells two sides of a join apart, which Spark's own does not.
+        return jvm.frame(jvm.root.optimist.dropin.HiddenMetadata(plan, False))
+    logical = jvm.catalyst.plans.logical
     output = plan.output()
     project = logical.Project(output.init(), plan)
     project.setTagValue(logical.Project.hiddenOutputTag(), jvm.seq([output.last()]))

@@ -21,6 +21,7 @@ __all__ = ["unchanged_conf"]
 _CHANGING_MEANING = (
     "spark.sql.ansi.",
     "spark.sql.caseSensitive",
+    "spark.sql.decimalOperations.",
     "spark.sql.legacy.",
     "spark.sql.mapKeyDedupPolicy",
     "spark.sql.parser.",

@@ -3,7 +3,6 @@ import org.apache.spark.sql.catalyst.expressions.AttributeSet;
 import org.apache.spark.sql.catalyst.plans.logical.ExposesMetadataColumns;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
-import org.apache.spark.sql.catalyst.plans.logical.Project$;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 
 /**
@@ -21,12 +20,6 @@ public final class HiddenMetadata extends LogicalPlan implements ExposesMetadata
     this.isShown = isShown;
   }
 
-  /** A plan of ours, which hides its last column by a tag, with this node instead. */
-  static LogicalPlan instead(LogicalPlan plan) {
-    boolean isHiding = plan instanceof Project
-        && plan.getTagValue(Project$.MODULE$.hiddenOutputTag()).isDefined();
-    return isHiding ? new HiddenMetadata(((Project) plan).child(), false) : plan;
-  }
   /** What Spark plans in the end. */
   LogicalPlan projection() { return new Project(output(), this.child); }
 

@@ -136,8 +136,7 @@ public final class RelationRule extends Rule {
         options.containsKey("readChangeFeed") || options.containsKey("readChangeData");
     DeltaTable table = (DeltaTable) relation.table();
     Object found = table.ask("plan", isChanges ? options : null);
-    LogicalPlan rows =
-        withAttributes(HiddenMetadata.instead((LogicalPlan) found), relation.output());
+    LogicalPlan rows = withAttributes((LogicalPlan) found, relation.output());
     if (isChanges || !table.isNewest()) return rows;
     return new NewestRows(named(rows, table.entry()), table, null, 0);
   }

@@ -136,7 +136,7 @@ SESSIONS = {
 
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("properties", [{}, FEED, VECTORS], ids=["copies", "feed", "vectors"])
-@pytest.mark.usefixtures("plane")
+@pytest.mark.usefixtures("every_plane")
 def test_only_rows_that_match_differ_afterwards(spark, tmp_path, conf, command, properties):
     fields = [field("id", "long"), field("s", "string"), field("x", "double"), ZERO, *ODD]
     rows = odd_rows()

@@ -7,6 +7,7 @@ import pytest
 from pyspark.sql import functions as sf
 
 from optimist.core import DeltaLog
+from optimist.spark import read
 
 pytestmark = pytest.mark.skipif(
     pyspark.__version__ < "4.2", reason="an alias hides it for good before"
@@ -36,10 +37,16 @@ def field(request):
     return FIELD[request.node.callspec.params["table"]]
 
 
-@pytest.mark.parametrize("how", ["newest", "version"])
+FRAMES = {
+    "newest": lambda spark, path: spark.read.format("delta").load(path),
+    "version": lambda spark, path: spark.read.format("delta").option("versionAsOf", 0).load(path),
+    "read": lambda spark, path: read(spark, path).where("id >= 0"),
+}
+
+
+@pytest.mark.parametrize("how", FRAMES)
 def test_both_sides_of_a_self_join_have_their_own(enabled, table, field, how):
-    reader = enabled.read.format("delta")
-    frame = (reader if how == "newest" else reader.option("versionAsOf", 0)).load(table)
+    frame = FRAMES[how](enabled, table)
     one = dict(told(frame.select("id", f"_metadata.{field}")))
     joined = frame.alias("a").join(frame.alias("b"), sf.expr("a.id = b.id + 1"))
     found = joined.selectExpr("a.id", f"a._metadata.{field}", f"b._metadata.{field}")
