@@ -11,6 +11,8 @@ from pyspark.sql import types as st
 
 from optimist.core.commands.create import create_table
 from optimist.core.errors import UsageError
+from optimist.core.errors.foreign_text import quoted, shown
+from optimist.core.expressions import NotSqlError, parse_type
 from optimist.core.requests.table_definition import (
     Column,
     CreateMode,
@@ -101,7 +103,8 @@ class DeltaTableBuilder:
 
         Raises:
             ArgumentTypeError: An argument has the wrong type; this is a `TypeError`, too.
-            UsageError: Both ways to generate values are given, or a step is 0.
+            UsageError: Both ways to generate values are given, a step is 0, or a text is no type of
+                SQL (kind `PARSE_SYNTAX_ERROR`).
             SchemaError: The type is none that a table can have.
         """
         ensure_exactly(colName, (str,), "Column name", "str")
@@ -189,9 +192,24 @@ def _session(given: SparkSession | None) -> SparkSession:
 
 def _column(name: str, data_type: str | st.DataType) -> Column:
     if isinstance(data_type, str):
+        with original_errors():
+            _ensure_type(name, data_type)
         return Column(name, data_type)
     (column,) = columns_of(from_spark_schema(st.StructType([st.StructField(name, data_type)])))
     return column
+
+
+def _ensure_type(name: str, text: str) -> None:
+    try:
+        parse_type(text)
+    except NotSqlError as error:
+        raise UsageError(
+            f"The type of the column {shown(name)} can't be {quoted(text)}: {error}. Nothing was "
+            "written. Spell it as SQL does, as in array<decimal(10,2)>.",
+            kind="PARSE_SYNTAX_ERROR",
+            line=error.line,
+            column=error.column,
+        ) from None
 
 
 def _identity(always: object, by_default: object) -> Identity | None:

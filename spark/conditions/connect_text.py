@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from optimist.core.errors import SchemaError, UsageError
 from optimist.core.errors.foreign_text import shown
@@ -39,11 +39,13 @@ class SentTexts:
         schema: The table's schema.
         alias: The name the table goes by, if it has one.
         confs: The session's conf; some keys change how texts are read.
+        has_others: Whether a text may name columns that are not the table's.
     """
 
     schema: StructType
     alias: str | None
     confs: Mapping[str, str]
+    has_others: bool = field(default=False, kw_only=True)
 
     def obstacle(self, text: str) -> Obstacle | None:
         """What the text holds that no command accepts; None if there is nothing."""
@@ -70,10 +72,7 @@ class SentTexts:
         if self._is_read_in_another_way(text):
             return opaque
         with suppress(UsageError):
-            return map_leaves(
-                Predicate.parse(text),
-                lambda leaf: opaque if isinstance(leaf, Opaque) else map_columns(leaf, self._own),
-            )
+            return map_leaves(Predicate.parse(text), lambda leaf: self._of_table(leaf, opaque))
         return opaque
 
     def opaque(self, text: str, names: frozenset[str]) -> Opaque:
@@ -98,6 +97,10 @@ class SentTexts:
         words = frozenset(_WORD.findall(folded))
         odd = (name for name in every if not _WORD.fullmatch(name))
         return (every & words) | {name for name in odd if name.replace("`", "``") in folded}
+
+    def _of_table(self, leaf: Predicate, opaque: Opaque) -> Predicate:
+        is_other = self.has_others and any(self.column(path) is None for path in leaf.columns())
+        return opaque if is_other or isinstance(leaf, Opaque) else map_columns(leaf, self._own)
 
     def _own(self, column: Column) -> Column:
         found = self.column(column.path)

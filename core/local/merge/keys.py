@@ -71,8 +71,8 @@ def join_keys(on: str | Sequence[str], scope: Scope) -> tuple[tuple[JoinKey, ...
     """
     own, other = scope.sides
     if not isinstance(on, str):
-        names = [quote_path((name,)) for name in on]
-        on = " AND ".join(f"{own}.{name} = {other}.{name}" for name in names)
+        pairs = [(quote_path((own, name)), quote_path((other, name))) for name in on]
+        on = " AND ".join(f"{one} = {two}" for one, two in pairs)
     parts = Predicate.parse(on).conjuncts()
     return tuple(_key(part, scope, on) for part in parts), on
 

@@ -16,17 +16,21 @@ from __future__ import annotations
 import re
 import weakref
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial, reduce
 from operator import and_
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from optimist.core.errors import SchemaError
 from optimist.core.predicates import Predicate
+from optimist.core.predicates.resolution import map_columns, map_leaves
+from optimist.core.predicates.tree import Column
+from optimist.core.schema.types import StructType
 from optimist.core.snapshot import Snapshot
 from optimist.core.sql import Mentions
 from optimist.core.sql.first_words import begin_of
+from optimist.core.sql.query_needs import folded
 from optimist.core.sql.reader import Reader
 from optimist.spark.arrow.frame import Needed, narrow_sent_scan
 from optimist.spark.arrow.row_metadata import METADATA
@@ -36,12 +40,12 @@ from optimist.spark.conditions.connect_condition import sure_predicate
 from optimist.spark.conditions.connect_expressions import SentExpressions, messages
 from optimist.spark.conditions.connect_text import SentTexts
 from optimist.spark.drop_in.connect.sent_needs import (
-    RowFilter,
     ScanNeeds,
     has_unknown_names,
     mentions,
     needs_of_scans,
 )
+from optimist.spark.drop_in.connect.sent_rows import RowFilter
 from optimist.spark.rows.scanned_table import is_scan_alias, scan_alias
 from optimist.spark.session.jvm import conf_entries
 
@@ -160,11 +164,25 @@ def _predicate(spark: SparkSession, needs: ScanNeeds, snapshot: Snapshot) -> Pre
 def _filter(
     spark: SparkSession, snapshot: Snapshot, confs: Mapping[str, str], item: RowFilter
 ) -> Iterator[Predicate]:
-    texts = SentTexts(snapshot.schema, item.alias, confs)
-    try:
-        predicate = SentExpressions(texts, "").predicate(item.condition)
-    except SchemaError:
-        return  # a text with a name that is no column of the table
-    for part in sure_predicate(spark, predicate, snapshot.schema).conjuncts():
-        if all(item.is_column(path[0]) for path in part.columns()):
-            yield part
+    names = item.names(snapshot.schema.names)
+    changes_names = item.is_joined or any(name != column for name, column in names.items())
+    is_strict = confs.get("spark.sql.caseSensitive", "").strip().lower() == "true"
+    if changes_names and (is_strict or item.names_plans()):
+        return
+    schema = _as_named(snapshot.schema, names)
+    texts = SentTexts(schema, item.alias, confs, has_others=True)
+    predicate = SentExpressions(texts, "").predicate(item.condition)
+
+    def own(column: Column) -> Column:
+        return Column((names[column.path[0]], *column.path[1:]))
+
+    for part in sure_predicate(spark, predicate, schema).conjuncts():
+        if all(path[0] in names and item.is_of(path) for path in part.columns()):
+            yield map_leaves(part, lambda leaf: map_columns(leaf, own))
+
+
+def _as_named(schema: StructType, names: Mapping[str, str]) -> StructType:
+    """The schema under other names, with what has none there as far as its own is free."""
+    named = [replace(schema.fields[schema.names.index(names[name])], name=name) for name in names]
+    taken = set(map(folded, names))
+    return StructType((*named, *(item for item in schema if folded(item.name) not in taken)))

@@ -9,6 +9,8 @@ Each answer rests on a rule that holds whatever else stands in the plan:
 - Rows that a filter drops take no part in anything above it. It may be applied at the scan if
   between them there are only steps that look at rows one by one, or at all of them alike, and no
   value that is drawn at random or follows from the place of a row: it would be another one.
+  Groups take it where it names what they are grouped by, and a join the side whose rows it keeps
+  or drops whatever they meet.
 - If a limit is above nothing but such projections, any n rows will do.
 
 Everything else is taken to need all.
@@ -24,7 +26,6 @@ from typing import Any
 from optimist.core.sql import Mentions, mentions_of_expression
 from optimist.core.sql.query_needs import folded
 from optimist.spark.arrow.sent_scans import is_scan
-from optimist.spark.conditions.connect_determinism import is_deterministic
 from optimist.spark.conditions.connect_expressions import (
     NAMING_NO_OTHERS,
     attribute_path,
@@ -32,10 +33,10 @@ from optimist.spark.conditions.connect_expressions import (
     own_expressions,
     parts,
 )
+from optimist.spark.drop_in.connect.sent_rows import RowFilter, filters_below, limit_below
 
-__all__ = ["RowFilter", "ScanNeeds", "has_unknown_names", "mentions", "needs_of_scans"]
+__all__ = ["ScanNeeds", "has_unknown_names", "mentions", "needs_of_scans"]
 
-_Names = frozenset[str]
 _BY_NAME = frozenset(
     (
         *("subquery_alias", "filter", "sort", "limit", "offset", "sample", "hint", "join"),
@@ -46,8 +47,6 @@ _BY_NAME = frozenset(
 """Steps that take those columns of their input that they name, and hand on the others."""
 _CHOOSING = frozenset(("project", "aggregate"))
 """Steps behind which there are no columns but those that they name."""
-_ROW_BY_ROW = frozenset(("subquery_alias", "filter", "sort", "hint", "repartition", "drop"))
-"""Steps through which a filter may go."""
 _NAME_FIELDS = {
     "Join": "using_columns",
     "Deduplicate": "column_names",
@@ -56,46 +55,6 @@ _NAME_FIELDS = {
     "NAReplace": "cols",
     "Drop": "column_names",
 }
-_OF_ONE_ROW = frozenset(
-    (
-        *("=", "==", "!=", "<", "<=", ">", ">=", "<=>", "and", "or", "not", "!", "in", "isnull"),
-        *("isnotnull", "like", "startswith", "endswith", "contains", "+", "-", "*", "/", "%"),
-        *("when", "if", "coalesce", "concat", "upper", "lower", "trim", "length", "substring"),
-        *("abs", "round", "floor", "ceil", "year", "month", "day", "dayofmonth", "hour", "date"),
-        *("to_date", "date_trunc", "struct", "named_struct", "array", "hash", "negative", "nvl"),
-    )
-)
-"""Functions whose value follows from one row, and that make one row of one."""
-
-
-@dataclass(frozen=True, slots=True)
-class RowFilter:
-    """A condition on the rows of a scan.
-
-    Attributes:
-        condition: The message `Expression`.
-        alias: The name that it may use for the table.
-        kept: The columns that are the table's where the condition stands, folded; None for all.
-        made: Names that mean something else there, folded.
-    """
-
-    condition: Any
-    alias: str | None = None
-    kept: _Names | None = None
-    made: _Names = frozenset()
-
-    def is_column(self, name: str) -> bool:
-        """Whether a name means the table's own column."""
-        is_kept = self.kept is None or folded(name) in self.kept
-        return is_kept and folded(name) not in self.made
-
-    def below(self, kept: _Names | None, made: _Names) -> RowFilter:
-        """The condition below a step that keeps some columns, and makes others."""
-        if kept is None:
-            kept = self.kept
-        elif self.kept is not None:
-            kept &= self.kept
-        return replace(self, kept=kept, made=self.made | made)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,19 +132,20 @@ def needs_of_scans(
         return
     step = getattr(relation, kind)
     below = _below(kind, step, needs)
-    for part in _inputs(step):
-        yield from needs_of_scans(part, is_kept, below)
+    for place, part in enumerate(_inputs(step)):
+        filters = filters_below(kind, step, needs.filters, place)
+        yield from needs_of_scans(part, is_kept, replace(below, filters=filters))
 
 
 def _below(kind: str, step: Any, needs: ScanNeeds) -> ScanNeeds:
-    """What a step needs of its input."""
-    filters, limit = _rows_below(kind, step, needs)
+    """What a step needs of all its inputs."""
+    limit = limit_below(kind, step, needs.limit)
     if kind in ("show_string", "html_string"):
         limit = max(0, step.num_rows) + 1  # it tells whether there are more
     takes_all = True
     if kind in _CHOOSING or (kind in _BY_NAME and not needs.takes_all):
         takes_all = _takes_all(kind, step)
-    return ScanNeeds(takes_all, filters, limit)
+    return ScanNeeds(takes_all, limit=limit)
 
 
 def _takes_all(kind: str, step: Any) -> bool:
@@ -221,59 +181,6 @@ def _counts_rows(call: Any) -> bool:
     (only,) = call.arguments
     kind = only.WhichOneof("expr_type")
     return kind == "unresolved_star" and not only.unresolved_star.unparsed_target
-
-
-def _rows_below(kind: str, step: Any, needs: ScanNeeds) -> tuple[tuple[RowFilter, ...], int | None]:
-    """Which rows a step needs of its input: those that fulfil conditions, and at most how many."""
-    if kind == "limit":
-        return (), step.limit if needs.limit is None else min(step.limit, needs.limit)
-    if not all(map(is_deterministic, own_expressions(step))):
-        return (), None
-    if kind == "filter":
-        return (*needs.filters, RowFilter(step.condition)), None
-    if kind == "subquery_alias":
-        named = (replace(item, alias=item.alias or step.alias) for item in needs.filters)
-        return tuple(named), needs.limit
-    if kind in _ROW_BY_ROW:
-        return needs.filters, None
-    if kind not in ("project", "with_columns"):
-        return (), None
-    expressions = list(own_expressions(step))
-    if not all(map(_is_of_one_row, expressions)):
-        return (), None
-    if kind == "with_columns":
-        made = frozenset(folded(item.name[0]) for item in step.aliases)
-        return tuple(item.below(None, made) for item in needs.filters), needs.limit
-    made = frozenset(
-        folded(item.alias.name[0])
-        for item in expressions
-        if item.WhichOneof("expr_type") == "alias"
-    )
-    kept = frozenset(folded(path[0]) for item in expressions if len(path := _column(item)) == 1)
-    return tuple(item.below(kept, made) for item in needs.filters), needs.limit
-
-
-def _is_of_one_row(expression: Any) -> bool:
-    kind = expression.WhichOneof("expr_type")
-    if kind == "unresolved_function":
-        call = expression.unresolved_function
-        if call.function_name.lower() not in _OF_ONE_ROW or call.is_user_defined_function:
-            return False
-    elif kind == "expression_string":
-        return bool(_column(expression))
-    elif kind not in ("unresolved_attribute", "literal", "alias", "cast"):
-        return False
-    return all(map(_is_of_one_row, own_expressions(expression)))
-
-
-def _column(expression: Any) -> tuple[str, ...]:
-    """The path of the column that an expression is; empty if it is something else."""
-    kind = expression.WhichOneof("expr_type")
-    if kind == "unresolved_attribute":
-        return attribute_path(expression.unresolved_attribute.unparsed_identifier)
-    if kind == "expression_string" and expression.expression_string.expression.isidentifier():
-        return (expression.expression_string.expression,)
-    return ()
 
 
 def _inputs(message: Any) -> Iterator[Any]:

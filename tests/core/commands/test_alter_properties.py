@@ -111,7 +111,9 @@ def test_the_protocol_is_upgraded_and_never_downgraded(tmp_path):
     log.alter.upgrade_protocol(2, 5)
     assert (log.protocol.min_reader_version, log.protocol.min_writer_version) == (2, 5)
     assert said(log)[0] == "SET TBLPROPERTIES"
-    log.alter.upgrade_protocol(1, 2)
+    log.alter.upgrade_protocol(2, 5)
+    fails("DELTA_INVALID_PROTOCOL_DOWNGRADE", log.alter.upgrade_protocol, 1, 2)
+    log.alter.set_properties({"delta.minReaderVersion": "1", "delta.minWriterVersion": "2"})
     assert (log.protocol.min_reader_version, log.protocol.min_writer_version) == (2, 5)
     fails("OPTIMIST_INVALID_TABLE_PROPERTY", log.alter.upgrade_protocol, 4, 7)
     log.alter.add_feature("deletionvectors")

@@ -24,6 +24,7 @@ from local_tables import (
     sixty_rows,
 )
 from merge_rows import CLAUSES, EQUALITIES, SEVERAL, SeveralMatchesError, merged
+from optimist.core import DeltaLog
 from optimist.core.errors import (
     DeltaConcurrentModificationException,
     SchemaError,
@@ -97,6 +98,17 @@ def test_only_files_that_can_match_are_read(tmp_path, has_vectors):
     assert metrics_of(log, *names) == ((0, 1, 1) if has_vectors else (1, 1, 0))
     assert sorted(row["id"] for row in live_rows(log)) == [*range(5), *range(6, 60), 70]
     assert log.to_arrow("id = 3").to_pylist() == [{"id": 3, "p": 7, "s": "a"}]
+
+
+@pytest.mark.parametrize("alias", ["my source", "s-1", "select", "ti`ck", "a.b"])
+def test_names_of_columns_are_keys_under_any_aliases(tmp_path, alias):
+    log = DeltaLog.for_path(str(tmp_path / "t"), {})
+    log.append(pa.table({"x-y": [1, 2], "v": ["old", "old"]}))
+    source = pa.table({"x-y": [2, 3], "v": ["new", "new"]})
+    merge = log.merge(source, ["x-y"], target_alias=f"the {alias}", source_alias=alias)
+    merge.when_matched_update_all().when_not_matched_insert_all().execute()
+    rows = log.to_arrow().sort_by("x-y").to_pylist()
+    assert rows == [{"x-y": 1, "v": "old"}, {"x-y": 2, "v": "new"}, {"x-y": 3, "v": "new"}]
 
 
 def test_a_merge_that_only_inserts_removes_nothing(tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from pyspark.sql.connect import functions as sf
 
@@ -47,6 +49,14 @@ def test_texts_name_at_least_the_columns_they_read(text, names, predicate):
     found = texts().predicate(text)
     assert found.is_exact == (predicate is not None)
     assert predicate is None or str(found) == predicate
+
+
+def test_names_of_other_tables_leave_the_parts_of_a_text_that_are_about_this_one():
+    assert not any(part.is_exact for part in texts().predicate("id = 1 AND m > 2").conjuncts())
+    joined = replace(texts("t"), has_others=True)
+    parts = joined.predicate("t.id = 1 AND o.id = 2 AND m > 3 AND st.p = 'a'").conjuncts()
+    assert [str(part) for part in parts if part.is_exact] == ["id = 1", "st.p = 'a'"]
+    assert not joined.predicate("id = 1 OR m > 2").is_exact
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,13 @@ import os
 import shutil
 import sys
 import time
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
 from connect_process import ids, kind_of, tell
+from far_filters import OF_ONE_PARTITION, QUERIES
 from optimist.spark import DeltaTable, enable, read, write
 from optimist.spark.arrow import source
 from optimist.spark.commands.target import Target
@@ -112,7 +114,15 @@ def tell_statements(spark: SparkSession, folder: str) -> None:
     spark.sql(f"CREATE TABLE {name} (id INT, s STRING DEFAULT 'none') {allowed}")
     spark.sql(f"INSERT INTO {name} SELECT id, DEFAULT FROM range(2)")
     spark.sql(f"INSERT INTO {name} SELECT id, default FROM (SELECT 7 AS id, 'mine' AS default)")
+    spark.sql(f"INSERT INTO {name} SELECT * FROM VALUES (3, DEFAULT), (4, 'x')")
+    spark.sql(f"INSERT INTO {name} (SELECT 5, DEFAULT)")
     tell("defaults", sorted(rows(spark.table(name))))
+    for case, text in {
+        "cache of a path": f"CACHE TABLE {name}",
+        "view by the format": f"CREATE TEMP VIEW w USING delta OPTIONS (path '{folder}/defaults')",
+        "directory": f"INSERT OVERWRITE LOCAL DIRECTORY '{folder}/d' USING delta SELECT 1 AS id",
+    }.items():
+        tell(f"refused: {case}", kind_of(lambda text=text: spark.sql(text)))
 
 
 def tell_values(spark: SparkSession, folder: str) -> None:
@@ -167,6 +177,25 @@ def tell_changed_conf(spark: SparkSession, folder: str) -> None:
     tell("changed conf left", spark.table(f"delta.`{path}`").count())
 
 
+def tell_far_filters(spark: SparkSession, folder: str) -> None:
+    path = f"{folder}/far"
+    rows_of = spark.range(40).selectExpr("id", "id % 4 AS p", "id % 3 AS n")
+    rows_of.write.format("delta").partitionBy("p").save(path)
+    table, other = spark.read.format("delta").load(path), spark.range(5, 80)
+    other = other.selectExpr("id", "id * 3 AS m")
+    found = {
+        name: [sorted(map(str, rows(query(frame, other)))) for frame in (table, rows_of)]
+        for name, query in QUERIES.items()
+    }
+    tell("far filters that lose rows", [name for name, (one, two) in found.items() if one != two])
+    tell("far filters without rows", [name for name, (one, _) in found.items() if not one])
+    for file in Path(path).rglob("p=3/*.parquet"):
+        file.unlink()  # so that a query that reads all files fails
+    queries = {name: query(table, other) for name, query in OF_ONE_PARTITION.items()}
+    ends = {name: kind_of(lambda frame=frame: rows(frame)) for name, frame in queries.items()}
+    tell("far filters that skip nothing", [name for name, end in ends.items() if end != "nothing"])
+
+
 def tell_objects(spark: SparkSession, folder: str) -> SparkSession:
     """`foreachBatch` gives each batch another object for the same session.
 
@@ -192,6 +221,7 @@ def main(folder: str) -> None:
     tell_statements(spark, folder)
     tell_values(spark, folder)
     tell_changed_conf(spark, folder)
+    tell_far_filters(spark, folder)
     other = tell_objects(spark, folder)
     tell("parameters", parameter_answers(spark, f"{folder}/parameters"))
     other.stop()

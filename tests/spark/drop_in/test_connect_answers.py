@@ -33,7 +33,10 @@ EXPECTED = {
     "cached query": [8, True],
     "badly cached query": ["IllegalArgumentException", False],
     "into a view": "UsageError OPTIMIST_UNSUPPORTED_STATEMENT",
-    "defaults": [[0, "none"], [1, "none"], [7, "mine"]],
+    "defaults": [[0, "none"], [1, "none"], [3, "none"], [4, "x"], [5, "none"], [7, "mine"]],
+    "refused: cache of a path": "UsageError OPTIMIST_UNSUPPORTED_STATEMENT",
+    "refused: view by the format": "UsageError OPTIMIST_UNSUPPORTED_STATEMENT",
+    "refused: directory": "UsageError OPTIMIST_UNSUPPORTED_STATEMENT",
     "drawn: delete": DRAWN,
     "drawn: quoted": DRAWN,
     "drawn: update": DRAWN,
@@ -44,6 +47,9 @@ EXPECTED = {
     "all rows": ["199", 2],
     "changed conf": "ConfigError OPTIMIST_SESSION_CHANGED",
     "changed conf left": 9,
+    "far filters that lose rows": [],
+    "far filters without rows": [],
+    "far filters that skip nothing": [],
     "other object": [2, True],
 }
 

@@ -42,14 +42,18 @@ def windowed(frame):
 
 
 def needed(frame):
-    """For each scan its columns, or None for all; the columns that filters test; the limit."""
+    """For each scan its columns, or None for all; the columns that filters test; the limit.
+
+    A column that has another name where the filter stands is shown under both.
+    """
     relation = frame._plan.plan(None)
     names = mentions(relation)
     assert isinstance(names, Mentions)
     found = []
     for _, needs in needs_of_scans(relation, lambda part: False):
         columns = None if needs.takes_all else [".".join(path) for path in names.paths(TABLE)]
-        tested = [[name for name in TABLE.names if item.is_column(name)] for item in needs.filters]
+        meant = [item.names(TABLE.names).items() for item in needs.filters]
+        tested = [[f"{k}={v}" if k != v else k for k, v in pairs] for pairs in meant]
         found.append((columns, tested, needs.limit))
     return found if len(found) > 1 else found[0]
 
@@ -88,11 +92,37 @@ CASES = {
     ),
     "another column's name": (
         lambda t: t.select(sf.col("id").alias("n"), "p").where("n = 1"),
+        (["id", "n", "p"], [["n=id", "p"]], None),
+    ),
+    "two columns of one name": (
+        lambda t: t.select(sf.col("id").alias("n"), "n", "p").where("p = 1"),
         (["id", "n", "p"], [["p"]], None),
     ),
     "renamed": (
         lambda t: t.withColumnRenamed("id", "k").where("k = 1").select("k"),
-        (["id"], [], None),
+        (["id"], [["k=id", "n", "p", "st"]], None),
+    ),
+    "renamed twice, and chosen": (
+        lambda t: (
+            t.withColumnsRenamed({"id": "k", "n": "m"})
+            .withColumn("two", sf.col("k"))
+            .withColumnRenamed("k", "id2")
+            .where("m = 1")
+            .select("two")
+        ),
+        (["id", "n"], [["two=id", "id2=id", "m=n", "p", "st"]], None),
+    ),
+    "names that change places": (
+        lambda t: t.withColumnsRenamed({"id": "n", "n": "id"}).where("id = 1").select("id"),
+        (["id", "n"], [], None),
+    ),
+    "a name that was given away": (
+        lambda t: t.withColumnRenamed("id", "k").withColumn("id", sf.lit(1)).where("id = 1"),
+        (None, [["k=id", "n", "p", "st"]], None),
+    ),
+    "dropped": (
+        lambda t: t.drop("n", sf.col("P")).where("id = 1"),
+        (None, [["id", "st"]], None),
     ),
     "a window sees all rows": (
         lambda t: windowed(t).where("id = 4"),
@@ -116,13 +146,37 @@ CASES = {
     "groups": (lambda t: t.groupBy(sf.col("p")).agg(sf.max("n")), (["n", "p"], [], None)),
     "a filter above groups": (
         lambda t: t.groupBy(sf.col("p")).agg(sf.sum("n").alias("n")).where("p = 1"),
-        (["n", "p"], [], None),
+        (["n", "p"], [["p"]], None),
+    ),
+    "a filter above groups by another name": (
+        lambda t: t.groupBy(sf.col("p").alias("k"), sf.col("id") % 2).count().where("k = 1"),
+        (["id", "p"], [["k=p"]], None),
+    ),
+    "a filter above a group that hides its key": (
+        lambda t: t.groupBy(sf.col("p")).agg(sf.sum("n").alias("P")).where("p = 1"),
+        (["n", "p"], [[]], None),
+    ),
+    "a filter above all rows as one": (
+        lambda t: t.agg(sf.max("n").alias("n")).where("n = 1"),
+        (["n"], [[]], None),
+    ),
+    "a filter above sets of groups": (
+        lambda t: t.rollup(sf.col("p")).count().where("p = 1"),
+        (["p"], [], None),
+    ),
+    "a filter above a pivot": (
+        lambda t: t.groupBy(sf.col("p")).pivot("n", [1]).agg(sf.sum("id")).where("p = 1"),
+        (["id", "n", "p"], [], None),
     ),
     "distinct": (lambda t: t.select("p").distinct(), (["p"], [], None)),
     "distinct rows": (lambda t: t.distinct(), ALL),
     "distinct of a column": (
         lambda t: t.dropDuplicates(["p"]).where("n = 1").select("id"),
-        (["id", "n", "p"], [], None),
+        (["id", "n", "p"], [["p"]], None),
+    ),
+    "a filter above distinct rows": (
+        lambda t: t.distinct().where("id = 1"),
+        (None, [EVERY], None),
     ),
     "a union by place": (lambda t: t.union(t).select("id"), [ALL, ALL]),
     "a union of columns": (
@@ -132,7 +186,35 @@ CASES = {
     "other names by place": (lambda t: t.toDF("a", "b", "c", "d").select("a"), ALL),
     "a join": (
         lambda t: t.where("p = 1").join(other(), "id").where("n = 2").select("id"),
-        (["id", "n", "p"], [EVERY], None),
+        (["id", "n", "p"], [EVERY, EVERY], None),
+    ),
+    "a join whose other side has the column": (
+        lambda t: t.drop("n").join(other().select(sf.col("id").alias("n"))).where("n = 2"),
+        (None, [["id", "p", "st"]], None),
+    ),
+    "both sides of a join": (
+        lambda t: t.select("id", "n").join(t.select("id", "p"), "id").where("id = 2"),
+        [(["id", "n", "p"], [["id", "n"]], None), (["id", "n", "p"], [["p"]], None)],
+    ),
+    "a left join": (
+        lambda t: t.select("id", "n").join(t.select("id", "p"), "id", "left").where("id = 2"),
+        [(["id", "n", "p"], [["id", "n"]], None), (["id", "n", "p"], [], None)],
+    ),
+    "a right join": (
+        lambda t: t.select("id", "n").join(t.select("id", "p"), "id", "right").where("id = 2"),
+        [(["id", "n", "p"], [], None), (["id", "n", "p"], [["id", "p"]], None)],
+    ),
+    "a full join": (
+        lambda t: t.select("id", "n").join(t.select("id", "p"), "id", "outer").where("id = 2"),
+        [(["id", "n", "p"], [], None), (["id", "n", "p"], [], None)],
+    ),
+    "rows that meet none": (
+        lambda t: t.select("id", "n").join(t.select("id"), "id", "anti").where("id = 2"),
+        [(["id", "n"], [["id", "n"]], None), (["id", "n"], [], None)],
+    ),
+    "a random join": (
+        lambda t: t.join(other(), sf.rand(1) < 0.5).where("n = 2"),
+        (None, [], None),
     ),
     "all columns of a join": (lambda t: t.select("id").join(other(), "id"), (["id"], [], None)),
     "nulls dropped": (lambda t: t.dropna().select("id"), ALL),
@@ -187,6 +269,16 @@ def test_an_alias_may_stand_in_a_filter():
     frame = table().alias("t").where("t.id = 1").alias("u").where("u.id = 2")
     ((_, needs),) = needs_of_scans(frame._plan.plan(None), lambda part: False)
     assert [item.alias for item in needs.filters] == ["u", "t"]
+
+
+def test_names_above_a_join_may_be_those_of_another_table():
+    left, right = table().alias("l"), other().alias("r")
+    frame = left.join(right, sf.expr("l.id = r.id")).where("l.n = 1").where(left.n == 2)
+    ((_, needs),) = needs_of_scans(frame._plan.plan(None), lambda part: False)
+    by_frame, by_name = needs.filters
+    assert [item.alias for item in needs.filters] == ["l", "l"]
+    assert by_frame.names_plans() and not by_name.names_plans()
+    assert by_name.is_of(("n",)) and not by_name.is_of(("r", "id"))
 
 
 def test_what_is_kept_is_not_looked_into():
