@@ -5,7 +5,8 @@
    comments go, names take the schema's spelling, texts stand in single quotes without escapes
    where they can, `==` becomes `=`, `!` becomes `NOT`, and `LONG`, `SHORT` and `BYTE` become
    `BIGINT`, `SMALLINT` and `TINYINT`.
-3. Where no Spark is at hand to say which functions there are, they must be Spark's.
+3. Where no Spark is at hand to say which functions there are, they must be Spark's, with as many
+   arguments as these take.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from optimist.core.expressions.functions import (
     GENERATORS,
     NON_DETERMINISTIC,
     WINDOWS,
-    unknown_function,
+    wrong_call,
 )
 from optimist.core.expressions.names import free_names
 from optimist.core.expressions.plain_text import tokens_between
@@ -111,13 +112,13 @@ def ensure_constraint_sound(name: str, sql: str, schema: StructType, *, is_local
     parsed = parse_expression(sql)
     called = {call.name for call in _calls(parsed)}
     beyond = next((what for what, names in _BEYOND_THE_ROW.items() if names & called), None)
-    unknown = unknown_function(parsed) if is_local else None
+    wrong = wrong_call(parsed) if is_local else None
     if missing:
         reason = f"reads columns that the table does not have: {listed(missing)}"
     elif beyond is not None:
         reason = f"holds {beyond}"
-    elif unknown is not None:
-        reason = f"calls {shown(unknown)}, which is no function of Spark's"
+    elif wrong is not None:
+        reason = wrong
     else:
         _ensure_may_be_boolean(name, sql, parsed, schema)
         return

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from optimist.core.expressions.tree import Call, Expression, walk
+from optimist.core.errors.foreign_text import shown
+from optimist.core.expressions.argument_counts import ARGUMENT_COUNTS
+from optimist.core.expressions.tree import Call, Expression, Unit, walk
 
 __all__ = [
     "AGGREGATES",
@@ -11,7 +13,7 @@ __all__ = [
     "OF_THE_MOMENT",
     "ROW_FUNCTIONS",
     "WINDOWS",
-    "unknown_function",
+    "wrong_call",
 ]
 
 
@@ -133,8 +135,21 @@ _KNOWN = ROW_FUNCTIONS.union(
 )
 
 
-def unknown_function(expression: Expression) -> str | None:
-    """The first function of an expression that Spark does not have; None if it has all."""
+def wrong_call(expression: Expression) -> str | None:
+    """Why Spark can't make a call in an expression, as the rest of a sentence; None if it can.
+
+    The number of arguments is told, and not their types.
+    """
     calls = (node for node in walk(expression) if isinstance(node, Call))
-    names = (".".join((*call.qualifiers, call.name)) for call in calls)
-    return next((name for name in names if name not in _KNOWN), None)
+    return next(filter(None, map(_problem_of, calls)), None)
+
+
+def _problem_of(call: Call) -> str | None:
+    name = ".".join((*call.qualifiers, call.name))
+    if name not in _KNOWN:
+        return f"calls {shown(name)}, which is no function of Spark's"
+    fewest, most = ARGUMENT_COUNTS.get(name, (0, len(call.arguments)))
+    is_special = any(isinstance(item, Unit) for item in call.arguments)  # `*`, or words of grammar
+    if is_special or fewest <= len(call.arguments) <= most:
+        return None
+    return f"calls {name} with another number of arguments ({len(call.arguments)}) than it takes"

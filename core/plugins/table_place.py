@@ -75,8 +75,8 @@ def ensure_possible(path: str) -> None:
     """Refuse a URL that no two engines take for the same place.
 
     Raises:
-        UsageError: It names a host of local files, or its dots lead out of the store (kind
-            `OPTIMIST_NO_TABLE_PATH`).
+        UsageError: It names a host of local files, its dots lead out of the store, or they stand
+            for a bucket (kind `OPTIMIST_NO_TABLE_PATH`).
     """
     problem = _problem_of(path)
     if problem:
@@ -92,6 +92,8 @@ def _problem_of(path: str) -> str:
     scheme, authority, _ = split_url(path)
     if scheme == "file" and authority:
         return f"a file: URL has no host ({authority}); write file:///"
+    if authority.partition("@")[0] in _DOTS:
+        return "dots alone name no bucket, container or host"
     if _has_dots(path) and _CHAIN in path:
         return "a chain of drivers must not have . or .. in it"
     if _has_dots(path) and without_dots(path) is None:

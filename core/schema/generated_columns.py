@@ -17,7 +17,7 @@ from optimist.core.expressions.functions import (
     GENERATORS,
     NON_DETERMINISTIC,
     WINDOWS,
-    unknown_function,
+    wrong_call,
 )
 from optimist.core.expressions.names import free_names
 from optimist.core.expressions.tree import (
@@ -28,6 +28,7 @@ from optimist.core.expressions.tree import (
     Parameter,
     Subquery,
     Text,
+    Unit,
     walk,
 )
 from optimist.core.schema.generated_rules import RuleKind, generation_rule
@@ -82,7 +83,7 @@ def referenced_columns(sql: str) -> tuple[str, ...]:
 
     Raises:
         SchemaError: The text is not an SQL expression (kind `OPTIMIST_INVALID_EXPRESSION`), or one
-            with a subquery or a parameter (`OPTIMIST_UNSAFE_EXPRESSION`).
+            with a subquery, a parameter or `*` (`OPTIMIST_UNSAFE_EXPRESSION`).
     """
     return tuple(dict.fromkeys(path[0] for path in referenced_paths(sql)))
 
@@ -170,19 +171,14 @@ def ensure_generated_columns_valid(
 
 
 def ensure_functions_known(item: StructField, sql: str) -> None:
-    """Refuse a generation expression with a function that Spark does not have.
+    """Refuse a generation expression with a call that Spark can't make; see `wrong_call`.
 
     Raises:
         SchemaError: It has one (kind `DELTA_UNSUPPORTED_EXPRESSION_GENERATED_COLUMN`).
     """
-    unknown = unknown_function(_parse(sql))
-    if unknown is not None:
-        raise _invalid(
-            item,
-            sql,
-            f"calls {shown(unknown)}, which is no function of Spark's",
-            "DELTA_UNSUPPORTED_EXPRESSION_GENERATED_COLUMN",
-        )
+    wrong = wrong_call(_parse(sql))
+    if wrong is not None:
+        raise _invalid(item, sql, wrong, "DELTA_UNSUPPORTED_EXPRESSION_GENERATED_COLUMN")
 
 
 def _parse(sql: str) -> Expression:
@@ -190,10 +186,17 @@ def _parse(sql: str) -> Expression:
         parsed = parse_expression(sql)
     except NotSqlError as error:
         raise _no_expression(sql, str(error)) from None
-    if any(isinstance(node, Subquery | Parameter) for node in walk(parsed)):
-        what = "it holds a subquery or a parameter"
+    if any(isinstance(node, Subquery | Parameter) or _has_star(node) for node in walk(parsed)):
+        what = "it holds a subquery, a parameter or *"
         raise _no_expression(sql, what, kind="OPTIMIST_UNSAFE_EXPRESSION")
     return parsed
+
+
+def _has_star(node: Expression) -> bool:
+    """Whether it is a call with all columns, none of which is named; aggregates are told apart."""
+    if not isinstance(node, Call) or node.name in AGGREGATES:
+        return False
+    return any(isinstance(item, Unit) and item.word == "*" for item in node.arguments)
 
 
 def _no_expression(sql: str, reason: str, kind: str = "OPTIMIST_INVALID_EXPRESSION") -> SchemaError:

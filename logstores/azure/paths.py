@@ -12,6 +12,7 @@ as they stand: nothing is percent-decoded.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from optimist.core.errors import ConfigError
@@ -35,6 +36,8 @@ _UNIQUE_BY_NAME = ("", "privatelink")
 SCHEMES = ("abfss", "abfs", "az", "wasbs", "wasb")
 """The first is that of the one URL which stands for all."""
 _SERVICES = ("blob", "dfs")
+_HOST = re.compile(r"[A-Za-z0-9._-]*(?::[0-9]+)?")
+"""A `#` would end the host of the URL that is asked: what only ends like Azure's is another's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +138,13 @@ def parse_location(path: str, default_account: str | None) -> AzureLocation:
         )
     authority, slash, rest = path.partition(":")[2].removeprefix("//").partition("/")
     container, at, host = authority.partition("@")
+    if at and not _HOST.fullmatch(host):
+        raise ConfigError(
+            f"{path} names no host of an account: it has a character in it that no host has. Write "
+            "abfss://container@account.dfs.core.windows.net/path.",
+            kind="OPTIMIST_INCOMPLETE_PATH",
+            path=path,
+        )
     account = host if at else default_account
     if not container or not account:
         missing = "a container" if not container else "an account"

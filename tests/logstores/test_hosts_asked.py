@@ -428,6 +428,18 @@ def test_a_host_of_azure_or_of_the_users_is_asked_by_its_right_name(
     assert settings["account_name"] + settings["blob_storage_authority"] == asked
 
 
+@pytest.mark.parametrize("mark", ["#", "?", "\\", ":80#", "%23", " ", "@"])
+def test_a_host_that_only_ends_like_azures_is_refused(clean, outside, mark):
+    clean({})
+    store = AzureLogStore({f"{OWN}sas": "sig=hush"}, clock=ManualClock())
+    path = f"abfss://c@evil.example{mark}.dfs.core.windows.net/t"
+    for call in (lambda: store.read_bytes(f"{path}/x"), lambda: store.data_access(path)):
+        with pytest.raises(ConfigError) as caught:
+            call()
+        assert caught.value.kind == "OPTIMIST_INCOMPLETE_PATH"
+    assert outside.asked == []
+
+
 def test_an_account_of_a_zone_is_not_meant_by_its_bare_name(clean, outside):
     clean({})
     store = AzureLogStore({f"{OWN}account": "acct", f"{OWN}sas": "sig=hush"}, clock=ManualClock())

@@ -71,6 +71,11 @@ OUTSIDE = {
     "memory://tab/../x": MemoryLogStore,
     "file://localhost/x": LocalLogStore,
     "simplecache::memory://a/../t": FsspecLogStore,
+    # An HTTP client takes these for steps, too.
+    "s3://../t": S3LogStore,
+    "gs://./b/t": GCSLogStore,
+    "abfss://..@acct.dfs.core.windows.net/t": AzureLogStore,
+    "memory://../t": MemoryLogStore,
 }
 
 

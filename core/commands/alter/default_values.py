@@ -6,16 +6,28 @@ from decimal import Decimal, InvalidOperation
 
 from optimist.core.errors import SchemaError
 from optimist.core.errors.foreign_text import quoted, shown
-from optimist.core.expressions import parse_expression
+from optimist.core.expressions import SqlType, parse_expression
 from optimist.core.expressions.tree import Call, Cast, Constant, Expression, Name
+from optimist.core.predicates.coercion import INTEGER_DIGITS
 from optimist.core.predicates.constants import cast_literal
-from optimist.core.predicates.parsing import literal_of
+from optimist.core.predicates.parsing import literal_of, type_name_of
 from optimist.core.predicates.tree import Literal
-from optimist.core.schema.types import DataType, DecimalType, PrimitiveType, StructField
+from optimist.core.schema.types import (
+    ArrayType,
+    DataType,
+    DecimalType,
+    MapType,
+    PrimitiveType,
+    StructField,
+    StructType,
+)
 from optimist.core.values.decimals import exactly_at_scale, is_in_range
 
 __all__ = ["ensure_value_of", "invalid_default"]
 
+_WIDER = ("byte", "short", "integer", "long", "float", "double")
+"""Types of numbers, each of which takes the values of those before it."""
+_TIMES = ("timestamp", "timestamp_ntz")
 _CLOCKS = {
     "current_date": ("date", "timestamp", "timestamp_ntz", "string"),
     "curdate": ("date", "timestamp", "timestamp_ntz", "string"),
@@ -43,6 +55,8 @@ def ensure_value_of(column: str, sql: str, item: StructField) -> None:
             raise invalid_default(column, sql, f"it is no {item.data_type}")
         return
     literal = literal_of(_without_casts_of_null(parsed))
+    if isinstance(parsed, Cast) and literal is not None and literal.value is None:
+        _ensure_null_of(column, sql, parsed.target, item.data_type)
     if literal is None:
         raise invalid_default(column, sql, "only Spark can tell its value, so set it there")
     if literal.value is not None and not _becomes(literal, item.data_type):
@@ -80,6 +94,24 @@ def _without_casts_of_null(parsed: Expression) -> Expression:
     while isinstance(inner, Cast):
         inner = inner.value
     return inner if isinstance(inner, Constant) and inner.value is None else parsed
+
+
+def _ensure_null_of(column: str, sql: str, target: SqlType, data_type: DataType) -> None:
+    """Refuse a null of a type that the column's can't hold: to Spark it is no null of any type."""
+    given, wanted = type_name_of(target), str(data_type)
+    if given is None:  # a type with parts
+        is_one = isinstance(data_type, ArrayType | MapType | StructType)
+    elif given in _WIDER and wanted in _WIDER:
+        is_one = _WIDER.index(given) <= _WIDER.index(wanted)
+    elif isinstance(data_type, DecimalType):
+        is_one = given == wanted or (
+            given in INTEGER_DIGITS
+            and INTEGER_DIGITS[given][1] <= data_type.precision - data_type.scale
+        )
+    else:
+        is_one = wanted in (given, "string") or (given == "date" and wanted in _TIMES)
+    if not is_one:
+        raise invalid_default(column, sql, f"it is no {wanted}")
 
 
 def _becomes(literal: Literal, data_type: DataType) -> bool:

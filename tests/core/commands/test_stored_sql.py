@@ -99,6 +99,12 @@ NO_CONDITIONS = [
     "'x'",
     "no_such_function(id) > 0",
     "db.upper(name) = 'X'",
+    "upper(name, 1) = 'X'",
+    "name = concat_ws()",
+    "substring(name) = 'X'",
+    "if(flag, id) > 0",
+    "hash(*) > 0",
+    "struct(adress.*) IS NULL",
     "sum(id) > 0",
     "rand() > 0",
     "explode(array(id)) > 0",
@@ -205,6 +211,11 @@ def test_a_rule_of_another_writer_that_names_no_column_guards_them_all(tmp_path)
         ("int", "1,"),
         ("int", "{# x #} 1"),
         ("int", "DEFAULT"),
+        ("tinyint", "CAST(NULL AS INT)"),
+        ("boolean", "CAST(NULL AS INT)"),
+        ("array<int>", "CAST(NULL AS STRING)"),
+        ("date", "CAST(NULL AS TIMESTAMP)"),
+        ("decimal(5,2)", "CAST(NULL AS INT)"),
     ],
 )
 def test_a_default_is_a_value_of_its_column(tmp_path, data_type, sql):
@@ -233,6 +244,12 @@ def test_a_default_is_a_value_of_its_column(tmp_path, data_type, sql):
         ("timestamp", "current_timestamp()"),
         ("boolean", "true"),
         ("array<int>", "NULL"),
+        ("array<int>", "CAST(NULL AS array<int>)"),
+        ("bigint", "CAST(NULL AS INT)"),
+        ("string", "CAST(NULL AS DATE)"),
+        ("timestamp", "CAST(NULL AS DATE)"),
+        ("decimal(5,2)", "CAST(NULL AS DECIMAL(5,2))"),
+        ("decimal(5,2)", "CAST(NULL AS TINYINT)"),
     ],
 )
 def test_a_default_that_its_column_can_hold_is_taken(tmp_path, data_type, sql):
