@@ -10,6 +10,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from optimist.core.care.restore import RestoredTable
+    from optimist.core.care.vacuum import Vacuumed, VacuumProgress
     from optimist.core.commands.alter.requests import ColumnChange, NewColumn
     from optimist.core.commands.alter.table_changes import TableChanges
     from optimist.core.commands.table_definition import Column, Identity
@@ -52,10 +54,13 @@ __all__ = [
     "Predicate",
     "Protocol",
     "RemoveFile",
+    "RestoredTable",
     "RowsChanged",
     "Snapshot",
     "TableChanges",
     "TableDetail",
+    "VacuumProgress",
+    "Vacuumed",
     "col",
 ]
 
@@ -81,10 +86,13 @@ _PLACES = {
     "Predicate": "optimist.core.predicates",
     "Protocol": "optimist.core.protocol.actions",
     "RemoveFile": "optimist.core.protocol.actions",
+    "RestoredTable": "optimist.core.care.restore",
     "RowsChanged": "optimist.core.local.commands",
     "Snapshot": "optimist.core.snapshot",
     "TableChanges": "optimist.core.commands.alter.table_changes",
     "TableDetail": "optimist.core.snapshot.table_detail",
+    "VacuumProgress": "optimist.core.care.vacuum",
+    "Vacuumed": "optimist.core.care.vacuum",
     "col": "optimist.core.predicates",
 }
 

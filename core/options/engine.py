@@ -167,6 +167,20 @@ class EngineOptions:
         parse_bool,
         delta="vacuum.enforceDeletedFileAndLogRetentionDurationCompatibility",
     )
+    retention_duration_check_enabled: bool = _key(
+        True, parse_bool, delta="retentionDurationCheck.enabled"
+    )
+    vacuum_ignores_retention_window: bool = _key(
+        True, parse_bool, delta="vacuum.retentionWindowIgnore.enabled"
+    )
+    vacuum_logging_enabled: bool | None = _key(None, parse_bool, delta="vacuum.logging.enabled")
+    vacuum_lite_enabled: bool = _key(False, parse_bool, delta="vacuum.lite.enabled")
+    vacuum_parallel_delete_enabled: bool = _key(
+        False, parse_bool, delta="vacuum.parallelDelete.enabled"
+    )
+    vacuum_parallel_delete_parallelism: int | None = _key(
+        None, at_least(1), delta="vacuum.parallelDelete.parallelism"
+    )
     stats_collect: bool = _key(True, parse_bool, delta="stats.collect")
     stats_skipping: bool = _key(True, parse_bool, delta="stats.skipping")
     stats_trust_float_maximum: bool = _key(False, parse_bool, own="stats.trustFloatMaximum")

@@ -54,12 +54,6 @@ class CommandsToCome:
     `OPTIMIST_NOT_BUILT_YET`, whose field `command` names the command. Nothing happens.
     """
 
-    def vacuum(self, retentionHours: float | None = None) -> DataFrame:
-        """Remove files that no version within the retention period needs."""
-        if retentionHours is not None:
-            ensure_value(retentionHours, (int, float), "retentionHours", "a number")
-        raise not_built_yet("VACUUM")
-
     def optimize(self) -> DeltaOptimizeBuilder:
         """Begin an OPTIMIZE; its `executeCompaction` and `executeZOrderBy` are not built yet."""
         return DeltaOptimizeBuilder()

@@ -24,6 +24,7 @@ from optimist.core.sql.statements import (
     Generate,
     Restore,
     SyncIdentity,
+    Vacuum,
 )
 from optimist.core.table.delta_log import DeltaLog
 from optimist.spark.commands.alter import changes_of
@@ -40,6 +41,7 @@ from optimist.spark.commands.reading.history import (
     history_frame,
 )
 from optimist.spark.commands.restore import RESTORE_SCHEMA, restore
+from optimist.spark.commands.vacuum import VACUUM_SCHEMA, vacuum
 from optimist.spark.drop_in.classic.tables_like import create_like, makes_delta_table
 from optimist.spark.drop_in.python_command import python_command
 from optimist.spark.session.callback_errors import original_errors
@@ -174,6 +176,7 @@ _RUNS: Mapping[type, _Run] = MappingProxyType(
         DescribeDetail: _detail,
         Generate: _generate,
         Restore: _restore,
+        Vacuum: vacuum,
         AddConstraint: _add_constraint,
         DropConstraint: _drop_constraint,
         ClusterBy: _cluster_by,
@@ -181,5 +184,10 @@ _RUNS: Mapping[type, _Run] = MappingProxyType(
     }
 )
 _SCHEMAS: Mapping[type, StructType] = MappingProxyType(
-    {DescribeHistory: HISTORY_SCHEMA, DescribeDetail: DETAIL_SCHEMA, Restore: RESTORE_SCHEMA}
+    {
+        DescribeHistory: HISTORY_SCHEMA,
+        DescribeDetail: DETAIL_SCHEMA,
+        Restore: RESTORE_SCHEMA,
+        Vacuum: VACUUM_SCHEMA,
+    }
 )
