@@ -190,9 +190,8 @@ def _differences(target: Snapshot, current: Snapshot) -> tuple[pa.Table, pa.Tabl
 
 def _without(files: pa.Table, others: pa.Table) -> pa.Table:
     """The files that are not among the others."""
-    gone = _keys(others)
-    is_kept = [pc.invert(pc.is_in(keys, value_set=gone)) for keys in _keys(files).chunks]
-    return files.filter(pa.chunked_array(is_kept, pa.bool_()))
+    # One call for all chunks: each would build the table of the others' keys anew.
+    return files.filter(pc.invert(pc.is_in(_keys(files), value_set=_keys(others))))
 
 
 def _keys(files: pa.Table) -> pa.ChunkedArray:

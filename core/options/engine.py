@@ -2,9 +2,10 @@
 
 There are two families of keys: those that Delta's users have in their conf already
 (`spark.databricks.delta.maxCommitAttempts`, spec 7.2), and our own
-(`spark.optimist.conflict.granularity`; `optimist.` without `spark.` means the same). Keys with
-other prefixes are ignored. An unknown key with our own prefix, a value that does not parse, or two
-spellings that differ raise a `ConfigError`.
+(`spark.optimist.conflict.granularity`; `optimist.` without `spark.` means the same). Of Spark's own
+keys one counts, `spark.sql.files.ignoreMissingFiles`. Keys with other prefixes are ignored. An
+unknown key with our own prefix, a value that does not parse, or two spellings that differ raise a
+`ConfigError`.
 """
 
 from __future__ import annotations
