@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import deltalake
@@ -13,10 +14,15 @@ from hypothesis import strategies as st
 
 from optimist.core import DeltaLog
 from optimist.core.care import deletion
+from optimist.core.care import vacuum as module
 from optimist.core.care.vacuum import VacuumProgress
 from optimist.core.errors import StorageError, TableError, TableNotFoundError, UsageError
+from optimist.core.log.file_table import add_files
 from optimist.core.options.engine import EngineOptions
+from optimist.core.protocol.actions import RemoveFile
+from optimist.core.snapshot.local_scan import to_arrow
 from optimist.core.testing import ManualClock
+from optimist.core.transaction.conflicts.operations import Operation
 from optimist.logstores import LocalLogStore
 
 COLUMNS = pa.schema([("id", pa.int64()), ("p", pa.int64())])
@@ -58,8 +64,6 @@ class Aged:
         return {str(path) for path in below if path.parts[0] != "_delta_log"}
 
     def ids(self, version: int | None = None) -> list[int]:
-        from optimist.core.snapshot.local_scan import to_arrow
-
         snapshot = self.log.snapshot(version)
         return sorted(to_arrow(snapshot).column("id").to_pylist())
 
@@ -220,11 +224,6 @@ def test_a_directory_that_becomes_a_link_leads_nowhere(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("spelling", ["file://{p}", "file:{p}", "{p}", "{link}", "./x/../{name}"])
 def test_a_live_file_stays_however_the_log_spells_it(spelling, tmp_path):
-    from dataclasses import replace
-
-    from optimist.core.log.file_table import add_files
-    from optimist.core.transaction.conflicts.operations import Operation
-
     table = Aged(tmp_path)
     table.log.append(rows(0, 10))
     link = tmp_path / "link"
@@ -249,9 +248,6 @@ def test_a_live_file_stays_however_the_log_spells_it(spelling, tmp_path):
 def test_no_file_outside_the_table_and_none_of_the_log_goes_whatever_a_log_says(
     path, mode, tmp_path
 ):
-    from optimist.core.protocol.actions import RemoveFile
-    from optimist.core.transaction.conflicts.operations import Operation
-
     table = Aged(tmp_path)
     (tmp_path / "outside.parquet").write_bytes(b"x")
     removed = RemoveFile(path.format(p=tmp_path), deletion_timestamp=1, data_change=True)
@@ -456,8 +452,6 @@ def test_a_run_that_fails_says_so_and_the_next_one_finishes(killed_after, tmp_pa
 
 
 def test_what_was_committed_while_it_listed_stays(tmp_path, monkeypatch):
-    from optimist.core.care import vacuum as module
-
     table = Aged(tmp_path)
     writer = DeltaLog(str(table.path), LocalLogStore({}), table.options, clock=table.clock)
     other = Aged(tmp_path / "other")
@@ -470,9 +464,6 @@ def test_what_was_committed_while_it_listed_stays(tmp_path, monkeypatch):
 
     def committing(*given):
         yield from listed(*given)
-        from optimist.core.log.file_table import add_files
-        from optimist.core.transaction.conflicts.operations import Operation
-
         writer.start_transaction().commit(add_files(file), Operation.write("Append"))
 
     monkeypatch.setattr(module, "listed_pages", committing)
@@ -506,3 +497,57 @@ def test_deltalake_reads_what_is_left_and_has_nothing_more_to_delete(tmp_path):
     assert sorted(theirs.to_pyarrow_table().column("id").to_pylist()) == list(range(25, 40))
     dead = theirs.vacuum(retention_hours=0, dry_run=True, enforce_retention_duration=False)
     assert [path for path in dead if Path(log.table_path, path).exists()] == []
+
+
+class Killed(BaseException):
+    """The process is gone: nothing of it runs after this."""
+
+
+@pytest.mark.parametrize("mode", ["FULL", "LITE"])
+@pytest.mark.parametrize("step", ["begin", "kept", "first", "second", "end", "recorded"])
+def test_a_run_that_is_killed_at_any_step_is_finished_by_the_next(
+    step, mode, tmp_path, monkeypatch
+):
+    table = Aged(tmp_path)
+    for first in range(0, 40, 10):
+        table.log.append(rows(first, first + 10))
+    table.log.delete("id < 30")
+    table.pass_hours(24 * 8)
+    calls: list[str] = []
+
+    def dying(owner: object, name: str, at: str) -> None:
+        original = getattr(owner, name)
+
+        def call(*given, **named):
+            calls.append(at)
+            if at == step and (at != "kept" or calls.count("kept") == 2):
+                monkeypatch.setattr(module.VacuumLog, "end", lambda *_, **__: None)
+                raise Killed
+            return original(*given, **named)
+
+        monkeypatch.setattr(owner, name, call)
+
+    removed = deletion.remove_files
+
+    def remove(paths, access=None):
+        calls.append("file")
+        if step in ("first", "second") and calls.count("file") == 1 + (step == "second"):
+            monkeypatch.setattr(module.VacuumLog, "end", lambda *_, **__: None)
+            raise Killed
+        removed(paths, access)
+
+    with monkeypatch.context() as monkeypatch:
+        monkeypatch.setattr(deletion, "_BATCH", 1)
+        monkeypatch.setattr(deletion, "remove_files", remove)
+        dying(module.VacuumLog, "begin", "begin")
+        dying(module, "KeptPaths", "kept")
+        dying(module.VacuumLog, "end", "end")
+        dying(module, "record_vacuumed", "recorded")
+        with pytest.raises(Killed):
+            table.log.vacuum(mode=mode)
+    left = len(table.files()) - 1
+    assert left == {"begin": 3, "kept": 3, "first": 3, "second": 2}.get(step, 0)
+    assert table.ids() == list(range(30, 40))
+    assert table.log.vacuum().num_files == left
+    assert len(table.files()) == 1
+    assert table.ids() == list(range(30, 40))
