@@ -10,6 +10,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from optimist.core.care.optimize_metrics import FileSizes, Optimized
+    from optimist.core.care.restore import RestoredTable
+    from optimist.core.care.vacuum import Vacuumed, VacuumProgress
     from optimist.core.commands.alter.table_changes import TableChanges
     from optimist.core.errors import OptimistError
     from optimist.core.local.commands import RowsChanged
@@ -41,6 +44,7 @@ __all__ = [
     "DeltaLog",
     "EngineOptions",
     "FileProgress",
+    "FileSizes",
     "Identity",
     "LastCheckpoint",
     "LocalMerge",
@@ -49,13 +53,17 @@ __all__ = [
     "Operation",
     "OptimistError",
     "OptimisticTransaction",
+    "Optimized",
     "Predicate",
     "Protocol",
     "RemoveFile",
+    "RestoredTable",
     "RowsChanged",
     "Snapshot",
     "TableChanges",
     "TableDetail",
+    "VacuumProgress",
+    "Vacuumed",
     "col",
 ]
 
@@ -70,6 +78,7 @@ _PLACES = {
     "DeltaLog": "optimist.core.table.delta_log",
     "EngineOptions": "optimist.core.options.engine",
     "FileProgress": "optimist.core.local.progress",
+    "FileSizes": "optimist.core.care.optimize_metrics",
     "Identity": "optimist.core.requests.table_definition",
     "LastCheckpoint": "optimist.core.log.last_checkpoint",
     "LocalMerge": "optimist.core.local.merge.builder",
@@ -78,13 +87,17 @@ _PLACES = {
     "Operation": "optimist.core.transaction.conflicts.operations",
     "OptimistError": "optimist.core.errors",
     "OptimisticTransaction": "optimist.core.transaction.optimistic",
+    "Optimized": "optimist.core.care.optimize_metrics",
     "Predicate": "optimist.core.predicates",
     "Protocol": "optimist.core.protocol.actions",
     "RemoveFile": "optimist.core.protocol.actions",
+    "RestoredTable": "optimist.core.care.restore",
     "RowsChanged": "optimist.core.local.commands",
     "Snapshot": "optimist.core.snapshot",
     "TableChanges": "optimist.core.commands.alter.table_changes",
     "TableDetail": "optimist.core.snapshot.table_detail",
+    "VacuumProgress": "optimist.core.care.vacuum",
+    "Vacuumed": "optimist.core.care.vacuum",
     "col": "optimist.core.predicates",
 }
 

@@ -28,10 +28,15 @@ GIVEN_BY = {
     "LocalMerge": "when_matched_update",
     "Predicate": "col",
     "OptimisticTransaction": "start_transaction",
+    "Optimized": "optimize",
+    "FileSizes": "optimize",
+    "RestoredTable": "restore",
     "RowsChanged": "num_updated",
     "Snapshot": "snapshot",
     "TableChanges": "alter",
     "TableDetail": "detail",
+    "Vacuumed": "vacuum",
+    "VacuumProgress": "vacuum",
     "FileSelection": "file_selections",
 }
 PAGES_THAT_RUN = ("alter", "api", "commit", "create", "drop-in", "skipping")

@@ -181,18 +181,15 @@ def _operation(done: RestoredTable, to: RestoreTo) -> Operation:
 def _differences(target: Snapshot, current: Snapshot) -> tuple[pa.Table, pa.Table]:
     """The files that only the older version has, and those that only the newest one has."""
     older, newest = target.files, current.files
-    kept = newest
+    places = pc.index_in(_keys(older), value_set=_keys(newest))
+    of_newest = pa.array(range(newest.num_rows), places.type)
+    to_remove = newest.filter(pc.invert(pc.is_in(of_newest, value_set=places.drop_null())))
+    is_gone = places.is_null()
     if target.has_active("rowTracking"):
         # A file that has lost its row ids since then is added again with them.
-        kept = newest.filter(pc.is_valid(newest["baseRowId"]))
-    return _without(older, kept), _without(newest, older)
-
-
-def _without(files: pa.Table, others: pa.Table) -> pa.Table:
-    """The files that are not among the others."""
-    gone = _keys(others)
-    is_kept = [pc.invert(pc.is_in(keys, value_set=gone)) for keys in _keys(files).chunks]
-    return files.filter(pa.chunked_array(is_kept, pa.bool_()))
+        unnumbered = of_newest.filter(newest["baseRowId"].combine_chunks().is_null())
+        is_gone = pc.or_(is_gone, pc.is_in(places, value_set=unnumbered))
+    return older.filter(is_gone), to_remove
 
 
 def _keys(files: pa.Table) -> pa.ChunkedArray:

@@ -92,7 +92,11 @@ class DataPaths:
 
     def spelled_path(self, reference: str) -> str:
         """The path that a reference means, whether or not it may be opened; for display only."""
-        return self._verdict(canonical_path(reference)).path
+        return self.spelled_text(canonical_path(reference))
+
+    def spelled_text(self, text: str) -> str:
+        """As `spelled_path`, for a text that is not percent-encoded."""
+        return self._verdict(text).path
 
     def are_outside(self, references: pa.Array) -> pa.Array:
         """Which references lead out of the table's directory; symbolic links are followed.

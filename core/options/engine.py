@@ -2,9 +2,10 @@
 
 There are two families of keys: those that Delta's users have in their conf already
 (`spark.databricks.delta.maxCommitAttempts`, spec 7.2), and our own
-(`spark.optimist.conflict.granularity`; `optimist.` without `spark.` means the same). Keys with
-other prefixes are ignored. An unknown key with our own prefix, a value that does not parse, or two
-spellings that differ raise a `ConfigError`.
+(`spark.optimist.conflict.granularity`; `optimist.` without `spark.` means the same). Of Spark's own
+keys one counts, `spark.sql.files.ignoreMissingFiles`. Keys with other prefixes are ignored. An
+unknown key with our own prefix, a value that does not parse, or two spellings that differ raise a
+`ConfigError`.
 """
 
 from __future__ import annotations
@@ -167,6 +168,20 @@ class EngineOptions:
         True,
         parse_bool,
         delta="vacuum.enforceDeletedFileAndLogRetentionDurationCompatibility",
+    )
+    retention_duration_check_enabled: bool = _key(
+        True, parse_bool, delta="retentionDurationCheck.enabled"
+    )
+    vacuum_ignores_retention_window: bool = _key(
+        True, parse_bool, delta="vacuum.retentionWindowIgnore.enabled"
+    )
+    vacuum_logging_enabled: bool | None = _key(None, parse_bool, delta="vacuum.logging.enabled")
+    vacuum_lite_enabled: bool = _key(False, parse_bool, delta="vacuum.lite.enabled")
+    vacuum_parallel_delete_enabled: bool = _key(
+        False, parse_bool, delta="vacuum.parallelDelete.enabled"
+    )
+    vacuum_parallel_delete_parallelism: int | None = _key(
+        None, at_least(1), delta="vacuum.parallelDelete.parallelism"
     )
     stats_collect: bool = _key(True, parse_bool, delta="stats.collect")
     stats_skipping: bool = _key(True, parse_bool, delta="stats.skipping")

@@ -19,7 +19,7 @@ import enum
 import hashlib
 import io
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import BinaryIO
@@ -244,6 +244,18 @@ class LogStore(ABC):
     def list_names(self, directory: str) -> Iterator[str]:
         """The names of the files and directories in a directory, in no order; see `list_below`."""
         raise NotImplementedError(f"{type(self).__name__} lists no data files")
+
+    def delete_data_files(self, paths: Sequence[str]) -> None:
+        """Remove data files of one table; each may be absent already.
+
+        Stores that remove many files by one request override this; the default removes each by
+        `delete`.
+
+        Raises:
+            StorageError: Some of the files may still be there.
+        """
+        for path in paths:
+            self.delete(path)
 
     def abort_uploads(self, directory: str) -> None:  # noqa: B027 - most stores keep none
         """Abort unfinished uploads of data files below a directory.

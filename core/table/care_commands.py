@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeAlias
+
+import pyarrow as pa
+
 from optimist.core.care.optimize import optimize, partition_predicate
 from optimist.core.care.optimize_metrics import Optimized
 from optimist.core.care.restore import RestoredTable, RestoreTo, restore
+from optimist.core.care.vacuum import Vacuumed, VacuumProgress, VacuumRequest, vacuum
 from optimist.core.errors import UsageError
 from optimist.core.local.compaction import LocalBins
 from optimist.core.local.progress import Progress
@@ -14,6 +20,8 @@ from optimist.core.running.budget import one_operation
 from optimist.core.table.table_handle import TableHandle
 
 __all__ = ["CareCommands"]
+
+Inventory: TypeAlias = pa.Table | Iterable[pa.RecordBatch]
 
 
 class CareCommands(TableHandle):
@@ -82,6 +90,48 @@ class CareCommands(TableHandle):
             )
         to = RestoreTo(version) if timestamp is None else RestoreTo(None, *_time(timestamp))
         return restore(self.start_transaction(self.snapshot()), to, self.snapshot)
+
+    @one_operation
+    def vacuum(
+        self,
+        retention_hours: float | None = None,
+        *,
+        dry_run: bool = False,
+        mode: str | None = None,
+        inventory: Inventory | None = None,
+        progress: Callable[[VacuumProgress], None] | None = None,
+    ) -> Vacuumed:
+        """Delete the files below the table that no version within the retention period needs.
+
+        Versions that are older can't be read afterwards, nor restored: deleted files are gone.
+
+        Args:
+            retention_hours: How long removed files are kept. As in Delta, only None and 0 count,
+                unless `vacuum.retentionWindowIgnore.enabled` is off: set the table property
+                `delta.deletedFileRetentionDuration` instead.
+            dry_run: Only tell what would be deleted.
+            mode: `FULL` lists the table's directory; `LITE` takes what was removed from the log,
+                and so leaves what no commit has named. None: as the options say, else `FULL`.
+            inventory: A list of the table's files, instead of a listing: rows with the columns
+                `path`, `length`, `isDir` and `modificationTime` (epoch milliseconds).
+            progress: Called now and then; see `VacuumProgress`.
+
+        Raises:
+            TableNotFoundError: There is no table at the path.
+            UsageError: The retention is below that of the table (kind
+                `DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT`), which only
+                `spark.databricks.delta.retentionDurationCheck.enabled=false` allows; or another
+                argument is wrong.
+            TableError: The log is damaged, or does not tell enough for `LITE`.
+            StorageError: The store failed. Some files may be deleted; run it again to go on.
+        """
+        batches = None if inventory is None else _batches(inventory)
+        request = VacuumRequest(retention_hours, dry_run, mode, batches, progress)
+        return vacuum(lambda: self.start_transaction(self.snapshot()), request)
+
+
+def _batches(inventory: Inventory) -> Iterator[pa.RecordBatch]:
+    return iter(inventory.to_batches() if isinstance(inventory, pa.Table) else inventory)
 
 
 def _time(timestamp: str | int) -> tuple[int, str]:

@@ -19,7 +19,7 @@ from __future__ import annotations
 import enum
 import io
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -212,6 +212,11 @@ class FaultyLogStore(LogStore):
     def list_below(self, directory: str) -> Iterator[FileStatus]:
         """The inner store's answer."""
         return self.inner.list_below(directory)
+
+    def delete_data_files(self, paths: Sequence[str]) -> None:
+        """See `LogStore.delete_data_files`; each file is a call of `delete`."""
+        for path in paths:
+            self.delete(path)
 
     def list_names(self, directory: str) -> Iterator[str]:
         """The inner store's answer."""

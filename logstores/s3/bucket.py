@@ -7,9 +7,11 @@ parts. That request is sent again only where the answer says that it was turned 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+
+from botocore.exceptions import ClientError
 
 from optimist.core.errors import LogFileNotFoundError, StorageError
 from optimist.core.plugins.data_access import DataAccess
@@ -36,6 +38,7 @@ __all__ = ["S3Bucket"]
 
 _Result = TypeVar("_Result")
 
+_KEYS_A_REQUEST = 1000
 _CREATE = Patience(max_tries=8, cap_s=2.0)
 _REPEAT = Patience()
 
@@ -135,6 +138,27 @@ class S3Bucket:
             "delete",
             path,
         )
+
+    def delete_many(self, keys: Sequence[str], *, path: str) -> None:
+        """Delete objects, up to a thousand by one request; those that are absent are fine."""
+        plain = [key for key in keys if key.isprintable()]  # others don't fit into XML
+        for start in range(0, len(plain), _KEYS_A_REQUEST):
+            named = plain[start : start + _KEYS_A_REQUEST]
+            self._ask(partial(self._delete_named, keys=named), "delete", path)
+        for key in keys:
+            if not key.isprintable():
+                self.delete(key, path=path)
+
+    def _delete_named(self, client: S3Client, *, keys: Sequence[str]) -> None:
+        answer = client.delete_objects(
+            Bucket=self.name,
+            Delete={"Objects": [{"Key": key} for key in keys], "Quiet": True},
+            **self.options.request_parameters,
+        )
+        failed = [each for each in answer.get("Errors", []) if each.get("Code") != "NoSuchKey"]
+        if failed:
+            code = failed[0].get("Code", "")
+            raise ClientError({"Error": {"Code": code, "Message": ""}}, "DeleteObjects")
 
     def fetch(
         self, key: str, *, path: str, byte_range: str | None = None, etag: str | None = None

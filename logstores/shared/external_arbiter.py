@@ -27,7 +27,7 @@ No lock is held in this process: what is right between processes is right betwee
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO, TypeVar
 
@@ -278,6 +278,10 @@ class ExternalArbiterLogStore(LogStore):
     def list_names(self, directory: str) -> Iterator[str]:
         """See `LogStore.list_names`."""
         return self._store.list_names(directory)
+
+    def delete_data_files(self, paths: Sequence[str]) -> None:
+        """See `LogStore.delete_data_files`."""
+        self._store.delete_data_files(paths)
 
     def abort_uploads(self, directory: str) -> None:
         """See `LogStore.abort_uploads`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from optimist.core.commands.not_built_yet import not_built_yet
@@ -24,12 +24,6 @@ class CommandsToCome:
     Each checks its arguments as `delta.tables` does, and then raises a `UsageError` of the kind
     `OPTIMIST_NOT_BUILT_YET`, whose field `command` names the command. Nothing happens.
     """
-
-    def vacuum(self, retentionHours: float | None = None) -> DataFrame:
-        """Remove files that no version within the retention period needs."""
-        if retentionHours is not None:
-            ensure_value(retentionHours, (int, float), "retentionHours", "a number")
-        raise not_built_yet("VACUUM")
 
     def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> None:
         """Take a feature out of the table's protocol."""

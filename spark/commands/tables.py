@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from optimist.core.paths import join
 from optimist.core.plugins.table_path import TablePath, path_text
@@ -312,6 +313,28 @@ class DeltaTable(CommandsToCome):
         """
         ensure_kind(mode, str, "mode")
         self._log.generate(mode)
+
+    def vacuum(self, retentionHours: float | None = None) -> DataFrame:
+        """Delete the files below the table that no version within the retention period needs.
+
+        Args:
+            retentionHours: How long removed files are kept; as in Delta, only None and 0 count,
+                unless `vacuum.retentionWindowIgnore.enabled` is off.
+
+        Returns:
+            A frame without rows and columns, as Delta's.
+
+        Raises:
+            ArgumentTypeError: The hours are not a number; this is a `ValueError`, too.
+            UsageError: The retention is below that of the table (kind
+                `DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT`).
+            TableError, StorageError: See `DeltaLog.vacuum`.
+        """
+        if retentionHours is not None:
+            ensure_value(retentionHours, (int, float), "retentionHours", "a number")
+        with original_errors():
+            self._log.vacuum(retentionHours)
+            return self._spark.createDataFrame([], StructType())
 
     def restoreToVersion(self, version: int) -> DataFrame:
         """Make the table what it was at a version, in one commit that another RESTORE can undo.

@@ -25,6 +25,7 @@ from optimist.core.sql.statements import (
     Optimize,
     Restore,
     SyncIdentity,
+    Vacuum,
 )
 from optimist.core.table.delta_log import DeltaLog
 from optimist.spark.commands.alter import changes_of
@@ -42,6 +43,7 @@ from optimist.spark.commands.reading.history import (
     history_frame,
 )
 from optimist.spark.commands.restore import RESTORE_SCHEMA, restore
+from optimist.spark.commands.vacuum import VACUUM_SCHEMA, vacuum
 from optimist.spark.drop_in.classic.tables_like import create_like, makes_delta_table
 from optimist.spark.drop_in.python_command import python_command
 from optimist.spark.session.callback_errors import original_errors
@@ -183,6 +185,7 @@ _RUNS: Mapping[type, _Run] = MappingProxyType(
         Generate: _generate,
         Optimize: _optimize,
         Restore: _restore,
+        Vacuum: vacuum,
         AddConstraint: _add_constraint,
         DropConstraint: _drop_constraint,
         ClusterBy: _cluster_by,
@@ -195,5 +198,6 @@ _SCHEMAS: Mapping[type, StructType] = MappingProxyType(
         DescribeDetail: DETAIL_SCHEMA,
         Optimize: OPTIMIZE_SCHEMA,
         Restore: RESTORE_SCHEMA,
+        Vacuum: VACUUM_SCHEMA,
     }
 )

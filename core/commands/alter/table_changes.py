@@ -247,7 +247,7 @@ class TableChanges:
             ProtocolError: It has features that these versions lack (kind
                 `DELTA_INVALID_PROTOCOL_DOWNGRADE`); properties that ask for them change nothing.
         """
-        self._perform(
+        self.perform(
             partial(properties.ensure_no_downgrade, wanted=(reader_version, writer_version))
         )
         return self.set_properties(

@@ -420,3 +420,26 @@ def test_file_names_with_escapes_and_other_spellings_are_one_file(tmp_path):
     done = log.restore(2)
     assert done is not None
     assert (done.num_removed_files, done.num_restored_files) == (0, 0)
+
+
+def test_a_file_that_has_lost_its_row_ids_gets_them_back(tmp_path):
+    log = made(tmp_path, properties=TRACKED)
+    wanted = ["id", "_metadata.row_id"]
+    before = sorted(log.to_arrow(columns=wanted).to_pylist(), key=lambda row: row["id"])
+    lines = []
+    for version in (0, 1):
+        text = Path(log.log_path, f"{version:020d}.json").read_text(encoding="utf-8")
+        lines += [json.loads(line) for line in text.splitlines()]
+    metadata = next(line["metaData"] for line in lines if "metaData" in line)
+    add = next(line["add"] for line in lines if "add" in line)
+    off = {"delta.enableRowTracking": "false", "delta.rowTrackingSuspended": "true"}
+    stripped = {name: value for name, value in add.items() if "ow" not in name}
+    actions = [{"metaData": {**metadata, "configuration": off}}, {"add": stripped}]
+    text = "".join(f"{json.dumps(action)}\n" for action in actions)
+    Path(log.log_path, f"{3:020d}.json").write_text(text, encoding="utf-8")
+    assert log.count() == 20
+    assert log.snapshot().files["baseRowId"].null_count == 1
+    done = log.restore(2)
+    assert done is not None
+    assert (done.num_removed_files, done.num_restored_files) == (0, 1)
+    assert sorted(log.to_arrow(columns=wanted).to_pylist(), key=lambda row: row["id"]) == before

@@ -1,12 +1,17 @@
-"""RESTORE as SQL and as methods of `DeltaTable`, in a classic session."""
+"""RESTORE and VACUUM as SQL and as methods of `DeltaTable`, in a classic session."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 
 from optimist.core.errors import ArgumentTypeError, TableError, TableNotFoundError, UsageError
 from optimist.spark import DeltaTable, disable, enable, write
 from optimist.spark.commands.restore import RESTORE_SCHEMA
+from optimist.spark.commands.vacuum import VACUUM_SCHEMA
+
+UNCHECKED = "spark.databricks.delta.retentionDurationCheck.enabled"
 
 
 @pytest.fixture(scope="module")
@@ -45,14 +50,16 @@ def test_a_table_is_restored_by_version_and_by_time(delta, table, table_path):
     assert newest.operationParameters == {"timestamp": str(at), "version": None}
 
 
-def test_a_table_is_restored_by_its_name(delta):
-    delta.sql("DROP TABLE IF EXISTS cared_for")
-    delta.range(3).write.format("delta").saveAsTable("cared_for")
-    delta.range(5).write.format("delta").mode("append").saveAsTable("cared_for")
-    delta.sql("RESTORE TABLE cared_for TO VERSION AS OF 0").collect()
-    assert ids(delta, "cared_for") == [0, 1, 2]
-    DeltaTable.forName(delta, "cared_for").restoreToVersion(1)
-    assert len(ids(delta, "cared_for")) == 8
+def test_a_table_is_restored_by_its_name(delta, table_path):
+    delta.sql(f"CREATE TABLE cared_for (id BIGINT) USING delta LOCATION '{table_path}'")
+    try:
+        delta.sql("INSERT INTO cared_for VALUES (1), (2)")
+        delta.sql("RESTORE TABLE cared_for TO VERSION AS OF 0").collect()
+        assert ids(delta, "cared_for") == []
+        DeltaTable.forName(delta, "cared_for").restoreToVersion(1)
+        assert ids(delta, "cared_for") == [1, 2]
+    finally:
+        delta.sql("DROP TABLE cared_for")
 
 
 def test_the_methods_answer_as_the_statement_does(delta, table, table_path):
@@ -79,3 +86,48 @@ def test_what_can_not_be_restored_is_refused(delta, table, table_path):
         made.restoreToVersion("1")
     with pytest.raises(TableNotFoundError):
         delta.sql(f"RESTORE delta.`{table_path}/none` TO VERSION AS OF 0")
+
+
+def test_dead_files_are_told_and_then_deleted(delta, table, table_path, conf):
+    delta.sql(f"DELETE FROM {table} WHERE id = 9")
+    with pytest.raises(UsageError) as caught:
+        delta.sql(f"VACUUM {table} RETAIN 0 HOURS")
+    assert caught.value.kind == "DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT"
+    conf(UNCHECKED, "false")
+    told = delta.sql(f"VACUUM {table} RETAIN 0 HOURS DRY RUN")
+    assert told.schema == VACUUM_SCHEMA
+    (dead,) = (row.path for row in told.collect())
+    assert dead.startswith(f"file:{table_path}/")
+    assert delta.sql(f"VACUUM '{table_path}' LITE").collect() == [(f"file:{table_path}",)]
+    listed = f"SELECT '{dead}' AS path, 1L AS length, false AS isDir, 1L AS modificationTime"
+    only = f"VACUUM {table} USING INVENTORY ({listed}) RETAIN 0 HOURS DRY RUN"
+    assert delta.sql(only).collect() == [(dead,)]
+    delta.sql(f"VACUUM {table} RETAIN 0 HOURS")
+    assert not Path(dead.removeprefix("file:")).exists()
+    assert ids(delta, table) == [0, 1, 2, 3]
+
+
+def test_the_method_answers_nothing_and_checks_its_argument(delta, table, table_path, conf):
+    made = DeltaTable.forPath(delta, table_path)
+    made.delete("id = 9")
+    with pytest.raises(ArgumentTypeError):
+        made.vacuum("0")
+    conf(UNCHECKED, "false")
+    answer = made.vacuum(0)
+    assert (answer.columns, answer.collect()) == ([], [])
+    newest = made.history(2).collect()
+    assert [row.operation for row in newest] == ["VACUUM END", "VACUUM START"]
+    assert newest[0].operationMetrics["numDeletedFiles"] == "1"
+    assert ids(delta, table) == [0, 1, 2, 3]
+
+
+def test_an_inventory_may_be_a_table(delta, table, table_path, tmp_path, conf):
+    conf(UNCHECKED, "false")
+    stray = Path(table_path, "stray.parquet")
+    stray.write_bytes(b"x")
+    rows = delta.sql(
+        f"SELECT '{stray}' AS path, 1L AS length, false AS isDir, 1L AS modificationTime"
+    )
+    write(rows, str(tmp_path / "inventory"))
+    delta.sql(f"VACUUM {table} USING INVENTORY delta.`{tmp_path}/inventory` RETAIN 0 HOURS")
+    assert not stray.exists()

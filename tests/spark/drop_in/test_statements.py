@@ -111,7 +111,6 @@ def test_clustering_and_manifests(delta, tmp_path):
 
 NOT_BUILT = [
     "OPTIMIZE {t} ZORDER BY (id)",
-    "VACUUM {t} LITE DRY RUN",
     "CONVERT TO DELTA parquet.`/nothing`",
     "CREATE TABLE c SHALLOW CLONE {t}",
     "REORG TABLE {t} APPLY (PURGE)",

@@ -195,7 +195,7 @@ EXPECTED = {
     "history": [4, 3],
     "detail": True,
     "OPTIMIZE": "nothing",
-    "VACUUM": NOT_BUILT,
+    "VACUUM": "nothing",
     "RESTORE": "nothing",
     "wrong": WRONG,
     "history of a name": "UsageError OPTIMIST_CATALOG_NAMES_UNSUPPORTED",

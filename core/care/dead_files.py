@@ -1,0 +1,62 @@
+"""Files that are to be deleted, kept aside on the local disk until their number is known.
+
+VACUUM tells in the log how many files it is about to delete, before it deletes the first. A list of
+millions is not held in memory for that.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from types import TracebackType
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from optimist.core.data.listed_files import LISTED_SCHEMA
+
+__all__ = ["DeadFiles"]
+
+
+class DeadFiles:
+    """Rows of `LISTED_SCHEMA` in a temporary file, as a context; for one thread.
+
+    Attributes:
+        num_files: How many files there are.
+        size_bytes: Their sizes, summed.
+        num_directories: How many directories there are.
+    """
+
+    def __init__(self) -> None:
+        self.num_files = 0
+        self.size_bytes = 0
+        self.num_directories = 0
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - it has no name; see __exit__
+        self._writer = pa.ipc.new_stream(self._file, LISTED_SCHEMA)
+
+    def __enter__(self) -> DeadFiles:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._writer.close()
+        self._file.close()
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Put rows aside."""
+        files = batch.filter(pc.invert(batch.column("is_directory")))
+        self.num_files += files.num_rows
+        self.num_directories += batch.num_rows - files.num_rows
+        self.size_bytes += pc.sum(files.column("size"), min_count=0).as_py()
+        if batch.num_rows:
+            self._writer.write_batch(batch)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """All rows; afterwards none can be added."""
+        self._writer.close()
+        self._file.seek(0)
+        yield from pa.ipc.open_stream(self._file)

@@ -1,0 +1,69 @@
+"""Which names below a table VACUUM never looks at (spec 10.12).
+
+Names that begin with `_` or `.` are hidden: the log above all, and what other tools keep there. So
+is a directory with a log of its own: it is another table. Not hidden are partition directories,
+change files, indexes, and what Spark's tasks have left within the directory of one write.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from optimist.core.data.partition_values import escape_hive
+from optimist.core.log.names import LOG_DIRECTORY
+from optimist.core.snapshot import Snapshot
+
+__all__ = ["HiddenNames"]
+
+_SEEN = ("_delta_index", "_change_data")
+_OF_ONE_WRITE = re.compile(r"(^|/)data-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+_OF_TASKS = "_temporary"
+
+
+class HiddenNames:
+    """The rule for one table.
+
+    Args:
+        partition_columns: The names of its partition columns, logical and physical ones.
+    """
+
+    def __init__(self, partition_columns: Iterable[str]) -> None:
+        given = tuple(partition_columns)
+        spelled = (*given, *map(escape_hive, given))
+        self._seen = (*_SEEN, *(f"{name}=" for name in spelled))
+        self.other_tables: set[str] = set()
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> HiddenNames:
+        """The rule for a version of a table."""
+        logical = snapshot.partition_columns
+        return cls((*logical, *(snapshot.physical_name(name) for name in logical)))
+
+    def enters(self, parent: str, name: str) -> bool:
+        """Whether a name in a directory, given by its relative path, is looked at.
+
+        A log within the table is noted: what lies beside it is `is_of_another_table`.
+        """
+        if name == LOG_DIRECTORY:
+            if parent:
+                self.other_tables.add(parent)
+            return False
+        if not name.startswith(("_", ".")) or name.startswith(self._seen):
+            return True
+        return name == _OF_TASKS and _OF_ONE_WRITE.search(parent) is not None
+
+    def shows(self, path: str) -> bool:
+        """Whether a relative path may be deleted at all: each name of it is looked at."""
+        names = path.split("/")
+        if not path or any(name in ("", ".", "..") or "\0" in name for name in names):
+            return False
+        return all(self.enters("/".join(names[:at]), name) for at, name in enumerate(names))
+
+    def is_of_another_table(self, path: str) -> bool:
+        """Whether a relative path lies in a directory that has a log of its own."""
+        if not self.other_tables:
+            return False
+        names = path.split("/")
+        above = ("/".join(names[:end]) for end in range(1, len(names) + 1))
+        return any(parent in self.other_tables for parent in above)

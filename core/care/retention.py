@@ -1,0 +1,74 @@
+"""How old a dead file must be before VACUUM deletes it (spec 10.12)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from optimist.core.errors import UsageError
+from optimist.core.options.engine import EngineOptions
+from optimist.core.snapshot import Snapshot
+
+__all__ = ["Retention"]
+
+_HOUR_MS = 60 * 60 * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """The retention of one VACUUM.
+
+    Attributes:
+        default_ms: The table's `delta.deletedFileRetentionDuration`.
+        specified_ms: What the caller asked for, if that counts.
+        is_checked: Whether less than the default is refused.
+    """
+
+    default_ms: int
+    specified_ms: int | None
+    is_checked: bool
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, hours: float | None, options: EngineOptions) -> Retention:
+        """The retention, from the hours that the caller gave, if any.
+
+        As in Delta, hours other than 0 count only where `vacuum.retentionWindowIgnore.enabled` is
+        off: the property is what writers and readers rely on.
+
+        Raises:
+            UsageError: The hours are negative or no number (kind
+                `DELTA_VACUUM_RETENTION_PERIOD_NEGATIVE`); or fewer than the property, and that is
+                not allowed (kind `DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT`).
+        """
+        default_ms = snapshot.properties.deleted_file_retention_ms
+        if hours is not None and not (math.isfinite(hours) and hours >= 0):
+            raise UsageError(
+                f"The retention of a VACUUM can't be {hours} hours. Nothing was deleted. Give 0 or "
+                "more, or leave it out.",
+                kind="DELTA_VACUUM_RETENTION_PERIOD_NEGATIVE",
+                retention_hours=hours,
+            )
+        is_ignored = bool(hours) and options.vacuum_ignores_retention_window
+        specified_ms = None if hours is None or is_ignored else round(hours * _HOUR_MS)
+        found = cls(default_ms, specified_ms, options.retention_duration_check_enabled)
+        found._ensure_long_enough()
+        return found
+
+    @property
+    def kept_ms(self) -> int:
+        """How long files are kept after they were removed."""
+        return self.default_ms if self.specified_ms is None else self.specified_ms
+
+    def _ensure_long_enough(self) -> None:
+        if not self.is_checked or self.kept_ms >= self.default_ms:
+            return
+        raise UsageError(
+            f"A retention of {self.kept_ms / _HOUR_MS:g} hours is below the table's "
+            f"{self.default_ms / _HOUR_MS:g} hours (delta.deletedFileRetentionDuration): files of "
+            "writes in progress and of versions that are being read would go. Nothing was deleted. "
+            "Leave the retention out; or, if no one else uses the table, set "
+            "spark.databricks.delta.retentionDurationCheck.enabled to false.",
+            kind="DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT",
+            retention_ms=self.kept_ms,
+            default_ms=self.default_ms,
+        )

@@ -1,0 +1,553 @@
+"""VACUUM without Spark: what goes, what stays, what it says, and what it refuses."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import deltalake
+import pyarrow as pa
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from optimist.core import DeltaLog
+from optimist.core.care import deletion
+from optimist.core.care import vacuum as module
+from optimist.core.care.vacuum import VacuumProgress
+from optimist.core.errors import StorageError, TableError, TableNotFoundError, UsageError
+from optimist.core.log.file_table import add_files
+from optimist.core.options.engine import EngineOptions
+from optimist.core.protocol.actions import RemoveFile
+from optimist.core.snapshot.local_scan import to_arrow
+from optimist.core.testing import ManualClock
+from optimist.core.transaction.conflicts.operations import Operation
+from optimist.logstores import LocalLogStore
+
+COLUMNS = pa.schema([("id", pa.int64()), ("p", pa.int64())])
+VECTORS = {"delta.enableDeletionVectors": "true"}
+FEED = {"delta.enableChangeDataFeed": "true"}
+UNCHECKED = {"spark.databricks.delta.retentionDurationCheck.enabled": "false"}
+DAY_MS = 24 * 60 * 60 * 1000
+HOUR_MS = DAY_MS // 24
+
+
+def rows(first: int, end: int) -> pa.Table:
+    return pa.table({"id": range(first, end), "p": [i % 3 for i in range(first, end)]}, COLUMNS)
+
+
+class Aged:
+    """A table in a world where time passes when it is told to: times of files, too."""
+
+    def __init__(self, path: Path, options: dict[str, str] | None = None, **given: object) -> None:
+        self.path = path / "table"
+        self.clock = ManualClock(now_ms=1_700_000_000_000)
+        self.options = EngineOptions.from_options({**UNCHECKED, **(options or {})})
+        self.log = DeltaLog(str(self.path), LocalLogStore({}), self.options, clock=self.clock)
+        self._known: set[str] = set()
+        self.log.create(COLUMNS, **given)
+        self.pass_hours(0)
+
+    def pass_hours(self, hours: float) -> None:
+        """What was made since the last call gets the time at which it was made."""
+        at = self.clock.now_ms() / 1000
+        found = {str(path) for path in self.path.rglob("*")}
+        for path in found - self._known:
+            os.utime(path, (at, at), follow_symlinks=False)
+        self._known = found
+        self.clock.advance(hours * 3600 + 1)
+
+    def files(self) -> set[str]:
+        """The files below the table that are not of its log."""
+        below = (path.relative_to(self.path) for path in self.path.rglob("*") if path.is_file())
+        return {str(path) for path in below if path.parts[0] != "_delta_log"}
+
+    def ids(self, version: int | None = None) -> list[int]:
+        snapshot = self.log.snapshot(version)
+        return sorted(to_arrow(snapshot).column("id").to_pylist())
+
+
+@pytest.mark.parametrize(
+    ("properties", "partition_by"),
+    [({}, ("p",)), ({**VECTORS, **FEED}, ()), ({"delta.columnMapping.mode": "name"}, ("p",))],
+)
+@settings(max_examples=4, phases=[Phase.generate])
+@given(
+    steps=st.lists(st.sampled_from(["append", "delete", "update", "restore"]), max_size=7),
+    hours=st.sampled_from([1, 30, 80]),
+    mode=st.sampled_from(["FULL", "LITE"]),
+    choice=st.randoms(use_true_random=False),
+)
+def test_every_version_within_the_retention_reads_after_a_vacuum(
+    properties, partition_by, steps, hours, mode, choice, tmp_path_factory
+):
+    table = Aged(tmp_path_factory.mktemp("t"), properties=properties, partition_by=partition_by)
+    log = table.log
+    log.append(rows(0, 10))
+    log.append(rows(10, 20))
+    made = {}
+    for number, step in enumerate(steps):
+        table.pass_hours(hours)
+        low = choice.randrange(0, 20)
+        if step == "append":
+            log.append(rows(100 * (number + 1), 100 * (number + 1) + 3))
+        elif step == "delete":
+            log.delete(f"id >= {low} AND id < {low + 4}")
+        elif step == "update":
+            log.update(set={"p": "p + 5"}, predicate=f"id >= {low} AND id < {low + 4}")
+        else:
+            log.restore(choice.randrange(1, log.snapshot().version))
+        made.setdefault(log.snapshot().version, table.clock.now_ms())
+    table.pass_hours(hours)
+    newest = log.snapshot().version
+    ends = {v: made.get(v + 1, table.clock.now_ms()) for v in range(1, newest + 1)}
+    before = {version: table.ids(version) for version in ends}
+    log.vacuum(mode=mode)
+    since = table.clock.now_ms() - 7 * DAY_MS
+    for version in (v for v, end in ends.items() if end >= since):
+        assert table.ids(version) == before[version]
+    log.vacuum(0, mode=mode)
+    assert table.ids() == before[newest]
+
+
+def test_the_dead_go_and_the_living_stay(tmp_path):
+    table = Aged(tmp_path, properties={**VECTORS, **FEED})
+    log = table.log
+    log.append(rows(0, 10))
+    log.append(rows(10, 3000))
+    log.delete(f"id IN ({', '.join(map(str, range(20, 2900, 7)))})")
+    log.update(set={"p": "1"}, predicate="id < 5")
+    log.delete("id >= 5 AND id < 10")
+    table.pass_hours(24 * 8)
+    before, live = table.ids(), set(log.snapshot().files.column("path").to_pylist())
+    done = log.vacuum()
+    assert done.num_files > 0
+    assert table.ids() == before
+    left = table.files()
+    assert {name for name in left if name.endswith(".parquet")} == live
+    assert [name for name in left if "_change_data" in name] == []
+    directories = (path for path in table.path.rglob("*") if path.is_dir())
+    assert [path for path in directories if not list(path.iterdir())] == []
+
+
+def test_what_was_removed_within_the_retention_stays(tmp_path):
+    table = Aged(tmp_path)
+    table.log.append(rows(0, 10))
+    table.pass_hours(24 * 30)
+    table.log.delete()
+    table.pass_hours(24 * 6)
+    assert table.log.vacuum().num_files == 0
+    assert table.ids(1) == list(range(10))
+    table.pass_hours(24)
+    assert table.log.vacuum().num_files == 1
+
+
+def test_young_files_that_no_version_names_stay_and_old_ones_go(tmp_path):
+    table = Aged(tmp_path)
+    for name in ("young.parquet", "data-1/young.parquet"):
+        (table.path / name).parent.mkdir(exist_ok=True)
+        (table.path / name).write_bytes(b"x")
+    table.pass_hours(24 * 6)
+    assert table.log.vacuum().num_files == 0
+    table.pass_hours(24 * 2)
+    assert table.log.vacuum().num_files == 2
+    assert table.files() == set()
+    assert [path.name for path in table.path.iterdir()] == ["_delta_log"]
+
+
+HIDDEN = [
+    "_delta_log/00000000000000000099.json.tmp", "_delta_log/x.parquet", ".part.parquet",
+    "_metadata/x.parquet", "a/_hidden/x.parquet", "a/.x", "_symlink_format_manifest/manifest",
+    "_temporary/0/x.parquet", "a/_temporary/x.parquet", "_px=1/x.parquet", "sub/_delta_log/0.json",
+    "sub/part.parquet", "sub/deeper/part.parquet",
+]  # fmt: skip
+SEEN = [
+    "x.parquet", "a/b/c/x.parquet", "_p=1/x.parquet", "_p=__HIVE_DEFAULT_PARTITION__/x.parquet",
+    "_change_data/x.parquet", "_change_data/_p=1/x.parquet", "_delta_index/x", "a/_delta_index_2/x",
+    "data-00000000-1111-2222-3333-444444444444/_temporary/0/x.parquet", "metadata/x.json",
+    "deletion_vector_x.bin", "Ab/deletion_vector_x.bin", "x y%20z.parquet",
+]  # fmt: skip
+
+
+def test_hidden_names_stay_and_those_that_only_look_so_go(tmp_path):
+    table = Aged(tmp_path, partition_by=["p"])
+    schema = pa.schema([("id", pa.int64()), ("_p", pa.int64())])
+    table.log.create(schema, mode="replace", partition_by=["_p"])
+    for name in (*HIDDEN, *SEEN):
+        (table.path / name).parent.mkdir(parents=True, exist_ok=True)
+        (table.path / name).write_bytes(b"x")
+    table.pass_hours(24 * 8)
+    told = table.log.vacuum(dry_run=True)
+    assert sorted(told.paths.to_pylist()) == sorted(f"{table.path}/{name}" for name in SEEN)
+    assert told.num_files == table.log.vacuum().num_files == len(SEEN)
+    assert [name for name in HIDDEN if not (table.path / name).exists()] == []
+    assert [name for name in SEEN if (table.path / name).exists()] == []
+
+
+def test_links_are_not_followed_and_stay(tmp_path):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "precious.parquet").write_bytes(b"x")
+    table = Aged(tmp_path)
+    (table.path / "link").symlink_to(outside)
+    (table.path / "file.parquet").symlink_to(outside / "precious.parquet")
+    table.pass_hours(24 * 8)
+    assert table.log.vacuum().num_files == 0
+    assert (outside / "precious.parquet").exists()
+    assert (table.path / "link").is_symlink()
+
+
+def test_a_directory_that_becomes_a_link_leads_nowhere(tmp_path, monkeypatch):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "x.parquet").write_bytes(b"x")
+    table = Aged(tmp_path)
+    inside = table.path / "d"
+    inside.mkdir()
+    (inside / "x.parquet").write_bytes(b"x")
+    table.pass_hours(24 * 8)
+    delete = deletion.Deletion.delete
+
+    def swapped(self, paths):
+        (inside / "x.parquet").unlink()
+        inside.rmdir()
+        inside.symlink_to(outside)
+        delete(self, paths)
+
+    monkeypatch.setattr(deletion.Deletion, "delete", swapped)
+    with pytest.raises(TableError) as caught:
+        table.log.vacuum()
+    assert caught.value.kind == "OPTIMIST_LINK_OUT_OF_TABLE"
+    assert (outside / "x.parquet").exists()
+
+
+@pytest.mark.parametrize("spelling", ["file://{p}", "file:{p}", "{p}", "{link}", "./x/../{name}"])
+def test_a_live_file_stays_however_the_log_spells_it(spelling, tmp_path):
+    table = Aged(tmp_path)
+    table.log.append(rows(0, 10))
+    link = tmp_path / "link"
+    link.symlink_to(table.path)
+    txn = table.log.start_transaction()
+    (add,) = add_files(txn.filter_files())
+    full = f"{table.path}/{add.path}"
+    path = spelling.format(p=full, link=f"{link}/{add.path}", name=add.path)
+    txn.commit([add.remove(table.clock.now_ms()), replace(add, path=path)], Operation("X"))
+    table.pass_hours(24 * 8)
+    table.log.vacuum()
+    assert table.ids() == list(range(10))
+
+
+@pytest.mark.parametrize("mode", ["FULL", "LITE"])
+@pytest.mark.parametrize(
+    "path",
+    ["../outside.parquet", "{p}/outside.parquet", "_delta_log/00000000000000000000.json",
+     "%5Fdelta_log/00000000000000000000.json", "s3://b/k", "a/../../outside.parquet",
+     "a/..%2F..%2Foutside.parquet", "_delta_log/../_delta_log/00000000000000000000.json"],
+)  # fmt: skip
+def test_no_file_outside_the_table_and_none_of_the_log_goes_whatever_a_log_says(
+    path, mode, tmp_path
+):
+    table = Aged(tmp_path)
+    (tmp_path / "outside.parquet").write_bytes(b"x")
+    removed = RemoveFile(path.format(p=tmp_path), deletion_timestamp=1, data_change=True)
+    table.log.start_transaction().commit([removed], Operation("X"))
+    table.pass_hours(24 * 8)
+    assert table.log.vacuum(mode=mode).num_files == 0
+    assert (tmp_path / "outside.parquet").exists()
+    assert (table.path / "_delta_log" / "00000000000000000000.json").exists()
+
+
+def test_it_tells_the_history_of_its_start_and_its_end(tmp_path):
+    table = Aged(tmp_path)
+    table.log.append(rows(0, 10))
+    size = table.log.snapshot().size_in_bytes
+    table.log.delete()
+    table.pass_hours(1)
+    table.log.vacuum(0)
+    end, start = (record.info for record in table.log.history(2))
+    assert start is not None
+    assert end is not None
+    assert (start.operation, start.operation_parameters, start.operation_metrics) == (
+        "VACUUM START",
+        {
+            "retentionCheckEnabled": False,
+            "defaultRetentionMillis": 7 * DAY_MS,
+            "specifiedRetentionMillis": 0,
+        },
+        {"numFilesToDelete": "1", "sizeOfDataToDelete": str(size)},
+    )
+    assert (end.operation, end.operation_parameters, end.operation_metrics) == (
+        "VACUUM END",
+        {"status": "COMPLETED"},
+        {"numDeletedFiles": "1", "numVacuumedDirectories": "1"},
+    )
+    assert (start.isolation_level, start.is_blind_append) == ("SnapshotIsolation", True)
+
+
+def test_its_commits_can_be_switched_off(tmp_path):
+    table = Aged(tmp_path, {"spark.databricks.delta.vacuum.logging.enabled": "false"})
+    assert table.log.vacuum().num_files == 0
+    assert table.log.snapshot().version == 0
+
+
+def test_a_dry_run_changes_nothing(tmp_path):
+    table = Aged(tmp_path)
+    table.log.append(rows(0, 10))
+    table.log.delete()
+    table.pass_hours(24 * 8)
+    before = table.files()
+    told = table.log.vacuum(dry_run=True)
+    assert [Path(path).name for path in told.paths.to_pylist()] == list(before)
+    assert (table.files(), table.log.snapshot().version) == (before, 2)
+    assert not (table.path / "_delta_log" / "_last_vacuum_info").exists()
+
+
+def test_hours_count_only_where_they_are_let(tmp_path):
+    ignored = "spark.databricks.delta.vacuum.retentionWindowIgnore.enabled"
+    table = Aged(tmp_path)
+    table.log.append(rows(0, 10))
+    table.log.delete()
+    table.pass_hours(24 * 2)
+    assert table.log.vacuum(24, dry_run=True).num_files == 0
+    options = EngineOptions.from_options({**UNCHECKED, ignored: "false"})
+    log = DeltaLog(str(table.path), LocalLogStore({}), options, clock=table.clock)
+    assert log.vacuum(72, dry_run=True).num_files == 0
+    assert log.vacuum(24, dry_run=True).num_files == 1
+
+
+@pytest.mark.parametrize(
+    ("hours", "kind"),
+    [
+        (0, "DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT"),
+        (-1, "DELTA_VACUUM_RETENTION_PERIOD_NEGATIVE"),
+        (float("nan"), "DELTA_VACUUM_RETENTION_PERIOD_NEGATIVE"),
+    ],
+)
+def test_a_wrong_retention_is_refused_and_nothing_goes(hours, kind, tmp_path):
+    table = Aged(tmp_path, dict.fromkeys(UNCHECKED, "true"))
+    table.log.append(rows(0, 10))
+    table.log.delete()
+    table.pass_hours(1)
+    before = table.files()
+    with pytest.raises(UsageError) as caught:
+        table.log.vacuum(hours)
+    assert caught.value.kind == kind
+    assert (table.files(), table.log.snapshot().version) == (before, 2)
+
+
+def test_lite_takes_up_where_the_last_vacuum_ended_and_leaves_what_no_commit_named(tmp_path):
+    table = Aged(tmp_path, properties=FEED)
+    table.log.append(rows(0, 10))
+    table.log.update(set={"p": "9"}, predicate="id = 1")
+    (table.path / "stray.parquet").write_bytes(b"x")
+    table.pass_hours(24 * 8)
+    assert table.log.vacuum(mode="LITE").num_files == 2
+    assert "stray.parquet" in table.files()
+    info = (table.path / "_delta_log" / "_last_vacuum_info").read_text()
+    assert info == '{"latestCommitVersionOutsideOfRetentionWindow":2}'
+    for version in range(3):
+        (table.path / "_delta_log" / f"{version:020d}.json").unlink()
+    table.log.checkpoint()
+    table.log.delete()
+    table.pass_hours(24 * 8)
+    assert table.log.vacuum(mode="LITE").num_files == 1
+
+
+def test_lite_refuses_where_the_log_does_not_tell_enough(tmp_path):
+    table = Aged(tmp_path)
+    table.log.append(rows(0, 10))
+    table.log.checkpoint()
+    (table.path / "_delta_log" / f"{0:020d}.json").unlink()
+    with pytest.raises(TableError) as caught:
+        table.log.vacuum(mode="LITE")
+    assert caught.value.kind == "DELTA_CANNOT_VACUUM_LITE"
+
+
+def test_lite_is_the_default_where_the_options_say_so(tmp_path):
+    table = Aged(tmp_path, {"spark.databricks.delta.vacuum.lite.enabled": "true"})
+    (table.path / "stray.parquet").write_bytes(b"x")
+    table.pass_hours(24 * 8)
+    assert table.log.vacuum().num_files == 0
+    assert table.log.vacuum(mode="full").num_files == 1
+
+
+def inventory(**columns: list[object]) -> pa.Table:
+    given = {"isDir": [False], "length": [1], "modificationTime": [1], **columns}
+    size = len(given["path"])
+    return pa.table({name: (values * size)[:size] for name, values in given.items()})
+
+
+def test_an_inventory_takes_the_place_of_the_listing(tmp_path):
+    table = Aged(tmp_path)
+    table.log.append(rows(0, 10))
+    (live,) = table.files()
+    for name in ("a.parquet", "b.parquet", "c d.parquet"):
+        (table.path / name).write_bytes(b"x")
+    (tmp_path / "outside.parquet").write_bytes(b"x")
+    table.pass_hours(24 * 8)
+    given = inventory(
+        path=[
+            f"file:{table.path}/a.parquet", "c d.parquet", live, f"{tmp_path}/outside.parquet",
+            "../outside.parquet", "_delta_log/00000000000000000000.json", None, "",
+        ]
+    )  # fmt: skip
+    assert table.log.vacuum(inventory=given).num_files == 2
+    assert table.files() == {live, "b.parquet"}
+    assert (tmp_path / "outside.parquet").exists()
+    assert table.ids() == list(range(10))
+
+
+@pytest.mark.parametrize("given", [{"path": ["x"], "length": ["1"]}, {"path": [1]}])
+def test_an_inventory_of_another_shape_is_refused(given, tmp_path):
+    with pytest.raises(UsageError) as caught:
+        Aged(tmp_path).log.vacuum(inventory=inventory(**given))
+    assert caught.value.kind == "DELTA_INVALID_INVENTORY_SCHEMA"
+
+
+@pytest.mark.parametrize(
+    "given", [{"mode": "HALF"}, {"mode": "LITE", "inventory": inventory(path=["x"])}]
+)
+def test_arguments_that_mean_nothing_are_refused(given, tmp_path):
+    with pytest.raises(UsageError) as caught:
+        Aged(tmp_path).log.vacuum(**given)
+    assert caught.value.kind == "OPTIMIST_INVALID_ARGUMENT"
+
+
+def test_no_table_is_an_error_and_the_place_stays(tmp_path):
+    (tmp_path / "x.parquet").write_bytes(b"x")
+    with pytest.raises(TableNotFoundError):
+        DeltaLog.for_path(str(tmp_path)).vacuum()
+    assert (tmp_path / "x.parquet").exists()
+
+
+@pytest.mark.parametrize("killed_after", [0, 1, 2])
+def test_a_run_that_fails_says_so_and_the_next_one_finishes(killed_after, tmp_path, monkeypatch):
+    table = Aged(tmp_path)
+    for first in range(0, 40, 10):
+        table.log.append(rows(first, first + 10))
+    table.log.delete("id < 30")
+    table.pass_hours(24 * 8)
+    monkeypatch.setattr(deletion, "_BATCH", 1)
+    remove, calls = deletion.remove_files, []
+
+    def failing(paths, access=None):
+        if len(calls) == killed_after:
+            raise StorageError("The disk is gone.", kind="OPTIMIST_STORAGE_ERROR")
+        calls.append(paths)
+        remove(paths, access)
+
+    monkeypatch.setattr(deletion, "remove_files", failing)
+    with pytest.raises(StorageError):
+        table.log.vacuum()
+    end = table.log.history(1)[0].info
+    assert end is not None
+    assert end.operation_parameters == {"status": "FAILED"}
+    assert end.operation_metrics is not None
+    assert end.operation_metrics["numDeletedFiles"] == str(killed_after)
+    assert not (table.path / "_delta_log" / "_last_vacuum_info").exists()
+    monkeypatch.setattr(deletion, "remove_files", remove)
+    assert table.log.vacuum().num_files == 3 - killed_after
+    assert table.ids() == list(range(30, 40))
+
+
+def test_what_was_committed_while_it_listed_stays(tmp_path, monkeypatch):
+    table = Aged(tmp_path)
+    writer = DeltaLog(str(table.path), LocalLogStore({}), table.options, clock=table.clock)
+    other = Aged(tmp_path / "other")
+    other.log.append(rows(0, 10))
+    (name,) = other.files()
+    file = other.log.snapshot().files
+    (other.path / name).rename(table.path / name)
+    table.pass_hours(24 * 8)
+    listed = module.listed_pages
+
+    def committing(*given):
+        yield from listed(*given)
+        writer.start_transaction().commit(add_files(file), Operation.write("Append"))
+
+    monkeypatch.setattr(module, "listed_pages", committing)
+    assert table.log.vacuum().num_files == 0
+    assert table.ids() == list(range(10))
+
+
+def test_many_files_are_deleted_by_several_threads_with_progress(tmp_path, monkeypatch):
+    prefix = "spark.databricks.delta.vacuum.parallelDelete."
+    table = Aged(tmp_path, {f"{prefix}enabled": "true", f"{prefix}parallelism": "3"})
+    monkeypatch.setattr(deletion, "_BATCH", 10)
+    for number in range(95):
+        (table.path / f"{number}.parquet").write_bytes(b"x")
+        (table.path / f".{number}.parquet.crc").write_bytes(b"x")
+    table.pass_hours(24 * 8)
+    told: list[VacuumProgress] = []
+    assert table.log.vacuum(progress=told.append).num_files == 95
+    assert told[0] == VacuumProgress(95, 95, 0)
+    assert told[-1] == VacuumProgress(95, 95, 95)
+    assert [path.name for path in table.path.iterdir()] == ["_delta_log"]
+
+
+def test_deltalake_reads_what_is_left_and_has_nothing_more_to_delete(tmp_path):
+    log = DeltaLog.for_path(str(tmp_path / "table"), UNCHECKED)
+    log.create(COLUMNS, partition_by=["p"])
+    for first in range(0, 40, 10):
+        log.append(rows(first, first + 10))
+    log.delete("id < 25")
+    log.vacuum(0)
+    theirs = deltalake.DeltaTable(log.table_path)
+    assert sorted(theirs.to_pyarrow_table().column("id").to_pylist()) == list(range(25, 40))
+    dead = theirs.vacuum(retention_hours=0, dry_run=True, enforce_retention_duration=False)
+    assert [path for path in dead if Path(log.table_path, path).exists()] == []
+
+
+class Killed(BaseException):
+    """The process is gone: nothing of it runs after this."""
+
+
+@pytest.mark.parametrize("mode", ["FULL", "LITE"])
+@pytest.mark.parametrize("step", ["begin", "kept", "first", "second", "end", "recorded"])
+def test_a_run_that_is_killed_at_any_step_is_finished_by_the_next(
+    step, mode, tmp_path, monkeypatch
+):
+    table = Aged(tmp_path)
+    for first in range(0, 40, 10):
+        table.log.append(rows(first, first + 10))
+    table.log.delete("id < 30")
+    table.pass_hours(24 * 8)
+    calls: list[str] = []
+
+    def dying(owner: object, name: str, at: str) -> None:
+        original = getattr(owner, name)
+
+        def call(*given, **named):
+            calls.append(at)
+            if at == step and (at != "kept" or calls.count("kept") == 2):
+                monkeypatch.setattr(module.VacuumLog, "end", lambda *_, **__: None)
+                raise Killed
+            return original(*given, **named)
+
+        monkeypatch.setattr(owner, name, call)
+
+    removed = deletion.remove_files
+
+    def remove(paths, access=None):
+        calls.append("file")
+        if step in ("first", "second") and calls.count("file") == 1 + (step == "second"):
+            monkeypatch.setattr(module.VacuumLog, "end", lambda *_, **__: None)
+            raise Killed
+        removed(paths, access)
+
+    with monkeypatch.context() as monkeypatch:
+        monkeypatch.setattr(deletion, "_BATCH", 1)
+        monkeypatch.setattr(deletion, "remove_files", remove)
+        dying(module.VacuumLog, "begin", "begin")
+        dying(module, "KeptPaths", "kept")
+        dying(module.VacuumLog, "end", "end")
+        dying(module, "record_vacuumed", "recorded")
+        with pytest.raises(Killed):
+            table.log.vacuum(mode=mode)
+    left = len(table.files()) - 1
+    assert left == {"begin": 3, "kept": 3, "first": 3, "second": 2}.get(step, 0)
+    assert table.ids() == list(range(30, 40))
+    assert table.log.vacuum().num_files == left
+    assert len(table.files()) == 1
+    assert table.ids() == list(range(30, 40))
