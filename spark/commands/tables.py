@@ -13,7 +13,7 @@ from optimist.core.secrets import Options
 from optimist.core.table.delta_log import DeltaLog
 from optimist.spark.commands import delete as delete_command
 from optimist.spark.commands import update as update_command
-from optimist.spark.commands.alter import DeltaTableChanges, changes_of
+from optimist.spark.commands.alter import SparkTableChanges, changes_of
 from optimist.spark.commands.commands_to_come import CommandsToCome
 from optimist.spark.commands.merge.builder import DeltaMergeBuilder, MergeRequest
 from optimist.spark.commands.merge.run import OWN_ALIAS, merge
@@ -257,9 +257,10 @@ class DeltaTable(CommandsToCome):
             reset_session_version(self._spark, log.options)
             return result
 
-    def alter(self) -> DeltaTableChanges:
+    @property
+    def alter(self) -> SparkTableChanges:
         """Changes of schema, properties, constraints and so on, each a commit of its own."""
-        return DeltaTableChanges(self._spark, self._log)
+        return SparkTableChanges(self._spark, self._log)
 
     def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
         """Let the table have all features of these versions; lower ones change nothing.

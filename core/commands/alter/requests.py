@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
+from optimist.core.commands.arguments import wrong_type
 from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import quoted
 from optimist.core.predicates.parsing import parse_column_path
@@ -25,6 +26,13 @@ ColumnName: TypeAlias = str | Path
 
 Parts of arrays and maps are called `element`, `key` and `value`.
 """
+
+
+class TypeOfSpark(Protocol):
+    """A type as PySpark has it; `DeltaTable.alter` takes it in place of SQL."""
+
+    def json(self) -> str:
+        """Its JSON."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,14 +71,14 @@ class NewColumn(Position):
 
     Attributes:
         column: Where: a name, or the way to a new field of a struct.
-        data_type: Its type, as a value or as SQL.
+        data_type: Its type, as SQL or as a value; for `DeltaTable.alter` also as one of Spark's.
         nullable: Only nullable columns can be added, since old rows have no value.
         comment: What it is for.
         default: SQL of the value of rows to come; refused, as in Delta (spec 10.4).
     """
 
     column: ColumnName
-    data_type: DataType | str
+    data_type: DataType | str | TypeOfSpark
     nullable: bool = True
     comment: str | None = None
     default: str | None = None
@@ -92,11 +100,11 @@ class NewColumn(Position):
 
 @dataclass(frozen=True, slots=True)
 class ColumnChange(Position):
-    """What is to be another about one column; what is None stays as it is.
+    """The requested changes to one column; None leaves a part as it is.
 
     Attributes:
         column: The column, a field of a struct, or a part of an array or a map.
-        data_type: Another type, as a value or as SQL.
+        data_type: Another type, as for `NewColumn`.
         nullable: False for NOT NULL, true to take it off.
         comment: Another comment.
         default: SQL of the value that rows to come have where they bring none.
@@ -104,7 +112,7 @@ class ColumnChange(Position):
     """
 
     column: ColumnName
-    data_type: DataType | str | None = None
+    data_type: DataType | str | TypeOfSpark | None = None
     nullable: bool | None = None
     comment: str | None = None
     default: str | None = None
@@ -144,7 +152,15 @@ def path_of(column: ColumnName) -> Path:
     return path
 
 
-def _field(name: str, given: DataType | str, nullable: bool, comment: str | None) -> StructField:
-    plain = column_of_sql(name, given) if isinstance(given, str) else StructField(name, given)
+def _field(
+    name: str, given: DataType | str | TypeOfSpark, nullable: bool, comment: str | None
+) -> StructField:
+    plain = column_of_sql(name, given) if isinstance(given, str) else _of_type(name, given)
     metadata = dict(plain.metadata) if comment is None else {**plain.metadata, "comment": comment}
     return StructField(name, plain.data_type, nullable, metadata)
+
+
+def _of_type(name: str, given: DataType | TypeOfSpark) -> StructField:
+    if not isinstance(given, DataType):
+        raise wrong_type("data_type", given, "SQL such as 'bigint', or one of Delta's types")
+    return StructField(name, given)

@@ -25,7 +25,7 @@ from optimist.core.commands.alter.row_numbering import (
     number_files,
     support_row_ids,
 )
-from optimist.core.commands.arguments import at_least_one, several
+from optimist.core.commands.arguments import at_least_one, ensure_text, several, wrong_type
 from optimist.core.options.engine import EngineOptions
 from optimist.core.protocol.properties import FEATURE_PREFIX
 from optimist.core.running.budget import one_operation
@@ -97,6 +97,8 @@ class TableChanges:
                 to `name`. `delta.enableRowTracking` gives ids to all rows that have none first, in
                 commits of their own (docs/alter.md).
         """
+        if not isinstance(values, Mapping):
+            raise wrong_type("values", values, "a dict of names and values, both of them text")
         if asks_for_row_ids(values):
             self._number_rows(values)
         return self._commit(lambda txn: properties.set_properties(txn, values))
@@ -133,8 +135,10 @@ class TableChanges:
             column: The column.
             new_name: Its new name, without the names around it and without back-ticks.
         """
-        path = path_of(column)
-        return self._commit(lambda txn: column_commands.rename_column(txn, path, new_name))
+        ensure_text(new_name, "new_name")
+        return self._commit(
+            lambda txn: column_commands.rename_column(txn, path_of(column), new_name)
+        )
 
     def drop_columns(
         self, columns: Iterable[ColumnName], *, if_exists: bool = False
@@ -147,9 +151,11 @@ class TableChanges:
             columns: The columns.
             if_exists: Whether to pass over those that the table does not have.
         """
-        paths = tuple(map(path_of, at_least_one(columns, "columns")))
+        wanted = at_least_one(columns, "columns")
         return self._commit(
-            lambda txn: column_commands.drop_columns(txn, paths, if_exists=if_exists)
+            lambda txn: column_commands.drop_columns(
+                txn, tuple(map(path_of, wanted)), if_exists=if_exists
+            )
         )
 
     def change_columns(self, changes: Iterable[ColumnChange]) -> CommitResult:
@@ -186,6 +192,8 @@ class TableChanges:
                 `values`).
             UsageError: Only Spark can evaluate it (kind `OPTIMIST_NEEDS_SPARK`).
         """
+        ensure_text(name, "name")
+        ensure_text(expression, "expression")
         return self._commit(
             lambda txn: constraints.add_constraint(txn, name, expression, self._checks)
         )
@@ -197,6 +205,7 @@ class TableChanges:
             name: Its name in any case.
             if_exists: Whether there need not be one.
         """
+        ensure_text(name, "name")
         return self._commit(lambda txn: constraints.drop_constraint(txn, name, if_exists=if_exists))
 
     # Layout, domains, numbers
@@ -207,8 +216,8 @@ class TableChanges:
         Returns:
             The commit; None for a table that is to be clustered by no column, and never was.
         """
-        paths = tuple(map(path_of, several(columns, "columns")))
-        return self._perform(lambda txn: layout.cluster_by(txn, paths))
+        wanted = several(columns, "columns")
+        return self.perform(lambda txn: layout.cluster_by(txn, tuple(map(path_of, wanted))))
 
     def set_domain(self, domain: str, configuration: str) -> CommitResult:
         """Keep a text in the table under a name, apart from its metadata.
@@ -216,16 +225,18 @@ class TableChanges:
         Commits that set the same domain conflict with each other, and with no others. The table
         needs the feature `domainMetadata`.
         """
+        ensure_text(domain, "domain")
+        ensure_text(configuration, "configuration")
         return self._commit(lambda _: domains.set_domain(domain, configuration))
 
     def remove_domain(self, domain: str) -> CommitResult:
         """Remove the text that is kept under a name."""
+        ensure_text(domain, "domain")
         return self._commit(lambda txn: domains.remove_domain(txn, domain))
 
     def sync_identity(self, column: ColumnName) -> CommitResult:
         """Give out no number of an identity column that a row has already (SYNC IDENTITY)."""
-        path = path_of(column)
-        return self._commit(lambda txn: identity.sync_identity(txn, path, self._checks))
+        return self._commit(lambda txn: identity.sync_identity(txn, path_of(column), self._checks))
 
     # Protocol
 
@@ -242,25 +253,26 @@ class TableChanges:
         """Add a table feature, and those that it requires, to the protocol."""
         return self.set_properties({FEATURE_PREFIX + name: "supported"})
 
+    @one_operation
+    def perform(self, change: Change) -> CommitResult | None:
+        """Run one change to its commit; None where nothing was to do."""
+        return alter(self._begin, change)
+
     def _number_rows(self, values: Mapping[str, str]) -> None:
         def judge(txn: OptimisticTransaction) -> None:
             ensure_can_be_numbered(txn, values)
 
-        self._perform(judge)
-        self._perform(support_row_ids)
+        self.perform(judge)
+        self.perform(support_row_ids)
         for batch in count():
-            if self._perform(partial(number_files, batch=batch)) is None:
+            if self.perform(partial(number_files, batch=batch)) is None:
                 return
 
     def _commit(self, change: Change) -> CommitResult:
-        committed = self._perform(change)
+        committed = self.perform(change)
         if committed is None:
-            raise TypeError("a change that is always recorded was not")
+            raise TypeError("ALTER returned no commit; this is a bug, please report it")
         return committed
-
-    @one_operation
-    def _perform(self, change: Change) -> CommitResult | None:
-        return alter(self._begin, change)
 
     @property
     def _begin(self) -> Callable[[], OptimisticTransaction]:

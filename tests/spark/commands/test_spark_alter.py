@@ -1,4 +1,4 @@
-"""ALTER TABLE with Spark: rules that only Spark can judge, and `DeltaTable`'s names for it."""
+"""ALTER TABLE with Spark: rules that only Spark can judge, its types and its errors."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import types as st
 
+from optimist.core import ColumnChange, NewColumn
 from optimist.core.errors import ArgumentTypeError, OptimistError
 from optimist.core.protocol.gates import supports
 from optimist.spark import DeltaTable, read, write
@@ -50,15 +51,15 @@ def fails(kind, call, *args, **options):
 )
 @pytest.mark.usefixtures("plane")
 def test_a_row_that_violates_a_new_constraint_is_shown(spark, table_path, judge, sql, values):
-    alter = made(spark, table_path).alter()
-    error = fails("DELTA_NEW_CHECK_CONSTRAINT_VIOLATION", alter.addConstraint, "c", sql)
+    alter = made(spark, table_path).alter
+    error = fails("DELTA_NEW_CHECK_CONSTRAINT_VIOLATION", alter.add_constraint, "c", sql)
     assert json.loads(error.fields["values"]) == values
     assert error.fields["expression"] == sql
 
 
 NEW_RULES = {
-    "constraint": lambda alter: alter.addConstraint("few", "id < 9"),
-    "not null": lambda alter: alter.changeColumn("id", nullable=False),
+    "constraint": lambda alter: alter.add_constraint("few", "id < 9"),
+    "not null": lambda alter: alter.change_columns([ColumnChange("id", nullable=False)]),
 }
 
 
@@ -70,7 +71,7 @@ def test_no_rule_is_added_over_files_that_queries_may_pass_over(
 ):
     # Without statistics, which would prove that there is no null.
     write(spark.range(4), table_path, **{"delta.dataSkippingNumIndexedCols": "0"})
-    alter = DeltaTable.forPath(spark, table_path).alter()
+    alter = DeltaTable.forPath(spark, table_path).alter
     for file in Path(table_path).rglob("*.parquet"):
         harm(file)
     conf("spark.sql.files.ignoreCorruptFiles", "true")
@@ -82,8 +83,8 @@ def test_no_rule_is_added_over_files_that_queries_may_pass_over(
 
 @pytest.mark.usefixtures("judge")
 def test_a_constraint_holds_from_then_on(spark, table_path, log_of):
-    alter = made(spark, table_path).alter()
-    alter.addConstraint("Length", "length(s) < 3")
+    alter = made(spark, table_path).alter
+    alter.add_constraint("Length", "length(s) < 3")
     info = log_of(table_path).history(1)[0].info
     assert (info.operation, info.operation_parameters) == (
         "ADD CONSTRAINT",
@@ -91,7 +92,7 @@ def test_a_constraint_holds_from_then_on(spark, table_path, log_of):
     )
     frame = spark.sql("SELECT 4L AS id, true AS even, 'long' AS s")
     fails("DELTA_VIOLATE_CONSTRAINT_WITH_VALUES", write, frame, table_path, mode="append")
-    alter.dropConstraint("length")
+    alter.drop_constraint("length")
     write(frame, table_path, mode="append")
     assert read(spark, table_path).count() == 5
 
@@ -110,7 +111,7 @@ def test_a_constraint_holds_from_then_on(spark, table_path, log_of):
 )
 def test_what_is_no_rule_for_rows_is_refused(spark, table_path, sql, kind):
     table = made(spark, table_path)
-    error = fails(kind, table.alter().addConstraint, "c", sql)
+    error = fails(kind, table.alter.add_constraint, "c", sql)
     assert "Nothing was written" in str(error)
     assert table.history().count() == 1
 
@@ -119,11 +120,12 @@ def test_what_is_no_rule_for_rows_is_refused(spark, table_path, sql, kind):
 def test_not_null_is_held_against_the_rows(spark, table_path, judge, log_of):
     query = "SELECT id, named_struct('a', nullif(id, 3), 'b', 1) AS p FROM range(4)"
     table = made(spark, table_path, query)
-    fails("DELTA_NEW_NOT_NULL_VIOLATION", table.alter().changeColumn, "p.a", nullable=False)
-    table.alter().changeColumn("id", nullable=False)
-    table.alter().changeColumn(("p", "b"), nullable=False)
+    p_a = ColumnChange("p.a", nullable=False)
+    fails("DELTA_NEW_NOT_NULL_VIOLATION", table.alter.change_columns, [p_a])
+    table.alter.change_columns([ColumnChange("id", nullable=False)])
+    table.alter.change_columns([ColumnChange(("p", "b"), nullable=False)])
     table.delete("id = 3")
-    table.alter().changeColumn("p.a", nullable=False)
+    table.alter.change_columns([p_a])
     schema = log_of(table_path).snapshot().schema
     assert not schema.find("id").nullable
     assert [item.nullable for item in schema.find("p").data_type] == [False, False]
@@ -137,11 +139,11 @@ def test_columns_come_go_and_change_with_sparks_types(spark, table_path, rows_of
             st.StructField("m", st.MapType(st.StringType(), st.DecimalType(38, 10))),
         ]
     )
-    table.alter().setProperties({"delta.columnMapping.mode": "name"})
-    table.alter().addColumn("new", inner, "of odd names", after="id")
-    table.alter().addColumns(st.StructType().add("t", "timestamp").add("z", "integer"))
-    table.alter().renameColumn(("new", "a b"), "c")
-    table.alter().dropColumns("even", "t")
+    table.alter.set_properties({"delta.columnMapping.mode": "name"})
+    table.alter.add_columns([NewColumn("new", inner, comment="of odd names", after="id")])
+    table.alter.add_columns([NewColumn("t", "timestamp"), NewColumn("z", st.IntegerType())])
+    table.alter.rename_column(("new", "a b"), "c")
+    table.alter.drop_columns(["even", "t"])
     schema = table.toDF().schema
     assert schema.names == ["id", "new", "s", "z"]
     assert schema["new"].dataType.fieldNames() == ["c", "m"]
@@ -166,13 +168,13 @@ def test_columns_come_go_and_change_with_sparks_types(spark, table_path, rows_of
 def test_a_default_is_judged_by_spark_and_used_by_writes(spark, table_path, rows_of):
     table = made(spark, table_path)
     table.addFeatureSupport("allowColumnDefaults")
-    alter = table.alter()
-    fails("INVALID_DEFAULT_VALUE", alter.changeColumn, "s", default="nowhere()")
-    fails("INVALID_DEFAULT_VALUE", alter.changeColumn, "s", default="s")
-    alter.changeColumn("s", default="concat('a', 'b')")
+    alter = table.alter
+    fails("INVALID_DEFAULT_VALUE", alter.change_columns, [ColumnChange("s", default="nowhere()")])
+    fails("INVALID_DEFAULT_VALUE", alter.change_columns, [ColumnChange("s", default="s")])
+    alter.change_columns([ColumnChange("s", default="concat('a', 'b')")])
     write(spark.sql("SELECT 9L AS id"), table_path, mode="append")
     assert rows_of(table.toDF().where("id = 9").select("s")) == [("ab",)]
-    alter.changeColumn("s", dropDefault=True)
+    alter.change_columns([ColumnChange("s", drop_default=True)])
     write(spark.sql("SELECT 8L AS id"), table_path, mode="append")
     assert rows_of(table.toDF().where("id = 8").select("s")) == [(None,)]
 
@@ -180,18 +182,18 @@ def test_a_default_is_judged_by_spark_and_used_by_writes(spark, table_path, rows
 def test_clustering_domains_and_the_protocol(spark, table_path, log_of):
     table = made(spark, table_path)
     table.upgradeTableProtocol(2, 5)
-    table.alter().clusterBy("id", "s")
-    table.alter().setDomainMetadata("own", "text")
-    table.alter().setComment("of tests")
+    table.alter.cluster_by(["id", "s"])
+    table.alter.set_domain("own", "text")
+    table.alter.set_comment("of tests")
     assert table.detail().first().clusteringColumns == ["id", "s"]
     log = log_of(table_path)
     assert supports(log.protocol, "columnMapping")
     assert log.snapshot().domain_metadata["own"].configuration == "text"
     assert log.metadata.description == "of tests"
-    table.alter().removeDomainMetadata("own")
-    table.alter().clusterBy()
+    table.alter.remove_domain("own")
+    table.alter.cluster_by([])
     assert table.detail().first().clusteringColumns == []
-    fails("DELTA_IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN", table.alter().syncIdentity, "id")
+    fails("DELTA_IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN", table.alter.sync_identity, "id")
 
 
 @pytest.mark.usefixtures("judge")
@@ -202,9 +204,9 @@ def test_an_identity_column_is_brought_up_to_its_rows(
     identity = IdentityGenerator(1, step)
     new = DeltaTable.create(spark).location(table_path).addColumn("x", "int")
     table = new.addColumn("n", "bigint", generatedByDefaultAs=identity).execute()
-    table.alter().syncIdentity("n")
+    table.alter.sync_identity("n")
     write(spark.sql(f"SELECT 1 AS x, {first}L AS n"), table_path, mode="append")
-    table.alter().syncIdentity("n")
+    table.alter.sync_identity("n")
     write(spark.sql("SELECT 2 AS x"), table_path, mode="append")
     assert rows_of(table.toDF().where("x = 2").select("n")) == [(following,)]
 
@@ -215,6 +217,52 @@ def test_arguments_are_refused_by_name(spark, table_path):
         table.upgradeTableProtocol("2", 5)
     with pytest.raises(ArgumentTypeError, match="featureName"):
         table.addFeatureSupport(1)
-    with pytest.raises(ArgumentTypeError, match="properties"):
-        table.alter().setProperties([("a", "b")])
+    with pytest.raises(ArgumentTypeError, match="values"):
+        table.alter.set_properties([("a", "b")])
     fails("DELTA_UNSUPPORTED_FEATURES_IN_CONFIG", table.addFeatureSupport, "nonsense")
+
+
+@pytest.mark.parametrize("column", ["a..b", "a b", ""])
+def test_a_column_that_can_not_be_named_so_is_an_error_of_pyspark_too(spark, table_path, column):
+    table = made(spark, table_path)
+    for call in (
+        lambda: table.alter.drop_columns([column]),
+        lambda: table.alter.rename_column(column, "z"),
+        lambda: table.alter.cluster_by([column]),
+        lambda: table.alter.sync_identity(column),
+        lambda: table.alter.add_columns([NewColumn(column, "int")]),
+    ):
+        with pytest.raises(OptimistError) as caught:
+            call()
+        is_text = caught.value.kind != "OPTIMIST_INVALID_ARGUMENT"
+        assert isinstance(caught.value, AnalysisException) is is_text
+    assert table.history().count() == 1
+
+
+def test_the_methods_of_alter_are_found_by_their_old_names_too(spark, table_path, log_of):
+    table = made(spark, table_path)
+    with pytest.warns(DeprecationWarning, match=r"DeltaTable.alter, as DeltaLog.alter") as told:
+        alter = table.alter()
+    assert told[0].filename == __file__
+    alter.setProperties(
+        {"delta.columnMapping.mode": "name", "delta.feature.domainMetadata": "supported"}
+    )
+    alter.addColumn("x", st.IntegerType(), "new", after="id")
+    alter.addColumns(st.StructType().add("y", "date", metadata={"comment": "day"}).add("z", "long"))
+    alter.renameColumn("x", "w")
+    alter.changeColumn("w", comment="wide", first=True)
+    alter.dropColumns("z", "nowhere", ifExists=True)
+    alter.addConstraint("c", "id < 99")
+    alter.dropConstraint("C")
+    alter.dropConstraint("C", ifExists=True)
+    alter.clusterBy("id", "s")
+    alter.setDomainMetadata("own", "text")
+    alter.removeDomainMetadata("own")
+    alter.setComment("of tests")
+    alter.unsetProperties(["comment"])
+    fails("DELTA_IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN", alter.syncIdentity, "id")
+    alter.rename_column("y", "day")
+    schema = log_of(table_path).snapshot().schema
+    assert [field.name for field in schema] == ["w", "id", "even", "s", "day"]
+    with pytest.raises(AttributeError, match="noSuchName"):
+        alter.noSuchName()

@@ -170,7 +170,7 @@ def test_columns_that_change_their_meaning_are_not_served_from_the_cache(enabled
     ).save(mapped)
     enabled.sql(f"CACHE TABLE delta.`{mapped}`")
     assert enabled.table(f"delta.`{mapped}`").collect() == [(1, 2)]
-    change = DeltaTable.forPath(enabled, mapped).alter().renameColumn
+    change = DeltaTable.forPath(enabled, mapped).alter.rename_column
     for old, new in (("a", "x"), ("b", "a"), ("x", "b")):
         change(old, new)
     frame = enabled.table(f"delta.`{mapped}`")

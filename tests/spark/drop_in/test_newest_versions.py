@@ -88,7 +88,7 @@ def test_a_frame_takes_no_other_column_for_its_own(enabled, path):
         "delta.columnMapping.mode", "name"
     ).save(f"{path}-mapped")
     frame = enabled.read.format("delta").load(f"{path}-mapped")
-    change = DeltaTable.forPath(enabled, f"{path}-mapped").alter().renameColumn
+    change = DeltaTable.forPath(enabled, f"{path}-mapped").alter.rename_column
     for old, new in (("a", "x"), ("b", "a"), ("x", "b")):
         change(old, new)
     with pytest.raises(TableError) as caught:

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from hand_made_tables import data_file, make_table
+from optimist.core import ColumnChange
 from optimist.core.errors import SchemaError, TableError
 from optimist.spark import DeltaTable, disable, enable, read
 
@@ -84,7 +85,7 @@ def test_commands_find_the_nulls_that_another_engine_wrote(
     table = DeltaTable.forPath(spark, foreign)
     if "exists" not in condition:
         with pytest.raises(SchemaError) as caught:
-            table.alter().addConstraint("filled", f"NOT ({condition})")
+            table.alter.add_constraint("filled", f"NOT ({condition})")
         assert caught.value.kind == "DELTA_NEW_CHECK_CONSTRAINT_VIOLATION"
     if condition == "id IS NULL":
         whole = "named_struct('a', 2, 'b', 2)"
@@ -113,9 +114,9 @@ def test_a_frame_does_not_follow_a_table_to_nulls_that_it_ruled_out(spark, forei
     table.delete("id IS NULL")
     frame = spark.read.format("delta").load(foreign)
     missing = frame.where("id IS NULL")
-    table.alter().changeColumn("t", "string", comment="still the same columns")
+    table.alter.change_columns([ColumnChange("t", "string", comment="still the same columns")])
     assert rows_of(frame.select("id")) == [(1,), (3,)]
-    table.alter().changeColumn("id", "int", nullable=True)
+    table.alter.change_columns([ColumnChange("id", "int", nullable=True)])
     spark.sql(f"INSERT INTO delta.`{foreign}` VALUES (NULL, struct(1, 1), array(1), 'n')")
     assert missing.collect() == [], "Spark has ruled them out when the frame was made"
     with pytest.raises(TableError) as caught:

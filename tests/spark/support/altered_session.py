@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import types as st
 
 from connect_process import kind_of, tell
+from optimist.core import ColumnChange, NewColumn
 from optimist.spark import DeltaTable, write
 
 __all__ = ["ALTERED_TOLD", "tell_altered"]
@@ -37,21 +38,23 @@ def tell_altered(spark, path: str) -> None:
     frame = spark.range(2).selectExpr("id", "nullif(concat('n', id), 'n0') AS name")
     write(frame, path)
     table = DeltaTable.forPath(spark, path)
-    alter = table.alter()
+    alter = table.alter
     table.upgradeTableProtocol(2, 5)
-    tell("violated", kind_of(lambda: alter.addConstraint("c", "length(name) > 9 OR id = 0")))
-    tell("violated here", kind_of(lambda: alter.addConstraint("c", "id < 1")))
-    tell("not boolean", kind_of(lambda: alter.addConstraint("c", "id + 1")))
-    tell("unsafe", kind_of(lambda: alter.addConstraint("c", "rand() < id")))
-    alter.addConstraint("even", "id % 2 < 2 AND id < 10")
+    tell("violated", kind_of(lambda: alter.add_constraint("c", "length(name) > 9 OR id = 0")))
+    tell("violated here", kind_of(lambda: alter.add_constraint("c", "id < 1")))
+    tell("not boolean", kind_of(lambda: alter.add_constraint("c", "id + 1")))
+    tell("unsafe", kind_of(lambda: alter.add_constraint("c", "rand() < id")))
+    alter.add_constraint("even", "id % 2 < 2 AND id < 10")
     tell("kept", kind_of(lambda: write(spark.range(10, 11), path, mode="append")))
-    tell("nulls", kind_of(lambda: alter.changeColumn("name", nullable=False)))
-    alter.setProperties({"delta.columnMapping.mode": "name"})
-    alter.addColumn("gate", st.VarcharType(4), "where it leaves", after="id")
-    alter.renameColumn("name", "title")
+    tell("nulls", kind_of(lambda: alter.change_columns([ColumnChange("name", nullable=False)])))
+    alter.set_properties({"delta.columnMapping.mode": "name"})
+    alter.add_columns([NewColumn("gate", st.VarcharType(4), comment="where it leaves", after="id")])
+    alter.rename_column("name", "title")
     table.addFeatureSupport("allowColumnDefaults")
-    tell("no constant", kind_of(lambda: alter.changeColumn("title", default="id")))
-    alter.changeColumn("title", default="concat('no', 'ne')")
+    tell(
+        "no constant", kind_of(lambda: alter.change_columns([ColumnChange("title", default="id")]))
+    )
+    alter.change_columns([ColumnChange("title", default="concat('no', 'ne')")])
     tell("altered operations", [row.operation for row in table.history().collect()])
     write(spark.sql("SELECT 9L AS id, CAST(NULL AS STRING) AS gate"), path, mode="append")
     tell("altered columns", table.toDF().columns)
