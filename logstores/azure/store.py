@@ -32,10 +32,9 @@ sent with its MD5, and the service refuses what arrives changed.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO
 
 import requests
 from azure.core import MatchConditions
@@ -44,36 +43,33 @@ from azure.core.paging import ItemPaged
 from azure.core.pipeline.transport import HttpTransport, RequestsTransport
 from azure.storage.blob import BlobBlock, BlobClient, BlobPrefix, BlobProperties, ContainerClient
 
-from optimist.core.errors import LogFileNotFoundError, StorageError
+from optimist.core.errors import StorageError
 from optimist.core.forking import ForkSafeLock, keep_inherited, renew_in_child
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.plugins.data_origin import DataOrigin
-from optimist.core.plugins.logstore import FileStatus, LogStore, PutOutcome
-from optimist.core.running.clock import Clock, SystemClock
-from optimist.core.running.retry import Patience, call_patiently
+from optimist.core.plugins.logstore import FileStatus
+from optimist.core.running.clock import Clock
 from optimist.logstores.azure.data import azure_data_access, azure_origin
 from optimist.logstores.azure.errors import azure_answer
 from optimist.logstores.azure.identity import sdk_credential
 from optimist.logstores.azure.options import AzureOptions
 from optimist.logstores.azure.paths import AzureAccount, AzureLocation, parse_location
-from optimist.logstores.shared.answer_table import CREATE
-from optimist.logstores.shared.create_once import create_once
-from optimist.logstores.shared.create_probe import describe_verdicts, ensure_exclusive, probe_once
-from optimist.logstores.shared.file_pieces import PIECE_BYTES, send_pieces, size_of
+from optimist.logstores.shared.answer_table import CREATE, PutMeaning
+from optimist.logstores.shared.create_probe import describe_verdicts
+from optimist.logstores.shared.file_pieces import send_pieces
 from optimist.logstores.shared.http_answers import error_of_answer
+from optimist.logstores.shared.object_store_log import ObjectStoreLog, OpenedObject, Probed
 from optimist.logstores.shared.page_tokens import PageTokens
-from optimist.logstores.shared.ranged_file import READ_AHEAD_BYTES, open_ranged
+from optimist.logstores.shared.ranged_file import READ_AHEAD_BYTES
 from optimist.logstores.shared.whole_answers import whole_session
 
 __all__ = ["AzureLogStore"]
-
-_Result = TypeVar("_Result")
 
 _MAX_PUT_BYTES = 5000 * 1024 * 1024
 """What one Put Blob may carry; beyond it the SDK would stage blocks, so beyond it we refuse."""
 
 
-class AzureLogStore(LogStore):
+class AzureLogStore(ObjectStoreLog):
     """Files under `abfss://container@account.dfs.core.windows.net/` and its other spellings.
 
     Args:
@@ -89,136 +85,13 @@ class AzureLogStore(LogStore):
         clock: Clock | None = None,
         transport: HttpTransport[Any, Any] | None = None,
     ) -> None:
-        super().__init__(options)
-        self._parsed = AzureOptions.from_options(self.options)
-        self._clock: Clock = clock or SystemClock()
-        self._patience = Patience(max_tries=self._parsed.max_tries)
+        self._parsed = AzureOptions.from_options(options or {})
+        tries = self._parsed.max_tries
+        super().__init__(options, clock, max_tries=tries, max_put_tries=tries)
         self._transport = transport
         self._lock = ForkSafeLock()
         self._containers: dict[tuple[AzureAccount, str], ContainerClient] = {}
         renew_in_child(self, AzureLogStore._forget_connections)
-
-    def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
-        """See `LogStore.put_if_absent`. The parent need not exist.
-
-        Raises:
-            ConfigError: A custom endpoint ignores the condition (kind `OPTIMIST_NO_ATOMIC_CREATE`),
-                or there are no credentials.
-            StorageError: The service refused, and nothing was written.
-        """
-        self._ensure_exclusive(path)
-        return self._put_if_absent(path, data)
-
-    def put_file_if_absent(self, path: str, file: BinaryIO) -> PutOutcome:
-        """See `LogStore.put_file_if_absent`; a large file is sent in blocks.
-
-        Nobody sees the blocks before the request that makes a blob of them, and that request has
-        the condition. The blocks of two writers have different names.
-        """
-        self._ensure_exclusive(path)
-        return self.put_data_file(path, file)
-
-    def put_data_file(self, path: str, file: BinaryIO) -> PutOutcome:
-        """See `LogStore.put_data_file`; the endpoint is not probed for it."""
-        if size_of(file) <= PIECE_BYTES:
-            file.seek(0)
-            return self._put_if_absent(path, file.read())
-        blob = self._blob(self._locate(path))
-        writer = self._clock.new_uuid()
-
-        def stage(number: int, piece: bytes) -> BlobBlock:
-            block = BlobBlock(f"{writer}-{number:06d}")
-            send = partial(blob.stage_block, block.id, piece, validate_content=True)
-            self._patiently(CREATE, path, send)
-            return block
-
-        blocks = send_pieces(file, stage)
-        commit = partial(blob.commit_block_list, blocks, match_condition=MatchConditions.IfMissing)
-        return self._created_by(path, commit, size_bytes=size_of(file))
-
-    def put_overwrite(self, path: str, data: bytes) -> None:
-        """See `LogStore.put_overwrite`."""
-        blob = self._blob(self._locate(path))
-        self._patiently("write", path, lambda: blob.upload_blob(data, overwrite=True))
-
-    def read_bytes(self, path: str) -> bytes:
-        """See `LogStore.read_bytes`."""
-        blob = self._blob(self._locate(path))
-        return self._patiently("read", path, lambda: blob.download_blob().readall())
-
-    def open_read(self, path: str) -> BinaryIO:
-        """See `LogStore.open_read`; ranges are fetched as they are read, all of one version."""
-        blob = self._blob(self._locate(path))
-        head, size_bytes, etag = self._patiently("read", path, partial(_begin, blob))
-        if len(head) == size_bytes:
-            return io.BytesIO(head)
-
-        def fetch(offset: int, length: int) -> bytes:
-            def ask() -> bytes:
-                return blob.download_blob(
-                    offset=offset,
-                    length=length,
-                    etag=etag,
-                    match_condition=MatchConditions.IfNotModified,
-                ).readall()
-
-            return self._patiently("read", path, ask)
-
-        return open_ranged(size_bytes, fetch, head=head)
-
-    def list_from(self, path: str) -> Iterator[FileStatus]:
-        """See `LogStore.list_from`; pages are fetched as they are read.
-
-        A directory without files does not exist.
-        """
-        location = self._locate(path)
-        prefix = path[: len(path) - len(location.name)]
-        directory = location.directory
-        found = False
-        for blob in self._walk(path, directory, start_from=location.key or None):
-            name = blob.name[len(directory) :]
-            if name < location.name or not name:
-                continue
-            found = True
-            yield _status(blob, prefix + name)
-        if not found and not any(True for _ in self._walk(path, directory, flat=True)):
-            raise LogFileNotFoundError(
-                f"Cannot list {prefix}: the directory does not exist. Check the path.",
-                kind="OPTIMIST_FILE_NOT_FOUND",
-                path=prefix,
-                retryable=False,
-            )
-
-    def list_below(self, directory: str) -> Iterator[FileStatus]:
-        """See `LogStore.list_below`; directories of hierarchical accounts are none."""
-        path = directory.rstrip("/") + "/"
-        prefix = self._locate(path).key
-        listing = self._container(self._locate(path)).list_blobs(prefix, ["metadata"])
-        for blob in filter(_is_file, self._items(path, listing)):
-            if not blob.name.endswith("/"):  # a marker that others leave for a directory
-                yield _status(blob, path + blob.name[len(prefix) :])
-
-    def list_names(self, directory: str) -> Iterator[str]:
-        """See `LogStore.list_names`."""
-        path = directory.rstrip("/") + "/"
-        prefix = self._locate(path).key
-        listing = self._container(self._locate(path)).walk_blobs(prefix, delimiter="/")
-        for item in self._items(path, listing):
-            name = item.name[len(prefix) :].rstrip("/")
-            if name:
-                yield name
-
-    def delete(self, path: str) -> None:
-        """See `LogStore.delete`."""
-        blob = self._blob(self._locate(path))
-        try:
-            self._patiently("delete", path, blob.delete_blob)
-        except LogFileNotFoundError:
-            return
-
-    def is_partial_write_visible(self, path: str) -> bool:  # noqa: ARG002 - the contract's
-        """False: a Put Blob appears whole, in one step."""
-        return False
 
     def resolve_path(self, path: str) -> str:
         """The path as `abfss://container@account.dfs...`, whichever spelling it came in."""
@@ -244,53 +117,96 @@ class AzureLogStore(LogStore):
             "probed": describe_verdicts(self._places()),
         }
 
-    def _ensure_exclusive(self, path: str) -> None:
-        """Probe an endpoint that is not the cloud's own, before the first write to it."""
-        location = self._locate(path)
-        if self._parsed.is_custom(location):
-            place = (self._parsed.endpoint_of(location), location.container)
-            verdict = probe_once(
-                place, path, create=self._put_if_absent, delete=self.delete, clock=self._clock
-            )
-            override = ("optimist.store.azure.allowUnsafeWrites", self._parsed.allow_unsafe_writes)
-            ensure_exclusive(verdict, place, path, override=override)
+    # What `ObjectStoreLog` asks for
 
-    def _put_if_absent(self, path: str, data: bytes) -> PutOutcome:
-        blob = self._blob(self._locate(path))
+    def _key(self, path: str) -> str:
+        return self._locate(path).key
+
+    def _probed(self, path: str) -> Probed | None:
+        location, options = self._locate(path), self._parsed
+        if not options.is_custom(location):
+            return None
+        return Probed(
+            (options.endpoint_of(location), location.container),
+            "optimist.store.azure.allowUnsafeWrites",
+            options.allow_unsafe_writes,
+        )
+
+    def _put_new(self, path: str, data: bytes) -> Callable[[], object]:
         _ensure_one_request(path, data)
-        put = partial(
-            blob.upload_blob, data, overwrite=False, length=len(data), validate_content=True
-        )
-        return self._created_by(path, put, size_bytes=len(data))
+        upload = self._blob(path).upload_blob
+        return partial(upload, data, overwrite=False, length=len(data), validate_content=True)
 
-    def _created_by(self, path: str, send: Callable[[], object], *, size_bytes: int) -> PutOutcome:
-        """Steps 1 to 4 of the module's protocol; the request has the condition."""
-        outcome, _ = create_once(
-            send,
-            lambda error: azure_answer(error)[1].put,
-            partial(_translated, doing=CREATE, path=path, location=self._locate(path)),
-            self._patience,
-            self._clock,
-            size_bytes=size_bytes,
-        )
-        return outcome
+    def _put_new_in_pieces(self, path: str, file: BinaryIO) -> Callable[[], object]:
+        """The pieces are blocks; those of two writers have different names."""
+        blob = self._blob(path)
+        writer = self._clock.new_uuid()
 
-    def _walk(
-        self, path: str, directory: str, *, start_from: str | None = None, flat: bool = False
-    ) -> Iterator[Any]:
-        """The blobs right below a directory; with `flat`, at most one, at any depth."""
-        container = self._container(self._locate(path))
-        listing: ItemPaged[Any]
-        if flat:
-            listing = container.list_blobs(directory, results_per_page=1)
-        else:
-            start: dict[str, Any] = {"start_from": start_from} if start_from else {}
-            listing = container.walk_blobs(directory, ["metadata"], "/", **start)
-        for blob in self._items(path, listing):
-            if flat or _is_file(blob):
-                yield blob
-            if flat:
-                return
+        def stage(number: int, piece: bytes) -> BlobBlock:
+            block = BlobBlock(f"{writer}-{number:06d}")
+            send = partial(blob.stage_block, block.id, piece, validate_content=True)
+            self._patiently(CREATE, path, send)
+            return block
+
+        blocks = send_pieces(file, stage)
+        return partial(blob.commit_block_list, blocks, match_condition=MatchConditions.IfMissing)
+
+    def _replace(self, path: str, data: bytes) -> Callable[[], object]:
+        return partial(self._blob(path).upload_blob, data, overwrite=True)
+
+    def _read(self, path: str) -> Callable[[], bytes]:
+        blob = self._blob(path)
+        return lambda: blob.download_blob().readall()
+
+    def _open(self, path: str) -> Callable[[], OpenedObject]:
+        return partial(_opened, self._blob(path))
+
+    def _remove(self, path: str) -> Callable[[], object]:
+        return self._blob(path).delete_blob
+
+    def _objects_from(self, path: str) -> Iterator[Any]:
+        location = self._locate(path)
+        start: dict[str, Any] = {"start_from": location.key} if location.key else {}
+        container = self._container(location)
+        listing = container.walk_blobs(location.directory, ["metadata"], "/", **start)
+        return filter(_is_file, self._items(path, listing))
+
+    def _objects_below(self, path: str) -> Iterator[Any]:
+        """Directories of hierarchical accounts are none."""
+        location = self._locate(path)
+        listing = self._container(location).list_blobs(location.key, ["metadata"])
+        return filter(_is_file, self._items(path, listing))
+
+    def _holds_anything(self, path: str) -> bool:
+        location = self._locate(path)
+        listing = self._container(location).list_blobs(location.directory, results_per_page=1)
+        return any(True for _ in self._items(path, listing))
+
+    def _keys_below(self, path: str) -> Iterator[str]:
+        location = self._locate(path)
+        listing = self._container(location).walk_blobs(location.key, delimiter="/")
+        return (item.name for item in self._items(path, listing))
+
+    def _status(self, found: Any, path: str) -> FileStatus:
+        modified_ms = int(found.last_modified.timestamp() * 1000)
+        return FileStatus(path, int(found.size or 0), modified_ms, str(found.etag or ""))
+
+    def _meaning(self, error: Exception) -> PutMeaning:
+        return azure_answer(error)[1].put
+
+    def _translated(self, error: Exception, doing: str, path: str) -> StorageError:
+        answer, row = azure_answer(error)
+        place = _place(self._locate(path))
+        translated = error_of_answer(row, answer, doing=doing, path=path, place=place)
+        # The SDK's own text may quote a signature, and the whole URL where there was no answer. An
+        # error of any other class comes from an answer that the SDK could not read.
+        is_answer = isinstance(error, HttpResponseError) and answer.status not in (0, 401, 403)
+        is_quotable = is_answer or not isinstance(error, AzureError | requests.RequestException)
+        translated.__cause__ = error if is_quotable else None
+        translated.__suppress_context__ = True
+        return translated
+
+    # Requests
 
     def _items(self, path: str, listing: ItemPaged[Any]) -> Iterator[Any]:
         """What a listing has, page by page."""
@@ -304,20 +220,11 @@ class AzureLogStore(LogStore):
                 tokens.follow(pages.continuation_token)
             yield from page
 
-    def _patiently(self, doing: str, path: str, call: Callable[[], _Result]) -> _Result:
-        def translated() -> _Result:
-            try:
-                return call()
-            except Exception as error:  # noqa: BLE001 - an SDK raises anything on a cut answer
-                location = self._locate(path)
-                raise _translated(error, doing=doing, path=path, location=location)  # noqa: B904
-
-        return call_patiently(translated, self._patience, self._clock)
-
     def _locate(self, path: str) -> AzureLocation:
         return parse_location(path, self._parsed.default_account)
 
-    def _blob(self, location: AzureLocation) -> BlobClient:
+    def _blob(self, path: str) -> BlobClient:
+        location = self._locate(path)
         return self._container(location).get_blob_client(location.key)
 
     def _container(self, location: AzureLocation) -> ContainerClient:
@@ -363,16 +270,23 @@ class AzureLogStore(LogStore):
         ]
 
 
-def _begin(blob: BlobClient) -> tuple[bytes, int, str]:
-    """The first bytes of a blob, its size and its tag; by a GET, for a HEAD may be cut unseen."""
+def _opened(blob: BlobClient) -> OpenedObject:
+    """The blob with its first bytes; by a GET, for a HEAD may be cut unseen."""
     try:
-        found = blob.download_blob(offset=0, length=READ_AHEAD_BYTES)
+        first = blob.download_blob(offset=0, length=READ_AHEAD_BYTES)
     except HttpResponseError as error:
         if error.status_code != 416:
             raise
-        return b"", 0, ""  # an empty blob has no first byte
-    total = str(found.properties.content_range).rpartition("/")[2]
-    return found.readall(), int(total), str(found.properties.etag)
+        return OpenedObject(0, lambda *_: b"")  # an empty blob has no first byte
+    size_bytes = int(str(first.properties.content_range).rpartition("/")[2])
+    etag = str(first.properties.etag)
+
+    def fetch(offset: int, length: int) -> bytes:
+        same = MatchConditions.IfNotModified
+        found = blob.download_blob(offset=offset, length=length, etag=etag, match_condition=same)
+        return found.readall()
+
+    return OpenedObject(size_bytes, fetch, first.readall())
 
 
 def _ensure_one_request(path: str, data: bytes) -> None:
@@ -390,25 +304,6 @@ def _place(location: AzureLocation) -> str:
     return f"container {location.container} of account {location.account}"
 
 
-def _status(blob: Any, path: str) -> FileStatus:
-    modified_ms = int(blob.last_modified.timestamp() * 1000)
-    return FileStatus(path, int(blob.size or 0), modified_ms, str(blob.etag or ""))
-
-
 def _is_file(item: BlobProperties | BlobPrefix) -> bool:
     # Hadoop's older connector marks a directory of a flat account by an empty blob of its name.
     return isinstance(item, BlobProperties) and (item.metadata or {}).get("hdi_isfolder") != "true"
-
-
-def _translated(
-    error: Exception, *, doing: str, path: str, location: AzureLocation
-) -> StorageError:
-    answer, row = azure_answer(error)
-    translated = error_of_answer(row, answer, doing=doing, path=path, place=_place(location))
-    # The SDK's own text may quote a signature, and the whole URL where there was no answer. An
-    # error of any other class comes from an answer that the SDK could not read.
-    is_answer = isinstance(error, HttpResponseError) and answer.status not in (0, 401, 403)
-    is_quotable = is_answer or not isinstance(error, AzureError | requests.RequestException)
-    translated.__cause__ = error if is_quotable else None
-    translated.__suppress_context__ = True
-    return translated

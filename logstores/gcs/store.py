@@ -41,41 +41,40 @@ from google.api_core.client_options import ClientOptions
 from google.api_core.exceptions import GoogleAPICallError, from_http_response
 from google.auth.exceptions import GoogleAuthError
 from google.auth.transport.requests import AuthorizedSession, Request
-from google.cloud.storage import Bucket, Client
+from google.cloud.storage import Blob, Bucket, Client
 from google.cloud.storage.exceptions import DataCorruption
 from urllib3.exceptions import HTTPError
 
-from optimist.core.errors import ConfigError, LogFileNotFoundError, StorageError
+from optimist.core.errors import ConfigError, StorageError
 from optimist.core.forking import ForkSafeLock, keep_inherited, renew_in_child
-from optimist.core.paths import join, scheme_of
+from optimist.core.paths import scheme_of
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.plugins.data_origin import DataOrigin
-from optimist.core.plugins.logstore import FileStatus, LogStore, PutOutcome
-from optimist.core.running.clock import Clock, SystemClock
-from optimist.core.running.retry import Patience, call_patiently
+from optimist.core.plugins.logstore import FileStatus
+from optimist.core.running.clock import Clock
 from optimist.logstores.gcs.credentials import gcs_credentials
 from optimist.logstores.gcs.data import gcs_data_access, gcs_origin
 from optimist.logstores.gcs.errors import gcs_answer
 from optimist.logstores.gcs.options import GCSOptions
-from optimist.logstores.shared.answer_table import CREATE
-from optimist.logstores.shared.create_once import create_once
-from optimist.logstores.shared.create_probe import describe_verdicts, ensure_exclusive, probe_once
+from optimist.logstores.shared.answer_table import PutMeaning
+from optimist.logstores.shared.create_probe import describe_verdicts
 from optimist.logstores.shared.file_pieces import PIECE_BYTES, md5_of, size_of
 from optimist.logstores.shared.http_answers import error_of_answer
 from optimist.logstores.shared.object_keys import object_key, split_key
+from optimist.logstores.shared.object_store_log import ObjectStoreLog, OpenedObject, Probed
 from optimist.logstores.shared.page_tokens import PageTokens
-from optimist.logstores.shared.ranged_file import open_ranged
 from optimist.logstores.shared.whole_answers import whole_session
 
 __all__ = ["GCSLogStore"]
 
-_Result = TypeVar("_Result")
 _Session = TypeVar("_Session", bound=requests.Session)
 
 _WITH_URLS = (GoogleAPICallError, GoogleAuthError, requests.RequestException, HTTPError)
 """Errors whose text may quote a request."""
-_ONCE = Patience(max_tries=1)
+_MAX_PUT_TRIES = 1
 """An object takes about one write a second: a writer asked to slow down has mostly lost."""
+_OF_AN_OBJECT = ("read", "delete")
+"""What a 404 says about the object; else it speaks of the bucket."""
 _LIST_FIELDS = "items(name,size,updated,generation),nextPageToken"
 _NAMES_TOO = "items(name),prefixes,nextPageToken"
 
@@ -93,7 +92,7 @@ class _Page:
     prefixes: tuple[str, ...]
 
 
-class GCSLogStore(LogStore):
+class GCSLogStore(ObjectStoreLog):
     """Files under `gs://bucket/`.
 
     Args:
@@ -104,150 +103,13 @@ class GCSLogStore(LogStore):
     def __init__(
         self, options: Mapping[str, str] | None = None, *, clock: Clock | None = None
     ) -> None:
-        super().__init__(options)
-        self._parsed = GCSOptions.from_options(self.options)
-        self._clock: Clock = clock or SystemClock()
-        self._patience = Patience(max_tries=self._parsed.max_tries)
+        self._parsed = GCSOptions.from_options(options or {})
+        tries = self._parsed.max_tries
+        super().__init__(options, clock, max_tries=tries, max_put_tries=_MAX_PUT_TRIES)
         self._lock = ForkSafeLock()
         self._connected: tuple[Client, AuthorizedSession] | None = None
         self._written: set[str] = set()
         renew_in_child(self, GCSLogStore._forget_connections)
-
-    def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
-        """See `LogStore.put_if_absent`. The parent need not exist.
-
-        Raises:
-            ConfigError: A custom endpoint ignores the condition (kind `OPTIMIST_NO_ATOMIC_CREATE`),
-                or there are no credentials.
-            StorageError: The service refused, and nothing was written.
-        """
-        self._ensure_exclusive(path)
-        return self._put_if_absent(path, data)
-
-    def put_file_if_absent(self, path: str, file: BinaryIO) -> PutOutcome:
-        """See `LogStore.put_file_if_absent`; a large file goes by a resumable upload."""
-        self._ensure_exclusive(path)
-        return self.put_data_file(path, file)
-
-    def put_data_file(self, path: str, file: BinaryIO) -> PutOutcome:
-        """See `LogStore.put_data_file`; the endpoint is not probed for it."""
-        size_bytes = size_of(file)
-        if size_bytes <= PIECE_BYTES:
-            file.seek(0)
-            return self._put_if_absent(path, file.read())
-        place = _locate(path)
-        blob = self._bucket(place).blob(place.key, chunk_size=PIECE_BYTES)
-        upload = partial(
-            blob.upload_from_file,
-            file,
-            rewind=True,
-            size=size_bytes,
-            if_generation_match=0,
-            timeout=self._parsed.timeout_s,
-            checksum="crc32c",  # the SDK compares it with the answer's
-            retry=None,
-        )
-        return self._created_by(path, upload, size_bytes=size_bytes)
-
-    def put_overwrite(self, path: str, data: bytes) -> None:
-        """See `LogStore.put_overwrite`."""
-        place = _locate(path)
-        self._patiently("write", path, lambda: self._upload(place, data), of_bucket=True)
-
-    def read_bytes(self, path: str) -> bytes:
-        """See `LogStore.read_bytes`."""
-        place = _locate(path)
-        blob = self._bucket(place).blob(place.key)
-        return self._patiently(
-            "read",
-            path,
-            lambda: bytes(blob.download_as_bytes(timeout=self._parsed.timeout_s, retry=None)),
-        )
-
-    def open_read(self, path: str) -> BinaryIO:
-        """See `LogStore.open_read`; ranges are fetched as they are read, all of one version."""
-        place = _locate(path)
-        blob = self._bucket(place).blob(place.key)
-        wait = {"timeout": self._parsed.timeout_s, "retry": None}
-        self._patiently("read", path, lambda: blob.reload(**wait))
-        generation, size_bytes = blob.generation, int(blob.size)
-
-        def fetch(offset: int, length: int) -> bytes:
-            # A fresh blob: one that was reloaded has a link that leads past the endpoint given.
-            fresh = self._bucket(place).blob(place.key)
-            return self._patiently(
-                "read",
-                path,
-                lambda: bytes(
-                    fresh.download_as_bytes(
-                        start=offset,
-                        end=offset + length - 1,
-                        if_generation_match=generation,
-                        **wait,
-                    )
-                ),
-            )
-
-        return open_ranged(size_bytes, fetch)
-
-    def list_from(self, path: str) -> Iterator[FileStatus]:
-        """See `LogStore.list_from`; pages are fetched as they are read.
-
-        A directory without files does not exist.
-        """
-        place = _locate(path)
-        directory, first = split_key(place.key)
-        prefix = path[: len(path) - len(first)]
-        found = False
-        for blob in self._walk(path, place, directory):
-            name = blob.name[len(directory) :]
-            if name < first or not name:
-                continue
-            found = True
-            yield _status(blob, prefix + name)
-        if found:
-            return
-        anything = self._page(path, place, {"prefix": directory, "max_results": 1})
-        if not anything.blobs:
-            raise LogFileNotFoundError(
-                f"Cannot list {prefix}: the directory does not exist. Check the path.",
-                kind="OPTIMIST_FILE_NOT_FOUND",
-                path=prefix,
-                retryable=False,
-            )
-
-    def list_below(self, directory: str) -> Iterator[FileStatus]:
-        """See `LogStore.list_below`."""
-        place = _locate(directory.rstrip("/") + "/")
-        for page in self._pages(directory, place, {"prefix": place.key}):
-            for blob in page.blobs:
-                if not blob.name.endswith("/"):  # a marker that others leave for a directory
-                    yield _status(blob, join(directory, blob.name[len(place.key) :]))
-
-    def list_names(self, directory: str) -> Iterator[str]:
-        """See `LogStore.list_names`."""
-        place = _locate(directory.rstrip("/") + "/")
-        question = {"prefix": place.key, "delimiter": "/", "fields": _NAMES_TOO}
-        for page in self._pages(directory, place, question):
-            names = (*(blob.name for blob in page.blobs), *page.prefixes)
-            yield from filter(None, (name[len(place.key) :].rstrip("/") for name in names))
-
-    def delete(self, path: str) -> None:
-        """See `LogStore.delete`."""
-        place = _locate(path)
-        blob = self._bucket(place).blob(place.key)
-        try:
-            self._patiently(
-                "delete",
-                path,
-                lambda: blob.delete(timeout=self._parsed.timeout_s, retry=None),
-            )
-        except LogFileNotFoundError:
-            return
-
-    def is_partial_write_visible(self, path: str) -> bool:  # noqa: ARG002 - the contract's
-        """False: an upload appears whole, in one step."""
-        return False
 
     def resolve_path(self, path: str) -> str:
         """The path as `gs://bucket/key`, without doubled or trailing slashes."""
@@ -276,36 +138,109 @@ class GCSLogStore(LogStore):
             ),
         }
 
-    def _ensure_exclusive(self, path: str) -> None:
-        """Probe an endpoint that is not the cloud's own, before the first write to it."""
-        if not self._parsed.is_custom:
-            return
-        place = _locate(path)
-        self._written.add(place.bucket)
-        probed = (self._parsed.endpoint, place.bucket)
-        verdict = probe_once(
-            probed, path, create=self._put_if_absent, delete=self.delete, clock=self._clock
-        )
-        override = ("optimist.store.gcs.allowUnsafeWrites", self._parsed.allow_unsafe_writes)
-        ensure_exclusive(verdict, probed, path, override=override)
+    # What `ObjectStoreLog` asks for
 
-    def _put_if_absent(self, path: str, data: bytes) -> PutOutcome:
-        upload = partial(self._upload, _locate(path), data, only_if_absent=True)
-        return self._created_by(path, upload, size_bytes=len(data))
+    def _key(self, path: str) -> str:
+        return _locate(path).key
 
-    def _created_by(
-        self, path: str, upload: Callable[[], object], *, size_bytes: int
-    ) -> PutOutcome:
-        """Steps 1 to 3 of the module's protocol; the upload has the condition."""
-        outcome, _ = create_once(
-            upload,
-            lambda error: gcs_answer(error, of_bucket=True)[1].put,
-            partial(_translated, doing=CREATE, path=path, of_bucket=True),
-            _ONCE,
-            self._clock,
-            size_bytes=size_bytes,
+    def _probed(self, path: str) -> Probed | None:
+        options, bucket = self._parsed, _locate(path).bucket
+        if not options.is_custom:
+            return None
+        self._written.add(bucket)
+        place = (options.endpoint, bucket)
+        return Probed(place, "optimist.store.gcs.allowUnsafeWrites", options.allow_unsafe_writes)
+
+    def _put_new(self, path: str, data: bytes) -> Callable[[], object]:
+        return partial(self._upload, _locate(path), data, only_if_absent=True)
+
+    def _put_new_in_pieces(self, path: str, file: BinaryIO) -> Callable[[], object]:
+        """The pieces are those of one resumable upload, which has the condition from its start."""
+        return partial(
+            self._blob(path, chunk_size=PIECE_BYTES).upload_from_file,
+            file,
+            rewind=True,
+            size=size_of(file),
+            if_generation_match=0,
+            checksum="crc32c",  # the SDK compares it with the answer's
+            **self._once,
         )
-        return outcome
+
+    def _replace(self, path: str, data: bytes) -> Callable[[], object]:
+        return partial(self._upload, _locate(path), data)
+
+    def _read(self, path: str) -> Callable[[], bytes]:
+        blob = self._blob(path)
+        return lambda: bytes(blob.download_as_bytes(**self._once))
+
+    def _open(self, path: str) -> Callable[[], OpenedObject]:
+        return partial(self._opened, path, self._blob(path))
+
+    def _opened(self, path: str, blob: Blob) -> OpenedObject:
+        blob.reload(**self._once)
+        generation = blob.generation
+
+        def fetch(offset: int, length: int) -> bytes:
+            # A fresh blob: one that was reloaded has a link that leads past the endpoint given.
+            found = self._blob(path).download_as_bytes(
+                start=offset,
+                end=offset + length - 1,
+                if_generation_match=generation,
+                **self._once,
+            )
+            return bytes(found)
+
+        return OpenedObject(int(blob.size), fetch)
+
+    def _remove(self, path: str) -> Callable[[], object]:
+        return partial(self._blob(path).delete, **self._once)
+
+    def _objects_from(self, path: str) -> Iterator[Any]:
+        key = _locate(path).key
+        question = {"delimiter": "/", "fields": _LIST_FIELDS}
+        directory, _ = split_key(key)
+        if directory:
+            question["prefix"] = directory
+        if key:
+            question["start_offset"] = key
+        return self._objects(path, question)
+
+    def _objects_below(self, path: str) -> Iterator[Any]:
+        return self._objects(path, {"prefix": _locate(path).key})
+
+    def _holds_anything(self, path: str) -> bool:
+        directory, _ = split_key(_locate(path).key)
+        return bool(self._page(path, {"prefix": directory, "max_results": 1}).blobs)
+
+    def _keys_below(self, path: str) -> Iterator[str]:
+        question = {"prefix": _locate(path).key, "delimiter": "/", "fields": _NAMES_TOO}
+        for page in self._pages(path, question):
+            yield from (blob.name for blob in page.blobs)
+            yield from page.prefixes
+
+    def _status(self, found: Any, path: str) -> FileStatus:
+        etag = str(found.generation or "")
+        return FileStatus(path, int(found.size or 0), _milliseconds(found.updated), etag)
+
+    def _meaning(self, error: Exception) -> PutMeaning:
+        return gcs_answer(error, of_bucket=True)[1].put
+
+    def _translated(self, error: Exception, doing: str, path: str) -> StorageError:
+        answer, row = gcs_answer(error, of_bucket=doing not in _OF_AN_OBJECT)
+        place = f"bucket {_locate(path).bucket}"
+        translated = error_of_answer(row, answer, doing=doing, path=path, place=place)
+        # An error of any other class comes from an answer that the SDK could not read.
+        is_foreign = not isinstance(error, _WITH_URLS)
+        translated.__cause__ = error if is_foreign or answer.status not in (0, 401) else None
+        translated.__suppress_context__ = True
+        return translated
+
+    # Requests
+
+    @property
+    def _once(self) -> dict[str, Any]:
+        """For a method of the SDK: how long one request may take, and that it is sent once."""
+        return {"timeout": self._parsed.timeout_s, "retry": None}
 
     def _upload(self, place: _Object, data: bytes, *, only_if_absent: bool = False) -> None:
         """Send all the bytes in one request; raises unless it succeeds."""
@@ -330,47 +265,32 @@ class GCSLogStore(LogStore):
             raise from_http_response(response)  # type: ignore[no-untyped-call]
         _ensure_whole(response, {"size": str(len(data)), "md5Hash": about["md5Hash"]})
 
-    def _walk(self, path: str, place: _Object, directory: str) -> Iterator[Any]:
-        """The objects right below a directory, from the place's own name on."""
-        question: dict[str, Any] = {"delimiter": "/", "fields": _LIST_FIELDS}
-        if directory:
-            question["prefix"] = directory
-        if place.key:
-            question["start_offset"] = place.key
-        for page in self._pages(path, place, question):
+    def _objects(self, path: str, question: Mapping[str, Any]) -> Iterator[Any]:
+        for page in self._pages(path, question):
             yield from page.blobs
 
-    def _pages(self, path: str, place: _Object, question: Mapping[str, Any]) -> Iterator[_Page]:
+    def _pages(self, path: str, question: Mapping[str, Any]) -> Iterator[_Page]:
         tokens = PageTokens(path)
         token: dict[str, str] = {}
         while True:
-            page = self._page(path, place, {**question, **token})
+            page = self._page(path, {**question, **token})
             yield page
             if page.next_token is None:
                 return
             token = {"page_token": tokens.follow(page.next_token)}
 
-    def _page(self, path: str, place: _Object, question: Mapping[str, Any]) -> _Page:
+    def _page(self, path: str, question: Mapping[str, Any]) -> _Page:
         def ask() -> _Page:
-            client = self._connect()[0]
-            listing = client.list_blobs(
-                self._bucket(place), timeout=self._parsed.timeout_s, retry=None, **question
-            )
+            bucket = self._bucket(_locate(path))
+            listing = self._connect()[0].list_blobs(bucket, **self._once, **question)
             page = next(listing.pages, ())
             return _Page(tuple(page), listing.next_page_token, tuple(sorted(listing.prefixes)))
 
-        return self._patiently("list", path, ask, of_bucket=True)
+        return self._patiently("list", path, ask)
 
-    def _patiently(
-        self, doing: str, path: str, call: Callable[[], _Result], *, of_bucket: bool = False
-    ) -> _Result:
-        def translated() -> _Result:
-            try:
-                return call()
-            except Exception as error:  # noqa: BLE001 - an SDK raises anything on a cut answer
-                raise _translated(error, doing, path, of_bucket=of_bucket)  # noqa: B904
-
-        return call_patiently(translated, self._patience, self._clock)
+    def _blob(self, path: str, **settings: Any) -> Blob:
+        place = _locate(path)
+        return self._bucket(place).blob(place.key, **settings)
 
     def _bucket(self, place: _Object) -> Bucket:
         payer = self._parsed.user_project_of(place.bucket)
@@ -448,22 +368,5 @@ def _ensure_whole(response: requests.Response, sent: Mapping[str, str]) -> None:
         raise DataCorruption(response, "the answer describes other bytes than were sent")
 
 
-def _status(blob: Any, path: str) -> FileStatus:
-    etag = str(blob.generation or "")
-    return FileStatus(path, int(blob.size or 0), _milliseconds(blob.updated), etag)
-
-
 def _milliseconds(moment: datetime.datetime | None) -> int:
     return int(moment.timestamp() * 1000) if moment is not None else 0
-
-
-def _translated(error: Exception, doing: str, path: str, *, of_bucket: bool) -> StorageError:
-    answer, row = gcs_answer(error, of_bucket=of_bucket)
-    translated = error_of_answer(
-        row, answer, doing=doing, path=path, place=f"bucket {_locate(path).bucket}"
-    )
-    # An error of any other class comes from an answer that the SDK could not read.
-    is_foreign = not isinstance(error, _WITH_URLS)
-    translated.__cause__ = error if is_foreign or answer.status not in (0, 401) else None
-    translated.__suppress_context__ = True
-    return translated
