@@ -38,7 +38,7 @@ help:
 	@echo "make clouds   the same flights on S3, Azure, Google Cloud and HDFS emulators"
 	@echo "make test     check, then the tests, emulators and Spark included"
 	@echo "make test-all  everything that is tested: make test, then make exhaustive"
-	@echo "make exhaustive  what proves rather than checks, in minutes (CASES=1000000, ONE_IN=3)"
+	@echo "make exhaustive  the exhaustive tests, minutes to hours (CASES=1000000, ONE_IN=3)"
 	@echo "make test-pyspark VERSION=4.0.5  the tests of Spark on another PySpark"
 	@echo "make test-oldest  the oldest versions that pyproject.toml allows"
 	@echo "make coverage  the lines that the tests without Spark and without servers reach"

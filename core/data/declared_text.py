@@ -143,7 +143,7 @@ class _Reading:
     at: int = 0
 
     def reads(self, data_type: DataType, path: tuple[str, ...]) -> bool:
-        """Whether the text goes on with such a type; takes note of the lengths in it."""
+        """Parse one type, recording declared lengths; False if none follows."""
         if data_type == _STRING:
             return self._reads_text(path)
         if isinstance(data_type, ArrayType):

@@ -9,7 +9,7 @@ from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import quoted
 from optimist.core.values.time_zones import parse_zone
 
-__all__ = ["format_timestamp", "parse_path_syntax", "parse_timestamp"]
+__all__ = ["format_timestamp", "parse_timestamp"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -19,8 +19,6 @@ _TIMESTAMP = re.compile(
     r"(?::(?P<second>[0-9]{1,2})(?:\.(?P<fraction>[0-9]{1,9}))?)?"
     r"\s*(?P<zone>\S.*)?)?)?)?"
 )
-_VERSION_SUFFIX = re.compile(r"(?P<path>.+)@[vV](?P<version>[0-9]{1,19})")
-_TIMESTAMP_SUFFIX = re.compile(r"(?P<path>.+)@(?P<time>[0-9]{17})")
 
 
 def parse_timestamp(text: str) -> int:
@@ -51,28 +49,6 @@ def parse_timestamp(text: str) -> int:
         return (moment - _EPOCH) // _MILLISECOND
     except (ValueError, OverflowError):
         raise _invalid(text) from None
-
-
-def parse_path_syntax(path: str) -> tuple[str, int | None, int | None]:
-    """A path that may end in `@v123` or `@yyyyMMddHHmmssSSS`: (path, version, epoch milliseconds).
-
-    At most one of the two is not None.
-
-    Raises:
-        UsageError: Seventeen digits after an `@` are not a timestamp (kind
-            `DELTA_TIMESTAMP_INVALID`).
-    """
-    trimmed = path.rstrip("/")
-    match = _VERSION_SUFFIX.fullmatch(trimmed)
-    if match:
-        return match["path"], int(match["version"]), None
-    match = _TIMESTAMP_SUFFIX.fullmatch(trimmed)
-    if match is None:
-        return path, None, None
-    digits = match["time"]
-    date = f"{digits[:4]}-{digits[4:6]}-{digits[6:8]}"
-    time = f"{digits[8:10]}:{digits[10:12]}:{digits[12:14]}.{digits[14:]}"
-    return match["path"], None, parse_timestamp(f"{date} {time}")
 
 
 def format_timestamp(timestamp_ms: int) -> str:

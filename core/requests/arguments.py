@@ -59,7 +59,7 @@ def several(given: Iterable[_Item], argument: str) -> tuple[_Item, ...]:
     if isinstance(given, str):
         raise ArgumentTypeError(
             f"The argument {argument} must be a list, not the text {quoted(given)}. Nothing was "
-            "written. Put it into brackets.",
+            "written. Put it in a list.",
             kind="OPTIMIST_INVALID_ARGUMENT_TYPE",
             argument=argument,
         )

@@ -16,7 +16,7 @@ from optimist.core.log.names import (
     listing_start,
     parse_log_file_name,
 )
-from optimist.core.log.timestamps import format_timestamp, parse_path_syntax, parse_timestamp
+from optimist.core.log.timestamps import format_timestamp, parse_timestamp
 from optimist.core.plugins.logstore import FileStatus, LogStore
 from optimist.core.protocol.actions import CommitInfo
 from optimist.core.running.read_ahead import read_ahead
@@ -30,7 +30,6 @@ __all__ = [
     "ensure_files_kept",
     "ensure_version_exists",
     "list_commit_files",
-    "parse_path_syntax",
     "parse_timestamp",
     "version_at_timestamp",
 ]

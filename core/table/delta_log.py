@@ -286,7 +286,7 @@ class DeltaLog(RowCommands, TableCommands, CareCommands):
             self.start_transaction(),
             arrow_table(data, "data"),
             complete_rows,
-            partition_by=several(partition_by or (), "partition_by"),
+            partition_by=several(() if partition_by is None else partition_by, "partition_by"),
             user_metadata=user_metadata,
             app_txn=txn,
         )

@@ -59,8 +59,8 @@ class TableCommands(TableHandle):
         """
         definition = TableDefinition(
             _columns(columns),
-            several(partition_by or (), "partition_by"),
-            several(cluster_by or (), "cluster_by"),
+            several(() if partition_by is None else partition_by, "partition_by"),
+            several(() if cluster_by is None else cluster_by, "cluster_by"),
             dict(properties or {}),
             comment,
             CreateMode.of(mode),

@@ -1,12 +1,12 @@
 """The commits that landed since a transaction began, of the log that it read and of no other.
 
-While a transaction is open, its table may be dropped and made anew, restored from a copy, or
+While a transaction is open, its table may be dropped and made again, restored from a copy, or
 cleaned up by a writer with a shorter `delta.logRetentionDuration`. The races this guards
 against:
 
-- read version 5 -> the table is made anew, with versions 0 to 2 -> put 6: created, above a gap, and
-  from then on nobody can read the table.
-- read version 5 -> the table is made anew, with versions 0 to 9 -> put 6 loses -> rebase past 6 to
+- read version 5 -> the table is made again, with versions 0 to 2 -> put 6: created, above a gap,
+  and from then on nobody can read the table.
+- read version 5 -> the table is made again, with versions 0 to 9 -> put 6 loses -> rebase past 6 to
   9, of another table, with other columns -> put 10.
 - read version 5 -> others commit 6 to 900 -> cleanup removes all up to 800 -> put 6, which nobody
   has any more: created, told as committed, and no part of the table.
@@ -75,9 +75,9 @@ def _listed(table: TableRef, ours: Ours) -> tuple[FileStatus, ...]:
         return found
     raise StorageError(
         f"Nothing was committed: the transaction read version {ours.read_version} of "
-        f"{ours.table_path}, and the log does not go on from there any more. Meanwhile the table "
-        "was dropped and made anew, or restored from a copy, or its log was cleaned up. Run the "
-        "operation again if it is meant for the table that is there now.",
+        f"{ours.table_path}, and the log no longer continues from that version. Meanwhile the "
+        "table was dropped and made again, or restored from a copy, or its log was cleaned up. If "
+        "the operation is meant for the table as it is now, run it again.",
         kind="OPTIMIST_PREDECESSOR_MISSING",
         path=commit_path(table.log_path, version),
         version=version,

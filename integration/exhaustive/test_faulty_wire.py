@@ -27,6 +27,7 @@ import pyarrow as pa
 import pytest
 
 from faulty_wires import hdfs_wires, s3_redis_wires, s3_sql_wires, wires_of
+from landed_commits import txn_ids
 from lossy_places import QuickClock, azure_place, gcs_place, s3_dynamodb_place, s3_place
 from optimist.core import DeltaLog
 from optimist.core.errors import CommitOutcomeUnknownError, StorageError
@@ -192,7 +193,7 @@ class Table:
             assert len(homes) <= 1
             state = self.direct.resolve_commit(txn_id).state
             assert (state is CommitState.LANDED) == bool(homes)
-            assert bool(homes) == (txn_id in _txn_ids(versions))
+            assert bool(homes) == (txn_id in txn_ids(versions))
         else:
             assert homes == [], f"it said: {attempt.error}"
 
@@ -250,12 +251,3 @@ def _homes(versions, row):
         for action in actions
         if isinstance(action, CommitInfo) and action.user_metadata == str(row)
     ]
-
-
-def _txn_ids(versions):
-    return {
-        action.txn_id
-        for actions in versions.values()
-        for action in actions
-        if isinstance(action, CommitInfo)
-    }

@@ -19,6 +19,7 @@ import azure.storage.blob._download
 import botocore.endpoint
 import pytest
 
+from landed_commits import txn_ids
 from lossy_places import (
     QuickClock,
     azure_place,
@@ -45,7 +46,6 @@ from optimist.core.log.names import commit_path
 from optimist.core.options.engine import EngineOptions
 from optimist.core.protocol.actions import (
     AddFile,
-    CommitInfo,
     Metadata,
     Protocol,
     actions_from_bytes,
@@ -238,7 +238,7 @@ class Table:
             resolution = log.resolve_commit(txn_id)
             assert (resolution.state is CommitState.LANDED) == bool(homes)
             assert len(homes) <= 1
-        assert bool(homes) == (txn_id in _txn_ids(self.versions()))
+        assert bool(homes) == (txn_id in txn_ids(self.versions()))
 
     def _ensure_read(self, homes, file):
         """A reader of another machine agrees, and the table takes the next commit."""
@@ -261,15 +261,6 @@ def _homes(versions, file):
         for action in actions
         if isinstance(action, AddFile) and action.path == file
     ]
-
-
-def _txn_ids(versions):
-    return {
-        action.txn_id
-        for actions in versions.values()
-        for action in actions
-        if isinstance(action, CommitInfo)
-    }
 
 
 @pytest.fixture

@@ -374,8 +374,8 @@ def _taken(target: str, path: str) -> PutOutcome:
     if is_file:
         return PutOutcome.EXISTS
     raise StorageError(
-        f"Nothing was written: {shown(path)} is not a file, but a directory, a pipe, a link to "
-        "nothing or the like. No writer of tables creates that. Find out who did, and remove it or "
+        f"Nothing was written: {shown(path)} is not a file, but a directory, a pipe, a broken "
+        "link or similar. No writer of tables creates that. Find out who did, and remove it or "
         "move it away.",
         kind="OPTIMIST_NOT_A_FILE",
         path=path,

@@ -63,8 +63,8 @@ def load_classes(jvm: Jvm) -> None:
     loader = jvm.root.java.lang.Thread.currentThread().getContextClassLoader()
     if not jvm.java_class(_LOADER).isInstance(loader):
         raise ConfigError(
-            f"Spark's class loader is a {loader.getClass().getName()}, which takes no more "
-            "classes, so format('delta') and SQL over Delta tables can't be had in this session. "
+            f"Spark's class loader is a {loader.getClass().getName()}, which can't take further "
+            "classes, so format('delta') and SQL over Delta tables do not work in this session. "
             "Nothing was changed. Start Spark with spark-submit or from Python, or use "
             "optimist.spark.read, write and DeltaTable, which need no classes.",
             kind="OPTIMIST_DROP_IN_UNSUPPORTED",

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
-from pyspark.sql.utils import is_remote
 
 from optimist.core.data.declared_text import (
     DeclaredText,
@@ -26,6 +24,7 @@ from optimist.core.schema.types import (
     StructType,
 )
 from optimist.spark.rows.store_assignment import StoreAssignment
+from optimist.spark.session.pyspark_versions import named_column
 from optimist.spark.spark_schema import VOID, from_spark_schema, to_spark_type
 from optimist.spark.sql.table_sql import TableSql
 
@@ -41,14 +40,9 @@ __all__ = [
 ]
 
 
-_CLASSIC_COL = inspect.unwrap(sf.col)
-"""It leaves out PySpark's record of the call site, which takes ten round trips to the JVM."""
-
-
 def column_of(name: str) -> Column:
     """A top-level column by its exact name, whatever characters it has."""
-    make = sf.col if is_remote() else _CLASSIC_COL
-    return make(quoted(name))
+    return named_column(quoted(name))
 
 
 def free_name(wanted: str, taken: Iterable[str]) -> str:

@@ -33,7 +33,7 @@ def ensure_same_columns(name: str, before: Snapshot, newest: Snapshot, *more: st
         raise TableError(
             f"The column {shown(column)} of {shown(name)} was renamed, dropped, given another "
             f"type or allowed to hold nulls after version {before.version}, with which this frame "
-            "was made. Nothing was read. Make the frame anew, or read that version "
+            "was made. Nothing was read. Make the frame again, or read that version "
             f"({before.version}).",
             kind="DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS",
             column=column,

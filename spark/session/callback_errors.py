@@ -102,9 +102,9 @@ def _is_of_lost_server(error: BaseException) -> bool:
 
 def _lost_server() -> StorageError:
     return StorageError(
-        "The Spark Connect server does not answer. Nothing was written: the commit, which is the "
-        "client's and the last step, was not begun. Start the server, make a new session, and run "
-        "it again. How long the client waits is said by its retry policies (docs/connect.md).",
+        "The Spark Connect server does not answer. Nothing was written: the client commits as "
+        "the last step, and had not begun to. Start the server, make a new session, and run "
+        "it again. Its retry policies say how long the client waits (docs/connect.md).",
         kind="OPTIMIST_SPARK_SERVER_LOST",
         retryable=True,
     )

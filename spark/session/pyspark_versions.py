@@ -11,9 +11,11 @@ from typing import Any
 
 import pyarrow as pa
 import pyspark
-from pyspark.sql import SparkSession
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
+from pyspark.sql.utils import is_remote
 
 from optimist.core.errors import ConfigError, UsageError
 
@@ -27,6 +29,7 @@ __all__ = [
     "ensure_supported",
     "is_connect",
     "is_session",
+    "named_column",
     "session_id",
     "spark_arrow_schema",
 ]
@@ -43,9 +46,19 @@ TAKES_FILTERS = (
 """What Spark asks a scan's builder for; 4.0 gives Catalyst's expressions to its own scans only."""
 
 
+_CLASSIC_COL = inspect.unwrap(sf.col)
+"""It leaves out PySpark's record of the call site, which takes ten round trips to the JVM."""
+
+
 def is_connect(spark: object) -> bool:
     """Whether the session is a Spark Connect client, which has no JVM of its own."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+def named_column(name: str) -> Column:
+    """`sf.col` of a name that is SQL already, without the record of who called it."""
+    make = sf.col if is_remote() else _CLASSIC_COL
+    return make(name)
 
 
 def is_session(value: object) -> bool:

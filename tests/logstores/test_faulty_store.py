@@ -15,13 +15,6 @@ class Died(BaseException):
     """Plays the death of the process."""
 
 
-@pytest.fixture(autouse=True)
-def empty_memory():
-    MemoryLogStore.clear()
-    yield
-    MemoryLogStore.clear()
-
-
 @pytest.fixture
 def inner():
     return MemoryLogStore()

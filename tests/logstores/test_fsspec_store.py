@@ -1,7 +1,6 @@
 import datetime
 from pathlib import Path
 
-import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
@@ -25,16 +24,6 @@ class TestFsspecLogStoreOnLocalPaths(LogStoreSuite):
 
     def poke(self, path, data):
         Path(path.removeprefix("file://")).write_bytes(data)
-
-
-@pytest.fixture
-def memory():
-    driver = fsspec.filesystem("memory")
-    driver.store.clear()
-    driver.pseudo_dirs[:] = [""]
-    yield driver
-    driver.store.clear()
-    driver.pseudo_dirs[:] = [""]
 
 
 @pytest.fixture

@@ -178,16 +178,6 @@ def test_objects_appear_whole_and_other_drivers_files_may_not(driver, store):
 
 
 @pytest.fixture
-def memory():
-    driver = fsspec.filesystem("memory")
-    driver.store.clear()
-    driver.pseudo_dirs[:] = [""]
-    yield driver
-    driver.store.clear()
-    driver.pseudo_dirs[:] = [""]
-
-
-@pytest.fixture
 def arbitrated(memory, tmp_path):
     arbiter = SQLArbiter({"optimist.store.sql.url": f"sqlite:///{tmp_path}/arbiter"})
     return FsspecArbiterLogStore(arbiter=arbiter)

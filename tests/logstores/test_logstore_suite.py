@@ -13,13 +13,6 @@ from optimist.logstores import LocalLogStore, MemoryLogStore
 LONG_ENOUGH_TO_LOOK = 0.02
 
 
-@pytest.fixture(autouse=True)
-def empty_memory():
-    MemoryLogStore.clear()
-    yield
-    MemoryLogStore.clear()
-
-
 class ExistsThenPut(LocalLogStore):
     """Looks, then writes; here all sixteen look before any writes."""
 

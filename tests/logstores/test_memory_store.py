@@ -6,13 +6,6 @@ from optimist.logstores import MemoryLogStore
 from optimist.logstores.memory import _Entry
 
 
-@pytest.fixture(autouse=True)
-def empty_memory():
-    MemoryLogStore.clear()
-    yield
-    MemoryLogStore.clear()
-
-
 def split(path):
     directory, _, name = path.removeprefix("memory:/").rpartition("/")
     return directory, name

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from optimist.core import DeltaLog
-from optimist.spark import read, write
+from optimist.spark import disable, enable, read, write
 from optimist.spark.commands.driver_shortcut import DriverShortcut
 from optimist.spark.commands.writing.data_writer import DataWriter
 from parts_of_rows import assert_parts_agree
@@ -19,6 +19,22 @@ from table_contents import read_locally
 Builder = Callable[[str], object]
 Copier = Callable[[str, Builder], str]
 _PLANE = "spark.optimist.spark.plane"
+
+
+@pytest.fixture(scope="module")
+def enabled(spark: SparkSession) -> Iterator[SparkSession]:
+    """The session of all tests, enabled for a module, and then as it was before."""
+    enable(spark)
+    yield spark
+    disable(spark)
+
+
+@pytest.fixture
+def jobs(spark: SparkSession) -> Iterator[Callable[[], int]]:
+    """How many jobs this test has started."""
+    spark.sparkContext.setJobGroup("counted", "the jobs of a test")
+    yield lambda: len(spark.sparkContext.statusTracker().getJobIdsForGroup("counted"))
+    spark.sparkContext.setJobGroup("tests", "tests")
 
 
 @pytest.fixture

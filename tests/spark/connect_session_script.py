@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
 from altered_session import tell_altered
-from connect_process import ids, kind_of, tell
+from connect_process import kind_of, tell
 from created_session import tell_created
 from hand_made_tables import data_file, field, make_table, struct_of
 from mapped_session import tell_mapped
@@ -24,6 +24,7 @@ from optimist.core.transaction.conflicts.operations import Operation
 from optimist.spark import DeltaTable, read, write
 from optimist.spark.planes.sources import table_sources
 from optimist.spark.session.conf import open_log
+from read_back import ids
 
 
 def tell_own_store(spark, folder: str) -> None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from table_contents import values
+from table_contents import rows, values
 
 ROOT = os.environ.get("OPTIMIST_DAT")
 DAT = sorted(Path(ROOT).iterdir()) if ROOT else []
@@ -61,12 +61,6 @@ def test_every_version_of_an_acceptance_table_has_the_expected_rows(rows_at, tab
 
 DELTALAKE = ("checkpoint", "awkward", "vacuumed", "restored", "mapped by name", "mapped by id")
 READER_OF_MAPPED = {"delta.minReaderVersion": "2", "delta.minWriterVersion": "5"}
-
-
-def rows(start, count, **more):
-    numbers = range(start, start + count)
-    columns = {"id": pa.array(numbers, pa.int64()), "s": [f"row {i}" for i in numbers]}
-    return pa.table({**columns, **more})
 
 
 @pytest.fixture(scope="module")

@@ -104,7 +104,7 @@ def changed_field(
         txn: The transaction.
         path: The way to the field.
         item: The field.
-        change: What is to be another.
+        change: The requested change.
         checks: Judges rules and rows.
         retyped: Gives the field another type.
 
@@ -189,8 +189,8 @@ def _ensure_only_type(
         or change.text is not None
     ):
         raise SchemaError(
-            f"{shown(path_text(path))} is a part of an array or a map, of which only the type can "
-            "change, not comment, NOT NULL, default or place. Nothing was written. Change the "
+            f"{shown(path_text(path))} is part of an array or a map; only its type can change, "
+            "not its comment, NOT NULL, default or place. Nothing was written. Change the "
             "column around it.",
             kind="DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP",
             column=path_text(path),

@@ -77,7 +77,7 @@ def _ensure_no_identity(schema: StructType) -> None:
     if found:
         raise SchemaError(
             f"The table has the identity columns {listed(found)}, which a list of columns can't "
-            "tell of. Nothing was written. Add and change columns one by one.",
+            "describe. Nothing was written. Add and change columns one by one.",
             kind="DELTA_IDENTITY_COLUMNS_REPLACE_COLUMN_NOT_SUPPORTED",
             columns=tuple(found),
         )

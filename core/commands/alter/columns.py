@@ -172,16 +172,17 @@ def ensure_may_be_added(column: NewColumn, item: StructField) -> None:
     inside = (inner for _, inner in walk_fields(item.data_type))
     if not item.nullable or any(not inner.nullable for inner in inside):
         raise SchemaError(
-            f"The column {name} can't be added as NOT NULL, since the rows that are there have no "
-            "value for it. Nothing was written. Add it nullable, fill it, and set NOT NULL then.",
+            f"The column {name} can't be added as NOT NULL, because existing rows have no value "
+            "for it. Nothing was written. Add it as a nullable column, fill it, then set NOT "
+            "NULL.",
             kind="DELTA_OPERATION_NOT_ALLOWED",
             column=path_text(column.path),
         )
     if column.default is not None:
         raise SchemaError(
-            f"The column {name} can't be added together with a default value, which the rows that "
-            "are there would not have. Nothing was written. Add the column first, and set its "
-            "default then.",
+            f"The column {name} can't be added together with a default value, because existing "
+            "rows would not have it. Nothing was written. Add the column first, then set its "
+            "default.",
             kind="WRONG_COLUMN_DEFAULTS_FOR_DELTA_ALTER_TABLE_ADD_COLUMN_NOT_SUPPORTED",
             column=path_text(column.path),
         )
@@ -195,7 +196,7 @@ def _with_column(schema: StructType, column: NewColumn, item: StructField) -> St
     if not isinstance(level, StructType):
         raise SchemaError(
             f"The column {shown(path_text(column.path))} can't be added to "
-            f"{shown(path_text(place))}, which is no struct but of type {shown(level)}. Nothing "
+            f"{shown(path_text(place))}, which is not a struct but of type {shown(level)}. Nothing "
             "was written. Name a struct; the elements of an array are called element, the parts "
             "of a map key and value.",
             kind="DELTA_ADD_COLUMN_PARENT_NOT_STRUCT",
@@ -218,8 +219,8 @@ def _without_column(schema: StructType, path: Path) -> StructType:
         )
     if len(level[1]) == 1:
         raise SchemaError(
-            f"The column {shown(path_text(path))} is the only one, and a table or a struct can't "
-            "be without any. Nothing was written. Add another one first, or drop the whole struct.",
+            f"The column {shown(path_text(path))} is the only one; a table or a struct must have "
+            "at least one. Nothing was written. Add another one first, or drop the whole struct.",
             kind="DELTA_DROP_COLUMN_ON_SINGLE_FIELD_SCHEMA",
             column=path_text(path),
         )
@@ -260,7 +261,7 @@ def _field_path(schema: StructType, path: Path) -> Path:
 def _ensure_mapped(table: TableMetadata, what: str, kind: str) -> None:
     if not table.is_mapped:
         raise SchemaError(
-            f"Columns of this table can't be {what}, because its files have them under their names "
+            f"Columns of this table can't be {what}, because its files know them by their names "
             f"(delta.columnMapping.mode is none). Nothing was written. {_NOT_MAPPED}",
             kind=kind,
         )

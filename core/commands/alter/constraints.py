@@ -68,7 +68,7 @@ def drop_constraint(txn: OptimisticTransaction, name: str, *, if_exists: bool) -
     if len(found) > 1 or not (found or if_exists):
         raise SchemaError(
             f"The table has no constraint {shown(name)}; it has {listed(keys) or 'none'}. Nothing "
-            "was written. Name one as it is spelled there, or say IF EXISTS where there is none.",
+            "was written. Use one of these names, or say IF EXISTS.",
             kind="DELTA_CONSTRAINT_DOES_NOT_EXIST",
             constraint=name,
         )

@@ -41,7 +41,7 @@ def sync_identity(txn: OptimisticTransaction, path: Path, checks: RowChecks) -> 
     if not found:
         raise UsageError(
             f"The column {shown(path_text(path))} is no identity column. Nothing was written. "
-            "Name one whose numbers are given out.",
+            "Name an identity column.",
             kind="DELTA_IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN",
             column=path_text(path),
         )

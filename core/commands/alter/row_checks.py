@@ -90,8 +90,8 @@ class LocalRowChecks(RowChecks):
         predicate = local_constraint(sql, schema)
         if predicate is None:
             raise UsageError(
-                f"The CHECK constraint {shown(name)} ({quoted(sql)}) can be judged row by row only "
-                "by Spark. Nothing was written. Add it with DeltaTable.alter of optimist.spark.",
+                f"The CHECK constraint {shown(name)} ({quoted(sql)}) can be evaluated only by "
+                "Spark. Nothing was written. Add it with DeltaTable.alter of optimist.spark.",
                 kind="OPTIMIST_NEEDS_SPARK",
                 part=sql,
             )

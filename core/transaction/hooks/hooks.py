@@ -176,7 +176,7 @@ def commits_after(store: LogStore, snapshot: Snapshot) -> tuple[FileStatus, ...]
         return found
     raise StorageError(
         f"Version {snapshot.version} of {snapshot.table_path} was committed, but is no longer in "
-        "the log: the table was dropped and made anew, or restored, or its log was cleaned up. "
+        "the log: the table was dropped and made again, or restored, or its log was cleaned up. "
         "Nothing more was written about it.",
         kind="OPTIMIST_PREDECESSOR_MISSING",
         path=commit_path(snapshot.log_path, snapshot.version),

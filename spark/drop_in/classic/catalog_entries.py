@@ -173,7 +173,7 @@ def move(spark: SparkSession, identifier: Any, entry: Any, location: str) -> Non
     if without_internal_metadata(columns) != without_internal_metadata(other.schema):
         raise SchemaError(
             f"The table at {shown(location)} has other columns than {known.name}: {other.schema} "
-            f"and not {columns}. Nothing was changed. Drop the name, and create it anew.",
+            f"and not {columns}. Nothing was changed. Drop the name, and create it again.",
             kind="DELTA_SET_LOCATION_SCHEMA_MISMATCH",
             path=location,
         )

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable as OtherTable
 
-from altered_tables import MAPPED, fails, nested, said, table
+from altered_tables import MAPPED, nested, said, table
 from optimist.core import DeltaLog
 from optimist.core.errors import SchemaError
 from optimist.core.protocol.gates import supports
@@ -18,6 +18,7 @@ from optimist.core.requests.columns import ColumnChange, NewColumn
 from optimist.core.requests.table_definition import Column
 from optimist.core.schema.type_widening import TYPE_CHANGES
 from optimist.core.schema.types import PrimitiveType, StructField, StructType
+from refusals import fails
 
 
 def test_a_column_gets_another_place_comment_and_default_in_one_commit(tmp_path):

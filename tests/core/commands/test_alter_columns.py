@@ -6,8 +6,9 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable as OtherTable
 
-from altered_tables import MAPPED, configuration, fails, nested, said, table
+from altered_tables import MAPPED, configuration, nested, said, table
 from optimist.core.requests.columns import NewColumn
+from refusals import fails
 
 
 def test_columns_are_added_where_they_are_asked_for(tmp_path):

@@ -7,10 +7,11 @@ import json
 import pyarrow as pa
 import pytest
 
-from altered_tables import commit_metadata, configuration, fails, said, table
+from altered_tables import commit_metadata, configuration, said, table
 from optimist.core import DeltaLog
 from optimist.core.protocol.actions import Protocol
 from optimist.core.protocol.gates import supports
+from refusals import fails
 
 
 def test_a_constraint_is_added_where_all_rows_satisfy_it_and_holds_from_then_on(tmp_path):

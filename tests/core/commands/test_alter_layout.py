@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from altered_tables import fails, nested, said, table
+from altered_tables import nested, said, table
+from refusals import fails
 
 
 def test_a_table_is_clustered_by_columns_and_by_none(tmp_path):

@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from odd_names import quoted
 from optimist.core import DeltaLog
 from optimist.core.requests.columns import ColumnChange, NewColumn
 
@@ -86,10 +87,6 @@ class Node:
         pairs = [(item, item.made(draw)) for item in self.children]
         written = {item.name: pair[0] for item, pair in pairs}
         return written, {id(item): pair[1] for item, pair in pairs}
-
-
-def quoted(name):
-    return "`" + name.replace("`", "``") + "`"
 
 
 class Columns(RuleBasedStateMachine):

@@ -6,10 +6,11 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable as OtherTable
 
-from altered_tables import MAPPED, configuration, fails, said, table
+from altered_tables import MAPPED, configuration, said, table
 from optimist.core import DeltaLog
 from optimist.core.errors import ConfigError, TableNotFoundError
 from optimist.core.protocol.gates import supports
+from refusals import fails
 
 
 def test_properties_are_set_in_their_canonical_spelling_and_unset_in_any(tmp_path):

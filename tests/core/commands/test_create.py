@@ -13,7 +13,6 @@ from optimist.core import DeltaLog
 from optimist.core.commands.create import begin_creation, create_table
 from optimist.core.errors import (
     DeltaConcurrentModificationException,
-    OptimistError,
     SchemaError,
     TableNotFoundError,
     UsageError,
@@ -24,6 +23,7 @@ from optimist.core.protocol.clustering import clustering_columns
 from optimist.core.protocol.gates import implied_features
 from optimist.core.requests.table_definition import Column, CreateMode, Identity, TableDefinition
 from optimist.core.schema.types import DecimalType, PrimitiveType, StructField, StructType
+from refusals import kind_of
 
 LONG, TEXT = PrimitiveType("long"), PrimitiveType("string")
 ID, NAME = Column("id", LONG), Column("name", TEXT)
@@ -37,12 +37,6 @@ def log(tmp_path):
 
 def last(log):
     return log.history(limit=1)[0].info
-
-
-def kind_of(call):
-    with pytest.raises(OptimistError) as caught:
-        call()
-    return caught.value.kind
 
 
 def columns(*names):

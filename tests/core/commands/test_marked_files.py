@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
+from numbered_rows import vector_files
 from optimist.core import DeltaLog
 from optimist.core.commands.command import Changes, run_command
 from optimist.core.commands.marked_files import MarkedFiles, choose_rows, only_chosen
@@ -79,10 +80,6 @@ def metrics_of(log):
     found = log.history(1)[0].info.operation_metrics
     names = ("numRemovedFiles", "numDeletionVectorsAdded", "numDeletionVectorsRemoved")
     return tuple(int(found[name]) for name in (*names, "numDeletionVectorsUpdated"))
-
-
-def vector_files(path):
-    return sorted(path.glob("deletion_vector_*.bin"))
 
 
 # What is left

@@ -8,9 +8,10 @@ import deltalake
 import pyarrow as pa
 import pytest
 
-from altered_tables import commit_metadata, configuration, fails, table
+from altered_tables import commit_metadata, configuration, table
 from optimist.core import DeltaLog
 from optimist.core.protocol.properties import PROPERTIES
+from refusals import fails
 
 KIND = "OPTIMIST_MALFORMED_TABLE_PROPERTY"
 ROWS = pa.table({"id": [7], "s": ["x"]})

@@ -8,13 +8,14 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable as OtherTable
 
-from altered_tables import commit_metadata, configuration, fails, table
+from altered_tables import commit_metadata, configuration, table
 from optimist.core import DeltaLog
 from optimist.core.commands.alter import table_changes
 from optimist.core.commands.alter.properties import set_properties
 from optimist.core.commands.alter.row_numbering import number_files
 from optimist.core.log.file_table import add_files
 from optimist.core.transaction.optimistic import OptimisticTransaction
+from refusals import fails
 
 TRACKED = {"delta.enableRowTracking": "true"}
 TWO_FILES = {"spark.databricks.delta.rowTracking.backfill.maxNumFiles": "2"}

@@ -9,13 +9,14 @@ import pytest
 from deltalake import DeltaTable as OtherTable
 from deltalake import write_deltalake
 
-from altered_tables import MAPPED, commit_metadata, fails
+from altered_tables import MAPPED, commit_metadata
 from optimist.core import DeltaLog
 from optimist.core.commands.stored_sql import canonical_sql
 from optimist.core.errors import OptimistError
 from optimist.core.requests.columns import ColumnChange
 from optimist.core.requests.table_definition import Column
 from optimist.core.schema.types import PrimitiveType, StructField, StructType
+from refusals import fails
 
 ADDRESS = "struct<City: string, zip: bigint>"
 COLUMNS = [

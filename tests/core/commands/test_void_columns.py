@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from altered_tables import MAPPED, commit_metadata, fails
+from altered_tables import MAPPED, commit_metadata
 from optimist.core import DeltaLog
 from optimist.core.schema.types import (
     ArrayType,
@@ -19,6 +19,7 @@ from optimist.core.schema.types import (
     StructType,
     schema_to_json,
 )
+from refusals import fails
 
 VOID, LONG, TEXT = map(PrimitiveType, ("void", "long", "string"))
 FEED = {"delta.enableChangeDataFeed": "true"}

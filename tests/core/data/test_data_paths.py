@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from optimist.core.data.data_paths import ANY, NEVER, SAME_STORE, DataPaths
 from optimist.core.errors import StorageError, TableError
 from optimist.core.plugins.data_origin import DataOrigin
+from refusals import kind_if_refused
 
 FOREIGN, OUTSIDE = "OPTIMIST_FOREIGN_DATA_PATH", "OPTIMIST_PATH_OUTSIDE_TABLE"
 S3 = DataOrigin(("s3", "s3a", "s3n"), "b")
@@ -27,14 +28,6 @@ TABLES = {
 
 def with_rule(paths, rule):
     return DataPaths(paths.table_path, paths.origin, rule)
-
-
-def kind_of(paths, reference):
-    try:
-        paths.full_path(reference)
-    except TableError as error:
-        return error.kind
-    return None
 
 
 @pytest.mark.parametrize(
@@ -86,7 +79,7 @@ def test_a_reference_is_decoded_once_and_its_dots_are_followed(table, reference,
     ],
 )  # fmt: skip
 def test_no_option_opens_another_scheme_a_chain_or_a_local_path(table, reference, rule):
-    assert kind_of(with_rule(TABLES[table], rule), reference) == FOREIGN
+    assert kind_if_refused(with_rule(TABLES[table], rule).full_path, reference) == FOREIGN
 
 
 @pytest.mark.parametrize(
@@ -111,9 +104,9 @@ def test_no_option_opens_another_scheme_a_chain_or_a_local_path(table, reference
     ],
 )
 def test_another_bucket_account_or_host_needs_the_option_any(table, reference):
-    assert kind_of(TABLES[table], reference) == OUTSIDE
-    assert kind_of(with_rule(TABLES[table], NEVER), reference) == OUTSIDE
-    assert kind_of(with_rule(TABLES[table], ANY), reference) is None
+    assert kind_if_refused(TABLES[table].full_path, reference) == OUTSIDE
+    assert kind_if_refused(with_rule(TABLES[table], NEVER).full_path, reference) == OUTSIDE
+    assert kind_if_refused(with_rule(TABLES[table], ANY).full_path, reference) is None
 
 
 @pytest.mark.parametrize(
@@ -131,9 +124,9 @@ def test_another_bucket_account_or_host_needs_the_option_any(table, reference):
 )
 def test_a_file_is_outside_by_where_it_is_and_never_refuses_it(table, inside, outside):
     strict, paths = with_rule(TABLES[table], NEVER), TABLES[table]
-    assert [kind_of(strict, item) for item in inside] == [None] * len(inside)
-    assert [kind_of(strict, item) for item in outside] == [OUTSIDE] * len(outside)
-    assert [kind_of(paths, item) for item in outside] == [None] * len(outside)
+    assert [kind_if_refused(strict.full_path, item) for item in inside] == [None] * len(inside)
+    assert [kind_if_refused(strict.full_path, item) for item in outside] == [OUTSIDE] * len(outside)
+    assert [kind_if_refused(paths.full_path, item) for item in outside] == [None] * len(outside)
     found = paths.are_outside(pa.array([*inside, *outside])).to_pylist()
     assert found == [False] * len(inside) + [True] * len(outside)
 
@@ -150,7 +143,7 @@ def test_many_references_are_judged_as_each_of_them_alone(table, data):
     texts = st.lists(st.sampled_from(pieces), min_size=1, max_size=5).map("/".join)
     references = data.draw(st.lists(texts, min_size=1, max_size=6))
     paths = TABLES[table]
-    alone = [kind_of(paths, item) for item in references]
+    alone = [kind_if_refused(paths.full_path, item) for item in references]
     try:
         found = paths.full_paths(pa.array(references)).to_pylist()
     except TableError as error:
@@ -186,9 +179,14 @@ def test_a_link_that_leads_out_of_the_table_counts_as_outside(tmp_path):
     paths = DataPaths.of(str(table))
     names = ["in/x", "z", "out/x", "y"]
     assert paths.are_outside(pa.array(names)).to_pylist() == [False, False, True, True]
-    assert [kind_of(paths, name) for name in names] == [None] * 4
-    strict = with_rule(paths, NEVER)
-    assert [kind_of(strict, name) for name in names] == [None, None, OUTSIDE, OUTSIDE]
+    assert [kind_if_refused(paths.full_path, name) for name in names] == [None] * 4
+    strict = with_rule(paths, NEVER).full_path
+    assert [kind_if_refused(strict, name) for name in names] == [
+        None,
+        None,
+        OUTSIDE,
+        OUTSIDE,
+    ]
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir], ids=["pipe", "directory"])

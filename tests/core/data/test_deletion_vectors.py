@@ -21,8 +21,8 @@ from optimist.core.data.deletion_vectors import (
     read_deletion_vector,
     read_deletion_vectors,
 )
-from optimist.core.errors import TableError
 from optimist.core.protocol.actions import DeletionVectorDescriptor
+from refusals import kind_of
 
 MAGIC = struct.pack("<i", 1681511377)
 NATIVE_MAGIC = struct.pack("<i", 1681511376)
@@ -87,12 +87,6 @@ def z85_with_marks(data):
 def only_file(root):
     (place,) = root.glob("deletion_vector_*.bin")
     return place
-
-
-def kind_of(call, *arguments):
-    with pytest.raises(TableError) as caught:
-        call(*arguments)
-    return caught.value.kind
 
 
 # Reading

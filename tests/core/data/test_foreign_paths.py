@@ -18,13 +18,14 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from optimist.core import DeltaLog
 from optimist.core.data.filesystem import filesystem_for
-from optimist.core.errors import OptimistError, PostCommitHookError, TableError
+from optimist.core.errors import PostCommitHookError, TableError
 from optimist.core.log.names import commit_path
 from optimist.core.log.sidecars import Sidecar
 from optimist.core.protocol.actions import AddFile, DeletionVectorDescriptor, actions_to_bytes
 from optimist.core.secrets import Secret
 from optimist.logstores import MemoryLogStore
 from optimist.logstores.fsspec.store import FsspecLogStore
+from refusals import kind_if_refused
 
 FOREIGN, OUTSIDE = "OPTIMIST_FOREIGN_DATA_PATH", "OPTIMIST_PATH_OUTSIDE_TABLE"
 ROWS = pa.table({"x": pa.array([1, 2], pa.int64())})
@@ -71,14 +72,6 @@ def table(request, tmp_path):
 
 def add(path, **more):
     return AddFile(path, {}, 500, 1, True, **more)
-
-
-def kind_of(call):
-    try:
-        call()
-    except OptimistError as error:
-        return error.kind
-    return None
 
 
 def line_of(action):
@@ -189,7 +182,7 @@ def test_a_named_pipe_keeps_no_reader_waiting(tmp_path, place):
         put(log, gone, add("pipe", deletion_vector=vector))
     found = []
     ask = (lambda: log.changes(starting_version=2)) if "feed" in place else log.to_arrow
-    asker = threading.Thread(target=lambda: found.append(kind_of(ask)), daemon=True)
+    asker = threading.Thread(target=lambda: found.append(kind_if_refused(ask)), daemon=True)
     asker.start()
     asker.join(30)
     assert found, "it waits for a writer of the pipe"

@@ -11,10 +11,11 @@ from pyroaring import BitMap64
 
 from optimist.core.data.column_shape import conform_column
 from optimist.core.data.deletion_vectors import inline_vector
-from optimist.core.errors import OptimistError, TableError
+from optimist.core.errors import TableError
 from optimist.core.log.names import classic_checkpoint_name, commit_path, v2_checkpoint_name
 from optimist.core.protocol.actions import CommitInfo, DomainMetadata, Protocol
 from optimist.core.schema.types import ArrayType, PrimitiveType
+from refusals import kind_of
 
 BODIES = {
     "protocol": {"minReaderVersion": 1, "minWriterVersion": 2},
@@ -80,12 +81,6 @@ def test_half_a_character_in_what_a_writer_says_of_itself_harms_nobody(make_tabl
 
 def line_of(key, body):
     return f"{json.dumps({key: body})}\n".encode()
-
-
-def kind_of(call):
-    with pytest.raises(OptimistError) as caught:
-        call()
-    return caught.value.kind
 
 
 def test_a_file_of_ten_thousand_columns_is_named_in_a_short_error():

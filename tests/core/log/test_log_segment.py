@@ -23,6 +23,7 @@ from optimist.core.log.segment import (
 from optimist.core.plugins.logstore import FileStatus
 from optimist.core.testing import ManualClock
 from optimist.logstores import LocalLogStore, MemoryLogStore
+from refusals import kind_of
 
 _COUNTER = itertools.count()
 
@@ -54,12 +55,6 @@ def commits(*versions):
     return [commit_name(version) for version in versions]
 
 
-def kind_of(log, **arguments):
-    with pytest.raises(TableError) as caught:
-        log.segment(**arguments)
-    return caught.value.kind
-
-
 def test_a_missing_directory_is_no_table():
     assert Log().segment() is None
 
@@ -69,8 +64,8 @@ def test_a_directory_without_files_of_a_log_is_no_table():
 
 
 def test_files_but_no_commit_are_an_error():
-    assert kind_of(Log("_last_checkpoint")) == "DELTA_LOG_FILE_NOT_FOUND"
-    assert kind_of(Log(classic_checkpoint_name(10))) == "DELTA_LOG_FILE_NOT_FOUND"
+    assert kind_of(Log("_last_checkpoint").segment) == "DELTA_LOG_FILE_NOT_FOUND"
+    assert kind_of(Log(classic_checkpoint_name(10)).segment) == "DELTA_LOG_FILE_NOT_FOUND"
 
 
 def test_a_file_in_place_of_the_log_is_a_clear_error_on_disk(tmp_path):
@@ -83,7 +78,7 @@ def test_a_file_in_place_of_the_log_is_a_clear_error_on_disk(tmp_path):
 def test_a_file_in_place_of_the_log_is_seen_on_an_object_store():
     log = Log()
     log.store.put_if_absent(log.path, b"x")
-    assert kind_of(log) == "OPTIMIST_LOG_PATH_IS_A_FILE"
+    assert kind_of(log.segment) == "OPTIMIST_LOG_PATH_IS_A_FILE"
 
 
 def test_without_checkpoint_all_commits_are_kept():
@@ -225,7 +220,7 @@ def test_a_hint_without_any_checkpoint_starts_at_the_first_commit():
 
 
 def test_a_hint_whose_checkpoint_and_past_are_gone_is_an_error():
-    assert kind_of(Log(*commits(12, 13)), hint=12) == "DELTA_MISSING_PART_FILES"
+    assert kind_of(Log(*commits(12, 13)).segment, hint=12) == "DELTA_MISSING_PART_FILES"
 
 
 def test_a_table_made_anew_is_read_from_its_beginning():

@@ -65,6 +65,9 @@ def test_what_holds_no_rows_is_refused(tmp_path, rows):
     [
         (lambda log: log.append(ROWS, partition_by="id"), "partition_by"),
         (lambda log: log.create(ROWS.schema, partition_by="id"), "partition_by"),
+        (lambda log: log.append(ROWS, partition_by=""), "partition_by"),
+        (lambda log: log.create(ROWS.schema, partition_by=""), "partition_by"),
+        (lambda log: log.create(ROWS.schema, cluster_by=""), "cluster_by"),
         (lambda log: log.create(ROWS.schema, cluster_by="id"), "cluster_by"),
         (lambda log: log.to_arrow(columns="id"), "columns"),
         (lambda log: log.changes(columns="id", starting_version=0), "columns"),

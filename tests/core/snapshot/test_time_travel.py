@@ -16,12 +16,12 @@ from optimist.core.snapshot.time_travel import (
     commit_history,
     earliest_recreatable_version,
     ensure_version_exists,
-    parse_path_syntax,
     parse_timestamp,
     version_at_timestamp,
 )
 from optimist.core.testing import ManualClock
 from optimist.logstores import MemoryLogStore
+from refusals import kind_of
 
 _COUNTER = itertools.count()
 ICT = "delta.enableInCommitTimestamps"
@@ -67,12 +67,6 @@ class Table:
         return commit_history(self.store, self.path, limit=limit, latest_version=latest)
 
 
-def kind_of(call, *arguments, **named):
-    with pytest.raises(TableError) as caught:
-        call(*arguments, **named)
-    return caught.value.kind
-
-
 def test_modification_times_are_made_strictly_increasing():
     assert adjusted_timestamps([5, 3, 3, 10]) == [5, 6, 7, 10]
     assert adjusted_timestamps([]) == []
@@ -81,13 +75,6 @@ def test_modification_times_are_made_strictly_increasing():
 @pytest.mark.parametrize(("time_ms", "version"), [(5, 0), (6, 1), (7, 2), (9, 2), (10, 3)])
 def test_the_newest_version_that_is_not_younger(time_ms, version):
     assert Table([5, 3, 3, 10]).at(time_ms) == version
-
-
-def test_a_version_of_more_digits_than_any_has_is_part_of_the_path():
-    for digits, version in (("9" * 19, int("9" * 19)), ("9" * 20, None), ("9" * 5_000, None)):
-        path = f"/t@v{digits}"
-        expected = ("/t", version, None) if version is not None else (path, None, None)
-        assert parse_path_syntax(path) == expected
 
 
 def test_a_time_outside_the_log_is_an_error_that_names_its_end():
@@ -245,27 +232,6 @@ def test_what_is_no_timestamp_is_refused(text):
     with pytest.raises(UsageError) as caught:
         parse_timestamp(text)
     assert caught.value.kind == "DELTA_TIMESTAMP_INVALID"
-
-
-@pytest.mark.parametrize(
-    ("path", "expected"),
-    [
-        ("/t", ("/t", None, None)),
-        ("s3://b/t@v12", ("s3://b/t", 12, None)),
-        ("s3://b/t@V12/", ("s3://b/t", 12, None)),
-        ("/t@19700101000001500", ("/t", None, 1500)),
-        ("/t@v", ("/t@v", None, None)),
-        ("/a@b/t", ("/a@b/t", None, None)),
-        ("/t@1970", ("/t@1970", None, None)),
-    ],
-)
-def test_a_path_may_name_a_version_or_a_time(path, expected):
-    assert parse_path_syntax(path) == expected
-
-
-def test_seventeen_digits_that_are_no_time_are_refused():
-    with pytest.raises(UsageError):
-        parse_path_syntax("/t@20261301000000000")
 
 
 DAY_MS = 86_400_000

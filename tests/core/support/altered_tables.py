@@ -7,10 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
-import pytest
 
 from optimist.core import DeltaLog
-from optimist.core.errors import OptimistError
 from optimist.core.protocol.actions import action_to_dict
 
 MAPPED = {"delta.columnMapping.mode": "name"}
@@ -40,13 +38,6 @@ def said(log):
         for key, value in (info.operation_parameters or {}).items()
     }
     return info.operation, parameters
-
-
-def fails(kind, call, *args, **options):
-    with pytest.raises(OptimistError) as caught:
-        call(*args, **options)
-    assert caught.value.kind == kind, caught.value
-    return caught.value
 
 
 def configuration(log):

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from numbered_rows import row_ids
 from optimist.core import DeltaLog
 from optimist.core.errors import (
     ConcurrentDeleteReadException,
@@ -81,11 +82,6 @@ def refuse(log, loser, *winners, because):
     assert because in ends(log, loser, *winners)
 
 
-def ids(log):
-    rows = log.to_arrow(columns=["id", "_metadata.row_id"]).to_pylist()
-    return {row["id"]: row["_metadata.row_id"] for row in rows}
-
-
 # Hits: where the rows are now can be told
 
 
@@ -99,9 +95,9 @@ def test_rows_in_their_old_order_are_followed(tmp_path, loser, count):
 @pytest.mark.parametrize("count", [1, 2])
 def test_rows_with_ids_are_followed_in_whatever_order(tmp_path, loser, count):
     log = make(tmp_path / "t", **TRACKS_ROWS)
-    before = ids(log)
+    before = row_ids(log)
     follow(log, loser, compacts(count, turned=True))
-    after = ids(log)
+    after = row_ids(log)
     assert {i: after[i] for i in before if i in after} == {
         i: before[i] for i in before if i in after
     }
@@ -293,7 +289,7 @@ def test_a_history_with_a_compaction_is_one_after_the_other(
     log = make(tmp_path_factory.mktemp("history") / "t", **texts)
     ensure_serial(log, play(log, [*commands, compacts(count, turned=turned)], schedule))
     if tracks_rows:
-        assert len(set(ids(log).values())) == log.count()
+        assert len(set(row_ids(log).values())) == log.count()
 
 
 def test_the_model_finds_rows_that_are_not_followed(tmp_path, monkeypatch):

@@ -11,6 +11,7 @@ from deltalake import DeltaTable, QueryBuilder
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from numbered_rows import row_ids, vector_files
 from optimist.core import DeltaLog
 from optimist.core.errors import (
     ConcurrentAppendException,
@@ -155,10 +156,6 @@ def test_a_new_file_that_can_not_be_read_is_a_conflict(tmp_path):
 # What the rebased commit looks like
 
 
-def vectors(path):
-    return sorted(path.glob("deletion_vector_*.bin"))
-
-
 def commit_of(path, version):
     lines = (path / "_delta_log" / f"{version:020}.json").read_text().splitlines()
     return [json.loads(line) for line in lines]
@@ -189,7 +186,7 @@ def test_the_loser_removes_what_the_winner_left_and_adds_the_union(
     assert [metrics[f"numDeletionVectors{name}"] for name in names] == ["1", "1", "1"]
     assert metrics["numDeletedRows"] == "2"
     # The loser's first file of vectors is named by no version, and gone.
-    assert len(vectors(path)) == (2 if has_files else 0)
+    assert len(vector_files(path)) == (2 if has_files else 0)
     assert (
         rows_of(pa_table(path)) == rows_of(log.to_arrow()) == {0: 100, 1: 1, 4: 4, 5: 5, 6: 6, 7: 7}
     )
@@ -221,7 +218,7 @@ def test_a_later_conflict_leaves_no_file_of_vectors(tmp_path, monkeypatch):
     with pytest.raises(ConcurrentDeleteReadException):
         deletes(2, 4).run(log, begun)
     assert lost == []
-    assert len(vectors(tmp_path / "t")) == 2  # those of the two winners
+    assert len(vector_files(tmp_path / "t")) == 2  # those of the two winners
     ensure_serial(log, [deletes(0, 1), deletes(2, 3)])
 
 
@@ -253,7 +250,7 @@ def test_a_command_that_runs_again_leaves_nothing_of_its_first_try(tmp_path, mon
     assert rows_of(log.to_arrow()) == {0: 0, 1: 101, 2: 70, 3: 70, 4: 4, 5: 5, 6: 6, 7: 7}
     live = {file.path for file in add_files(log.snapshot().files)}
     assert {str(file.relative_to(path)) for file in path.rglob("*.parquet")} == live
-    assert len(vectors(path)) == 2
+    assert len(vector_files(path)) == 2
 
 
 @pytest.mark.parametrize("has_files", [False, True])
@@ -267,24 +264,19 @@ def test_many_winners_one_after_the_other(tmp_path, monkeypatch, has_files):
     deletes(3, 4).run(log, begun)
     ensure_serial(log, [*winners, deletes(3, 4)])
     # The loser's vectors of lost attempts are gone.
-    assert len(vectors(tmp_path / "t")) == (4 if has_files else 0)
+    assert len(vector_files(tmp_path / "t")) == (4 if has_files else 0)
 
 
 def test_row_ids_and_the_change_feed_are_right_after_a_rebase(tmp_path):
     properties = {"enableRowTracking": "true", "enableChangeDataFeed": "true"}
     log = make(tmp_path / "t", **properties)
-    before = dict(ids(log))
+    before = dict(row_ids(log))
     assert outcome(log, deletes(0, 1), deletes(2, 4)) == "ok"
-    assert ids(log) == {i: before[i] for i in (1, 4, 5, 6, 7)}
+    assert row_ids(log) == {i: before[i] for i in (1, 4, 5, 6, 7)}
     names = ["_commit_version", "_change_type", "id"]
     feed = log.changes(columns=names, starting_version=2).to_pylist()
     found = sorted(tuple(row.values()) for row in feed)
     assert found == [(2, "delete", 0), (3, "delete", 2), (3, "delete", 3)]
-
-
-def ids(log):
-    rows = log.to_arrow(columns=["id", "_metadata.row_id"]).to_pylist()
-    return {row["id"]: row["_metadata.row_id"] for row in rows}
 
 
 # Rewrites of whole files

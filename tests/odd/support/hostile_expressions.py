@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from foreign_tables import field
 from optimist.core import DeltaLog
 from optimist.core.protocol.actions import Metadata
 from optimist.core.transaction.conflicts.operations import Operation
@@ -122,10 +123,6 @@ USUAL = [
     "ts <= current_timestamp() AND current_date >= DATE'2020-01-01'",
     "x = \"double\" OR x = r'raw\\n'",
 ]
-
-
-def field(name, kind, **metadata):
-    return {"name": name, "type": kind, "nullable": True, "metadata": metadata}
 
 
 def make_table(path, fields, configuration=None, partition_columns=()):

@@ -20,6 +20,7 @@ from odd_values import COLUMNS
 from optimist.core.schema.arrow_types import from_arrow_schema
 from optimist.spark import DeltaTable, read, write
 from optimist.spark.spark_schema import to_spark_schema
+from read_back import ids
 from row_model import Condition, conditions, matching
 
 __all__ = ["NAMES_TOLD", "frame_of_rows", "odd_rows", "tell_names", "wrong_answers"]
@@ -57,13 +58,13 @@ def tell_names(spark: SparkSession, folder: str) -> dict[str, Any]:
     frame = read(spark, path)
     told["columns"] = frame.columns
     told["rows"] = sorted(map(str, frame.collect())) == sorted(map(str, rows.collect()))
-    told["filtered"] = _ids(frame.where(" AND ".join(_is(name, 2) for name in ON_SPARK)))
-    told["field"] = _ids(frame.where("x.y = 'y-1'"))
-    told["no field"] = _ids(frame.where("`x.y` = 'y-1'"))
+    told["filtered"] = ids(frame.where(" AND ".join(_is(name, 2) for name in ON_SPARK)))
+    told["field"] = ids(frame.where("x.y = 'y-1'"))
+    told["no field"] = ids(frame.where("`x.y` = 'y-1'"))
     table = DeltaTable.forPath(spark, path)
     table.delete(_is("x.y", 0))
     table.delete((sf.col("`ti``ck`") == "5-1") & (sf.col("x.z") == 1))
-    told["deleted"] = _ids(read(spark, path))
+    told["deleted"] = ids(read(spark, path))
     odd = ("x.y", "ti`ck", "*", ".")
     table.update(_is("A.b.c", 3), {quoted(n): sf.concat(quoted(n), sf.lit("!")) for n in odd})
     table.update("x.y = 'y-2'", {"`x.`": "concat(`x.`, '?')"})
@@ -72,9 +73,9 @@ def tell_names(spark: SparkSession, folder: str) -> dict[str, Any]:
     told["updated text"] = after[2]["x."]
     more = rows.where("id = 1").withColumn("new.x", sf.lit("n")).withColumn("n`y", sf.lit(1))
     write(more, path, mode="append", mergeSchema=True)
-    told["merged"] = _ids(read(spark, path).where("`new.x` = 'n' AND `n``y` = 1"))
+    told["merged"] = ids(read(spark, path).where("`new.x` = 'n' AND `n``y` = 1"))
     write(more, path, mode="overwrite", replaceWhere="`new.x` = 'n'")
-    told["replaced"] = _ids(read(spark, path))
+    told["replaced"] = ids(read(spark, path))
     return {**told, **_tell_named_partitions(spark, f"{folder}/named_partitions", rows)}
 
 
@@ -83,7 +84,7 @@ def _tell_named_partitions(spark: SparkSession, path: str, rows: DataFrame) -> d
     write(rows, path, partitionBy=list(PARTITION_NAMES))
     frame = read(spark, path)
     told["partitioned"] = sorted(map(str, frame.collect())) == sorted(map(str, rows.collect()))
-    told["partition"] = _ids(frame.where(" AND ".join(_is(name, 2) for name in PARTITION_NAMES)))
+    told["partition"] = ids(frame.where(" AND ".join(_is(name, 2) for name in PARTITION_NAMES)))
     table = DeltaTable.forPath(spark, path)
     table.delete(_is("x.y", 0))
     table.delete(sf.col("`ti``ck`") == "5-1")
@@ -91,12 +92,8 @@ def _tell_named_partitions(spark: SparkSession, path: str, rows: DataFrame) -> d
     updated = read(spark, path).where("id = 20").collect()
     told["partition updated"] = [[row.id, row["*"]] for row in updated]
     write(rows.where("id = 3"), path, mode="overwrite", replaceWhere=_is("sla/sh", 3))
-    told["partition replaced"] = _ids(read(spark, path))
+    told["partition replaced"] = ids(read(spark, path))
     return told
-
-
-def _ids(frame: DataFrame) -> list[int]:
-    return sorted(row.id for row in frame.select("id").collect())
 
 
 def _is(name: str, row: int) -> str:

@@ -31,6 +31,7 @@ from optimist.spark.planes.sources import table_sources
 from optimist.spark.session.callback_errors import original_errors
 from optimist.spark.session.conf import open_log
 from optimist.spark.session.task_errors import error_of_task, portable_errors
+from read_back import ids
 from sixty_rows import ROWS, SCHEMA, ids_for_which, write_sixty_rows
 
 
@@ -42,10 +43,6 @@ def on_the_arrow_plane(conf):
 @pytest.fixture
 def table(spark, copied):
     return copied("sixty rows", partial(write_sixty_rows, spark))
-
-
-def ids(frame):
-    return sorted(row.id for row in frame.select("id").collect())
 
 
 def remove_files(path, fragment):

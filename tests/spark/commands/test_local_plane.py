@@ -239,14 +239,6 @@ def test_values_and_merges_leave_what_spark_leaves(spark, tmp_path, conf, log_of
         assert mine == theirs
 
 
-@pytest.fixture
-def jobs(spark):
-    """How many jobs this test has started."""
-    spark.sparkContext.setJobGroup("driver", "what the driver does")
-    yield lambda: len(spark.sparkContext.statusTracker().getJobIdsForGroup("driver"))
-    spark.sparkContext.setJobGroup("tests", "tests")
-
-
 @pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("values", "error"),

@@ -15,6 +15,7 @@ from optimist.core.errors import ArgumentTypeError, OptimistError
 from optimist.core.protocol.gates import supports
 from optimist.spark import DeltaTable, read, write
 from optimist.spark.commands.table_builder import IdentityGenerator
+from refusals import fails
 
 HERE = "spark.optimist.spark.localPlane.maxBytes"
 
@@ -31,13 +32,6 @@ def judge(request, spark):
 def made(spark, path, query="SELECT id, id % 2 = 0 AS even, concat('n', id) AS s FROM range(4)"):
     write(spark.sql(query), path)
     return DeltaTable.forPath(spark, path)
-
-
-def fails(kind, call, *args, **options):
-    with pytest.raises(OptimistError) as caught:
-        call(*args, **options)
-    assert caught.value.kind == kind, caught.value
-    return caught.value
 
 
 @pytest.mark.parametrize(

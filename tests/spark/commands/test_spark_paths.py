@@ -9,12 +9,9 @@ import pytest
 
 from optimist.core.errors import UsageError
 from optimist.spark import DeltaTable, read, write
+from read_back import ids
 
 SPELLINGS = ["~/t", "./a//t", "{here}/x/../t", "file:{here}/.//link/"]
-
-
-def ids(frame):
-    return sorted(row.id for row in frame.select("id").collect())
 
 
 @pytest.mark.sample(3)

@@ -9,19 +9,14 @@ from pyspark.errors import ParseException
 from pyspark.sql import types as st
 
 from optimist.core import DeltaLog
-from optimist.core.errors import ArgumentTypeError, OptimistError, UsageError
+from optimist.core.errors import ArgumentTypeError, UsageError
 from optimist.core.requests.table_definition import Column, CreateMode, Identity, TableDefinition
 from optimist.core.schema.sql_types import column_of_sql
 from optimist.spark import DeltaTable, write
 from optimist.spark.commands.table_builder import IdentityGenerator
 from optimist.spark.commands.table_statement import create_statement
+from refusals import kind_of
 from sql_schemas import data_types
-
-
-def kind_of(call):
-    with pytest.raises(OptimistError) as caught:
-        call()
-    return caught.value.kind
 
 
 @pytest.mark.parametrize(

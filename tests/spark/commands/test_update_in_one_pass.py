@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+from pathlib import Path
+
 import pytest
 
+from numbered_rows import row_ids
 from optimist.core import DeltaLog
 from optimist.core.errors import SchemaError
 from optimist.spark import DeltaTable, read
-from optimist.spark.commands import target, update
 
 DEFAULTS = "spark.databricks.delta.properties.defaults."
 KEYS = ("enableDeletionVectors", "enableChangeDataFeed", "enableRowTracking")
 IN_SPARK = "spark.optimist.spark.localPlane.maxBytes"
-
-
-@pytest.fixture
-def searches(monkeypatch):
-    """How many rows each search has computed."""
-    found = []
-    search = update._Update._find_and_compute
-
-    def counted(job, candidates):
-        touched = search(job, candidates)
-        found.append(touched.num_matching)
-        return touched
-
-    monkeypatch.setattr(update._Update, "_find_and_compute", counted)
-    return found
+LARGE_BYTES = 300 << 20
 
 
 @pytest.fixture
@@ -40,16 +30,31 @@ def table(spark, table_path, conf):
     return DeltaTable.forPath(spark, table_path)
 
 
-def ids(path):
-    rows = DeltaLog.for_path(path).to_arrow(columns=["id", "_metadata.row_id"]).to_pylist()
-    return {row["id"]: row["_metadata.row_id"] for row in rows}
+def stretch(path):
+    """Give each data file a hole between its rows and its footer, which makes it large."""
+    for file in Path(path).rglob("*.parquet"):
+        content = file.read_bytes()
+        length = int.from_bytes(content[-8:-4], "little") + 8
+        with file.open("r+b") as stretched:
+            stretched.truncate(len(content) - length)
+            stretched.seek(LARGE_BYTES)
+            stretched.write(content[-length:])
+        size_bytes = file.stat().st_size
+        for commit in Path(path, "_delta_log").glob("*.json"):
+            lines = [json.loads(line) for line in commit.read_text().splitlines()]
+            for action in lines:
+                if action.get("add", {}).get("path", "").endswith(file.name):
+                    action["add"]["size"] = size_bytes
+            commit.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    for checksum in Path(path, "_delta_log").glob("*.crc"):
+        checksum.unlink()
 
 
 @pytest.mark.usefixtures("plane")
-def test_rows_changes_and_ids_are_right(spark, table, table_path, searches):
-    before = ids(table_path)
+def test_rows_changes_and_ids_are_right(spark, table, table_path):
+    log = DeltaLog.for_path(table_path)
+    before = row_ids(log)
     table.update("id % 10 = 3 AND s LIKE 'n%'", {"s": "concat(s, '!', uuid())", "p": "p + 1"})
-    assert searches == [2]
     rows = {row.id: row for row in read(spark, table_path).collect()}
     assert len(rows) == 20
     assert {i: row.p for i, row in rows.items()} == {
@@ -58,8 +63,8 @@ def test_rows_changes_and_ids_are_right(spark, table, table_path, searches):
     assert {i: row.s.partition("!")[0] for i, row in rows.items()} == {
         i: f"n{i}" for i in range(20)
     }
-    assert ids(table_path) == before
-    feed = DeltaLog.for_path(table_path).changes(starting_version=2).to_pylist()
+    assert row_ids(log) == before
+    feed = log.changes(starting_version=2).to_pylist()
     told = sorted((row["_change_type"], row["id"], row["s"]) for row in feed)
     assert told == sorted(
         (kind, i, rows[i].s if "post" in kind else f"n{i}")
@@ -70,20 +75,23 @@ def test_rows_changes_and_ids_are_right(spark, table, table_path, searches):
 
 @pytest.mark.parametrize("plane", ["native"], indirect=True)
 @pytest.mark.usefixtures("plane")
-def test_large_files_are_read_in_two_passes(table, table_path, searches, monkeypatch):
-    monkeypatch.setattr(target, "_ONE_PASS_BYTES", 0)
-    table.update("id % 10 = 3", {"s": "'new'"})
-    assert searches == []
-    rows = DeltaLog.for_path(table_path).to_arrow("s = 'new'").to_pylist()
+def test_large_files_which_are_read_in_two_passes_are_updated_as_well(spark, table, table_path):
+    large = f"{table_path}-large"
+    shutil.copytree(table_path, large)
+    stretch(large)
+    DeltaTable.forPath(spark, large).update("id % 10 = 3", {"s": "'new'"})
+    rows = DeltaLog.for_path(large).to_arrow("s = 'new'").to_pylist()
     assert sorted(row["id"] for row in rows) == [3, 13]
 
 
 @pytest.mark.parametrize("plane", ["native"], indirect=True)
 @pytest.mark.usefixtures("plane")
-def test_nothing_is_written_where_no_row_matches_or_one_breaks_a_rule(table, table_path, searches):
+def test_nothing_is_left_where_no_row_matches_or_one_breaks_a_rule(table, table_path):
+    files = sorted(Path(table_path).rglob("*.parquet"))
     table.update("id % 10 = 3 AND s LIKE '%x%'", {"s": "'new'"})
-    DeltaLog.for_path(table_path).alter.add_constraint("positive", "id >= 0")
+    log = DeltaLog.for_path(table_path)
+    log.alter.add_constraint("positive", "id >= 0")
     with pytest.raises(SchemaError, match="positive"):
         table.update("id % 10 = 3", {"id": "-id"})
-    assert searches == [0, 2]
-    assert sorted(ids(table_path)) == list(range(20))
+    assert sorted(Path(table_path).rglob("*.parquet")) == files
+    assert sorted(row_ids(log)) == list(range(20))

@@ -1,4 +1,4 @@
-"""One session for all of these tests: enabled for a module, and then as it was before."""
+"""Tables in Spark's catalog and at paths, for a session that is enabled."""
 
 from __future__ import annotations
 
@@ -8,14 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from optimist.spark import disable, enable
-
-
-@pytest.fixture(scope="module")
-def enabled(spark: SparkSession) -> Iterator[SparkSession]:
-    enable(spark)
-    yield spark
-    disable(spark)
+from optimist.spark import disable, enable, write
 
 
 @pytest.fixture
@@ -55,3 +48,17 @@ def entry(database: str, enabled: SparkSession) -> Callable[[str, str], str]:
         return f"{database}.{name}"
 
     return make
+
+
+@pytest.fixture(scope="module")
+def delta(spark: SparkSession) -> Iterator[SparkSession]:
+    """What `enable` returns."""
+    yield enable(spark)
+    disable(spark)
+
+
+@pytest.fixture
+def path(enabled: SparkSession, table_path: str) -> str:
+    """The path of a table of three rows in one file."""
+    write(enabled.range(3).coalesce(1), table_path)
+    return table_path

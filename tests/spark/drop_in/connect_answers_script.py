@@ -15,7 +15,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
-from connect_process import ids, kind_of, tell
+from connect_process import kind_of, tell
 from far_filters import OF_ONE_PARTITION, QUERIES
 from optimist.spark import DeltaTable, enable, read, write
 from optimist.spark.arrow import source
@@ -23,6 +23,7 @@ from optimist.spark.commands.target import Target
 from optimist.spark.drop_in.connect import client as connect
 from optimist.spark.session.conf import open_log
 from parameter_answers import ZONE, parameter_answers
+from read_back import ids
 
 
 def rows(frame):

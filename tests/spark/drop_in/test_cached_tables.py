@@ -12,23 +12,13 @@ from cached_frames import CachedFrames
 from optimist.core import DeltaLog
 from optimist.core.errors import DeltaConcurrentModificationException, TableError
 from optimist.spark import DeltaTable, write
-
-
-@pytest.fixture
-def path(enabled, table_path):
-    """A table of three rows."""
-    write(enabled.range(3).coalesce(1), table_path)
-    return table_path
+from read_back import add_row
 
 
 @pytest.fixture
 def held(enabled):
     """How many results Spark holds."""
     return lambda: enabled.sparkContext._jsc.getPersistentRDDs().size()
-
-
-def _add(spark, path):
-    spark.range(100, 101).write.format("delta").mode("append").save(path)
 
 
 def _add_as_another(path):
@@ -50,14 +40,14 @@ def test_own_commits_make_the_cache_anew_and_others_leave_it(enabled, path, plan
         return [frame.count() for frame in frames]
 
     assert counts() == [3, 2, 3, 3, 3]
-    _add(enabled, path)
+    add_row(enabled, path)
     assert counts() == [4, 3, 3, 4, 4]
     DeltaTable.forPath(enabled, path).delete("id = 1")
     assert counts() == [3, 2, 3, 3, 3]
     _add_as_another(path)
     assert counts() == [3, 2, 3, 3, 4]
     assert load().where("id < 1000").count() == 3
-    _add(enabled, path)
+    add_row(enabled, path)
     assert counts() == [5, 3, 3, 5, 5]
     for frame in (cached, nested, fixed):
         frame.unpersist(blocking=True)
@@ -103,7 +93,7 @@ def test_a_frame_given_back_before_it_was_read_shows_the_newest_rows(enabled, pa
 
 def test_frames_of_a_table_mean_the_same_over_its_versions(enabled, path):
     older = enabled.read.format("delta").load(path)
-    _add(enabled, path)
+    add_row(enabled, path)
     newer = enabled.sql(f"SELECT * FROM delta.`{path}`")
     fixed = enabled.read.format("delta").option("versionAsOf", 1).load(path)
     assert older.sameSemantics(enabled.read.format("delta").load(path))
@@ -143,7 +133,7 @@ def test_names_are_cached_refreshed_and_given_back(enabled, path, database, entr
         shown = counts()
         enabled.sql(f"REFRESH TABLE {cached}")
         assert counts() == [shown[0] + 1] * 3
-        _add(enabled, path)
+        add_row(enabled, path)
         assert counts() == [shown[0] + 2] * 3
         if cached != f"delta.`{path}`":
             _add_as_another(path)
@@ -189,7 +179,7 @@ def test_a_table_made_anew_is_not_served_from_what_was_cached(enabled, path, pla
     """The restored log has the id and the versions of the one before, and other rows."""
     before = held()
     shutil.copytree(path, f"{path}-copy")
-    _add(enabled, path)
+    add_row(enabled, path)
     frame = enabled.read.format("delta").load(path)
     fixed = enabled.read.format("delta").option("versionAsOf", 1).load(path)
     assert (frame.cache().count(), fixed.cache().count()) == (4, 4)

@@ -6,19 +6,12 @@ import pytest
 
 import corpus
 from optimist.core.errors import OptimistError
-from optimist.spark import disable, enable
 
 ERRORS = [
     line.split("\t")
     for line in (corpus.FOLDER / "errors.txt").read_text(encoding="utf-8").splitlines()
 ]
 QUERIES = list(zip(corpus.queries(), corpus.expected(), strict=True))
-
-
-@pytest.fixture(scope="module")
-def delta(spark):
-    yield enable(spark)
-    disable(spark)
 
 
 @pytest.fixture(scope="module")

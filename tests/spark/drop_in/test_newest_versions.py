@@ -6,18 +6,7 @@ import pytest
 
 from optimist.core.errors import TableError
 from optimist.spark import DeltaTable, read, write
-
-
-@pytest.fixture
-def path(enabled, table_path):
-    """A table of three rows."""
-    write(enabled.range(3).coalesce(1), table_path)
-    return table_path
-
-
-def _add(spark, path):
-    """One more row."""
-    spark.range(100, 101).write.format("delta").mode("append").save(path)
+from read_back import add_row
 
 
 def test_frames_follow_and_those_of_a_chosen_version_do_not(enabled, path, plane, rows_of):
@@ -35,7 +24,7 @@ def test_frames_follow_and_those_of_a_chosen_version_do_not(enabled, path, plane
         enabled.sql(f"SELECT * FROM delta.`{path}` VERSION AS OF 0"),
         read(enabled, path),
     ]
-    _add(enabled, path)
+    add_row(enabled, path)
     assert [rows_of(frame) for frame in following] == [[(0,), (1,), (100,), (2,)]] * 5
     assert [rows_of(frame) for frame in fixed] == [[(0,), (1,), (2,)]] * 4
     DeltaTable.forPath(enabled, path).delete("id = 1")
@@ -47,10 +36,10 @@ def test_frames_follow_and_those_of_a_chosen_version_do_not(enabled, path, plane
 @pytest.mark.again
 def test_a_query_sees_one_version_of_a_table(enabled, path, plane, rows_of):
     old = enabled.read.format("delta").load(path)
-    _add(enabled, path)
+    add_row(enabled, path)
     new = enabled.read.format("delta").load(path)
     old.createOrReplaceTempView("old_rows")
-    _add(enabled, path)
+    add_row(enabled, path)
     assert old.join(new, "id", "left_anti").count() == new.join(old, "id", "left_anti").count() == 0
     text = f"SELECT count(*) FROM old_rows WHERE id IN (SELECT id FROM delta.`{path}`)"
     assert enabled.sql(text).collect() == [(5,)]
@@ -99,9 +88,9 @@ def test_a_frame_takes_no_other_column_for_its_own(enabled, path):
 def test_a_command_reads_one_version_of_its_rows(enabled, path, meeting):
     """A write whose rows come from a frame that was made before the table's last version."""
     frame = enabled.read.format("delta").load(path)
-    _add(enabled, path)
+    add_row(enabled, path)
     target = f"{path}-copy"
-    meeting(lambda: _add(enabled, path))
+    meeting(lambda: add_row(enabled, path))
     frame.write.format("delta").save(target)
     assert read(enabled, target).count() == 4
     source = frame.selectExpr("id", "id * 10 AS v")

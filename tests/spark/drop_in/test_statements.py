@@ -7,14 +7,8 @@ import pytest
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 
 from optimist.core.errors import OptimistError, UsageError
-from optimist.spark import DeltaTable, disable, enable, write
+from optimist.spark import DeltaTable, write
 from optimist.spark.commands.reading.history import DETAIL_SCHEMA, HISTORY_SCHEMA
-
-
-@pytest.fixture(scope="module")
-def delta(spark):
-    yield enable(spark)
-    disable(spark)
 
 
 @pytest.fixture

@@ -13,10 +13,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession, Window
 from pyspark.sql import functions as sf
 
-from connect_process import ids, kind_of, tell
+from connect_process import kind_of, tell
 from optimist.core import DeltaLog
 from optimist.spark import DeltaTable, disable, enable, read
 from optimist.spark.arrow.plane import ArrowPlane
+from read_back import ids
 
 
 def rows(frame):

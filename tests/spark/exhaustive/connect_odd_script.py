@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from bad_commands import MISTAKES, append_rows, kind_of_mistake
-from connect_process import ids, kind_of, tell
+from connect_process import kind_of, tell
 from hostile_log import HostileTable
 from merge_session import tell_merges
 from odd_session import (
@@ -30,6 +30,7 @@ from optimist.core.log.names import commit_path
 from optimist.core.protocol.actions import AddFile, actions_to_bytes
 from optimist.core.schema.types import MAX_TYPE_DEPTH
 from optimist.spark import DeltaTable, read, write
+from read_back import ids
 
 
 def main(folder: str) -> None:

@@ -6,14 +6,6 @@ import pytest
 
 from cached_frames import CachedFrames
 from exhaustive_cases import in_proportion
-from optimist.spark import disable, enable
-
-
-@pytest.fixture
-def enabled(spark):
-    enable(spark)
-    yield spark
-    disable(spark)
 
 
 @pytest.mark.parametrize("seed", range(100, 100 + in_proportion(30)))

@@ -27,7 +27,6 @@ from exhaustive_cases import in_proportion
 from local_tables import PROPERTIES, Fate, changes_since, counted_changes, live_rows, make
 from merge_rows import Merged
 from optimist.core.errors import OptimistError
-from optimist.spark import disable, enable
 
 EXAMPLES = in_proportion(2)
 REFUSED = (
@@ -124,13 +123,6 @@ STATEMENTS = st.one_of(
     st.builds(overwrites, ROWS),
     st.builds(replaces, ROWS, conditions(), st.sampled_from([True, True, False])),
 )
-
-
-@pytest.fixture(scope="module")
-def enabled(spark):
-    enable(spark)
-    yield spark
-    disable(spark)
 
 
 @settings(

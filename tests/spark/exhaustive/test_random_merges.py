@@ -22,6 +22,7 @@ from local_tables import (
     make,
     metrics_of,
 )
+from merge_model import add
 from merge_rows import (
     CLAUSES,
     EQUALITIES,
@@ -52,10 +53,6 @@ def above(one, other):
     return None if one is None or other is None else rank(one) > rank(other)
 
 
-def plus(value):
-    return None if value is None else value + 1
-
-
 JOINS = [
     Join("t.id = src.id", EQUALITIES[0].matches),
     *EQUALITIES[1:],
@@ -63,7 +60,7 @@ JOINS = [
     Join("t.p = src.p AND src.s = 'a'", lambda t, s: equal(t["p"], s["p"]) and s["s"] == "a"),
     Join("t.p > src.p", lambda t, s: above(t["p"], s["p"])),
     Join("t.p = 7", lambda t, s: equal(t["p"], 7)),
-    Join("t.p + 1 = src.id", lambda t, s: equal(plus(t["p"]), s["id"])),
+    Join("t.p + 1 = src.id", lambda t, s: equal(add(t["p"]), s["id"])),
     Join(
         "t.s = src.s OR t.`x.y` > src.`x.y`",
         lambda t, s: equal(t["s"], s["s"]) or above(t["x.y"], s["x.y"]),

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from grown_tables import GrownTable, ids, numbers
+from grown_tables import GrownTable, numbers
 from hand_made_tables import array_of, map_of, mapped, struct_of
 from optimist.core import DeltaLog
 from optimist.spark import read
 from optimist.spark.native.file_selection import file_selections
+from read_back import ids
 
 ADDRESS = struct_of(
     mapped("street", "string", 4, "c-s"),

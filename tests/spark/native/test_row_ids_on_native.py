@@ -7,8 +7,9 @@ import pyspark
 import pytest
 from pyspark.sql import functions as sf
 
-from grown_tables import ID, GrownTable, ids, numbers
+from grown_tables import ID, GrownTable, numbers
 from optimist.spark import read
+from read_back import ids
 
 ROW_ID = "_row-id-${env:HOME}"  # not to be replaced by a variable of the session
 

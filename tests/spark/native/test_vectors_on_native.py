@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import functions as sf
 
-from grown_tables import ID, NAME, GrownTable, ids, numbers
+from grown_tables import ID, NAME, GrownTable, numbers
 from hand_made_tables import field, inline_vector
 from optimist.core import DeltaLog
 from optimist.core.data.data_paths import DataPaths
@@ -20,6 +20,7 @@ from optimist.spark import DeltaTable, read, write
 from optimist.spark.native.file_selection import file_selections
 from optimist.spark.native.frame import scan_frame
 from optimist.spark.native.row_sets import is_sparse
+from read_back import ids
 
 _MIN_FILES = 100  # below this, no files are told apart
 DELETED = {0, 1, 63, 64, 999, 1000, 2500, 4999}

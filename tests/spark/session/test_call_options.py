@@ -18,6 +18,7 @@ from optimist.core.options.engine import EngineOptions
 from optimist.spark import DeltaTable, read, write
 from optimist.spark.commands.reading.change_feed import CHANGE_OPTIONS
 from optimist.spark.commands.writing.write_options import WRITE_OPTIONS
+from read_back import ids
 
 DYNAMIC = "spark.sql.sources.partitionOverwriteMode"
 RESET = "spark.databricks.delta.write.txnVersion.autoReset.enabled"
@@ -32,10 +33,6 @@ def rows(spark):
 @pytest.fixture
 def table(rows, copied):
     return copied("a dozen", lambda path: write(rows, path, partitionBy="p"))
-
-
-def ids(frame):
-    return sorted(row.id for row in frame.select("id").collect())
 
 
 # Options and the confs they fall back to

@@ -10,10 +10,11 @@ from pathlib import Path
 
 from optimist.core.errors import OptimistError
 
-__all__ = ["ids", "kind_of", "results_of", "tell"]
+__all__ = ["kind_of", "results_of", "tell"]
 
 _MARK = "RESULT "
-_SUPPORT = (Path(__file__).parent, Path(__file__).parents[2] / "odd" / "support")
+_TESTS = Path(__file__).parents[2]
+_SUPPORT = tuple(_TESTS / room / "support" for room in ("spark", "odd", "core"))
 
 
 def results_of(script: Path, folder: Path) -> dict[str, object]:
@@ -44,11 +45,6 @@ def tell(name: str, value: object) -> None:
     """Say one result to the test that runs this script."""
     sys.stdout.write(_MARK + json.dumps([name, value], default=str) + "\n")
     sys.stdout.flush()
-
-
-def ids(frame) -> list[int]:
-    """The ids of the rows, in order."""
-    return sorted(row.id for row in frame.select("id").collect())
 
 
 def kind_of(call) -> str:

@@ -49,7 +49,3 @@ def numbers(start, count):
     """Rows of `ID` and `NAME`."""
     ids = pa.array(range(start, start + count), pa.int64())
     return pa.table({"id": ids, "name": [f"n{i}" for i in range(start, start + count)]})
-
-
-def ids(frame):
-    return sorted(row.id for row in frame.select("id").collect())

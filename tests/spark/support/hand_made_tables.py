@@ -11,6 +11,7 @@ import zlib
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
+from foreign_tables import field
 from optimist.core.protocol.actions import (
     AddFile,
     DeletionVectorDescriptor,
@@ -26,10 +27,6 @@ B85 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;
 
 def z85(data):
     return base64.b85encode(data).decode().translate(str.maketrans(B85, Z85))
-
-
-def field(name, kind, **metadata):
-    return {"name": name, "type": kind, "nullable": True, "metadata": metadata}
 
 
 def struct_of(*fields):

@@ -6,15 +6,15 @@ import pyarrow as pa
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType
 
+from odd_names import quoted
+
 
 def assert_parts_agree(frame, whole):
     """Columns in other orders, leaves of structs and the bare count are those of all rows."""
     names = frame.columns
     assert frame.count() == whole.num_rows
     for chosen in (names[1::2], names[::-2], [names[-1], names[-1]]):
-        part = frame.select(
-            *(sf.col(_quoted(name)).alias(f"c{i}") for i, name in enumerate(chosen))
-        )
+        part = frame.select(*(sf.col(quoted(name)).alias(f"c{i}") for i, name in enumerate(chosen)))
         told = [whole.column(names.index(name)).to_pylist() for name in chosen]
         assert [column.to_pylist() for column in part.toArrow().columns] == told
     leaves = [path for path in _leaves(frame.schema, ()) if len(path) > 1]
@@ -34,11 +34,7 @@ def _leaves(kind, path):
 
 
 def _column(path, number):
-    return sf.col(".".join(map(_quoted, path))).alias(f"c{number}")
-
-
-def _quoted(name):
-    return "`" + name.replace("`", "``") + "`"
+    return sf.col(".".join(map(quoted, path))).alias(f"c{number}")
 
 
 def _values(whole: pa.Table, names, path):

@@ -1,9 +1,17 @@
-"""What tests look for after a write: the ids of the rows, the directories of the files."""
+"""What tests do around a write: one row more, the ids of the rows, the directories of the files."""
+
+from __future__ import annotations
 
 from pathlib import Path
 
 
+def add_row(spark, path):
+    """One more row, of the id 100."""
+    spark.range(100, 101).write.format("delta").mode("append").save(path)
+
+
 def ids(frame):
+    """The ids of the rows, in order."""
     return sorted(row.id for row in frame.select("id").collect())
 
 
