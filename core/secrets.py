@@ -21,9 +21,14 @@ _MASK = "***"
 _PASSWORD = re.compile(r"(?<=://)([^\s/@:'\"]*):(?!\d{1,5}(?:[/?#,'\"]|\s|$))\S+(?=@)")
 """Up to the last @, since people write secrets with a slash or an @ in them as they stand; a port
 is no password."""
+_LIKE_A_PORT = re.compile(r"\b((?:s3[an]?|https?)://[^\s/@:'\"]*):\d{1,5}/\S*(?=@(?!v?\d+\b))")
+"""A secret that begins as a port does, where an @ follows that names no version of a table."""
+_USER = re.compile(r"(?<=http://|ttps://)([^\s/@:'\"]+)(?=@)")
+"""A token in the place of a user; elsewhere it is a container of Azure's."""
 _SIGNED = re.compile(
-    r"(?<=[?&;])(sig|signature|token|x-amz-[a-z-]+|x-goog-[a-z-]+)=[^&\s'\"]*", re.IGNORECASE
+    r"(?<![\w./-])(sig|signature|token|x-amz-[a-z-]+|x-goog-[a-z-]+)=[^&\s'\"]*", re.IGNORECASE
 )
+_HEADER = re.compile(r"\b(authorization:\s*\w+|bearer)\s+[^\s'\",;]{8,}", re.IGNORECASE)
 _NAMED = re.compile(
     r"(?<![\w.-])(account_?key|shared_?access_?signature|access_?token|client_?secret"
     r"|secret_?(?:access_?)?key|password|pwd)=[^;&,\s'\"]+",
@@ -103,10 +108,13 @@ def masked_repr(settings: Any) -> str:
 
 
 def without_secrets(text: str) -> str:
-    """The text with passwords in its URLs, and signatures and tokens in their queries, masked."""
+    """The text with passwords in its URLs, signatures, tokens and headers masked."""
+    masked = _HEADER.sub(rf"\1 {_MASK}", text)
     if "://" not in text and "=" not in text:
-        return text
-    masked = _PASSWORD.sub(rf"\1:{_MASK}", text)
+        return masked
+    masked = _PASSWORD.sub(rf"\1:{_MASK}", masked)
+    masked = _LIKE_A_PORT.sub(rf"\1:{_MASK}", masked)
+    masked = _USER.sub(_MASK, masked)
     for named in (_SIGNED, _NAMED):
         masked = named.sub(rf"\1={_MASK}", masked)
     return masked

@@ -116,6 +116,14 @@ def test_a_servers_url_has_no_credentials(url: str) -> None:
         ("hdfs://nn:8020/at=12:30/x@y", "hdfs://nn:8020/at=12:30/x@y"),
         ("/t/token=5/sig=7/part-0.parquet", "/t/token=5/sig=7/part-0.parquet"),
         ("price > 3 AND token = 'x'", "price > 3 AND token = 'x'"),
+        ("https://user:1234/hush@host/x", "https://user:***@host/x"),
+        ("s3a://AKIA:12/hush@bucket/t", "s3a://AKIA:***@bucket/t"),
+        ("http://127.0.0.1:4443/b/t@v5", "http://127.0.0.1:4443/b/t@v5"),
+        ("http://hush@host/x", "http://***@host/x"),
+        ("token=hush", "token=***"),
+        ("https://h/#sig=hush", "https://h/#sig=***"),
+        ("Authorization: Bearer hushhush1", "Authorization: Bearer ***"),
+        ("the bearer of news", "the bearer of news"),
     ],
 )
 def test_addresses_lose_their_secrets_and_nothing_else(text: str, expected: str) -> None:
