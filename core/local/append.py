@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -24,6 +24,7 @@ from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import SchemaError, UsageError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.errors.kinds import NOT_NULL_VIOLATED
+from optimist.core.local.computed_columns import complete_rows
 from optimist.core.paths import join
 from optimist.core.protocol.actions import AddFile, Metadata
 from optimist.core.protocol.schema_merge import (
@@ -52,21 +53,12 @@ _NEEDS_EXPRESSIONS = {
     _DEFAULT: "a default value",
 }
 _COMPLETED = frozenset({GENERATION_EXPRESSION, _DEFAULT})
-"""Whose SQL a `Completion` evaluates."""
-Completion: TypeAlias = Callable[
-    [pa.Table, StructType, Iterable[str]], tuple[pa.Table, tuple[str, ...]]
-]
-"""Gives rows, with exactly the table's columns, the values of those that they do not bring.
-
-It gets the rows, the table's schema and the names that they bring, and answers the rows and the
-identity columns whose numbers were given out.
-"""
+"""Whose SQL `complete_rows` evaluates."""
 
 
 def append(
     txn: OptimisticTransaction,
     data: pa.Table,
-    complete: Completion,
     *,
     partition_by: Sequence[str] = (),
     user_metadata: str | None = None,
@@ -77,7 +69,6 @@ def append(
     Args:
         txn: A transaction that has just begun.
         data: The rows.
-        complete: Gives the rows the values of columns that they lack; see `Completion`.
         partition_by: The partition columns of a new table.
         user_metadata: Text for the history.
         app_txn: Application id and version of a write that may be repeated; None leaves both to
@@ -85,7 +76,7 @@ def append(
     """
 
     def work(pending: UncommittedFiles) -> Changes:
-        rows, given = _rows_to_write(txn, data, partition_by, complete)
+        rows, given = _rows_to_write(txn, data, partition_by)
         files = _write(txn, rows)
         pending.register_files(files)
         txn.advance_identity_columns(given, files)
@@ -96,7 +87,7 @@ def append(
 
 
 def _rows_to_write(
-    txn: OptimisticTransaction, data: pa.Table, partition_by: Sequence[str], complete: Completion
+    txn: OptimisticTransaction, data: pa.Table, partition_by: Sequence[str]
 ) -> tuple[pa.Table, tuple[str, ...]]:
     """The rows as the table's columns, checked against their rules; begins a table that is new.
 
@@ -109,7 +100,7 @@ def _rows_to_write(
     schema = TableMetadata.of(txn.metadata).schema
     given_columns = from_arrow_schema(data.schema)
     ensure_rows_can_be_checked(txn.metadata, schema, given_columns, evaluated=_COMPLETED)
-    completed, given = complete(arrow_rows(data, schema), schema, data.column_names)
+    completed, given = complete_rows(arrow_rows(data, schema), schema, data.column_names)
     rows = as_stored(completed, schema, txn.metadata.partition_columns)
     ensure_rules_kept(rows, txn.metadata, schema)
     return rows, given

@@ -39,7 +39,7 @@ _FLOATS = (PrimitiveType("float"), PrimitiveType("double"))
 def complete_rows(
     rows: pa.Table, schema: StructType, given: Iterable[str]
 ) -> tuple[pa.Table, tuple[str, ...]]:
-    """New rows with the values of the columns that they do not bring; see `Completion`.
+    """New rows with the values of the columns that they do not bring.
 
     Args:
         rows: The rows, with exactly the table's columns.

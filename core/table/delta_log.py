@@ -19,7 +19,6 @@ from optimist.core.errors import (
     UsageError,
 )
 from optimist.core.local.append import append
-from optimist.core.local.computed_columns import complete_rows
 from optimist.core.log.last_checkpoint import LastCheckpoint
 from optimist.core.maintenance.checkpoint import Progress, write_checkpoint
 from optimist.core.options.engine import EngineOptions
@@ -285,7 +284,6 @@ class DeltaLog(RowCommands, TableCommands, CareCommands):
         return append(
             self.start_transaction(),
             arrow_table(data, "data"),
-            complete_rows,
             partition_by=several(() if partition_by is None else partition_by, "partition_by"),
             user_metadata=user_metadata,
             app_txn=txn,

@@ -62,7 +62,7 @@ def merge_here(
     rows: DataFrame,
     request: MergeRequest,
     merge: SparkMerge,
-    files: UncommittedFiles,
+    pending: UncommittedFiles,
     watch: Stopwatch,
 ) -> MergedRows | None:
     """Run a MERGE in this process, up to its commit; None where Spark has to do it.
@@ -72,7 +72,7 @@ def merge_here(
         rows: What `target.columns()` gave.
         request: The MERGE.
         merge: Its expressions, as Spark has resolved them.
-        files: Looks after what is written.
+        pending: Looks after what is written.
         watch: Told how long each part took.
     """
     shortcut, snapshot = target.shortcut, target.snapshot
@@ -91,7 +91,7 @@ def merge_here(
             raise needs_spark(merge.on.text, "may match rows of many files")
         return merge_rows(writer, local, watch)
 
-    return shortcut.done(files, work)
+    return shortcut.done(pending, work)
 
 
 @dataclass(frozen=True, slots=True)

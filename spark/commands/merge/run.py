@@ -158,14 +158,14 @@ class _Merge:
         )
         return cls(target, request, rows, reading, Stages(columns, alias), watch)
 
-    def run(self, files: UncommittedFiles) -> MergedRows:
+    def run(self, pending: UncommittedFiles) -> MergedRows:
         """Find the matches, write the rows, and tell what was done."""
         with repeatable(self.request.source, self.stages.number) as other:
             self.watch.lap("materializeSourceTimeMs")
             facts = facts_of(other, self.reading, self.target, self.rows)
             candidates = self.target.txn.filter_files(self._predicate(facts))
             if self.stages.merge.only_inserts:
-                rewrite, counts = self._insert(other, candidates, files)
+                rewrite, counts = self._insert(other, candidates, pending)
             else:
                 with_values = self._is_by_vectors and self.stages.merge.has_updates
                 search = MergeSearch(self.target, self.stages, with_values)
@@ -173,7 +173,7 @@ class _Merge:
                     if not self.stages.merge.needs_unchanged_rows:
                         touched = found.touched
                         self.target.txn.need_only(touched.files, touched.rows)
-                    rewrite, counts = self._change(other, found, files)
+                    rewrite, counts = self._change(other, found, pending)
         return MergedRows(rewrite, counts, facts.num_rows)
 
     @property
@@ -189,14 +189,14 @@ class _Merge:
         return reduce(and_, parts) if parts else None
 
     def _insert(
-        self, other: DataFrame, candidates: pa.Table, files: UncommittedFiles
+        self, other: DataFrame, candidates: pa.Table, pending: UncommittedFiles
     ) -> tuple[Rewrite, RowCounts]:
         """Add the rows of the source that match none; no row of the table changes."""
         if candidates.num_rows:
             rows = self.target.plane.scan_files(self.target.snapshot, candidates)
             other = self._unmatched(other, aliased(rows, self.stages.alias))
         self.watch.lap("scanTimeMs")
-        written = self._write([self.stages.inserted(other)], files)
+        written = self._write([self.stages.inserted(other)], pending)
         self.watch.lap("rewriteTimeMs")
         return Rewrite((), written, 0), RowCounts(inserted=written.num_rows)
 
@@ -212,7 +212,7 @@ class _Merge:
         return never.unionAll(other.where(can_match).join(own, on, "left_anti"))
 
     def _change(
-        self, other: DataFrame, found: MergeChanges, files: UncommittedFiles
+        self, other: DataFrame, found: MergeChanges, pending: UncommittedFiles
     ) -> tuple[Rewrite, RowCounts]:
         """Write the rows that change and those that are new; mark or remove the old ones."""
         self.watch.lap("scanTimeMs")
@@ -225,8 +225,8 @@ class _Merge:
             parts.append(self.stages.inserted(alone))
         written = WrittenFiles()
         if parts:
-            written = self._write(parts, files, is_rewrite=is_rewrite)
-        marks = marked_or_removed(self.target.txn, touched, chosen, files)
+            written = self._write(parts, pending, is_rewrite=is_rewrite)
+        marks = marked_or_removed(self.target.txn, touched, chosen, pending)
         copied = 0 if self._is_by_vectors else self._num_copied(found, written)
         inserted = written.num_rows - counts.all_updated - copied
         self.watch.lap("rewriteTimeMs")
@@ -268,13 +268,13 @@ class _Merge:
         return num_rows - counts.all_updated - counts.all_deleted
 
     def _write(
-        self, parts: Sequence[DataFrame], files: UncommittedFiles, *, is_rewrite: bool = False
+        self, parts: Sequence[DataFrame], pending: UncommittedFiles, *, is_rewrite: bool = False
     ) -> WrittenFiles:
         """Write rows with their clauses and values.
 
         Args:
             parts: The rows.
-            files: Looks after the new files.
+            pending: Looks after the new files.
             is_rewrite: There are rows among them that the table had before, so where the table asks
                 for it their ids are written, and changes are recorded.
         """
@@ -296,4 +296,4 @@ class _Merge:
             told = {columns.names.clause, *before.values()}
             names = [name for name in rows.columns if name not in told]
             rows = with_changes(rows, names, made.kinds, before)
-        return writer.write(rows, files, has_changes=has_changes, identities=missing)
+        return writer.write(rows, pending, has_changes=has_changes, identities=missing)

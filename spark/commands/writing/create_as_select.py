@@ -56,11 +56,11 @@ def create_as_select(
         if creation is None:
             return None
 
-        def work(files: UncommittedFiles) -> Changes:
+        def work(pending: UncommittedFiles) -> Changes:
             plane, limit = plane_of(df.sparkSession, log.table), request.max_records_per_file
             writer = DataWriter(plane, txn, request.compression, limit)
             missing = missing_identities(writer.schema, df.columns)
-            written = writer.write(prepared_rows(df, writer, missing), files, identities=missing)
+            written = writer.write(prepared_rows(df, writer, missing), pending, identities=missing)
             actions = (*creation.actions(txn.table.clock.now_ms()), *written.adds)
             operation = creation.operation(request.user_metadata)
             if request.is_overwrite:  # by saveAsTable, which makes the table it would overwrite

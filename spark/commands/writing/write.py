@@ -129,7 +129,7 @@ def _run(
         _ensure_own_rows(log, sources)
     txn = _from_what_was_read(log, begun, request, sources)
 
-    def work(files: UncommittedFiles) -> Changes:
+    def work(pending: UncommittedFiles) -> Changes:
         if sources:
             # The new rows are made of the table's: any change of the table meanwhile is a conflict.
             txn.read_whole_table()
@@ -138,9 +138,9 @@ def _run(
         writer = DataWriter(plane, txn, request.compression, limit)
         command = _Write(df, request, writer, _replaces_partitions(df, txn, request))
         if request.replace_where is None and not request.replaces_matches:
-            return command.run(files)
+            return command.run(pending)
         with unchanged_conf(df.sparkSession):
-            return command.run(files)
+            return command.run(pending)
 
     return run_command(txn, work, app_txn=request.txn).commit
 
@@ -237,10 +237,10 @@ class _Write:
     def txn(self) -> OptimisticTransaction:
         return self.writer.txn
 
-    def run(self, files: UncommittedFiles) -> Changes:
+    def run(self, pending: UncommittedFiles) -> Changes:
         """Write the rows, and remove what they replace."""
         condition = self._replaced_rows()
-        outcome = self._outcome(condition, files)
+        outcome = self._outcome(condition, pending)
         actions = outcome.actions(self.txn.table.clock.now_ms())
         operation = self._operation(outcome, condition)
         if self.request.is_rearrangement:
@@ -259,12 +259,12 @@ class _Write:
         alias = self.request.target_alias or OWN_ALIAS if self.request.replaces_matches else None
         return Target(self.df.sparkSession, self.writer, self.txn.table.clock.now_ms(), alias)
 
-    def _outcome(self, condition: Condition | None, files: UncommittedFiles) -> _Outcome:
+    def _outcome(self, condition: Condition | None, pending: UncommittedFiles) -> _Outcome:
         missing = missing_identities(self.writer.schema, self.df.columns)
         rows = self._rows(condition, missing)
         if condition is not None and self.txn.read_version >= 0:
-            return self._replace(rows, condition, missing, files)
-        written = self.writer.write(rows, files, identities=missing)
+            return self._replace(rows, condition, missing, pending)
+        written = self.writer.write(rows, pending, identities=missing)
         if not self.request.is_overwrite:
             return _Outcome(written)
         if self.txn.read_version < 0:
@@ -281,18 +281,18 @@ class _Write:
         rows: DataFrame,
         condition: Condition,
         missing: tuple[str, ...],
-        files: UncommittedFiles,
+        pending: UncommittedFiles,
     ) -> _Outcome:
         """Delete the rows for which the condition is true, and write others in their place.
 
         If the deleted rows are recorded as changes, the new ones must be so as well: readers then
         look at nothing else of the commit (spec 10.11).
         """
-        deletion = delete_rows(self.target, condition, files, self.target.stopwatch())
+        deletion = delete_rows(self.target, condition, pending, self.target.stopwatch())
         has_changes = bool(deletion.written.changes)
         if has_changes:
             rows = with_changes(rows, rows.columns, kinds_of(INSERTED))
-        written = self.writer.write(rows, files, has_changes=has_changes, identities=missing)
+        written = self.writer.write(rows, pending, has_changes=has_changes, identities=missing)
         return _Outcome(written, deletion.removed, deletion)
 
     def _operation(self, outcome: _Outcome, condition: Condition | None) -> Operation:

@@ -18,7 +18,6 @@ from optimist.core.errors import (
     UsageError,
 )
 from optimist.core.local.append import append
-from optimist.core.local.computed_columns import complete_rows
 from optimist.core.protocol.clustering import clustering_columns
 from optimist.core.protocol.gates import implied_features
 from optimist.core.requests.table_definition import Column, CreateMode, Identity, TableDefinition
@@ -495,7 +494,7 @@ def test_an_append_against_replace_is_a_conflict(log):
     stale = log.start_transaction()
     log.create([NAME], mode="replace")
     with pytest.raises(DeltaConcurrentModificationException):
-        append(stale, pa.table({"id": [1]}), complete_rows)
+        append(stale, pa.table({"id": [1]}))
     assert log.to_arrow().num_rows == 0
 
 

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from optimist.core import Column, DeltaLog, Identity
 from optimist.core.errors import MetadataChangedException, SchemaError, UsageError
 from optimist.core.local.append import append
-from optimist.core.local.computed_columns import complete_rows
 
 DEFAULTS = {"delta.feature.allowColumnDefaults": "supported"}
 DATES = st.dates(dt.date(1, 1, 1), dt.date(9999, 12, 31))
@@ -217,7 +216,7 @@ def test_of_two_commits_that_give_out_the_same_numbers_the_later_fails(numbered)
     source = pa.table({"id": [4]})
     numbered.merge(source, ["id"]).when_not_matched_insert({"id": "s.id"}).execute()
     with pytest.raises(MetadataChangedException):
-        append(stale, pa.table({"id": [5]}), complete=complete_rows)
+        append(stale, pa.table({"id": [5]}))
     assert sorted(number for _, number, _ in rows_of(numbered)) == [1, 3, 5, 7]
 
 
