@@ -36,9 +36,10 @@ def bins_of(
     partition_fields: StructType,
     *,
     max_bytes: int,
+    keeps_single: bool = False,
     zone: str = "UTC",
 ) -> list[pa.Table]:
-    """The files in bins, each to become one file; a file that would be alone is left out.
+    """The files in bins, each to become one file.
 
     Partitions are told apart by their values, however the log spells them. In each, the files are
     taken from the smallest on, until the next one would make the bin too large.
@@ -47,6 +48,7 @@ def bins_of(
         files: Rows of `Snapshot.files`.
         partition_fields: The fields of the partition columns.
         max_bytes: How large the files of a bin may be together.
+        keeps_single: Keep files that are alone in their bin.
         zone: The time zone in which timestamps without one were written.
     """
     if not files.num_rows:
@@ -64,7 +66,7 @@ def bins_of(
     bins: list[pa.Table] = []
     for start, end in zip(starts, [*starts[1:], files.num_rows], strict=True):
         bins += [ordered.slice(at, size) for at, size in _filled(sizes, start, end, max_bytes)]
-    return [found for found in bins if found.num_rows > 1]
+    return bins if keeps_single else [found for found in bins if found.num_rows > 1]
 
 
 def _plain(column: pa.ChunkedArray) -> pa.Array:

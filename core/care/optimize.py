@@ -1,4 +1,4 @@
-"""OPTIMIZE: many small files become few large ones, and no row changes (spec 10.14, 2.16).
+"""OPTIMIZE and REORG: files are written again, few for many; no row changes (spec 10.14, 2.16).
 
 1. In the partitions that a predicate names, the files that are small, or of which many rows are
    deleted, are put into bins; see `bins`. With `optimize.batchSize`, so many bytes of bins at once.
@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from optimist.core.care.bins import bins_of, worth_compacting
 from optimist.core.care.compacted_bin import CompactedBin, live_files
@@ -33,7 +34,8 @@ from optimist.core.errors import (
     UsageError,
 )
 from optimist.core.errors.foreign_text import listed
-from optimist.core.log.file_table import files_table
+from optimist.core.log.file_table import canonical_paths, files_table
+from optimist.core.options.engine import EngineOptions
 from optimist.core.predicates import Predicate
 from optimist.core.predicates.resolution import ensure_columns
 from optimist.core.protocol.actions import Action
@@ -45,7 +47,7 @@ from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.result import CommitResult
 from optimist.core.values.exact_sums import exact_sum
 
-__all__ = ["BinWriter", "optimize", "partition_predicate"]
+__all__ = ["BinWriter", "Rearrangement", "optimize", "partition_predicate"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -60,20 +62,62 @@ class BinWriter(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Rearrangement:
+    """Which files are written again.
+
+    Attributes:
+        predicate: In which partitions, as `partition_predicate` gives it; None for all.
+        text: The same as SQL, for the history.
+        purges: REORG ... APPLY (PURGE): all files with a deletion vector, each alone if need be,
+            and no others.
+    """
+
+    predicate: Predicate | None = None
+    text: str | None = None
+    purges: bool = False
+
+    def bins(
+        self, candidates: pa.Table, snapshot: Snapshot, options: EngineOptions
+    ) -> list[pa.Table]:
+        """The files that are written again, those of a bin together."""
+        if self.purges:
+            wanted = candidates.filter(pc.is_valid(candidates["deletionVector"]))
+        else:
+            wanted = worth_compacting(
+                candidates,
+                min_bytes=options.optimize_min_file_size,
+                max_deleted_ratio=options.optimize_max_deleted_rows_ratio,
+            )
+        return bins_of(
+            wanted,
+            snapshot.partition_schema,
+            max_bytes=options.optimize_max_file_size,
+            keeps_single=self.purges,
+        )
+
+    def operation(self, bins: Sequence[CompactedBin]) -> Operation:
+        """The operation of a commit, as the history tells it."""
+        parameters: dict[str, object] = {
+            "predicate": json_text([] if self.text is None else [self.text])
+        }
+        if self.purges:
+            operation = Operation("REORG", {**parameters, "applyPurge": True})
+        else:
+            more = {"zOrderBy": json_text([]), "clusterBy": json_text([]), "auto": False}
+            operation = Operation("OPTIMIZE", {**parameters, **more})
+        return operation.with_metrics(commit_metrics(bins))
+
+
 def optimize(
-    begin: Callable[[], OptimisticTransaction],
-    write: BinWriter,
-    predicate: Predicate | None = None,
-    *,
-    text: str | None = None,
+    begin: Callable[[], OptimisticTransaction], write: BinWriter, wanted: Rearrangement
 ) -> Optimized:
-    """Compact the files of a table.
+    """Write files of a table again, few for many.
 
     Args:
         begin: Starts a transaction on the newest version.
         write: Writes the bins.
-        predicate: Which partitions, as `partition_predicate` gives it; None for all.
-        text: The same as SQL, for the history.
+        wanted: Which files.
 
     Raises:
         UsageError: The table is clustered (kind `OPTIMIST_NOT_BUILT_YET`).
@@ -84,35 +128,44 @@ def optimize(
     """
     txn = begin()
     txn.ensure_writable()
-    snapshot, options = txn.snapshot, txn.table.options
+    snapshot, options, clock = txn.snapshot, txn.table.options, txn.table.clock
     _ensure_not_clustered(snapshot)
-    clock = txn.table.clock
     started_ms = clock.now_ms()
-    files = snapshot.scan(predicate).files
-    wanted = worth_compacting(
-        files,
-        min_bytes=options.optimize_min_file_size,
-        max_deleted_ratio=options.optimize_max_deleted_rows_ratio,
-    )
-    bins = bins_of(wanted, snapshot.partition_schema, max_bytes=options.optimize_max_file_size)
-    landed: list[CompactedBin] = []
+    candidates = snapshot.scan(wanted.predicate).files
+    bins = wanted.bins(candidates, snapshot, options)
     batches = list(_batches(bins, options.optimize_batch_size))
+    landed: list[CompactedBin] = []
     commits = []
     for number, batch in enumerate(batches):
         if number:
             txn = begin()
-        job = _Batch(begin, write, text)
-        commit, done = job.run(txn, batch)
+            batch = _still_there(batch, txn.snapshot)
+        commit, done = _Batch(begin, write, wanted).run(txn, batch)
         landed += done
         commits += [commit] if commit is not None else []
     return optimized(
         landed,
         snapshot,
         commits,
-        num_considered=files.num_rows,
+        num_considered=candidates.num_rows,
         num_batches=len(batches),
         period_ms=(started_ms, clock.now_ms()),
     )
+
+
+def _still_there(bins: Sequence[pa.Table], snapshot: Snapshot) -> list[pa.Table]:
+    """The bins of which a version has all files, as it has them: rows may have been deleted."""
+    wanted = pa.concat_tables(bins)
+    places = pc.index_in(
+        canonical_paths(wanted["path"]), value_set=canonical_paths(snapshot.files["path"])
+    )
+    found, start = [], 0
+    for files in bins:
+        own = places.slice(start, files.num_rows)
+        start += files.num_rows
+        if not own.null_count:
+            found.append(snapshot.files.take(own))
+    return found
 
 
 def partition_predicate(given: str | Predicate, snapshot: Snapshot) -> Predicate:
@@ -144,7 +197,7 @@ class _Batch:
 
     begin: Callable[[], OptimisticTransaction]
     write: BinWriter
-    text: str | None
+    wanted: Rearrangement
 
     def run(
         self, txn: OptimisticTransaction, bins: Sequence[pa.Table]
@@ -171,7 +224,8 @@ class _Batch:
             txn.depend_on(_files_before(bins))
             tries += 1
             try:
-                return pending.commit(txn, _actions(bins, txn), self._operation(bins)), bins
+                operation = self.wanted.operation(bins)
+                return pending.commit(txn, _actions(bins, txn), operation), bins
             except DeltaConcurrentModificationException:
                 is_late = clock.monotonic_s() - start_s > policy.budget_s
                 if txn.may_be_in_table or tries > policy.max_attempts or is_late:
@@ -200,16 +254,6 @@ class _Batch:
                 kind="DELTA_METADATA_CHANGED",
             )
         return txn
-
-    def _operation(self, bins: Sequence[CompactedBin]) -> Operation:
-        predicates = [] if self.text is None else [self.text]
-        parameters: dict[str, object] = {
-            "predicate": json_text(predicates),
-            "zOrderBy": json_text([]),
-            "clusterBy": json_text([]),
-            "auto": False,
-        }
-        return Operation("OPTIMIZE", parameters).with_metrics(commit_metrics(bins))
 
 
 def _actions(bins: Sequence[CompactedBin], txn: OptimisticTransaction) -> tuple[Action, ...]:

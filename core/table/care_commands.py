@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from optimist.core.care.optimize import optimize, partition_predicate
+from optimist.core.care.optimize import Rearrangement, optimize, partition_predicate
 from optimist.core.care.optimize_metrics import Optimized
 from optimist.core.care.restore import RestoredTable, RestoreTo, restore
 from optimist.core.care.vacuum import Vacuumed, VacuumProgress, VacuumRequest, vacuum
@@ -50,13 +50,33 @@ class CareCommands(TableHandle):
                 clustered, which is not built yet.
             DeltaConcurrentModificationException: Other commits came first, again and again.
         """
-        snapshot = self.snapshot()
-        chosen = None if predicate is None else partition_predicate(predicate, snapshot)
+        return self._rearrange(predicate, progress)
+
+    @one_operation
+    def purge(
+        self, predicate: str | Predicate | None = None, *, progress: Progress | None = None
+    ) -> Optimized:
+        """Write all files again that have a deletion vector, so that their deleted rows are gone.
+
+        That is REORG TABLE ... APPLY (PURGE): readers need no vector any more, and VACUUM can
+        remove the deleted rows from the store. Arguments, result and errors are those of
+        `optimize`.
+        """
+        return self._rearrange(predicate, progress, purges=True)
+
+    def _rearrange(
+        self,
+        predicate: str | Predicate | None,
+        progress: Progress | None,
+        *,
+        purges: bool = False,
+    ) -> Optimized:
+        wanted = Rearrangement(purges=purges)
+        if predicate is not None:
+            chosen = partition_predicate(predicate, self.snapshot())
+            wanted = Rearrangement(chosen, str(predicate), purges)
         return optimize(
-            lambda: self.start_transaction(self.snapshot()),
-            LocalBins(progress),
-            chosen,
-            text=None if predicate is None else str(predicate),
+            lambda: self.start_transaction(self.snapshot()), LocalBins(progress), wanted
         )
 
     @one_operation

@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as st
 
 from optimist.core.care.compacted_bin import CompactedBin
+from optimist.core.care.optimize import Rearrangement, partition_predicate
 from optimist.core.care.optimize import optimize as optimize_table
-from optimist.core.care.optimize import partition_predicate
 from optimist.core.care.optimize_metrics import FileSizes, Optimized
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.commands.written_files import WrittenFiles
@@ -107,13 +107,16 @@ OPTIMIZE_SCHEMA = st.StructType(
 """What delta-spark 4.4 answers."""
 
 
-def optimize(spark: SparkSession, log: DeltaLog, predicate: str | None = None) -> DataFrame:
+def optimize(
+    spark: SparkSession, log: DeltaLog, predicate: str | None = None, *, purges: bool = False
+) -> DataFrame:
     """Make few large files of many small ones; see `DeltaLog.optimize`.
 
     Args:
         spark: The session.
         log: The table.
         predicate: SQL over partition columns; None for all partitions.
+        purges: Write those files again that have deletion vectors; see `DeltaLog.purge`.
 
     Returns:
         One row with the table's path and what was done.
@@ -122,8 +125,7 @@ def optimize(spark: SparkSession, log: DeltaLog, predicate: str | None = None) -
     done = optimize_table(
         lambda: log.start_transaction(log.snapshot()),
         _SparkBins(spark, log),
-        chosen,
-        text=predicate,
+        Rearrangement(chosen, predicate, purges),
     )
     return _told(spark, log, done)
 

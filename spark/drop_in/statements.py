@@ -23,6 +23,7 @@ from optimist.core.sql.statements import (
     DropConstraint,
     Generate,
     Optimize,
+    Reorg,
     Restore,
     SyncIdentity,
     Vacuum,
@@ -157,6 +158,13 @@ def _optimize(spark: SparkSession, log: DeltaLog, command: Optimize) -> DataFram
     return optimize(spark, log, None if command.where is None else command.where.sql)
 
 
+def _reorg(spark: SparkSession, log: DeltaLog, command: Reorg) -> DataFrame:
+    if command.uniform_version is not None:
+        raise not_built_yet(f"{command.statement} APPLY (UPGRADE UNIFORM)")
+    where = None if command.where is None else command.where.sql
+    return optimize(spark, log, where, purges=True)
+
+
 def _restore(spark: SparkSession, log: DeltaLog, command: Restore) -> DataFrame:
     to = command.travel
     return restore(spark, log, version=to.version, timestamp=to.timestamp)
@@ -184,6 +192,7 @@ _RUNS: Mapping[type, _Run] = MappingProxyType(
         DescribeDetail: _detail,
         Generate: _generate,
         Optimize: _optimize,
+        Reorg: _reorg,
         Restore: _restore,
         Vacuum: vacuum,
         AddConstraint: _add_constraint,
@@ -197,6 +206,7 @@ _SCHEMAS: Mapping[type, StructType] = MappingProxyType(
         DescribeHistory: HISTORY_SCHEMA,
         DescribeDetail: DETAIL_SCHEMA,
         Optimize: OPTIMIZE_SCHEMA,
+        Reorg: OPTIMIZE_SCHEMA,
         Restore: RESTORE_SCHEMA,
         Vacuum: VACUUM_SCHEMA,
     }

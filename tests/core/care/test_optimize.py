@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optimist.core import DeltaLog
-from optimist.core.care.optimize import optimize
+from optimist.core.care.optimize import Rearrangement, optimize
 from optimist.core.errors import MetadataChangedException, UsageError
 from optimist.core.local.compaction import LocalBins
 
@@ -45,7 +45,7 @@ def tracked(log: DeltaLog) -> dict[int, tuple[int, int]]:
     }
 
 
-def run_beside(log: DeltaLog, between, predicate=None):
+def run_beside(log: DeltaLog, between):
     """OPTIMIZE, with something that happens once its files are written."""
     pending = [between]
 
@@ -55,7 +55,7 @@ def run_beside(log: DeltaLog, between, predicate=None):
             pending.pop()()
         return written
 
-    return optimize(lambda: log.start_transaction(log.snapshot()), write, predicate)
+    return optimize(lambda: log.start_transaction(log.snapshot()), write, Rearrangement())
 
 
 def data_files(log: DeltaLog) -> set[str]:
@@ -130,6 +130,46 @@ def test_a_batch_is_a_commit(tmp_path):
     log = made(tmp_path, {"spark.databricks.delta.optimize.batchSize": "1"})
     done = log.optimize()
     assert (done.num_batches, log.snapshot().version) == (2, 7)
+
+
+@pytest.mark.parametrize("gone", ["id IN (1, 3, 5)", "id = 1"])
+def test_what_happens_between_two_batches_is_not_undone(tmp_path, gone):
+    key = {"spark.databricks.delta.optimize.batchSize": "1"}
+    log = made(tmp_path, {**key, **(VECTORS if "IN" in gone else {})})
+    other = DeltaLog.for_path(log.table_path)
+    calls = []
+
+    def write(txn, bins, files):
+        if len(calls) == 1:
+            # The second batch has begun: what came before it must be seen.
+            assert txn.read_version == log.snapshot().version
+        calls.append(txn.read_version)
+        return LocalBins()(txn, bins, files)
+
+    def begin():
+        if calls and len(calls) == 1:
+            other.delete(gone)
+        return log.start_transaction(log.snapshot())
+
+    optimize(begin, write, Rearrangement())
+    deleted = {1, 3, 5} if "IN" in gone else {1}
+    assert len(calls) == 2
+    assert ids(log) == [i for i in range(60) if i not in deleted]
+
+
+def test_purging_writes_again_what_has_vectors_and_nothing_else(tmp_path):
+    log = made(tmp_path, {**VECTORS, **TRACKED})
+    log.delete("id IN (3, 14)")
+    before, files = tracked(log), set(log.snapshot().files["path"].to_pylist())
+    done = log.purge()
+    assert (done.removed.num_files, done.num_rows_purged) == (2, 2)
+    assert tracked(log) == before
+    now = log.snapshot().files
+    assert now["deletionVector"].null_count == now.num_rows == 12
+    assert len(files & set(now["path"].to_pylist())) == 10
+    newest = log.history(1)[0].info
+    assert (newest.operation, newest.operation_parameters["applyPurge"]) == ("REORG", True)
+    assert log.purge().version is None
 
 
 def test_no_bin_is_larger_than_asked_for(tmp_path):

@@ -107,7 +107,7 @@ NOT_BUILT = [
     "OPTIMIZE {t} ZORDER BY (id)",
     "CONVERT TO DELTA parquet.`/nothing`",
     "CREATE TABLE c SHALLOW CLONE {t}",
-    "REORG TABLE {t} APPLY (PURGE)",
+    "REORG TABLE {t} APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = 2))",
     "ALTER TABLE {t} DROP FEATURE deletionVectors",
 ]
 
