@@ -38,11 +38,15 @@ class CompactedBin:
     """Files that were written together, and the files that have their rows now.
 
     Attributes:
-        before: The old files, in the order in which their rows were written.
-        after: The new files; none where no row was left.
+        read: The old files as they were read, in the order in which their rows were written.
+        written: The new files as they were written; none where no row was left.
+        before: The old files as the newest version has them.
+        after: The new files, with what was deleted meanwhile.
         keeps_order: The new files have the live rows of the old ones in their order.
     """
 
+    read: tuple[AddFile, ...]
+    written: tuple[AddFile, ...]
     before: tuple[AddFile, ...]
     after: tuple[AddFile, ...]
     keeps_order: bool
@@ -56,7 +60,8 @@ class CompactedBin:
             written: The new ones.
             keeps_order: See the attribute.
         """
-        return cls(add_files(files), written.adds, keeps_order)
+        read = add_files(files)
+        return cls(read, written.adds, read, written.adds, keeps_order)
 
     def actions(self, now_ms: int) -> tuple[Action, ...]:
         """What to commit: no data changes."""
@@ -77,23 +82,23 @@ class CompactedBin:
             TableError: A vector is gone or damaged.
             StorageError: A vector can't be written.
         """
-        now = [live.get(canonical_path(add.path)) for add in self.before]
+        now = [live.get(canonical_path(add.path)) for add in self.read]
         found = tuple(add for add in now if add is not None)
-        if len(found) < len(self.before):
+        if len(found) < len(self.read):
             return None
-        if all(_same_vector(old, new) for old, new in zip(self.before, found, strict=True)):
-            return replace(self, before=found)
+        if all(_same_vector(old, new) for old, new in zip(self.read, found, strict=True)):
+            return replace(self, before=found, after=self.written)
         return self._marked(found, table, pending) if self.keeps_order else None
 
     def _marked(
         self, now: tuple[AddFile, ...], table: TableRef, pending: UncommittedFiles
     ) -> CompactedBin | None:
-        """The bin with the rows deleted that were deleted in the old files meanwhile."""
-        counts = [num_rows(add.stats) for add in self.before]
-        ends = [num_rows(add.stats) for add in self.after]
+        """The bin with the rows deleted that were deleted in the old files since they were read."""
+        counts = [num_rows(add.stats) for add in self.read]
+        ends = [num_rows(add.stats) for add in self.written]
         if None in counts or None in ends:
             return None
-        gone_before = deleted_rows(table, self.before)
+        gone_before = deleted_rows(table, self.read)
         gone_now = deleted_rows(table, now)
         if any(not old <= new for old, new in zip(gone_before, gone_now, strict=True)):
             return None  # rows are back
@@ -108,13 +113,13 @@ class CompactedBin:
         starts = [0, *accumulate(sizes)]
         chosen = [
             ChosenRows(add, rows, BitMap64(), size)
-            for add, start, size in zip(self.after, starts, sizes, strict=False)
+            for add, start, size in zip(self.written, starts, sizes, strict=False)
             if (rows := _within(moved, start, size))
         ]
         marked = MarkedFiles.write(table, chosen, pending)
         changed = {file.before.path: file.after for file in marked.marked}
         emptied = {add.path for add in marked.emptied}
-        after = tuple(changed.get(add.path, add) for add in self.after if add.path not in emptied)
+        after = tuple(changed.get(add.path, add) for add in self.written if add.path not in emptied)
         return replace(self, before=now, after=after)
 
 

@@ -198,6 +198,33 @@ def test_rows_that_are_deleted_meanwhile_are_deleted_in_the_new_files(tmp_path):
     assert log.snapshot().num_files == 2
 
 
+def test_rows_that_are_deleted_before_each_attempt_stay_deleted(tmp_path):
+    log = made(tmp_path, {**VECTORS, **TRACKED})
+    other = DeltaLog.for_path(log.table_path)
+    deleting = [{1, 12}, {13, 30}, {15, 31}]
+    gone = set().union(*deleting)
+
+    def delete_some():
+        if deleting:
+            other.delete(f"id IN ({', '.join(map(str, sorted(deleting.pop())))})")
+
+    def write(txn, bins, files):
+        written = LocalBins()(txn, bins, files)
+        delete_some()
+        return written
+
+    def begin():
+        txn = log.start_transaction(log.snapshot())
+        if len(deleting) < 3:
+            delete_some()  # so that this attempt meets another commit, too
+        return txn
+
+    done = optimize(begin, write, Rearrangement())
+    assert done.added.num_files == 2
+    assert ids(log) == [i for i in range(60) if i not in gone]
+    assert log.snapshot().num_files == 2
+
+
 def test_a_bin_whose_rows_are_all_deleted_meanwhile_adds_no_file(tmp_path):
     log = made(tmp_path, VECTORS)
     other = DeltaLog.for_path(log.table_path)
