@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import pyarrow as pa
@@ -41,6 +41,7 @@ from optimist.core.predicates.resolution import ensure_columns
 from optimist.core.protocol.actions import Action
 from optimist.core.protocol.clustering import clustering_columns
 from optimist.core.running.retry import pause_s
+from optimist.core.schema.identity_columns import HIGH_WATER_MARK
 from optimist.core.snapshot import Snapshot
 from optimist.core.transaction.conflicts.operations import Operation, json_text
 from optimist.core.transaction.optimistic import OptimisticTransaction
@@ -246,14 +247,23 @@ class _Batch:
     def _again(self, first: OptimisticTransaction) -> OptimisticTransaction:
         """A transaction on the newest version, for which the new files still fit."""
         txn = self.begin()
-        old, new = first.snapshot, txn.snapshot
-        if old.metadata != new.metadata or old.protocol != new.protocol:
+        if _form(first.snapshot) != _form(txn.snapshot):
             raise MetadataChangedException(
                 "The table's schema, properties or protocol were changed while OPTIMIZE wrote "
                 "files. Nothing of this batch was committed. Run it again.",
                 kind="DELTA_METADATA_CHANGED",
             )
         return txn
+
+
+def _form(snapshot: Snapshot) -> tuple[object, ...]:
+    """What files must fit: schema, partitioning, properties and protocol."""
+    fields = tuple(
+        replace(item, metadata={k: v for k, v in item.metadata.items() if k != HIGH_WATER_MARK})
+        for item in snapshot.schema
+    )
+    metadata = snapshot.metadata
+    return fields, metadata.partition_columns, dict(metadata.configuration), snapshot.protocol
 
 
 def _actions(bins: Sequence[CompactedBin], txn: OptimisticTransaction) -> tuple[Action, ...]:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optimist.core import DeltaLog
+from optimist.core import Column, DeltaLog, Identity, NewColumn
 from optimist.core.care.optimize import Rearrangement, optimize
 from optimist.core.errors import MetadataChangedException, UsageError
 from optimist.core.local.compaction import LocalBins
@@ -259,12 +259,25 @@ def test_appends_meanwhile_cost_nothing(tmp_path):
     assert ids(log) == [*range(60), 100]
 
 
+def test_numbers_that_are_given_out_meanwhile_are_no_change_of_the_schema(tmp_path):
+    log = DeltaLog.for_path(str(tmp_path / "t"), VECTORS)
+    log.create([Column("id", "bigint", identity=Identity()), Column("p", "bigint")])
+    rows = pa.table({"p": pa.array([1, 1], pa.int64())})
+    for _ in range(3):
+        log.append(rows)
+    other = DeltaLog.for_path(log.table_path)
+    # The DELETE makes a second attempt necessary.
+    done = run_beside(log, lambda: (other.append(rows), other.delete("id = 2")))
+    assert done.added.num_files == 1
+    assert ids(log) == [1, *range(3, 9)]
+
+
 def test_a_change_of_the_schema_meanwhile_is_a_conflict_and_no_file_is_left(tmp_path):
     log = made(tmp_path)
     other = DeltaLog.for_path(log.table_path)
     before = data_files(log)
     with pytest.raises(MetadataChangedException):
-        run_beside(log, lambda: (other.delete("id = 3"), other.alter.set_comment("new")))
+        run_beside(log, lambda: (other.delete("id = 3"), other.alter.add_columns([NewColumn("c", "int")])))
     assert ids(log) == [i for i in range(60) if i != 3]
     # Only the file that the DELETE wrote is new.
     assert len(data_files(log) - before) == 1
