@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -92,12 +93,7 @@ def _walked(root: str, directory: str, enters: Enters) -> Iterator[_Found]:
     waiting = [""]
     while waiting:
         parent = waiting.pop()
-        with storage_errors("listed", directory):
-            try:
-                entries = list(os.scandir(f"{root}/{parent}"))
-            except (FileNotFoundError, NotADirectoryError):
-                continue  # someone removed it meanwhile
-        for entry in entries:
+        for entry in _entries(f"{root}/{parent}", directory):
             if entry.is_symlink() or not enters(parent, entry.name):
                 continue
             found = _told(entry, f"{parent}/{entry.name}".lstrip("/"), directory)
@@ -105,6 +101,16 @@ def _walked(root: str, directory: str, enters: Enters) -> Iterator[_Found]:
                 yield found
                 if found.is_directory:
                     waiting.append(found.path)
+
+
+def _entries(folder: str, directory: str) -> Iterator[os.DirEntry[str]]:
+    """One by one, as there may be millions; none if someone removed the folder meanwhile."""
+    with (
+        storage_errors("listed", directory),
+        suppress(FileNotFoundError, NotADirectoryError),
+        os.scandir(folder) as entries,
+    ):
+        yield from entries
 
 
 def _told(entry: os.DirEntry[str], path: str, directory: str) -> _Found | None:

@@ -54,6 +54,8 @@ DIFFERENT = [
             "metrics.numTargetRowsCopied",
         },
     ),
+    # Each write of ours has a directory of its own.
+    (r"^VACUUM", {"metrics.numVacuumedDirectories"}),
     (r"^ALTER COLUMNS", {"parameters.columns"}),  # Delta tells the last first
 ]
 _MADE_UP = re.compile(r'("delta\.columnMapping\.physicalName":"col-)[^"]*')

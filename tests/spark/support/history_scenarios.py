@@ -32,7 +32,7 @@ PROPERTIES: Mapping[str, Mapping[str, str]] = {
 }
 """What the tables of the commands that change rows have."""
 _TIME = re.compile(r"Time(Ms)?$")
-_SIZE = re.compile(r"Bytes")
+_SIZE = re.compile(r"Bytes|Size|^size")
 _ID = re.compile(r"#\d+L?")
 
 
@@ -324,6 +324,32 @@ CREATING: Mapping[str, Sequence[Step]] = {
 """Run where there is no table."""
 
 
+def vacuuming(statement: str) -> Step:
+    """A VACUUM without the check of its retention."""
+    key = "spark.databricks.delta.retentionDurationCheck.enabled"
+
+    def run(spark: SparkSession, path: str, name: str) -> None:
+        spark.conf.set(key, "false")
+        try:
+            spark.sql(statement.format(t=f"delta.`{path}`"))
+        finally:
+            spark.conf.unset(key)
+
+    return run
+
+
+_SOME_GONE = ("DELETE FROM {t} WHERE id < 15", "INSERT INTO {t} VALUES (99, 9, 'x')")
+CARING: Mapping[str, Sequence[Step]] = {
+    "RESTORE": [*_SOME_GONE, "RESTORE TABLE {t} TO VERSION AS OF 1"],
+    "RESTORE of nothing": ["RESTORE TABLE {t} TO VERSION AS OF 1"],
+    "RESTORE to no rows": [*_SOME_GONE, "RESTORE TABLE {t} TO VERSION AS OF 0"],
+    "VACUUM": [*_SOME_GONE, "VACUUM {t}"],
+    "VACUUM without retention": [*_SOME_GONE, vacuuming("VACUUM {t} RETAIN 0 HOURS")],
+    "VACUUM of a dry run": [*_SOME_GONE, vacuuming("VACUUM {t} RETAIN 0 HOURS DRY RUN")],
+}
+"""Run on tables without partitions, with vectors and without."""
+
+
 def _scenarios() -> Iterator[tuple[str, Scenario]]:
     for what, properties in PROPERTIES.items():
         for name, steps in CHANGING.items():
@@ -331,6 +357,9 @@ def _scenarios() -> Iterator[tuple[str, Scenario]]:
     for what in ("plain", "vectors"):
         for name, steps in PARTITIONED.items():
             yield f"{name} ({what})", Scenario(steps, PROPERTIES[what], partitioned=True)
+    for what in ("plain", "vectors"):
+        for name, steps in CARING.items():
+            yield f"{name} ({what})", Scenario(steps, PROPERTIES[what])
     yield from ((name, Scenario(steps, PROPERTIES["plain"])) for name, steps in WRITES.items())
     yield from ((name, Scenario(steps, _ALTERED)) for name, steps in ALTERING.items())
     yield from ((name, Scenario(steps, None)) for name, steps in CREATING.items())
