@@ -275,9 +275,9 @@ def test_numbers_that_are_given_out_meanwhile_are_no_change_of_the_schema(tmp_pa
 def test_a_change_of_the_schema_meanwhile_is_a_conflict_and_no_file_is_left(tmp_path):
     log = made(tmp_path)
     other = DeltaLog.for_path(log.table_path)
-    before = data_files(log)
+    before, column = data_files(log), [NewColumn("c", "int")]
     with pytest.raises(MetadataChangedException):
-        run_beside(log, lambda: (other.delete("id = 3"), other.alter.add_columns([NewColumn("c", "int")])))
+        run_beside(log, lambda: (other.delete("id = 3"), other.alter.add_columns(column)))
     assert ids(log) == [i for i in range(60) if i != 3]
     # Only the file that the DELETE wrote is new.
     assert len(data_files(log) - before) == 1
