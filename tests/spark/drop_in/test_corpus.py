@@ -11,6 +11,7 @@ ERRORS = [
     line.split("\t")
     for line in (corpus.FOLDER / "errors.txt").read_text(encoding="utf-8").splitlines()
 ]
+CARE = (corpus.FOLDER / "care.txt").read_text(encoding="utf-8").splitlines()
 QUERIES = list(zip(corpus.queries(), corpus.expected(), strict=True))
 
 
@@ -48,7 +49,22 @@ def test_a_statement_is_refused_as(delta, names, kind, text):
     assert caught.value.kind == kind
 
 
+@pytest.fixture(scope="module")
+def cared_for(delta, tmp_path_factory):
+    return corpus.make_tables(delta, str(tmp_path_factory.mktemp("cared_for")))
+
+
+@pytest.mark.parametrize("text", CARE)
+def test_a_statement_that_cares_for_a_table_runs_and_changes_no_row(delta, cared_for, text):
+    def count():
+        return delta.sql(corpus.with_names("SELECT count(*) FROM {f}", cared_for)).collect()
+
+    before = count()
+    delta.sql(corpus.with_names(text.replace("\\n", "\n"), cared_for)).collect()
+    assert "RESTORE" in text or count() == before
+
+
 def test_the_corpus_is_large_and_says_nothing_twice():
-    texts = [*corpus.queries(), *(text for _, text in ERRORS)]
+    texts = [*corpus.queries(), *CARE, *(text for _, text in ERRORS)]
     assert len(texts) == len(set(texts))
     assert len(texts) >= 300
