@@ -237,8 +237,8 @@ def _is_lite(request: VacuumRequest, default: bool) -> bool:
     if request.inventory is not None:
         if mode is not None and mode.upper() == "LITE":
             raise UsageError(
-                "VACUUM LITE takes what it deletes from the log, and no inventory. Nothing was "
-                "deleted. Leave one of them out.",
+                "VACUUM LITE finds the files to delete in the log, so it can't use an inventory. "
+                "Nothing was deleted. Leave out LITE or the inventory.",
                 kind="OPTIMIST_INVALID_ARGUMENT",
                 argument="inventory",
             )

@@ -214,9 +214,9 @@ def _replaced(
     _ensure_columns(definition)
     if definition.partition_by and supports(txn.protocol, _CLUSTERING):
         raise SchemaError(
-            f"The table {txn.table.table_path} can be clustered, and can't be replaced by one that "
-            f"is partitioned (by {listed(definition.partition_by)}). Nothing was written. Leave "
-            "the partitioning out, or make a new table.",
+            f"The table {txn.table.table_path} has the feature clustering, so a table that is "
+            f"partitioned (by {listed(definition.partition_by)}) can't replace it. Nothing was "
+            "written. Leave the partitioning out, or make a new table.",
             kind="DELTA_CLUSTERING_REPLACE_TABLE_WITH_PARTITIONED_TABLE",
             partition_columns=definition.partition_by,
         )

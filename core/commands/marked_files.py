@@ -174,10 +174,10 @@ def _count(table: TableRef, file: AddFile, rows: BitMap64) -> int:
     if count is not None and rows.max() < count:
         return count
     if count is not None:
-        reason = f"by its footer it has {count}, and row {rows.max()} of it is to be deleted"
+        reason = f"its footer says {count}, but row {rows.max()} should be deleted"
     raise TableError(
-        f"The log does not say rightly how many rows the data file {shown(path)} has, and {reason}."
-        " Nothing was written. Restore the file, and run the operation again.",
+        f"The log has no correct row count for the data file {shown(path)}, and {reason}. "
+        "Nothing was written. Restore the file, and run the operation again.",
         kind="OPTIMIST_UNREADABLE_DATA_FILE",
         path=path,
     )
@@ -187,9 +187,9 @@ def _ensure_live(item: ChosenRows) -> None:
     if item.rows.isdisjoint(item.deleted):
         return
     raise TableError(
-        f"Of the data file {shown(item.file.path)}, {len(item.rows & item.deleted)} rows are to be "
-        "deleted that its deletion vector deletes already. Nothing was written. The file or its "
-        "vector was replaced by hand, or this is a fault of ours: please report it.",
+        f"The command would delete {len(item.rows & item.deleted)} rows of the data file "
+        f"{shown(item.file.path)} that its deletion vector deletes already. Nothing was written. "
+        "The file or its vector was replaced by hand, or this is a bug: please report it.",
         kind="DELTA_DELETION_VECTOR_CARDINALITY_MISMATCH",
         path=item.file.path,
     )

@@ -141,7 +141,7 @@ def _refuse(item: StructField, sql: str, what: str) -> NoReturn:
 
 def _needs_spark(column: str, sql: str, what: str) -> UsageError:
     return UsageError(
-        f"Only Spark knows the value of the {what} {quoted(sql)} of the column {shown(column)}. "
+        f"Only Spark can compute the {what} {quoted(sql)} of the column {shown(column)}. "
         f"{RUN_WITH_SPARK}",
         kind="OPTIMIST_NEEDS_SPARK",
         column=column,

@@ -66,7 +66,7 @@ class CatalogTable:
         location = entry.storage().locationUri()
         if location.isEmpty():
             raise TableError(
-                f"The catalog's entry {name} says no location. Nothing was read or written. Drop "
+                f"The catalog's entry {name} has no location. Nothing was read or written. Drop "
                 "it, and create the table again.",
                 kind="OPTIMIST_TABLE_WITHOUT_LOCATION",
                 name=name,
@@ -126,8 +126,8 @@ def named_table(spark: SparkSession, name: str) -> tuple[str, str | None]:
         return path, None
     if is_connect(spark):
         raise UsageError(
-            f"The name {name!r} is a name in the server's catalog, where no client finds the "
-            "table's files. Use DeltaTable.forPath(spark, path), or a name of the form "
+            f"The name {name!r} is a name in the server's catalog, from which a client can't "
+            "learn where the table is. Use DeltaTable.forPath(spark, path), or a name of the form "
             "delta.`path`.",
             kind="OPTIMIST_CATALOG_NAMES_UNSUPPORTED",
             name=name,

@@ -88,8 +88,8 @@ def rename_column(txn: OptimisticTransaction, path: Path, new_name: str) -> Alte
     """
     if not new_name:
         raise UsageError(
-            f"The column {shown(path_text(path))} can't be renamed to nothing. Nothing was "
-            "written. Give it a name.",
+            f"The new name of the column {shown(path_text(path))} is empty. Nothing was written. "
+            "Give a name.",
             kind="OPTIMIST_INVALID_ARGUMENT",
             argument="new_name",
         )

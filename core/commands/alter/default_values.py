@@ -73,7 +73,8 @@ def invalid_default(column: str, sql: str, reason: str) -> SchemaError:
     """
     return SchemaError(
         f"The column {shown(column)} can't have the default value {quoted(sql)}: {shown(reason)}. "
-        "Nothing was written. Use a constant, such as 0, 'none' or current_date(), or none.",
+        "Nothing was written. Use a constant, such as 0, 'none' or current_date(), or no "
+        "default.",
         kind="INVALID_DEFAULT_VALUE",
         column=column,
         expression=sql,

@@ -83,8 +83,8 @@ def _key(part: Predicate, scope: Scope, text: str) -> JoinKey:
         key = _key_of(part, scope)
     if key is None:
         raise UsageError(
-            f"The part {quoted(part)} of the condition {quoted(text)} is no equality of a column "
-            "of the table and a column of the source that compare without Spark. "
+            f"The part {quoted(part)} of the condition {quoted(text)} is not an equality of a "
+            "column of the table and a column of the source that can be compared without Spark. "
             f"{RUN_WITH_SPARK}",
             kind="OPTIMIST_NEEDS_SPARK",
             part=str(part),

@@ -245,8 +245,8 @@ def _partition_of(
 
 def _said_twice(path: str) -> UsageError:
     return UsageError(
-        f"The path {shown(path)} says a version or a time behind its @, and another is given "
-        "beside it. Nothing was read. Give one of them.",
+        f"The path {shown(path)} has a version or a time after its @, and the call gives another "
+        "one. Nothing was read. Give one of them.",
         kind="DELTA_UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS",
         path=path,
     )

@@ -94,7 +94,7 @@ def _by_columns(target: Target, rows: DataFrame, names: Sequence[str]) -> tuple[
         for side, known in there.items():
             if name.lower() not in known:
                 raise UsageError(
-                    f"The option replaceUsing names {quoted(name)}, which is no column of the "
+                    f"The option replaceUsing names {quoted(name)}, which is not a column of the "
                     f"{side}. Nothing was written. Name columns that the table and the rows have: "
                     f"{listed(sorted(there['table'] & there['query']))}.",
                     kind="UNRESOLVED_INSERT_REPLACE_USING_COLUMN",

@@ -361,8 +361,8 @@ class _Write:
         if self.request.is_rearrangement and not condition.is_partition_only:
             raise UsageError(
                 f"The option replaceWhere {quoted(condition.text)} names columns that are not "
-                "partition columns, which it can't with dataChange=false. Nothing was written. "
-                "Name only partition columns, or leave dataChange out.",
+                "partition columns, which is not possible with dataChange=false. Nothing was "
+                "written. Name only partition columns, or leave dataChange out.",
                 kind="DELTA_REPLACE_WHERE_WITH_FILTER_DATA_CHANGE_UNSET",
                 predicate=condition.text,
             )
