@@ -66,7 +66,7 @@ class CompactedBin:
     def followed(
         self, live: Mapping[str, AddFile], table: TableRef, pending: UncommittedFiles
     ) -> CompactedBin | None:
-        """The bin as it must be committed beside what happened meanwhile; None if it can't be.
+        """The bin, changed for what happened meanwhile; None if it can't be committed.
 
         Args:
             live: The files of the newest version among all old ones, by their canonical paths.
@@ -88,7 +88,7 @@ class CompactedBin:
     def _marked(
         self, now: tuple[AddFile, ...], table: TableRef, pending: UncommittedFiles
     ) -> CompactedBin | None:
-        """The bin with the rows deleted that were deleted in the old files meanwhile."""
+        """The bin, without the rows that were deleted in the old files meanwhile."""
         counts = [num_rows(add.stats) for add in self.before]
         ends = [num_rows(add.stats) for add in self.after]
         if None in counts or None in ends:

@@ -56,6 +56,6 @@ def sync_identity(txn: OptimisticTransaction, path: Path, checks: RowChecks) -> 
 
 
 def _without_mark(item: StructField) -> StructField:
-    """The column as Delta's history tells of it: the mark is no part of what a user changes."""
+    """The column as Delta's history describes it, without the mark, which users don't set."""
     kept = {key: value for key, value in item.metadata.items() if key != HIGH_WATER_MARK}
     return replace(item, metadata=kept)

@@ -36,7 +36,7 @@ class Scope:
 
     @cached_property
     def _bare(self) -> list[tuple[str, StructField]]:
-        """The columns that need no alias, each with that of its side."""
+        """The columns that need no alias, each with the alias of its side."""
         all_names = [item.name.lower() for columns in self.sides.values() for item in columns]
         all_names += [alias.lower() for alias in self.sides]
         return [
