@@ -35,8 +35,8 @@ def renamed_argument(old_name: str, old: Any, new_name: str, new: Any) -> Any:
         return new
     if new is not None:
         raise UsageError(
-            f"The arguments {new_name} and {old_name} are one, and both are given. Nothing was "
-            f"written. Give {new_name} only.",
+            f"The arguments {new_name} and {old_name} mean the same, and both are given. Nothing "
+            f"was written. Give {new_name} only.",
             kind="OPTIMIST_INVALID_ARGUMENT",
             argument=old_name,
         )

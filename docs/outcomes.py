@@ -32,7 +32,8 @@ _INTRODUCTION = """\
 
 <!-- Made by `python docs/outcomes.py` from the tables in the code. Do not edit. -->
 
-Each store looks up every answer that is no success in one table, by its code, never by its text.
+Each store has one table of answers, and looks up in it every answer other than success, by its \
+code, never by its text.
 The table says two things: what became of a file that was to be **created** only if absent (a \
 commit), and which **error** any other request raises.
 Creating ends in one of these:
@@ -42,17 +43,18 @@ Creating ends in one of these:
 | `CREATED` | the file is there with our bytes | the commit has landed |
 | `EXISTS` | another file was there first; nothing of ours was written | reads the winner, \
 checks for conflicts, tries the next version |
-| `UNKNOWN` | the answer does not tell whether it was written | reads the file back: our \
-`txnId`, or another's, or put again; what can't be settled is `CommitOutcomeUnknownError` |
-| error | nothing was written, for certain | raises the error; where it may be tried again, tries \
+| `UNKNOWN` | the answer does not tell whether it was written | reads the file back and \
+looks for our `txnId`; puts it again where there is no file; raises `CommitOutcomeUnknownError` \
+if it can't find out |
+| error | nothing was written, for certain | raises the error; if another try can help, tries \
 again first |
 
 *Asked again* means that the store repeats the request after a pause, a bounded number of times; \
 the last answer counts then.
-If an earlier try may have succeeded (the server was busy), `EXISTS` could be our own file, so \
-we read it: it counts as `UNKNOWN`.
+If an earlier try may have succeeded (the server was busy), `EXISTS` could mean our own file; so \
+it counts as `UNKNOWN`, and we read the file.
 
-What the kinds mean and what to do: [errors.md](errors.md).
+[errors.md](errors.md) says what each kind means and what to do.
 """
 
 _MEANINGS = {

@@ -307,7 +307,7 @@ def _new_client(options: DynamoDBOptions, timeout_s: float) -> DynamoDBClient:
         return session.client("dynamodb", endpoint_url=options.endpoint, config=config)
     except (BotoCoreError, ValueError) as error:
         raise ConfigError(
-            f"The options for DynamoDB give no client ({type(error).__name__}). Check "
+            f"boto3 can't make a client with these options ({type(error).__name__}). Check "
             "optimist.store.dynamodb.profile, optimist.store.dynamodb.endpoint and the region.",
             kind="OPTIMIST_INVALID_OPTION",
             key="optimist.store.dynamodb",

@@ -283,9 +283,10 @@ def _foreign(path: str, reason: str) -> StorageError:
 
 def _stopped(path: str) -> StorageError:
     return StorageError(
-        f"Another process has kept the file {shown(path)} locked for {_LOCK_WAIT_S:g} seconds, and "
-        "not for the usual microseconds: it is stopped, or its disk hangs. Nothing was written. "
-        "Find it (lsof, fuser) and let it go on, or end it; then run the operation again.",
+        f"Another process has kept the file {shown(path)} locked for {_LOCK_WAIT_S:g} seconds, but "
+        "a lock usually takes microseconds: the process is stopped, or its disk hangs. Nothing was "
+        "written. Find the process (lsof, fuser) and let it go on, or end it; then run the "
+        "operation again.",
         kind=STORE_BUSY,
         path=path,
         retryable=True,

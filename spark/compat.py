@@ -69,8 +69,8 @@ def _ensure_free() -> None:
     if loaded is None and place is None:
         return  # nothing, or a folder of that name without a package in it
     raise ConfigError(
-        f"There is a package delta already ({shown(place or 'without a file')}). Nothing was "
-        "changed: scripts that import delta go on with that one. Uninstall it (delta-spark), or "
+        f"A package delta is installed already ({shown(place or 'without a file')}). Nothing was "
+        "changed: scripts that import delta still get that one. Uninstall it (delta-spark), or "
         "import from optimist.spark instead.",
         kind="OPTIMIST_DELTA_PACKAGE_PRESENT",
         place=place,

@@ -14,9 +14,9 @@ __all__ = ["bins_of", "worth_compacting"]
 
 
 def worth_compacting(files: pa.Table, *, min_bytes: int, max_deleted_ratio: float) -> pa.Table:
-    """Those of the files that are small, or of which many rows are deleted.
+    """The files that are small, or have many deleted rows.
 
-    So is one with a vector of which it is not known how many of its rows are deleted.
+    A file with a vector is included, too, if it is not known how many of its rows are deleted.
 
     Args:
         files: Rows of `Snapshot.files`.

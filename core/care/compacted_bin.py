@@ -71,7 +71,7 @@ class CompactedBin:
     def followed(
         self, live: Mapping[str, AddFile], table: TableRef, pending: UncommittedFiles
     ) -> CompactedBin | None:
-        """The bin as it must be committed beside what happened meanwhile; None if it can't be.
+        """The bin, changed for what happened meanwhile; None if it can't be committed.
 
         Args:
             live: The files of the newest version among all old ones, by their canonical paths.

@@ -1,7 +1,7 @@
 """Files that are to be deleted, kept aside on the local disk until their number is known.
 
-VACUUM tells in the log how many files it is about to delete, before it deletes the first. A list of
-millions is not held in memory for that.
+VACUUM tells in the log how many files it is about to delete, before it deletes the first. The list
+may have millions of files, so it is kept on the disk and not in memory.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@
    rows meanwhile lose them in the new files as well, and bins of which an old file is gone are
    dropped; see `compacted_bin`. So a conflict costs a bin and not the run.
 
-An OPTIMIZE is never in the way of other writers: a DELETE, UPDATE or MERGE that meets one finds its
-rows in the new files (spec 2.12).
+An OPTIMIZE never makes other writers fail: a DELETE, UPDATE or MERGE beside it finds its rows in
+the new files (spec 2.12).
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""RESTORE: a table becomes again what it was at an older version, in one commit (spec 10.13).
+"""RESTORE: bringing a table back to an older version, in one commit (spec 10.13).
 
-1. Of the files of the two versions those are told that only one of them has. A file with another
-   deletion vector is another file.
-2. What the older version has, and the newest does not, is added again; its files must still be
-   there. What only the newest has is removed.
-3. Metadata are the older version's, but for what must not go back (`restored_metadata`). The
-   protocol only gains features.
+1. The files of the two versions are compared. A file with another deletion vector counts as another
+   file.
+2. Files that only the older version has are added again, and must still be there. Files that only
+   the newest version has are removed.
+3. The metadata become those of the older version, except for what must not go back
+   (`restored_metadata`). The protocol only gains features.
 4. One attempt is made to commit that: a RESTORE can't be rebased onto another commit.
 
 No version is lost: the history goes on, and a RESTORE can be undone by another one. The files of
@@ -86,7 +86,7 @@ class RestoreTo:
 def restore(
     txn: OptimisticTransaction, to: RestoreTo, load: Callable[[int], Snapshot]
 ) -> RestoredTable | None:
-    """Make the table what it was.
+    """Bring the table back to a version.
 
     Args:
         txn: A transaction that has just begun.

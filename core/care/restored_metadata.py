@@ -1,8 +1,8 @@
 """What RESTORE makes of an older version's metadata and domains (spec 10.13).
 
-Schema, partitioning and properties are the older version's, to the letter. What tells apart things
-that were made since then never goes back: identity columns keep the numbers that they have given
-out, and mapped columns the ids. In-commit timestamps that are on stay on since when they were.
+Schema, partitioning and properties are the older version's, to the letter. What keeps numbers and
+ids unique never goes back: identity columns keep the numbers that they have given out, and mapped
+columns the ids. In-commit timestamps that are on stay on, since the same version as before.
 """
 
 from __future__ import annotations

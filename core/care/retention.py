@@ -64,9 +64,9 @@ class Retention:
             return
         raise UsageError(
             f"A retention of {self.kept_ms / _HOUR_MS:g} hours is below the table's "
-            f"{self.default_ms / _HOUR_MS:g} hours (delta.deletedFileRetentionDuration): files of "
-            "writes in progress and of versions that are being read would go. Nothing was deleted. "
-            "Leave the retention out; or, if no one else uses the table, set "
+            f"{self.default_ms / _HOUR_MS:g} hours (delta.deletedFileRetentionDuration): VACUUM "
+            "could delete files of writes in progress and of versions that are being read. Nothing "
+            "was deleted. Leave the retention out; or, if no one else uses the table, set "
             "spark.databricks.delta.retentionDurationCheck.enabled to false.",
             kind="DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT",
             retention_ms=self.kept_ms,

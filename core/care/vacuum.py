@@ -1,12 +1,13 @@
 """VACUUM: the files that no version within the retention period needs are deleted (spec 10.12).
 
-1. The retention is judged, and with it the time before which files are dead.
+1. The retention is checked; it gives the time before which files are dead.
 2. Candidates are found, page by page: by a listing of the table's directory (FULL), from the log
    (LITE), or in a list that the caller gives. Of files that are listed, only old ones count.
 3. Those that the newest version keeps are sifted out. The others are put aside on the local disk.
 4. VACUUM START is committed, and tells how many there are.
 5. The newest version is looked at once more: a writer may have committed meanwhile what it had
-   written before. What is still not kept is deleted; then directories that are empty, on a disk.
+   written before. Files that this version does not keep, either, are deleted; then directories that
+   are empty, on a disk.
 6. VACUUM END is committed.
 
 A run that is killed leaves fewer dead files, and the next run finds the rest. Step 5 makes that
@@ -237,8 +238,8 @@ def _is_lite(request: VacuumRequest, default: bool) -> bool:
     if request.inventory is not None:
         if mode is not None and mode.upper() == "LITE":
             raise UsageError(
-                "VACUUM LITE takes what it deletes from the log, and no inventory. Nothing was "
-                "deleted. Leave one of them out.",
+                "VACUUM LITE finds the files to delete in the log, so it can't use an inventory. "
+                "Nothing was deleted. Leave out LITE or the inventory.",
                 kind="OPTIMIST_INVALID_ARGUMENT",
                 argument="inventory",
             )

@@ -42,7 +42,7 @@ class Changes:
         is_progress: Whether the application's progress is recorded. As in Delta, a DELETE that
             found nothing makes none.
         balance: How many rows the actions may add, against those in the files that they remove.
-        counts: How many rows changed, of a command that tells its caller.
+        counts: How many rows changed, for a command that tells its caller.
     """
 
     actions: tuple[Action, ...]

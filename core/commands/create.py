@@ -1,6 +1,6 @@
 """Tables made and replaced: CREATE TABLE, REPLACE TABLE, CREATE OR REPLACE TABLE (spec 10.6).
 
-One function decides what a definition means for what is at the place, `begin_creation`:
+`begin_creation` alone decides what a definition means, given what is at the place:
 
 | at the place | `create` | `create_if_not_exists` | `replace` | `create_or_replace` |
 |---|---|---|---|---|
@@ -174,9 +174,9 @@ def begin_creation(
         UsageError: There is a table already (`DELTA_TABLE_ALREADY_EXISTS`), or there are other
             files (`DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION`).
         TableNotFoundError: There is no table to replace (`DELTA_CANNOT_REPLACE_MISSING_TABLE`).
-        SchemaError: The definition is not sound, or the table that is there does not have it; see
+        SchemaError: The definition is not sound, or the existing table does not fit it; see
             `ensure_table_fits`.
-        ConfigError, ProtocolError: A property is not.
+        ConfigError, ProtocolError: A property is not sound.
     """
     if txn.read_version < 0:
         return _made(txn, definition, as_select=as_select)
@@ -210,13 +210,13 @@ def _made(txn: OptimisticTransaction, definition: TableDefinition, *, as_select:
 def _replaced(
     txn: OptimisticTransaction, definition: TableDefinition, *, as_select: bool
 ) -> Creation:
-    """Begin the replacement of a table: all that it holds goes in the same commit."""
+    """Begin the replacement of a table: the same commit removes all that it holds."""
     _ensure_columns(definition)
     if definition.partition_by and supports(txn.protocol, _CLUSTERING):
         raise SchemaError(
-            f"The table {txn.table.table_path} can be clustered, and can't be replaced by one that "
-            f"is partitioned (by {listed(definition.partition_by)}). Nothing was written. Leave "
-            "the partitioning out, or make a new table.",
+            f"The table {txn.table.table_path} has the feature clustering, so a table that is "
+            f"partitioned (by {listed(definition.partition_by)}) can't replace it. Nothing was "
+            "written. Leave the partitioning out, or make a new table.",
             kind="DELTA_CLUSTERING_REPLACE_TABLE_WITH_PARTITIONED_TABLE",
             partition_columns=definition.partition_by,
         )
@@ -293,7 +293,7 @@ def _with_canonical_constraints(
 
 
 def _ensure_column_sql_sound(schema: StructType, definition: TableDefinition) -> None:
-    """Refuse defaults that are none, and functions that are not, where no Spark says so later."""
+    """Refuse invalid defaults and unknown functions, where no Spark refuses them later."""
     for item in schema:
         default, generated = item.metadata.get(_DEFAULT), generation_expression(item)
         if default is not None:

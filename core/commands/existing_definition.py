@@ -1,4 +1,4 @@
-"""The definition of a table that is there: what makes another one like it."""
+"""The definition of an existing table, to make another one like it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Whether the table at a place is the one that a CREATE TABLE defines (spec 10.6).
 
-A catalog may give a new name to a place that has a table. What the statement says must then be
-what the table has; what it leaves out is taken from the table.
+A catalog may give a new name to a place that has a table. The table must then have what the
+statement says; what the statement leaves out is taken from the table.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def ensure_table_fits(
 ) -> None:
     """Refuse a definition that is not that of the table.
 
-    Where no columns are given, schema and partitioning are the table's; where no properties are
-    given, these are. What the engine keeps for itself, such as ids of columns, is not compared.
+    Without columns, the table's schema and partitioning are taken; without properties, the table's
+    properties are. What the engine keeps for itself, such as ids of columns, is not compared.
 
     Args:
         snapshot: The table.

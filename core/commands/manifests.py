@@ -22,7 +22,7 @@ _MODE = "symlink_format_manifest"
 def generate_manifests(table: TableRef, snapshot: Snapshot, mode: str) -> None:
     """Write the manifest of each partition, then remove those of partitions that are gone.
 
-    If others commit meanwhile, it is done for what they have committed, too. A reader sees each
+    If others commit meanwhile, manifests are written for their versions, too. A reader sees each
     manifest whole, old or new, but not all of them change at once.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Rows deleted by vectors: their data files stay, and are told which of their rows are gone.
+"""Deleting rows by vectors: data files stay, and the log says which of their rows are gone.
 
 Each file is removed with its old vector and added with its new one, which holds the rows of the old
 one (spec 10.10). A file that is left without rows is only removed.
@@ -73,7 +73,7 @@ class MarkedFile:
 
 @dataclass(frozen=True, slots=True)
 class MarkedFiles:
-    """What becomes of files when rows of them are deleted.
+    """The files after some of their rows were deleted.
 
     Attributes:
         marked: Those that have live rows left.
@@ -109,7 +109,7 @@ def choose_rows(
     *,
     deleted: Sequence[BitMap64] | None = None,
 ) -> tuple[ChosenRows, ...]:
-    """The chosen rows of each file, with what else must be known to delete them.
+    """The chosen rows of each file, with all else that deleting them needs.
 
     Args:
         table: The table.
@@ -149,10 +149,11 @@ def deleted_rows(table: TableRef, files: Sequence[AddFile]) -> list[BitMap64]:
 
 
 def only_chosen(chosen: Iterable[ChosenRows]) -> pa.Table:
-    """The files as rows of `Snapshot.files`, with made-up vectors: a reader finds the chosen rows.
+    """The files as rows of `Snapshot.files`, with vectors that leave only the chosen rows live.
 
-    A second pass that evaluated the condition again could find others, where it asks for the time.
-    The files have no statistics: the log may count their rows otherwise than they were counted.
+    So a second pass reads exactly these rows; if it evaluated the condition again, it could find
+    others, for example because the condition asks for the time. The files have no statistics,
+    because the log's row counts may be other than those found.
     """
     return files_table(
         replace(item.file, deletion_vector=all_but(item.rows, item.num_rows), stats=None)
@@ -161,7 +162,7 @@ def only_chosen(chosen: Iterable[ChosenRows]) -> pa.Table:
 
 
 def _count(table: TableRef, file: AddFile, rows: BitMap64) -> int:
-    """The rows of a file: by its statistics, or by its footer where these can't be right."""
+    """How many rows a file has: by its statistics, or by its footer if these can't be right."""
     count = num_rows(file.stats)
     if count is not None and rows.max() < count <= _MOST_ROWS:
         return count
@@ -174,10 +175,10 @@ def _count(table: TableRef, file: AddFile, rows: BitMap64) -> int:
     if count is not None and rows.max() < count:
         return count
     if count is not None:
-        reason = f"by its footer it has {count}, and row {rows.max()} of it is to be deleted"
+        reason = f"its footer says {count}, but row {rows.max()} should be deleted"
     raise TableError(
-        f"The log does not say rightly how many rows the data file {shown(path)} has, and {reason}."
-        " Nothing was written. Restore the file, and run the operation again.",
+        f"The log has no correct row count for the data file {shown(path)}, and {reason}. "
+        "Nothing was written. Restore the file, and run the operation again.",
         kind="OPTIMIST_UNREADABLE_DATA_FILE",
         path=path,
     )
@@ -187,9 +188,9 @@ def _ensure_live(item: ChosenRows) -> None:
     if item.rows.isdisjoint(item.deleted):
         return
     raise TableError(
-        f"Of the data file {shown(item.file.path)}, {len(item.rows & item.deleted)} rows are to be "
-        "deleted that its deletion vector deletes already. Nothing was written. The file or its "
-        "vector was replaced by hand, or this is a fault of ours: please report it.",
+        f"The command would delete {len(item.rows & item.deleted)} rows of the data file "
+        f"{shown(item.file.path)} that its deletion vector deletes already. Nothing was written. "
+        "The file or its vector was replaced by hand, or this is a bug: please report it.",
         kind="DELTA_DELETION_VECTOR_CARDINALITY_MISMATCH",
         path=item.file.path,
     )

@@ -67,7 +67,7 @@ def several_matches() -> UsageError:
 
 
 class MergeClauses(Generic[_ResolvedT]):
-    """What the resolved clauses of a MERGE say of it as a whole."""
+    """The resolved clauses of a MERGE, and what follows from all of them together."""
 
     __slots__ = ()
 

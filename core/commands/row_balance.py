@@ -23,8 +23,7 @@ class RowBalance(enum.Enum):
 def ensure_balanced(actions: Sequence[Action], balance: RowBalance, operation: str) -> None:
     """Refuse a commit that would double rows, or lose rows of a command that removes none.
 
-    Live rows count, as statistics tell them. Where a file has no such statistics, nothing can be
-    told and nothing is refused.
+    Live rows are counted by statistics. If a file has no such statistics, nothing is refused.
 
     Raises:
         TableError: The numbers do not fit (kind `DELTA_NUM_RECORDS_MISMATCH`, fields `added` and

@@ -5,8 +5,8 @@
    and what takes their place is written.
 3. Elsewhere the whole files are removed, and what takes their place is written.
 
-What is written depends on the command, and how rows are found and written on the plane: that is a
-`RowTarget`. MERGE finds its rows by a join of its own, and shares the second half.
+The command decides what is written, and the plane how rows are found and written; a `RowTarget`
+does both. MERGE finds its rows by a join of its own, and shares the second half.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def rewrite_rows(
 
 
 def marks_rows(txn: OptimisticTransaction, command: RowCommand) -> bool:
-    """Whether a command marks rows in deletion vectors: the table has them, and the options too.
+    """Whether a command marks rows in deletion vectors: the table and the options allow it.
 
     Elsewhere, and where whole files match, files are removed and written again (spec 10.10).
     """

@@ -1,4 +1,4 @@
-"""The files that a command found rows to change in, and which rows these are (spec 10.15)."""
+"""The files in which a command found rows to change, and these rows (spec 10.15)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class TouchedFiles:
         return add_files(self.files)
 
     def live(self, table: TableRef) -> TouchedFiles:
-        """The matching rows that no vector deletes, for a search that took no notice of vectors.
+        """The matching rows that no vector deletes, for a search that ignored vectors.
 
         Raises:
             TableError: A vector is gone or damaged; see `read_deletion_vectors`.

@@ -25,8 +25,8 @@ class UncommittedFiles:
 
     An error or an interrupt removes them, unless the transaction says that a version may hold them
     (`OptimisticTransaction.may_be_in_table`): its commit has landed, or a request of it has no
-    answer. What was raised does not decide, for it may come from what follows the commit. Files
-    that are kept, and that no version holds, are found by VACUUM.
+    answer. The error itself does not decide, because a step after the commit may have raised it.
+    Files that are kept, and that no version holds, are found by VACUUM.
     """
 
     def __init__(self, table: TableRef) -> None:

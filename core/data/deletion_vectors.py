@@ -212,7 +212,7 @@ def parse_bitmap(data: bytes | memoryview) -> BitMap64:
         ValueError: The bytes are not a sound bitmap.
     """
     if len(data) < 4:
-        raise ValueError("the bytes end before the magic number does")
+        raise ValueError("the bytes end within the magic number")
     (magic,) = struct.unpack_from("<i", data)
     body = memoryview(data)[4:]  # no copy: a vector may be as large as memory allows
     if magic == _MAGIC:
@@ -341,7 +341,7 @@ def _groups(data: bytes) -> bytes:
     try:
         return base64.b85decode(data.translate(_TO_B85))
     except ValueError:
-        raise ValueError("a group of its Z85 stands for more than four bytes hold") from None
+        raise ValueError("a group of its Z85 is a number that does not fit in four bytes") from None
 
 
 def _short_group(data: bytes) -> bytes:
@@ -350,7 +350,7 @@ def _short_group(data: bytes) -> bytes:
     number = _groups(digits.rjust(5, _Z85[:1]))
     size = len(digits) - 1
     if size < 1 or any(number[:-size]):
-        raise ValueError("the last group of its Z85 is not padded as any writer does")
+        raise ValueError("the last group of its Z85 is padded in a way that no writer uses")
     return number[-size:]
 
 

@@ -158,8 +158,8 @@ def parse_partition_value(
         time = _EPOCH + dt.timedelta(microseconds=value)
     except OverflowError:
         raise SchemaError(
-            f"The partition column {shown(column or '?')} holds {quoted(text or '')}, which is not "
-            "in the years 1 to 9999, and this operation can compare no others. Nothing was "
+            f"The partition column {shown(column or '?')} holds {quoted(text or '')}, which is "
+            "outside the years 1 to 9999; this operation can't compare such values. Nothing was "
             "written. Leave such partitions out, or use a condition on the column.",
             kind="OPTIMIST_VALUE_DOES_NOT_FIT",
             column=column,

@@ -59,10 +59,10 @@ def _header(data: memoryview, start: int) -> tuple[list[bool], tuple[int, ...], 
         size = _integer(data, position)
         position += 4
         if size > _MOST_CONTAINERS:
-            raise ValueError(f"{size} containers are more than there can be")
+            raise ValueError(f"it claims {size} containers, more than a bitmap can have")
         kinds = [False] * size
     else:
-        raise ValueError(f"{cookie} begins no bitmap")
+        raise ValueError(f"no bitmap begins with {cookie}")
     pairs = _shorts(data, position, 2 * size)
     position += 4 * size
     if cookie == _COOKIE or size >= _FEWEST_WITH_OFFSETS:
@@ -81,14 +81,14 @@ def _run_container(data: memoryview, position: int, count: int) -> int:
     if any(end >= following for end, following in zip(ends, islice(starts, 1, None), strict=False)):
         raise ValueError("runs overlap")
     if sum(lengths) + num_runs != count:
-        raise ValueError(f"runs hold {sum(lengths) + num_runs} values and claim {count}")
+        raise ValueError(f"runs hold {sum(lengths) + num_runs} values but claim {count}")
     return position + 2 + 4 * num_runs
 
 
 def _bitset_container(data: memoryview, position: int, count: int) -> int:
     bits = int.from_bytes(_slice(data, position, _BITSET_BYTES), "little")
     if bits.bit_count() != count:
-        raise ValueError(f"a bit set holds {bits.bit_count()} values and claims {count}")
+        raise ValueError(f"a bit set holds {bits.bit_count()} values but claims {count}")
     return position + _BITSET_BYTES
 
 

@@ -2,8 +2,8 @@
 
 1. A column with a default gets it.
 2. An identity column gets numbers.
-3. A generated column is computed from the others; if the rows bring it, it is held against what
-   would be computed.
+3. A generated column is computed from the others; if the rows bring a value, it is compared with
+   the computed one.
 
 An expression that only Spark can evaluate is refused, before anything is written.
 """
@@ -49,8 +49,8 @@ def complete_rows(
     Raises:
         UsageError: Only Spark knows a value (kind `OPTIMIST_NEEDS_SPARK`), or the rows bring
             numbers that they may not bring.
-        SchemaError: A value does not fit its column, or the rows bring another one than a generated
-            column's expression has (kind `DELTA_VIOLATE_CONSTRAINT_WITH_VALUES`).
+        SchemaError: A value does not fit its column, or the rows bring a value for a generated
+            column that differs from the computed one (kind `DELTA_VIOLATE_CONSTRAINT_WITH_VALUES`).
     """
     names = [name for name in (find_name(schema.names, name) for name in given) if name]
     missing = [item for item in schema if item.name not in names]
@@ -118,7 +118,7 @@ def _with_values(rows: pa.Table, values: dict[str, Value]) -> pa.Table:
 
 
 def _ensure_as_computed(rows: pa.Table, schema: StructType, name: str, value: Value) -> None:
-    """Refuse rows that bring another value than their generated column has (spec 10.3)."""
+    """Refuse rows whose value for a generated column differs from the computed one (spec 10.3)."""
     item = schema.find(name)
     sql = "" if item is None else generation_expression(item) or ""
     found, wanted = rows[name], value.compute(rows)
@@ -141,7 +141,7 @@ def _refuse(item: StructField, sql: str, what: str) -> NoReturn:
 
 def _needs_spark(column: str, sql: str, what: str) -> UsageError:
     return UsageError(
-        f"Only Spark knows the value of the {what} {quoted(sql)} of the column {shown(column)}. "
+        f"Only Spark can compute the {what} {quoted(sql)} of the column {shown(column)}. "
         f"{RUN_WITH_SPARK}",
         kind="OPTIMIST_NEEDS_SPARK",
         column=column,

@@ -1,4 +1,4 @@
-"""A command's condition on rows, which this process evaluates exactly, or which is refused."""
+"""A command's condition on rows: this process evaluates it exactly, or refuses it."""
 
 from __future__ import annotations
 

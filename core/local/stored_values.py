@@ -1,4 +1,4 @@
-"""Values as columns take them: Spark's store assignment, ANSI, where it is exact.
+"""Casts of values to the types of columns, as Spark's store assignment (ANSI) does them.
 
 A value of another type is cast, and an error if it does not fit. A cast whose result depends on
 more than the value, or rounds, is refused: Spark does it.
@@ -60,7 +60,7 @@ class Value:
         data_type: Its type.
         compute: Gives the values for some rows, as an Arrow array of that type.
         columns: The paths of the columns that it needs.
-        literal: The constant that it is; None if it is none.
+        literal: Its constant; None if it is not a constant.
     """
 
     data_type: DataType
@@ -88,7 +88,7 @@ def constant_of(literal: Literal, zone: str = "UTC") -> Value:
 
 
 def integer_of(number: int, name: str) -> Value | None:
-    """A constant of one of the `INTEGERS`; None if that type has no such number, or not so safely.
+    """A constant of one of the `INTEGERS`; None if that type has no such number, or not safely.
 
     The least number of a type is left out: `-128Y` is one, but `-CAST(128 AS TINYINT)` overflows.
     """

@@ -1,8 +1,8 @@
 """Values that a command assigns, put together from columns, constants and a few functions.
 
-Whoever reads an expression, SQL text or Spark's tree, gives its parts; what the parts mean is
-defined here once, and is what Spark computes. Everything else is refused: only Spark knows its
-value for certain.
+A reader of an expression, of SQL text or of Spark's tree, passes the parts; this module alone
+defines what they mean, which is what Spark computes. Everything else is refused: only Spark knows
+its value for certain.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class ValueBuilder:
 
         Args:
             conditions: The conditions.
-            given: A result for each, and one more.
+            given: A result for each, and one for all other rows.
         """
         if not all(map(self._is_known, conditions)):
             raise self.refusal()

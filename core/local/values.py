@@ -85,7 +85,7 @@ def parse_value(given: object, schema: StructType, *, zone: str = "UTC") -> Valu
 
 def _no_sql(given: str, error: NotSqlError) -> UsageError:
     return UsageError(
-        f"The value {quoted(given)} is no SQL expression: {shown(error)}. Nothing was written. "
+        f"The value {quoted(given)} is not an SQL expression: {shown(error)}. Nothing was written. "
         "Correct the SQL, and put unusual names in back-ticks.",
         kind="PARSE_SYNTAX_ERROR",
         expression=given,

@@ -266,7 +266,7 @@ def _content(version: int, tops: Sequence[_Top]) -> _Content:
 
 def _tags(version: int, body: Any) -> Mapping[str, object]:
     if not isinstance(body, Mapping) or body.get("version") != version:
-        raise ValueError(f"its content is not for version {version}, which its name says")
+        raise ValueError(f"its name says version {version}, but its content is for another version")
     tags = body.get("tags") or {}
     if not isinstance(tags, Mapping):
         raise ValueError("its tags are not a JSON object")  # noqa: TRY004 - content, not a call

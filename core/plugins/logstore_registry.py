@@ -151,8 +151,8 @@ def _refuse_conflict(class_keys: list[_Named], scheme_keys: list[tuple[str, _Nam
         return
     schemes = sorted(key for _, (key, _) in scheme_keys)
     raise ConfigError(
-        f"The conf key {class_keys[0][0]} names one store for every path, and {', '.join(schemes)} "
-        "another for one scheme, which can't both hold. Remove one of them.",
+        f"The conf key {class_keys[0][0]} names one store for every path, but {', '.join(schemes)} "
+        "names one for a single scheme. Remove one of them.",
         kind="DELTA_INVALID_LOGSTORE_CONF",
         class_keys=tuple(key for key, _ in class_keys),
         scheme_keys=tuple(schemes),

@@ -32,9 +32,9 @@ def ensure_properties_parse(metadata: Metadata, *, table_path: str, version: int
     problems = (f"{name} = {quoted(text)} {_wanted(name, text)}" for name, text in unparsed.items())
     raise TableError(
         f"The table {table_path} at version {version} has properties whose values can't be "
-        f"understood: {listed(problems)}. Nothing was written, since a write that takes them for "
-        "unset could break what the table promises. Set them to allowed values, or unset them, all "
-        "in one ALTER TABLE; what only an engine may set, restore with the one that set it.",
+        f"understood: {listed(problems)}. Nothing was written, because a write that ignores them "
+        "could break a rule of the table. Set them to allowed values, or unset them, all in one "
+        "ALTER TABLE; if only an engine may set a property, repair it with the one that set it.",
         kind="OPTIMIST_MALFORMED_TABLE_PROPERTY",
         properties=dict(unparsed),
     )

@@ -122,9 +122,9 @@ def ensure_well_formed(protocol: Protocol, *, table_path: str, version: int) -> 
     if one_sided:
         raise _protocol_error(
             protocol,
-            "is malformed: features that concern readers must stand in the lists for readers and "
-            f"for writers, and these stand in one alone: {shown(', '.join(one_sided))}. Nothing "
-            "was read or written. Repair the table with the engine that wrote it",
+            "is malformed: a feature for readers must be in both lists, the one for readers and "
+            f"the one for writers, but these are in only one: {shown(', '.join(one_sided))}. "
+            "Nothing was read or written. Repair the table with the engine that wrote it",
             kind="DELTA_INVALID_PROTOCOL_VERSION",
             table_path=table_path,
             version=version,
@@ -419,8 +419,8 @@ def _ensure_only_delta(
         return
     raise _protocol_error(
         protocol,
-        f"is to be kept in other formats as well (delta.universalFormat.enabledFormats is "
-        f"{shown(', '.join(formats))}), and this engine does not convert to any. Nothing was "
+        f"should also be kept in other formats (delta.universalFormat.enabledFormats is "
+        f"{shown(', '.join(formats))}), but this engine can't convert to them. Nothing was "
         "written: readers of those formats would not see the commit. Write with an engine that "
         "converts, or unset the property",
         kind="DELTA_UNIVERSAL_FORMAT_VIOLATION",

@@ -36,16 +36,16 @@ def ensure_columns_can_be_found(
         return
     if text is not None:
         raise TableError(
-            f"The table {table_path} at version {version} has columns with names of their own in "
-            f"files, and the property {_MODE}, which says how to find them, is {quoted(text)}. "
+            f"The table {table_path} at version {version} has columns with other names in its "
+            f"files, but the property {_MODE}, which says how to find them, is {quoted(text)}. "
             "Nothing was read or written. Read an older version, or repair the property with the "
             "engine that set it.",
             kind="OPTIMIST_MALFORMED_TABLE_PROPERTY",
             properties={_MODE: text},
         )
     raise ProtocolError(
-        f"The table {table_path} at version {version} sets {_MODE}, which counts only from reader "
-        f"version {MAPPING_READER_VERSION} on, and its protocol has version "
+        f"The table {table_path} at version {version} sets {_MODE}, which has an effect only from "
+        f"reader version {MAPPING_READER_VERSION} on, but its protocol has version "
         f"{protocol.min_reader_version}. So its files may have the columns under either of two "
         "names. Nothing was read or written. Raise the protocol with the engine that set the "
         "property.",

@@ -249,7 +249,7 @@ def ensure_mapping_sound(metadata: Metadata) -> None:
     if problems:
         raise SchemaError(
             f"The table's column mapping is damaged: {listed(problems)}. Nothing was written, "
-            "because files could take one column for another. Repair the table with the engine "
+            "because files could confuse one column with another. Repair the table with the engine "
             "that wrote its metadata, or write to an older version of it.",
             kind="OPTIMIST_MALFORMED_COLUMN_MAPPING",
             problems=problems,

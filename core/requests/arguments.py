@@ -41,9 +41,9 @@ def arrow_table(rows: Rows, argument: str) -> pa.Table:
         return pa.Table.from_batches([rows])
     if not hasattr(rows, "__arrow_c_stream__"):
         raise ArgumentTypeError(
-            f"The argument {argument} is of type {shown(type(rows).__name__)}, which holds no "
-            "Arrow rows. Nothing was written. Pass a pyarrow.Table, or what exports a stream of "
-            "Arrow, as frames of pandas and Polars do.",
+            f"The argument {argument} is of type {shown(type(rows).__name__)}, which has no "
+            "Arrow rows. Nothing was written. Pass a pyarrow.Table, or an object that exports a "
+            "stream of Arrow, such as a frame of pandas or Polars.",
             kind="OPTIMIST_INVALID_ARGUMENT_TYPE",
             argument=argument,
         )

@@ -145,7 +145,7 @@ def path_of(column: ColumnName) -> Path:
     path = parse_column_path(column) if isinstance(column, str) else tuple(column)
     if not path or not all(path):
         raise UsageError(
-            f"{quoted(column)} names no column. Nothing was written. Give its name.",
+            f"{quoted(column)} is not the name of a column. Nothing was written. Give a name.",
             kind="OPTIMIST_INVALID_ARGUMENT",
             argument="column",
         )

@@ -52,8 +52,8 @@ def column_of_sql(name: str, text: str) -> StructField:
         return schema_from_json(replace_char_varchar(schema)).fields[0]
     except (NotSqlError, RecursionError, LookupError, ValueError):
         raise SchemaError(
-            f"The type of the column {quoted(name)} can't be {quoted(text)}, which is no type of "
-            "Delta. Nothing was written. Spell it as SQL does, as in array<decimal(10,2)>.",
+            f"The type of the column {quoted(name)} can't be {quoted(text)}, which is not a type "
+            "of Delta. Nothing was written. Spell it as SQL does, as in array<decimal(10,2)>.",
             kind="DELTA_UNSUPPORTED_DATA_TYPES",
             type=text,
         ) from None

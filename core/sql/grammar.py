@@ -80,8 +80,8 @@ def _refuse_explained(text: str, reader: Reader) -> None:
     command = parse_command(text[reader.peek().start :])
     if command is not None:
         raise UsageError(
-            f"{command.statement} can't be explained: it is no query, and has no plan that Spark "
-            "could show. Nothing was run. Leave EXPLAIN out to run it.",
+            f"{command.statement} can't be explained: it is not a query, so Spark has no plan "
+            "to show. Nothing was run. Leave EXPLAIN out to run it.",
             kind="OPTIMIST_UNSUPPORTED_STATEMENT",
             statement=command.statement,
         )

@@ -48,7 +48,7 @@ def tell_watchers(table: TableRef, actions: Sequence[Action], snapshot: Snapshot
             watcher(table, snapshot)
         except Exception:  # noqa: BLE001 - the commit stands whatever happens here
             _LOG.warning(
-                "A version of %s was committed, but %s could not be told.",
+                "A version of %s was committed, but %s could not be notified.",
                 without_secrets(table.table_path),
                 name,
                 exc_info=True,

@@ -111,7 +111,7 @@ class OwnCommits:
             self._session[LAST_COMMIT_VERSION] = str(version)
         except Exception:  # noqa: BLE001 - the commit stands whatever happens here
             _LOG.warning(
-                "Version %d was committed, but the session's conf could not be told.",
+                "Version %d was committed, but the session's conf was not updated.",
                 version,
                 exc_info=True,
             )

@@ -50,8 +50,8 @@ def partition_paths(path: str) -> Iterator[PartitionPath]:
 def within_table(path: str, table_path: str) -> UsageError:
     """The error for a write that would make a table within a table."""
     return UsageError(
-        f"The path {shown(path)} is that of a partition of the table {shown(table_path)}, and no "
-        "table of its own. Nothing was written. Write to the table; to replace the rows of a "
+        f"The path {shown(path)} is the path of a partition of the table {shown(table_path)}, "
+        "not of a table. Nothing was written. Write to the table; to replace the rows of a "
         "partition, overwrite it with replaceWhere.",
         kind="OPTIMIST_PATH_OF_A_PARTITION",
         path=path,

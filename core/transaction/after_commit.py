@@ -55,7 +55,7 @@ def finish_commit(
         return replace(result, hooks=listener.run_hooks(hooks, committed))
     except Exception as error:  # noqa: BLE001 - the commit stands whatever happens here
         _LOG.warning(
-            "Version %d was committed, but not all that follows a commit was done.",
+            "Version %d was committed, but not all steps after the commit were done.",
             version,
             exc_info=True,
         )

@@ -195,7 +195,7 @@ def _end_turn(turn: AbstractContextManager[None], log_path: str) -> None:
         turn.__exit__(None, None, None)
     except Exception:  # noqa: BLE001 - the commit may have landed, and a turn decides nothing
         _LOG.warning(
-            "The turn at %s could not be given back.", without_secrets(log_path), exc_info=True
+            "The turn at %s could not be released.", without_secrets(log_path), exc_info=True
         )
 
 

@@ -272,7 +272,7 @@ def _check_new_table(draft: Draft) -> None:
         return
     if not any(isinstance(a, Metadata) for a in draft.actions):
         raise TableError(
-            f"The table at {draft.table_path} does not exist yet, and its first commit brings no "
+            f"The table at {draft.table_path} does not exist yet, and its first commit has no "
             "metadata. Nothing was written. Set a schema first.",
             kind="DELTA_METADATA_ABSENT",
             path=draft.table_path,
@@ -377,9 +377,9 @@ def _check_replaced_vectors(draft: Draft) -> None:
     for path, vector in map(_file_key, add_files(live)):
         if vectors[path] != vector:
             raise UsageError(
-                f"The commit adds the file {shown(path)} with another deletion vector than the "
-                "table has it with, and does not remove that: its rows would count twice. Nothing "
-                "was written. Remove the file as it is in the same commit.",
+                f"The commit adds the file {shown(path)} with a new deletion vector, but does not "
+                "remove the file with its old one, so its rows would count twice. Nothing was "
+                "written. Remove the file with its old vector in the same commit.",
                 kind="DELTA_DUPLICATE_ACTIONS_FOUND",
                 paths=(path,),
             )

@@ -175,9 +175,9 @@ class AzureOptions(ServiceOptions):
 def _unknown_host(location: AzureLocation) -> ConfigError:
     host = location.of.host("dfs")
     return ConfigError(
-        f"{host} is no host of Azure's, and no credentials are given for that very host; nothing "
-        f"was sent there. If the host is right, set {_PREFIX}account={host} beside the credentials,"
-        f" or Hadoop's key for it, fs.azure.account.key.{host}.",
+        f"{host} is not a host of Azure, and no credentials are given for exactly this host; "
+        f"nothing was sent there. If the host is right, set {_PREFIX}account={host} beside the "
+        f"credentials, or Hadoop's key for it, fs.azure.account.key.{host}.",
         kind="OPTIMIST_NO_CREDENTIALS",
         account=location.account,
         container=location.container,

@@ -131,7 +131,7 @@ def parse_location(path: str, default_account: str | None) -> AzureLocation:
     """
     if scheme_of(path) not in SCHEMES:
         raise ConfigError(
-            f"AzureLogStore cannot serve {path}: its scheme is none of {', '.join(SCHEMES)}. "
+            f"AzureLogStore cannot serve {path}: its scheme is not one of {', '.join(SCHEMES)}. "
             "Check spark.delta.logStore.class and the scheme keys.",
             kind="DELTA_INCORRECT_LOG_STORE_IMPLEMENTATION",
             path=path,
@@ -140,7 +140,7 @@ def parse_location(path: str, default_account: str | None) -> AzureLocation:
     container, at, host = authority.partition("@")
     if at and not _HOST.fullmatch(host):
         raise ConfigError(
-            f"{path} names no host of an account: it has a character in it that no host has. Write "
+            f"{path} names no host of an account: it has a character that a host can't have. Write "
             "abfss://container@account.dfs.core.windows.net/path.",
             kind="OPTIMIST_INCOMPLETE_PATH",
             path=path,

@@ -149,8 +149,8 @@ def locate(path: str) -> HdfsPlace:
     scheme = scheme_of(path)
     if scheme not in SCHEMES:
         raise ConfigError(
-            f"HDFSLogStore cannot serve {path}: it is not an hdfs: or viewfs: URL. Local paths are "
-            "LocalLogStore's, the default for them. Check spark.delta.logStore.class and the "
+            f"HDFSLogStore cannot serve {path}: it is not an hdfs: or viewfs: URL. For local "
+            "paths LocalLogStore is the default. Check spark.delta.logStore.class and the "
             "scheme keys.",
             kind="DELTA_INCORRECT_LOG_STORE_IMPLEMENTATION",
             path=path,

@@ -191,8 +191,8 @@ def _insist(create: Callable[[str, bytes], PutOutcome], path: str, data: bytes) 
         if outcome is not PutOutcome.UNKNOWN:
             return outcome
     raise StorageError(
-        f"The store gave no answer to the creation of {path}, by which it is tested whether it "
-        "honours conditional writes. Nothing was committed. Run the operation again.",
+        f"The store gave no answer when {path} was created to test whether the store honours "
+        "conditional writes. Nothing was committed. Run the operation again.",
         kind="OPTIMIST_STORE_NO_ANSWER",
         path=path,
         retryable=True,

@@ -212,7 +212,7 @@ class ExternalArbiterLogStore(LogStore):
             raise failure
         # The file is there and only the mark is missing; the next listing or writer tries again.
         _LOG.warning(
-            "The commit %s is in, but its entry could not be marked as complete: %s",
+            "The commit %s is in the table, but its entry could not be marked complete: %s",
             entry.file_name,
             failure,
         )

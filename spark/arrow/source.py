@@ -141,8 +141,8 @@ class TableReadSource(DataSource):
         path = ScanOptions.from_options(self.options).path
         with portable_errors():
             raise UsageError(
-                f"The rows of the table at {path} stand behind a view, or in a frame, and those "
-                "can't be written to. Nothing was written. Write to the table itself: "
+                f"This is a view of, or a frame over, the table at {path}, and neither can be "
+                "written to. Nothing was written. Write to the table itself: "
                 f"INSERT INTO delta.`{path}`.",
                 kind="OPTIMIST_UNSUPPORTED_STATEMENT",
                 path=path,

@@ -39,15 +39,15 @@ def changes_of(spark: SparkSession, log: DeltaLog) -> TableChanges:
 class SparkTableChanges(TableChanges):
     """`TableChanges` as `DeltaTable.alter` has it.
 
-    Spark judges rules, and reads the rows that they are held against. The type of a column may be
-    one of Spark's. Errors are PySpark's as well (docs/errors.md).
+    Spark checks rules, and reads the rows that must keep them. The type of a column may be one of
+    Spark's. Errors are PySpark's as well (docs/errors.md).
     """
 
     def __init__(self, spark: SparkSession, log: DeltaLog) -> None:
         super().__init__(log, SparkRowChecks(spark))
 
     def __call__(self) -> AlterByOldNames:
-        """What `DeltaTable.alter` was when it was a method."""
+        """The method that `DeltaTable.alter` was before it became a property."""
         warn_renamed("DeltaTable.alter()", "the property DeltaTable.alter, as DeltaLog.alter is")
         return AlterByOldNames(self)
 

@@ -1,8 +1,8 @@
 """What every written row must satisfy, enforced by Spark's own expressions (spec 10.3, 10.4).
 
-The checks ride on a column that is written anyway, so no optimizer can drop them. A row that fails
-raises inside the task; `violations_raised` turns Spark's error about that into one that names the
-constraint.
+The checks are part of a column that is written anyway, so no optimizer can drop them. A row that
+fails raises inside the task; `violations_raised` turns Spark's error about that into one that names
+the constraint.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def checked_rows(
     *,
     exempt: Column | None = None,
 ) -> DataFrame:
-    """The rows as they go into files; one that breaks a rule raises when it is computed.
+    """The rows as they go into files; a row that breaks a rule raises when it is computed.
 
     Args:
         frame: Rows in the table's shape.
@@ -97,7 +97,7 @@ def checked_rows(
 
 @contextmanager
 def violations_raised() -> Iterator[None]:
-    """Raise what a query over checked rows found as the error that names it.
+    """Turn an error that a query over checked rows raises into one that names the broken rule.
 
     Raises:
         SchemaError: A row violates a constraint.
@@ -112,7 +112,7 @@ def violations_raised() -> Iterator[None]:
 
 
 def _violation_of(error: BaseException) -> SchemaError | None:
-    """The error to raise for a row that failed a check, or None if that is not what went wrong."""
+    """The error to raise for a row that failed a check; None if something else went wrong."""
     for text in error_texts(error):
         if match := _FAILED.search(text):
             # What follows may tell it once more, with the trace of a task.

@@ -49,7 +49,8 @@ def delete(
     """Delete the rows for which the condition is true; all rows without one.
 
     Returns:
-        How many rows that are; -1 if whole files went, and their statistics do not tell.
+        How many rows were deleted; -1 if whole files were removed without statistics that count
+        rows.
 
     Raises:
         DeltaConcurrentModificationException: Another commit changed what this one read; nothing is

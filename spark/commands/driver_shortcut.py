@@ -1,8 +1,9 @@
 """What the driver does itself, on Arrow, where a Spark job would cost more than the work.
 
-It is done only where the outcome is Spark's own, whatever the session's conf says: conditions and
-values are the expressions that Spark analysed, and every part of them one that the engine evaluates
-exactly. What is in doubt, what fails, and every file that can't be read here, is left to Spark.
+The driver does it only if the outcome is the same as Spark's under every conf of the session:
+conditions and values are the expressions that Spark analysed, and the engine can evaluate every
+part of them exactly. Spark does everything that is in doubt, that fails, or that needs a file which
+can't be read here.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def readable_bytes(spark: SparkSession, table: TableRef, plane: RowPlane) -> int
         plane: The plane that serves it in Spark.
 
     Returns:
-        0 where this process may not reach the files: Hadoop may be what knows the way.
+        0 where this process may be unable to reach the files, because only Hadoop can.
     """
     is_local = scheme_of(table.table_path) in ("", "file")
     can_read = not is_connect(spark) and (is_local or isinstance(plane, ArrowPlane))
@@ -123,7 +124,7 @@ class DriverShortcut:
         *,
         is_checked: bool = True,
     ) -> _Result | None:
-        """What some work with the table's rows gives; None where Spark has to do it.
+        """The result of some work with the table's rows; None where Spark has to do it.
 
         Then nothing is left of what the work has written.
 

@@ -1,4 +1,4 @@
-"""New rules for a table, judged by Spark and held against the rows that are there (spec 10.3)."""
+"""New rules for a table: Spark checks them, and checks the existing rows (spec 10.3)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _CHANGING_TEXTS = (
 
 
 class SparkRowChecks(RowChecks):
-    """Spark judges the SQL; it reads the rows, too, unless few and small files make that a waste.
+    """Spark checks the SQL; it reads the rows, too, unless the files are few and small.
 
     Rows are read here only for rules whose value the engine knows for every row.
     """
@@ -121,14 +121,14 @@ def _becomes(spark: SparkSession, value: Column, item: StructField) -> bool:
 
 
 def _every_row(plane: RowPlane, txn: OptimisticTransaction) -> DataFrame:
-    """The table's rows; a damaged or missing file is an error, whatever the session passes over."""
+    """The table's rows; damaged or missing files are errors, even if the session ignores them."""
     return plane.scan_files(txn.snapshot, txn.snapshot.files)
 
 
 def _first_without(
     txn: OptimisticTransaction, rows: DataFrame, condition: Column, columns: tuple[str, ...]
 ) -> str | None:
-    """What a row for which a condition is not true has in some columns, as JSON; None: no such row.
+    """Some values of a row for which a condition is not true, as JSON; None if none is such.
 
     The transaction depends on all rows from now on.
     """

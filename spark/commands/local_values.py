@@ -1,4 +1,4 @@
-"""What Spark has resolved, for the driver to compute: exactly, or not at all."""
+"""Expressions that Spark has resolved, for the driver to compute exactly or not at all."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ __all__ = ["LocalValues", "unknown"]
 
 
 def unknown(expression: Any) -> Opaque:
-    """The stand-in for what is not understood, which no process but Spark's evaluates."""
+    """A placeholder for an expression that is not understood; only Spark can evaluate it."""
     return Opaque(str(expression.sql()), frozenset(), deterministic=True)
 
 
 @dataclass(frozen=True, slots=True)
 class LocalValues:
-    """Translates what the expressions of one command say of some rows.
+    """Translates the expressions of one command over some rows.
 
     Attributes:
         spark: A classic session.

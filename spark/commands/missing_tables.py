@@ -1,7 +1,7 @@
-"""What a place without a table is called by those who name it: Delta's conditions and sentences.
+"""Errors for a place without a table, with Delta's conditions and sentences.
 
-Reads say that a path or a table does not exist, and `DeltaTable` and the statements about a table
-that it is not one. Scripts decide by both.
+Reads say that a path or a table does not exist; `DeltaTable` and the statements about a table say
+that it is not one. Scripts check both.
 """
 
 from __future__ import annotations

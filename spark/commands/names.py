@@ -1,4 +1,4 @@
-"""Where a table is by its name: ``delta.`/path` ``, or a name of Spark's session catalog."""
+"""Finding a table by its name: ``delta.`/path` ``, or a name of Spark's session catalog."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ class CatalogTable:
         """From a Java `CatalogTable`.
 
         Raises:
-            TableError: The entry says no location (kind `OPTIMIST_TABLE_WITHOUT_LOCATION`).
+            TableError: The entry has no location (kind `OPTIMIST_TABLE_WITHOUT_LOCATION`).
         """
         identifier = entry.identifier()
         name, shown_name = str(identifier.quotedString()), str(identifier.unquotedString())
         location = entry.storage().locationUri()
         if location.isEmpty():
             raise TableError(
-                f"The catalog's entry {name} says no location. Nothing was read or written. Drop "
+                f"The catalog's entry {name} has no location. Nothing was read or written. Drop "
                 "it, and create the table again.",
                 kind="OPTIMIST_TABLE_WITHOUT_LOCATION",
                 name=name,
@@ -94,7 +94,7 @@ def is_enabled(spark: SparkSession) -> bool:
 
 
 def known_path(spark: SparkSession, text: str) -> str:
-    """The path that a text is or means; a text that is no name of a Delta table is a path."""
+    """The path that a text names; a text that is not the name of a Delta table is itself a path."""
     if path_in_name(text) is None and (is_connect(spark) or not _MAYBE_NAME.fullmatch(text)):
         return text
     try:
@@ -104,12 +104,12 @@ def known_path(spark: SparkSession, text: str) -> str:
 
 
 def table_path(spark: SparkSession, name: str) -> str:
-    """Where the table is that a name means; arguments and errors are those of `named_table`."""
+    """The path of the table with a name; arguments and errors are those of `named_table`."""
     return named_table(spark, name)[0]
 
 
 def named_table(spark: SparkSession, name: str) -> tuple[str, str | None]:
-    """Where the table is that a name means, and its whole name in the catalog; None for a path.
+    """The path of the table with a name, and its whole name in the catalog; None for a path.
 
     Args:
         spark: A classic session, or a Spark Connect client, which knows paths only.
@@ -126,8 +126,8 @@ def named_table(spark: SparkSession, name: str) -> tuple[str, str | None]:
         return path, None
     if is_connect(spark):
         raise UsageError(
-            f"The name {name!r} is a name in the server's catalog, where no client finds the "
-            "table's files. Use DeltaTable.forPath(spark, path), or a name of the form "
+            f"The name {name!r} is a name in the server's catalog, from which a client can't "
+            "learn where the table is. Use DeltaTable.forPath(spark, path), or a name of the form "
             "delta.`path`.",
             kind="OPTIMIST_CATALOG_NAMES_UNSUPPORTED",
             name=name,
@@ -137,7 +137,7 @@ def named_table(spark: SparkSession, name: str) -> tuple[str, str | None]:
 
 
 def one_place(path: str | None, location: str | None) -> str:
-    """The one place that a table's name and its LOCATION say.
+    """The one place that a table's name and its LOCATION give.
 
     Raises:
         UsageError: Both are None, or they differ (kind
@@ -190,7 +190,7 @@ def catalog_table(spark: SparkSession, name: str) -> CatalogTable:
 
 
 def _entry(jvm: Jvm, identifier: Any) -> Any:
-    """What a name means; `session.v` is a temporary view, else a table of the schema `session`."""
+    """The entry of a name; `session.v` is a temporary view, or a table in schema `session`."""
     catalog = jvm.session.sessionState().catalog()
     try:
         return catalog.getTempViewOrPermanentTableMetadata(identifier)

@@ -1,4 +1,4 @@
-"""What `DeltaTable.alter()` gave while it was a method: it goes with the next version."""
+"""The result of `DeltaTable.alter()` from when it was a method; the next version removes it."""
 
 from __future__ import annotations
 

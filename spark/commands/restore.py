@@ -30,7 +30,7 @@ RESTORE_SCHEMA = StructType([StructField(name, LongType()) for name in _COLUMNS]
 def restore(
     spark: SparkSession, log: DeltaLog, *, version: int | None = None, timestamp: str | None = None
 ) -> DataFrame:
-    """Make a table what it was at a version or a time.
+    """Bring a table back to a version or a time.
 
     Args:
         spark: The session.

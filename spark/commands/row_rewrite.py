@@ -1,4 +1,4 @@
-"""What DELETE, UPDATE and MERGE on Spark share: the run to the commit, and one way for rows.
+"""What DELETE, UPDATE and MERGE on Spark share: the run to the commit, and the change of rows.
 
 Where the work is small the driver does it all without a Spark job, see `DriverShortcut`.
 """

@@ -71,7 +71,7 @@ class DeltaTableBuilder:
         return self
 
     def location(self, location: str) -> DeltaTableBuilder:
-        """Say where the table is to be."""
+        """Set where the table will be."""
         ensure_exactly(location, (str,), "Location", "str")
         self._location = location
         return self
@@ -105,7 +105,7 @@ class DeltaTableBuilder:
             ArgumentTypeError: An argument has the wrong type; this is a `TypeError`, too.
             UsageError: Both ways to generate values are given, a step is 0, or a text is no type of
                 SQL (kind `PARSE_SYNTAX_ERROR`).
-            SchemaError: The type is none that a table can have.
+            SchemaError: A table can't have the type.
         """
         ensure_exactly(colName, (str,), "Column name", "str")
         if not isinstance(dataType, st.DataType):

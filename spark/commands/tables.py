@@ -140,17 +140,17 @@ class DeltaTable(CommandsToCome):
 
     @classmethod
     def createIfNotExists(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
-        """Begin a table that is made only if it does not exist; else it stays as it is."""
+        """Begin a table that is made only if it does not exist; an existing one is kept."""
         return DeltaTableBuilder(sparkSession, CreateMode.CREATE_IF_NOT_EXISTS, cls)
 
     @classmethod
     def replace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
-        """Begin what replaces a table: its rows go, its history stays."""
+        """Begin the replacement of a table: its rows are removed, its history stays."""
         return DeltaTableBuilder(sparkSession, CreateMode.REPLACE, cls)
 
     @classmethod
     def createOrReplace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
-        """Begin a table that replaces the one that is there, if there is one."""
+        """Begin a table that replaces the existing one, if there is one."""
         return DeltaTableBuilder(sparkSession, CreateMode.CREATE_OR_REPLACE, cls)
 
     def toDF(self) -> DataFrame:
@@ -177,7 +177,7 @@ class DeltaTable(CommandsToCome):
 
         Returns:
             As in Delta, in Spark Connect one row with `num_affected_rows`, which is -1 if whole
-            files went whose statistics do not count their rows; in a classic session None.
+            files were removed whose statistics do not count their rows; in a classic session None.
 
         Raises:
             DeltaConcurrentModificationException: Another commit changed what this one read; nothing
@@ -233,7 +233,7 @@ class DeltaTable(CommandsToCome):
             return optimize(self._spark, self._log, predicate)
 
     def merge(self, source: DataFrame, condition: ExpressionOrColumn) -> DeltaMergeBuilder:
-        """Begin a MERGE: rows of a source change, remove and join those of the table.
+        """Begin a MERGE: update, delete and insert rows of the table by the rows of a source.
 
         Nothing happens before `execute` of the builder is called.
 
@@ -309,7 +309,7 @@ class DeltaTable(CommandsToCome):
 
         Raises:
             UsageError: The mode is another (kind `DELTA_MODE_NOT_SUPPORTED`).
-            SchemaError: Files have deletion vectors, of which such a list can't tell.
+            SchemaError: Files have deletion vectors, which such a list can't express.
         """
         ensure_kind(mode, str, "mode")
         self._log.generate(mode)
@@ -337,7 +337,7 @@ class DeltaTable(CommandsToCome):
             return self._spark.createDataFrame([], StructType())
 
     def restoreToVersion(self, version: int) -> DataFrame:
-        """Make the table what it was at a version, in one commit that another RESTORE can undo.
+        """Bring the table back to a version, in one commit that another RESTORE can undo.
 
         Returns:
             One row: `table_size_after_restore`, `num_of_files_after_restore`, `num_removed_files`,
@@ -356,7 +356,7 @@ class DeltaTable(CommandsToCome):
             return restore(self._spark, self._log, version=version)
 
     def restoreToTimestamp(self, timestamp: str) -> DataFrame:
-        """Make the table what it was at a time, as `restoreToVersion`.
+        """Bring the table back to a time, as `restoreToVersion` does to a version.
 
         Args:
             timestamp: A time in the session's zone; it means the newest version that is not

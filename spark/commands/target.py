@@ -129,7 +129,7 @@ class Target:
         )
 
     def predicate(self, condition: Column, rows: DataFrame) -> Predicate:
-        """What the engine prunes by, of a condition over constants; `rows` as in `resolve`."""
+        """The parts of a condition by which the engine prunes; `rows` as in `resolve`."""
         found = resolve_condition(
             rows,
             condition,
@@ -140,7 +140,7 @@ class Target:
         return found.predicate
 
     def one_time(self, *frames: DataFrame) -> OneTime:
-        """What makes the current time the same in all of the command's expressions.
+        """Makes the current time the same in all of the command's expressions.
 
         Args:
             frames: Those whose columns the expressions may name.

@@ -72,7 +72,7 @@ def update(
         alias: The name that the condition and the values may use for the table.
 
     Returns:
-        How many rows that are.
+        How many rows were updated.
 
     Raises:
         DeltaConcurrentModificationException: Another commit changed what this one read; nothing is
@@ -145,7 +145,7 @@ class _Update:
         rows: Computes and writes them.
         condition: What matches; None for all rows.
         pending: Looks after what is written.
-        until_written: Gives back what is stored on the executors, when it ends.
+        until_written: Frees what is stored on the executors, when it ends.
     """
 
     command: ClassVar[RowCommand] = "UPDATE"

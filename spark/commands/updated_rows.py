@@ -67,8 +67,8 @@ class UpdatedRows:
     ) -> DataFrame:
         """The rows with their new values where they match, in the table's columns and types.
 
-        A row that does not match keeps every value, also one that would be computed otherwise now.
-        A further column tells which rows match.
+        A row that does not match keeps every value, even if computing it now would give another
+        one. A further column tells which rows match.
 
         Args:
             frame: The rows as they are.

@@ -77,7 +77,7 @@ def _changed(change: Any) -> None:
             raise
         raise ConfigError(
             "This Spark keeps its session's state in another way than PySpark 4.0 to 4.3, so "
-            "format('delta') and SQL over Delta tables can't be had in it: "
+            "format('delta') and SQL over Delta tables don't work in it: "
             f"{message!s} is missing. Nothing was changed. Use one of "
             "these versions, or optimist.spark.read, write and DeltaTable.",
             kind="OPTIMIST_DROP_IN_UNSUPPORTED",

@@ -98,7 +98,7 @@ def _ensure_sent(frame: DataFrame, values: Sequence[Column]) -> None:
 
 def _of_several_rows(what: str) -> UsageError:
     return UsageError(
-        f"A new value holds {what}, but it must follow from its row alone. Nothing was written. "
+        f"A new value holds {what}, but it may depend only on its row. Nothing was written. "
         "Compute the value first, and join it with the source of a MERGE.",
         kind="UNSUPPORTED_EXPR_FOR_OPERATOR",
     )

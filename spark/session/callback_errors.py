@@ -103,7 +103,7 @@ def _is_of_lost_server(error: BaseException) -> bool:
 def _lost_server() -> StorageError:
     return StorageError(
         "The Spark Connect server does not answer. Nothing was written: the client commits as "
-        "the last step, and had not begun to. Start the server, make a new session, and run "
+        "the last step, and had not started to. Start the server, make a new session, and run "
         "it again. Its retry policies say how long the client waits (docs/connect.md).",
         kind="OPTIMIST_SPARK_SERVER_LOST",
         retryable=True,

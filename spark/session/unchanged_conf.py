@@ -44,9 +44,9 @@ def unchanged_conf(spark: SparkSession) -> Iterator[None]:
     changed = sorted(key for key in {*before, *after} if before.get(key) != after.get(key))
     if changed:
         raise ConfigError(
-            f"The session's conf was changed while the command ran: {listed(changed)}. Its "
-            "expressions may have meant one thing where rows were looked for, and another where "
-            "they were written. Nothing was written. Run the command again.",
+            f"The session's conf was changed while the command ran: {listed(changed)}. So "
+            "expressions may have had one meaning when rows were searched, and another when rows "
+            "were written. Nothing was written. Run the command again.",
             kind="OPTIMIST_SESSION_CHANGED",
             keys=tuple(changed),
         )

@@ -131,9 +131,9 @@ class TableSql:
         )
         return SchemaError(
             f"The {text.what} {shown(text.name)} of the table {shown(self.path)}, "
-            f"{quoted(text.sql)}, {reason}. It stands in the table's log for all to compute, so it "
-            "may only make values from the row with functions that are known to be safe. Nothing "
-            f"was written. {way_out}",
+            f"{quoted(text.sql)}, {reason}. Every writer runs this text from the table's log, so "
+            "it may only compute values from the row, with functions that are known to be safe. "
+            f"Nothing was written. {way_out}",
             kind=kind,
             path=self.path,
             name=text.name,

@@ -71,7 +71,7 @@ def column_not_found(path: Path, schema: StructType) -> SchemaError:
 
 
 def described(parents: Path, item: StructField) -> dict[str, object]:
-    """A column as the history tells of it; of a type with parts it tells only the kind."""
+    """A column as the history describes it; for a type with parts it names only the kind."""
     return {
         "name": path_text((*parents, item.name)),
         "type": _kind(item.data_type),

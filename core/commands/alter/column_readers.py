@@ -1,4 +1,4 @@
-"""What of a table reads a column, and so keeps it from being changed (spec 10.8, 10.9)."""
+"""Rules and generated columns that read a column, so that it can't be changed (spec 10.8, 10.9)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ _INVARIANTS = "delta.invariants"
 def ensure_not_read(table: TableMetadata, path: Path, what: str) -> None:
     """Refuse to change a column that a constraint, an invariant or a generated column reads.
 
-    SQL that can't be parsed here, or names what is no column, may read any column.
+    SQL counts as reading every column if it can't be parsed here, or names something that is not a
+    column.
 
     Args:
         table: The table's metadata.

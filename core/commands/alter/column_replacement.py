@@ -25,11 +25,11 @@ __all__ = ["replace_columns"]
 def replace_columns(
     txn: OptimisticTransaction, columns: Sequence[NewColumn], checks: RowChecks
 ) -> Alteration:
-    """Give the table exactly these columns, in this order; those that it has keep their values.
+    """Give the table exactly these columns, in this order; columns that it has keep their values.
 
     Raises:
-        SchemaError: Columns would go although the table is not mapped, or some would go and others
-            come, which may be meant as renaming (kind
+        SchemaError: Columns would be dropped although the table is not mapped, or some would be
+            dropped and others added, which may be meant as renaming (kind
             `DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP`); the table has an identity column
             (`DELTA_IDENTITY_COLUMNS_REPLACE_COLUMN_NOT_SUPPORTED`); or as when columns are added,
             dropped and changed one by one.

@@ -54,12 +54,12 @@ _NOT_MAPPED = (
 
 
 def add_columns(txn: OptimisticTransaction, columns: Sequence[NewColumn]) -> Alteration:
-    """Add columns, at the end or where they say; rows that are there have null in them.
+    """Add columns, at the end or at the places that they name; existing rows have null in them.
 
     Raises:
         SchemaError: A column is NOT NULL (`DELTA_OPERATION_NOT_ALLOWED`), has a default
             (`WRONG_COLUMN_DEFAULTS_FOR_DELTA_ALTER_TABLE_ADD_COLUMN_NOT_SUPPORTED`), is there
-            already (`DELTA_DUPLICATE_COLUMNS_FOUND`), is to be in something that is no struct
+            already (`DELTA_DUPLICATE_COLUMNS_FOUND`), should be in something that is not a struct
             (`DELTA_ADD_COLUMN_PARENT_NOT_STRUCT`) or that does not exist
             (`DELTA_COLUMN_NOT_FOUND_IN_SCHEMA`), or its name or type is not allowed.
     """
@@ -88,8 +88,8 @@ def rename_column(txn: OptimisticTransaction, path: Path, new_name: str) -> Alte
     """
     if not new_name:
         raise UsageError(
-            f"The column {shown(path_text(path))} can't be renamed to nothing. Nothing was "
-            "written. Give it a name.",
+            f"The new name of the column {shown(path_text(path))} is empty. Nothing was written. "
+            "Give a name.",
             kind="OPTIMIST_INVALID_ARGUMENT",
             argument="new_name",
         )
@@ -167,7 +167,7 @@ def without_columns(txn: OptimisticTransaction, paths: Sequence[Path]) -> Metada
 
 
 def ensure_may_be_added(column: NewColumn, item: StructField) -> None:
-    """Refuse a column that rows which are there could not have; see `add_columns`."""
+    """Refuse a column that existing rows could not have; see `add_columns`."""
     name = shown(path_text(column.path))
     inside = (inner for _, inner in walk_fields(item.data_type))
     if not item.nullable or any(not inner.nullable for inner in inside):

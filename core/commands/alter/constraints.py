@@ -56,7 +56,7 @@ def add_constraint(
 
 
 def drop_constraint(txn: OptimisticTransaction, name: str, *, if_exists: bool) -> Alteration:
-    """Drop a CHECK constraint, named in any case that tells it from the others.
+    """Drop a CHECK constraint; case counts only between names that differ in nothing else.
 
     Raises:
         SchemaError: There is none of that name (kind `DELTA_CONSTRAINT_DOES_NOT_EXIST`), and

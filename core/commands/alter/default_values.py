@@ -1,4 +1,4 @@
-"""Which constants can be a column's default, without Spark: those that become its type exactly."""
+"""Which constants can be a column's default, without Spark: those that fit its type exactly."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _CLOCKS = {
 
 
 def ensure_value_of(column: str, sql: str, item: StructField) -> None:
-    """Refuse a default that is no value of the column, as far as no Spark is needed to tell.
+    """Refuse a default that is not a value of the column, or of which only Spark can tell.
 
     Args:
         column: The column, for the error.
@@ -46,7 +46,8 @@ def ensure_value_of(column: str, sql: str, item: StructField) -> None:
         item: The column.
 
     Raises:
-        SchemaError: It is none, or only Spark can tell (kind `INVALID_DEFAULT_VALUE`).
+        SchemaError: It is not a value of the column, or only Spark can tell (kind
+            `INVALID_DEFAULT_VALUE`).
     """
     parsed = parse_expression(sql)
     clock = _clock(parsed)
@@ -73,7 +74,8 @@ def invalid_default(column: str, sql: str, reason: str) -> SchemaError:
     """
     return SchemaError(
         f"The column {shown(column)} can't have the default value {quoted(sql)}: {shown(reason)}. "
-        "Nothing was written. Use a constant, such as 0, 'none' or current_date(), or none.",
+        "Nothing was written. Use a constant, such as 0, 'none' or current_date(), or no "
+        "default.",
         kind="INVALID_DEFAULT_VALUE",
         column=column,
         expression=sql,
@@ -97,7 +99,7 @@ def _without_casts_of_null(parsed: Expression) -> Expression:
 
 
 def _ensure_null_of(column: str, sql: str, target: SqlType, data_type: DataType) -> None:
-    """Refuse a null of a type that the column's can't hold: to Spark it is no null of any type."""
+    """Refuse a typed null whose type does not fit the column's."""
     given, wanted = type_name_of(target), str(data_type)
     if given is None:  # a type with parts
         is_one = isinstance(data_type, ArrayType | MapType | StructType)

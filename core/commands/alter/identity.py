@@ -40,8 +40,8 @@ def sync_identity(txn: OptimisticTransaction, path: Path, checks: RowChecks) -> 
     found = [column for column in identity_columns(table.schema) if column.name == item.name]
     if not found:
         raise UsageError(
-            f"The column {shown(path_text(path))} is no identity column. Nothing was written. "
-            "Name an identity column.",
+            f"The column {shown(path_text(path))} is not an identity column. Nothing was "
+            "written. Name an identity column.",
             kind="DELTA_IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN",
             column=path_text(path),
         )
@@ -56,6 +56,6 @@ def sync_identity(txn: OptimisticTransaction, path: Path, checks: RowChecks) -> 
 
 
 def _without_mark(item: StructField) -> StructField:
-    """The column as Delta's history tells of it: the mark is no part of what a user changes."""
+    """The column as Delta's history describes it, without the mark, which users don't set."""
     kept = {key: value for key, value in item.metadata.items() if key != HIGH_WATER_MARK}
     return replace(item, metadata=kept)

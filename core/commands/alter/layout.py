@@ -21,10 +21,10 @@ _FEATURE = "clustering"
 
 
 def cluster_by(txn: OptimisticTransaction, columns: Sequence[Path]) -> Alteration | None:
-    """Cluster the table by other columns, or by none; files that are there stay as they are.
+    """Cluster the table by other columns, or by none; existing files stay as they are.
 
     Returns:
-        None for a table that is to be clustered by no column and never was by any.
+        None if no column is given and the table was never clustered.
 
     Raises:
         SchemaError: The table is partitioned (kind

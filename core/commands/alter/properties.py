@@ -41,7 +41,7 @@ def set_properties(txn: OptimisticTransaction, properties: Mapping[str, str]) ->
 
     Raises:
         ConfigError: A property can't be set, by its name or its value; see
-            `normalize_configuration`. Or it is none, but the table's place or format
+            `normalize_configuration`. Or it is not a property but the table's place or format
             (`DELTA_CANNOT_CHANGE_LOCATION`, `DELTA_CANNOT_CHANGE_PROVIDER`).
     """
     for key, value in properties.items():

@@ -1,4 +1,4 @@
-"""What the rows of a table must satisfy before a new rule for them may stand in its log.
+"""Checks of a table's rows before a new rule for them goes into its log.
 
 A rule may be one that only Spark can judge, so ALTER TABLE asks a `RowChecks`. `LocalRowChecks`
 reads the rows in this process, and refuses what it can't judge exactly.
@@ -35,7 +35,7 @@ __all__ = [
 class RowChecks(ABC):
     """Judges rules for rows, and the rows that a table has.
 
-    Each check makes the transaction depend on all rows: one that another commit adds meanwhile is
+    Each check makes the transaction depend on all rows: a row that another commit adds meanwhile is
     a conflict.
     """
 
@@ -46,12 +46,13 @@ class RowChecks(ABC):
 
     @abstractmethod
     def ensure_constraint_holds(self, txn: OptimisticTransaction, name: str, sql: str) -> None:
-        """Refuse a CHECK constraint that is no rule for rows, or that a row violates.
+        """Refuse a CHECK constraint that is not a rule for rows, or that a row violates.
 
         Raises:
             SchemaError: A row violates it (kind `DELTA_NEW_CHECK_CONSTRAINT_VIOLATION`; fields
                 `constraint`, `expression`, `values`), or it is not boolean
-                (`DELTA_NON_BOOLEAN_CHECK_CONSTRAINT`), or no expression over the table's columns.
+                (`DELTA_NON_BOOLEAN_CHECK_CONSTRAINT`), or it is not an expression over the table's
+                columns.
             UsageError: Only Spark can judge it (kind `OPTIMIST_NEEDS_SPARK`).
         """
 
@@ -76,7 +77,7 @@ class RowChecks(ABC):
         """The number of a row that is farthest from the start of an identity column's sequence.
 
         Returns:
-            It, or None if no row has any number.
+            The number, or None if no row has one.
         """
 
 

@@ -1,13 +1,13 @@
 """Row tracking for a table that has rows already: ids for all of them first (spec 6.5).
 
-1. What is asked for is judged, before anything is written.
+1. The request is checked, before anything is written.
 2. The feature joins the protocol, in a commit of its own: from then on each writer gives ids to the
-   files that it adds, so that those without are a number that only falls.
-3. The files without ids are added again as they are, so many in each commit, and get ids by it.
-4. No file is without, and the property is set; `ensure_rows_are_numbered` looks once more.
+   files that it adds, so the number of files without ids only falls.
+3. The files without ids are added again as they are, a batch in each commit, and so get ids.
+4. When no file is without ids, the property is set; `ensure_rows_are_numbered` looks once more.
 
-Killed between two of these commits, nothing is lost and nothing is promised yet: files that have
-ids keep them, and whoever sets the property again goes on with the others.
+If the run is killed between two of these commits, nothing is lost and nothing is promised yet:
+files that have ids keep them, and the next run that sets the property goes on with the others.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def support_row_ids(txn: OptimisticTransaction) -> Alteration | None:
 
 
 def number_files(txn: OptimisticTransaction, batch: int) -> Alteration | None:
-    """Give ids to the next files that have none; None where no more are to be given.
+    """Give ids to the next files that have none; None if no file is left.
 
     Args:
         txn: A transaction on the newest version.

@@ -58,10 +58,10 @@ class AlterableTable(Protocol):
 class TableChanges:
     """Changes of a table's schema, properties, constraints, layout and protocol (spec 10.9).
 
-    Each method is one commit on the newest version, recorded even if it changes nothing; only
-    switching row tracking on makes others before it. It conflicts with any other commit that
-    changes the metadata meanwhile, and most of them make the writes of others conflict that have
-    begun before (spec 2.4). With the option `conflict.retry` it is then tried again.
+    Each method makes one commit on the newest version, even if it changes nothing; only switching
+    row tracking on makes more commits before it. The commit conflicts with every other commit that
+    changes the metadata meanwhile; with the option `conflict.retry` the method then tries again.
+    Most of these commits also make writes conflict that others have begun before (spec 2.4).
 
     A column is given as SQL text (``a.`b c` ``) or as the names on the way to it, `("a", "b c")`;
     parts of arrays and maps are called `element`, `key` and `value`.
@@ -116,7 +116,7 @@ class TableChanges:
         )
 
     def set_comment(self, comment: str | None) -> CommitResult:
-        """Describe the table; None takes the description away."""
+        """Set the table's description; None removes it."""
         if comment is None:
             return self.unset_properties(["comment"], if_exists=True)
         return self.set_properties({"comment": comment})
@@ -124,7 +124,7 @@ class TableChanges:
     # Columns
 
     def add_columns(self, columns: Iterable[NewColumn]) -> CommitResult:
-        """Add columns (ADD COLUMNS), nullable ones only; rows that are there have null in them."""
+        """Add columns (ADD COLUMNS), nullable ones only; existing rows have null in them."""
         wanted = at_least_one(columns, "columns")
         return self._commit(lambda txn: column_commands.add_columns(txn, wanted))
 
@@ -161,9 +161,9 @@ class TableChanges:
     def change_columns(self, changes: Iterable[ColumnChange]) -> CommitResult:
         """Change types, NOT NULL, comments, defaults and places of columns (CHANGE COLUMN).
 
-        A type only becomes wider, and only where the table has type widening, but for small
-        integers. NOT NULL and new types of columns are checked against the rows and the rules that
-        are there.
+        A type can only become wider, and only if the table has type widening; small integers can do
+        without it. NOT NULL and new types of columns are checked against the existing rows and
+        rules.
         """
         wanted = at_least_one(changes, "changes")
         return self._commit(lambda txn: change_columns(txn, wanted, self._checks))
@@ -203,7 +203,7 @@ class TableChanges:
 
         Args:
             name: Its name in any case.
-            if_exists: Whether there need not be one.
+            if_exists: Whether to accept that there is none.
         """
         ensure_text(name, "name")
         return self._commit(lambda txn: constraints.drop_constraint(txn, name, if_exists=if_exists))
@@ -214,7 +214,7 @@ class TableChanges:
         """Cluster the table by up to four columns (CLUSTER BY), or by none.
 
         Returns:
-            The commit; None for a table that is to be clustered by no column, and never was.
+            The commit; None if no column is given and the table was never clustered.
         """
         wanted = several(columns, "columns")
         return self.perform(lambda txn: layout.cluster_by(txn, tuple(map(path_of, wanted))))
@@ -235,7 +235,7 @@ class TableChanges:
         return self._commit(lambda txn: domains.remove_domain(txn, domain))
 
     def sync_identity(self, column: ColumnName) -> CommitResult:
-        """Give out no number of an identity column that a row has already (SYNC IDENTITY)."""
+        """Move an identity column's mark past all numbers that rows have (SYNC IDENTITY)."""
         return self._commit(lambda txn: identity.sync_identity(txn, path_of(column), self._checks))
 
     # Protocol
@@ -263,7 +263,7 @@ class TableChanges:
 
     @one_operation
     def perform(self, change: Change) -> CommitResult | None:
-        """Run one change to its commit; None where nothing was to do."""
+        """Run one change to its commit; None if there was nothing to do."""
         return alter(self._begin, change)
 
     def _number_rows(self, values: Mapping[str, str]) -> None:

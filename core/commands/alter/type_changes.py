@@ -61,7 +61,7 @@ def changed_type(
 
 
 def have_one_type(first: StructField, second: StructField) -> bool:
-    """Whether expressions see values of one type in both; all declared lengths are strings."""
+    """Whether expressions see the same type in both; texts of any declared length are strings."""
     types = [with_declared_types(item).data_type for item in (first, second)]
     return types[0] == types[1] or all(map(_is_text, types))
 

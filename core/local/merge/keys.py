@@ -1,4 +1,4 @@
-"""What a MERGE asks to be equal, and which rows of two tables are (spec 10.15).
+"""The columns that a MERGE compares, and which rows are equal in them (spec 10.15).
 
 Only the key columns are joined, in a form in which equal values have equal bytes: NaN is one value,
 -0.0 is 0.0, and for `<=>` null is a value. So it does not matter what else the rows hold.
@@ -83,8 +83,8 @@ def _key(part: Predicate, scope: Scope, text: str) -> JoinKey:
         key = _key_of(part, scope)
     if key is None:
         raise UsageError(
-            f"The part {quoted(part)} of the condition {quoted(text)} is no equality of a column "
-            "of the table and a column of the source that compare without Spark. "
+            f"The part {quoted(part)} of the condition {quoted(text)} is not an equality of a "
+            "column of the table and a column of the source that can be compared without Spark. "
             f"{RUN_WITH_SPARK}",
             kind="OPTIMIST_NEEDS_SPARK",
             part=str(part),
@@ -186,7 +186,7 @@ def _encoded(rows: pa.Table, columns: Sequence[tuple[Path, JoinKey]], number: st
 
 
 def _joinable(values: Any, data_type: DataType) -> pa.Array:
-    """The values so that those are equal which Spark compares as equal."""
+    """The values in a form in which two are equal where Spark compares them as equal."""
     plain = _one_array(values.cast(to_arrow_type(data_type)))
     if str(data_type) not in _FLOATS:
         return plain
@@ -209,7 +209,7 @@ def _one_array(values: Any) -> pa.Array:
 
 
 def target_predicate(source: pa.Table, keys: Sequence[JoinKey]) -> Predicate:
-    """What every row of the table satisfies that can match a row of the source."""
+    """A predicate that is true for every row of the table that can match the source."""
     if not source.num_rows:
         return Predicate.FALSE
     parts = [part for key in keys if (part := _wanted(source, key)) is not None]

@@ -35,8 +35,9 @@ class FileMatches:
             the row of the `source` that it matches (null if none), the `kind` of clause that it
             gets, and the place of the `clause` among those of the kind.
         matched: The rows of the source that match a row of the file.
-        needed: The positions of the rows that the outcome depends on: those that change, and where
-            rows are inserted those that match, for they keep rows of the source out.
+        needed: The positions of the rows that the outcome depends on: the rows that change, and, if
+            rows are inserted, the rows that match, because a match keeps a row of the source from
+            being inserted.
     """
 
     changed: pa.Table

@@ -106,8 +106,8 @@ class ResolvedMerge(MergeClauses[ResolvedClause]):
         for name in names:
             if len({name in one.whole for one in inserts}) > 1:
                 raise UsageError(
-                    f"Some of the INSERTs bring numbers for the identity column {shown(name)} and "
-                    f"others do not, which a MERGE without Spark can't keep apart. "
+                    f"Some INSERT clauses give values for the identity column {shown(name)} and "
+                    "others do not; a MERGE without Spark can't do both. "
                     f"{RUN_WITH_SPARK}",
                     kind="OPTIMIST_NEEDS_SPARK",
                     column=name,
@@ -173,8 +173,8 @@ def ensure_insertable(assignments: LocalAssignments) -> None:
     """
     for column in identity_columns(assignments.schema):
         raise UsageError(
-            f"The table gives numbers to the identity column {shown(column.name)}, which a MERGE "
-            f"without Spark can't. {RUN_WITH_SPARK}",
+            "A MERGE without Spark can't give numbers to the identity column "
+            f"{shown(column.name)}. {RUN_WITH_SPARK}",
             kind="OPTIMIST_NEEDS_SPARK",
             column=column.name,
         )

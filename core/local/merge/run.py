@@ -87,7 +87,7 @@ def merge_rows(writer: RowWriter, merge: ResolvedMerge, watch: Stopwatch) -> Mer
 
 
 def wanted_rows(merge: ResolvedMerge) -> Predicate | None:
-    """What every row of the table satisfies that can change; None if every row can."""
+    """A predicate that is true for every row of the table that can change; None for all."""
     if merge.of_kind("NOT MATCHED BY SOURCE"):
         return None
     return target_predicate(merge.request.source, merge.keys)

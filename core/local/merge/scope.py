@@ -36,7 +36,7 @@ class Scope:
 
     @cached_property
     def _bare(self) -> list[tuple[str, StructField]]:
-        """The columns that need no alias, each with that of its side."""
+        """The columns that need no alias, each with the alias of its side."""
         all_names = [item.name.lower() for columns in self.sides.values() for item in columns]
         all_names += [alias.lower() for alias in self.sides]
         return [
@@ -83,8 +83,8 @@ class Scope:
 
     def _unknown(self, path: tuple[str, ...]) -> UsageError:
         return UsageError(
-            f"The name {quoted('.'.join(path))} is no column of {' or '.join(self.sides)}, or one "
-            "of both. Nothing was written. Write the alias before the name.",
+            f"The name {quoted('.'.join(path))} is not a column of {' or '.join(self.sides)}, or "
+            "it is a column of both. Nothing was written. Write the alias before the name.",
             kind="OPTIMIST_INVALID_PREDICATE",
             predicate=".".join(path),
         )

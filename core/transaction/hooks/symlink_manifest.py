@@ -164,8 +164,8 @@ def _replace(store: LogStore, snapshot: Snapshot, path: str, lines: tuple[str, .
 
 def _overtaken(snapshot: Snapshot) -> StorageError:
     return StorageError(
-        f"The symlink manifests of {snapshot.table_path} were written again and again, and other "
-        "writers have committed all the while. They may list the files of an older version than "
+        f"Whenever the symlink manifests of {snapshot.table_path} were written, other writers had "
+        "committed in the meantime. The manifests may list the files of an older version than "
         f"{snapshot.version}. Generate them when fewer writers are active.",
         kind="OPTIMIST_MANIFEST_OVERTAKEN",
         path=snapshot.table_path,

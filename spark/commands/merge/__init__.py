@@ -1,1 +1,1 @@
-"""MERGE: rows of a source change, remove and join those of a table (spec 10.15)."""
+"""MERGE: rows of a source update, delete and add rows of a table (spec 10.15)."""

@@ -102,7 +102,7 @@ class MergeColumns:
         return number
 
     def copies(self, own: DataFrame) -> Mapping[str, Column]:
-        """The values that rows of the table have, in the types that they have afterwards."""
+        """The values that the table's rows have, in the types of the schema after the MERGE."""
         copies = {}
         for _, item in self.stored_fields:
             before = self.before.find(item.name) or self.carried.find(item.name)
@@ -127,9 +127,9 @@ class MergeColumns:
         Args:
             clauses: Clauses of one kind.
             number: The column with the number of each row's clause.
-            current: The values before, which rows keep that get none of the clauses.
+            current: The values before; rows that get none of the clauses keep them.
             all_have_one: Every row gets one of the clauses. So a column that each of them sets is
-                not read, and what it is in rows that are deleted nobody asks.
+                not read; in deleted rows its value does not matter.
         """
         return [
             self._value(item, clauses, number, current[item.name], all_have_one).alias(
@@ -160,7 +160,7 @@ class MergeColumns:
         return value
 
     def _changed(self, clause: ResolvedClause, item: StructField, current: Column) -> Column | None:
-        """The value that a clause gives a column; None if it leaves it as it is."""
+        """The value that a clause gives a column; None if the clause does not change the column."""
         if item in self.carried.fields[1:]:
             return _null(item)  # the version of a changed row is that of its new file
         new = clause.assignments
@@ -169,7 +169,7 @@ class MergeColumns:
         return self._unnamed(item) if clause.clause.action == "insert" else None
 
     def _unnamed(self, item: StructField) -> Column:
-        """The value of a column that an INSERT does not name; one that is computed comes later."""
+        """The value of a column that an INSERT does not name; generated ones are computed later."""
         if generation_expression(item) is not None:
             return _null(item)
         store = self._reshaping.store

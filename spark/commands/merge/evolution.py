@@ -1,9 +1,10 @@
 """The schema that a table has after a MERGE with schema evolution (spec 10.1, 10.15).
 
-New columns of the source, and new fields of its structs, go to the end of theirs; a clause that
-assigns one field brings that field alone. What the table has keeps its type, and values of another
-type are cast as they are stored; but what a clause assigns becomes as wide as the source's column
-of that name where the table allows that, whatever the value is.
+New columns of the source go to the end of the table's columns, and new fields of its structs to the
+end of the table's structs; a clause that assigns one field adds that field alone. Existing columns
+keep their types, and values of another type are cast when they are stored. But if the table allows
+it, a column that a clause assigns becomes as wide as the source's column of the same name, whatever
+the assigned value is.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def evolve_schema(
 def _assigned(
     clauses: Sequence[MergeClause], table: StructType, alias: str | None
 ) -> Iterator[tuple[str, ...]]:
-    """The columns, and fields of structs, that are assigned and may be what the source has.
+    """The assigned columns, and fields of structs, that may come from the source's schema.
 
     A clause for rows that match no row of the source can't assign what only the source has.
     """
@@ -82,7 +83,7 @@ def _assigned(
 
 
 def _along(fields: StructType, paths: Sequence[tuple[str, ...]]) -> StructType:
-    """The fields to which a path leads; of a struct through which one leads, only what is there."""
+    """The fields at the ends of the paths; a struct on the way keeps only such fields."""
     kept = []
     for item in fields:
         below = [path[1:] for path in paths if path and path[0].lower() == item.name.lower()]

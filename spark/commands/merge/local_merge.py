@@ -1,9 +1,9 @@
 """A small MERGE in the driver, on Arrow, without a Spark job (docs/planes.md).
 
-1. What Spark has resolved is translated: equalities of columns, conditions and values, each exactly
-   or not at all.
-2. The source is collected, if it is small for certain: rows that stand in the plan, or come from
-   small files.
+1. The expressions that Spark has resolved are translated: equalities of columns, conditions and
+   values, each exactly or not at all.
+2. The source is collected, if it is certainly small: its rows are in the plan, or come from small
+   files.
 3. The rest is what `DeltaLog.merge` does.
 """
 
@@ -108,7 +108,7 @@ class _ByIds(CatalystPredicates):
 
 @dataclass(frozen=True, slots=True)
 class _Translation:
-    """Turns what Spark has resolved into what `DeltaLog.merge` runs; raises where it can't."""
+    """Translates Spark's expressions to those of `DeltaLog.merge`; raises where it can't."""
 
     target: Target
     rows: DataFrame

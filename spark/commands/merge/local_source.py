@@ -20,7 +20,7 @@ _INFLATION = 8
 
 
 def is_in_plan(source: DataFrame) -> bool:
-    """Whether the rows stand in the plan, so that no job is needed to have them."""
+    """Whether the rows are in the plan, so that no job is needed to get them."""
     return not is_connect(source.sparkSession) and _optimized(source).nodeName() == "LocalRelation"
 
 
@@ -28,7 +28,7 @@ def collected(source: DataFrame, max_bytes: int) -> pa.Table:
     """The rows of a source.
 
     Raises:
-        UsageError: They are not few for certain (kind `OPTIMIST_NEEDS_SPARK`).
+        UsageError: They may be many (kind `OPTIMIST_NEEDS_SPARK`).
     """
     plan = _optimized(source)
     names = {str(node.nodeName()) for node in _nodes(plan)}

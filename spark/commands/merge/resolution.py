@@ -63,7 +63,7 @@ class ResolvedMerge(MergeClauses[ResolvedClause]):
         sql: The SQL of the table, with its schema after the MERGE.
         on: The condition by which rows match.
         clauses: The clauses in their order.
-        time: Makes the current time the same in all expressions; those above are so already.
+        time: Makes the current time the same in all expressions; those above have it already.
     """
 
     sql: TableSql
@@ -106,7 +106,7 @@ class ResolvedMerge(MergeClauses[ResolvedClause]):
 
     @property
     def needs_unchanged_rows(self) -> bool:
-        """Whether a row counts that matches and gets no clause: it keeps the source's row out."""
+        """Whether matching rows without a clause matter: their source rows are not inserted."""
         return self.has_inserts and all(
             item.condition is not None for item in self.of_kind("MATCHED")
         )
@@ -176,7 +176,7 @@ class _Scopes:
 
 
 def _resolve_values(frame: DataFrame, assignments: Assignments, schema: StructType) -> None:
-    """Have Spark resolve the casts, too; only a struct's neighbours are not known yet."""
+    """Have Spark resolve the casts, too; only the other fields of a struct are not known yet."""
     whole = {path[0] for path in assignments.values if len(path) == 1}
     columns = [
         assignments.new_value(field)

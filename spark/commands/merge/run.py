@@ -2,16 +2,16 @@
 
 1. Spark resolves every expression; no row is read.
 2. The source's rows are stored on the executors, each with a number.
-3. One pass over them counts them, and collects the values of what the condition asks to be equal.
-   With these, the log tells which files can hold rows that match; they are recorded as read.
+3. One pass over them counts them, and collects the values of the columns that must be equal. With
+   these, the log tells which files can hold rows that match; they are recorded as read.
 4. One pass joins their rows with the source, and finds which rows change, what happens to each, and
    rows that match more than once; see `changes`.
 5. Where the table has deletion vectors, those rows are marked in vectors, and their new values are
    written, which step 4 has computed. Elsewhere the rows of their files are joined with the source
    again, and written again, changed. Rows of the source that match none are written beside them.
 
-Where nothing but new rows can come of it, steps 4 and 5 are one: the source's rows that match none
-of the table's are added, and no file is removed.
+If the MERGE can only add rows, steps 4 and 5 are one: the source's rows that match none of the
+table's are added, and no file is removed.
 
 Where the work is small, the driver does steps 2 to 5 without a Spark job, see `local_merge`.
 """
@@ -105,9 +105,9 @@ def merge(spark: SparkSession, log: DeltaLog, request: MergeRequest, alias: str)
 
 
 def _transaction(log: DeltaLog, source: DataFrame) -> OptimisticTransaction:
-    """The transaction; where the source is made of the table, at the version that it reads.
+    """The transaction; if the source reads the table, it starts at the version that is read.
 
-    Otherwise it would miss what came in between.
+    Otherwise the commits in between would be missed.
     """
     begun = log.start_transaction(log.snapshot())
     read = _own_versions(log, begun, source)
@@ -182,7 +182,7 @@ class _Merge:
         return marks_rows(self.target.txn, "MERGE")
 
     def _predicate(self, facts: SourceFacts) -> Predicate | None:
-        """What rows of the table that can match satisfy; None where all rows are needed."""
+        """A predicate that is true for the table's rows that can match; None if all are needed."""
         if self.stages.merge.of_kind("NOT MATCHED BY SOURCE"):
             return None
         parts = [part for part in (self.reading.own, facts.predicate) if part != Predicate.TRUE]
@@ -203,7 +203,8 @@ class _Merge:
     def _unmatched(self, other: DataFrame, own: DataFrame) -> DataFrame:
         """The rows of the source that match none of some rows of the table.
 
-        Such a join evaluates keys for all rows on its left, so those that can't match go round it.
+        Such a join evaluates keys for all rows on its left, so rows that can't match are kept out
+        of it.
         """
         on, can_match = self.stages.merge.on.column, self.reading.other
         if can_match is None:

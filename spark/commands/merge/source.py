@@ -1,4 +1,4 @@
-"""The source of a MERGE: the same rows in every pass, and what they say of the table's rows.
+"""The source of a MERGE: the same rows in every pass, and which rows of the table they can match.
 
 A MERGE reads its source more than once, so the rows are stored on the executors first, each with
 the number by which the passes know it.
@@ -38,10 +38,10 @@ _RANGED = (*_LISTED, st.FloatType, st.DoubleType)
 
 @contextmanager
 def repeatable(source: DataFrame, *more: Column) -> Iterator[DataFrame]:
-    """The source with rows that stay the same; what is stored for that is given back at the end.
+    """The source with rows that stay the same; they are stored, and freed at the end.
 
-    Even rows of a version of a table are stored: how Spark divides them and which damaged files it
-    passes over follows from the session's conf and the cluster's cores, which may change meanwhile.
+    Even rows of a fixed version of a table are stored: the session's conf and the cluster's cores
+    decide how Spark divides them and which damaged files it ignores, and both may change meanwhile.
 
     Args:
         source: The rows.
@@ -157,7 +157,7 @@ class _Key:
 
 
 def _predicate(key: _Key, found: dict[str, Any], target: Target, rows: DataFrame) -> Predicate:
-    """What the table's side of a key must be for a row to match."""
+    """A predicate on the table's side of a key that is true for every row that can match."""
     at, own = key.at, key.key.own
     if not found[f"usable{at}"]:
         return Predicate.TRUE

@@ -77,7 +77,7 @@ class Stages:
         return rows.where(is_match | (column_of(names.clause) != COPIED)) if by_source else rows
 
     def rewritten(self, own: DataFrame, other: DataFrame) -> DataFrame:
-        """What becomes of the rows of some files, with their clauses and values.
+        """The rows of some files after the MERGE, with their clauses and values.
 
         Args:
             own: The rows, under the alias, with the columns `carried`, and with `Names.places` if a
@@ -189,7 +189,7 @@ class Stages:
             is_meant: Which rows the clauses are for.
             clauses: The clauses.
             carried: Other columns that are needed afterwards.
-            otherwise: What such rows get for which no clause is.
+            otherwise: The result for rows that no clause is for.
             with_values: Whether the frame has values.
         """
         names, columns = self.names, self.columns

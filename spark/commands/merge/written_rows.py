@@ -86,7 +86,7 @@ class WrittenRows:
 
     @property
     def _identities(self) -> dict[str, tuple[str, Column]]:
-        """By identity column: the name of a column that tells which rows need a number, and it."""
+        """By identity column: name and value of a column that tells which rows need a number."""
         found = {}
         for at, item in self.columns.stored_fields:
             needing = [

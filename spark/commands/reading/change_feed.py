@@ -1,4 +1,4 @@
-"""`readChangeFeed`: what a run of versions inserted, updated and deleted, as a DataFrame."""
+"""`readChangeFeed`: the rows that some versions inserted, updated and deleted, as a DataFrame."""
 
 from __future__ import annotations
 

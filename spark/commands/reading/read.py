@@ -66,7 +66,8 @@ def read(
             session's zone.
         columns: Only these columns, in this order: names, paths of struct fields as in SQL, or
             fields of `_metadata`. A `select` of the frame does the same, but Spark Connect does not
-            tell its data sources of it: there, only what is named here is read.
+            tell its data sources about the `select`; there, name the columns here to read only
+            these.
         options: `readChangeFeed=True` reads the changes of a run of versions instead, with
             `startingVersion` or `startingTimestamp` and, if wanted, `endingVersion` or
             `endingTimestamp`, both ends included (see `change_feed_frame`). All others are for the
@@ -171,7 +172,7 @@ def open_version(
 
     Args:
         spark: A classic session, or a Spark Connect client.
-        path: As for `read`: it may itself say a version or a time, behind an `@`.
+        path: As for `read`: it may have a version or a time after an `@`.
         version: The version.
         millis: The newest version that is not younger than this time in epoch milliseconds.
         filesystem: Options of this call: keys that start with `fs.` or `dfs.`.
@@ -180,7 +181,7 @@ def open_version(
         TableNotFoundError: There is no table at the path.
         TableError: The version or time is outside what the log still holds, or is so old that its
             files may be gone.
-        UsageError: The path says a version or a time, and another is given beside it (kind
+        UsageError: The path has a version or a time, and the call gives another one (kind
             `DELTA_UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS`).
     """
     options = filesystem or {}
@@ -245,8 +246,8 @@ def _partition_of(
 
 def _said_twice(path: str) -> UsageError:
     return UsageError(
-        f"The path {shown(path)} says a version or a time behind its @, and another is given "
-        "beside it. Nothing was read. Give one of them.",
+        f"The path {shown(path)} has a version or a time after its @, and the call gives another "
+        "one. Nothing was read. Give one of them.",
         kind="DELTA_UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS",
         path=path,
     )

@@ -1,4 +1,4 @@
-"""Rows for a table that is to be clustered: `df.write.clusterBy(...)`."""
+"""Writing rows to a clustered table: `df.write.clusterBy(...)`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["write_clustered"]
 def write_clustered(
     rows: DataFrame, path: str, cluster_by: Sequence[str], request: WriteRequest
 ) -> None:
-    """Make a table that is clustered, or write to one that is clustered alike.
+    """Make a clustered table, or write to one that is clustered by the same columns.
 
     Args:
         rows: The rows.
@@ -31,7 +31,8 @@ def write_clustered(
         request: The rest of what is asked for.
 
     Raises:
-        UsageError: The table is clustered otherwise (kind `DELTA_CLUSTERING_COLUMNS_MISMATCH`).
+        UsageError: The table is clustered by other columns (kind
+            `DELTA_CLUSTERING_COLUMNS_MISMATCH`).
     """
     if not cluster_by:
         write_rows(rows, path, request)

@@ -37,7 +37,7 @@ def create_as_select(
     Args:
         df: The rows; the table gets their columns, all of which may hold nulls, at any depth.
         log: The table.
-        definition: The rest of what the table is to be.
+        definition: The rest of the table's definition.
         request: Options of the write.
 
     Returns:
@@ -83,9 +83,9 @@ def create_as_select(
 
 
 def _transaction(df: DataFrame, log: DeltaLog) -> OptimisticTransaction:
-    """The transaction; where the rows are the table's own, at the version that they are read from.
+    """The transaction; if the rows are the table's own, it starts at the version they are from.
 
-    Otherwise it would remove rows that were committed since, and that it never saw.
+    Otherwise it would remove rows that were committed since then, and that it never saw.
     """
     begun = log.start_transaction()
     versions = [item.version for item in own_sources(df, log, begun) if not item.is_time_travel]

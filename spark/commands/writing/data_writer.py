@@ -1,8 +1,8 @@
 """Rows to data files for one transaction, on whichever plane serves the table (docs/planes.md).
 
-Each write has a directory of its own below the table, so it can't touch the table's files, and what
-an aborted write leaves behind is known by its place. The directory's name starts with neither `_`
-nor `.`: vacuum must see it.
+Each write has a directory of its own below the table, so it can't touch the table's files, and the
+files of an aborted write are found by their place. The directory's name starts with neither `_` nor
+`.`: vacuum must see it.
 """
 
 from __future__ import annotations

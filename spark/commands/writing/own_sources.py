@@ -34,7 +34,7 @@ def own_sources(
 
 
 def _is_at(log: DeltaLog, path: str) -> bool:
-    """Whether a path is the table's; the id can't tell, for a copy elsewhere has the same one."""
+    """Whether a path is the table's; the id can't tell, because a copy has the same id."""
     try:
         return place_of(path, log.store) == place_of(log.table_path, log.store)
     except OptimistError:

@@ -1,7 +1,7 @@
 """The rows that a write replaces by `replaceOn` and `replaceUsing`: those that match a new row.
 
-A row of the table matches where there is a new row for which a condition is true. `replaceUsing`
-names columns whose values must be equal, and null is equal to nothing, as in Delta.
+A row of the table matches if the condition is true for it and some new row. `replaceUsing` names
+columns whose values must be equal, and null is equal to nothing, as in Delta.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _by_columns(target: Target, rows: DataFrame, names: Sequence[str]) -> tuple[
         for side, known in there.items():
             if name.lower() not in known:
                 raise UsageError(
-                    f"The option replaceUsing names {quoted(name)}, which is no column of the "
+                    f"The option replaceUsing names {quoted(name)}, which is not a column of the "
                     f"{side}. Nothing was written. Name columns that the table and the rows have: "
                     f"{listed(sorted(there['table'] & there['query']))}.",
                     kind="UNRESOLVED_INSERT_REPLACE_USING_COLUMN",
@@ -107,7 +107,7 @@ def _by_columns(target: Target, rows: DataFrame, names: Sequence[str]) -> tuple[
 
 
 def _ensure_resolved(both: DataFrame, text: str) -> None:
-    """Say which columns of `replaceOn` are unknown, or could be of either side."""
+    """Refuse columns of `replaceOn` that are unknown, or that both sides have."""
     try:
         both.where(text).schema  # noqa: B018 - a Connect client asks the server only now
     except AnalysisException as error:

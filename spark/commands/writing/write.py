@@ -93,7 +93,7 @@ def write(
 
 
 def write_rows(df: DataFrame, path: str, request: WriteRequest) -> CommitResult | None:
-    """Write as a request says that has been parsed; returns and raises as `write` does."""
+    """Write by a parsed request; returns and raises as `write` does."""
     with original_errors():
         log = open_log(df.sparkSession, path, request.filesystem_options)
         read = of_fixed_versions(df)
@@ -106,14 +106,14 @@ def write_rows(df: DataFrame, path: str, request: WriteRequest) -> CommitResult 
 
 
 def _repeatable(df: DataFrame, request: WriteRequest) -> AbstractContextManager[DataFrame]:
-    """The rows, the same each time where they are read more than once."""
+    """The rows; if they are read more than once, they are the same each time."""
     return repeatable(df) if request.replaces_matches else nullcontext(df)
 
 
 def _run(
     df: DataFrame, read: DataFrame, log: DeltaLog, request: WriteRequest
 ) -> CommitResult | None:
-    """Write rows; they may be stored ones, so `read` tells which tables they were read from."""
+    """Write rows, which may be stored ones; `read` tells which tables they were read from."""
     begun = log.start_transaction()
     if begun.read_version >= 0 and request.mode == "ignore":
         return None
@@ -151,7 +151,7 @@ def _from_what_was_read(
     request: WriteRequest,
     sources: tuple[ScannedTable, ...],
 ) -> OptimisticTransaction:
-    """The transaction of a write; an overwrite starts at the version that it was computed from.
+    """The transaction of a write; an overwrite starts at the version that its rows come from.
 
     Otherwise an overwrite computed from the table itself would remove rows that were committed
     after it read, and that it never saw. A version that the user chose does not count: overwriting
@@ -164,7 +164,7 @@ def _from_what_was_read(
 
 
 def _ensure_own_rows(log: DeltaLog, sources: tuple[ScannedTable, ...]) -> None:
-    """Rows that are only arranged anew are the table's own, as it is."""
+    """Refuse to rearrange rows that are not the table's own, as it is."""
     if not sources or any(source.is_time_travel for source in sources):
         raise UsageError(
             f"With dataChange=false the rows must be read from the table itself, {log.table_path}, "
@@ -285,8 +285,8 @@ class _Write:
     ) -> _Outcome:
         """Delete the rows for which the condition is true, and write others in their place.
 
-        If the deleted rows are recorded as changes, the new ones must be so as well: readers then
-        look at nothing else of the commit (spec 10.11).
+        If the deleted rows are recorded as changes, the new rows must be recorded, too, because
+        readers then look at nothing else of the commit (spec 10.11).
         """
         deletion = delete_rows(self.target, condition, pending, self.target.stopwatch())
         has_changes = bool(deletion.written.changes)
@@ -361,8 +361,8 @@ class _Write:
         if self.request.is_rearrangement and not condition.is_partition_only:
             raise UsageError(
                 f"The option replaceWhere {quoted(condition.text)} names columns that are not "
-                "partition columns, which it can't with dataChange=false. Nothing was written. "
-                "Name only partition columns, or leave dataChange out.",
+                "partition columns, which is not possible with dataChange=false. Nothing was "
+                "written. Name only partition columns, or leave dataChange out.",
                 kind="DELTA_REPLACE_WHERE_WITH_FILTER_DATA_CHANGE_UNSET",
                 predicate=condition.text,
             )

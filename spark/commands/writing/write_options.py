@@ -59,7 +59,7 @@ class WriteOption:
 
     Attributes:
         parse: Turns what the caller or the conf says into the value.
-        conf: The session's conf that stands in if the caller says nothing.
+        conf: The session's conf that is used if the caller says nothing.
     """
 
     parse: Callable[[object], Any]
@@ -88,7 +88,7 @@ WRITE_OPTIONS: Mapping[str, WriteOption] = {
 
 
 def session_value(spark: SparkSession, name: str) -> Any:
-    """What the session says of an option that a call leaves out; None if it says nothing.
+    """The session's value of an option that a call leaves out; None if it has none.
 
     The value parses, for Spark checks the values of its own confs when they are set.
     """
@@ -107,8 +107,9 @@ class WriteRequest:
         merge_schema: New columns may be added; None leaves it to the conf.
         overwrite_schema: Schema and partitioning may be replaced; not where only some rows are, as
             by `replace_where`.
-        replace_where: Only rows that match are replaced; SQL text or a column. As the next two it
-            counts for an overwrite, and is only told by the history otherwise, as in Delta.
+        replace_where: Only rows that match are replaced; SQL text or a column. Like the next two it
+            has an effect only on an overwrite; in other modes only the history shows it, as in
+            Delta.
         replace_on: SQL text: a row is replaced where it is true of that row and a new one.
         replace_using: The columns by which a row is replaced that equals a new one.
         target_alias: The name of the table in `replace_on`.

@@ -93,7 +93,7 @@ def _new_metadata(
 
 
 def _tell_of_ignored_properties(txn: OptimisticTransaction, properties: Mapping[str, str]) -> None:
-    """Warn of them: as in Delta, a write gives properties only to a table that it makes."""
+    """Warn of ignored properties: as in Delta, a write sets them only on a table that it makes."""
     known = {key.lower(): value for key, value in txn.metadata.configuration.items()}
     other = sorted(key for key, value in properties.items() if known.get(key.lower()) != value)
     if other:

@@ -128,7 +128,7 @@ def _schema(jvm: Jvm, columns: Iterable[Any]) -> StructType:
         if error.kind != UNKNOWN_TYPE:
             raise
         raise SchemaError(
-            f"A column can't be had in a Delta table: {error.args[0]} Nothing was written. Give it "
+            f"A column can't be in a Delta table: {error.args[0]} Nothing was written. Give it "
             "another type.",
             kind="DELTA_UNSUPPORTED_DATA_TYPES",
             **error.fields,

@@ -63,7 +63,7 @@ def only_path(paths: Sequence[str]) -> str:
 def schema_given() -> UsageError:
     """The error for a reader with a schema."""
     return UsageError(
-        "A Delta table has its schema in its log, and none can be given to read it. Nothing was "
+        "A Delta table has its schema in its log, so a read can't be given a schema. Nothing was "
         "read. Leave out schema(...), and select or cast the columns that you want.",
         kind="DELTA_UNSUPPORTED_SCHEMA_DURING_READ",
     )

@@ -148,7 +148,7 @@ def _given(statement: Insert, snapshot: Snapshot) -> Mapping[str, SqlText]:
     unknown = [name for name, _ in statement.partition if name.lower() not in own]
     if unknown:
         raise SchemaError(
-            f"{listed(unknown)} is no partition column of the table. Nothing was written. Its "
+            f"{listed(unknown)} is not a partition column of the table. Nothing was written. Its "
             f"partition columns are: {listed(own.values()) or 'none'}.",
             kind="DELTA_PARTITION_COLUMN_NOT_FOUND",
             column=unknown[0],

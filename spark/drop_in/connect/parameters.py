@@ -67,8 +67,8 @@ class SentParameters(Parameters):
         text = _Texts(self._has_plain_texts).of(column.to_plan(client.client))
         if text is None:
             raise UsageError(
-                f"The argument {name} is no constant: {column}. Nothing was run. Give a value, or "
-                "a column made of values by array, map or struct.",
+                f"The argument {name} is not a constant: {column}. Nothing was run. Give a value, "
+                "or a column made of values by array, map or struct.",
                 kind="INVALID_SQL_ARG",
                 name=name,
             )

@@ -15,8 +15,8 @@ def refused(what: str, way_out: str) -> UsageError:
         way_out: What to do instead, as a sentence.
     """
     return UsageError(
-        f"{what} can't be had on Spark Connect, whose server knows nothing of Delta. Nothing was "
-        f"run. {way_out}",
+        f"{what} is not supported on Spark Connect, because the server does not know Delta. "
+        f"Nothing was run. {way_out}",
         kind="OPTIMIST_UNSUPPORTED_STATEMENT",
         statement=what,
     )

@@ -39,4 +39,4 @@ def test_a_commit_stands_though_a_watcher_fails(make_table, told, caplog):
     watch_commits("the test", fail)
     log = table.handle()
     assert log.start_transaction().commit([table.add("a")], WRITE).version == 1
-    assert "the test could not be told" in caplog.text
+    assert "the test could not be notified" in caplog.text

@@ -213,7 +213,7 @@ def test_a_commit_stands_though_the_session_can_not_be_told(make_table, caplog):
     table = make_table().create()
     log = table.handle(session=GoneSession())
     assert log.start_transaction().commit([table.add("a")], WRITE).version == 1
-    assert "Version 1 was committed, but the session's conf could not be told." in caplog.text
+    assert "Version 1 was committed, but the session's conf was not updated." in caplog.text
 
 
 # Commit lock
