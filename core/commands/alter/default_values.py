@@ -101,8 +101,8 @@ def _without_casts_of_null(parsed: Expression) -> Expression:
 def _ensure_null_of(column: str, sql: str, target: SqlType, data_type: DataType) -> None:
     """Refuse a typed null whose type does not fit the column's."""
     given, wanted = type_name_of(target), str(data_type)
-    if given is None:  # a type with parts
-        is_one = isinstance(data_type, ArrayType | MapType | StructType)
+    if given is None:  # a type with parts, or a variant
+        is_one = isinstance(data_type, ArrayType | MapType | StructType) or wanted == "variant"
     elif given in _WIDER and wanted in _WIDER:
         is_one = _WIDER.index(given) <= _WIDER.index(wanted)
     elif isinstance(data_type, DecimalType):
