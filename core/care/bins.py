@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from optimist.core.data.partition_values import partition_columns_of
+from optimist.core.log.file_table import canonical_paths
 from optimist.core.schema.types import StructType
 from optimist.core.skipping.statistics import FileStatistics
 
-__all__ = ["bins_of", "worth_compacting"]
+__all__ = ["bins_now", "bins_of", "worth_compacting"]
 
 
 def worth_compacting(files: pa.Table, *, min_bytes: int, max_deleted_ratio: float) -> pa.Table:
@@ -65,6 +68,22 @@ def bins_of(
     for start, end in zip(starts, [*starts[1:], files.num_rows], strict=True):
         bins += [ordered.slice(at, size) for at, size in _filled(sizes, start, end, max_bytes)]
     return [found for found in bins if found.num_rows > 1]
+
+
+def bins_now(bins: Sequence[pa.Table], live: pa.Table) -> list[pa.Table]:
+    """The bins with their files as a newer version has them, less those that it has not.
+
+    Args:
+        bins: What `bins_of` gave for an older version.
+        live: Rows of `Snapshot.files` of the newer one.
+    """
+    wanted = pa.concat_tables(bins)["path"]
+    places = pc.index_in(canonical_paths(wanted), value_set=canonical_paths(live["path"]))
+    first, found = 0, []
+    for files in bins:
+        found.append(live.take(places.slice(first, files.num_rows).drop_null()))
+        first += files.num_rows
+    return [files for files in found if files.num_rows > 1]
 
 
 def _plain(column: pa.ChunkedArray) -> pa.Array:

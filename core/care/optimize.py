@@ -1,7 +1,8 @@
 """OPTIMIZE: many small files become few large ones, and no row changes (spec 10.14, 2.16).
 
 1. In the partitions that a predicate names, the files that are small, or of which many rows are
-   deleted, are put into bins; see `bins`. With `optimize.batchSize`, so many bytes of bins at once.
+   deleted, are put into bins; see `bins`. With `optimize.batchSize`, so many bytes of bins at once,
+   and a later batch takes its files as the newest version has them by then.
 2. Each bin is written as one file, in this process or on Spark.
 3. One commit, which changes no data, replaces the old files of a batch by the new ones.
 4. After a conflict the same files are committed again on the newest version: old files that lost
@@ -21,7 +22,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from optimist.core.care.bins import bins_of, worth_compacting
+from optimist.core.care.bins import bins_now, bins_of, worth_compacting
 from optimist.core.care.compacted_bin import CompactedBin, live_files
 from optimist.core.care.optimize_metrics import Optimized, commit_metrics, optimized
 from optimist.core.commands.not_built_yet import not_built_yet
@@ -99,8 +100,9 @@ def optimize(
     batches = list(_batches(bins, options.optimize_batch_size))
     commits = []
     for number, batch in enumerate(batches):
-        if number:
+        if number:  # others may have committed since the files were chosen
             txn = begin()
+            batch = bins_now(batch, txn.snapshot.files)
         job = _Batch(begin, write, text)
         commit, done = job.run(txn, batch)
         landed += done

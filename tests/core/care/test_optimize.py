@@ -46,7 +46,7 @@ def tracked(log: DeltaLog) -> dict[int, tuple[int, int]]:
 
 
 def run_beside(log: DeltaLog, between, predicate=None):
-    """OPTIMIZE, with something that happens once its files are written."""
+    """OPTIMIZE, with something that happens once its (first) files are written."""
     pending = [between]
 
     def write(txn, bins, files):
@@ -130,6 +130,21 @@ def test_a_batch_is_a_commit(tmp_path):
     log = made(tmp_path, {"spark.databricks.delta.optimize.batchSize": "1"})
     done = log.optimize()
     assert (done.num_batches, log.snapshot().version) == (2, 7)
+
+
+@pytest.mark.parametrize("options", [{}, VECTORS, {**VECTORS, **TRACKED}])
+@pytest.mark.parametrize("gone", ["id IN (1, 3, 35)", "id < 45", "id >= 0"])
+def test_what_is_deleted_between_two_batches_stays_deleted(tmp_path, options, gone):
+    log = made(tmp_path, options)
+    batched = DeltaLog.for_path(
+        log.table_path, {"spark.databricks.delta.optimize.batchSize": "1", **options}
+    )
+    left = log.to_arrow(columns=["id"], predicate=f"NOT ({gone})")["id"].to_pylist()
+    before = tracked(log) if TRACKED.items() <= options.items() else {}
+    run_beside(batched, lambda: log.delete(gone))
+    assert ids(batched) == sorted(left)
+    if before:
+        assert tracked(batched) == {i: before[i] for i in left}
 
 
 def test_no_bin_is_larger_than_asked_for(tmp_path):
