@@ -40,23 +40,26 @@ class CompactedBin:
     Attributes:
         before: The old files, in the order in which their rows were written.
         after: The new files; none where no row was left.
-        keeps_order: The new files have the live rows of the old ones in their order.
+        counts: How many live rows each of the old files had, as they were read, if the new files
+            have them in their order; None if not.
     """
 
     before: tuple[AddFile, ...]
     after: tuple[AddFile, ...]
-    keeps_order: bool
+    counts: tuple[int, ...] | None
 
     @classmethod
-    def of(cls, files: pa.Table, written: WrittenFiles, *, keeps_order: bool) -> CompactedBin:
+    def of(
+        cls, files: pa.Table, written: WrittenFiles, counts: tuple[int, ...] | None
+    ) -> CompactedBin:
         """A bin that was just written.
 
         Args:
             files: The old files, as rows of `Snapshot.files`.
             written: The new ones.
-            keeps_order: See the attribute.
+            counts: See the attribute.
         """
-        return cls(add_files(files), written.adds, keeps_order)
+        return cls(add_files(files), written.adds, counts)
 
     def actions(self, now_ms: int) -> tuple[Action, ...]:
         """What to commit: no data changes."""
@@ -83,28 +86,33 @@ class CompactedBin:
             return None
         if all(_same_vector(old, new) for old, new in zip(self.before, found, strict=True)):
             return replace(self, before=found)
-        return self._marked(found, table, pending) if self.keeps_order else None
+        return None if self.counts is None else self._marked(found, self.counts, table, pending)
 
     def _marked(
-        self, now: tuple[AddFile, ...], table: TableRef, pending: UncommittedFiles
+        self,
+        now: tuple[AddFile, ...],
+        counts: tuple[int, ...],
+        table: TableRef,
+        pending: UncommittedFiles,
     ) -> CompactedBin | None:
         """The bin with the rows deleted that were deleted in the old files meanwhile."""
-        counts = [num_rows(add.stats) for add in self.before]
-        ends = [num_rows(add.stats) for add in self.after]
-        if None in counts or None in ends:
-            return None
         gone_before = deleted_rows(table, self.before)
         gone_now = deleted_rows(table, now)
         if any(not old <= new for old, new in zip(gone_before, gone_now, strict=True)):
             return None  # rows are back
         moved = BitMap64()
         first = 0
+        left = []
         for old, new, count in zip(gone_before, gone_now, counts, strict=True):
-            moved |= _places(old, new - old, first)
-            first += (count or 0) - len(old)
-        sizes = [size or 0 for size in ends]
+            places = _places(old, new - old, first)
+            first += count
+            if places and places.max() >= first:
+                return None  # the file has no such row
+            moved |= places
+            left.append(count - len(places))
+        sizes = [num_rows(add.stats) or 0 for add in self.after]
         if first != sum(sizes):
-            return None  # what the log counts is not what was read
+            return None  # rows of the new files are deleted already, or were not counted
         starts = [0, *accumulate(sizes)]
         chosen = [
             ChosenRows(add, rows, BitMap64(), size)
@@ -115,7 +123,7 @@ class CompactedBin:
         changed = {file.before.path: file.after for file in marked.marked}
         emptied = {add.path for add in marked.emptied}
         after = tuple(changed.get(add.path, add) for add in self.after if add.path not in emptied)
-        return replace(self, before=now, after=after)
+        return CompactedBin(now, after, tuple(left))
 
 
 def live_files(snapshot: Snapshot, bins: Sequence[CompactedBin]) -> Mapping[str, AddFile]:

@@ -198,6 +198,27 @@ def test_a_bin_of_which_a_file_is_gone_is_dropped_and_the_others_land(tmp_path):
     assert live <= history
 
 
+def with_log_changed(log: DeltaLog, changes: list[tuple[str, str]]) -> None:
+    """A text in each of the first commits is another one, as of a foreign or a faulty writer."""
+    for version, (old, new) in enumerate(changes):
+        file = Path(log.log_path) / f"{version:020d}.json"
+        text = file.read_text()
+        assert old in text
+        file.write_text(text.replace(old, new))
+
+
+def test_rows_deleted_meanwhile_are_found_though_the_log_counts_the_rows_of_files_wrongly(tmp_path):
+    log = DeltaLog.for_path(str(tmp_path / "t"), VECTORS)
+    for first in (0, 5):
+        log.append(pa.table({"id": range(first, first + 5)}))
+    wrong = [(r"\"numRecords\":5", rf"\"numRecords\":{count}") for count in (6, 4)]
+    with_log_changed(log, wrong)
+    log = DeltaLog.for_path(log.table_path)
+    done = run_beside(log, lambda: DeltaLog.for_path(log.table_path).delete("id IN (0, 5)"))
+    assert done.added.num_files == 1
+    assert ids(log) == [1, 2, 3, 4, 6, 7, 8, 9]
+
+
 def test_appends_meanwhile_cost_nothing(tmp_path):
     log = made(tmp_path)
     other = DeltaLog.for_path(log.table_path)
