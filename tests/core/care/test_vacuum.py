@@ -86,7 +86,7 @@ def test_every_version_within_the_retention_reads_after_a_vacuum(
     log = table.log
     log.append(rows(0, 10))
     log.append(rows(10, 20))
-    made = {}
+    made = {log.snapshot().version: table.clock.now_ms()}
     for number, step in enumerate(steps):
         table.pass_hours(hours)
         low = choice.randrange(0, 20)
