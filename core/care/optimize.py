@@ -42,6 +42,7 @@ from optimist.core.protocol.clustering import clustering_columns
 from optimist.core.running.retry import pause_s
 from optimist.core.snapshot import Snapshot
 from optimist.core.transaction.conflicts.operations import Operation, json_text
+from optimist.core.transaction.identity_marks import are_same_but_for_marks
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.result import CommitResult
 from optimist.core.values.exact_sums import exact_sum
@@ -195,7 +196,8 @@ class _Batch:
         """A transaction on the newest version, for which the new files still fit."""
         txn = self.begin()
         old, new = first.snapshot, txn.snapshot
-        if old.metadata != new.metadata or old.protocol != new.protocol:
+        is_same = are_same_but_for_marks(old.metadata, new.metadata)
+        if not is_same or old.protocol != new.protocol:
             raise MetadataChangedException(
                 "The table's schema, properties or protocol were changed while OPTIMIZE wrote "
                 "files. Nothing of this batch was committed. Run it again.",

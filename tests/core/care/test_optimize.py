@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optimist.core import DeltaLog
+from optimist.core import Column, DeltaLog, Identity
 from optimist.core.care.optimize import optimize
 from optimist.core.errors import MetadataChangedException, UsageError
 from optimist.core.local.compaction import LocalBins
@@ -237,6 +237,18 @@ def test_a_change_of_the_schema_meanwhile_is_a_conflict_and_no_file_is_left(tmp_
     assert ids(log) == [i for i in range(60) if i != 3]
     # Only the file that the DELETE wrote is new.
     assert len(data_files(log) - before) == 1
+
+
+def test_numbers_of_an_identity_column_given_out_meanwhile_are_no_change_of_the_schema(tmp_path):
+    log = DeltaLog.for_path(str(tmp_path / "t"), VECTORS)
+    log.create([Column("n", "bigint", identity=Identity()), Column("v", "bigint")])
+    for _ in range(3):
+        log.append(pa.table({"v": [0, 0]}))
+    other = DeltaLog.for_path(log.table_path)
+    run_beside(log, lambda: (other.append(pa.table({"v": [0]})), other.delete("n = 2")))
+    log.append(pa.table({"v": [0]}))
+    assert log.snapshot().num_files == 3
+    assert sorted(log.to_arrow()["n"].to_pylist()) == [1, 3, 4, 5, 6, 7, 8]
 
 
 def test_an_error_while_files_are_written_leaves_nothing(tmp_path):
