@@ -43,7 +43,8 @@ def bins_of(
 ) -> list[pa.Table]:
     """The files in bins, each to become one file; a file that would be alone is left out.
 
-    Partitions are told apart by their values, however the log spells them. In each, the files are
+    Partitions are told apart by their values, however the log spells them; times also by their
+    texts, for one without a zone is in that of whoever reads it. In each, the files are
     taken from the smallest on, until the next one would make the bin too large.
 
     Args:
@@ -54,9 +55,10 @@ def bins_of(
     """
     if not files.num_rows:
         return []
-    keys = partition_columns_of(files, partition_fields, zone=zone)
-    names = [f"p{at}" for at in range(keys.num_columns)]
-    plain = pa.table([_plain(keys.column(at)) for at in range(keys.num_columns)], names=names)
+    values = partition_columns_of(files, partition_fields, zone=zone)
+    keys = [*values.columns, *_texts_of_times(files, partition_fields)]
+    names = [f"p{at}" for at in range(len(keys))]
+    plain = pa.table(list(map(_plain, keys)), names=names)
     order = plain if names else pa.table({"none": pa.nulls(files.num_rows, pa.int8())})
     order = order.append_column("size", files["size"]).append_column("path", files["path"])
     sorting = [(name, "ascending") for name in order.column_names]
@@ -84,6 +86,14 @@ def bins_now(bins: Sequence[pa.Table], live: pa.Table) -> list[pa.Table]:
         found.append(live.take(places.slice(first, files.num_rows).drop_null()))
         first += files.num_rows
     return [files for files in found if files.num_rows > 1]
+
+
+def _texts_of_times(files: pa.Table, partition_fields: StructType) -> list[pa.ChunkedArray]:
+    return [
+        pc.map_lookup(files["partitionValues"], item.physical_name, "first").cast(pa.string())
+        for item in partition_fields
+        if str(item.data_type) == "timestamp"
+    ]
 
 
 def _plain(column: pa.ChunkedArray) -> pa.Array:

@@ -59,7 +59,12 @@ class CompactedBin:
             written: The new ones.
             counts: See the attribute.
         """
-        return cls(add_files(files), written.adds, counts)
+        before, after = add_files(files), written.adds
+        values = before[0].partition_values
+        if all(add.partition_values == values for add in before):
+            # As the log spells them: a time without a zone stays one.
+            after = tuple(replace(add, partition_values=values) for add in after)
+        return cls(before, after, counts)
 
     def actions(self, now_ms: int) -> tuple[Action, ...]:
         """What to commit: no data changes."""

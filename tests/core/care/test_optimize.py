@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from pathlib import Path
 
 import deltalake
@@ -107,6 +108,20 @@ def test_values_of_partitions_that_are_odd_stay_apart(tmp_path):
     assert done.added.num_files == len(values) - 1
 
 
+def test_times_of_partitions_without_a_zone_stay_without_one_and_apart_from_others(tmp_path):
+    log = DeltaLog.for_path(str(tmp_path / "t"))
+    hour = pa.array([dt.datetime(2024, 1, 1, 1)], pa.timestamp("us", "UTC"))
+    for number in range(4):
+        log.append(pa.table({"id": [number], "p": hour}), partition_by=["p"])
+    zoned, plain = "2024-01-01T01:00:00.000000Z", "2024-01-01 01:00:00"
+    with_log_changed(log, [(zoned, each) for each in (zoned, zoned, plain, plain)])
+    log = DeltaLog.for_path(log.table_path)
+    log.optimize()
+    # In a session of another zone than UTC, these are two hours.
+    found = [dict(values)["p"] for values in log.snapshot().files["partitionValues"].to_pylist()]
+    assert sorted(found) == [plain, zoned]
+
+
 def test_deleted_rows_are_purged_and_ids_and_versions_of_rows_are_kept(tmp_path):
     log = made(tmp_path, {**VECTORS, **TRACKED})
     log.delete("id IN (3, 14, 25)")
@@ -199,7 +214,7 @@ def test_a_bin_of_which_a_file_is_gone_is_dropped_and_the_others_land(tmp_path):
 
 
 def with_log_changed(log: DeltaLog, changes: list[tuple[str, str]]) -> None:
-    """A text in each of the first commits is another one, as of a foreign or a faulty writer."""
+    """A text in each of the commits is another one, as of a foreign or a faulty writer."""
     for version, (old, new) in enumerate(changes):
         file = Path(log.log_path) / f"{version:020d}.json"
         text = file.read_text()
