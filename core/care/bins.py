@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from optimist.core.data.partition_values import partition_columns_of
+from optimist.core.log.file_table import canonical_paths
 from optimist.core.schema.types import StructType
 from optimist.core.skipping.statistics import FileStatistics
 
-__all__ = ["bins_of", "worth_compacting"]
+__all__ = ["bins_now", "bins_of", "worth_compacting"]
 
 
 def worth_compacting(files: pa.Table, *, min_bytes: int, max_deleted_ratio: float) -> pa.Table:
@@ -41,7 +44,8 @@ def bins_of(
 ) -> list[pa.Table]:
     """The files in bins, each to become one file.
 
-    Partitions are told apart by their values, however the log spells them. In each, the files are
+    Partitions are told apart by their values, however the log spells them; times also by their
+    texts, for one without a zone is in that of whoever reads it. In each, the files are
     taken from the smallest on, until the next one would make the bin too large.
 
     Args:
@@ -53,9 +57,10 @@ def bins_of(
     """
     if not files.num_rows:
         return []
-    keys = partition_columns_of(files, partition_fields, zone=zone)
-    names = [f"p{at}" for at in range(keys.num_columns)]
-    plain = pa.table([_plain(keys.column(at)) for at in range(keys.num_columns)], names=names)
+    values = partition_columns_of(files, partition_fields, zone=zone)
+    keys = [*values.columns, *_texts_of_times(files, partition_fields)]
+    names = [f"p{at}" for at in range(len(keys))]
+    plain = pa.table(list(map(_plain, keys)), names=names)
     order = plain if names else pa.table({"none": pa.nulls(files.num_rows, pa.int8())})
     order = order.append_column("size", files["size"]).append_column("path", files["path"])
     sorting = [(name, "ascending") for name in order.column_names]
@@ -67,6 +72,34 @@ def bins_of(
     for start, end in zip(starts, [*starts[1:], files.num_rows], strict=True):
         bins += [ordered.slice(at, size) for at, size in _filled(sizes, start, end, max_bytes)]
     return bins if keeps_single else [found for found in bins if found.num_rows > 1]
+
+
+def bins_now(
+    bins: Sequence[pa.Table], live: pa.Table, *, keeps_single: bool = False
+) -> list[pa.Table]:
+    """The bins with their files as a newer version has them, less those that it has not.
+
+    Args:
+        bins: What `bins_of` gave for an older version.
+        live: Rows of `Snapshot.files` of the newer one.
+        keeps_single: Keep files that are alone in their bin.
+    """
+    wanted = pa.concat_tables(bins)["path"]
+    fewest = 1 if keeps_single else 2
+    places = pc.index_in(canonical_paths(wanted), value_set=canonical_paths(live["path"]))
+    first, found = 0, []
+    for files in bins:
+        found.append(live.take(places.slice(first, files.num_rows).drop_null()))
+        first += files.num_rows
+    return [files for files in found if files.num_rows >= fewest]
+
+
+def _texts_of_times(files: pa.Table, partition_fields: StructType) -> list[pa.ChunkedArray]:
+    return [
+        pc.map_lookup(files["partitionValues"], item.physical_name, "first").cast(pa.string())
+        for item in partition_fields
+        if str(item.data_type) == "timestamp"
+    ]
 
 
 def _plain(column: pa.ChunkedArray) -> pa.Array:

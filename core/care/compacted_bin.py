@@ -42,26 +42,33 @@ class CompactedBin:
         written: The new files as they were written; none where no row was left.
         before: The old files as the newest version has them.
         after: The new files, with what was deleted meanwhile.
-        keeps_order: The new files have the live rows of the old ones in their order.
+        counts: How many live rows each of the old files had, as they were read, if the new files
+            have them in their order; None if not.
     """
 
     read: tuple[AddFile, ...]
     written: tuple[AddFile, ...]
     before: tuple[AddFile, ...]
     after: tuple[AddFile, ...]
-    keeps_order: bool
+    counts: tuple[int, ...] | None
 
     @classmethod
-    def of(cls, files: pa.Table, written: WrittenFiles, *, keeps_order: bool) -> CompactedBin:
+    def of(
+        cls, files: pa.Table, written: WrittenFiles, counts: tuple[int, ...] | None
+    ) -> CompactedBin:
         """A bin that was just written.
 
         Args:
             files: The old files, as rows of `Snapshot.files`.
             written: The new ones.
-            keeps_order: See the attribute.
+            counts: See the attribute.
         """
-        read = add_files(files)
-        return cls(read, written.adds, read, written.adds, keeps_order)
+        read, new = add_files(files), written.adds
+        values = read[0].partition_values
+        if all(add.partition_values == values for add in read):
+            # As the log spells them: a time without a zone stays one.
+            new = tuple(replace(add, partition_values=values) for add in new)
+        return cls(read, new, read, new, counts)
 
     def actions(self, now_ms: int) -> tuple[Action, ...]:
         """What to commit: no data changes."""
@@ -88,16 +95,16 @@ class CompactedBin:
             return None
         if all(_same_vector(old, new) for old, new in zip(self.read, found, strict=True)):
             return replace(self, before=found, after=self.written)
-        return self._marked(found, table, pending) if self.keeps_order else None
+        return None if self.counts is None else self._marked(found, self.counts, table, pending)
 
     def _marked(
-        self, now: tuple[AddFile, ...], table: TableRef, pending: UncommittedFiles
+        self,
+        now: tuple[AddFile, ...],
+        counts: tuple[int, ...],
+        table: TableRef,
+        pending: UncommittedFiles,
     ) -> CompactedBin | None:
-        """The bin with the rows deleted that were deleted in the old files since they were read."""
-        counts = [num_rows(add.stats) for add in self.read]
-        ends = [num_rows(add.stats) for add in self.written]
-        if None in counts or None in ends:
-            return None
+        """The bin, without the rows that were deleted in the old files since they were read."""
         gone_before = deleted_rows(table, self.read)
         gone_now = deleted_rows(table, now)
         if any(not old <= new for old, new in zip(gone_before, gone_now, strict=True)):
@@ -105,11 +112,14 @@ class CompactedBin:
         moved = BitMap64()
         first = 0
         for old, new, count in zip(gone_before, gone_now, counts, strict=True):
-            moved |= _places(old, new - old, first)
-            first += (count or 0) - len(old)
-        sizes = [size or 0 for size in ends]
+            places = _places(old, new - old, first)
+            first += count
+            if places and places.max() >= first:
+                return None  # the file has no such row
+            moved |= places
+        sizes = [num_rows(add.stats) or 0 for add in self.written]
         if first != sum(sizes):
-            return None  # what the log counts is not what was read
+            return None  # rows of the new files were not counted
         starts = [0, *accumulate(sizes)]
         chosen = [
             ChosenRows(add, rows, BitMap64(), size)

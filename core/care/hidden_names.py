@@ -1,7 +1,8 @@
 """Which names below a table VACUUM never looks at (spec 10.12).
 
 Names that begin with `_` or `.` are hidden: the log above all, and what other tools keep there. So
-is a directory with a log of its own: it is another table. Not hidden are partition directories,
+is a directory with a log of its own: it is another table; and what a symbolic link leads to, as the
+log may name files by way of it. Not hidden are partition directories,
 change files, indexes, and what Spark's tasks have left within the directory of one write.
 """
 
@@ -32,7 +33,7 @@ class HiddenNames:
         given = tuple(partition_columns)
         spelled = (*given, *map(escape_hive, given))
         self._seen = (*_SEEN, *(f"{name}=" for name in spelled))
-        self.other_tables: set[str] = set()
+        self.apart: set[str] = set()
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> HiddenNames:
@@ -43,11 +44,11 @@ class HiddenNames:
     def enters(self, parent: str, name: str) -> bool:
         """Whether a name in a directory, given by its relative path, is looked at.
 
-        A log within the table is noted: what lies beside it is `is_of_another_table`.
+        A log within the table is noted: what lies beside it `lies_apart`.
         """
         if name == LOG_DIRECTORY:
             if parent:
-                self.other_tables.add(parent)
+                self.apart.add(parent)
             return False
         if not name.startswith(("_", ".")) or name.startswith(self._seen):
             return True
@@ -60,10 +61,8 @@ class HiddenNames:
             return False
         return all(self.enters("/".join(names[:at]), name) for at, name in enumerate(names))
 
-    def is_of_another_table(self, path: str) -> bool:
-        """Whether a relative path lies in a directory that has a log of its own."""
-        if not self.other_tables:
-            return False
+    def lies_apart(self, path: str) -> bool:
+        """Whether a relative path is, or lies in, another table or what a link leads to."""
         names = path.split("/")
         above = ("/".join(names[:end]) for end in range(1, len(names) + 1))
-        return any(parent in self.other_tables for parent in above)
+        return any(place in self.apart for place in above)

@@ -1,7 +1,8 @@
 """OPTIMIZE and REORG: files are written again, few for many; no row changes (spec 10.14, 2.16).
 
 1. In the partitions that a predicate names, the files that are small, or of which many rows are
-   deleted, are put into bins; see `bins`. With `optimize.batchSize`, so many bytes of bins at once.
+   deleted, are put into bins; see `bins`. With `optimize.batchSize`, so many bytes of bins at once,
+   and a later batch takes its files as the newest version has them by then.
 2. Each bin is written as one file, in this process or on Spark.
 3. One commit, which changes no data, replaces the old files of a batch by the new ones.
 4. After a conflict the same files are committed again on the newest version: old files that lost
@@ -16,13 +17,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from optimist.core.care.bins import bins_of, worth_compacting
+from optimist.core.care.bins import bins_now, bins_of, worth_compacting
 from optimist.core.care.compacted_bin import CompactedBin, live_files
 from optimist.core.care.optimize_metrics import Optimized, commit_metrics, optimized
 from optimist.core.commands.not_built_yet import not_built_yet
@@ -34,16 +35,16 @@ from optimist.core.errors import (
     UsageError,
 )
 from optimist.core.errors.foreign_text import listed
-from optimist.core.log.file_table import canonical_paths, files_table
+from optimist.core.log.file_table import files_table
 from optimist.core.options.engine import EngineOptions
 from optimist.core.predicates import Predicate
 from optimist.core.predicates.resolution import ensure_columns
 from optimist.core.protocol.actions import Action
 from optimist.core.protocol.clustering import clustering_columns
 from optimist.core.running.retry import pause_s
-from optimist.core.schema.identity_columns import HIGH_WATER_MARK
 from optimist.core.snapshot import Snapshot
 from optimist.core.transaction.conflicts.operations import Operation, json_text
+from optimist.core.transaction.identity_marks import are_same_but_for_marks
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.result import CommitResult
 from optimist.core.values.exact_sums import exact_sum
@@ -138,9 +139,9 @@ def optimize(
     landed: list[CompactedBin] = []
     commits = []
     for number, batch in enumerate(batches):
-        if number:
+        if number:  # others may have committed since the files were chosen
             txn = begin()
-            batch = _still_there(batch, txn.snapshot)
+            batch = bins_now(batch, txn.snapshot.files, keeps_single=wanted.purges)
         commit, done = _Batch(begin, write, wanted).run(txn, batch)
         landed += done
         commits += [commit] if commit is not None else []
@@ -152,21 +153,6 @@ def optimize(
         num_batches=len(batches),
         period_ms=(started_ms, clock.now_ms()),
     )
-
-
-def _still_there(bins: Sequence[pa.Table], snapshot: Snapshot) -> list[pa.Table]:
-    """The bins of which a version has all files, as it has them: rows may have been deleted."""
-    wanted = pa.concat_tables(bins)
-    places = pc.index_in(
-        canonical_paths(wanted["path"]), value_set=canonical_paths(snapshot.files["path"])
-    )
-    found, start = [], 0
-    for files in bins:
-        own = places.slice(start, files.num_rows)
-        start += files.num_rows
-        if not own.null_count:
-            found.append(snapshot.files.take(own))
-    return found
 
 
 def partition_predicate(given: str | Predicate, snapshot: Snapshot) -> Predicate:
@@ -247,23 +233,15 @@ class _Batch:
     def _again(self, first: OptimisticTransaction) -> OptimisticTransaction:
         """A transaction on the newest version, for which the new files still fit."""
         txn = self.begin()
-        if _form(first.snapshot) != _form(txn.snapshot):
+        old, new = first.snapshot, txn.snapshot
+        is_same = are_same_but_for_marks(old.metadata, new.metadata)
+        if not is_same or old.protocol != new.protocol:
             raise MetadataChangedException(
                 "The table's schema, properties or protocol were changed while OPTIMIZE wrote "
                 "files. Nothing of this batch was committed. Run it again.",
                 kind="DELTA_METADATA_CHANGED",
             )
         return txn
-
-
-def _form(snapshot: Snapshot) -> tuple[object, ...]:
-    """What files must fit: schema, partitioning, properties and protocol."""
-    fields = tuple(
-        replace(item, metadata={k: v for k, v in item.metadata.items() if k != HIGH_WATER_MARK})
-        for item in snapshot.schema
-    )
-    metadata = snapshot.metadata
-    return fields, metadata.partition_columns, dict(metadata.configuration), snapshot.protocol
 
 
 def _actions(bins: Sequence[CompactedBin], txn: OptimisticTransaction) -> tuple[Action, ...]:

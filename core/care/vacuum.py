@@ -129,7 +129,7 @@ class _Vacuum:
         )
         with DeadFiles() as found, DeadFiles() as ours:
             self._find(self._candidates(commits), found)
-            dead = self._without_other_tables(found, ours)
+            dead = self._without_those_apart(found, ours)
             if self._request.dry_run:
                 return Vacuumed(dead.num_files, dead.size_bytes, self._full_paths(dead))
             log = VacuumLog(self._table, self._start)
@@ -147,7 +147,9 @@ class _Vacuum:
         given = self._request.inventory
         table = self._table
         pages = (
-            listed_pages(table.table_path, table.data_access(), self._names.enters)
+            listed_pages(
+                table.table_path, table.data_access(), self._names.enters, self._names.apart.add
+            )
             if given is None
             else inventory_pages(given, table.data_paths)
         )
@@ -195,13 +197,14 @@ class _Vacuum:
             )
         return deletion.num_files, size_bytes
 
-    def _without_other_tables(self, found: DeadFiles, ours: DeadFiles) -> DeadFiles:
-        """What is left once it is known which directories have a log of their own."""
-        if not self._names.other_tables:
+    def _without_those_apart(self, found: DeadFiles, ours: DeadFiles) -> DeadFiles:
+        """What is left once it is known which directories are other tables, or led to by links."""
+        if not self._names.apart:
             return found
-        is_foreign = self._names.is_of_another_table
         for page in found.batches():
-            are_ours = [not is_foreign(path) for path in page.column("path").to_pylist()]
+            are_ours = [
+                not self._names.lies_apart(path) for path in page.column("path").to_pylist()
+            ]
             ours.add(page.filter(pa.array(are_ours, pa.bool_())))
         return ours
 

@@ -1,7 +1,8 @@
 """What is below a table's directory, page by page, so that memory stays flat.
 
-A local disk is walked directory by directory. Symbolic links are neither followed nor told: what
-they lead to is not the table's. A store lists page by page, and has no directories.
+A local disk is walked directory by directory. Symbolic links are neither followed nor told as
+files: what they lead to is not the table's. Nor are names told that are no text, as no log can hold
+them. A store lists page by page, and has no directories.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from optimist.core.data.stored_files import files_below
 from optimist.core.paths import scheme_of, strip_file_scheme
 from optimist.core.plugins.data_access import DataAccess
 
-__all__ = ["LISTED_SCHEMA", "Enters", "is_on_disk", "listed_pages", "pages_of"]
+__all__ = ["LISTED_SCHEMA", "Enters", "LeadsTo", "is_on_disk", "listed_pages", "pages_of"]
 
 LISTED_SCHEMA = pa.schema(
     [
@@ -33,6 +34,8 @@ PAGE_ROWS = 1 << 16
 
 Enters = Callable[[str, str], bool]
 """Whether a name in a directory, which is given by its relative path, is to be looked at."""
+LeadsTo = Callable[[str], None]
+"""Told of each place below the listed directory, a relative path, to which a link leads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,7 @@ class _Found:
 
 
 def listed_pages(
-    directory: str, access: DataAccess | None, enters: Enters
+    directory: str, access: DataAccess | None, enters: Enters, leads_to: LeadsTo
 ) -> Iterator[pa.RecordBatch]:
     """Files, and on a local disk directories, in batches of `LISTED_SCHEMA`; in no order.
 
@@ -52,12 +55,13 @@ def listed_pages(
         directory: The full path of the table's directory.
         access: How data files are reached.
         enters: Decides for each name on the way to a file.
+        leads_to: Told of what symbolic links lead to.
 
     Raises:
         StorageError: The store or the file system failed.
     """
     if is_on_disk(directory):
-        yield from pages_of(_walked(strip_file_scheme(directory), directory, enters))
+        yield from pages_of(_walked(strip_file_scheme(directory), directory, enters, leads_to))
     else:
         yield from pages_of(_listed(directory, access, enters))
 
@@ -89,12 +93,19 @@ def _batch(page: list[_Found]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=LISTED_SCHEMA)
 
 
-def _walked(root: str, directory: str, enters: Enters) -> Iterator[_Found]:
+def _walked(root: str, directory: str, enters: Enters, leads_to: LeadsTo) -> Iterator[_Found]:
     waiting = [""]
+    real_root = os.path.realpath(root).rstrip("/") + "/"
     while waiting:
         parent = waiting.pop()
         for entry in _entries(f"{root}/{parent}", directory):
-            if entry.is_symlink() or not enters(parent, entry.name):
+            is_entered = _is_text(entry.name) and enters(parent, entry.name)
+            if entry.is_symlink():
+                target = os.path.realpath(entry.path)
+                if target.startswith(real_root):
+                    leads_to(target[len(real_root) :])
+                continue
+            if not is_entered:
                 continue
             found = _told(entry, f"{parent}/{entry.name}".lstrip("/"), directory)
             if found is not None:
@@ -111,6 +122,14 @@ def _entries(folder: str, directory: str) -> Iterator[os.DirEntry[str]]:
         os.scandir(folder) as entries,
     ):
         yield from entries
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _told(entry: os.DirEntry[str], path: str, directory: str) -> _Found | None:

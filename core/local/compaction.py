@@ -38,6 +38,6 @@ class LocalBins:
         writer = RowWriter(target, pending, is_checked=False, data_change=False)
         written = writer.copy(bins, "OPTIMIZE")
         return [
-            CompactedBin.of(files, found, keeps_order=True)
-            for files, found in zip(bins, written, strict=True)
+            CompactedBin.of(files, found, counts)
+            for files, (found, counts) in zip(bins, written, strict=True)
         ]

@@ -114,23 +114,37 @@ class RowWriter:
             streams.append(chain(last, [(INSERTED, added)]))
         return self._write(streams, groups)
 
-    def copy(self, bins: Sequence[pa.Table], operation: str) -> list[WrittenFiles]:
+    def copy(
+        self, bins: Sequence[pa.Table], operation: str
+    ) -> list[tuple[WrittenFiles, tuple[int, ...]]]:
         """Write the rows of each bin one after the other, as they are; several threads write.
 
         Args:
             bins: Rows of `Snapshot.files`.
             operation: For the message.
 
+        Returns:
+            What was written of each bin, and how many rows each of its files had.
+
         Raises:
             TableError: A file is outside the table, or can't be read.
             StorageError: The file system failed.
         """
-        _, new_rows = self._read(pa.concat_tables(bins), operation, _as_they_are, None)
         firsts = [0, *accumulate(files.num_rows for files in bins)]
+        counts = [0] * firsts[-1]
+
+        def as_they_are(place: int, batch: pa.RecordBatch, _: Positions) -> Iterator[Written]:
+            counts[place] += batch.num_rows
+            yield KEPT, pa.Table.from_batches([batch])
+
+        _, new_rows = self._read(pa.concat_tables(bins), operation, as_they_are, None)
         groups = [range(first, end) for first, end in pairwise(firsts)]
-        return self._write_each(
-            [chain.from_iterable(map(new_rows, group)) for group in groups], groups
-        )
+        streams = [chain.from_iterable(map(new_rows, group)) for group in groups]
+        written = self._write_each(streams, groups)
+        return [
+            (found, tuple(counts[group.start : group.stop]))
+            for found, group in zip(written, groups, strict=True)
+        ]
 
     def write(self, rows: pa.Table) -> WrittenFiles:
         """Write new rows where nothing else changes; the commit itself tells of them."""
@@ -242,10 +256,6 @@ class RowWriter:
         for name in rows.column_names[len(schema) :]:
             stored = stored.append_column(name, rows[name])
         return stored
-
-
-def _as_they_are(_: int, batch: pa.RecordBatch, __: Positions) -> Iterator[Written]:
-    yield KEPT, pa.Table.from_batches([batch])
 
 
 def _repeated(kind: str | None, count: int) -> pa.ChunkedArray | None:

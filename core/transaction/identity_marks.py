@@ -15,7 +15,7 @@ from optimist.core.schema.identity_columns import (
 )
 from optimist.core.schema.types import StructType, schema_to_json
 
-__all__ = ["IDENTITY_ONLY", "farthest_numbers", "with_marks"]
+__all__ = ["IDENTITY_ONLY", "are_same_but_for_marks", "farthest_numbers", "with_marks"]
 
 IDENTITY_ONLY = "delta.identity.schemaUpdate"
 """The tag of a commit whose metadata only moves high-water marks."""
@@ -47,6 +47,14 @@ def with_marks(metadata: Metadata, written: Mapping[str, int]) -> Metadata:
     if advanced == schema:
         return metadata
     return replace(metadata, schema_string=schema_to_json(advanced))
+
+
+def are_same_but_for_marks(old: Metadata, new: Metadata) -> bool:
+    """Whether what differs, if anything, is that more numbers were given out by the new ones."""
+    before, after = (TableMetadata.of(each).declared_schema for each in (old, new))
+    marks = {item.name: item.mark for item in identity_columns(after) if item.mark is not None}
+    is_all_else_equal = replace(old, schema_string=new.schema_string) == new
+    return is_all_else_equal and with_high_water_marks(before, marks) == after
 
 
 def _bounds(column: IdentityColumn, adds: Sequence[AddFile]) -> list[int]:

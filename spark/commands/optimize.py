@@ -148,12 +148,12 @@ class _SparkBins:
             written = target.shortcut.done(
                 pending, lambda writer: _in_driver(writer, bins), is_checked=False
             )
-        in_driver = written is not None
         if written is None:
-            written = self._by_jobs(target, bins, pending)
+            found = self._by_jobs(target, bins, pending)
+            return [CompactedBin.of(*pair, None) for pair in zip(bins, found, strict=True)]
         return [
-            CompactedBin.of(files, found, keeps_order=in_driver)
-            for files, found in zip(bins, written, strict=True)
+            CompactedBin.of(files, found, counts)
+            for files, (found, counts) in zip(bins, written, strict=True)
         ]
 
     def _by_jobs(
@@ -171,7 +171,9 @@ class _SparkBins:
         return list(read_ahead(write_one, bins, threads=threads, ahead=threads))
 
 
-def _in_driver(writer: RowWriter, bins: Sequence[pa.Table]) -> list[WrittenFiles]:
+def _in_driver(
+    writer: RowWriter, bins: Sequence[pa.Table]
+) -> list[tuple[WrittenFiles, tuple[int, ...]]]:
     return replace(writer, data_change=False).copy(bins, _OPERATION)
 
 

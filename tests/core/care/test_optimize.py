@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from pathlib import Path
 
 import deltalake
@@ -46,7 +47,7 @@ def tracked(log: DeltaLog) -> dict[int, tuple[int, int]]:
 
 
 def run_beside(log: DeltaLog, between):
-    """OPTIMIZE, with something that happens once its files are written."""
+    """OPTIMIZE, with something that happens once its (first) files are written."""
     pending = [between]
 
     def write(txn, bins, files):
@@ -105,6 +106,20 @@ def test_values_of_partitions_that_are_odd_stay_apart(tmp_path):
     assert sorted(map(str, log.to_arrow().to_pylist())) == before
     # As in every Delta table the empty text is null.
     assert done.added.num_files == len(values) - 1
+
+
+def test_times_of_partitions_without_a_zone_stay_without_one_and_apart_from_others(tmp_path):
+    log = DeltaLog.for_path(str(tmp_path / "t"))
+    hour = pa.array([dt.datetime(2024, 1, 1, 1)], pa.timestamp("us", "UTC"))
+    for number in range(4):
+        log.append(pa.table({"id": [number], "p": hour}), partition_by=["p"])
+    zoned, plain = "2024-01-01T01:00:00.000000Z", "2024-01-01 01:00:00"
+    with_log_changed(log, [(zoned, each) for each in (zoned, zoned, plain, plain)])
+    log = DeltaLog.for_path(log.table_path)
+    log.optimize()
+    # In a session of another zone than UTC, these are two hours.
+    found = [dict(values)["p"] for values in log.snapshot().files["partitionValues"].to_pylist()]
+    assert sorted(found) == [plain, zoned]
 
 
 def test_deleted_rows_are_purged_and_ids_and_versions_of_rows_are_kept(tmp_path):
@@ -170,6 +185,21 @@ def test_purging_writes_again_what_has_vectors_and_nothing_else(tmp_path):
     newest = log.history(1)[0].info
     assert (newest.operation, newest.operation_parameters["applyPurge"]) == ("REORG", True)
     assert log.purge().version is None
+
+
+@pytest.mark.parametrize("options", [{}, VECTORS, {**VECTORS, **TRACKED}])
+@pytest.mark.parametrize("gone", ["id IN (1, 3, 35)", "id < 45", "id >= 0"])
+def test_what_is_deleted_between_two_batches_stays_deleted(tmp_path, options, gone):
+    log = made(tmp_path, options)
+    batched = DeltaLog.for_path(
+        log.table_path, {"spark.databricks.delta.optimize.batchSize": "1", **options}
+    )
+    left = log.to_arrow(columns=["id"], predicate=f"NOT ({gone})")["id"].to_pylist()
+    before = tracked(log) if TRACKED.items() <= options.items() else {}
+    run_beside(batched, lambda: log.delete(gone))
+    assert ids(batched) == sorted(left)
+    if before:
+        assert tracked(batched) == {i: before[i] for i in left}
 
 
 def test_no_bin_is_larger_than_asked_for(tmp_path):
@@ -250,6 +280,27 @@ def test_a_bin_of_which_a_file_is_gone_is_dropped_and_the_others_land(tmp_path):
     assert live <= history
 
 
+def with_log_changed(log: DeltaLog, changes: list[tuple[str, str]]) -> None:
+    """A text in each of the commits is another one, as of a foreign or a faulty writer."""
+    for version, (old, new) in enumerate(changes):
+        file = Path(log.log_path) / f"{version:020d}.json"
+        text = file.read_text()
+        assert old in text
+        file.write_text(text.replace(old, new))
+
+
+def test_rows_deleted_meanwhile_are_found_though_the_log_counts_the_rows_of_files_wrongly(tmp_path):
+    log = DeltaLog.for_path(str(tmp_path / "t"), VECTORS)
+    for first in (0, 5):
+        log.append(pa.table({"id": range(first, first + 5)}))
+    wrong = [(r"\"numRecords\":5", rf"\"numRecords\":{count}") for count in (6, 4)]
+    with_log_changed(log, wrong)
+    log = DeltaLog.for_path(log.table_path)
+    done = run_beside(log, lambda: DeltaLog.for_path(log.table_path).delete("id IN (0, 5)"))
+    assert done.added.num_files == 1
+    assert ids(log) == [1, 2, 3, 4, 6, 7, 8, 9]
+
+
 def test_appends_meanwhile_cost_nothing(tmp_path):
     log = made(tmp_path)
     other = DeltaLog.for_path(log.table_path)
@@ -281,6 +332,18 @@ def test_a_change_of_the_schema_meanwhile_is_a_conflict_and_no_file_is_left(tmp_
     assert ids(log) == [i for i in range(60) if i != 3]
     # Only the file that the DELETE wrote is new.
     assert len(data_files(log) - before) == 1
+
+
+def test_numbers_of_an_identity_column_given_out_meanwhile_are_no_change_of_the_schema(tmp_path):
+    log = DeltaLog.for_path(str(tmp_path / "t"), VECTORS)
+    log.create([Column("n", "bigint", identity=Identity()), Column("v", "bigint")])
+    for _ in range(3):
+        log.append(pa.table({"v": [0, 0]}))
+    other = DeltaLog.for_path(log.table_path)
+    run_beside(log, lambda: (other.append(pa.table({"v": [0]})), other.delete("n = 2")))
+    log.append(pa.table({"v": [0]}))
+    assert log.snapshot().num_files == 3
+    assert sorted(log.to_arrow()["n"].to_pylist()) == [1, 3, 4, 5, 6, 7, 8]
 
 
 def test_an_error_while_files_are_written_leaves_nothing(tmp_path):

@@ -198,6 +198,42 @@ def test_links_are_not_followed_and_stay(tmp_path):
     assert (table.path / "link").is_symlink()
 
 
+@pytest.mark.parametrize("is_of_one_file", [False, True])
+def test_what_a_link_within_the_table_leads_to_stays(is_of_one_file, tmp_path):
+    table = Aged(tmp_path, partition_by=["p"])
+    table.log.append(rows(0, 10))
+    folder = table.path / "p=1"
+    (named,) = folder.glob("*.parquet")
+    link = named if is_of_one_file else folder
+    moved = link.rename(table.path / "moved.parquet")
+    link.symlink_to(moved)
+    table.pass_hours(24 * 8)
+    table.log.vacuum()
+    assert table.ids() == list(range(10))
+
+
+def test_a_table_below_stays_if_its_log_is_a_link(tmp_path):
+    table = Aged(tmp_path)
+    inner = DeltaLog.for_path(str(table.path / "inner"))
+    inner.append(rows(0, 10))
+    log = table.path / "inner" / "_delta_log"
+    log.symlink_to(log.rename(tmp_path / "log"))
+    table.pass_hours(24 * 8)
+    assert table.log.vacuum().num_files == 0
+    assert inner.to_arrow().num_rows == 10
+
+
+def test_a_name_that_is_no_text_stays_and_is_in_no_ones_way(tmp_path):
+    table = Aged(tmp_path)
+    for name in (b"\xff.parquet", b"\xff/x.parquet", b"dead.parquet"):
+        path = Path(os.fsdecode(os.fsencode(table.path) + b"/" + name))
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"x")
+    table.pass_hours(24 * 8)
+    assert table.log.vacuum().num_files == 1
+    assert not (table.path / "dead.parquet").exists()
+
+
 def test_a_directory_that_becomes_a_link_leads_nowhere(tmp_path, monkeypatch):
     outside = tmp_path / "outside"
     outside.mkdir()
