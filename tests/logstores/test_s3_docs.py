@@ -42,6 +42,7 @@ PERMISSIONS = {
     "complete_multipart_upload": "s3:PutObject",
     "create_multipart_upload": "s3:PutObject",
     "delete_object": "s3:DeleteObject",
+    "delete_objects": "s3:DeleteObject",
     "get_object": "s3:GetObject",
     "list_multipart_uploads": "s3:ListBucketMultipartUploads",
     "list_objects_v2": "s3:ListBucket",
