@@ -191,7 +191,7 @@ def test_a_count_that_is_missing_or_wrong_is_read_from_the_file(tmp_path, num_re
 def test_a_file_that_can_not_tell_its_rows_is_an_error(tmp_path):
     log = make(tmp_path / "t")
     (file, *_) = sorted(add_files(log.snapshot().files), key=first_id)
-    for rows, message in ((BitMap64([20]), "it has 20"), (BitMap64([21]), "gone")):
+    for rows, message in ((BitMap64([20]), "its footer says 20"), (BitMap64([21]), "gone")):
         if message == "gone":
             (tmp_path / "t" / file.path).unlink()
         with pytest.raises(TableError, match=message) as caught:

@@ -10,7 +10,6 @@ from connect_process import results_of
 
 SCRIPT = Path(__file__).with_name("connect_drop_in_script.py")
 REFUSED = "UsageError OPTIMIST_UNSUPPORTED_STATEMENT"
-NOT_BUILT = "UsageError OPTIMIST_NOT_BUILT_YET"
 WRONG = "UsageError PARSE_SYNTAX_ERROR"
 
 
