@@ -27,6 +27,7 @@ from optimist.core.care.bins import bins_now, bins_of, worth_compacting
 from optimist.core.care.compacted_bin import CompactedBin, live_files
 from optimist.core.care.optimize_metrics import Optimized, commit_metrics, optimized
 from optimist.core.commands.not_built_yet import not_built_yet
+from optimist.core.commands.row_balance import RowBalance, ensure_balanced
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.data.parquet_writer import delete_files
 from optimist.core.errors import (
@@ -189,9 +190,16 @@ class _Batch:
     def run(
         self, txn: OptimisticTransaction, bins: Sequence[pa.Table]
     ) -> tuple[CommitResult | None, Sequence[CompactedBin]]:
-        """Write the bins and commit them; the commit is None where no bin was left."""
+        """Write the bins and commit them; the commit is None where no bin was left.
+
+        Raises:
+            TableError: Rows were doubled or lost, by the statistics of the files (kind
+                `DELTA_NUM_RECORDS_MISMATCH`).
+        """
         with UncommittedFiles(txn.table) as pending:
             written = self.write(txn, bins, pending)
+            for found in written:
+                ensure_balanced(found.actions(0), RowBalance.EQUAL, "OPTIMIZE")
             commit, landed = self._commit(txn, written, pending)
         kept = {add.path for found in landed for add in found.after}
         dropped = [add for found in written for add in found.after if add.path not in kept]

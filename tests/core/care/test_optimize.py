@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import replace
 from pathlib import Path
 
 import deltalake
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from optimist.core import Column, DeltaLog, Identity, NewColumn
 from optimist.core.care.optimize import Rearrangement, optimize
-from optimist.core.errors import MetadataChangedException, UsageError
+from optimist.core.errors import MetadataChangedException, TableError, UsageError
 from optimist.core.local.compaction import LocalBins
 
 DEFAULTS = "spark.databricks.delta.properties.defaults."
@@ -344,6 +345,21 @@ def test_numbers_of_an_identity_column_given_out_meanwhile_are_no_change_of_the_
     log.append(pa.table({"v": [0]}))
     assert log.snapshot().num_files == 3
     assert sorted(log.to_arrow()["n"].to_pylist()) == [1, 3, 4, 5, 6, 7, 8]
+
+
+def test_files_that_lack_rows_are_not_committed(tmp_path):
+    log = made(tmp_path)
+    before = data_files(log)
+
+    def write(txn, bins, files):
+        first, *others = LocalBins()(txn, bins, files)
+        return [replace(first, written=(), after=()), *others]
+
+    with pytest.raises(TableError) as caught:
+        optimize(lambda: log.start_transaction(log.snapshot()), write, Rearrangement())
+    assert caught.value.kind == "DELTA_NUM_RECORDS_MISMATCH"
+    assert data_files(log) == before
+    assert log.snapshot().version == 5
 
 
 def test_an_error_while_files_are_written_leaves_nothing(tmp_path):
