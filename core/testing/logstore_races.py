@@ -10,6 +10,7 @@ from functools import partial
 from multiprocessing import get_context
 from typing import Any, Protocol, TypeVar
 
+from optimist.core.errors import LogFileNotFoundError
 from optimist.core.plugins.logstore import LogStore, PutOutcome
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "each_round",
     "payload_of",
     "put_each_round",
+    "put_settled",
     "run_in_processes",
     "run_in_threads",
 ]
@@ -48,13 +50,29 @@ def payload_of(worker: int, number: int) -> bytes:
     return f"{worker}:{number};".encode() * (50 + worker)
 
 
+def put_settled(store: LogStore, path: str, payload: bytes) -> PutOutcome:
+    """One conditional put; where its answer is lost, what the file holds tells how it ended.
+
+    A server at full load may close a connection, so `UNKNOWN` is an honest answer and no fault of
+    the store. No two callers may put the same bytes, or the second of them would seem to have won.
+    """
+    outcome = store.put_if_absent(path, payload)
+    while outcome is PutOutcome.UNKNOWN:
+        try:
+            is_ours = store.read_bytes(path) == payload
+            outcome = PutOutcome.CREATED if is_ours else PutOutcome.EXISTS
+        except LogFileNotFoundError:
+            outcome = store.put_if_absent(path, payload)
+    return outcome
+
+
 def put_each_round(
     store: LogStore, directory: str, rounds: int, *, worker: int, barrier: _Barrier | None = None
 ) -> list[PutOutcome]:
     """Put one file per round, all workers at once; returns the outcomes in order."""
 
     def put(number: int) -> PutOutcome:
-        return store.put_if_absent(commit_path(directory, number), payload_of(worker, number))
+        return put_settled(store, commit_path(directory, number), payload_of(worker, number))
 
     return each_round(put, rounds, barrier=barrier)
 
@@ -85,8 +103,7 @@ def append_commits(store: LogStore, directory: str, count: int, *, worker: int) 
     version = 0
     while len(versions) < count:
         payload = payload_of(worker, len(versions))
-        outcome = store.put_if_absent(commit_path(directory, version), payload)
-        assert outcome is not PutOutcome.UNKNOWN
+        outcome = put_settled(store, commit_path(directory, version), payload)
         if outcome is PutOutcome.CREATED:
             versions.append(version)
         version += 1

@@ -37,6 +37,7 @@ from optimist.core.testing.logstore_races import (
     commit_path,
     payload_of,
     put_each_round,
+    put_settled,
     run_in_processes,
     run_in_threads,
 )
@@ -464,8 +465,8 @@ class LogStoreSuite:
 
         def put_and_look(name: str, number: int) -> None:
             path, payload = f"{directory}/{name}-{number}", payload_of(number % 50, number)
-            assert store.put_if_absent(path, payload) is PutOutcome.CREATED
-            assert store.put_if_absent(path, b"other") is PutOutcome.EXISTS
+            assert put_settled(store, path, payload) is PutOutcome.CREATED
+            assert put_settled(store, path, b"other") is PutOutcome.EXISTS
             assert store.read_bytes(path) == payload
             assert path in self.paths(store, path)
 

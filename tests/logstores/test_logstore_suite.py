@@ -1,13 +1,15 @@
 """The suite finds the faults that it is there to find: each store here has one."""
 
 import threading
+import uuid
 from pathlib import Path
 
 import pytest
 
 from optimist.core.plugins.logstore import FileStatus, PutOutcome
 from optimist.core.running.clock import SystemClock
-from optimist.core.testing import LogStoreSuite
+from optimist.core.testing import Fault, FaultyLogStore, LogStoreSuite, When
+from optimist.core.testing.logstore_races import append_commits, commit_path, payload_of
 from optimist.logstores import LocalLogStore, MemoryLogStore
 
 LONG_ENOUGH_TO_LOOK = 0.02
@@ -193,3 +195,17 @@ def test_tests_may_be_added():
             pass
 
     assert issubclass(Adding, LogStoreSuite)
+
+
+@pytest.mark.parametrize("when", [When.BEFORE, When.AFTER])
+def test_races_settle_answers_that_a_busy_server_did_not_give(when):
+    store = FaultyLogStore(MemoryLogStore(), Fault("put_if_absent", when, on_call=2, times=2))
+    directory = f"memory://{uuid.uuid4()}/_delta_log"
+    store.inner.put_if_absent(commit_path(directory, 1), b"another's")
+    assert append_commits(store, directory, 3, worker=0) == [0, 2, 3]
+    assert [store.read_bytes(commit_path(directory, version)) for version in (0, 1, 2, 3)] == [
+        payload_of(0, 0),
+        b"another's",
+        payload_of(0, 1),
+        payload_of(0, 2),
+    ]
