@@ -8,7 +8,7 @@ work of the bin is not lost. Without that, or if an old file is gone, the bin is
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
@@ -69,6 +69,11 @@ class CompactedBin:
             # As the log spells them: a time without a zone stays one.
             new = tuple(replace(add, partition_values=values) for add in new)
         return cls(read, new, read, new, counts)
+
+    def marked(self, mark: Callable[[AddFile], AddFile]) -> CompactedBin:
+        """A bin that was just written, with its new files as `mark` makes them."""
+        new = tuple(map(mark, self.written))
+        return replace(self, written=new, after=new)
 
     def actions(self, now_ms: int) -> tuple[Action, ...]:
         """What to commit: no data changes."""

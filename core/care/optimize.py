@@ -3,7 +3,8 @@
 1. In the partitions that a predicate names, the files that are small, or of which many rows are
    deleted, are put into bins; see `bins`. With `optimize.batchSize`, so many bytes of bins at once,
    and a later batch takes its files as the newest version has them by then.
-2. Each bin is written as one file, in this process or on Spark.
+   Z-order and clustering take other files, and arrange their rows; see `arrangements`.
+2. Each bin is written as one file, in this process or on Spark; one that is arranged as several.
 3. One commit, which changes no data, replaces the old files of a batch by the new ones.
 4. After a conflict the same files are committed again on the newest version: old files that lost
    rows meanwhile lose them in the new files as well, and bins of which an old file is gone are
@@ -18,15 +19,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from optimist.core.care.bins import bins_now, bins_of, worth_compacting
+from optimist.core.care.arrangements import Arrangement, Rearrangement
+from optimist.core.care.bins import bins_now
 from optimist.core.care.compacted_bin import CompactedBin, live_files
 from optimist.core.care.optimize_metrics import Optimized, commit_metrics, optimized
-from optimist.core.commands.not_built_yet import not_built_yet
+from optimist.core.care.row_order import RowOrder
 from optimist.core.commands.row_balance import RowBalance, ensure_balanced
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.data.parquet_writer import delete_files
@@ -35,9 +37,8 @@ from optimist.core.errors import (
     MetadataChangedException,
     UsageError,
 )
-from optimist.core.errors.foreign_text import listed
+from optimist.core.errors.foreign_text import listed, shown
 from optimist.core.log.file_table import files_table
-from optimist.core.options.engine import EngineOptions
 from optimist.core.predicates import Predicate
 from optimist.core.predicates.resolution import ensure_columns
 from optimist.core.protocol.actions import Action
@@ -50,7 +51,7 @@ from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.result import CommitResult
 from optimist.core.values.exact_sums import exact_sum
 
-__all__ = ["BinWriter", "Rearrangement", "optimize", "partition_predicate"]
+__all__ = ["BinWriter", "optimize", "partition_predicate"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -59,57 +60,18 @@ class BinWriter(Protocol):
     """Writes bins on one plane."""
 
     def __call__(
-        self, txn: OptimisticTransaction, bins: Sequence[pa.Table], pending: UncommittedFiles
+        self,
+        txn: OptimisticTransaction,
+        bins: Sequence[pa.Table],
+        pending: UncommittedFiles,
+        order: RowOrder | None,
     ) -> Sequence[CompactedBin]:
-        """Write each of the bins, rows of `Snapshot.files`, into files of its own."""
+        """Write each of the bins, rows of `Snapshot.files`, into files of its own.
+
+        Where an order is given, the rows of a bin are arranged by it, and files of the wanted size
+        are cut from that; else a bin becomes one file.
+        """
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Rearrangement:
-    """Which files are written again.
-
-    Attributes:
-        predicate: In which partitions, as `partition_predicate` gives it; None for all.
-        text: The same as SQL, for the history.
-        purges: REORG ... APPLY (PURGE): all files with a deletion vector, each alone if need be,
-            and no others.
-    """
-
-    predicate: Predicate | None = None
-    text: str | None = None
-    purges: bool = False
-
-    def bins(
-        self, candidates: pa.Table, snapshot: Snapshot, options: EngineOptions
-    ) -> list[pa.Table]:
-        """The files that are written again, those of a bin together."""
-        if self.purges:
-            wanted = candidates.filter(pc.is_valid(candidates["deletionVector"]))
-        else:
-            wanted = worth_compacting(
-                candidates,
-                min_bytes=options.optimize_min_file_size,
-                max_deleted_ratio=options.optimize_max_deleted_rows_ratio,
-            )
-        return bins_of(
-            wanted,
-            snapshot.partition_schema,
-            max_bytes=options.optimize_max_file_size,
-            keeps_single=self.purges,
-        )
-
-    def operation(self, bins: Sequence[CompactedBin]) -> Operation:
-        """The operation of a commit, as the history tells it."""
-        parameters: dict[str, object] = {
-            "predicate": json_text([] if self.text is None else [self.text])
-        }
-        if self.purges:
-            operation = Operation("REORG", {**parameters, "applyPurge": True})
-        else:
-            more = {"zOrderBy": json_text([]), "clusterBy": json_text([]), "auto": False}
-            operation = Operation("OPTIMIZE", {**parameters, **more})
-        return operation.with_metrics(commit_metrics(bins))
 
 
 def optimize(
@@ -123,7 +85,7 @@ def optimize(
         wanted: Which files.
 
     Raises:
-        UsageError: The table is clustered (kind `OPTIMIST_NOT_BUILT_YET`).
+        UsageError: The table can't be arranged like that; see `Rearrangement`.
         DeltaConcurrentModificationException: Other commits came first, again and again. What
             earlier batches have committed stays.
         TableError: A file is outside the table, or can't be read.
@@ -132,25 +94,26 @@ def optimize(
     txn = begin()
     txn.ensure_writable()
     snapshot, options, clock = txn.snapshot, txn.table.options, txn.table.clock
-    _ensure_not_clustered(snapshot)
+    arrangement = wanted.arrangement(snapshot, options)
     started_ms = clock.now_ms()
     candidates = snapshot.scan(wanted.predicate).files
-    bins = wanted.bins(candidates, snapshot, options)
+    bins = arrangement.bins(candidates, snapshot, options)
     batches = list(_batches(bins, options.optimize_batch_size))
     landed: list[CompactedBin] = []
-    commits = []
+    version = None
     for number, batch in enumerate(batches):
         if number:  # others may have committed since the files were chosen
             txn = begin()
-            batch = bins_now(batch, txn.snapshot.files, keeps_single=wanted.purges)
-        commit, done = _Batch(begin, write, wanted).run(txn, batch)
+            live = txn.snapshot.files
+            batch = bins_now(batch, live, keeps_single=arrangement.keeps_single)
+        commit, done = _Batch(begin, write, wanted, arrangement).run(txn, batch)
         landed += done
-        commits += [commit] if commit is not None else []
+        version = version if commit is None else commit.version
     return optimized(
         landed,
-        snapshot,
-        commits,
-        num_considered=candidates.num_rows,
+        arrangement,
+        candidates,
+        version=version,
         num_batches=len(batches),
         period_ms=(started_ms, clock.now_ms()),
     )
@@ -161,9 +124,17 @@ def partition_predicate(given: str | Predicate, snapshot: Snapshot) -> Predicate
 
     Raises:
         UsageError: It names a column that is no partition column (kind
-            `DELTA_NON_PARTITION_COLUMN_REFERENCE`), or does not parse.
+            `DELTA_NON_PARTITION_COLUMN_REFERENCE`), or does not parse, or the table is clustered
+            (kind `DELTA_CLUSTERING_WITH_PARTITION_PREDICATE`).
         SchemaError: There is no such column.
     """
+    if clustering_columns(snapshot.domain_metadata, snapshot.schema):
+        raise UsageError(
+            "OPTIMIZE command for Delta table with clustering doesn't support partition "
+            f"predicates. Please remove the predicates: {shown(str(given))}. Nothing was written.",
+            kind="DELTA_CLUSTERING_WITH_PARTITION_PREDICATE",
+            predicate=str(given),
+        )
     parsed = Predicate.parse(given) if isinstance(given, str) else given
     predicate = ensure_columns(parsed, snapshot.schema)
     known = {name.lower() for name in snapshot.partition_columns}
@@ -186,6 +157,7 @@ class _Batch:
     begin: Callable[[], OptimisticTransaction]
     write: BinWriter
     wanted: Rearrangement
+    arrangement: Arrangement
 
     def run(
         self, txn: OptimisticTransaction, bins: Sequence[pa.Table]
@@ -197,15 +169,33 @@ class _Batch:
                 `DELTA_NUM_RECORDS_MISMATCH`).
         """
         with UncommittedFiles(txn.table) as pending:
-            written = self.write(txn, bins, pending)
+            written = self._written(txn, bins, pending)
             for found in written:
-                ensure_balanced(found.actions(0), RowBalance.EQUAL, "OPTIMIZE")
+                ensure_balanced(found.actions(0), RowBalance.EQUAL, self._operation)
             commit, landed = self._commit(txn, written, pending)
         kept = {add.path for found in landed for add in found.after}
         dropped = [add for found in written for add in found.after if add.path not in kept]
         if dropped:
             delete_files(txn.table.table_path, dropped, txn.table.data_access())
         return commit, landed
+
+    @property
+    def _operation(self) -> str:
+        return "REORG" if self.wanted.purges else "OPTIMIZE"
+
+    def _parameters(self) -> dict[str, object]:
+        text = self.wanted.text
+        predicate = json_text([] if text is None else [text])
+        return {"predicate": predicate, **self.arrangement.parameters}
+
+    def _written(
+        self, txn: OptimisticTransaction, bins: Sequence[pa.Table], pending: UncommittedFiles
+    ) -> list[CompactedBin]:
+        arrangement, clock = self.arrangement, txn.table.clock
+        return [
+            found.marked(partial(arrangement.marked, bin_id=str(clock.new_uuid())))
+            for found in self.write(txn, bins, pending, arrangement.order)
+        ]
 
     def _commit(
         self,
@@ -219,8 +209,9 @@ class _Batch:
             txn.depend_on(_files_before(bins))
             tries += 1
             try:
-                operation = self.wanted.operation(bins)
-                return pending.commit(txn, _actions(bins, txn), operation), bins
+                operation = Operation(self._operation, self._parameters())
+                told = operation.with_metrics(commit_metrics(bins))
+                return pending.commit(txn, _actions(bins, txn), told), bins
             except DeltaConcurrentModificationException:
                 is_late = clock.monotonic_s() - start_s > policy.budget_s
                 if txn.may_be_in_table or tries > policy.max_attempts or is_late:
@@ -273,8 +264,3 @@ def _batches(bins: Sequence[pa.Table], max_bytes: int | None) -> Iterator[list[p
             batch, num_bytes = [], 0
     if batch:
         yield batch
-
-
-def _ensure_not_clustered(snapshot: Snapshot) -> None:
-    if clustering_columns(snapshot.domain_metadata, snapshot.schema):
-        raise not_built_yet("OPTIMIZE of a clustered table")

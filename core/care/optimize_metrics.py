@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from optimist.core.care.compacted_bin import CompactedBin
-from optimist.core.protocol.actions import AddFile
-from optimist.core.snapshot import Snapshot
-from optimist.core.transaction.result import CommitResult
+import pyarrow as pa
+import pyarrow.compute as pc
 
-__all__ = ["FileSizes", "Optimized", "commit_metrics", "optimized"]
+from optimist.core.care.arrangements import Arrangement, Clustering, ZOrdering
+from optimist.core.care.compacted_bin import CompactedBin
+from optimist.core.care.cubes import Cubes
+from optimist.core.protocol.actions import AddFile
+from optimist.core.schema.stats_property import ColumnPath
+
+__all__ = ["CubeCounts", "FileSizes", "Optimized", "commit_metrics", "optimized"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +34,38 @@ class FileSizes:
     total: int
 
     @classmethod
-    def of(cls, adds: Sequence[AddFile]) -> FileSizes:
-        """Those of these files."""
-        sizes = [add.size for add in adds]
+    def of(cls, sizes: Sequence[int]) -> FileSizes:
+        """Those of files of these sizes."""
         return cls(min(sizes, default=None), max(sizes, default=None), len(sizes), sum(sizes))
 
     @property
     def mean(self) -> float:
         """The mean; 0 where there is no file."""
         return self.total / self.num_files if self.num_files else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class CubeCounts:
+    """The files that an OPTIMIZE of a clustered table looked at.
+
+    Attributes:
+        num_cubes: How many cubes there were; see `cubes`.
+        in_cubes: The files of these.
+        others: Those in no cube, or in one by other columns.
+    """
+
+    num_cubes: int
+    in_cubes: FileSizes
+    others: FileSizes
+
+    @classmethod
+    def of(cls, files: pa.Table, columns: Sequence[ColumnPath]) -> CubeCounts:
+        """The counts for files, rows of `Snapshot.files`, of a table clustered by these columns."""
+        cubes = Cubes.of(files, columns)
+        inside = pc.and_(cubes.is_ours, pc.is_valid(cubes.ids))
+        sizes = (files.filter(mask)["size"].to_pylist() for mask in (inside, pc.invert(inside)))
+        num_cubes = len(cubes.ids.filter(inside).unique())
+        return cls(num_cubes, *map(FileSizes.of, sizes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +82,8 @@ class Optimized:
         num_considered: How many files it looked at.
         num_vectors_removed: How many deletion vectors are gone.
         num_rows_purged: How many rows, deleted by these, are in no file any more.
-        num_columns: How many columns the table has.
+        is_z_ordered: Whether it arranged rows in Z-order.
+        cubes: What it looked at of a clustered table; None for other tables.
         started_ms: When it began, in milliseconds since the epoch.
         ended_ms: When it ended.
     """
@@ -69,17 +97,18 @@ class Optimized:
     num_considered: int
     num_vectors_removed: int
     num_rows_purged: int
-    num_columns: int
+    is_z_ordered: bool
+    cubes: CubeCounts | None
     started_ms: int
     ended_ms: int
 
 
 def optimized(
     bins: Sequence[CompactedBin],
-    snapshot: Snapshot,
-    commits: Sequence[CommitResult],
+    arrangement: Arrangement,
+    candidates: pa.Table,
     *,
-    num_considered: int,
+    version: int | None,
     num_batches: int,
     period_ms: tuple[int, int],
 ) -> Optimized:
@@ -88,16 +117,19 @@ def optimized(
     vectors = [add.deletion_vector for add in removed if add.deletion_vector is not None]
     partitions = {tuple(sorted(add.partition_values.items())) for add in removed}
     return Optimized(
-        version=commits[-1].version if commits else None,
-        added=FileSizes.of(_after(bins)),
-        removed=FileSizes.of(removed),
+        version=version,
+        added=FileSizes.of([add.size for add in _after(bins)]),
+        removed=FileSizes.of([add.size for add in removed]),
         num_partitions=len(partitions),
         num_bins=len(bins),
         num_batches=num_batches,
-        num_considered=num_considered,
+        num_considered=candidates.num_rows,
         num_vectors_removed=len(vectors),
         num_rows_purged=sum(vector.cardinality for vector in vectors),
-        num_columns=len(snapshot.schema),
+        is_z_ordered=isinstance(arrangement, ZOrdering),
+        cubes=CubeCounts.of(candidates, arrangement.columns)
+        if isinstance(arrangement, Clustering)
+        else None,
         started_ms=period_ms[0],
         ended_ms=period_ms[1],
     )

@@ -7,8 +7,9 @@ by their ids where the table's columns are mapped by id.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,7 +29,14 @@ from optimist.core.schema.types import (
     holds_type,
 )
 
-__all__ = ["arrow_rows", "conform_column", "find_field", "find_name", "has_field_ids"]
+__all__ = [
+    "arrow_rows",
+    "conform_column",
+    "find_field",
+    "find_name",
+    "has_field_ids",
+    "value_at",
+]
 
 _FIELD_ID = b"PARQUET:field_id"
 _VARIANT = PrimitiveType("variant")
@@ -94,6 +102,14 @@ def arrow_rows(rows: pa.Table, schema: StructType) -> pa.Table:
             ) from None
         columns.append(pa.chunked_array(parts, type=field.type))
     return pa.table(columns, schema=wanted)
+
+
+def value_at(rows: pa.Table | pa.RecordBatch, path: Sequence[str]) -> Any:
+    """A column, or a field of a struct, which is null where its struct is."""
+    values: Any = rows[path[0]]
+    for name in path[1:]:
+        values = pc.struct_field(values, [values.type.get_field_index(name)])
+    return values
 
 
 def find_field(fields: Iterable[pa.Field], item: StructField, *, by_id: bool) -> int | None:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from optimist.core.commands.command import Changes, run_command
 from optimist.core.commands.new_files import new_files
 from optimist.core.commands.row_rules import ensure_constraints_hold, local_constraint
 from optimist.core.commands.uncommitted_files import UncommittedFiles
-from optimist.core.data.column_shape import arrow_rows
+from optimist.core.data.column_shape import arrow_rows, value_at
 from optimist.core.data.declared_text import with_declared_length
 from optimist.core.data.filesystem import filesystem_for, make_durable
 from optimist.core.data.parquet_writer import (
@@ -237,9 +235,7 @@ def _ensure_not_null(rows: pa.Table, schema: StructType) -> None:
     for path, item in _fields(schema):
         if item.nullable:
             continue
-        values: Any = rows[path[0]]
-        for name in path[1:]:
-            values = pc.struct_field(values, [values.type.get_field_index(name)])
+        values = value_at(rows, path)
         if values.null_count:
             raise SchemaError(
                 f"NOT NULL constraint violated for column: {shown('.'.join(path))}. The data has "

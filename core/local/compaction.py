@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from optimist.core.care.compacted_bin import CompactedBin
+from optimist.core.care.row_order import (
+    SAMPLED_ROWS,
+    TIE_BITS,
+    FileLayout,
+    RowOrder,
+    num_files_of,
+    num_rows_of,
+)
 from optimist.core.commands.uncommitted_files import UncommittedFiles
+from optimist.core.data.column_shape import value_at
+from optimist.core.data.file_parts import FilePart
+from optimist.core.data.parquet_reader import Positions, read_located_batches
 from optimist.core.local.progress import Progress, ProgressReport
 from optimist.core.local.rewriting import RowWriter
 from optimist.core.local.target import LocalTarget
+from optimist.core.schema.types import StructType
 from optimist.core.transaction.optimistic import OptimisticTransaction
 
-__all__ = ["LocalBins"]
+__all__ = ["LocalBins", "write_bins"]
+
+_OPERATION = "OPTIMIZE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,16 +44,58 @@ class LocalBins:
     progress: Progress | None = None
 
     def __call__(
-        self, txn: OptimisticTransaction, bins: Sequence[pa.Table], pending: UncommittedFiles
+        self,
+        txn: OptimisticTransaction,
+        bins: Sequence[pa.Table],
+        pending: UncommittedFiles,
+        order: RowOrder | None,
     ) -> Sequence[CompactedBin]:
-        """Write the rows of each bin one after the other, in the order of its files."""
-        if not bins:
-            return ()
-        report = ProgressReport(txn.table.clock, self.progress, "OPTIMIZE")
-        target = LocalTarget(txn, report)
-        writer = RowWriter(target, pending, is_checked=False, data_change=False)
-        written = writer.copy(bins, "OPTIMIZE")
-        return [
-            CompactedBin.of(files, found, counts)
-            for files, (found, counts) in zip(bins, written, strict=True)
-        ]
+        """See `BinWriter`."""
+        report = ProgressReport(txn.table.clock, self.progress, _OPERATION)
+        writer = RowWriter(LocalTarget(txn, report), pending, is_checked=False, data_change=False)
+        return write_bins(writer, bins, order)
+
+
+def write_bins(
+    writer: RowWriter, bins: Sequence[pa.Table], order: RowOrder | None
+) -> list[CompactedBin]:
+    """Write bins by a writer whose rows are not checked; see `BinWriter`."""
+    max_bytes = writer.target.table.options.optimize_max_file_size
+    counts = [1 if order is None else num_files_of(files, max_bytes) for files in bins]
+    whole = [files for files, count in zip(bins, counts, strict=True) if count == 1]
+    copied = iter(writer.copy(whole, _OPERATION) if whole else ())
+    written = []
+    for files, count in zip(bins, counts, strict=True):
+        if order is None or count == 1:
+            written.append(CompactedBin.of(files, *next(copied)))
+        else:
+            layout = _layout(writer.target, files, order, count)
+            found = writer.split(files, _OPERATION, count, _file_numbers(layout))
+            written.append(CompactedBin.of(files, found, None))
+    return written
+
+
+def _layout(target: LocalTarget, files: pa.Table, order: RowOrder, num_files: int) -> FileLayout:
+    """The layout of a bin, by a sample of its rows: the same ones each time."""
+    tops = {path[0] for path in order.columns}
+    schema = StructType(tuple(item for item in target.snapshot.schema if item.name in tops))
+    layout = target.layout(schema)
+    step = max((num_rows_of(files) or 0) // SAMPLED_ROWS, 1)
+
+    def sampled(part: FilePart) -> pa.Table:
+        batches = [batch for batch, _ in read_located_batches(part, layout)]
+        rows = pa.Table.from_batches(batches, layout.arrow_schema)
+        return rows.take(pa.array(np.arange(0, rows.num_rows, step)))
+
+    rows = pa.concat_tables(target.read_each("search", files, sampled))
+    return FileLayout.of(order, [value_at(rows, path) for path in order.columns], num_files)
+
+
+def _file_numbers(layout: FileLayout) -> Callable[[pa.RecordBatch, Positions], np.ndarray]:
+    def numbers(batch: pa.RecordBatch, positions: Positions) -> np.ndarray:
+        # The same each time that a file is read, and as good as drawn.
+        ties = np.asarray(positions()).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        columns: list[Any] = [value_at(batch, path) for path in layout.order.columns]
+        return layout.file_numbers(columns, (ties >> np.uint64(64 - TIE_BITS)).astype(np.int64))
+
+    return numbers

@@ -8,6 +8,7 @@ from itertools import accumulate, chain, pairwise
 from typing import TypeAlias
 from urllib.parse import unquote
 
+import numpy as np
 import pyarrow as pa
 
 from optimist.core.commands.clones import ensure_own_rows
@@ -145,6 +146,37 @@ class RowWriter:
             (found, tuple(counts[group.start : group.stop]))
             for found, group in zip(written, groups, strict=True)
         ]
+
+    def split(
+        self,
+        files: pa.Table,
+        operation: str,
+        num_files: int,
+        file_numbers: Callable[[pa.RecordBatch, Positions], np.ndarray],
+    ) -> WrittenFiles:
+        """Write the rows of one partition into several files, each read from all of the old ones.
+
+        Args:
+            files: Rows of `Snapshot.files`.
+            operation: For the message.
+            num_files: How many files there are to be.
+            file_numbers: Called with each batch: the number of each row's file, from 0.
+
+        Raises:
+            TableError: A file is outside the table, or can't be read.
+            StorageError: The file system failed.
+        """
+
+        def rows_of(number: int) -> Iterator[Written]:
+            def chosen(_: int, batch: pa.RecordBatch, positions: Positions) -> Iterator[Written]:
+                mask = pa.array(file_numbers(batch, positions) == number)
+                yield KEPT, pa.Table.from_batches([batch]).filter(mask)
+
+            parts, new_rows = self._read(files, operation, chosen, None)
+            return chain.from_iterable(map(new_rows, range(len(parts))))
+
+        groups = [range(files.num_rows), *[range(0)] * (num_files - 1)]
+        return self._write(list(map(rows_of, range(num_files))), groups)
 
     def write(self, rows: pa.Table) -> WrittenFiles:
         """Write new rows where nothing else changes; the commit itself tells of them."""

@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from optimist.core.data.column_shape import value_at
 from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import quoted
 from optimist.core.local.conditions import RUN_WITH_SPARK
@@ -80,10 +81,7 @@ class ValueBuilder:
             raise self.refusal("names a column that there is not")
 
         def compute(rows: Rows) -> pa.ChunkedArray:
-            values: Any = rows[found.path[0]]
-            for name in found.path[1:]:
-                values = pc.struct_field(values, [values.type.get_field_index(name)])
-            return values
+            return value_at(rows, found.path)
 
         return Value(found.data_type, compute, frozenset({found.path}))
 

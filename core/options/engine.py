@@ -208,6 +208,17 @@ class EngineOptions:
     optimize_max_deleted_rows_ratio: float = _key(
         0.05, parse_ratio, delta="optimize.maxDeletedRowsRatio"
     )
+    optimize_z_order_checks_stats: bool = _key(
+        True, parse_bool, delta="optimize.zorder.checkStatsCollection.enabled"
+    )
+    optimize_stable_cube_size: int = _key(
+        100 << 30, at_least(0), delta="optimize.clustering.mergeStrategy.minCubeSize.threshold"
+    )
+    optimize_target_cube_size: int = _key(
+        150 << 30,
+        at_least(0),
+        delta="optimize.clustering.mergeStrategy.minCubeSize.targetCubeSize",
+    )
     storage_budget_s: float = _key(DEFAULT_BUDGET_S, parse_positive, own="storage.budgetSeconds")
     write_txn_app_id: str | None = _key(None, str, delta="write.txnAppId")
     write_txn_version: int | None = _key(None, parse_whole, delta="write.txnVersion")

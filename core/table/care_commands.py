@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import TypeAlias
 
 import pyarrow as pa
 
-from optimist.core.care.optimize import Rearrangement, optimize, partition_predicate
+from optimist.core.care.arrangements import Rearrangement
+from optimist.core.care.optimize import optimize, partition_predicate
 from optimist.core.care.optimize_metrics import Optimized
 from optimist.core.care.restore import RestoredTable, RestoreTo, restore
 from optimist.core.care.vacuum import Vacuumed, VacuumProgress, VacuumRequest, vacuum
@@ -16,6 +18,8 @@ from optimist.core.local.compaction import LocalBins
 from optimist.core.local.progress import Progress
 from optimist.core.log.timestamps import parse_timestamp
 from optimist.core.predicates import Predicate
+from optimist.core.requests.arguments import several
+from optimist.core.requests.columns import ColumnName, path_of
 from optimist.core.running.budget import one_operation
 from optimist.core.table.table_handle import TableHandle
 
@@ -29,7 +33,12 @@ class CareCommands(TableHandle):
 
     @one_operation
     def optimize(
-        self, predicate: str | Predicate | None = None, *, progress: Progress | None = None
+        self,
+        predicate: str | Predicate | None = None,
+        *,
+        z_order_by: Iterable[ColumnName] = (),
+        full: bool = False,
+        progress: Progress | None = None,
     ) -> Optimized:
         """Make few large files of many small ones; no row changes, and no other writer fails.
 
@@ -37,8 +46,14 @@ class CareCommands(TableHandle):
         again in groups of at most `optimize.maxFileSize`, in this process, one group after the
         other. All groups are one commit, unless `optimize.batchSize` says otherwise.
 
+        In a clustered table, the rows that came since the last OPTIMIZE are arranged by the
+        clustering columns, together with those that were not many yet.
+
         Args:
             predicate: Which partitions: SQL text or a tree over partition columns; None for all.
+            z_order_by: Arrange all rows of each partition by these columns, so that each file has
+                a narrow range of each of them.
+            full: Also arrange rows that are arranged by other clustering columns.
             progress: Called after each group, see `FileProgress`.
 
         Returns:
@@ -46,11 +61,14 @@ class CareCommands(TableHandle):
 
         Raises:
             TableNotFoundError: There is no table at the path.
-            UsageError: The predicate names a column that is no partition column, or the table is
-                clustered, which is not built yet.
+            UsageError: The predicate names a column that is no partition column; the columns have
+                no statistics; or the table is clustered, and is given a predicate or columns, or it
+                is not, and `full` is asked for.
             DeltaConcurrentModificationException: Other commits came first, again and again.
         """
-        return self._rearrange(predicate, progress)
+        columns = several(z_order_by, "z_order_by")
+        wanted = Rearrangement(z_order_by=tuple(map(path_of, columns)), is_full=full)
+        return self._rearrange(wanted, predicate, progress)
 
     @one_operation
     def purge(
@@ -62,19 +80,17 @@ class CareCommands(TableHandle):
         remove the deleted rows from the store. Arguments, result and errors are those of
         `optimize`.
         """
-        return self._rearrange(predicate, progress, purges=True)
+        return self._rearrange(Rearrangement(purges=True), predicate, progress)
 
     def _rearrange(
         self,
+        wanted: Rearrangement,
         predicate: str | Predicate | None,
         progress: Progress | None,
-        *,
-        purges: bool = False,
     ) -> Optimized:
-        wanted = Rearrangement(purges=purges)
         if predicate is not None:
             chosen = partition_predicate(predicate, self.snapshot())
-            wanted = Rearrangement(chosen, str(predicate), purges)
+            wanted = replace(wanted, predicate=chosen, text=str(predicate))
         return optimize(
             lambda: self.start_transaction(self.snapshot()), LocalBins(progress), wanted
         )

@@ -12,17 +12,19 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as st
 
+from optimist.core.care.arrangements import Rearrangement
 from optimist.core.care.compacted_bin import CompactedBin
-from optimist.core.care.optimize import Rearrangement, partition_predicate
 from optimist.core.care.optimize import optimize as optimize_table
-from optimist.core.care.optimize_metrics import FileSizes, Optimized
+from optimist.core.care.optimize import partition_predicate
+from optimist.core.care.optimize_metrics import CubeCounts, FileSizes, Optimized
+from optimist.core.care.row_order import RowOrder, num_files_of, num_rows_of
 from optimist.core.commands.uncommitted_files import UncommittedFiles
-from optimist.core.commands.written_files import WrittenFiles
-from optimist.core.local.rewriting import RowWriter
+from optimist.core.local.compaction import write_bins
 from optimist.core.running.read_ahead import read_ahead
 from optimist.core.schema.arrow_types import to_arrow_schema
 from optimist.core.table.delta_log import DeltaLog
 from optimist.core.transaction.optimistic import OptimisticTransaction
+from optimist.spark.commands.arranged_rows import arranged
 from optimist.spark.commands.target import Target
 from optimist.spark.rows.local_rows import local_frame
 from optimist.spark.rows.row_shape import without_void
@@ -108,24 +110,24 @@ OPTIMIZE_SCHEMA = st.StructType(
 
 
 def optimize(
-    spark: SparkSession, log: DeltaLog, predicate: str | None = None, *, purges: bool = False
+    spark: SparkSession, log: DeltaLog, wanted: Rearrangement, where: str | None = None
 ) -> DataFrame:
-    """Make few large files of many small ones; see `DeltaLog.optimize`.
+    """Write files of a table again; see `DeltaLog.optimize` and `DeltaLog.purge`.
 
     Args:
         spark: The session.
         log: The table.
-        predicate: SQL over partition columns; None for all partitions.
-        purges: Write those files again that have deletion vectors; see `DeltaLog.purge`.
+        wanted: What is asked for, without a predicate.
+        where: SQL over partition columns; None for all partitions.
 
     Returns:
         One row with the table's path and what was done.
     """
-    chosen = None if predicate is None else partition_predicate(predicate, log.snapshot())
+    if where is not None:
+        chosen = partition_predicate(where, log.snapshot())
+        wanted = replace(wanted, predicate=chosen, text=where)
     done = optimize_table(
-        lambda: log.start_transaction(log.snapshot()),
-        _SparkBins(spark, log),
-        Rearrangement(chosen, predicate, purges),
+        lambda: log.start_transaction(log.snapshot()), _SparkBins(spark, log), wanted
     )
     return _told(spark, log, done)
 
@@ -138,7 +140,11 @@ class _SparkBins:
     log: DeltaLog
 
     def __call__(
-        self, txn: OptimisticTransaction, bins: Sequence[pa.Table], pending: UncommittedFiles
+        self,
+        txn: OptimisticTransaction,
+        bins: Sequence[pa.Table],
+        pending: UncommittedFiles,
+        order: RowOrder | None,
     ) -> Sequence[CompactedBin]:
         if not bins:
             return ()
@@ -146,40 +152,38 @@ class _SparkBins:
         written = None
         if target.shortcut.takes(pa.concat_tables(bins)):
             written = target.shortcut.done(
-                pending, lambda writer: _in_driver(writer, bins), is_checked=False
+                pending,
+                lambda writer: write_bins(replace(writer, data_change=False), bins, order),
+                is_checked=False,
             )
-        if written is None:
-            found = self._by_jobs(target, bins, pending)
-            return [CompactedBin.of(*pair, None) for pair in zip(bins, found, strict=True)]
-        return [
-            CompactedBin.of(files, found, counts)
-            for files, (found, counts) in zip(bins, written, strict=True)
-        ]
-
-    def _by_jobs(
-        self, target: Target, bins: Sequence[pa.Table], pending: UncommittedFiles
-    ) -> list[WrittenFiles]:
-        """Write each bin by a job, several of them at once."""
-        writer = replace(target.writer, data_change=False)
-        schema, carried = target.snapshot.schema, target.carried.names
-
-        def write_one(files: pa.Table) -> WrittenFiles:
-            rows = without_void(target.rows_of(files, _OPERATION), schema, *carried)
-            return writer.write(rows.coalesce(1), pending)
-
-        threads = target.txn.table.options.optimize_max_threads
-        return list(read_ahead(write_one, bins, threads=threads, ahead=threads))
+        return written if written is not None else _by_jobs(target, bins, pending, order)
 
 
-def _in_driver(
-    writer: RowWriter, bins: Sequence[pa.Table]
-) -> list[tuple[WrittenFiles, tuple[int, ...]]]:
-    return replace(writer, data_change=False).copy(bins, _OPERATION)
+def _by_jobs(
+    target: Target, bins: Sequence[pa.Table], pending: UncommittedFiles, order: RowOrder | None
+) -> list[CompactedBin]:
+    """Write each bin by a job, several of them at once."""
+    writer = replace(target.writer, data_change=False)
+    schema, carried = target.snapshot.schema, target.carried.names
+    options = target.txn.table.options
+
+    def write_one(files: pa.Table) -> CompactedBin:
+        rows = without_void(target.rows_of(files, _OPERATION), schema, *carried)
+        count = 1 if order is None else num_files_of(files, options.optimize_max_file_size)
+        if order is None or count == 1:
+            rows = rows.coalesce(1)
+        else:
+            rows = arranged(rows, order, count, num_rows=num_rows_of(files))
+        return CompactedBin.of(files, writer.write(rows, pending), None)
+
+    threads = options.optimize_max_threads
+    return list(read_ahead(write_one, bins, threads=threads, ahead=threads))
 
 
 def _told(spark: SparkSession, log: DeltaLog, done: Optimized) -> DataFrame:
     """The row that Delta answers."""
-    indexed = log.snapshot().properties.data_skipping_num_indexed_cols
+    snapshot = log.snapshot()
+    indexed, num_columns = snapshot.properties.data_skipping_num_indexed_cols, len(snapshot.schema)
     vectors = {
         "numDeletionVectorsRemoved": done.num_vectors_removed,
         "numDeletionVectorRowsRemoved": done.num_rows_purged,
@@ -191,6 +195,8 @@ def _told(spark: SparkSession, log: DeltaLog, done: Optimized) -> DataFrame:
         "filesAdded": _sizes(done.added),
         "filesRemoved": _sizes(done.removed),
         "partitionsOptimized": done.num_partitions,
+        "zOrderStats": _z_order_stats(done) if done.is_z_ordered else None,
+        "clusteringStats": _clustering_stats(done.cubes, done),
         "numBins": done.num_bins,
         "numBatches": max(done.num_batches, 1),
         "totalConsideredFiles": done.num_considered,
@@ -199,14 +205,40 @@ def _told(spark: SparkSession, log: DeltaLog, done: Optimized) -> DataFrame:
         "startTimeMs": done.started_ms,
         "endTimeMs": done.ended_ms,
         "deletionVectorStats": vectors if done.num_vectors_removed else None,
-        "numTableColumns": done.num_columns,
-        "numTableColumnsWithStats": min(done.num_columns, indexed)
-        if indexed >= 0
-        else done.num_columns,
+        "numTableColumns": num_columns,
+        "numTableColumnsWithStats": min(num_columns, indexed) if indexed >= 0 else num_columns,
     }
     row = {"path": log.table_path, "metrics": metrics}
     schema = to_arrow_schema(from_spark_schema(OPTIMIZE_SCHEMA))
     return local_frame(spark, pa.Table.from_pylist([row], schema=schema), OPTIMIZE_SCHEMA)
+
+
+def _z_order_stats(done: Optimized) -> dict[str, object]:
+    merged = {"num": done.removed.num_files, "size": done.removed.total}
+    return {
+        "strategyName": "all",
+        "inputCubeFiles": {"num": 0, "size": 0},
+        "inputOtherFiles": merged,
+        "inputNumCubes": 0,
+        "mergedFiles": merged,
+        "numOutputCubes": done.num_partitions,
+    }
+
+
+def _clustering_stats(cubes: CubeCounts | None, done: Optimized) -> dict[str, object] | None:
+    if cubes is None:
+        return None
+
+    def counted(files: FileSizes) -> dict[str, object]:
+        return {"numFiles": files.num_files, "size": files.total}
+
+    return {
+        "inputZCubeFiles": counted(cubes.in_cubes),
+        "inputOtherFiles": counted(cubes.others),
+        "inputNumZCubes": cubes.num_cubes,
+        "mergedFiles": counted(done.removed),
+        "numOutputZCubes": done.num_bins,
+    }
 
 
 def _sizes(files: FileSizes) -> dict[str, object]:

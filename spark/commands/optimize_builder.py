@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 
 from pyspark.sql import DataFrame
 
-from optimist.core.commands.not_built_yet import not_built_yet
+from optimist.core.care.arrangements import Rearrangement
+from optimist.core.requests.columns import path_of
 from optimist.spark.session.arguments import ensure_exactly, ensure_value
 
 __all__ = ["DeltaOptimizeBuilder"]
@@ -15,7 +17,7 @@ __all__ = ["DeltaOptimizeBuilder"]
 class DeltaOptimizeBuilder:
     """An OPTIMIZE that is being put together; get one with `DeltaTable.optimize`."""
 
-    def __init__(self, run: Callable[[str | None], DataFrame]) -> None:
+    def __init__(self, run: Callable[[Rearrangement, str | None], DataFrame]) -> None:
         self._run = run
         self._predicate: str | None = None
 
@@ -34,19 +36,26 @@ class DeltaOptimizeBuilder:
         Raises:
             UsageError: The condition names a column that is no partition column (kind
                 `DELTA_NON_PARTITION_COLUMN_REFERENCE`), or the table is clustered (kind
-                `OPTIMIST_NOT_BUILT_YET`).
+                `DELTA_CLUSTERING_WITH_PARTITION_PREDICATE`).
             DeltaConcurrentModificationException: Other commits came first, again and again.
         """
-        return self._run(self._predicate)
+        return self._run(Rearrangement(), self._predicate)
 
     def executeZOrderBy(self, *cols: str | list[str] | tuple[str, ...]) -> DataFrame:
-        """Rearrange the rows so that files have narrow ranges of these columns.
+        """Rearrange all rows so that each file has a narrow range of each of these columns.
+
+        Returns:
+            One row, as for `executeCompaction`.
 
         Raises:
             ArgumentTypeError: A column is not text.
-            UsageError: It is not built yet (kind `OPTIMIST_NOT_BUILT_YET`).
+            UsageError: A column does not exist, is a partition column or has no statistics, or the
+                table is clustered (kind `DELTA_CLUSTERING_WITH_ZORDER_BY`).
+            DeltaConcurrentModificationException: Other commits came first, again and again.
         """
         names = cols[0] if len(cols) == 1 and isinstance(cols[0], list | tuple) else cols
+        paths = []
         for name in names:
             ensure_exactly(name, (str,), "Z-order column", "str")
-        raise not_built_yet("OPTIMIZE ZORDER BY")
+            paths.append(path_of(cast(str, name)))
+        return self._run(Rearrangement(z_order_by=tuple(paths)), self._predicate)

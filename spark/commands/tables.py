@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from optimist.core.care.arrangements import Rearrangement
 from optimist.core.paths import join
 from optimist.core.plugins.table_path import TablePath, path_text
 from optimist.core.requests.table_definition import CreateMode
@@ -225,12 +226,12 @@ class DeltaTable(CommandsToCome):
             return self._affected(num_affected)
 
     def optimize(self) -> DeltaOptimizeBuilder:
-        """Begin an OPTIMIZE; `executeCompaction` of the builder makes few files of many."""
+        """Begin an OPTIMIZE; `executeCompaction` or `executeZOrderBy` of the builder runs it."""
         return DeltaOptimizeBuilder(self._optimize)
 
-    def _optimize(self, predicate: str | None) -> DataFrame:
+    def _optimize(self, wanted: Rearrangement, where: str | None) -> DataFrame:
         with original_errors():
-            return optimize(self._spark, self._log, predicate)
+            return optimize(self._spark, self._log, wanted, where)
 
     def merge(self, source: DataFrame, condition: ExpressionOrColumn) -> DeltaMergeBuilder:
         """Begin a MERGE: update, delete and insert rows of the table by the rows of a source.

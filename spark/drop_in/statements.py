@@ -11,6 +11,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from optimist.core.care.arrangements import Rearrangement
 from optimist.core.commands.not_built_yet import not_built_yet
 from optimist.core.errors import UsageError
 from optimist.core.sql import Command, Parameters, TableName, parse_command
@@ -153,16 +154,15 @@ def _generate(_spark: SparkSession, log: DeltaLog, command: Generate) -> None:
 
 
 def _optimize(spark: SparkSession, log: DeltaLog, command: Optimize) -> DataFrame:
-    if command.is_full or command.zorder_by:
-        raise not_built_yet(f"{command.statement} {'FULL' if command.is_full else 'ZORDER BY'}")
-    return optimize(spark, log, None if command.where is None else command.where.sql)
+    wanted = Rearrangement(z_order_by=command.zorder_by, is_full=command.is_full)
+    return optimize(spark, log, wanted, None if command.where is None else command.where.sql)
 
 
 def _reorg(spark: SparkSession, log: DeltaLog, command: Reorg) -> DataFrame:
     if command.uniform_version is not None:
         raise not_built_yet(f"{command.statement} APPLY (UPGRADE UNIFORM)")
     where = None if command.where is None else command.where.sql
-    return optimize(spark, log, where, purges=True)
+    return optimize(spark, log, Rearrangement(purges=True), where)
 
 
 def _restore(spark: SparkSession, log: DeltaLog, command: Restore) -> DataFrame:

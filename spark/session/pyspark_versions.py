@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyspark
-from pyspark.sql import Column, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
@@ -30,6 +30,7 @@ __all__ = [
     "is_connect",
     "is_session",
     "named_column",
+    "partitioned_by_number",
     "session_id",
     "spark_arrow_schema",
 ]
@@ -73,6 +74,13 @@ def session_id(spark: SparkSession) -> str:
         # A user may choose the id again, for another connection.
         return f"{inner.session_id}@{id(inner.client)}"
     return str(inner._jsparkSession.sessionUUID())
+
+
+def partitioned_by_number(rows: DataFrame, num_partitions: int, column: str) -> DataFrame:
+    """The rows, each in the partition whose number (an integer from 0) a column holds."""
+    if hasattr(rows, "repartitionById"):  # since 4.1
+        return rows.repartitionById(num_partitions, column)
+    return rows.repartitionByRange(num_partitions, column)
 
 
 def ensure_supported(spark: SparkSession) -> None:

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from optimist.core.commands.alter.default_values import ensure_value_of
 from optimist.core.commands.row_rules import first_violation, local_constraint
+from optimist.core.data.column_shape import value_at
 from optimist.core.errors import SchemaError, UsageError
 from optimist.core.errors.foreign_text import quoted, shown
 from optimist.core.predicates.parsing import parse_column_path
@@ -107,9 +108,7 @@ class LocalRowChecks(RowChecks):
         """See `RowChecks`."""
         top = txn.snapshot.schema.find(path[0])
         for batch in _all_rows(txn, StructType(() if top is None else (top,))):
-            values: Any = batch[path[0]]
-            for name in path[1:]:
-                values = pc.struct_field(values, [values.type.get_field_index(name)])
+            values = value_at(batch, path)
             if values.null_count:
                 raise existing_null(path)
 

@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from optimist.core.data.column_shape import value_at
 from optimist.core.data.row_numbers import row_numbers
 from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import quoted
@@ -125,14 +126,6 @@ def _common(one: DataType, other: DataType) -> DataType | None:
         return DecimalType(whole + scale, scale) if whole + scale <= 38 else None
     is_plain = isinstance(one, PrimitiveType) and one.name not in ("void", "variant")
     return one if one == other and is_plain else None
-
-
-def value_at(rows: pa.Table, path: Path) -> Any:
-    """A column, or a field of a struct."""
-    values: Any = rows[path[0]]
-    for name in path[1:]:
-        values = pc.struct_field(values, [values.type.get_field_index(name)])
-    return values
 
 
 @dataclass(frozen=True, slots=True)

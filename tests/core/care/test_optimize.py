@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optimist.core import Column, DeltaLog, Identity, NewColumn
-from optimist.core.care.optimize import Rearrangement, optimize
+from optimist.core.care.arrangements import Rearrangement
+from optimist.core.care.optimize import optimize
 from optimist.core.errors import MetadataChangedException, TableError, UsageError
 from optimist.core.local.compaction import LocalBins
 
@@ -51,8 +52,8 @@ def run_beside(log: DeltaLog, between):
     """OPTIMIZE, with something that happens once its (first) files are written."""
     pending = [between]
 
-    def write(txn, bins, files):
-        written = LocalBins()(txn, bins, files)
+    def write(txn, bins, files, order):
+        written = LocalBins()(txn, bins, files, order)
         if pending:
             pending.pop()()
         return written
@@ -155,12 +156,12 @@ def test_what_happens_between_two_batches_is_not_undone(tmp_path, gone):
     other = DeltaLog.for_path(log.table_path)
     calls = []
 
-    def write(txn, bins, files):
+    def write(txn, bins, files, order):
         if len(calls) == 1:
             # The second batch has begun: what came before it must be seen.
             assert txn.read_version == log.snapshot().version
         calls.append(txn.read_version)
-        return LocalBins()(txn, bins, files)
+        return LocalBins()(txn, bins, files, order)
 
     def begin():
         if calls and len(calls) == 1:
@@ -239,8 +240,8 @@ def test_rows_that_are_deleted_before_each_attempt_stay_deleted(tmp_path):
         if deleting:
             other.delete(f"id IN ({', '.join(map(str, sorted(deleting.pop())))})")
 
-    def write(txn, bins, files):
-        written = LocalBins()(txn, bins, files)
+    def write(txn, bins, files, order):
+        written = LocalBins()(txn, bins, files, order)
         delete_some()
         return written
 
@@ -351,8 +352,8 @@ def test_files_that_lack_rows_are_not_committed(tmp_path):
     log = made(tmp_path)
     before = data_files(log)
 
-    def write(txn, bins, files):
-        first, *others = LocalBins()(txn, bins, files)
+    def write(txn, bins, files, order):
+        first, *others = LocalBins()(txn, bins, files, order)
         return [replace(first, written=(), after=()), *others]
 
     with pytest.raises(TableError) as caught:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from pyspark.sql import functions as sf
 
 from optimist.core import DeltaLog
 from optimist.core.errors import UsageError
-from optimist.spark import DeltaTable, read
+from optimist.spark import DeltaTable, read, write
 
 PROPERTIES = {
     "delta.enableDeletionVectors": "true",
@@ -71,3 +72,99 @@ def test_a_delete_meanwhile_costs_no_row(spark, table, table_path, meeting):
     table.optimize().executeCompaction()
     ids = sorted(row.id for row in read(spark, table_path).select("id").collect())
     assert ids == [i for i in range(40) if i not in (2, 3, 11)]
+
+
+ODD = [
+    "CAST(id % 128 AS TINYINT)",
+    "id * -7919",
+    "CAST(id AS FLOAT) / 3",
+    "CASE id % 50 WHEN 0 THEN double('NaN') WHEN 1 THEN double('-inf') ELSE id / 7D END",
+    "CAST(id * 1234567890123 AS DECIMAL(38, 7))",
+    "date_add(DATE'0001-01-01', CAST(id * 400 AS INT))",
+    "timestamp_micros(id * 86400000123 - 60000000000000)",
+    "CAST(timestamp_micros(id * 86400000123) AS TIMESTAMP_NTZ)",
+    "concat('it''s `', chr(CAST(32 + id % 90 AS INT)), '\\\\')",
+    "encode(CAST(id * 31 AS STRING), 'utf-8')",
+    "IF(id % 3 = 0, NULL, id)",
+    "id % 2 = 0",
+]
+
+
+def narrow(frame, column: str) -> float:
+    """How many of the files a value of the column may be in, on average, as a share."""
+    found = frame.groupBy("f").agg(sf.expr(f"min({column})"), sf.expr(f"max({column})")).collect()
+    asked = [row[0] for row in frame.selectExpr(column).distinct().collect() if row[0] is not None]
+    hit = [sum(low <= x <= high for _, low, high in found) for x in asked[::10]]
+    return sum(hit) / len(hit) / len(found)
+
+
+@pytest.mark.usefixtures("plane")
+@pytest.mark.parametrize(
+    ("columns", "is_clustered"), [(1, False), (2, True), (3, False), (4, True)]
+)
+def test_jobs_arrange_rows_as_the_driver_does(spark, table_path, conf, columns, is_clustered):
+    options = {"spark.databricks.delta.properties.defaults.enableRowTracking": "true"}
+    log = DeltaLog.for_path(table_path, options)
+    names = ["a", "B-b", "c`d", "d.e"][:columns]
+    by = [f"`{name.replace('`', '``')}`" for name in names]
+    values = [f"(id * {7**at} * 7919) % 4000 AS {name}" for at, name in enumerate(by)]
+    for first in range(0, 4000, 1000):
+        log.append(spark.range(first, first + 1000).selectExpr("id", *values).toArrow())
+    if is_clustered:
+        log.alter.cluster_by([(name,) for name in names])
+    table = DeltaTable.forPath(spark, table_path)
+    sizes = log.snapshot().files["size"].to_pylist()
+    conf("spark.databricks.delta.optimize.maxFileSize", str(sum(sizes) // 12))
+    ids = ["id", "_metadata.row_id", "_metadata.row_commit_version"]
+    before = sorted(map(str, read(spark, table_path, columns=ids).collect()))
+    shares = {}
+    for limit in ("0", "100000000"):
+        conf(IN_SPARK, limit)
+        version = log.snapshot().version
+        optimize = table.optimize()
+        metrics = optimize.executeCompaction() if is_clustered else optimize.executeZOrderBy(by)
+        metrics = metrics.collect()[0].metrics
+        assert metrics.numFilesAdded > 6, metrics
+        assert (metrics.clusteringStats is None, metrics.zOrderStats is None) == (
+            not is_clustered,
+            is_clustered,
+        )
+        assert sorted(map(str, read(spark, table_path, columns=ids).collect())) == before
+        rows = read(spark, table_path, columns=[*names, "_metadata.file_path"])
+        rows = rows.withColumnRenamed("file_path", "f")
+        shares[limit] = [narrow(rows, name) for name in by]
+        if is_clustered:
+            table.restoreToVersion(version)
+    for one, other in zip(*shares.values(), strict=True):
+        assert one == pytest.approx(other, abs=0.25)
+        assert max(one, other) < {1: 0.3, 2: 0.6, 3: 0.8, 4: 0.95}[columns]
+
+
+@pytest.mark.usefixtures("plane")
+def test_jobs_arrange_rows_by_values_of_every_type(spark, table_path, conf):
+    conf(IN_SPARK, "0")
+    conf("spark.databricks.delta.optimize.maxFileSize", "20000")
+    conf("spark.databricks.delta.optimize.zorder.checkStatsCollection.enabled", "false")
+    columns = [f"{sql} AS c{at}" for at, sql in enumerate(ODD)]
+    write(spark.range(2_000).selectExpr("id", *columns).repartition(3), table_path)
+    table = DeltaTable.forPath(spark, table_path)
+    before = sorted(map(str, read(spark, table_path).collect()))
+    names = [f"c{at}" for at in range(len(ODD))]
+    for by in (names[:4], names[4:8], names[8:], names):
+        metrics = table.optimize().executeZOrderBy(by).collect()[0].metrics
+        assert metrics.numFilesAdded > 2
+    assert sorted(map(str, read(spark, table_path).collect())) == before
+
+
+@pytest.mark.usefixtures("plane", "done_by")
+def test_wrong_columns_are_told_by_delta_s_classes(table):
+    for columns, kind in [
+        (("p",), "DELTA_ZORDERING_ON_PARTITION_COLUMN"),
+        (("none",), "DELTA_ZORDERING_COLUMN_DOES_NOT_EXIST"),
+        (("n",), "DELTA_ZORDERING_ON_COLUMN_WITHOUT_STATS"),
+    ]:
+        with pytest.raises(UsageError) as caught:
+            table.optimize().executeZOrderBy(*columns)
+        assert caught.value.kind == kind
+    with pytest.raises(TypeError):
+        table.optimize().executeZOrderBy(1)

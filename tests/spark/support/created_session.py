@@ -17,7 +17,6 @@ CREATED_TOLD = {
     "made again": "UsageError DELTA_TABLE_ALREADY_EXISTS",
     "made by name": "UsageError OPTIMIST_CATALOG_NAMES_UNSUPPORTED",
     "made operations": ["CREATE OR REPLACE TABLE", "WRITE", "CREATE TABLE"],
-    "not built": "UsageError OPTIMIST_NOT_BUILT_YET",
 }
 
 
@@ -41,4 +40,3 @@ def tell_created(spark, path: str) -> None:
     tell("made by name", kind_of(columns(DeltaTable.create(spark)).tableName("t").execute))
     columns(DeltaTable.createOrReplace(spark)).tableName(f"delta.`{path}`").execute()
     tell("made operations", [row.operation for row in made.history().collect()])
-    tell("not built", kind_of(lambda: made.optimize().executeZOrderBy("n")))
