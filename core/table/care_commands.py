@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeAlias
 
 import pyarrow as pa
 
+from optimist.core.care.clone import ClonedTable, CloneRequest, clone
 from optimist.core.care.optimize import Rearrangement, optimize, partition_predicate
 from optimist.core.care.optimize_metrics import Optimized
 from optimist.core.care.restore import RestoredTable, RestoreTo, restore
@@ -15,7 +16,9 @@ from optimist.core.errors import UsageError
 from optimist.core.local.compaction import LocalBins
 from optimist.core.local.progress import Progress
 from optimist.core.log.timestamps import parse_timestamp
+from optimist.core.plugins.table_path import TablePath
 from optimist.core.predicates import Predicate
+from optimist.core.requests.table_definition import CreateMode
 from optimist.core.running.budget import one_operation
 from optimist.core.table.table_handle import TableHandle
 
@@ -110,6 +113,54 @@ class CareCommands(TableHandle):
             )
         to = RestoreTo(version) if timestamp is None else RestoreTo(None, *_time(timestamp))
         return restore(self.start_transaction(self.snapshot()), to, self.snapshot)
+
+    @one_operation
+    def clone(
+        self,
+        target: TablePath,
+        *,
+        is_shallow: bool = False,
+        version: int | None = None,
+        timestamp: str | int | None = None,
+        mode: str = "create",
+        properties: Mapping[str, str] | None = None,
+    ) -> ClonedTable | None:
+        """Make another table with the rows that this one has, or had, in one commit.
+
+        Args:
+            target: The path of the clone, for which the same options hold.
+            is_shallow: Whether the clone names the files of this table and copies none. Then it
+                needs them, and VACUUM of this table does not know of it.
+            version: A version number; the newest version without it and a timestamp.
+            timestamp: Epoch milliseconds, or text as for `snapshot`.
+            mode: `create`, `create_if_not_exists`, `replace` or `create_or_replace`. A table that
+                is replaced must have no files.
+            properties: Properties that the clone has instead of this table's, or besides them.
+
+        Returns:
+            What was done; None if there is a table and the mode is `create_if_not_exists`.
+
+        Raises:
+            TableNotFoundError: There is no table to clone, or none to replace.
+            UsageError: There is a table at the target, or it has files; or other files are there.
+            SchemaError, ConfigError: The clone's properties are not sound.
+            TableError: The log does not hold the version, or some of its files are gone; or the
+                clone may not read files from where they are.
+            ConcurrentWriteException: Another commit came first at the target.
+            StorageError: A store failed. Files that a deep clone has copied stay, and the next call
+                goes on from there.
+        """
+        newest = self.snapshot()
+        is_newest = version is None and timestamp is None
+        request = CloneRequest(
+            self.table,
+            newest if is_newest else self.snapshot(version, timestamp),
+            is_newest,
+            is_shallow,
+            CreateMode.of(mode),
+            dict(properties or {}),
+        )
+        return clone(self._at_path(target).start_transaction(), request)
 
     @one_operation
     def vacuum(

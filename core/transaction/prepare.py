@@ -77,8 +77,8 @@ _MAY_KEEP_TIGHT_BOUNDS = frozenset(
     }
 )
 """Operations that may add a file with a deletion vector and tight bounds (spec 1.7.12)."""
-_BRINGS_BACK = "RESTORE"
-"""The operation whose files were part of the table before, with the vectors and statistics."""
+_TAKES_FILES_AS_THEY_ARE = frozenset({"RESTORE", "CLONE"})
+"""Operations whose files were part of a table before, with their vectors and statistics."""
 _UPDATES_FILES_IN_PLACE = frozenset({"COMPUTE STATS"}) | BACKFILLS
 """Operations that add live files again unchanged, with the deletion vectors these have."""
 _OF_CHECKPOINTS = frozenset({"checkpointMetadata", "sidecar"})
@@ -335,7 +335,7 @@ def _check_append_only(draft: Draft) -> None:
 
 
 def _check_deletion_vectors(draft: Draft) -> None:
-    if draft.operation.name == _BRINGS_BACK:
+    if draft.operation.name in _TAKES_FILES_AS_THEY_ARE:
         return
     for add in draft.actions:
         if not isinstance(add, AddFile) or add.deletion_vector is None:

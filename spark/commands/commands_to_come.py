@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
@@ -32,40 +31,6 @@ class CommandsToCome:
             ensure_value(truncateHistory, bool, "truncateHistory", "a boolean")
         raise not_built_yet("DROP FEATURE")
 
-    def clone(
-        self,
-        target: str,
-        isShallow: bool = False,
-        replace: bool = False,
-        properties: Mapping[str, str] | None = None,
-    ) -> DeltaTable:
-        """Copy the table as it is now."""
-        raise _clone(target, isShallow, replace, properties)
-
-    def cloneAtVersion(
-        self,
-        version: int,
-        target: str,
-        isShallow: bool = False,
-        replace: bool = False,
-        properties: Mapping[str, str] | None = None,
-    ) -> DeltaTable:
-        """Copy the table as it was at a version."""
-        ensure_value(version, int, "version", "an int")
-        raise _clone(target, isShallow, replace, properties)
-
-    def cloneAtTimestamp(
-        self,
-        timestamp: str,
-        target: str,
-        isShallow: bool = False,
-        replace: bool = False,
-        properties: Mapping[str, str] | None = None,
-    ) -> DeltaTable:
-        """Copy the table as it was at a time."""
-        ensure_value(timestamp, str, "timestamp", "a string")
-        raise _clone(target, isShallow, replace, properties)
-
     @classmethod
     def convertToDelta(
         cls,
@@ -79,13 +44,3 @@ class CommandsToCome:
         if partitionSchema is not None:
             ensure_value(partitionSchema, (str, StructType), "partitionSchema", "a schema")
         raise not_built_yet("CONVERT TO DELTA")
-
-
-def _clone(target: object, is_shallow: object, replace: object, properties: object) -> Exception:
-    """The error of the three ways to clone, or that of a wrong argument."""
-    ensure_value(target, str, "target", "a string")
-    ensure_value(is_shallow, bool, "isShallow", "a boolean")
-    ensure_value(replace, bool, "replace", "a boolean")
-    if properties is not None:
-        ensure_value(properties, dict, "properties", "a dict")
-    return not_built_yet("CLONE")

@@ -11,8 +11,10 @@ from optimist.core.paths import join
 from optimist.core.plugins.table_path import TablePath, path_text
 from optimist.core.requests.table_definition import CreateMode
 from optimist.core.secrets import Options
+from optimist.core.sql.statements import TimeTravel
 from optimist.core.table.delta_log import DeltaLog
 from optimist.spark.commands.alter import SparkTableChanges, changes_of
+from optimist.spark.commands.clone import CloneRequest, clone_named, clone_path, clone_to_path
 from optimist.spark.commands.commands_to_come import CommandsToCome
 from optimist.spark.commands.delete import delete
 from optimist.spark.commands.merge.builder import DeltaMergeBuilder
@@ -369,6 +371,79 @@ class DeltaTable(CommandsToCome):
         ensure_value(timestamp, str, "timestamp", "a string")
         with original_errors():
             return restore(self._spark, self._log, timestamp=timestamp)
+
+    def clone(
+        self,
+        target: str,
+        isShallow: bool = False,
+        replace: bool = False,
+        properties: dict[str, str] | None = None,
+    ) -> DeltaTable:
+        """Make another table with the rows that this one has now.
+
+        Args:
+            target: The clone's path, absolute or a URL, or its name in the catalog.
+            isShallow: Whether the clone names the files of this table, and copies none.
+            replace: Whether a table without files may be replaced.
+            properties: Properties that the clone has instead of this table's, or besides them.
+
+        Returns:
+            The clone.
+
+        Raises:
+            ArgumentTypeError: An argument has the wrong type; this is a `ValueError`, too.
+            UsageError, SchemaError, ConfigError, TableError, ConcurrentWriteException: See
+                `DeltaLog.clone`. `DELTA_INVALID_CLONE_PATH` is a path that is not absolute.
+        """
+        return self._clone(target, isShallow, replace, properties)
+
+    def cloneAtVersion(
+        self,
+        version: int,
+        target: str,
+        isShallow: bool = False,
+        replace: bool = False,
+        properties: dict[str, str] | None = None,
+    ) -> DeltaTable:
+        """Make another table with the rows of a version; arguments and errors as of `clone`."""
+        ensure_value(version, int, "version", "an int")
+        return self._clone(target, isShallow, replace, properties, TimeTravel(version))
+
+    def cloneAtTimestamp(
+        self,
+        timestamp: str,
+        target: str,
+        isShallow: bool = False,
+        replace: bool = False,
+        properties: dict[str, str] | None = None,
+    ) -> DeltaTable:
+        """Make another table with the rows of a time; arguments and errors as of `clone`."""
+        ensure_value(timestamp, str, "timestamp", "a string")
+        travel = TimeTravel(timestamp=timestamp)
+        return self._clone(target, isShallow, replace, properties, travel)
+
+    def _clone(
+        self,
+        target: str,
+        is_shallow: bool,
+        replace: bool,
+        properties: dict[str, str] | None,
+        travel: TimeTravel | None = None,
+    ) -> DeltaTable:
+        ensure_value(target, str, "target", "a string")
+        ensure_value(is_shallow, bool, "isShallow", "a boolean")
+        ensure_value(replace, bool, "replace", "a boolean")
+        if properties is not None:
+            ensure_value(properties, dict, "properties", "a dict")
+        mode = CreateMode.CREATE_OR_REPLACE if replace else CreateMode.CREATE
+        request = CloneRequest(mode, is_shallow, travel, properties or {})
+        with original_errors():
+            path = clone_path(target)
+            if path is None:
+                clone_named(self._spark, self._log, target, request)
+                return DeltaTable.forName(self._spark, target)
+            clone_to_path(self._spark, self._log, path, request)
+            return DeltaTable.forPath(self._spark, path, self._hadoop_conf)
 
     def _affected(self, num_rows: int) -> DataFrame | None:
         if not is_connect(self._spark):

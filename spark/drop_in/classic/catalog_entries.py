@@ -9,20 +9,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from optimist.core.errors import SchemaError, UsageError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.protocol.schema_merge import without_internal_metadata
-from optimist.spark.commands.names import CatalogTable, is_delta
+from optimist.core.table.delta_log import DeltaLog
+from optimist.spark.commands.names import CatalogTable, is_delta, name_parts
 from optimist.spark.rows.row_shape import quoted
 from optimist.spark.session.conf import open_log
 from optimist.spark.session.jvm import Jvm
 
-__all__ = ["Place", "move", "register"]
+__all__ = ["Place", "move", "place_of_name", "register", "register_new"]
 
 _CATALOG = "org.apache.spark.sql.catalyst.catalog"
 _DELTA = "delta"
+_SESSION_CATALOG = "spark_catalog"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +122,32 @@ def _is_one_place(jvm: Jvm, one: str, other: str) -> bool:
     return all(None in pair or pair[0] == pair[1] for pair in pairs)
 
 
+def place_of_name(spark: SparkSession, name: str, location: str | None) -> Place:
+    """The place that a name in a statement means, or will mean; Raises as `Place.of`.
+
+    Raises:
+        UsageError: The name is one of another catalog (kind `DELTA_NOT_A_DELTA_TABLE`).
+    """
+    jvm = Jvm.of(spark)
+    parts = name_parts(spark, name)
+    if len(parts) > 2 and parts[0].lower() == _SESSION_CATALOG:
+        parts = parts[1:]
+    if len(parts) > 2:
+        raise UsageError(
+            f"The name {shown(name)} is in a catalog that Optimist does not know. Nothing was "
+            "written. Name a table of the session's catalog, or give a path.",
+            kind="DELTA_NOT_A_DELTA_TABLE",
+            name=name,
+        )
+    database = parts[0] if parts[1:] else jvm.session.sessionState().catalog().getCurrentDatabase()
+    identifier = jvm.root.org.apache.spark.sql.connector.catalog.Identifier
+    return Place.of(
+        spark,
+        identifier.of(jvm.array(jvm.root.java.lang.String, [str(database)]), parts[-1]),
+        location,
+    )
+
+
 def register(spark: SparkSession, place: Place) -> None:
     """Give a table its name in the session catalog.
 
@@ -142,6 +171,31 @@ def register(spark: SparkSession, place: Place) -> None:
         some(_DELTA),
     )
     jvm.session.sessionState().catalog().createTable(table, False, False)
+
+
+def register_new(spark: SparkSession, place: Place, log: DeltaLog, *, is_new: bool) -> None:
+    """As `register`; if the name can't be had, a table that only it would have found is removed.
+
+    Args:
+        spark: The session.
+        place: Where the table is.
+        log: The table.
+        is_new: Whether the statement has made it.
+    """
+    try:
+        register(spark, place)
+    except PySparkException:
+        if is_new and place.is_managed and log.snapshot().version == 0:
+            _remove_unnamed(spark, place)
+        raise
+
+
+def _remove_unnamed(spark: SparkSession, place: Place) -> None:
+    jvm = Jvm.of(spark)
+    if jvm.session.sessionState().catalog().tableExists(place.identifier):
+        return  # somebody else's, in the same place
+    path = jvm.root.org.apache.hadoop.fs.Path(place.path)
+    path.getFileSystem(jvm.hadoop_settings()).delete(path, True)
 
 
 def move(spark: SparkSession, identifier: Any, entry: Any, location: str) -> None:
