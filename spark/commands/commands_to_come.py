@@ -2,17 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from pyspark.sql import SparkSession
-from pyspark.sql.types import StructType
-
 from optimist.core.commands.not_built_yet import not_built_yet
 from optimist.spark.session.arguments import ensure_value
-from optimist.spark.session.pyspark_versions import ensure_supported
-
-if TYPE_CHECKING:
-    from optimist.spark.commands.tables import DeltaTable
 
 __all__ = ["CommandsToCome"]
 
@@ -30,17 +21,3 @@ class CommandsToCome:
         if truncateHistory is not None:
             ensure_value(truncateHistory, bool, "truncateHistory", "a boolean")
         raise not_built_yet("DROP FEATURE")
-
-    @classmethod
-    def convertToDelta(
-        cls,
-        sparkSession: SparkSession,
-        identifier: str,
-        partitionSchema: str | StructType | None = None,
-    ) -> DeltaTable:
-        """Make a Delta table of Parquet files, where they are."""
-        ensure_supported(sparkSession)
-        ensure_value(identifier, str, "identifier", "a string")
-        if partitionSchema is not None:
-            ensure_value(partitionSchema, (str, StructType), "partitionSchema", "a schema")
-        raise not_built_yet("CONVERT TO DELTA")

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from optimist.core.care.convert import ConvertRequest
 from optimist.core.paths import join
 from optimist.core.plugins.table_path import TablePath, path_text
 from optimist.core.requests.table_definition import CreateMode
@@ -16,6 +17,13 @@ from optimist.core.table.delta_log import DeltaLog
 from optimist.spark.commands.alter import SparkTableChanges, changes_of
 from optimist.spark.commands.clone import CloneRequest, clone_named, clone_path, clone_to_path
 from optimist.spark.commands.commands_to_come import CommandsToCome
+from optimist.spark.commands.convert import (
+    convert_directory,
+    convert_named,
+    converted_path,
+    parsed_conversion,
+    partition_columns_of,
+)
 from optimist.spark.commands.delete import delete
 from optimist.spark.commands.merge.builder import DeltaMergeBuilder
 from optimist.spark.commands.merge.request import MergeRequest
@@ -46,7 +54,7 @@ from optimist.spark.session.arguments import (
     ensure_value,
 )
 from optimist.spark.session.callback_errors import original_errors
-from optimist.spark.session.conf import open_log
+from optimist.spark.session.conf import open_log, session_zone_name
 from optimist.spark.session.pyspark_versions import ensure_supported, is_connect
 
 __all__ = ["DeltaTable"]
@@ -154,6 +162,43 @@ class DeltaTable(CommandsToCome):
     def createOrReplace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
         """Begin a table that replaces the existing one, if there is one."""
         return DeltaTableBuilder(sparkSession, CreateMode.CREATE_OR_REPLACE, cls)
+
+    @classmethod
+    @original_errors()
+    def convertToDelta(
+        cls,
+        sparkSession: SparkSession,
+        identifier: str,
+        partitionSchema: str | StructType | None = None,
+    ) -> DeltaTable:
+        """Make a Delta table of Parquet files, where they are.
+
+        Args:
+            sparkSession: A classic session, or a Spark Connect client.
+            identifier: ``parquet.`/path` ``, or a Parquet table's name in the catalog.
+            partitionSchema: The columns that the directories name, with their types, as SQL text or
+                as a schema.
+
+        Returns:
+            The table; if it was one of Delta already, nothing was done.
+
+        Raises:
+            ArgumentTypeError: An argument has the wrong type; this is a `ValueError`, too.
+            OptimistError: See `DeltaLog.convert`.
+        """
+        ensure_supported(sparkSession)
+        ensure_value(identifier, str, "identifier", "a string")
+        if partitionSchema is not None:
+            ensure_value(partitionSchema, (str, StructType), "partitionSchema", "a schema")
+        command = parsed_conversion(identifier, partitionSchema)
+        path = converted_path(command.table)
+        if path is None:
+            convert_named(sparkSession, command)
+            return cls.forName(sparkSession, identifier)
+        columns = partition_columns_of(command.partitioned_by)
+        zone = session_zone_name(sparkSession)
+        convert_directory(sparkSession, path, ConvertRequest(columns, zone=zone))
+        return cls.forPath(sparkSession, path)
 
     def toDF(self) -> DataFrame:
         """The newest version as a DataFrame.

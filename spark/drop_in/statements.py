@@ -18,6 +18,7 @@ from optimist.core.sql.statements import (
     AddConstraint,
     Clone,
     ClusterBy,
+    ConvertToDelta,
     CreateLike,
     DescribeDetail,
     DescribeHistory,
@@ -48,6 +49,7 @@ from optimist.spark.commands.reading.history import (
 from optimist.spark.commands.restore import RESTORE_SCHEMA, restore
 from optimist.spark.commands.vacuum import VACUUM_SCHEMA, vacuum
 from optimist.spark.drop_in.classic.cloned_tables import clone_table
+from optimist.spark.drop_in.classic.converted_tables import convert_table
 from optimist.spark.drop_in.classic.tables_like import create_like, makes_delta_table
 from optimist.spark.drop_in.python_command import python_command
 from optimist.spark.session.callback_errors import original_errors
@@ -205,7 +207,7 @@ _RUNS: Mapping[type, _Run] = MappingProxyType(
     }
 )
 _MAKES: Mapping[type, Callable[[SparkSession, Any], DataFrame | None]] = MappingProxyType(
-    {CreateLike: create_like, Clone: clone_table}
+    {CreateLike: create_like, Clone: clone_table, ConvertToDelta: convert_table}
 )
 """Statements that make tables, and find their places themselves."""
 _SCHEMAS: Mapping[type, StructType] = MappingProxyType(

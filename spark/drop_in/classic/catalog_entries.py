@@ -21,7 +21,7 @@ from optimist.spark.rows.row_shape import quoted
 from optimist.spark.session.conf import open_log
 from optimist.spark.session.jvm import Jvm
 
-__all__ = ["Place", "move", "place_of_name", "register", "register_new"]
+__all__ = ["Place", "become_delta", "move", "place_of_name", "register", "register_new"]
 
 _CATALOG = "org.apache.spark.sql.catalyst.catalog"
 _DELTA = "delta"
@@ -158,19 +158,24 @@ def register(spark: SparkSession, place: Place) -> None:
     path = jvm.root.org.apache.hadoop.fs.Path(place.path)
     uri = path.getFileSystem(jvm.hadoop_settings()).makeQualified(path).toUri()
     kinds = jvm.root.org.apache.spark.sql.catalyst.catalog.CatalogTableType
-    some = jvm.root.scala.Option.apply
-    no_serde = (jvm.none, jvm.none, jvm.none, False, jvm.empty_map)
-    storage = _made(jvm, "CatalogStorageFormat", some(uri), *no_serde)
-    table = _made(
-        jvm,
-        "CatalogTable",
-        place.identifier,
-        kinds.MANAGED() if place.is_managed else kinds.EXTERNAL(),
-        storage,
-        jvm.root.org.apache.spark.sql.types.StructType(),
-        some(_DELTA),
-    )
+    kind = kinds.MANAGED() if place.is_managed else kinds.EXTERNAL()
+    table = _entry_of(jvm, place.identifier, kind, uri)
     jvm.session.sessionState().catalog().createTable(table, False, False)
+
+
+def become_delta(spark: SparkSession, entry: Any) -> None:
+    """Let the entry of a table of another format, whose files have a log by now, be one of Delta.
+
+    Args:
+        spark: The session.
+        entry: The Java `CatalogTable`.
+    """
+    jvm = Jvm.of(spark)
+    uri = entry.storage().locationUri().get()
+    table = _entry_of(jvm, entry.identifier(), entry.tableType(), uri)
+    catalog = jvm.session.sessionState().catalog()
+    catalog.alterTable(table)
+    catalog.refreshTable(entry.identifier())
 
 
 def register_new(spark: SparkSession, place: Place, log: DeltaLog, *, is_new: bool) -> None:
@@ -234,6 +239,15 @@ def move(spark: SparkSession, identifier: Any, entry: Any, location: str) -> Non
     uri = path.getFileSystem(jvm.hadoop_settings()).makeQualified(path).toUri()
     storage = _changed(entry.storage(), 0, jvm.root.scala.Option.apply(uri))
     jvm.session.sessionState().catalog().alterTable(_changed(entry, 2, storage))
+
+
+def _entry_of(jvm: Jvm, identifier: Any, kind: Any, uri: Any) -> Any:
+    """The Java `CatalogTable` of a Delta table."""
+    some = jvm.root.scala.Option.apply
+    no_serde = (jvm.none, jvm.none, jvm.none, False, jvm.empty_map)
+    storage = _made(jvm, "CatalogStorageFormat", some(uri), *no_serde)
+    no_columns = jvm.root.org.apache.spark.sql.types.StructType()
+    return _made(jvm, "CatalogTable", identifier, kind, storage, no_columns, some(_DELTA))
 
 
 def _changed(value: Any, at: int, part: Any) -> Any:
