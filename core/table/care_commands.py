@@ -8,6 +8,8 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from optimist.core.care.clone import ClonedTable, CloneRequest, clone
+from optimist.core.care.drop_feature import DropRequest, drop_feature
+from optimist.core.care.feature_removal import CaredFor
 from optimist.core.care.optimize import Rearrangement, optimize, partition_predicate
 from optimist.core.care.optimize_metrics import Optimized
 from optimist.core.care.restore import RestoredTable, RestoreTo, restore
@@ -21,6 +23,8 @@ from optimist.core.predicates import Predicate
 from optimist.core.requests.table_definition import CreateMode
 from optimist.core.running.budget import one_operation
 from optimist.core.table.table_handle import TableHandle
+from optimist.core.transaction.optimistic import OptimisticTransaction
+from optimist.core.transaction.result import CommitResult
 
 __all__ = ["CareCommands"]
 
@@ -78,9 +82,11 @@ class CareCommands(TableHandle):
         if predicate is not None:
             chosen = partition_predicate(predicate, self.snapshot())
             wanted = Rearrangement(chosen, str(predicate), purges)
-        return optimize(
-            lambda: self.start_transaction(self.snapshot()), LocalBins(progress), wanted
-        )
+        return optimize(self._begin, LocalBins(progress), wanted)
+
+    def _begin(self) -> OptimisticTransaction:
+        """A transaction on the newest version; there must be one."""
+        return self.start_transaction(self.snapshot())
 
     @one_operation
     def restore(
@@ -163,6 +169,33 @@ class CareCommands(TableHandle):
         return clone(self._at_path(target).start_transaction(), request)
 
     @one_operation
+    def drop_feature(self, name: str, *, truncate_history: bool = False) -> CommitResult:
+        """Take a feature out of the table's protocol, so that fewer engines are refused by it.
+
+        What the feature has left in the table is taken out first, by commits of their own; files
+        are written again where that takes it. A run that was stopped is gone on with by the next.
+
+        Args:
+            name: The feature.
+            truncate_history: Whether the log of versions older than a day is cut off, instead of
+                being protected by the feature `checkpointProtection`.
+
+        Returns:
+            The commit that has dropped it.
+
+        Raises:
+            TableNotFoundError: There is no table.
+            UsageError: The feature is unknown, is not there, is needed by others, or is one that
+                can't be dropped.
+            SchemaError: CHECK constraints, or names of columns, need it.
+            ProtocolError: Versions in the history need it still; wait, and run it again.
+            TableError: A checkpoint could not be written.
+            DeltaConcurrentModificationException: Other commits came first, again and again.
+        """
+        table = CaredFor(self._begin, self.purge, LocalBins())
+        return drop_feature(table, DropRequest(name, truncate_history))
+
+    @one_operation
     def vacuum(
         self,
         retention_hours: float | None = None,
@@ -198,7 +231,7 @@ class CareCommands(TableHandle):
         """
         batches = None if inventory is None else _batches(inventory)
         request = VacuumRequest(retention_hours, dry_run, mode, batches, progress)
-        return vacuum(lambda: self.start_transaction(self.snapshot()), request)
+        return vacuum(self._begin, request)
 
 
 def _batches(inventory: Inventory) -> Iterator[pa.RecordBatch]:

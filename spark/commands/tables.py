@@ -16,7 +16,6 @@ from optimist.core.sql.statements import TimeTravel
 from optimist.core.table.delta_log import DeltaLog
 from optimist.spark.commands.alter import SparkTableChanges, changes_of
 from optimist.spark.commands.clone import CloneRequest, clone_named, clone_path, clone_to_path
-from optimist.spark.commands.commands_to_come import CommandsToCome
 from optimist.spark.commands.convert import (
     convert_directory,
     convert_named,
@@ -25,6 +24,7 @@ from optimist.spark.commands.convert import (
     partition_columns_of,
 )
 from optimist.spark.commands.delete import delete
+from optimist.spark.commands.drop_feature import drop_feature
 from optimist.spark.commands.merge.builder import DeltaMergeBuilder
 from optimist.spark.commands.merge.request import MergeRequest
 from optimist.spark.commands.merge.run import OWN_ALIAS, merge
@@ -62,7 +62,7 @@ __all__ = ["DeltaTable"]
 _NO_TABLES = ("_delta_log", "_samples")
 
 
-class DeltaTable(CommandsToCome):
+class DeltaTable:
     """A Delta table to look at and to change. Get one with `DeltaTable.forPath`.
 
     Each method sees the newest version and the session's conf when it is called, and each change is
@@ -334,6 +334,25 @@ class DeltaTable(CommandsToCome):
         ensure_value(featureName, str, "featureName", "a string")
         with original_errors():
             changes_of(self._spark, self._log).add_feature(featureName)
+
+    def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> None:
+        """Take a feature out of the table's protocol, after its traces in the table.
+
+        Args:
+            featureName: The feature.
+            truncateHistory: Whether the log of versions older than a day is cut off, instead of
+                being protected by the feature `checkpointProtection`.
+
+        Raises:
+            ArgumentTypeError: An argument has the wrong type; this is a `ValueError`, too.
+            UsageError, SchemaError, ProtocolError, TableError: See `DeltaLog.drop_feature`.
+        """
+        ensure_value(featureName, str, "featureName", "a string")
+        if truncateHistory is not None:
+            ensure_value(truncateHistory, bool, "truncateHistory", "a boolean")
+        with original_errors():
+            truncates = bool(truncateHistory)
+            drop_feature(self._spark, self._log, featureName, truncates_history=truncates)
 
     @original_errors()
     def history(self, limit: int | None = None) -> DataFrame:

@@ -23,6 +23,7 @@ from optimist.core.sql.statements import (
     DescribeDetail,
     DescribeHistory,
     DropConstraint,
+    DropFeature,
     Generate,
     Optimize,
     Reorg,
@@ -33,6 +34,7 @@ from optimist.core.sql.statements import (
 from optimist.core.table.delta_log import DeltaLog
 from optimist.spark.commands.alter import changes_of
 from optimist.spark.commands.clone import CLONE_SCHEMA
+from optimist.spark.commands.drop_feature import drop_feature
 from optimist.spark.commands.missing_tables import (
     as_missing_name,
     as_no_delta_table,
@@ -183,6 +185,10 @@ def _drop_constraint(spark: SparkSession, log: DeltaLog, command: DropConstraint
     changes_of(spark, log).drop_constraint(command.name, if_exists=command.if_exists)
 
 
+def _drop_feature(spark: SparkSession, log: DeltaLog, command: DropFeature) -> None:
+    drop_feature(spark, log, command.feature, truncates_history=command.truncates_history)
+
+
 def _cluster_by(spark: SparkSession, log: DeltaLog, command: ClusterBy) -> None:
     changes_of(spark, log).cluster_by(command.columns)
 
@@ -202,6 +208,7 @@ _RUNS: Mapping[type, _Run] = MappingProxyType(
         Vacuum: vacuum,
         AddConstraint: _add_constraint,
         DropConstraint: _drop_constraint,
+        DropFeature: _drop_feature,
         ClusterBy: _cluster_by,
         SyncIdentity: _sync_identity,
     }

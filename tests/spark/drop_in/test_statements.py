@@ -106,7 +106,6 @@ def test_clustering_and_manifests(delta, tmp_path):
 NOT_BUILT = [
     "OPTIMIZE {t} ZORDER BY (id)",
     "REORG TABLE {t} APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = 2))",
-    "ALTER TABLE {t} DROP FEATURE deletionVectors",
 ]
 
 
