@@ -6,6 +6,7 @@ run again. Each says whether it has committed anything.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -45,7 +46,7 @@ from optimist.core.schema.types import (
     schema_to_json,
 )
 from optimist.core.snapshot import Snapshot
-from optimist.core.transaction.conflicts.operations import Operation
+from optimist.core.transaction.conflicts.operations import Operation, json_text
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.result import CommitResult
 
@@ -230,10 +231,10 @@ def _without_widening(table: CaredFor) -> bool:
     def change(txn: OptimisticTransaction) -> Alteration:
         schema = TableMetadata.of(txn.metadata).declared_schema
         plain = schema.without_field_keys(lambda key: key == TYPE_CHANGES)
-        changed = (item for item in schema if item not in plain.fields)
-        told = schema_to_json(StructType(tuple(changed)))
+        changed = StructType(tuple(item for item in schema if item not in plain.fields))
+        told = json.loads(schema_to_json(changed))["fields"]
         return Alteration(
-            Operation("DROP FEATURE", {"columns": told}),
+            Operation("DROP FEATURE", {"columns": json_text(told)}),
             replace(txn.metadata, schema_string=schema_to_json(plain)),
         )
 
