@@ -29,8 +29,8 @@ from optimist.core.data.partition_values import uri_reference
 from optimist.core.log.file_table import add_files
 from optimist.core.options.engine import EngineOptions
 from optimist.core.plugins.data_access import DataAccess
-from optimist.core.protocol.actions import Action, RemoveFile
-from optimist.core.protocol.clustering import clustering_columns
+from optimist.core.protocol.actions import Action, DomainMetadata, RemoveFile
+from optimist.core.protocol.clustering import clustering_columns, clustering_domain
 from optimist.core.protocol.domains import is_of_the_system
 from optimist.core.protocol.operation_names import ROW_TRACKING_UNBACKFILL
 from optimist.core.protocol.schema_checks import ensure_names_legal
@@ -171,7 +171,7 @@ def _without_mapping(table: CaredFor) -> bool:
             for found in written
             for add in found.written
         ]
-        actions: tuple[Action, ...] = (*removes, *adds)
+        actions: tuple[Action, ...] = (*removes, *adds, *_renamed_clustering(before, schema))
         ensure_balanced(actions, RowBalance.EQUAL, "REMOVE COLUMN MAPPING")
         size = sum(add.size for add in adds)
         operation = Operation("REMOVE COLUMN MAPPING").with_metrics({"numOutputBytes": size})
@@ -183,6 +183,12 @@ def _renamed(values: Mapping[str, str | None], before: Snapshot) -> dict[str, st
     """Partition values by the names of the columns, where they were by their physical names."""
     names = {before.physical_name(name): name for name in before.partition_columns}
     return {names.get(name, name): text for name, text in values.items()}
+
+
+def _renamed_clustering(before: Snapshot, schema: StructType) -> tuple[DomainMetadata, ...]:
+    """The domain of clustering, which names its columns as files do."""
+    columns = clustering_columns(before.domain_metadata, before.schema)
+    return (clustering_domain(columns, schema),) if columns else ()
 
 
 # Type widening

@@ -7,11 +7,9 @@ another table within it, a symbolic link, a write that is under way.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-import pyarrow as pa
 
 from optimist.core.data.listed_files import is_on_disk, listed_pages
 from optimist.core.data.partition_values import (
@@ -27,13 +25,14 @@ from optimist.core.errors.kinds import NOT_NULL_VIOLATED
 from optimist.core.log.names import LOG_DIRECTORY
 from optimist.core.paths import join, strip_file_scheme
 from optimist.core.schema.types import StructType
+from optimist.core.values.unicode_text import is_unicode
 
 __all__ = ["ParquetFile", "parquet_files", "partition_values_of"]
 
 _UNDER_WAY = "_temporary"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class ParquetFile:
     """One file.
 
@@ -63,13 +62,18 @@ def parquet_files(table: TableRef, partition_columns: StructType) -> tuple[Parqu
     Raises:
         TableNotFoundError: There is no file (kind `DELTA_EMPTY_DIRECTORY`).
         UsageError: A table is within the directory (kind `OPTIMIST_TABLE_WITHIN_DIRECTORY`), a link
-            (`OPTIMIST_LINK_WITHIN_DIRECTORY`), or a write is under way
-            (`OPTIMIST_DIRECTORY_BEING_WRITTEN`).
+            (`OPTIMIST_LINK_WITHIN_DIRECTORY`), or a name that is no text (`OPTIMIST_INVALID_TEXT`);
+            or a write is under way (`OPTIMIST_DIRECTORY_BEING_WRITTEN`).
         StorageError: The store failed.
     """
     enters = _entering(table, partition_columns)
     pages = listed_pages(table.table_path, table.data_access(), enters, lambda _: None)
-    found = sorted(_files(pages), key=lambda file: file.path)
+    rows = [row for page in pages for row in page.to_pylist()]
+    found = sorted(
+        ParquetFile(row["path"], row["size"], row["modified_ms"])
+        for row in rows
+        if not row["is_directory"]
+    )
     if not found:
         raise TableNotFoundError(
             f"No file found in the directory {shown(table.table_path)}. Nothing was written. Check "
@@ -77,6 +81,8 @@ def parquet_files(table: TableRef, partition_columns: StructType) -> tuple[Parqu
             kind="DELTA_EMPTY_DIRECTORY",
             path=table.table_path,
         )
+    if is_on_disk(table.table_path):
+        _ensure_names_are_text(table, ["", *(row["path"] for row in rows if row["is_directory"])])
     return tuple(found)
 
 
@@ -175,11 +181,18 @@ def _entering(table: TableRef, partition_columns: StructType) -> Callable[[str, 
     return enters
 
 
-def _files(pages: Iterator[pa.RecordBatch]) -> Iterator[ParquetFile]:
-    for page in pages:
-        for row in page.to_pylist():
-            if not row["is_directory"]:
-                yield ParquetFile(row["path"], row["size"], row["modified_ms"])
+def _ensure_names_are_text(table: TableRef, directories: Sequence[str]) -> None:
+    """Refuse names that no log can hold, which a listing passes over."""
+    root = Path(strip_file_scheme(table.table_path))
+    for directory in directories:
+        for name in (entry.name for entry in (root / directory).iterdir()):
+            if not is_unicode(name):
+                raise _refused(
+                    table,
+                    f"the name {quoted(name)} in it is no text",
+                    "Rename the file",
+                    "OPTIMIST_INVALID_TEXT",
+                )
 
 
 def _refused(table: TableRef, problem: str, way_out: str, kind: str) -> UsageError:

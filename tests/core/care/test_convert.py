@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import os
 from decimal import Decimal
 from pathlib import Path
 
@@ -249,6 +250,9 @@ def test_directories_that_are_no_one_table_are_refused(tmp_path):
     (linked / "b.parquet").unlink()
     (linked / "sub").symlink_to(full)
     assert kind_of(linked) == "OPTIMIST_LINK_WITHIN_DIRECTORY"
+    (linked / "sub").unlink()
+    Path(os.fsdecode(os.fsencode(linked / "sub") + b"\xff.parquet")).touch()
+    assert kind_of(linked) == "OPTIMIST_INVALID_TEXT"
     outer = tmp_path / "outer"
     at(outer / "inner").append(pa.table({"id": [1]}))
     put(outer / "a.parquet", pa.table({"id": [1]}))

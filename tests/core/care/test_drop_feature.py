@@ -131,6 +131,16 @@ def test_columns_that_were_renamed_get_their_names_in_the_files(tmp_path, partit
     assert table["key"].to_pylist() == [row["key"] for row in before] + [60]
 
 
+def test_clustering_and_row_ids_outlast_the_mapping(tmp_path):
+    properties = {"delta.columnMapping.mode": "name", "delta.enableRowTracking": "true"}
+    log = made(tmp_path, properties=properties, cluster_by=["id"])
+    log.alter.rename_column("id", "key")
+    before = log.to_arrow(columns=["key", "_metadata.row_id"]).sort_by("key")
+    log.drop_feature("columnMapping")
+    assert log.detail().clustering_columns == ("key",)
+    assert log.to_arrow(columns=["key", "_metadata.row_id"]).sort_by("key") == before
+
+
 def test_names_that_only_mapping_allows_are_refused(tmp_path):
     log = made(tmp_path, properties={"delta.columnMapping.mode": "name"})
     log.alter.rename_column("v", "v w")
