@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from optimist.core.care.cloned_files import with_absolute_paths
 from optimist.core.care.cloned_metadata import cloned_domains, cloned_metadata, shared_metadata
-from optimist.core.care.copied_files import copied_files, copies_directory
+from optimist.core.care.copied_files import CopyFiles, copied_files, copies_directory, copy_here
 from optimist.core.care.files_there import ensure_files_there
 from optimist.core.care.vector_files import vector_paths
 from optimist.core.commands.clones import ensure_own_rows
@@ -61,6 +61,7 @@ class CloneRequest:
         is_shallow: Whether the files stay where they are.
         mode: What is done if there is a table at the place.
         properties: Properties that the clone has instead of the source's, or besides them.
+        copy: Makes the copies of a deep clone.
     """
 
     source: TableRef
@@ -69,6 +70,7 @@ class CloneRequest:
     is_shallow: bool = False
     mode: CreateMode = CreateMode.CREATE
     properties: Mapping[str, str] = field(default_factory=dict)
+    copy: CopyFiles = copy_here
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +199,7 @@ def _files(
     source, table = request.version, txn.table
     if not request.is_shallow:
         ensure_own_rows(request.source, source, source.files, "CLONE")
-        return copied_files(request.source, source, table, written.register_path)
+        return copied_files(request.source, source, table, written.register_path, request.copy)
     files = with_absolute_paths(source.files, source.data_paths)
     for chunk in files["path"].chunks:
         table.data_paths.full_paths(chunk)

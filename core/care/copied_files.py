@@ -10,12 +10,14 @@ Deletion vectors are read and written anew, as a description of one may name any
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TypeAlias
 
 import pyarrow as pa
 
-from optimist.core.data.copied_file import copy_file
+from optimist.core.data.copied_file import CopyRule, FileCopy, copy_file
 from optimist.core.data.deletion_vectors import read_deletion_vectors
 from optimist.core.data.filesystem import filesystem_for, make_durable
 from optimist.core.data.partition_values import partition_directory, uri_reference
@@ -25,32 +27,33 @@ from optimist.core.data.vector_writer import write_deletion_vectors
 from optimist.core.log.file_table import add_files, files_table
 from optimist.core.paths import join
 from optimist.core.protocol.actions import AddFile, DeletionVectorDescriptor
+from optimist.core.running.clock import Clock
 from optimist.core.running.read_ahead import read_ahead
 from optimist.core.snapshot import Snapshot
 
-__all__ = ["copied_files", "copies_directory"]
+__all__ = ["CopyFiles", "copied_files", "copies_directory", "copy_here"]
 
 _RELATIVE = "u"
 _COPIERS = 8
 
 
-@dataclass(frozen=True, slots=True)
-class _Copy:
-    """One file that is to be copied.
+CopyFiles: TypeAlias = Callable[[Sequence[FileCopy], CopyRule, Clock], None]
+"""Makes copies; those that it has made before an error stay."""
 
-    Attributes:
-        path: Its full path.
-        name: The copy's path below the clone, not percent-encoded.
-        add: What the log says of it.
-    """
 
-    path: str
-    name: str
-    add: AddFile
+def copy_here(copies: Sequence[FileCopy], rule: CopyRule, clock: Clock) -> None:
+    """Make copies in this process, by threads."""
+    copy = partial(copy_file, rule=rule, clock=clock)
+    for _ in read_ahead(copy, copies, threads=_COPIERS, ahead=2 * _COPIERS):
+        pass
 
 
 def copied_files(
-    source: TableRef, version: Snapshot, table: TableRef, register: Callable[[str], None]
+    source: TableRef,
+    version: Snapshot,
+    table: TableRef,
+    register: Callable[[str], None],
+    copy: CopyFiles = copy_here,
 ) -> pa.Table:
     """Copy the files of a version, as far as they are not there yet.
 
@@ -59,6 +62,7 @@ def copied_files(
         version: The version of it that is copied.
         table: The table that gets the copies.
         register: Told of each file, by its full path, that the next attempt could not use.
+        copy: Makes the copies.
 
     Returns:
         The copies, as rows of `FILES_SCHEMA`; they are durable.
@@ -68,16 +72,17 @@ def copied_files(
     """
     directory = copies_directory(source, version)
     adds = add_files(version.files)
+    paths = [source.data_paths.full_path(add.path) for add in adds]
+    names = [_name(directory, path, add) for path, add in zip(paths, adds, strict=True)]
     copies = [
-        _Copy(path, _name(directory, path, add), add)
-        for add in adds
-        for path in [source.data_paths.full_path(add.path)]
+        FileCopy(path, join(table.table_path, name), add.size)
+        for path, name, add in zip(paths, names, adds, strict=True)
     ]
-    _copy_all(copies, source, table, directory)
+    _copy_all(copies, source, table, join(table.table_path, directory), copy)
     vectors = _copied_vectors(source, adds, table, directory, register)
     return files_table(
-        replace(each.add, path=uri_reference(each.name), deletion_vector=vector)
-        for each, vector in zip(copies, vectors, strict=True)
+        replace(add, path=uri_reference(name), deletion_vector=vector)
+        for add, name, vector in zip(adds, names, vectors, strict=True)
     )
 
 
@@ -96,23 +101,18 @@ def _uuid_of(*parts: str) -> uuid.UUID:
     return uuid.uuid5(uuid.NAMESPACE_URL, "\0".join(parts))
 
 
-def _copy_all(copies: Iterable[_Copy], source: TableRef, table: TableRef, directory: str) -> None:
-    access, target_access = source.data_access(), table.data_access()
-    root = join(table.table_path, directory)
+def _copy_all(
+    copies: Sequence[FileCopy], source: TableRef, table: TableRef, root: str, copy: CopyFiles
+) -> None:
+    """Make the copies that are not in the directory `root` yet, and make sure that all last."""
+    access = table.data_access()
     table.data_paths.ensure_not_led_out(root)  # anybody can tell the name beforehand
-    sizes = {each.path: each.size_bytes for each in files_below(root, target_access)}
-    targets = {join(table.table_path, each.name): each for each in copies}
-    left = [target for target, each in targets.items() if sizes.get(target) != each.add.size]
-
-    def copy(target: str) -> None:
-        each = targets[target]
-        copy_file(each.path, access, table, target, size_bytes=each.add.size)
-
-    for _ in read_ahead(copy, left, threads=_COPIERS, ahead=2 * _COPIERS):
-        pass
-    filesystem, top = filesystem_for(table.table_path, target_access)
-    inner = [filesystem_for(target, target_access)[1] for target in targets]
-    make_durable(filesystem, top, inner)
+    sizes = {each.path: each.size_bytes for each in files_below(root, access)}
+    left = [each for each in copies if sizes.get(each.target) != each.size_bytes]
+    rule = CopyRule(source.data_access(), access, table.options.retry_policy)
+    copy(left, rule, table.clock)
+    filesystem, top = filesystem_for(table.table_path, access)
+    make_durable(filesystem, top, [filesystem_for(each.target, access)[1] for each in copies])
 
 
 def _copied_vectors(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,50 +11,71 @@ from pyarrow import fs
 from optimist.core.data.filesystem import filesystem_for, make_directories, open_to_read
 from optimist.core.data.new_file import new_file
 from optimist.core.data.storage_errors import storage_errors
-from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import StorageError, TableError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.plugins.data_access import DataAccess
+from optimist.core.running.clock import Clock
+from optimist.core.running.retry import RetryPolicy
 
-__all__ = ["copy_file"]
+__all__ = ["CopyRule", "FileCopy", "copy_file"]
 
 _PIECE_BYTES = 8 << 20
 
 
-def copy_file(
-    path: str, access: DataAccess | None, table: TableRef, copy: str, *, size_bytes: int | None
-) -> None:
+@dataclass(frozen=True, slots=True)
+class FileCopy:
+    """One file that is to be copied.
+
+    Attributes:
+        path: Its full path.
+        target: The full path of the copy, a name that nothing else has.
+        size_bytes: How long the log says that it is.
+    """
+
+    path: str
+    target: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class CopyRule:
+    """How files are copied. A small value that tasks of Spark may carry.
+
+    Attributes:
+        source: How the files are reached.
+        target: How the files of the table that gets the copies are reached.
+        policy: How often a request without a clear answer is made again.
+    """
+
+    source: DataAccess | None
+    target: DataAccess | None
+    policy: RetryPolicy
+
+
+def copy_file(copy: FileCopy, rule: CopyRule, clock: Clock) -> None:
     """Copy a file into a table's directory; nobody sees a part of it under its name.
 
     Args:
-        path: The full path of the file.
-        access: How it is reached.
-        table: The table that the copy is for.
-        copy: The full path of the copy, a name that nothing else has.
-        size_bytes: How long the log says that the file is; None if it does not say.
+        copy: Which file, and where to.
+        rule: How.
+        clock: For names, and for the pauses before a request is made again.
 
     Raises:
-        TableError: The file is gone (kind `DELTA_FILE_NOT_FOUND_DETAILED`), or has another length
-            (`OPTIMIST_DATA_FILE_DIFFERS`).
-        StorageError: One of the two stores failed.
+        TableError: The file is gone (kind `DELTA_FILE_NOT_FOUND_DETAILED`).
+        StorageError: It has another length than the log says (kind `OPTIMIST_DATA_FILE_DIFFERS`),
+            or one of the two stores failed.
     """
-    target_access = table.data_access()
-    filesystem, inner = filesystem_for(copy, target_access)
+    filesystem, inner = filesystem_for(copy.target, rule.target)
     is_local = isinstance(filesystem, fs.LocalFileSystem)
     # A store creates the whole file in one step; on a disk it gets its name when it is whole.
-    written = f"{inner}.{table.clock.new_uuid()}" if is_local else inner
-    with storage_errors("written", copy):
+    written = f"{inner}.{clock.new_uuid()}" if is_local else inner
+    with storage_errors("written", copy.target):
         make_directories(filesystem, [inner])
         file = new_file(
-            copy,
-            filesystem,
-            written,
-            access=target_access,
-            clock=table.clock,
-            policy=table.options.retry_policy,
+            copy.target, filesystem, written, access=rule.target, clock=clock, policy=rule.policy
         )
         try:
-            _pour(path, access, file.sink, size_bytes)
+            _pour(copy.path, rule.source, file.sink, copy.size_bytes)
             file.publish()
             if is_local:
                 Path(written).rename(inner)
@@ -64,7 +86,7 @@ def copy_file(
             raise
 
 
-def _pour(path: str, access: DataAccess | None, sink: Any, size_bytes: int | None) -> None:
+def _pour(path: str, access: DataAccess | None, sink: Any, size_bytes: int) -> None:
     """Write the bytes of a file to a sink."""
     filesystem, inner = filesystem_for(path, access)
     num_bytes = 0
@@ -83,7 +105,7 @@ def _pour(path: str, access: DataAccess | None, sink: Any, size_bytes: int | Non
             while piece := source.read(_PIECE_BYTES):
                 num_bytes += len(piece)
                 sink.write(piece)
-    if size_bytes is not None and num_bytes != size_bytes:
+    if num_bytes != size_bytes:
         raise StorageError(
             f"The file {shown(path)} has {num_bytes} bytes, but the table's log says {size_bytes}. "
             "Nothing was committed. Find out who changed it, and copy an older version.",

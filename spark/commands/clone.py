@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import LongType, StructField, StructType
+from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from optimist.core.care.clone import ClonedTable
+from optimist.core.care.clone import ClonedTable, clone
+from optimist.core.care.clone import CloneRequest as CloneOfVersion
+from optimist.core.care.copied_files import copy_here
+from optimist.core.data.copied_file import CopyRule, FileCopy
 from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.paths import scheme_of
 from optimist.core.predicates.text import quote_literal, quote_path
 from optimist.core.requests.table_definition import CreateMode
+from optimist.core.running.clock import Clock, SystemClock
 from optimist.core.sql import path_in_name
 from optimist.core.sql.statements import TimeTravel
 from optimist.core.table.delta_log import DeltaLog
@@ -23,6 +27,8 @@ from optimist.spark.commands.reading.read import epoch_millis
 from optimist.spark.commands.table_statement import VERBS, ensure_names_known
 from optimist.spark.rows.local_rows import local_frame, numbers_frame
 from optimist.spark.session.callback_errors import original_errors
+from optimist.spark.session.conf import open_log
+from optimist.spark.session.task_errors import portable_errors
 
 __all__ = [
     "CLONE_SCHEMA",
@@ -42,6 +48,10 @@ _COLUMNS = (
     "copied_files_size",
 )
 CLONE_SCHEMA = StructType([StructField(name, LongType()) for name in _COLUMNS])
+_COPY_SCHEMA = (
+    StructType().add("path", StringType()).add("target", StringType()).add("size_bytes", LongType())
+)
+_FILES_PER_TASK = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +91,21 @@ def clone_to_path(
     """
     travel = request.travel or TimeTravel()
     at = travel.timestamp
-    return source.clone(
-        path,
+    newest = source.snapshot()
+    version = newest
+    if request.travel is not None:
+        time_ms = None if at is None else epoch_millis(spark, at)
+        version = source.snapshot(travel.version, time_ms)
+    wanted = CloneOfVersion(
+        source.table,
+        version,
+        is_newest=version is newest,
         is_shallow=request.is_shallow,
-        version=travel.version,
-        timestamp=None if at is None else epoch_millis(spark, at),
-        mode=request.mode.value,
+        mode=request.mode,
         properties=request.properties,
+        copy=_Copies(spark, source.options.local_plane_max_bytes),
     )
+    return clone(open_log(spark, path).start_transaction(), wanted)
 
 
 def clone_named(spark: SparkSession, source: DeltaLog, name: str, request: CloneRequest) -> None:
@@ -131,6 +148,38 @@ def cloned_frame(spark: SparkSession, done: ClonedTable | None) -> DataFrame:
         return local_frame(spark, none, CLONE_SCHEMA)
     numbers = asdict(done)
     return numbers_frame(spark, {name: numbers[name] for name in _COLUMNS})
+
+
+@dataclass(frozen=True, slots=True)
+class _Copies:
+    """Makes the copies of a deep clone: few bytes in the driver, many on the executors."""
+
+    spark: SparkSession
+    max_bytes: int
+
+    def __call__(self, copies: Sequence[FileCopy], rule: CopyRule, clock: Clock) -> None:
+        if sum(each.size_bytes for each in copies) <= self.max_bytes:
+            copy_here(copies, rule, clock)
+            return
+        columns = ([getattr(each, name) for each in copies] for name in _COPY_SCHEMA.names)
+        table = pa.table(dict(zip(_COPY_SCHEMA.names, columns, strict=True)))
+        num_tasks = -(-len(copies) // _FILES_PER_TASK)
+        rows = local_frame(self.spark, table, _COPY_SCHEMA).repartition(num_tasks)
+        rows.mapInArrow(_CopyTask(rule), _COPY_SCHEMA).toArrow()
+
+
+@dataclass(frozen=True, slots=True)
+class _CopyTask:
+    """What each task runs: its input says which files are to be copied."""
+
+    rule: CopyRule
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with portable_errors():
+            for batch in batches:
+                copies = [FileCopy(**row) for row in batch.to_pylist()]
+                copy_here(copies, self.rule, SystemClock())
+                yield batch.slice(0, 0)
 
 
 def _statement(name: str, source: DeltaLog, request: CloneRequest) -> str:

@@ -21,6 +21,7 @@ from optimist.core.sql import parse_command
 from optimist.core.sql.statements import ColumnType, ConvertToDelta, TableName
 from optimist.core.transaction.result import CommitResult
 from optimist.spark.commands.table_statement import ensure_names_known
+from optimist.spark.rows.local_rows import local_frame
 from optimist.spark.session.callback_errors import original_errors
 from optimist.spark.session.conf import open_log
 from optimist.spark.session.task_errors import portable_errors
@@ -37,6 +38,7 @@ __all__ = [
 _MANY_FILES = 1000
 _FILES_PER_TASK = 200
 _PARQUET = "parquet"
+_QUESTION = st.StructType().add("number", st.LongType()).add("path", st.StringType())
 _ANSWER = st.StructType().add("number", st.LongType()).add("footer", st.StringType())
 _ARROW_ANSWER = pa.schema([("number", pa.int64()), ("footer", pa.string())])
 
@@ -132,27 +134,24 @@ class _Footers:
         if len(paths) < _MANY_FILES:
             return read_footers(paths, wish)
         num_tasks = -(-len(paths) // _FILES_PER_TASK)
-        task = _FooterTask(tuple(paths), wish)
-        numbers = self.spark.range(0, len(paths), 1, num_tasks)
-        answers = numbers.mapInArrow(task, _ANSWER).toArrow().sort_by("number")
+        table = pa.table({"number": range(len(paths)), "path": list(paths)})
+        rows = local_frame(self.spark, table, _QUESTION).repartition(num_tasks)
+        answers = rows.mapInArrow(_FooterTask(wish), _ANSWER).toArrow().sort_by("number")
         return [Footer(**json.loads(text)) for text in answers["footer"].to_pylist()]
 
 
 @dataclass(frozen=True, slots=True)
 class _FooterTask:
-    """What each task runs: its input holds the numbers of the files that it looks at."""
+    """What each task runs: its input holds the files that it looks at, and their numbers."""
 
-    paths: tuple[str, ...]
     wish: FooterWish
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with portable_errors():
             for batch in batches:
-                numbers = batch.column(0)
-                wanted = [self.paths[number] for number in numbers.to_pylist()]
                 found = [
                     json.dumps({"schema": each.schema, "stats": each.stats})
-                    for each in read_footers(wanted, self.wish)
+                    for each in read_footers(batch.column(1).to_pylist(), self.wish)
                 ]
                 texts = pa.array(found, pa.string())
-                yield pa.RecordBatch.from_arrays([numbers, texts], schema=_ARROW_ANSWER)
+                yield pa.RecordBatch.from_arrays([batch.column(0), texts], schema=_ARROW_ANSWER)

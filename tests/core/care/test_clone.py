@@ -322,11 +322,11 @@ def test_a_deep_clone_that_was_stopped_goes_on_where_it_was(tmp_path, monkeypatc
     copied: list[str] = []
     real = copied_files.copy_file
 
-    def stopping(path, access, table, copy, **given):
+    def stopping(copy, rule, clock):
         if len(copied) == 3:
             raise KeyboardInterrupt
-        copied.append(copy)
-        real(path, access, table, copy, **given)
+        copied.append(copy.target)
+        real(copy, rule, clock)
 
     monkeypatch.setattr(copied_files, "_COPIERS", 1)
     monkeypatch.setattr(copied_files, "copy_file", stopping)
@@ -338,9 +338,9 @@ def test_a_deep_clone_that_was_stopped_goes_on_where_it_was(tmp_path, monkeypatc
     cut = Path(begun[0])
     cut.write_bytes(cut.read_bytes()[:-1])  # as a machine that lost its power may leave it
 
-    def noting(path, access, table, copy, **given):
-        copied.append(copy)
-        real(path, access, table, copy, **given)
+    def noting(copy, rule, clock):
+        copied.append(copy.target)
+        real(copy, rule, clock)
 
     monkeypatch.setattr(copied_files, "copy_file", noting)
     done = source.clone(str(tmp_path / "clone"))

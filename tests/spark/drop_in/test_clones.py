@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from optimist.core.errors import OptimistError, UsageError
@@ -44,6 +46,22 @@ def test_a_path_is_cloned_to_a_path_and_both_go_their_own_ways(delta, table, pla
     with pytest.raises(UsageError) as caught:
         delta.sql(f"CREATE OR REPLACE TABLE {place} {how} CLONE {table}")
     assert caught.value.kind == "DELTA_UNSUPPORTED_NON_EMPTY_CLONE"
+
+
+def test_executors_copy_where_the_bytes_are_many(delta, table, table_path, place, monkeypatch):
+    monkeypatch.setattr("optimist.spark.commands.clone._FILES_PER_TASK", 1)
+    delta.conf.set("spark.optimist.spark.localPlane.maxBytes", "0")
+    try:
+        delta.sql(f"CREATE TABLE {place} DEEP CLONE {table}")
+        assert ids(delta, place) == [0, 1, 2, 3, 9]
+        for file in Path(table_path).rglob("*.parquet"):
+            file.unlink()
+        assert ids(delta, place) == [0, 1, 2, 3, 9]
+        with pytest.raises(OptimistError) as caught:
+            delta.sql(f"CREATE TABLE {place[:-1]}-again` DEEP CLONE {table}")
+        assert caught.value.kind == "DELTA_FILE_NOT_FOUND_DETAILED"
+    finally:
+        delta.conf.unset("spark.optimist.spark.localPlane.maxBytes")
 
 
 def test_an_old_version_a_time_and_other_properties(delta, table, table_path, tmp_path):
