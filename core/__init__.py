@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from optimist.core.care.clone import ClonedTable
     from optimist.core.care.optimize_metrics import FileSizes, Optimized
     from optimist.core.care.restore import RestoredTable
     from optimist.core.care.vacuum import Vacuumed, VacuumProgress
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AddFile",
+    "ClonedTable",
     "Column",
     "ColumnChange",
     "CommitRecord",
@@ -69,6 +71,7 @@ __all__ = [
 
 _PLACES = {
     "AddFile": "optimist.core.protocol.actions",
+    "ClonedTable": "optimist.core.care.clone",
     "Column": "optimist.core.requests.table_definition",
     "ColumnChange": "optimist.core.requests.columns",
     "CommitRecord": "optimist.core.snapshot.time_travel",

@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
 # Values that users only ever get are reached by what gives them.
 GIVEN_BY = {
+    "ClonedTable": "clone",
     "CommitRecord": "history",
     "CommitResolution": "resolve_commit",
     "CommitResult": "commit",

@@ -20,12 +20,10 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from optimist.core.care.files_there import ensure_files_there
 from optimist.core.care.restored_metadata import restored_domains, restored_metadata
-from optimist.core.care.vector_files import vector_paths
-from optimist.core.data.missing_files import missing_files
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import TableError
-from optimist.core.errors.foreign_text import listed
 from optimist.core.errors.kinds import TIMESTAMP_TOO_EARLY
 from optimist.core.log.file_table import add_files, file_keys
 from optimist.core.protocol.actions import Action
@@ -37,7 +35,10 @@ from optimist.core.values.exact_sums import exact_sum
 
 __all__ = ["RestoreTo", "RestoredTable", "restore"]
 
-_NAMED_FILES = 100
+_WITHOUT_FILES = (
+    "Restore a newer version; to restore what is left of this one, set "
+    "spark.sql.files.ignoreMissingFiles to true."
+)
 _KINDS = {
     TIMESTAMP_TOO_EARLY: "DELTA_CANNOT_RESTORE_TIMESTAMP_EARLIER",
     "DELTA_TIMESTAMP_GREATER_THAN_COMMIT": "DELTA_CANNOT_RESTORE_TIMESTAMP_GREATER",
@@ -112,8 +113,7 @@ def restore(
         return None
     target, current = load(version), txn.snapshot
     to_add, to_remove = _differences(target, current)
-    if not txn.table.options.ignore_missing_files:
-        _ensure_files_there(txn.table, target, to_add)
+    ensure_files_there(txn.table, target.version, to_add, _WITHOUT_FILES)
     metadata = restored_metadata(target.metadata, current.metadata)
     txn.update_metadata_for_table_restore(metadata, target.protocol)
     now_ms = txn.table.clock.now_ms()
@@ -194,24 +194,3 @@ def _differences(target: Snapshot, current: Snapshot) -> tuple[pa.Table, pa.Tabl
 
 def _keys(files: pa.Table) -> pa.ChunkedArray:
     return pa.chunked_array([file_keys(batch) for batch in files.to_batches()], pa.string())
-
-
-def _ensure_files_there(table: TableRef, target: Snapshot, files: pa.Table) -> None:
-    """Refuse to bring back files that were deleted, be it data or deletion vectors."""
-    paths = table.data_paths
-    data = [paths.full_paths(chunk) for chunk in files["path"].chunks]
-    wanted = pa.chunked_array([*data, vector_paths(files, paths)], pa.string())
-    missing = missing_files(wanted, table.table_path, table.data_access())
-    if not len(missing):
-        return
-    named = missing.slice(0, _NAMED_FILES).to_pylist()
-    raise TableError(
-        f"Not all files of version {target.version} are there any more: {len(missing)} are gone, "
-        f"such as {listed(named[:3])}. VACUUM removes files that no version within the retention "
-        "period needs. Nothing was written. Restore a newer version; to restore what is left of "
-        "this one, set spark.sql.files.ignoreMissingFiles to true.",
-        kind="DELTA_FILE_NOT_FOUND_DETAILED",
-        version=target.version,
-        num_missing=len(missing),
-        paths=tuple(named),
-    )

@@ -7,7 +7,8 @@ have a victim fetch a file that only the victim can read. So it is done only whe
 
 1. The table's history has a CLONE commit, whose `source` is the path of another table in the same
    store, outside this one's directory.
-2. That table's own log names the file, at `sourceVersion`, in that table's own directory.
+2. That table's own log names the file, at `sourceVersion`, in that table's own directory; or
+   outside it, and that table is a clone by these rules, too.
 
 An attacker could forge the history, but not the log of the other table. All that a forged history
 can fetch are rows of another Delta table in the store, one that the victim can read.
@@ -34,6 +35,8 @@ __all__ = ["ensure_own_rows"]
 _PATH_SOURCE = re.compile(r'"?delta\.`(?P<path>.+)`"?', re.IGNORECASE)
 _VERSION = re.compile(r'"?([0-9]{1,18})"?')
 _CLONE = "CLONE"
+_MOST_CLONES = 20
+"""How long a chain of clones of clones is followed."""
 
 
 def ensure_own_rows(table: TableRef, snapshot: Snapshot, files: pa.Table, operation: str) -> None:
@@ -72,7 +75,9 @@ def ensure_own_rows(table: TableRef, snapshot: Snapshot, files: pa.Table, operat
         )
 
 
-def _cloned_files(table: TableRef, snapshot: Snapshot, wanted: pa.Array) -> tuple[pa.Array, str]:
+def _cloned_files(
+    table: TableRef, snapshot: Snapshot, wanted: pa.Array, most_clones: int = _MOST_CLONES
+) -> tuple[pa.Array, str]:
     """The wanted full paths that are files of the clone's source, and why the others are not."""
     nothing = pa.array([], pa.string())
     history = commit_history(table.store, table.log_path, latest_version=snapshot.version)
@@ -90,8 +95,15 @@ def _cloned_files(table: TableRef, snapshot: Snapshot, wanted: pa.Array) -> tupl
         found = references.filter(
             pc.is_in(cloned.data_paths.full_paths(references), value_set=wanted)
         )
-        own = found.filter(pc.invert(cloned.data_paths.are_outside(found)))
-        return cloned.data_paths.full_paths(own), f"version {version} of {quoted(path)} lacks it"
+        is_outside = cloned.data_paths.are_outside(found)
+        own = cloned.data_paths.full_paths(found.filter(pc.invert(is_outside)))
+        reason = f"version {version} of {quoted(path)} lacks it"
+        if not (pc.any(is_outside, min_count=0).as_py() and most_clones):
+            return own, reason
+        # The source is a clone itself.
+        farther = cloned.data_paths.full_paths(found.filter(is_outside))
+        inherited, reason = _cloned_files(theirs, cloned, farther, most_clones - 1)
+        return pa.concat_arrays([own, inherited]), reason
     except OptimistError as error:
         return nothing, f"the table that it was cloned from can't be read ({error.kind})"
 

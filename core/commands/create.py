@@ -52,7 +52,14 @@ from optimist.core.transaction.conflicts.operations import Operation, json_text
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.result import CommitResult
 
-__all__ = ["Creation", "begin_creation", "create_table", "table_parameters"]
+__all__ = [
+    "Creation",
+    "begin_creation",
+    "create_table",
+    "nothing_to_replace",
+    "table_exists",
+    "table_parameters",
+]
 
 _CLUSTERING = "clustering"
 _DEFAULT = "CURRENT_DEFAULT"
@@ -186,7 +193,12 @@ def begin_creation(
         return _replaced(txn, definition, as_select=as_select)
     if definition.mode is CreateMode.CREATE_IF_NOT_EXISTS:
         return None
-    raise UsageError(
+    raise table_exists(txn)
+
+
+def table_exists(txn: OptimisticTransaction) -> UsageError:
+    """The error for a place that has a table, where one is to be made."""
+    return UsageError(
         f"The table {txn.table.table_path} exists already. Nothing was written. Create it only if "
         "it does not exist, or replace it.",
         kind="DELTA_TABLE_ALREADY_EXISTS",
@@ -194,10 +206,20 @@ def begin_creation(
     )
 
 
+def nothing_to_replace(txn: OptimisticTransaction) -> TableNotFoundError:
+    """The error for a place without a table, where one is to be replaced."""
+    return TableNotFoundError(
+        f"There is no table at {txn.table.table_path} to replace. Nothing was written. Create it, "
+        "or use the mode that creates a table or replaces it.",
+        kind="DELTA_CANNOT_REPLACE_MISSING_TABLE",
+        path=txn.table.table_path,
+    )
+
+
 def _made(txn: OptimisticTransaction, definition: TableDefinition, *, as_select: bool) -> Creation:
     """Begin a table where there is none."""
     if definition.mode is CreateMode.REPLACE:
-        raise _nothing_to_replace(txn)
+        raise nothing_to_replace(txn)
     if definition.mode is CreateMode.CREATE_OR_REPLACE or as_select:
         _ensure_columns(definition)
     if as_select and definition.mode.replaces:
@@ -235,7 +257,7 @@ def _kept(
     if as_select and definition.mode.replaces:
         return _replaced(txn, definition, as_select=as_select)
     if definition.mode is CreateMode.REPLACE:
-        raise _nothing_to_replace(txn)
+        raise nothing_to_replace(txn)
     if as_select or definition.is_managed:
         raise not_vacant(txn.table, "a Delta table")
     allow_arbitrary = txn.table.options.allow_arbitrary_properties
@@ -311,12 +333,3 @@ def _ensure_columns(definition: TableDefinition) -> None:
             "take them from.",
             kind="DELTA_SCHEMA_NOT_PROVIDED",
         )
-
-
-def _nothing_to_replace(txn: OptimisticTransaction) -> TableNotFoundError:
-    return TableNotFoundError(
-        f"There is no table at {txn.table.table_path} to replace. Nothing was written. Create it, "
-        "or use the mode that creates a table or replaces it.",
-        kind="DELTA_CANNOT_REPLACE_MISSING_TABLE",
-        path=txn.table.table_path,
-    )

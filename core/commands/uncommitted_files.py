@@ -68,6 +68,13 @@ class UncommittedFiles:
         self._begin(txn)
         return txn.commit_if_needed(actions, operation)
 
+    def commit_large(
+        self, txn: OptimisticTransaction, actions: Sequence[Action], operation: Operation
+    ) -> CommitResult:
+        """Call `txn.commit_large`; from here on the files may be part of the table."""
+        self._begin(txn)
+        return txn.commit_large(actions, operation)
+
     def _begin(self, txn: OptimisticTransaction) -> None:
         self._txn = txn
         txn.tell_of_files(self.register_path)

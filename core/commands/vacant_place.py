@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from optimist.core.data.stored_files import names_in
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import ConfigError, LogFileNotFoundError, UsageError
@@ -14,17 +16,24 @@ __all__ = ["ensure_vacant", "not_vacant"]
 _LOG = name_of(log_path_of("table"))
 
 
-def ensure_vacant(table: TableRef) -> None:
+def ensure_vacant(table: TableRef, *, but_for: Collection[str] = ()) -> None:
     """Refuse a place where files are that would lie in the new table without being part of it.
 
     A `_delta_log` without commits passes, with whatever is beside it: a write that failed left it.
+
+    Args:
+        table: The table that is to be there.
+        but_for: Names that may be there: what an attempt to make this very table has left.
 
     Raises:
         UsageError: There are other files (kind `DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION`).
         StorageError: The place can't be listed.
     """
     names = _names_at(table)
-    if names and _LOG not in names:
+    if _LOG in names:
+        return
+    names = [name for name in names if name not in but_for]
+    if names:
         raise not_vacant(table, f"{shown(names[0])}, among others" if names[1:] else names[0])
 
 

@@ -35,10 +35,11 @@ from optimist.core.running.clock import Clock
 from optimist.core.secrets import without_secrets
 from optimist.core.snapshot import Snapshot
 
-__all__ = ["Expired", "LogCleaner", "expired_log_files"]
+__all__ = ["Expired", "LogCleaner", "expired_log_files", "truncate_history"]
 
 _LOG = logging.getLogger(__name__)
 _DAY_MS = 24 * 60 * 60 * 1000
+_MINUTE_MS = 60 * 1000
 _STAGED_COMMITS = "_staged_commits"
 _VERSION = re.compile(r"[0-9]{1,20}")
 
@@ -115,20 +116,61 @@ class LogCleaner:
         # Whatever the hint says, no checkpoint newer than the snapshot stands in for its commits.
         max_version = min(last.version, snapshot.version) - 1
         expired = expired_log_files(files, cutoff_ms=cutoff_ms, max_version=max_version)
-        deleted: list[str] = []
+        deleted: tuple[str, ...] = ()
         if expired.paths and _keeps_protection(snapshot, expired.boundary):
-            if supports(snapshot.protocol, "v2Checkpoint"):
-                write_compatibility_checkpoint(store, snapshot, options=options, clock=clock)
-            deleted += _delete(store, expired.paths)
-            deleted += _delete(store, _staged_commits(store, log_path, expired.last_commit))
-            if expired.has_checkpoint:
-                # However short the log is kept: a checkpoint may be written just now.
-                a_day_ago_ms = (clock.now_ms() - _DAY_MS) // _DAY_MS * _DAY_MS
-                unused = _unused_sidecars(store, log_path, min(cutoff_ms, a_day_ago_ms))
-                deleted += _delete(store, unused)
-            _LOG.info("Deleted %d expired log files of %s", len(deleted), without_secrets(log_path))
+            deleted = _delete_expired(
+                store, snapshot, expired, cutoff_ms, options=options, clock=clock
+            )
         self._rest_since_ms = -1 if expired.rest_since_ms is None else expired.rest_since_ms
-        return tuple(deleted)
+        return deleted
+
+
+def truncate_history(
+    store: LogStore, snapshot: Snapshot, *, options: EngineOptions, clock: Clock
+) -> tuple[str, ...]:
+    """Delete the log of old versions for DROP FEATURE ... TRUNCATE HISTORY (spec 6.4).
+
+    Old are files that were last changed before
+    `delta.dropFeatureTruncateHistory.retentionDuration`, to the minute, whatever
+    `delta.logRetentionDuration` says. There must be a checkpoint of the snapshot.
+
+    Returns:
+        The paths deleted, in that order.
+
+    Raises:
+        TableError, StorageError: See `LogCleaner.clean_up`.
+    """
+    kept_ms = snapshot.properties.truncate_history_retention_ms
+    cutoff_ms = (clock.now_ms() - kept_ms) // _MINUTE_MS * _MINUTE_MS
+    files = store.list_from(listing_start(snapshot.log_path, 0))
+    expired = expired_log_files(files, cutoff_ms=cutoff_ms, max_version=snapshot.version - 1)
+    if not expired.paths or not _keeps_protection(snapshot, expired.boundary):
+        return ()
+    return _delete_expired(store, snapshot, expired, cutoff_ms, options=options, clock=clock)
+
+
+def _delete_expired(
+    store: LogStore,
+    snapshot: Snapshot,
+    expired: Expired,
+    cutoff_ms: int,
+    *,
+    options: EngineOptions,
+    clock: Clock,
+) -> tuple[str, ...]:
+    """Steps 3 to 5."""
+    log_path = snapshot.log_path
+    if supports(snapshot.protocol, "v2Checkpoint"):
+        write_compatibility_checkpoint(store, snapshot, options=options, clock=clock)
+    deleted = _delete(store, expired.paths)
+    deleted += _delete(store, _staged_commits(store, log_path, expired.last_commit))
+    if expired.has_checkpoint:
+        # However short the log is kept: a checkpoint may be written just now.
+        a_day_ago_ms = (clock.now_ms() - _DAY_MS) // _DAY_MS * _DAY_MS
+        unused = _unused_sidecars(store, log_path, min(cutoff_ms, a_day_ago_ms))
+        deleted += _delete(store, unused)
+    _LOG.info("Deleted %d expired log files of %s", len(deleted), without_secrets(log_path))
+    return tuple(deleted)
 
 
 def expired_log_files(files: Iterator[FileStatus], *, cutoff_ms: int, max_version: int) -> Expired:

@@ -227,6 +227,9 @@ class EngineOptions:
         True, parse_bool, delta="write.utcTimestampPartitionValues"
     )
     engine_info: str | None = _key(None, str, own="engineInfo")
+    fast_drop_feature_enabled: bool = _key(
+        True, parse_bool, delta="tableFeatures.fastDropFeature.enabled"
+    )
     backfill_max_files: int = _key(22_000, at_least(1), delta="rowTracking.backfill.maxNumFiles")
     paths_outside_table: str = _key(
         "same-store", one_of("same-store", "any", "never"), own="paths.outsideTable"

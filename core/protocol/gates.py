@@ -45,6 +45,7 @@ __all__ = [
     "requested_protocol",
     "supports",
     "with_features",
+    "without_feature",
 ]
 
 SUPPORTED_READER_VERSIONS = (1, 2, 3)
@@ -353,6 +354,11 @@ def with_features(protocol: Protocol, names: Iterable[str]) -> Protocol:
     return merge(protocol, normalize(with_requirements(frozenset(names))))
 
 
+def without_feature(protocol: Protocol, name: str) -> Protocol:
+    """The weakest protocol that has all features of this one but the named."""
+    return normalize(implied_features(protocol) - {name})
+
+
 def normalize(features: Iterable[str]) -> Protocol:
     """The weakest protocol that has exactly these features (spec 6.4).
 
@@ -372,14 +378,21 @@ def normalize(features: Iterable[str]) -> Protocol:
     return Protocol(3, 7, tuple(sorted(for_readers)), tuple(sorted(wanted)))
 
 
-def ensure_upgrade_allowed(old: Protocol, new: Protocol) -> None:
-    """Refuse a change of protocol that removes features; commands such as DROP FEATURE skip this.
+def ensure_upgrade_allowed(
+    old: Protocol, new: Protocol, *, dropped: frozenset[str] = frozenset()
+) -> None:
+    """Refuse a change of protocol that removes features.
+
+    Args:
+        old: The protocol so far.
+        new: The protocol from now on.
+        dropped: The feature that a DROP FEATURE takes out; it alone may go.
 
     Raises:
         ProtocolError: Features would be lost, or a version is below 1 (kind
             `DELTA_INVALID_PROTOCOL_DOWNGRADE`, field `lost`).
     """
-    lost = tuple(sorted(implied_features(old) - implied_features(new)))
+    lost = tuple(sorted(implied_features(old) - implied_features(new) - dropped))
     if lost or new.min_reader_version < 1 or new.min_writer_version < 1:
         raise ProtocolError(
             f"The protocol can't go from {_versions(old)} to {_versions(new)}: the table would "

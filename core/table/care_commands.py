@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
 import pyarrow as pa
 
 from optimist.core.care.arrangements import Rearrangement
+from optimist.core.care.clone import ClonedTable, CloneRequest, clone
+from optimist.core.care.drop_feature import DropRequest, drop_feature
+from optimist.core.care.feature_removal import CaredFor
 from optimist.core.care.optimize import optimize, partition_predicate
 from optimist.core.care.optimize_metrics import Optimized
 from optimist.core.care.restore import RestoredTable, RestoreTo, restore
@@ -17,11 +20,15 @@ from optimist.core.errors import UsageError
 from optimist.core.local.compaction import LocalBins
 from optimist.core.local.progress import Progress
 from optimist.core.log.timestamps import parse_timestamp
+from optimist.core.plugins.table_path import TablePath
 from optimist.core.predicates import Predicate
 from optimist.core.requests.arguments import several
 from optimist.core.requests.columns import ColumnName, path_of
+from optimist.core.requests.table_definition import CreateMode
 from optimist.core.running.budget import one_operation
 from optimist.core.table.table_handle import TableHandle
+from optimist.core.transaction.optimistic import OptimisticTransaction
+from optimist.core.transaction.result import CommitResult
 
 __all__ = ["CareCommands"]
 
@@ -91,9 +98,11 @@ class CareCommands(TableHandle):
         if predicate is not None:
             chosen = partition_predicate(predicate, self.snapshot())
             wanted = replace(wanted, predicate=chosen, text=str(predicate))
-        return optimize(
-            lambda: self.start_transaction(self.snapshot()), LocalBins(progress), wanted
-        )
+        return optimize(self._begin, LocalBins(progress), wanted)
+
+    def _begin(self) -> OptimisticTransaction:
+        """A transaction on the newest version; there must be one."""
+        return self.start_transaction(self.snapshot())
 
     @one_operation
     def restore(
@@ -126,6 +135,81 @@ class CareCommands(TableHandle):
             )
         to = RestoreTo(version) if timestamp is None else RestoreTo(None, *_time(timestamp))
         return restore(self.start_transaction(self.snapshot()), to, self.snapshot)
+
+    @one_operation
+    def clone(
+        self,
+        target: TablePath,
+        *,
+        is_shallow: bool = False,
+        version: int | None = None,
+        timestamp: str | int | None = None,
+        mode: str = "create",
+        properties: Mapping[str, str] | None = None,
+    ) -> ClonedTable | None:
+        """Make another table with the rows that this one has, or had, in one commit.
+
+        Args:
+            target: The path of the clone, for which the same options hold.
+            is_shallow: Whether the clone names the files of this table and copies none. Then it
+                needs them, and VACUUM of this table does not know of it.
+            version: A version number; the newest version without it and a timestamp.
+            timestamp: Epoch milliseconds, or text as for `snapshot`.
+            mode: `create`, `create_if_not_exists`, `replace` or `create_or_replace`. A table that
+                is replaced must have no files.
+            properties: Properties that the clone has instead of this table's, or besides them.
+
+        Returns:
+            What was done; None if there is a table and the mode is `create_if_not_exists`.
+
+        Raises:
+            TableNotFoundError: There is no table to clone, or none to replace.
+            UsageError: There is a table at the target, or it has files; or other files are there.
+            SchemaError, ConfigError: The clone's properties are not sound.
+            TableError: The log does not hold the version, or some of its files are gone; or the
+                clone may not read files from where they are.
+            ConcurrentWriteException: Another commit came first at the target.
+            StorageError: A store failed. Files that a deep clone has copied stay, and the next call
+                goes on from there.
+        """
+        newest = self.snapshot()
+        is_newest = version is None and timestamp is None
+        request = CloneRequest(
+            self.table,
+            newest if is_newest else self.snapshot(version, timestamp),
+            is_newest,
+            is_shallow,
+            CreateMode.of(mode),
+            dict(properties or {}),
+        )
+        return clone(self._at_path(target).start_transaction(), request)
+
+    @one_operation
+    def drop_feature(self, name: str, *, truncate_history: bool = False) -> CommitResult:
+        """Take a feature out of the table's protocol, so that fewer engines are refused by it.
+
+        What the feature has left in the table is taken out first, by commits of their own; files
+        are written again where that takes it. A run that was stopped is gone on with by the next.
+
+        Args:
+            name: The feature.
+            truncate_history: Whether the log of versions older than a day is cut off, instead of
+                being protected by the feature `checkpointProtection`.
+
+        Returns:
+            The commit that has dropped it.
+
+        Raises:
+            TableNotFoundError: There is no table.
+            UsageError: The feature is unknown, is not there, is needed by others, or is one that
+                can't be dropped.
+            SchemaError: CHECK constraints, or names of columns, need it.
+            ProtocolError: Versions in the history need it still; wait, and run it again.
+            TableError: A checkpoint could not be written.
+            DeltaConcurrentModificationException: Other commits came first, again and again.
+        """
+        table = CaredFor(self._begin, self.purge, LocalBins())
+        return drop_feature(table, DropRequest(name, truncate_history))
 
     @one_operation
     def vacuum(
@@ -163,7 +247,7 @@ class CareCommands(TableHandle):
         """
         batches = None if inventory is None else _batches(inventory)
         request = VacuumRequest(retention_hours, dry_run, mode, batches, progress)
-        return vacuum(lambda: self.start_transaction(self.snapshot()), request)
+        return vacuum(self._begin, request)
 
 
 def _batches(inventory: Inventory) -> Iterator[pa.RecordBatch]:

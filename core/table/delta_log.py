@@ -241,9 +241,13 @@ class DeltaLog(RowCommands, TableCommands, CareCommands):
     def _absent(self) -> Snapshot:
         """A table that is yet to be made, and not among the files of another."""
         for place in partition_paths(self.table_path):
-            if DeltaLog.for_path(place.table_path, self.store.options).table_exists():
+            if self._at_path(place.table_path).table_exists():
                 raise within_table(self.table_path, place.table_path)
         return Snapshot.absent(self.table_path, options=self.options, clock=self.clock)
+
+    def _at_path(self, path: TablePath) -> DeltaLog:
+        """The handle of the table at another path, by the same options."""
+        return DeltaLog.for_path(path, self.store.options)
 
     @property
     def alter(self) -> TableChanges:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
+from optimist.core.care.convert import ConvertRequest, convert
 from optimist.core.commands.create import create_table
 from optimist.core.requests.arguments import several
 from optimist.core.requests.table_definition import Column, CreateMode, TableDefinition, columns_of
@@ -67,6 +68,39 @@ class TableCommands(TableHandle):
             is_local=True,
         )
         return create_table(self.start_transaction, definition, user_metadata=user_metadata)
+
+    @one_operation
+    def convert(
+        self,
+        partition_columns: StructType | pa.Schema | Sequence[Column] = (),
+        *,
+        collect_statistics: bool = True,
+    ) -> CommitResult | None:
+        """Make a Delta table of the Parquet files at the path, where they are, in one commit.
+
+        Only the files' footers are read. Nobody may write to the directory meanwhile.
+
+        Args:
+            partition_columns: The columns that the directories name, as in `p=1`, in their order,
+                with their types: a schema, or `Column`s.
+            collect_statistics: Whether statistics are taken from the footers, for queries that skip
+                files.
+
+        Returns:
+            The commit; None if there is a table already, which stays as it is.
+
+        Raises:
+            TableNotFoundError: There are no files.
+            SchemaError: The files' columns don't go together, or the directories name other
+                partition columns or values of another type.
+            TableError: A file is no Parquet, or is damaged (kind `OPTIMIST_UNREADABLE_DATA_FILE`).
+            UsageError: The directory holds another table, or a symbolic link, or was written to
+                meanwhile.
+            ConcurrentWriteException: Another commit came first.
+        """
+        columns = StructType(tuple(column.field() for column in _columns(partition_columns)))
+        request = ConvertRequest(columns, collect_statistics)
+        return convert(self.start_transaction(), request)
 
 
 def _columns(given: StructType | pa.Schema | Sequence[Column]) -> tuple[Column, ...]:

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 
 from optimist.core.data.table_ref import TableRef
 from optimist.core.options.engine import EngineOptions
+from optimist.core.plugins.table_path import TablePath
 from optimist.core.running.clock import Clock
 from optimist.core.snapshot import Snapshot
 from optimist.core.transaction.optimistic import OptimisticTransaction
@@ -37,6 +38,10 @@ class TableHandle(ABC):
         to_read: bool = False,
     ) -> Snapshot:
         """A version of the table, the newest without arguments."""
+
+    @abstractmethod
+    def _at_path(self, path: TablePath) -> TableHandle:
+        """The handle of another table, by the same options; it need not exist."""
 
     @abstractmethod
     def start_transaction(self, snapshot: Snapshot | None = None) -> OptimisticTransaction:

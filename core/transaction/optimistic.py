@@ -234,6 +234,35 @@ class OptimisticTransaction:
         if metadata != self.snapshot.metadata:
             self._set_metadata(metadata, how=MetadataChange.RESTORE)
 
+    def update_metadata_for_table_clone(
+        self, metadata: Metadata, source: Metadata, protocol: Protocol
+    ) -> None:
+        """Take over the metadata of another table; the session's defaults have no say in it.
+
+        The commit adds the files of that table as well, which the caller sees to.
+
+        Args:
+            metadata: What the table is to have: the source's, with what a caller asks for.
+            source: The source's metadata; what its files rely on, such as the mode of column
+                mapping, must stay as it is.
+            protocol: The source's; the table keeps the features that it has itself, too.
+        """
+        self._ensure_open()
+        exists = self.read_version >= 0
+        given = merge(self.snapshot.protocol, protocol) if exists else protocol
+        derived, more = metadata_update.derive_metadata_and_protocol(
+            metadata,
+            current=source,
+            protocol=given,
+            options=self.table.options,
+            clock=self.table.clock,
+        )
+        reached = more or given
+        self._new_protocol = reached if not exists or reached != self.snapshot.protocol else None
+        self._new_metadata = derived
+        verify_new_metadata(derived, self.protocol, self.table.options, previous=source)
+        self._ensure_may_be_written(derived)
+
     def advance_identity_columns(self, names: Collection[str], adds: Sequence[AddFile]) -> None:
         """Note that files hold numbers of identity columns that this transaction has given out.
 
@@ -514,12 +543,15 @@ class OptimisticTransaction:
         if how is not MetadataChange.RESTORE:
             # `self.protocol` by now is the one that the new metadata needs, and judges it.
             verify_new_metadata(derived, self.protocol, self.table.options, previous=judged_by)
-        # The commit would refuse it, too, but only after all rows have been written.
-        path, version = self.table.table_path, self.read_version
-        ensure_writable(self.protocol, derived, table_path=path, version=version)
-        ensure_properties_parse(derived, table_path=path, version=version)
+        self._ensure_may_be_written(derived)
         if exists and how in (MetadataChange.ALTER, MetadataChange.OVERWRITE):
             ensure_rows_are_numbered(derived, self.snapshot)
+
+    def _ensure_may_be_written(self, metadata: Metadata) -> None:
+        """Refuse what the commit would refuse, but only after all rows have been written."""
+        path, version = self.table.table_path, self.read_version
+        ensure_writable(self.protocol, metadata, table_path=path, version=version)
+        ensure_properties_parse(metadata, table_path=path, version=version)
 
     def _ensure_open(self) -> None:
         if self._committed_version is not None:

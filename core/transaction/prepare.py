@@ -63,6 +63,7 @@ _MAY_REPARTITION = frozenset(
         "CONVERT",
         "CREATE TABLE",
         "CREATE TABLE AS SELECT",
+        "REMOVE COLUMN MAPPING",  # which gives the columns other names in files
     }
 )
 """Operations that may change the partition columns (spec 1.7.7)."""
@@ -77,8 +78,10 @@ _MAY_KEEP_TIGHT_BOUNDS = frozenset(
     }
 )
 """Operations that may add a file with a deletion vector and tight bounds (spec 1.7.12)."""
-_BRINGS_BACK = "RESTORE"
-"""The operation whose files were part of the table before, with the vectors and statistics."""
+_TAKES_FILES_AS_THEY_ARE = frozenset({"RESTORE", "CLONE"})
+"""Operations whose files were part of a table before, with their vectors and statistics."""
+_DROPS = "DROP FEATURE"
+"""The operation that takes a feature out of the protocol, and its domain with it."""
 _UPDATES_FILES_IN_PLACE = frozenset({"COMPUTE STATS"}) | BACKFILLS
 """Operations that add live files again unchanged, with the deletion vectors these have."""
 _OF_CHECKPOINTS = frozenset({"checkpointMetadata", "sidecar"})
@@ -264,7 +267,14 @@ def _check_protocol(draft: Draft) -> None:
     if metadata is not None:
         ensure_properties_parse(metadata, table_path=path, version=version)
     if changed and draft.read_protocol is not None:
-        ensure_upgrade_allowed(draft.read_protocol, draft.protocol)
+        dropped = _dropped_feature(draft.operation)
+        ensure_upgrade_allowed(draft.read_protocol, draft.protocol, dropped=dropped)
+
+
+def _dropped_feature(operation: Operation) -> frozenset[str]:
+    """The feature that an operation takes out of the protocol."""
+    name = operation.parameters.get("featureName")
+    return frozenset({str(name)}) if operation.name == _DROPS and name else frozenset()
 
 
 def _check_new_table(draft: Draft) -> None:
@@ -335,7 +345,7 @@ def _check_append_only(draft: Draft) -> None:
 
 
 def _check_deletion_vectors(draft: Draft) -> None:
-    if draft.operation.name == _BRINGS_BACK:
+    if draft.operation.name in _TAKES_FILES_AS_THEY_ARE:
         return
     for add in draft.actions:
         if not isinstance(add, AddFile) or add.deletion_vector is None:
@@ -420,7 +430,15 @@ def _check_domains(draft: Draft) -> None:
         )
     # Writers leave domains of the system alone that they do not understand (spec 6.3), and that of
     # row tracking is made after this check.
-    reserved = [n for n in domains if is_of_the_system(n) and n != CLUSTERING_DOMAIN]
+    is_drop = draft.operation.name == _DROPS
+    reserved = [
+        a.domain
+        for a in draft.actions
+        if isinstance(a, DomainMetadata)
+        and is_of_the_system(a.domain)
+        and a.domain != CLUSTERING_DOMAIN
+        and not (is_drop and a.removed)
+    ]
     if reserved:
         raise UsageError(
             f"The commit sets the metadata domain {shown(reserved[0])}, which is not for callers. "

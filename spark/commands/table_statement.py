@@ -16,14 +16,15 @@ from optimist.spark.session.callback_errors import original_errors
 from optimist.spark.session.pyspark_versions import is_connect
 from optimist.spark.spark_schema import sql_of_spark_type, to_spark_type
 
-__all__ = ["create_named", "create_statement"]
+__all__ = ["VERBS", "create_named", "create_statement", "ensure_names_known"]
 
-_VERBS = {
+VERBS = {
     CreateMode.CREATE: "CREATE TABLE",
     CreateMode.CREATE_IF_NOT_EXISTS: "CREATE TABLE IF NOT EXISTS",
     CreateMode.REPLACE: "REPLACE TABLE",
     CreateMode.CREATE_OR_REPLACE: "CREATE OR REPLACE TABLE",
 }
+"""How SQL begins a statement that makes a table."""
 
 
 def create_named(
@@ -35,14 +36,23 @@ def create_named(
         UsageError: The session knows no Delta tables by name (kind
             `OPTIMIST_CATALOG_NAMES_UNSUPPORTED`).
     """
-    if is_connect(spark):
-        raise _no_names(name, "is a name in the server's catalog, where no client can put a table")
-    if not is_enabled(spark):
-        raise _no_names(name, "is a name in the catalog, where this session has no Delta tables")
+    ensure_names_known(spark, name)
     with original_errors():
         spark.sql(
             create_statement(quote_path(tuple(name_parts(spark, name))), definition, location)
         )
+
+
+def ensure_names_known(spark: SparkSession, name: str) -> None:
+    """Refuse to make a table of a name where the catalog takes none.
+
+    Raises:
+        UsageError: See `create_named`.
+    """
+    if is_connect(spark):
+        raise _no_names(name, "is a name in the server's catalog, where no client can put a table")
+    if not is_enabled(spark):
+        raise _no_names(name, "is a name in the catalog, where this session has no Delta tables")
 
 
 def create_statement(name: str, definition: TableDefinition, location: str | None) -> str:
@@ -58,7 +68,7 @@ def create_statement(name: str, definition: TableDefinition, location: str | Non
 
 def _clauses(name: str, definition: TableDefinition, location: str | None) -> Iterator[str]:
     columns = ",\n  ".join(map(_column, definition.columns))
-    yield f"{_VERBS[definition.mode]} {name}" + (f" (\n  {columns})" if columns else "")
+    yield f"{VERBS[definition.mode]} {name}" + (f" (\n  {columns})" if columns else "")
     yield "USING delta"
     if definition.partition_by:
         yield f"PARTITIONED BY ({', '.join(map(quote_identifier, definition.partition_by))})"

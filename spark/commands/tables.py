@@ -8,14 +8,24 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from optimist.core.care.arrangements import Rearrangement
+from optimist.core.care.convert import ConvertRequest
 from optimist.core.paths import join
 from optimist.core.plugins.table_path import TablePath, path_text
 from optimist.core.requests.table_definition import CreateMode
 from optimist.core.secrets import Options
+from optimist.core.sql.statements import TimeTravel
 from optimist.core.table.delta_log import DeltaLog
 from optimist.spark.commands.alter import SparkTableChanges, changes_of
-from optimist.spark.commands.commands_to_come import CommandsToCome
+from optimist.spark.commands.clone import CloneRequest, clone_named, clone_path, clone_to_path
+from optimist.spark.commands.convert import (
+    convert_directory,
+    convert_named,
+    converted_path,
+    parsed_conversion,
+    partition_columns_of,
+)
 from optimist.spark.commands.delete import delete
+from optimist.spark.commands.drop_feature import drop_feature
 from optimist.spark.commands.merge.builder import DeltaMergeBuilder
 from optimist.spark.commands.merge.request import MergeRequest
 from optimist.spark.commands.merge.run import OWN_ALIAS, merge
@@ -45,7 +55,7 @@ from optimist.spark.session.arguments import (
     ensure_value,
 )
 from optimist.spark.session.callback_errors import original_errors
-from optimist.spark.session.conf import open_log
+from optimist.spark.session.conf import open_log, session_zone_name
 from optimist.spark.session.pyspark_versions import ensure_supported, is_connect
 
 __all__ = ["DeltaTable"]
@@ -53,7 +63,7 @@ __all__ = ["DeltaTable"]
 _NO_TABLES = ("_delta_log", "_samples")
 
 
-class DeltaTable(CommandsToCome):
+class DeltaTable:
     """A Delta table to look at and to change. Get one with `DeltaTable.forPath`.
 
     Each method sees the newest version and the session's conf when it is called, and each change is
@@ -153,6 +163,43 @@ class DeltaTable(CommandsToCome):
     def createOrReplace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
         """Begin a table that replaces the existing one, if there is one."""
         return DeltaTableBuilder(sparkSession, CreateMode.CREATE_OR_REPLACE, cls)
+
+    @classmethod
+    @original_errors()
+    def convertToDelta(
+        cls,
+        sparkSession: SparkSession,
+        identifier: str,
+        partitionSchema: str | StructType | None = None,
+    ) -> DeltaTable:
+        """Make a Delta table of Parquet files, where they are.
+
+        Args:
+            sparkSession: A classic session, or a Spark Connect client.
+            identifier: ``parquet.`/path` ``, or a Parquet table's name in the catalog.
+            partitionSchema: The columns that the directories name, with their types, as SQL text or
+                as a schema.
+
+        Returns:
+            The table; if it was one of Delta already, nothing was done.
+
+        Raises:
+            ArgumentTypeError: An argument has the wrong type; this is a `ValueError`, too.
+            OptimistError: See `DeltaLog.convert`.
+        """
+        ensure_supported(sparkSession)
+        ensure_value(identifier, str, "identifier", "a string")
+        if partitionSchema is not None:
+            ensure_value(partitionSchema, (str, StructType), "partitionSchema", "a schema")
+        command = parsed_conversion(identifier, partitionSchema)
+        path = converted_path(command.table)
+        if path is None:
+            convert_named(sparkSession, command)
+            return cls.forName(sparkSession, identifier)
+        columns = partition_columns_of(command.partitioned_by)
+        zone = session_zone_name(sparkSession)
+        convert_directory(sparkSession, path, ConvertRequest(columns, zone=zone))
+        return cls.forPath(sparkSession, path)
 
     def toDF(self) -> DataFrame:
         """The newest version as a DataFrame.
@@ -289,6 +336,25 @@ class DeltaTable(CommandsToCome):
         with original_errors():
             changes_of(self._spark, self._log).add_feature(featureName)
 
+    def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> None:
+        """Take a feature out of the table's protocol, after its traces in the table.
+
+        Args:
+            featureName: The feature.
+            truncateHistory: Whether the log of versions older than a day is cut off, instead of
+                being protected by the feature `checkpointProtection`.
+
+        Raises:
+            ArgumentTypeError: An argument has the wrong type; this is a `ValueError`, too.
+            UsageError, SchemaError, ProtocolError, TableError: See `DeltaLog.drop_feature`.
+        """
+        ensure_value(featureName, str, "featureName", "a string")
+        if truncateHistory is not None:
+            ensure_value(truncateHistory, bool, "truncateHistory", "a boolean")
+        with original_errors():
+            truncates = bool(truncateHistory)
+            drop_feature(self._spark, self._log, featureName, truncates_history=truncates)
+
     @original_errors()
     def history(self, limit: int | None = None) -> DataFrame:
         """The commits, newest first; at most `limit` of them."""
@@ -370,6 +436,79 @@ class DeltaTable(CommandsToCome):
         ensure_value(timestamp, str, "timestamp", "a string")
         with original_errors():
             return restore(self._spark, self._log, timestamp=timestamp)
+
+    def clone(
+        self,
+        target: str,
+        isShallow: bool = False,
+        replace: bool = False,
+        properties: dict[str, str] | None = None,
+    ) -> DeltaTable:
+        """Make another table with the rows that this one has now.
+
+        Args:
+            target: The clone's path, absolute or a URL, or its name in the catalog.
+            isShallow: Whether the clone names the files of this table, and copies none.
+            replace: Whether a table without files may be replaced.
+            properties: Properties that the clone has instead of this table's, or besides them.
+
+        Returns:
+            The clone.
+
+        Raises:
+            ArgumentTypeError: An argument has the wrong type; this is a `ValueError`, too.
+            UsageError, SchemaError, ConfigError, TableError, ConcurrentWriteException: See
+                `DeltaLog.clone`. `DELTA_INVALID_CLONE_PATH` is a path that is not absolute.
+        """
+        return self._clone(target, isShallow, replace, properties)
+
+    def cloneAtVersion(
+        self,
+        version: int,
+        target: str,
+        isShallow: bool = False,
+        replace: bool = False,
+        properties: dict[str, str] | None = None,
+    ) -> DeltaTable:
+        """Make another table with the rows of a version; arguments and errors as of `clone`."""
+        ensure_value(version, int, "version", "an int")
+        return self._clone(target, isShallow, replace, properties, TimeTravel(version))
+
+    def cloneAtTimestamp(
+        self,
+        timestamp: str,
+        target: str,
+        isShallow: bool = False,
+        replace: bool = False,
+        properties: dict[str, str] | None = None,
+    ) -> DeltaTable:
+        """Make another table with the rows of a time; arguments and errors as of `clone`."""
+        ensure_value(timestamp, str, "timestamp", "a string")
+        travel = TimeTravel(timestamp=timestamp)
+        return self._clone(target, isShallow, replace, properties, travel)
+
+    def _clone(
+        self,
+        target: str,
+        is_shallow: bool,
+        replace: bool,
+        properties: dict[str, str] | None,
+        travel: TimeTravel | None = None,
+    ) -> DeltaTable:
+        ensure_value(target, str, "target", "a string")
+        ensure_value(is_shallow, bool, "isShallow", "a boolean")
+        ensure_value(replace, bool, "replace", "a boolean")
+        if properties is not None:
+            ensure_value(properties, dict, "properties", "a dict")
+        mode = CreateMode.CREATE_OR_REPLACE if replace else CreateMode.CREATE
+        request = CloneRequest(mode, is_shallow, travel, properties or {})
+        with original_errors():
+            path = clone_path(target)
+            if path is None:
+                clone_named(self._spark, self._log, target, request)
+                return DeltaTable.forName(self._spark, target)
+            clone_to_path(self._spark, self._log, path, request)
+            return DeltaTable.forPath(self._spark, path, self._hadoop_conf)
 
     def _affected(self, num_rows: int) -> DataFrame | None:
         if not is_connect(self._spark):

@@ -17,11 +17,14 @@ from optimist.core.errors import UsageError
 from optimist.core.sql import Command, Parameters, TableName, parse_command
 from optimist.core.sql.statements import (
     AddConstraint,
+    Clone,
     ClusterBy,
+    ConvertToDelta,
     CreateLike,
     DescribeDetail,
     DescribeHistory,
     DropConstraint,
+    DropFeature,
     Generate,
     Optimize,
     Reorg,
@@ -31,6 +34,8 @@ from optimist.core.sql.statements import (
 )
 from optimist.core.table.delta_log import DeltaLog
 from optimist.spark.commands.alter import changes_of
+from optimist.spark.commands.clone import CLONE_SCHEMA
+from optimist.spark.commands.drop_feature import drop_feature
 from optimist.spark.commands.missing_tables import (
     as_missing_name,
     as_no_delta_table,
@@ -46,6 +51,8 @@ from optimist.spark.commands.reading.history import (
 )
 from optimist.spark.commands.restore import RESTORE_SCHEMA, restore
 from optimist.spark.commands.vacuum import VACUUM_SCHEMA, vacuum
+from optimist.spark.drop_in.classic.cloned_tables import clone_table
+from optimist.spark.drop_in.classic.converted_tables import convert_table
 from optimist.spark.drop_in.classic.tables_like import create_like, makes_delta_table
 from optimist.spark.drop_in.python_command import python_command
 from optimist.spark.session.callback_errors import original_errors
@@ -97,10 +104,10 @@ def run_command(spark: SparkSession, command: Command) -> DataFrame | None:
             not one of Delta (kind `DELTA_TABLE_ONLY_OPERATION`), or is named in a catalog, on Spark
             Connect (kind `OPTIMIST_CATALOG_NAMES_UNSUPPORTED`).
     """
-    if isinstance(command, CreateLike):
+    make = _MAKES.get(type(command))
+    if make is not None:
         with original_errors():
-            create_like(spark, command)
-        return None
+            return make(spark, command)
     run = _RUNS.get(type(command))
     if run is None:
         raise not_built_yet(command.statement)
@@ -178,6 +185,10 @@ def _drop_constraint(spark: SparkSession, log: DeltaLog, command: DropConstraint
     changes_of(spark, log).drop_constraint(command.name, if_exists=command.if_exists)
 
 
+def _drop_feature(spark: SparkSession, log: DeltaLog, command: DropFeature) -> None:
+    drop_feature(spark, log, command.feature, truncates_history=command.truncates_history)
+
+
 def _cluster_by(spark: SparkSession, log: DeltaLog, command: ClusterBy) -> None:
     changes_of(spark, log).cluster_by(command.columns)
 
@@ -197,12 +208,18 @@ _RUNS: Mapping[type, _Run] = MappingProxyType(
         Vacuum: vacuum,
         AddConstraint: _add_constraint,
         DropConstraint: _drop_constraint,
+        DropFeature: _drop_feature,
         ClusterBy: _cluster_by,
         SyncIdentity: _sync_identity,
     }
 )
+_MAKES: Mapping[type, Callable[[SparkSession, Any], DataFrame | None]] = MappingProxyType(
+    {CreateLike: create_like, Clone: clone_table, ConvertToDelta: convert_table}
+)
+"""Statements that make tables, and find their places themselves."""
 _SCHEMAS: Mapping[type, StructType] = MappingProxyType(
     {
+        Clone: CLONE_SCHEMA,
         DescribeHistory: HISTORY_SCHEMA,
         DescribeDetail: DETAIL_SCHEMA,
         Optimize: OPTIMIZE_SCHEMA,

@@ -56,6 +56,10 @@ DIFFERENT = [
     ),
     # Each write of ours has a directory of its own.
     (r"^VACUUM", {"metrics.numVacuumedDirectories"}),
+    # One attempt at a version is never told as a blind append, so that those who lose look at it.
+    (r"^DROP FEATURE", {"isBlindAppend"}),
+    # The two keys of the enablement go with the property, which names them for Delta alone.
+    (r"^DROP FEATURE inCommitTimestamp", {"parameters.properties"}),
     (r"^ALTER COLUMNS", {"parameters.columns"}),  # Delta tells the last first
 ]
 _MADE_UP = re.compile(r'("delta\.columnMapping\.physicalName":"col-)[^"]*')

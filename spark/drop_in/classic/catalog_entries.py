@@ -9,20 +9,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from optimist.core.errors import SchemaError, UsageError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.protocol.schema_merge import without_internal_metadata
-from optimist.spark.commands.names import CatalogTable, is_delta
+from optimist.core.table.delta_log import DeltaLog
+from optimist.spark.commands.names import CatalogTable, is_delta, name_parts
 from optimist.spark.rows.row_shape import quoted
 from optimist.spark.session.conf import open_log
 from optimist.spark.session.jvm import Jvm
 
-__all__ = ["Place", "move", "register"]
+__all__ = ["Place", "become_delta", "move", "place_of_name", "register", "register_new"]
 
 _CATALOG = "org.apache.spark.sql.catalyst.catalog"
 _DELTA = "delta"
+_SESSION_CATALOG = "spark_catalog"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +122,32 @@ def _is_one_place(jvm: Jvm, one: str, other: str) -> bool:
     return all(None in pair or pair[0] == pair[1] for pair in pairs)
 
 
+def place_of_name(spark: SparkSession, name: str, location: str | None) -> Place:
+    """The place that a name in a statement means, or will mean; Raises as `Place.of`.
+
+    Raises:
+        UsageError: The name is one of another catalog (kind `DELTA_NOT_A_DELTA_TABLE`).
+    """
+    jvm = Jvm.of(spark)
+    parts = name_parts(spark, name)
+    if len(parts) > 2 and parts[0].lower() == _SESSION_CATALOG:
+        parts = parts[1:]
+    if len(parts) > 2:
+        raise UsageError(
+            f"The name {shown(name)} is in a catalog that Optimist does not know. Nothing was "
+            "written. Name a table of the session's catalog, or give a path.",
+            kind="DELTA_NOT_A_DELTA_TABLE",
+            name=name,
+        )
+    database = parts[0] if parts[1:] else jvm.session.sessionState().catalog().getCurrentDatabase()
+    identifier = jvm.root.org.apache.spark.sql.connector.catalog.Identifier
+    return Place.of(
+        spark,
+        identifier.of(jvm.array(jvm.root.java.lang.String, [str(database)]), parts[-1]),
+        location,
+    )
+
+
 def register(spark: SparkSession, place: Place) -> None:
     """Give a table its name in the session catalog.
 
@@ -129,19 +158,49 @@ def register(spark: SparkSession, place: Place) -> None:
     path = jvm.root.org.apache.hadoop.fs.Path(place.path)
     uri = path.getFileSystem(jvm.hadoop_settings()).makeQualified(path).toUri()
     kinds = jvm.root.org.apache.spark.sql.catalyst.catalog.CatalogTableType
-    some = jvm.root.scala.Option.apply
-    no_serde = (jvm.none, jvm.none, jvm.none, False, jvm.empty_map)
-    storage = _made(jvm, "CatalogStorageFormat", some(uri), *no_serde)
-    table = _made(
-        jvm,
-        "CatalogTable",
-        place.identifier,
-        kinds.MANAGED() if place.is_managed else kinds.EXTERNAL(),
-        storage,
-        jvm.root.org.apache.spark.sql.types.StructType(),
-        some(_DELTA),
-    )
+    kind = kinds.MANAGED() if place.is_managed else kinds.EXTERNAL()
+    table = _entry_of(jvm, place.identifier, kind, uri)
     jvm.session.sessionState().catalog().createTable(table, False, False)
+
+
+def become_delta(spark: SparkSession, entry: Any) -> None:
+    """Let the entry of a table of another format, whose files have a log by now, be one of Delta.
+
+    Args:
+        spark: The session.
+        entry: The Java `CatalogTable`.
+    """
+    jvm = Jvm.of(spark)
+    uri = entry.storage().locationUri().get()
+    table = _entry_of(jvm, entry.identifier(), entry.tableType(), uri)
+    catalog = jvm.session.sessionState().catalog()
+    catalog.alterTable(table)
+    catalog.refreshTable(entry.identifier())
+
+
+def register_new(spark: SparkSession, place: Place, log: DeltaLog, *, is_new: bool) -> None:
+    """As `register`; if the name can't be had, a table that only it would have found is removed.
+
+    Args:
+        spark: The session.
+        place: Where the table is.
+        log: The table.
+        is_new: Whether the statement has made it.
+    """
+    try:
+        register(spark, place)
+    except PySparkException:
+        if is_new and place.is_managed and log.snapshot().version == 0:
+            _remove_unnamed(spark, place)
+        raise
+
+
+def _remove_unnamed(spark: SparkSession, place: Place) -> None:
+    jvm = Jvm.of(spark)
+    if jvm.session.sessionState().catalog().tableExists(place.identifier):
+        return  # somebody else's, in the same place
+    path = jvm.root.org.apache.hadoop.fs.Path(place.path)
+    path.getFileSystem(jvm.hadoop_settings()).delete(path, True)
 
 
 def move(spark: SparkSession, identifier: Any, entry: Any, location: str) -> None:
@@ -180,6 +239,15 @@ def move(spark: SparkSession, identifier: Any, entry: Any, location: str) -> Non
     uri = path.getFileSystem(jvm.hadoop_settings()).makeQualified(path).toUri()
     storage = _changed(entry.storage(), 0, jvm.root.scala.Option.apply(uri))
     jvm.session.sessionState().catalog().alterTable(_changed(entry, 2, storage))
+
+
+def _entry_of(jvm: Jvm, identifier: Any, kind: Any, uri: Any) -> Any:
+    """The Java `CatalogTable` of a Delta table."""
+    some = jvm.root.scala.Option.apply
+    no_serde = (jvm.none, jvm.none, jvm.none, False, jvm.empty_map)
+    storage = _made(jvm, "CatalogStorageFormat", some(uri), *no_serde)
+    no_columns = jvm.root.org.apache.spark.sql.types.StructType()
+    return _made(jvm, "CatalogTable", identifier, kind, storage, no_columns, some(_DELTA))
 
 
 def _changed(value: Any, at: int, part: Any) -> Any:

@@ -21,7 +21,7 @@ from optimist.core.requests.table_definition import CreateMode, TableDefinition
 from optimist.spark.commands.writing.create_as_select import create_as_select
 from optimist.spark.commands.writing.write import write_rows
 from optimist.spark.commands.writing.write_options import WriteRequest
-from optimist.spark.drop_in.classic.catalog_entries import Place, register
+from optimist.spark.drop_in.classic.catalog_entries import Place, register, register_new
 from optimist.spark.drop_in.classic.definitions import Definition
 from optimist.spark.drop_in.classic.opened_table import OpenedTable
 from optimist.spark.drop_in.classic.options import write_options
@@ -137,21 +137,7 @@ class StagedTable(OpenedTable):
         if not self._is_written:
             create_table(self.log.start_transaction, self._request())
         if self._place.is_new_name:
-            try:
-                register(self.spark, self._place)
-            except PySparkException:
-                self._remove()
-                raise
-
-    def _remove(self) -> None:
-        """Remove the files of a table that this statement has made, and that has no name."""
-        if not (self._is_new and self._place.is_managed and self.log.snapshot().version == 0):
-            return
-        jvm = Jvm.of(self.spark)
-        if jvm.session.sessionState().catalog().tableExists(self._place.identifier):
-            return  # somebody else's, in the same place
-        path = jvm.root.org.apache.hadoop.fs.Path(self.path)
-        path.getFileSystem(jvm.hadoop_settings()).delete(path, True)
+            register_new(self.spark, self._place, self.log, is_new=self._is_new)
 
 
 def _request(definition: Definition, place: Place, mode: CreateMode) -> TableDefinition:

@@ -17,6 +17,10 @@ CREATED_TOLD = {
     "made again": "UsageError DELTA_TABLE_ALREADY_EXISTS",
     "made by name": "UsageError OPTIMIST_CATALOG_NAMES_UNSUPPORTED",
     "made operations": ["CREATE OR REPLACE TABLE", "WRITE", "CREATE TABLE"],
+    "cloned": [1, 1, "CLONE", "CLONE"],
+    "cloned by name": "UsageError OPTIMIST_CATALOG_NAMES_UNSUPPORTED",
+    "converted": [3, "CONVERT"],
+    "dropped": ["appendOnly", "generatedColumns", "identityColumns", "invariants"],
 }
 
 
@@ -40,3 +44,20 @@ def tell_created(spark, path: str) -> None:
     tell("made by name", kind_of(columns(DeltaTable.create(spark)).tableName("t").execute))
     columns(DeltaTable.createOrReplace(spark)).tableName(f"delta.`{path}`").execute()
     tell("made operations", [row.operation for row in made.history().collect()])
+    _tell_of_care(spark, made, path)
+
+
+def _tell_of_care(spark, made, path: str) -> None:
+    """Clones, a conversion, and a feature that is dropped."""
+    write(spark.sql("SELECT DATE '1999-01-02' AS born, 'ann' AS name"), path, mode="append")
+    clones = [made.clone(f"{path}-shallow", isShallow=True), made.clone(f"{path}-deep")]
+    told = [clone.history().collect()[0].operation for clone in clones]
+    tell("cloned", [*(clone.toDF().count() for clone in clones), *told])
+    tell("cloned by name", kind_of(lambda: made.clone("t")))
+    spark.range(3).selectExpr("id", "id AS p").write.partitionBy("p").parquet(f"{path}-files")
+    converted = DeltaTable.convertToDelta(spark, f"parquet.`{path}-files`", "p INT")
+    told = converted.history().collect()[0].operation
+    tell("converted", [converted.toDF().count(), told])
+    made.addFeatureSupport("domainMetadata")
+    made.dropFeatureSupport("domainMetadata")
+    tell("dropped", made.detail().collect()[0].tableFeatures)

@@ -250,6 +250,18 @@ _NEW = "USING delta AS SELECT /*+ COALESCE(1) */ id, 'x' AS s FROM range(5)"
 _MADE = "CREATE TABLE {n} (id LONG, s STRING) USING delta"
 _COLUMNS = "(id LONG NOT NULL COMMENT 'a key', s STRING) USING delta"
 _MORE = "PARTITIONED BY (s) COMMENT 'made' TBLPROPERTIES (delta.appendOnly = false, a = 'b')"
+_SOURCE_OF_CLONE = f"CREATE TABLE delta.`{{path}}-source` {_NEW}"
+
+
+def parquet_files(*by: str) -> Step:
+    """Files of Parquet where the table is to be."""
+
+    def run(spark: SparkSession, path: str, name: str) -> None:
+        rows(spark, 0, 30, 3).write.partitionBy(*by).parquet(path)
+
+    return run
+
+
 CREATING: Mapping[str, Sequence[Step]] = {
     "CREATE TABLE": [f"CREATE TABLE {{n}} {_COLUMNS}"],
     "CREATE TABLE with more": [f"CREATE TABLE {{n}} {_COLUMNS} {_MORE}"],
@@ -320,6 +332,31 @@ CREATING: Mapping[str, Sequence[Step]] = {
         "INSERT INTO {n} SELECT /*+ COALESCE(1) */ 1L, 10L",
         "ALTER TABLE {n} ALTER COLUMN n SYNC IDENTITY",
     ],
+    "CLONE": [_SOURCE_OF_CLONE, "CREATE TABLE {t} SHALLOW CLONE delta.`{path}-source`"],
+    "CLONE of an old version": [
+        _SOURCE_OF_CLONE,
+        "DELETE FROM delta.`{path}-source`",
+        "CREATE OR REPLACE TABLE {t} SHALLOW CLONE delta.`{path}-source` VERSION AS OF 0",
+    ],
+    "CLONE with properties, of no rows": [
+        f"CREATE TABLE delta.`{{path}}-source` {_COLUMNS}",
+        "CREATE TABLE {t} SHALLOW CLONE delta.`{path}-source` TBLPROPERTIES ('x' = 'y')",
+    ],
+    "CLONE over a table without rows": [
+        _SOURCE_OF_CLONE,
+        f"CREATE TABLE {{t}} {_COLUMNS}",
+        "CREATE OR REPLACE TABLE {t} SHALLOW CLONE delta.`{path}-source`",
+    ],
+    "CONVERT": [parquet_files(), "CONVERT TO DELTA parquet.`{path}`"],
+    "CONVERT, partitioned": [
+        parquet_files("p"),
+        "CONVERT TO DELTA parquet.`{path}` PARTITIONED BY (p INT)",
+    ],
+    "CONVERT without statistics": [
+        parquet_files(),
+        "CONVERT TO DELTA parquet.`{path}` NO STATISTICS",
+    ],
+    "CONVERT of a Delta table": [f"CREATE TABLE {{t}} {_NEW}", "CONVERT TO DELTA parquet.`{path}`"],
 }
 """Run where there is no table."""
 
@@ -337,6 +374,43 @@ def vacuuming(statement: str) -> Step:
 
     return run
 
+
+def _dropping(feature: str, *before: Step) -> Sequence[Step]:
+    return [*before, f"ALTER TABLE {{t}} DROP FEATURE {feature}"]
+
+
+def _setting(key: str, value: str) -> str:
+    return f"ALTER TABLE {{t}} SET TBLPROPERTIES ('{key}' = '{value}')"
+
+
+_CHECKED = "ALTER TABLE {t} ADD CONSTRAINT k CHECK (id >= 0)"
+DROPPING: Mapping[str, Sequence[Step]] = {
+    "DROP FEATURE columnMapping": _dropping("columnMapping", _setting(_MAPPED, "name")),
+    "DROP FEATURE typeWidening": _dropping(
+        "typeWidening",
+        _setting("delta.enableTypeWidening", "true"),
+        "ALTER TABLE {t} ALTER COLUMN p TYPE BIGINT",
+    ),
+    "DROP FEATURE rowTracking": _dropping(
+        "rowTracking", _setting("delta.enableRowTracking", "true")
+    ),
+    "DROP FEATURE domainMetadata": _dropping(
+        "domainMetadata", _setting("delta.feature.domainMetadata", "supported")
+    ),
+    "DROP FEATURE v2Checkpoint": _dropping(
+        "v2Checkpoint", _setting("delta.checkpointPolicy", "v2")
+    ),
+    "DROP FEATURE inCommitTimestamp": _dropping(
+        "inCommitTimestamp", _setting("delta.enableInCommitTimestamps", "true")
+    ),
+    "DROP FEATURE checkConstraints": _dropping(
+        "checkConstraints", _CHECKED, "ALTER TABLE {t} DROP CONSTRAINT k"
+    ),
+    "DROP FEATURE vacuumProtocolCheck": _dropping(
+        "vacuumProtocolCheck", _setting("delta.feature.vacuumProtocolCheck", "supported")
+    ),
+}
+"""Run on a plain table."""
 
 _SOME_GONE = ("DELETE FROM {t} WHERE id < 15", "INSERT INTO {t} VALUES (99, 9, 'x')")
 CARING: Mapping[str, Sequence[Step]] = {
@@ -363,6 +437,7 @@ def _scenarios() -> Iterator[tuple[str, Scenario]]:
     yield from ((name, Scenario(steps, PROPERTIES["plain"])) for name, steps in WRITES.items())
     yield from ((name, Scenario(steps, _ALTERED)) for name, steps in ALTERING.items())
     yield from ((name, Scenario(steps, None)) for name, steps in CREATING.items())
+    yield from ((name, Scenario(steps, PROPERTIES["plain"])) for name, steps in DROPPING.items())
 
 
 SCENARIOS: Mapping[str, Scenario] = dict(_scenarios())

@@ -1,0 +1,336 @@
+"""Taking the traces of a table feature out of the newest version, by commits of their own.
+
+Each function looks at what is there and goes on from that; so a DROP FEATURE that was stopped is
+run again. Each says whether it has committed anything.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import count
+from types import MappingProxyType
+
+import pyarrow as pa
+
+from optimist.core.care.arrangements import Arrangement, Purge, Rearrangement
+from optimist.core.care.bins import bins_of
+from optimist.core.care.feature_traces import TRACES
+from optimist.core.care.optimize import BinWriter, optimize
+from optimist.core.care.vector_files import vector_paths
+from optimist.core.commands.alter.alteration import Alteration, Change, alter
+from optimist.core.commands.alter.layout import cluster_by
+from optimist.core.commands.alter.properties import set_properties, unset_properties
+from optimist.core.commands.row_balance import RowBalance, ensure_balanced
+from optimist.core.commands.uncommitted_files import UncommittedFiles
+from optimist.core.data.parquet_footers import FooterWish, read_footer
+from optimist.core.data.partition_values import uri_reference
+from optimist.core.log.file_table import add_files
+from optimist.core.options.engine import EngineOptions
+from optimist.core.plugins.data_access import DataAccess
+from optimist.core.protocol.actions import Action, DomainMetadata, RemoveFile
+from optimist.core.protocol.clustering import clustering_columns, clustering_domain
+from optimist.core.protocol.domains import is_of_the_system
+from optimist.core.protocol.operation_names import ROW_TRACKING_UNBACKFILL
+from optimist.core.protocol.schema_checks import ensure_names_legal
+from optimist.core.protocol.table_metadata import TableMetadata
+from optimist.core.running.read_ahead import read_ahead
+from optimist.core.schema.column_mapping import file_schema, without_mapping
+from optimist.core.schema.stats_property import leaf_columns
+from optimist.core.schema.type_widening import TYPE_CHANGES
+from optimist.core.schema.types import (
+    COLUMN_MAPPING_PREFIX,
+    StructType,
+    schema_from_json,
+    schema_to_json,
+)
+from optimist.core.snapshot import Snapshot
+from optimist.core.transaction.conflicts.operations import Operation, json_text
+from optimist.core.transaction.optimistic import OptimisticTransaction
+from optimist.core.transaction.result import CommitResult
+
+__all__ = ["CaredFor", "remove_traces"]
+
+_READERS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class CaredFor:
+    """A table whose feature is dropped, and what writes files of it.
+
+    Attributes:
+        begin: Starts a transaction on the newest version.
+        purge: Writes those files again that have deletion vectors, as REORG does.
+        write: Writes files again in this process; the transaction may change the metadata.
+    """
+
+    begin: Callable[[], OptimisticTransaction]
+    purge: Callable[[], object]
+    write: BinWriter
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The newest version."""
+        return self.begin().snapshot
+
+    def commit(self, change: Change) -> CommitResult | None:
+        """Make one commit; None if there was nothing to do."""
+        return alter(self.begin, change)
+
+
+def remove_traces(table: CaredFor, name: str) -> bool:
+    """Take the traces of a feature out of the newest version.
+
+    Returns:
+        Whether anything was committed.
+
+    Raises:
+        SchemaError: Columns have names that only column mapping allows.
+        DeltaConcurrentModificationException: Other commits came first. What was committed before
+            stays, and the next run goes on.
+    """
+    remove = _REMOVALS.get(name)
+    return remove is not None and remove(table)
+
+
+def _unset(table: CaredFor, *keys: str) -> bool:
+    known = table.snapshot.metadata.configuration
+    present = [key for key in keys if key in known]
+    if not present:
+        return False
+    table.commit(lambda txn: unset_properties(txn, present, if_exists=True))
+    return True
+
+
+# Deletion vectors
+
+
+def _without_vectors(table: CaredFor) -> bool:
+    made = _unset(table, "delta.enableDeletionVectors")
+    traces = TRACES["deletionVectors"]
+    while traces.files(before := table.snapshot).num_rows:
+        table.purge()
+        made = True
+        _bury(table, vector_paths(before.files, before.data_paths), before)
+    return made
+
+
+def _bury(table: CaredFor, paths: pa.Array, before: Snapshot) -> None:
+    """Note the files of vectors as removed, so that VACUUM keeps them as long as their versions.
+
+    Engines that don't know vectors would take them for files that nobody needs.
+    """
+    root = before.table_path.rstrip("/") + "/"
+    names = [path[len(root) :] for path in paths.to_pylist() if path.startswith(root)]
+    if not names:
+        return
+
+    def change(txn: OptimisticTransaction) -> Alteration:
+        now_ms = txn.table.clock.now_ms()
+        removed = (RemoveFile(uri_reference(name), now_ms, data_change=False) for name in names)
+        return Alteration(Operation("Deletion Vector Tombstones"), actions=tuple(removed))
+
+    table.commit(change)
+
+
+# Column mapping
+
+
+def _without_mapping(table: CaredFor) -> bool:
+    txn = table.begin()
+    if not TRACES["columnMapping"].in_version(txn.snapshot):
+        return False
+    txn.ensure_writable()
+    before = txn.snapshot
+    schema = without_mapping(TableMetadata.of(before.metadata).declared_schema)
+    ensure_names_legal(schema, before.partition_columns, options=txn.table.options)
+    kept = {
+        key: text
+        for key, text in before.metadata.configuration.items()
+        if not key.startswith(COLUMN_MAPPING_PREFIX)
+    }
+    # As in a RESTORE, the metadata are taken to the letter; the files below have them, too.
+    txn.update_metadata_for_table_restore(
+        replace(before.metadata, schema_string=schema_to_json(schema), configuration=kept),
+        before.protocol,
+    )
+    files = txn.filter_files()
+    bins = bins_of(
+        files,
+        before.partition_schema,
+        max_bytes=txn.table.options.optimize_max_file_size,
+        keeps_single=True,
+    )
+    with UncommittedFiles(txn.table) as pending:
+        written = table.write(txn, bins, pending, None)
+        now_ms = txn.table.clock.now_ms()
+        removes = (replace(a.remove(now_ms), data_change=False) for a in add_files(files))
+        adds = [
+            replace(add, data_change=False, partition_values=_renamed(add.partition_values, before))
+            for found in written
+            for add in found.written
+        ]
+        actions: tuple[Action, ...] = (*removes, *adds, *_renamed_clustering(before, schema))
+        ensure_balanced(actions, RowBalance.EQUAL, "REMOVE COLUMN MAPPING")
+        size = sum(add.size for add in adds)
+        operation = Operation("REMOVE COLUMN MAPPING").with_metrics({"numOutputBytes": size})
+        pending.commit(txn, actions, operation)
+    return True
+
+
+def _renamed(values: Mapping[str, str | None], before: Snapshot) -> dict[str, str | None]:
+    """Partition values by the names of the columns, where they were by their physical names."""
+    names = {before.physical_name(name): name for name in before.partition_columns}
+    return {names.get(name, name): text for name, text in values.items()}
+
+
+def _renamed_clustering(before: Snapshot, schema: StructType) -> tuple[DomainMetadata, ...]:
+    """The domain of clustering, which names its columns as files do."""
+    columns = clustering_columns(before.domain_metadata, before.schema)
+    return (clustering_domain(columns, schema),) if columns else ()
+
+
+# Type widening
+
+
+@dataclass(frozen=True, slots=True)
+class _OldTypes(Rearrangement):
+    """Asks for those files to be written again that hold a column in the type that it had."""
+
+    access: DataAccess | None = None
+    purges: bool = True
+
+    def arrangement(self, snapshot: Snapshot, options: EngineOptions) -> Arrangement:
+        """See `Rearrangement.arrangement`."""
+        del snapshot, options
+        return _FilesOfOldTypes(self.access)
+
+
+@dataclass(frozen=True, slots=True)
+class _FilesOfOldTypes(Purge):
+    """These files, each alone if need be."""
+
+    access: DataAccess | None
+
+    def bins(
+        self, candidates: pa.Table, snapshot: Snapshot, options: EngineOptions
+    ) -> list[pa.Table]:
+        """See `Arrangement.bins`; the footers of the files are read."""
+        wanted = _leaf_types(file_schema(snapshot.schema))
+        paths = snapshot.data_paths.full_paths(candidates["path"].combine_chunks()).to_pylist()
+        wish = FooterWish(self.access, num_stats_columns=None)
+        footers = read_ahead(
+            partial(read_footer, wish=wish), paths, threads=_READERS, ahead=4 * _READERS
+        )
+        is_old = [_differ(_leaf_types(schema_from_json(each.schema)), wanted) for each in footers]
+        return bins_of(
+            candidates.filter(pa.array(is_old, pa.bool_())),
+            snapshot.partition_schema,
+            max_bytes=options.optimize_max_file_size,
+            keeps_single=True,
+        )
+
+
+def _leaf_types(schema: StructType) -> dict[tuple[str, ...], str]:
+    return {path: str(item.data_type) for path, item in leaf_columns(schema.as_nullable())}
+
+
+def _differ(found: Mapping[tuple[str, ...], str], wanted: Mapping[tuple[str, ...], str]) -> bool:
+    return any(found[path] != wanted[path] for path in found.keys() & wanted.keys())
+
+
+def _without_widening(table: CaredFor) -> bool:
+    made = _unset(table, "delta.enableTypeWidening")
+    if TYPE_CHANGES not in table.snapshot.metadata.schema_string:
+        return made
+    optimize(table.begin, table.write, _OldTypes(access=table.begin().table.data_access()))
+
+    def change(txn: OptimisticTransaction) -> Alteration:
+        schema = TableMetadata.of(txn.metadata).declared_schema
+        plain = schema.without_field_keys(lambda key: key == TYPE_CHANGES)
+        changed = StructType(tuple(item for item in schema if item not in plain.fields))
+        told = json.loads(schema_to_json(changed))["fields"]
+        return Alteration(
+            Operation("DROP FEATURE", {"columns": json_text(told)}),
+            replace(txn.metadata, schema_string=schema_to_json(plain)),
+        )
+
+    table.commit(change)
+    return True
+
+
+# Features of writers
+
+
+def _with_classic_checkpoints(table: CaredFor) -> bool:
+    if not TRACES["v2Checkpoint"].in_version(table.snapshot):
+        return False
+    table.commit(lambda txn: set_properties(txn, {"delta.checkpointPolicy": "classic"}))
+    return True
+
+
+def _without_timestamps(table: CaredFor) -> bool:
+    return _unset(table, "delta.enableInCommitTimestamps")
+
+
+def _without_row_ids(table: CaredFor) -> bool:
+    properties = table.snapshot.properties
+    made = False
+    if properties.enable_row_tracking or not properties.row_tracking_suspended:
+        off = {"delta.enableRowTracking": "false", "delta.rowTrackingSuspended": "true"}
+        table.commit(lambda txn: set_properties(txn, off))
+        made = True
+    for batch in count():
+        if table.commit(partial(_unnumbered, batch=batch)) is None:
+            return made or batch > 0
+    return made
+
+
+def _unnumbered(txn: OptimisticTransaction, batch: int) -> Alteration | None:
+    """Take the ids of the next files away; None if no file is left."""
+    left = TRACES["rowTracking"].files(txn.snapshot).slice(0, txn.table.options.backfill_max_files)
+    if not left.num_rows:
+        return None
+    txn.depend_on(left)
+    again = tuple(
+        replace(add, data_change=False, base_row_id=None, default_row_commit_version=None)
+        for add in add_files(left)
+    )
+    return Alteration(Operation(ROW_TRACKING_UNBACKFILL, {"batchId": str(batch)}), actions=again)
+
+
+def _without_domains(table: CaredFor) -> bool:
+    def change(txn: OptimisticTransaction) -> Alteration | None:
+        known = txn.snapshot.domain_metadata.values()
+        of_users = (item for item in known if not is_of_the_system(item.domain))
+        removed = tuple(replace(item, removed=True) for item in of_users)
+        if not removed:
+            return None
+        return Alteration(Operation("DOMAIN METADATA CLEANUP"), actions=removed)
+
+    return table.commit(change) is not None
+
+
+def _unclustered(table: CaredFor) -> bool:
+    snapshot = table.snapshot
+    if not clustering_columns(snapshot.domain_metadata, snapshot.schema):
+        return False
+    table.commit(lambda txn: cluster_by(txn, ()))
+    return True
+
+
+_REMOVALS: Mapping[str, Callable[[CaredFor], bool]] = MappingProxyType(
+    {
+        "deletionVectors": _without_vectors,
+        "columnMapping": _without_mapping,
+        "typeWidening": _without_widening,
+        "typeWidening-preview": _without_widening,
+        "v2Checkpoint": _with_classic_checkpoints,
+        "inCommitTimestamp": _without_timestamps,
+        "rowTracking": _without_row_ids,
+        "domainMetadata": _without_domains,
+        "clustering": _unclustered,
+    }
+)

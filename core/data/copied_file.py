@@ -1,0 +1,114 @@
+"""A data file copied byte by byte from one table to another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyarrow import fs
+
+from optimist.core.data.filesystem import filesystem_for, make_directories, open_to_read
+from optimist.core.data.new_file import new_file
+from optimist.core.data.storage_errors import storage_errors
+from optimist.core.errors import StorageError, TableError
+from optimist.core.errors.foreign_text import shown
+from optimist.core.plugins.data_access import DataAccess
+from optimist.core.running.clock import Clock
+from optimist.core.running.retry import RetryPolicy
+
+__all__ = ["CopyRule", "FileCopy", "copy_file"]
+
+_PIECE_BYTES = 8 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class FileCopy:
+    """One file that is to be copied.
+
+    Attributes:
+        path: Its full path.
+        target: The full path of the copy, a name that nothing else has.
+        size_bytes: How long the log says that it is.
+    """
+
+    path: str
+    target: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class CopyRule:
+    """How files are copied. A small value that tasks of Spark may carry.
+
+    Attributes:
+        source: How the files are reached.
+        target: How the files of the table that gets the copies are reached.
+        policy: How often a request without a clear answer is made again.
+    """
+
+    source: DataAccess | None
+    target: DataAccess | None
+    policy: RetryPolicy
+
+
+def copy_file(copy: FileCopy, rule: CopyRule, clock: Clock) -> None:
+    """Copy a file into a table's directory; nobody sees a part of it under its name.
+
+    Args:
+        copy: Which file, and where to.
+        rule: How.
+        clock: For names, and for the pauses before a request is made again.
+
+    Raises:
+        TableError: The file is gone (kind `DELTA_FILE_NOT_FOUND_DETAILED`).
+        StorageError: It has another length than the log says (kind `OPTIMIST_DATA_FILE_DIFFERS`),
+            or one of the two stores failed.
+    """
+    filesystem, inner = filesystem_for(copy.target, rule.target)
+    is_local = isinstance(filesystem, fs.LocalFileSystem)
+    # A store creates the whole file in one step; on a disk it gets its name when it is whole.
+    written = f"{inner}.{clock.new_uuid()}" if is_local else inner
+    with storage_errors("written", copy.target):
+        make_directories(filesystem, [inner])
+        file = new_file(
+            copy.target, filesystem, written, access=rule.target, clock=clock, policy=rule.policy
+        )
+        try:
+            _pour(copy.path, rule.source, file.sink, copy.size_bytes)
+            file.publish()
+            if is_local:
+                Path(written).rename(inner)
+        except BaseException:
+            file.discard()
+            if is_local:
+                Path(written).unlink(missing_ok=True)
+            raise
+
+
+def _pour(path: str, access: DataAccess | None, sink: Any, size_bytes: int) -> None:
+    """Write the bytes of a file to a sink."""
+    filesystem, inner = filesystem_for(path, access)
+    num_bytes = 0
+    with storage_errors("read", path):
+        try:
+            source = open_to_read(filesystem, inner)
+        except FileNotFoundError:
+            raise TableError(
+                f"The file {shown(path)} is gone, although the table's log names it. VACUUM "
+                "removes files that no version within the retention period needs. Nothing was "
+                "committed. Copy a newer version.",
+                kind="DELTA_FILE_NOT_FOUND_DETAILED",
+                path=path,
+            ) from None
+        with source:
+            while piece := source.read(_PIECE_BYTES):
+                num_bytes += len(piece)
+                sink.write(piece)
+    if num_bytes != size_bytes:
+        raise StorageError(
+            f"The file {shown(path)} has {num_bytes} bytes, but the table's log says {size_bytes}. "
+            "Nothing was committed. Find out who changed it, and copy an older version.",
+            kind="OPTIMIST_DATA_FILE_DIFFERS",
+            path=path,
+        )

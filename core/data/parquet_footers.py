@@ -1,0 +1,151 @@
+"""What the footers of Parquet files say that no log knows yet: columns, rows, statistics.
+
+A footer is foreign: who wrote the file chose it. Types are taken from what the file stores and not
+from what other engines note beside it; field metadata, which could hold rules of another table, are
+left out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from optimist.core.data.footer_statistics import stats_from_footer
+from optimist.core.data.second_look import UNREADABLE, read_surely
+from optimist.core.data.stats_columns import stats_columns
+from optimist.core.data.storage_errors import storage_errors
+from optimist.core.errors import SchemaError, TableError
+from optimist.core.errors.foreign_text import shown
+from optimist.core.plugins.data_access import DataAccess
+from optimist.core.protocol.properties import TableProperties
+from optimist.core.schema.arrow_types import from_arrow_schema
+from optimist.core.schema.stats_property import leaf_columns
+from optimist.core.schema.types import StructType, schema_from_json, schema_to_json
+
+__all__ = ["Footer", "FooterWish", "read_footer"]
+
+_INT96 = "INT96"
+
+
+@dataclass(frozen=True, slots=True)
+class FooterWish:
+    """What is wanted of footers. A small value that tasks of Spark may carry.
+
+    Attributes:
+        access: How the files are reached.
+        partition_columns: Columns whose values the files' directories tell.
+        num_stats_columns: For how many leaf columns to collect statistics; -1 for all, None for no
+            statistics at all.
+        string_prefix_length: How many UTF-16 units of a text are kept as a bound.
+        table_schema: The table's schema as JSON, once it is known.
+    """
+
+    access: DataAccess | None
+    partition_columns: tuple[str, ...] = ()
+    num_stats_columns: int | None = 32
+    string_prefix_length: int = 32
+    table_schema: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Footer:
+    """What one footer says.
+
+    Attributes:
+        schema: The file's columns as a schema in JSON; all may be null.
+        stats: `add.stats` by the table's schema if that is known, else by the file's own; None
+            where no statistics are wanted.
+    """
+
+    schema: str
+    stats: str | None
+
+
+def read_footer(path: str, wish: FooterWish) -> Footer:
+    """Read one footer.
+
+    Args:
+        path: The full path of the file.
+        wish: What is wanted.
+
+    Raises:
+        TableError: The file is no Parquet, or is damaged (kind `OPTIMIST_UNREADABLE_DATA_FILE`).
+        SchemaError: It has a column that no Delta table can have (kind
+            `DELTA_UNSUPPORTED_DATA_TYPES`).
+        StorageError: The store failed.
+    """
+    with storage_errors("read", path):
+        try:
+            metadata = read_surely(path, wish.access, pq.read_metadata)
+            arrow = metadata.schema.to_arrow_schema()
+        except FileNotFoundError:
+            raise
+        except UNREADABLE as error:
+            raise _no_parquet(path, str(error)) from None
+    try:
+        schema = from_arrow_schema(_with_instants(arrow, metadata.schema))
+    except SchemaError as error:
+        raise SchemaError(
+            f"The file {shown(path)} has columns that no Delta table can have. {error.args[0]}",
+            kind=error.kind,
+            path=path,
+        ) from None
+    own = schema.without_field_keys(lambda _: True).as_nullable()
+    return Footer(schema_to_json(own), _stats(metadata, own, wish))
+
+
+def _stats(metadata: pq.FileMetaData, own: StructType, wish: FooterWish) -> str | None:
+    if wish.num_stats_columns is None:
+        return None
+    table = own if wish.table_schema is None else schema_from_json(wish.table_schema)
+    if _differs_in_case(own, table):
+        # Statistics are keyed by exact names, by which the footer's columns would not be found.
+        return json.dumps({"numRecords": metadata.num_rows}, separators=(",", ":"))
+    properties = TableProperties(data_skipping_num_indexed_cols=wish.num_stats_columns)
+    columns = stats_columns(table, wish.partition_columns, properties)
+    return stats_from_footer(
+        metadata, table, columns, string_prefix_length=wish.string_prefix_length
+    )
+
+
+def _differs_in_case(own: StructType, table: StructType) -> bool:
+    names = {path for path, _ in leaf_columns(table)}
+    folded = {tuple(part.lower() for part in path) for path in names}
+    return any(
+        path not in names and tuple(part.lower() for part in path) in folded
+        for path, _ in leaf_columns(own)
+    )
+
+
+def _with_instants(arrow: pa.Schema, parquet: pq.ParquetSchema) -> pa.Schema:
+    """The Arrow schema with INT96 as what it means, a point in time; Arrow takes it for a date."""
+    physical = (parquet.column(place).physical_type for place in range(len(parquet.names)))
+    return pa.schema([_instants(item, physical) for item in arrow])
+
+
+def _instants(field: pa.Field, physical: Iterator[str]) -> pa.Field:
+    kind = field.type
+    if pa.types.is_struct(kind):
+        inner = [_instants(kind.field(place), physical) for place in range(kind.num_fields)]
+        return field.with_type(pa.struct(inner))
+    if pa.types.is_map(kind):
+        key, item = _instants(kind.key_field, physical), _instants(kind.item_field, physical)
+        return field.with_type(pa.map_(key, item))
+    if pa.types.is_nested(kind):
+        return field.with_type(pa.list_(_instants(kind.value_field, physical)))
+    if next(physical, None) == _INT96:
+        return field.with_type(pa.timestamp("us", tz="UTC"))
+    return field
+
+
+def _no_parquet(path: str, reason: str) -> TableError:
+    return TableError(
+        f"The file {shown(path)} can't be read as Parquet: {shown(reason)}. Nothing was written. "
+        "Move it away, or restore it.",
+        kind="OPTIMIST_UNREADABLE_DATA_FILE",
+        path=path,
+    )

@@ -1,0 +1,198 @@
+"""CLONE, with the columns that Delta answers (spec 10.13); the driver does it without a job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from optimist.core.care.clone import ClonedTable, clone
+from optimist.core.care.clone import CloneRequest as CloneOfVersion
+from optimist.core.care.copied_files import copy_here
+from optimist.core.data.copied_file import CopyRule, FileCopy
+from optimist.core.errors import UsageError
+from optimist.core.errors.foreign_text import shown
+from optimist.core.paths import scheme_of
+from optimist.core.predicates.text import quote_literal, quote_path
+from optimist.core.requests.table_definition import CreateMode
+from optimist.core.running.clock import Clock, SystemClock
+from optimist.core.sql import path_in_name
+from optimist.core.sql.statements import TimeTravel
+from optimist.core.table.delta_log import DeltaLog
+from optimist.spark.commands.names import name_parts
+from optimist.spark.commands.reading.read import epoch_millis
+from optimist.spark.commands.table_statement import VERBS, ensure_names_known
+from optimist.spark.rows.local_rows import local_frame, numbers_frame
+from optimist.spark.session.callback_errors import original_errors
+from optimist.spark.session.conf import open_log
+from optimist.spark.session.task_errors import portable_errors
+
+__all__ = [
+    "CLONE_SCHEMA",
+    "CloneRequest",
+    "clone_named",
+    "clone_path",
+    "clone_to_path",
+    "cloned_frame",
+]
+
+_COLUMNS = (
+    "source_table_size",
+    "source_num_of_files",
+    "num_removed_files",
+    "num_copied_files",
+    "removed_files_size",
+    "copied_files_size",
+)
+CLONE_SCHEMA = StructType([StructField(name, LongType()) for name in _COLUMNS])
+_COPY_SCHEMA = (
+    StructType().add("path", StringType()).add("target", StringType()).add("size_bytes", LongType())
+)
+_FILES_PER_TASK = 8
+
+
+@dataclass(frozen=True, slots=True)
+class CloneRequest:
+    """How a table is cloned.
+
+    Attributes:
+        mode: What is done if there is a table already.
+        is_shallow: Whether the files stay where they are.
+        travel: Which version; None for the newest.
+        properties: Properties that the clone has instead of the source's, or besides them.
+    """
+
+    mode: CreateMode = CreateMode.CREATE
+    is_shallow: bool = False
+    travel: TimeTravel | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+def clone_to_path(
+    spark: SparkSession, source: DeltaLog, path: str, request: CloneRequest
+) -> ClonedTable | None:
+    """Clone a table to a path.
+
+    Args:
+        spark: The session; a time without a zone is in its.
+        source: The table that is cloned.
+        path: The place of the clone.
+        request: How it is cloned.
+
+    Returns:
+        What was done; None if a table that is there is kept.
+
+    Raises:
+        UsageError: The time is none (kind `DELTA_TIMESTAMP_INVALID`); and as `DeltaLog.clone`.
+        OptimistError: See `DeltaLog.clone`.
+    """
+    travel = request.travel or TimeTravel()
+    at = travel.timestamp
+    newest = source.snapshot()
+    version = newest
+    if request.travel is not None:
+        time_ms = None if at is None else epoch_millis(spark, at)
+        version = source.snapshot(travel.version, time_ms)
+    wanted = CloneOfVersion(
+        source.table,
+        version,
+        is_newest=version is newest,
+        is_shallow=request.is_shallow,
+        mode=request.mode,
+        properties=request.properties,
+        copy=_Copies(spark, source.options.local_plane_max_bytes),
+    )
+    return clone(open_log(spark, path).start_transaction(), wanted)
+
+
+def clone_named(spark: SparkSession, source: DeltaLog, name: str, request: CloneRequest) -> None:
+    """Clone a table to a name of the session's catalog, which decides where the clone is.
+
+    Raises:
+        UsageError: The session knows no Delta tables by name (kind
+            `OPTIMIST_CATALOG_NAMES_UNSUPPORTED`); and as `DeltaLog.clone`.
+    """
+    ensure_names_known(spark, name)
+    with original_errors():
+        spark.sql(_statement(quote_path(tuple(name_parts(spark, name))), source, request))
+
+
+def clone_path(target: str) -> str | None:
+    """The path that the target of a clone is; None for a name.
+
+    Raises:
+        UsageError: It is a relative path (kind `DELTA_INVALID_CLONE_PATH`).
+    """
+    path = path_in_name(target)
+    if path is not None:
+        return path
+    if target.startswith("/") or scheme_of(target):
+        return target
+    if "/" in target:
+        raise UsageError(
+            f"The target of a clone needs to be an absolute path or a table's name, and not "
+            f"{shown(target)}. Nothing was written. Give the whole path.",
+            kind="DELTA_INVALID_CLONE_PATH",
+            path=target,
+        )
+    return None
+
+
+def cloned_frame(spark: SparkSession, done: ClonedTable | None) -> DataFrame:
+    """What was done as one row of numbers; no row if nothing was."""
+    if done is None:
+        none = pa.schema([(name, pa.int64()) for name in _COLUMNS]).empty_table()
+        return local_frame(spark, none, CLONE_SCHEMA)
+    numbers = asdict(done)
+    return numbers_frame(spark, {name: numbers[name] for name in _COLUMNS})
+
+
+@dataclass(frozen=True, slots=True)
+class _Copies:
+    """Makes the copies of a deep clone: few bytes in the driver, many on the executors."""
+
+    spark: SparkSession
+    max_bytes: int
+
+    def __call__(self, copies: Sequence[FileCopy], rule: CopyRule, clock: Clock) -> None:
+        if sum(each.size_bytes for each in copies) <= self.max_bytes:
+            copy_here(copies, rule, clock)
+            return
+        columns = ([getattr(each, name) for each in copies] for name in _COPY_SCHEMA.names)
+        table = pa.table(dict(zip(_COPY_SCHEMA.names, columns, strict=True)))
+        num_tasks = -(-len(copies) // _FILES_PER_TASK)
+        rows = local_frame(self.spark, table, _COPY_SCHEMA).repartition(num_tasks)
+        rows.mapInArrow(_CopyTask(rule), _COPY_SCHEMA).toArrow()
+
+
+@dataclass(frozen=True, slots=True)
+class _CopyTask:
+    """What each task runs: its input says which files are to be copied."""
+
+    rule: CopyRule
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with portable_errors():
+            for batch in batches:
+                copies = [FileCopy(**row) for row in batch.to_pylist()]
+                copy_here(copies, self.rule, SystemClock())
+                yield batch.slice(0, 0)
+
+
+def _statement(name: str, source: DeltaLog, request: CloneRequest) -> str:
+    how, travel = "SHALLOW" if request.is_shallow else "DEEP", request.travel
+    parts = [f"{VERBS[request.mode]} {name} {how} CLONE {quote_path(('delta', source.table_path))}"]
+    if travel is not None and travel.version is not None:
+        parts.append(f"VERSION AS OF {travel.version}")
+    elif travel is not None and travel.timestamp is not None:
+        parts.append(f"TIMESTAMP AS OF {quote_literal(travel.timestamp, 'string')}")
+    if request.properties:
+        pairs = (
+            f"{quote_literal(key, 'string')} = {quote_literal(value, 'string')}"
+            for key, value in request.properties.items()
+        )
+        parts.append(f"TBLPROPERTIES ({', '.join(pairs)})")
+    return " ".join(parts)

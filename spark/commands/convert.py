@@ -1,0 +1,157 @@
+"""CONVERT TO DELTA with Spark: the footers of many files are read on the executors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql import types as st
+
+from optimist.core.care.convert import ConvertRequest, convert, read_footers
+from optimist.core.data.parquet_footers import Footer, FooterWish
+from optimist.core.errors import UsageError
+from optimist.core.errors.foreign_text import shown
+from optimist.core.predicates.text import quote_identifier
+from optimist.core.requests.table_definition import Column
+from optimist.core.schema.types import StructType
+from optimist.core.sql import parse_command
+from optimist.core.sql.statements import ColumnType, ConvertToDelta, TableName
+from optimist.core.transaction.result import CommitResult
+from optimist.spark.commands.table_statement import ensure_names_known
+from optimist.spark.rows.local_rows import local_frame
+from optimist.spark.session.callback_errors import original_errors
+from optimist.spark.session.conf import open_log
+from optimist.spark.session.task_errors import portable_errors
+from optimist.spark.spark_schema import sql_of_spark_type
+
+__all__ = [
+    "convert_directory",
+    "convert_named",
+    "converted_path",
+    "parsed_conversion",
+    "partition_columns_of",
+]
+
+_MANY_FILES = 1000
+_FILES_PER_TASK = 200
+_PARQUET = "parquet"
+_QUESTION = st.StructType().add("number", st.LongType()).add("path", st.StringType())
+_ANSWER = st.StructType().add("number", st.LongType()).add("footer", st.StringType())
+_ARROW_ANSWER = pa.schema([("number", pa.int64()), ("footer", pa.string())])
+
+
+def convert_directory(
+    spark: SparkSession, path: str, request: ConvertRequest
+) -> CommitResult | None:
+    """Convert the files at a path; see `core.care.convert`."""
+    txn = open_log(spark, path).start_transaction()
+    return convert(txn, request, _Footers(spark))
+
+
+def convert_named(spark: SparkSession, command: ConvertToDelta) -> None:
+    """Convert a table of the session's catalog, whose entry becomes that of a Delta table.
+
+    Raises:
+        UsageError: The session knows no Delta tables by name (kind
+            `OPTIMIST_CATALOG_NAMES_UNSUPPORTED`).
+    """
+    name = str(command.table)
+    ensure_names_known(spark, name)
+    text = f"CONVERT TO DELTA {name}"
+    if command.partitioned_by:
+        columns = (
+            f"{quote_identifier(each.name)} {each.type_text.sql}" for each in command.partitioned_by
+        )
+        text += f" PARTITIONED BY ({', '.join(columns)})"
+    with original_errors():
+        spark.sql(text)
+
+
+def parsed_conversion(
+    identifier: str, partition_schema: str | st.StructType | None
+) -> ConvertToDelta:
+    """The statement that `DeltaTable.convertToDelta` stands for.
+
+    Raises:
+        UsageError: The identifier is no name, or the text no list of columns (kind
+            `PARSE_SYNTAX_ERROR`).
+    """
+    if isinstance(partition_schema, st.StructType):
+        partition_schema = ", ".join(
+            f"{quote_identifier(item.name)} {sql_of_spark_type(item.dataType)}"
+            for item in partition_schema
+        )
+    clause = f" PARTITIONED BY ({partition_schema})" if partition_schema else ""
+    command = parse_command(f"CONVERT TO DELTA {identifier}{clause}")
+    if not isinstance(command, ConvertToDelta):
+        raise TypeError(identifier)
+    return command
+
+
+def converted_path(table: TableName) -> str | None:
+    """The path of a directory that a statement names, as ``parquet.`/p` ``; None for a name.
+
+    Raises:
+        UsageError: It is a path of another format (kind `DELTA_CONVERT_NON_PARQUET_TABLE`).
+    """
+    if len(table.parts) != 2 or not ("/" in table.parts[1] or ":" in table.parts[1]):
+        return None
+    if table.parts[0].lower() not in (_PARQUET, "delta"):
+        raise UsageError(
+            "CONVERT TO DELTA only supports parquet tables, but you are trying to convert a "
+            f"{shown(table.parts[0])} source: {shown(str(table))}. Nothing was written. Read it "
+            "with its own format, and write the rows to a new table.",
+            kind="DELTA_CONVERT_NON_PARQUET_TABLE",
+            format=table.parts[0],
+        )
+    return table.parts[1]
+
+
+def partition_columns_of(columns: Iterable[ColumnType]) -> StructType:
+    """The partition columns that a statement names.
+
+    Raises:
+        SchemaError: A text is no type.
+    """
+    return StructType(
+        tuple(
+            Column(each.name, each.type_text.sql, each.is_nullable, each.comment).field()
+            for each in columns
+        )
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Footers:
+    """Reads footers: few in the driver, many on the executors."""
+
+    spark: SparkSession
+
+    def __call__(self, paths: Sequence[str], wish: FooterWish) -> Iterable[Footer]:
+        if len(paths) < _MANY_FILES:
+            return read_footers(paths, wish)
+        num_tasks = -(-len(paths) // _FILES_PER_TASK)
+        table = pa.table({"number": range(len(paths)), "path": list(paths)})
+        rows = local_frame(self.spark, table, _QUESTION).repartition(num_tasks)
+        answers = rows.mapInArrow(_FooterTask(wish), _ANSWER).toArrow().sort_by("number")
+        return [Footer(**json.loads(text)) for text in answers["footer"].to_pylist()]
+
+
+@dataclass(frozen=True, slots=True)
+class _FooterTask:
+    """What each task runs: its input holds the files that it looks at, and their numbers."""
+
+    wish: FooterWish
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with portable_errors():
+            for batch in batches:
+                found = [
+                    json.dumps({"schema": each.schema, "stats": each.stats})
+                    for each in read_footers(batch.column(1).to_pylist(), self.wish)
+                ]
+                texts = pa.array(found, pa.string())
+                yield pa.RecordBatch.from_arrays([batch.column(0), texts], schema=_ARROW_ANSWER)

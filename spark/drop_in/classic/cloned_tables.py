@@ -1,0 +1,97 @@
+"""CLONE as a statement: the table that is cloned, and the place of the clone, by names or paths."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+
+from optimist.core.care.clone import ClonedTable
+from optimist.core.errors import UsageError
+from optimist.core.errors.foreign_text import shown
+from optimist.core.requests.table_definition import CreateMode
+from optimist.core.sql.statements import Clone, TableName
+from optimist.core.table.delta_log import DeltaLog
+from optimist.spark.commands.clone import CloneRequest, clone_to_path, cloned_frame
+from optimist.spark.commands.missing_tables import as_missing_name, as_no_delta_table
+from optimist.spark.commands.names import table_path
+from optimist.spark.commands.table_statement import ensure_names_known
+from optimist.spark.drop_in.classic.catalog_entries import place_of_name, register_new
+from optimist.spark.session.conf import open_log
+
+__all__ = ["clone_table"]
+
+_OF_ANOTHER_FORMAT = frozenset(
+    {"DELTA_TABLE_ONLY_OPERATION", "UNSUPPORTED_DATASOURCE_FOR_DIRECT_QUERY"}
+)
+
+
+def clone_table(spark: SparkSession, command: Clone) -> DataFrame:
+    """Run the statement.
+
+    Returns:
+        One row of numbers; none if a table that is there is kept.
+
+    Raises:
+        UsageError: The source is no Delta table (kind `DELTA_CLONE_UNSUPPORTED_SOURCE`), or the
+            statement gives two places (`DELTA_CLONE_AMBIGUOUS_TARGET`); and as `DeltaLog.clone`.
+        OptimistError: See `DeltaLog.clone`.
+    """
+    source = _source(spark, command.source)
+    properties = dict(command.properties)
+    request = CloneRequest(command.mode, command.is_shallow, command.travel, properties)
+    path = command.table.path
+    if path is None:
+        return cloned_frame(spark, _to_name(spark, source, command, request))
+    if command.location is not None:
+        raise UsageError(
+            f"Two paths were provided as the CLONE target: the name {shown(path)}, and the "
+            f"location {shown(command.location)}. Nothing was written. Leave the location out.",
+            kind="DELTA_CLONE_AMBIGUOUS_TARGET",
+            path=path,
+            location=command.location,
+        )
+    return cloned_frame(spark, clone_to_path(spark, source, path, request))
+
+
+def _source(spark: SparkSession, table: TableName) -> DeltaLog:
+    if table.path is not None:
+        log = open_log(spark, table.path)
+        with as_no_delta_table(table.path):
+            log.snapshot()
+        return log
+    try:
+        path = table_path(spark, str(table))
+    except (AnalysisException, UsageError) as error:
+        told = error.kind if isinstance(error, UsageError) else error.getCondition()
+        if told not in _OF_ANOTHER_FORMAT:
+            raise
+        raise UsageError(
+            f"{shown(str(table))} can't be cloned: it is a view, or a table of another format than "
+            "Delta. Nothing was written. Convert it first (CONVERT TO DELTA), or create a table "
+            "with its rows.",
+            kind="DELTA_CLONE_UNSUPPORTED_SOURCE",
+            name=str(table),
+        ) from None
+    log = open_log(spark, path)
+    with as_missing_name(str(table)):
+        log.snapshot()
+    return log
+
+
+def _to_name(
+    spark: SparkSession, source: DeltaLog, command: Clone, request: CloneRequest
+) -> ClonedTable | None:
+    """Clone to a name of the session's catalog, which gets the clone when it is there."""
+    name = str(command.table)
+    ensure_names_known(spark, name)
+    place = place_of_name(spark, name, command.location)
+    if place.is_new_name and request.mode is CreateMode.CREATE_IF_NOT_EXISTS:
+        request = replace(request, mode=CreateMode.CREATE)  # a table there has another name
+    log = open_log(spark, place.path)
+    is_new = not log.table_exists()
+    done = clone_to_path(spark, source, place.path, request)
+    if place.is_new_name:
+        register_new(spark, place, log, is_new=is_new)
+    return done
