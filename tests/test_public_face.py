@@ -30,6 +30,7 @@ GIVEN_BY = {
     "OptimisticTransaction": "start_transaction",
     "Optimized": "optimize",
     "FileSizes": "optimize",
+    "FollowedCommit": "follow",
     "RestoredTable": "restore",
     "RowsChanged": "num_updated",
     "Snapshot": "snapshot",
@@ -39,7 +40,7 @@ GIVEN_BY = {
     "VacuumProgress": "vacuum",
     "FileSelection": "file_selections",
 }
-PAGES_THAT_RUN = ("alter", "api", "commit", "create", "drop-in", "skipping")
+PAGES_THAT_RUN = ("alter", "api", "commit", "create", "drop-in", "skipping", "streams")
 # Where pages hold code that a test runs, and the scripts that tests or `make demo` run.
 RUN = [
     ROOT / "README.md",

@@ -6,16 +6,19 @@ import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableProvider;
 import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.execution.streaming.Sink;
 import org.apache.spark.sql.sources.BaseRelation;
 import org.apache.spark.sql.sources.CreatableRelationProvider;
 import org.apache.spark.sql.sources.DataSourceRegister;
+import org.apache.spark.sql.sources.StreamSinkProvider;
+import org.apache.spark.sql.streaming.OutputMode;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** The format `delta`: readers get a table, and what a writer saves goes to Python in one call. */
 public class DeltaFormat
-    implements DataSourceRegister, TableProvider, CreatableRelationProvider {
+    implements DataSourceRegister, TableProvider, CreatableRelationProvider, StreamSinkProvider {
   private static final String NAME = "delta";
   /** The class that has this name in Delta's jar; scripts may say it instead. */
   private static final String CLASS = "org.apache.spark.sql.delta.sources.DeltaDataSource";
@@ -43,6 +46,14 @@ public class DeltaFormat
       public SQLContext sqlContext() { return context; }
       public StructType schema() { return schema; }
     };
+  }
+
+  public Sink createSink(SQLContext context, scala.collection.immutable.Map options,
+      scala.collection.immutable.Seq partitioning, OutputMode mode) {
+    Map given = scala.jdk.javaapi.CollectionConverters.asJava(options);
+    return new DeltaSink((SparkSession) context.sparkSession(), (String) given.get("path"),
+        new Object[] {given, scala.jdk.javaapi.CollectionConverters.asJava(partitioning),
+            mode.toString()});
   }
 
   /** No table of Delta holds intervals or times of day, nor a column with such a part. */
