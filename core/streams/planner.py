@@ -22,7 +22,7 @@ from optimist.core.log.names import commit_path
 from optimist.core.log.timestamps import format_timestamp
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.generated_columns import without_expressions
-from optimist.core.schema.types import schema_to_json
+from optimist.core.schema.types import StructType, schema_to_json
 from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.files_view import FilesView
 from optimist.core.snapshot.one_version import load_version
@@ -171,11 +171,14 @@ class StreamPlanner:
         All columns may hold nulls, since the files may be older than a NOT NULL.
         """
         latest = self._look() if self._latest is None else self._latest
-        metadata = self.schema.metadata
-        read = without_expressions(TableMetadata.of(metadata).schema.as_nullable())
-        return latest.with_other_files(
-            replace(metadata, schema_string=schema_to_json(read)), files.files
-        )
+        read = replace(self.schema.metadata, schema_string=schema_to_json(self.stream_schema))
+        return latest.with_other_files(read, files.files)
+
+    @property
+    def stream_schema(self) -> StructType:
+        """The columns of the stream's rows."""
+        schema = TableMetadata.of(self.schema.metadata).schema
+        return without_expressions(schema.as_nullable())
 
     def backlog(self, position: StreamOffset) -> Backlog:
         """What comes after a position, without a look for newer versions.

@@ -40,6 +40,8 @@ _ANSWERS: Mapping[str, Answer] = MappingProxyType(
         "read": relations.read_format,
         "save": writes.save,
         "sink": streams.sink,
+        "stream schema": streams.schema,
+        "stream source": streams.source,
         # DeltaSink
         "add batch": streams.add_batch,
         # DeltaTable

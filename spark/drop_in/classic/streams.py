@@ -1,22 +1,69 @@
-"""What Spark's streams ask about Delta tables: the sink, and each of its batches."""
+"""What Spark's streams ask about Delta tables: sources, and sinks with their batches."""
 
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import shown
-from optimist.spark.drop_in.classic.options import only_path, write_options
-from optimist.spark.session.jvm import text_map
+from optimist.core.streams.options import StreamOptions
+from optimist.core.streams.planner import StreamPlanner
+from optimist.core.table.delta_log import DeltaLog
+from optimist.spark.commands.reading.read import epoch_millis
+from optimist.spark.drop_in.classic.options import only_path, schema_given, write_options
+from optimist.spark.drop_in.compiler import dropin
+from optimist.spark.session.call_options import FILESYSTEM_PREFIXES
+from optimist.spark.session.conf import open_log
+from optimist.spark.session.jvm import Jvm, known_to_spark, text_map
 from optimist.spark.streams.sink import StreamSink
+from optimist.spark.streams.source import StreamSource, is_read_by, stream_schema
 
-__all__ = ["add_batch", "refuse_path_name", "sink"]
+__all__ = ["add_batch", "refuse_path_name", "schema", "sink", "source"]
 
 _PATH = "path"
 _CLUSTERING_COLUMNS = "__clustering_columns"
+
+
+def schema(spark: SparkSession, options: Any, given: Any) -> Any:
+    """The columns of a stream over a table.
+
+    Args:
+        spark: The session.
+        options: A Java map of the reader's options.
+        given: The schema that the user gave, a Java object; None if they gave none.
+
+    Raises:
+        UsageError: A schema is given, or an option is wrong.
+        TableNotFoundError: There is no table.
+    """
+    if given is not None:
+        raise schema_given()
+    _, planner = _stream(spark, options)
+    with known_to_spark():
+        return Jvm.of(spark).struct(stream_schema(planner))
+
+
+def source(spark: SparkSession, options: Any, expected: Any) -> Any:
+    """The source of a query that starts, a Java `DeltaSource`.
+
+    Args:
+        spark: The session of the stream.
+        options: As for `schema`.
+        expected: The schema of the frame that the query is started from, as JSON.
+
+    Raises:
+        TableError: The table has other columns by now.
+    """
+    log, planner = _stream(spark, options)
+    made = StreamSource(spark, log, planner)
+    made.ensure_same_columns(expected)
+    jvm = Jvm.of(spark)
+    columns = jvm.struct(stream_schema(planner))
+    return dropin(jvm).DeltaSource(made, jvm.session, log.table_path, columns)
 
 
 def sink(spark: SparkSession, _: Any, asked: Any) -> None:
@@ -43,7 +90,10 @@ def add_batch(spark: SparkSession, asked: Any, batch: Any) -> None:
     """
     rows, planned, query_id, batch_id = batch
     frame, read = DataFrame(rows, spark), DataFrame(planned, spark)
-    _sink(spark, asked).add_batch(frame, read, query_id, batch_id, reads_target=False)
+    found = _sink(spark, asked)
+    log = open_log(spark, found.path, found.request.filesystem_options)
+    reads_target = is_read_by(query_id, log.table_path)
+    found.add_batch(frame, read, query_id, batch_id, reads_target=reads_target)
 
 
 def refuse_path_name(spark: SparkSession, name: Any, _: Any) -> None:  # noqa: ARG001 - an answer
@@ -58,6 +108,16 @@ def refuse_path_name(spark: SparkSession, name: Any, _: Any) -> None:  # noqa: A
         kind="DELTA_INVALID_V1_TABLE_CALL",
         table=str(name),
     )
+
+
+def _stream(spark: SparkSession, options: Any) -> tuple[DeltaLog, StreamPlanner]:
+    given = text_map(spark, options)
+    folded = {key.lower(): value for key, value in given.items()}
+    path = only_path([folded[_PATH]] if _PATH in folded else [])
+    files = {key: text for key, text in given.items() if key.startswith(FILESYSTEM_PREFIXES)}
+    log = open_log(spark, path, files)
+    parsed = StreamOptions.parse(given, partial(epoch_millis, spark))
+    return log, StreamPlanner.of(log.table, parsed, log.snapshot)
 
 
 def _sink(spark: SparkSession, asked: Any) -> StreamSink:

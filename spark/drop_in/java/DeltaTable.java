@@ -54,10 +54,10 @@ public class DeltaTable
   public Transform[] partitioning() { return this.partitioning; }
   public Map properties() { return this.properties; }
   CatalogTable entry() { return this.entry; }
-  /** Streams that name a table go by the format and the path in the table's entry. */
+  /** Streams that name a table go by the format and the path in its entry, not by its columns. */
   public CatalogTable v1Table() {
     if (this.entry == null) Python.ask("stream by name", null, this.name, null);
-    return this.entry;
+    return RelationRule.with(this.entry, "schema", new StructType());
   }
   void setEntry(CatalogTable entry) { this.entry = entry; }
   boolean isNewest() { return identity() != null; }

@@ -38,13 +38,15 @@ def ids(path):
 
 
 def test_each_block_runs(given, tmp_path):
-    writing, by_function, merging, *_, following = BLOCKS
+    writing, by_function, merging, reading, following = BLOCKS
     run(writing, given, tmp_path)
     assert ids(tmp_path / "flights") == [0, 1, 2]
     run(by_function, given, tmp_path)
     assert ids(tmp_path / "flights") == [0, 1, 2]
     run(merging, given, tmp_path)
     assert (ids(tmp_path / "target"), ids(tmp_path / "audit")) == ([0, 1, 2], [0, 1, 2])
+    run(reading, given, tmp_path)
+    assert given["stream"].isStreaming
     found = []
     run(following, {**given, "deal_with": found.append}, tmp_path)
     assert sorted(pa.concat_tables(found)["id"].to_pylist()) == [0, 1, 2]
