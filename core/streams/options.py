@@ -90,6 +90,11 @@ class StreamOptions:
     fail_on_data_loss: bool = True
 
     @property
+    def starts_at_a_moment(self) -> bool:
+        """Whether only the moment tells where the stream begins."""
+        return self.starting_version == LATEST or self.starting_ms is not None
+
+    @property
     def allows_changes(self) -> bool:
         """Whether commits may remove rows and add others."""
         return self.ignore_changes or self.skip_change_commits

@@ -108,7 +108,7 @@ class StreamPlanner:
         """
         latest = self._look()
         at = self._begin(latest) if position is None else self._checked(position, latest)
-        if position is None and self._is_moment:
+        if position is None and self.options.starts_at_a_moment:
             yield at, IndexedFiles.none()
         if at.is_initial:
             begin, at = at, at.at(at.version + 1)
@@ -134,7 +134,7 @@ class StreamPlanner:
         """
         latest = self._look()
         begin = self._begin(latest) if start is None else self._checked(start, latest)
-        if start is None and self._is_moment:
+        if start is None and self.options.starts_at_a_moment:
             return begin
         self._forget_before(begin)
         bound = latest.version if last_version is None else min(latest.version, last_version)
@@ -145,6 +145,10 @@ class StreamPlanner:
                 return begin.at(begin.version + 1)
             return begin.at(begin.version, rest.places[taken - 1].as_py()) if taken else begin
         return self._latest_commit(begin, bound, capacity)
+
+    def whole_offset(self) -> StreamOffset:
+        """After everything that there is, for who does not know where the last batch ended."""
+        return StreamOffset.before(self.table_id, self._look().version + 1)
 
     def files_between(self, start: StreamOffset | None, end: StreamOffset) -> IndexedFiles:
         """The files of a batch; the same ones each time that a batch is run.
@@ -204,11 +208,6 @@ class StreamPlanner:
 
     # Where a stream begins
 
-    @property
-    def _is_moment(self) -> bool:
-        """Whether only the moment tells where the stream begins."""
-        return self.options.starting_version == LATEST or self.options.starting_ms is not None
-
     def _begin(self, latest: Snapshot) -> StreamOffset:
         """Before the first batch; the same for the life of the stream."""
         if self._first is None:
@@ -235,7 +234,7 @@ class StreamPlanner:
         if self.options.starting_version == LATEST:
             # Only the batch that carries the start is without one, so it is the start.
             return end
-        if self._is_moment:
+        if self.options.starts_at_a_moment:
             found = self._begin(latest)
             return found if found.place <= end.place else end
         if self.options.starting_version is not None:

@@ -21,11 +21,13 @@ from pyspark.sql import DataFrame
 
 from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import shown
+from optimist.core.table.delta_log import DeltaLog
 from optimist.spark.commands.writing.clustered_write import write_clustered
 from optimist.spark.commands.writing.inserted_rows import InsertedRows
 from optimist.spark.commands.writing.streamed_batch import StreamedBatch, ensure_typed
 from optimist.spark.commands.writing.write_options import WriteRequest
 from optimist.spark.session.conf import open_log
+from optimist.spark.streams.source import is_read_by
 
 __all__ = ["StreamSink"]
 
@@ -101,7 +103,13 @@ class StreamSink:
         return cls(path, output_mode.title(), request, cluster_by)
 
     def add_batch(
-        self, rows: DataFrame, read: DataFrame, query_id: str, batch_id: int, *, reads_target: bool
+        self,
+        rows: DataFrame,
+        read: DataFrame,
+        query_id: str,
+        batch_id: int,
+        *,
+        reads_target: bool = False,
     ) -> None:
         """Commit the rows of a batch; do nothing if the table has them already.
 
@@ -110,7 +118,7 @@ class StreamSink:
             read: What they are computed from.
             query_id: The query's id.
             batch_id: The batch's number.
-            reads_target: Whether the query's source is the table itself.
+            reads_target: Whether the query's source is known to be the table itself.
 
         Raises:
             ConcurrentTransactionException: Another run of the query has committed a batch meanwhile
@@ -118,14 +126,15 @@ class StreamSink:
             SchemaError: The rows do not fit the table. Nothing was written.
         """
         ensure_typed(rows)
+        log = open_log(rows.sparkSession, self.path, self.request.filesystem_options)
+        reads_target = reads_target or is_read_by(query_id, log.table_path)
         batch = StreamedBatch(query_id, batch_id, self.output_mode, reads_target)
         request = replace(self.request, txn=batch.app_txn, batch=batch)
-        fitting = self._cast(rows, request)
+        fitting = self._cast(rows, log, request)
         write_clustered(fitting, self.path, self.cluster_by, request, read=read)
 
-    def _cast(self, rows: DataFrame, request: WriteRequest) -> DataFrame:
+    def _cast(self, rows: DataFrame, log: DeltaLog, request: WriteRequest) -> DataFrame:
         """The rows in the types of the table, unless they are to replace its schema."""
-        log = open_log(rows.sparkSession, self.path, request.filesystem_options)
         if request.replaces_schema or not log.table_exists():
             return rows
         return InsertedRows.of(rows.sparkSession, log, self.path, request).cast(rows)

@@ -6,7 +6,6 @@ frame over the batch's files on whichever plane serves the table.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections import OrderedDict
 from typing import Any
@@ -26,7 +25,7 @@ from optimist.spark.session.java_identity import JavaIdentity
 from optimist.spark.session.jvm import Jvm
 from optimist.spark.spark_schema import to_spark_schema
 
-__all__ = ["StreamSource", "is_read_by", "stream_schema"]
+__all__ = ["StreamSource", "ensure_same_columns", "is_read_by", "stream_schema"]
 
 _QUERY = "sql.streaming.queryId"
 _MAX_QUERIES = 1000
@@ -45,6 +44,27 @@ def is_read_by(query_id: str, table_path: str) -> bool:
 def stream_schema(planner: StreamPlanner) -> StructType:
     """The columns of a stream as Spark has them; all may hold nulls."""
     return to_spark_schema(planner.stream_schema)
+
+
+def ensure_same_columns(planner: StreamPlanner, expected: StructType) -> None:
+    """Make sure that a frame that was made earlier has the columns that the table has now.
+
+    Args:
+        planner: The stream of a query that starts.
+        expected: The columns of the frame.
+
+    Raises:
+        TableError: The table has others (kind `DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS`).
+    """
+    if expected == stream_schema(planner):
+        return
+    path = planner.table.table_path
+    raise TableError(
+        f"The schema of the Delta table {path} has changed since the stream's DataFrame was made. "
+        "Nothing was read. Make the DataFrame anew, and start the query from that.",
+        kind="DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS",
+        path=path,
+    )
 
 
 class StreamSource(JavaIdentity):
@@ -66,27 +86,6 @@ class StreamSource(JavaIdentity):
         self._log = log
         self._last_version: int | None = None
         self._note_query()
-
-    def ensure_same_columns(self, expected: str | None) -> None:
-        """Make sure that a frame that was made earlier has the columns that the table has now.
-
-        Args:
-            expected: The schema of the frame, as JSON; None if it is not known.
-
-        Raises:
-            TableError: It has others (kind `DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS`).
-        """
-        if expected is None:
-            return
-        if StructType.fromJson(json.loads(expected)) == stream_schema(self.planner):
-            return
-        raise TableError(
-            f"The schema of the Delta table {self._log.table_path} has changed since the stream's "
-            "DataFrame was made. Nothing was read. Make the DataFrame anew, and start the query "
-            "from that.",
-            kind="DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS",
-            path=self._log.table_path,
-        )
 
     # What the JVM calls.
 

@@ -15,7 +15,7 @@ from optimist.spark.session.arguments import ensure_frame
 from optimist.spark.session.pyspark_versions import is_connect
 from optimist.spark.streams.sink import StreamSink
 
-__all__ = ["write_stream"]
+__all__ = ["batch_function", "write_stream"]
 
 _QUERY: Final = "sql.streaming.queryId"
 
@@ -55,7 +55,9 @@ def write_stream(
     ensure_frame(df)
     partition_by: Any = options.pop("partitionBy", ())
     sink = StreamSink.of(path_text(path), outputMode, options, partition_by=_names(partition_by))
-    writer = df.writeStream.outputMode(outputMode).foreachBatch(_batches(sink, checkpointLocation))
+    writer = df.writeStream.outputMode(outputMode).foreachBatch(
+        batch_function(sink, checkpointLocation)
+    )
     writer = writer.option("checkpointLocation", checkpointLocation)
     if trigger is not None:
         writer = writer.trigger(**trigger)
@@ -66,14 +68,22 @@ def _names(given: str | Sequence[str]) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
 
 
-def _batches(sink: StreamSink, checkpoint: str) -> Callable[[DataFrame, int], None]:
-    """What Spark calls with each batch; on Spark Connect it does so in a process of the server."""
+def batch_function(
+    sink: StreamSink, checkpoint: str, *, reads_target: bool = False
+) -> Callable[[DataFrame, int], None]:
+    """What Spark calls with each batch; on Spark Connect it does so in a process of the server.
+
+    Args:
+        sink: The table.
+        checkpoint: The query's checkpoint.
+        reads_target: Whether the query's source is known to be the table itself.
+    """
     known: list[str] = []
 
     def add(batch: DataFrame, number: int) -> None:
         if not known:
             known.append(_query_id(batch.sparkSession, checkpoint))
-        sink.add_batch(batch, batch, known[0], number, reads_target=False)
+        sink.add_batch(batch, batch, known[0], number, reads_target=reads_target)
 
     return add
 

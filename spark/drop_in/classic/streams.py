@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import shown
@@ -20,7 +21,11 @@ from optimist.spark.session.call_options import FILESYSTEM_PREFIXES
 from optimist.spark.session.conf import open_log
 from optimist.spark.session.jvm import Jvm, known_to_spark, text_map
 from optimist.spark.streams.sink import StreamSink
-from optimist.spark.streams.source import StreamSource, is_read_by, stream_schema
+from optimist.spark.streams.source import (
+    StreamSource,
+    ensure_same_columns,
+    stream_schema,
+)
 
 __all__ = ["add_batch", "refuse_path_name", "schema", "sink", "source"]
 
@@ -60,7 +65,8 @@ def source(spark: SparkSession, options: Any, expected: Any) -> Any:
     """
     log, planner = _stream(spark, options)
     made = StreamSource(spark, log, planner)
-    made.ensure_same_columns(expected)
+    if expected is not None:
+        ensure_same_columns(planner, StructType.fromJson(json.loads(expected)))
     jvm = Jvm.of(spark)
     columns = jvm.struct(stream_schema(planner))
     return dropin(jvm).DeltaSource(made, jvm.session, log.table_path, columns)
@@ -90,10 +96,7 @@ def add_batch(spark: SparkSession, asked: Any, batch: Any) -> None:
     """
     rows, planned, query_id, batch_id = batch
     frame, read = DataFrame(rows, spark), DataFrame(planned, spark)
-    found = _sink(spark, asked)
-    log = open_log(spark, found.path, found.request.filesystem_options)
-    reads_target = is_read_by(query_id, log.table_path)
-    found.add_batch(frame, read, query_id, batch_id, reads_target=reads_target)
+    _sink(spark, asked).add_batch(frame, read, query_id, batch_id)
 
 
 def refuse_path_name(spark: SparkSession, name: Any, _: Any) -> None:  # noqa: ARG001 - an answer
