@@ -30,11 +30,12 @@ EMULATORS_gcs = gcs
 EMULATORS_hdfs = hdfs
 CLOUD_NAMES = $(or $(filter s3 s3-dynamodb azure gcs hdfs,$(CLOUDS)),s3 s3-dynamodb azure gcs hdfs)
 
-.PHONY: help demo clouds test test-all exhaustive test-pyspark test-oldest test-newest test-fsspec coverage \
+.PHONY: help demo stream clouds test test-all exhaustive test-pyspark test-oldest test-newest test-fsspec coverage \
 	check lint types layers house integration wire emulators bench format clean
 
 help:
 	@echo "make demo     the flights: concurrent jobs on one table, a conflict explained, read back"
+	@echo "make stream    flights arrive month by month; a driver of two streams is killed and comes back"
 	@echo "make clouds   the same flights on S3, Azure, Google Cloud and HDFS emulators"
 	@echo "make test     check, then the tests, emulators and Spark included"
 	@echo "make test-all  everything that is tested: make test, then make exhaustive"
@@ -55,6 +56,10 @@ help:
 demo:
 	@$(PYTHON) bootstrap.py demo
 	@$(SPARK_RUN) examples/flights.py $(DEMO)
+
+stream:
+	@$(PYTHON) bootstrap.py demo
+	@$(SPARK_RUN) examples/streams.py $(STREAM)
 
 clouds:
 	@$(PYTHON) bootstrap.py clouds

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from optimist.core.snapshot import Snapshot
     from optimist.core.snapshot.table_detail import TableDetail
     from optimist.core.snapshot.time_travel import CommitRecord
+    from optimist.core.streams.follow import FollowedCommit
     from optimist.core.table.commit_resolution import CommitResolution, CommitState
     from optimist.core.table.delta_log import DeltaLog
     from optimist.core.transaction.conflicts.operations import Operation
@@ -47,6 +48,7 @@ __all__ = [
     "EngineOptions",
     "FileProgress",
     "FileSizes",
+    "FollowedCommit",
     "Identity",
     "LastCheckpoint",
     "LocalMerge",
@@ -82,6 +84,7 @@ _PLACES = {
     "EngineOptions": "optimist.core.options.engine",
     "FileProgress": "optimist.core.local.progress",
     "FileSizes": "optimist.core.care.optimize_metrics",
+    "FollowedCommit": "optimist.core.streams.follow",
     "Identity": "optimist.core.requests.table_definition",
     "LastCheckpoint": "optimist.core.log.last_checkpoint",
     "LocalMerge": "optimist.core.local.merge.builder",

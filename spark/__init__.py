@@ -10,6 +10,7 @@ from optimist.spark.commands.writing.write import write
 from optimist.spark.drop_in.builder import configure_spark_with_delta_pip, with_delta
 from optimist.spark.drop_in.enable import disable, enable
 from optimist.spark.native.file_selection import FileSelection, file_selections
+from optimist.spark.streams.write_stream import write_stream
 
 __all__ = [
     "DeltaMergeBuilder",
@@ -26,4 +27,5 @@ __all__ = [
     "read",
     "with_delta",
     "write",
+    "write_stream",
 ]

@@ -31,6 +31,7 @@ GIVEN_BY = {
     "OptimisticTransaction": "start_transaction",
     "Optimized": "optimize",
     "FileSizes": "optimize",
+    "FollowedCommit": "follow",
     "RestoredTable": "restore",
     "RowsChanged": "num_updated",
     "Snapshot": "snapshot",
@@ -40,7 +41,7 @@ GIVEN_BY = {
     "VacuumProgress": "vacuum",
     "FileSelection": "file_selections",
 }
-PAGES_THAT_RUN = ("alter", "api", "commit", "create", "drop-in", "skipping")
+PAGES_THAT_RUN = ("alter", "api", "commit", "create", "drop-in", "skipping", "streams")
 # Where pages hold code that a test runs, and the scripts that tests or `make demo` run.
 RUN = [
     ROOT / "README.md",

@@ -11,7 +11,7 @@ from optimist.core.log.timestamps import format_timestamp
 from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.time_travel import version_at_timestamp
 
-__all__ = ["ChangeBounds"]
+__all__ = ["ChangeBounds", "first_version_since"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,17 +86,7 @@ class ChangeBounds:
             return self.starting_version
         if self.starting_ms is None:
             raise _without_start()
-        try:
-            before = version_at_timestamp(
-                table.store, table.log_path, self.starting_ms - 1, latest=latest, accept_last=True
-            )
-        except TableError as error:
-            earliest = error.fields.get("earliest_version")
-            is_early = error.kind == TIMESTAMP_TOO_EARLY
-            if not is_early or not isinstance(earliest, int):
-                raise
-            return earliest
-        return before + 1
+        return first_version_since(table, latest, self.starting_ms)
 
     def _end(self, table: TableRef, latest: Snapshot, *, is_lenient: bool) -> int:
         if self.ending_version is not None:
@@ -130,6 +120,27 @@ class ChangeBounds:
             latest_version=latest.version,
             latest_timestamp_ms=latest.timestamp_ms,
         )
+
+
+def first_version_since(table: TableRef, latest: Snapshot, time_ms: int) -> int:
+    """The first version made at a time or later; the one after the newest if there is none.
+
+    Args:
+        table: The table.
+        latest: Its newest version.
+        time_ms: Epoch milliseconds.
+    """
+    try:
+        before = version_at_timestamp(
+            table.store, table.log_path, time_ms - 1, latest=latest, accept_last=True
+        )
+    except TableError as error:
+        earliest = error.fields.get("earliest_version")
+        is_early = error.kind == TIMESTAMP_TOO_EARLY
+        if not is_early or not isinstance(earliest, int):
+            raise
+        return earliest
+    return before + 1
 
 
 def _without_start() -> UsageError:

@@ -17,7 +17,7 @@ from optimist.core.schema.types import (
     StructType,
 )
 
-__all__ = ["ensure_reads_as"]
+__all__ = ["ensure_reads_as", "reading_problem"]
 
 _VOID = PrimitiveType("void")
 
@@ -35,13 +35,7 @@ def ensure_reads_as(
             `DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE`, fields `version`, `final_version`,
             `column`).
     """
-    if earlier.schema_string == final.schema_string:
-        problem = None
-    else:
-        before, after = TableMetadata.of(earlier), TableMetadata.of(final)
-        problem = next(_problems(before.schema, after.schema, after.is_mapped, ""), None)
-    if problem is None and earlier.partition_columns != final.partition_columns:
-        problem = ("", "the partition columns changed")
+    problem = reading_problem(earlier, final)
     if problem is None:
         return
     column, what = problem
@@ -54,6 +48,22 @@ def ensure_reads_as(
         final_version=final_version,
         column=column,
     )
+
+
+def reading_problem(earlier: Metadata, final: Metadata) -> tuple[str, str] | None:
+    """Why rows written under earlier metadata don't mean the same under other metadata.
+
+    Returns:
+        The column and the reason, as `the column x was dropped`; None if they do.
+    """
+    if earlier.schema_string != final.schema_string:
+        before, after = TableMetadata.of(earlier), TableMetadata.of(final)
+        found = next(_problems(before.schema, after.schema, after.is_mapped, ""), None)
+        if found is not None:
+            return found
+    if earlier.partition_columns != final.partition_columns:
+        return "", "the partition columns changed"
+    return None
 
 
 def _problems(

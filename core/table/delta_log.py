@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Hashable, Mapping, MutableMapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, MutableMapping, Sequence
 from typing import overload
 
 import pyarrow as pa
@@ -46,6 +46,9 @@ from optimist.core.snapshot.time_travel import (
     parse_timestamp,
     version_at_timestamp,
 )
+from optimist.core.streams.follow import FollowedCommit, follow
+from optimist.core.streams.options import StreamOptions, ensure_stream_options
+from optimist.core.streams.planner import StreamPlanner
 from optimist.core.table.care_commands import CareCommands
 from optimist.core.table.commit_resolution import CommitResolution, resolve_commit
 from optimist.core.table.handle_cache import HandleCache
@@ -367,6 +370,47 @@ class DeltaLog(RowCommands, TableCommands, CareCommands):
         feed = change_feed(self.table, self.snapshot(), bounds)
         wanted = None if columns is None else several(columns, "columns")
         return change_rows(self.table, feed, predicate, wanted)
+
+    def follow(
+        self,
+        position: str | None = None,
+        *,
+        wait_s: float | None = None,
+        starting_version: int | str | None = None,
+        starting_timestamp: str | int | None = None,
+        **options: object,
+    ) -> Iterator[FollowedCommit]:
+        """The rows that come into the table, commit by commit, for a reader that goes on later.
+
+        The first item is the whole table, unless a start is given; each further one is a commit.
+        Commits that other engines made to arrange rows anew have none. Where the start is `latest`
+        or a time, the first item has no rows, only the position of that start.
+
+        Args:
+            position: The `position` of the last item that was dealt with, perhaps by an earlier
+                process; a start is then ignored.
+            wait_s: Look again after so many seconds where there is nothing new, for ever; each look
+                costs one listing. None ends there.
+            starting_version: The first commit, or `latest` for those to come.
+            starting_timestamp: Instead of it: epoch milliseconds, or text as for `snapshot`. It
+                means the first commit made at that time or later.
+            options: `ignoreDeletes`, `ignoreChanges`, `skipChangeCommits`, `excludeRegex`,
+                `failOnDataLoss`, as a stream of Spark takes them (docs/streams.md).
+
+        Raises:
+            TableError: A commit removed rows, or is no longer in the log; or the position is
+                another table's.
+            SchemaError: The table's schema has changed.
+            UsageError: An option is wrong, or both starts are given.
+        """
+        given = {name: str(value) for name, value in options.items() if value is not None}
+        if starting_version is not None:
+            given["startingVersion"] = str(starting_version)
+        if starting_timestamp is not None:
+            given["startingTimestamp"] = str(_epoch_ms(starting_timestamp))
+        ensure_stream_options(given)
+        planner = StreamPlanner.of(self.table, StreamOptions.parse(given, int), self.snapshot)
+        return follow(planner, position, wait_s)
 
     @one_operation
     def count(self, predicate: str | Predicate | None = None) -> int:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import inspect
 import re
+from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import pyarrow as pa
@@ -33,6 +35,7 @@ __all__ = [
     "partitioned_by_number",
     "session_id",
     "spark_arrow_schema",
+    "stream_reader_traits",
 ]
 
 FIRST_SUPPORTED = (4, 0)
@@ -47,8 +50,39 @@ TAKES_FILTERS = (
 """What Spark asks a scan's builder for; 4.0 gives Catalyst's expressions to its own scans only."""
 
 
+_STREAM_LIMITS = "pyspark.sql.streaming.datasource"
 _CLASSIC_COL = inspect.unwrap(sf.col)
 """It leaves out PySpark's record of the call site, which takes ten round trips to the JVM."""
+
+
+@dataclass(frozen=True, slots=True)
+class _StreamReaderTraits:
+    """What Python data sources that are streams can have.
+
+    Attributes:
+        bases: Further classes of a reader.
+        tells_start: Whether Spark says where the last batch ended, and how much a batch may take.
+    """
+
+    bases: tuple[type, ...]
+    tells_start: bool
+
+    def some_limit(self) -> Any:
+        """A limit, whichever."""
+        return import_module(_STREAM_LIMITS).ReadMaxFiles(1)
+
+    def is_unlimited(self, limit: Any) -> bool:
+        """Whether a batch takes everything."""
+        return type(limit).__name__ == "ReadAllAvailable"
+
+
+def stream_reader_traits() -> _StreamReaderTraits:
+    """Those of this PySpark: limits and `Trigger.AvailableNow` came with 4.2."""
+    try:
+        found = import_module(_STREAM_LIMITS)
+    except ImportError:
+        return _StreamReaderTraits((), tells_start=False)
+    return _StreamReaderTraits((found.SupportsTriggerAvailableNow,), tells_start=True)
 
 
 def is_connect(spark: object) -> bool:

@@ -20,7 +20,12 @@ __all__ = ["write_clustered"]
 
 
 def write_clustered(
-    rows: DataFrame, path: str, cluster_by: Sequence[str], request: WriteRequest
+    rows: DataFrame,
+    path: str,
+    cluster_by: Sequence[str],
+    request: WriteRequest,
+    *,
+    read: DataFrame | None = None,
 ) -> None:
     """Make a clustered table, or write to one that is clustered by the same columns.
 
@@ -29,13 +34,14 @@ def write_clustered(
         path: The table.
         cluster_by: The columns, as SQL spells them; none for a plain write.
         request: The rest of what is asked for.
+        read: See `write_rows`.
 
     Raises:
         UsageError: The table is clustered by other columns (kind
             `DELTA_CLUSTERING_COLUMNS_MISMATCH`).
     """
     if not cluster_by:
-        write_rows(rows, path, request)
+        write_rows(rows, path, request, read=read)
         return
     log = open_log(rows.sparkSession, path, request.filesystem_options)
     if not log.table_exists():
@@ -57,7 +63,7 @@ def write_clustered(
             kind="DELTA_CLUSTERING_COLUMNS_MISMATCH",
             path=log.table_path,
         )
-    write_rows(rows, path, request)
+    write_rows(rows, path, request, read=read)
 
 
 def _folded(column: Sequence[str]) -> list[str]:

@@ -63,7 +63,9 @@ def create_as_select(
             written = writer.write(prepared_rows(df, writer, missing), pending, identities=missing)
             actions = (*creation.actions(txn.table.clock.now_ms()), *written.adds)
             operation = creation.operation(request.user_metadata)
-            if request.is_overwrite:  # by saveAsTable, which makes the table it would overwrite
+            if (
+                request.is_overwrite and request.batch is None
+            ):  # by saveAsTable, which makes the table it would overwrite
                 shown = {**operation.parameters, "isV1SaveAsTableOverwrite": True}
                 operation = replace(operation, parameters=shown)
             metrics = {
@@ -74,7 +76,10 @@ def create_as_select(
             if definition.mode is not CreateMode.CREATE:
                 metrics["numRemovedFiles"] = len(creation.removed)
                 metrics["numRemovedBytes"] = sum(add.size for add in creation.removed)
-            return Changes(actions, operation.with_metrics(metrics), must_land=True)
+            operation = operation.with_metrics(metrics)
+            if request.batch is not None:
+                operation = request.batch.operation(metrics, request.user_metadata)
+            return Changes(actions, operation, must_land=True)
 
         result = run_command(txn, work, app_txn=request.txn).commit
         if request.txn is None:

@@ -92,13 +92,22 @@ def write(
     return write_rows(df, path_text(path), WriteRequest.of(mode, partitionBy, options))
 
 
-def write_rows(df: DataFrame, path: str, request: WriteRequest) -> CommitResult | None:
-    """Write by a parsed request; returns and raises as `write` does."""
+def write_rows(
+    df: DataFrame, path: str, request: WriteRequest, *, read: DataFrame | None = None
+) -> CommitResult | None:
+    """Write by a parsed request; returns and raises as `write` does.
+
+    Args:
+        df: The rows.
+        path: The table.
+        request: What is asked for.
+        read: What the rows are computed from, where their own plan does not tell.
+    """
     with original_errors():
         log = open_log(df.sparkSession, path, request.filesystem_options)
-        read = of_fixed_versions(df)
-        with _repeatable(read, request) as rows:
-            result = _run(rows, read, log, request)
+        fixed = of_fixed_versions(df)
+        with _repeatable(fixed, request) as rows:
+            result = _run(rows, fixed if read is None else read, log, request)
         # A call that names its own transaction has not used the version in the session's conf.
         if request.txn is None:
             reset_session_version(df.sparkSession, log.options)
@@ -130,7 +139,7 @@ def _run(
     txn = _from_what_was_read(log, begun, request, sources)
 
     def work(pending: UncommittedFiles) -> Changes:
-        if sources:
+        if sources or (request.batch is not None and request.batch.reads_target):
             # The new rows are made of the table's: any change of the table meanwhile is a conflict.
             txn.read_whole_table()
         adopt_schema(df, txn, request)
@@ -155,8 +164,11 @@ def _from_what_was_read(
 
     Otherwise an overwrite computed from the table itself would remove rows that were committed
     after it read, and that it never saw. A version that the user chose does not count: overwriting
-    the table with it restores it on purpose.
+    the table with it restores it on purpose. Nor does one that a stream has read: its batches
+    replace whatever there is.
     """
+    if request.batch is not None:
+        return txn
     versions = [source.version for source in sources if not source.is_time_travel]
     if not request.is_overwrite or not versions or min(versions) >= txn.read_version:
         return txn
@@ -251,7 +263,8 @@ class _Write:
                 if isinstance(action, AddFile | RemoveFile)
             )
             return Changes(same, operation, balance=RowBalance.EQUAL)
-        return Changes(actions, operation)
+        # A batch without rows is recorded, too, or it would come again.
+        return Changes(actions, operation, must_land=self.request.batch is not None)
 
     @property
     def target(self) -> Target:
@@ -298,6 +311,9 @@ class _Write:
     def _operation(self, outcome: _Outcome, condition: Condition | None) -> Operation:
         """The operation, as the history tells it."""
         request = self.request
+        if request.batch is not None:
+            metrics = outcome.metrics(is_overwrite=request.is_overwrite)
+            return request.batch.operation(metrics, request.user_metadata)
         predicate = None
         if condition is not None and not request.replaces_matches:
             predicate = condition.text

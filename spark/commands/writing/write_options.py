@@ -16,6 +16,7 @@ from pyspark.sql import Column, SparkSession
 from optimist.core.errors import ArgumentTypeError, UsageError
 from optimist.core.options.values import at_least, one_of, parse_bool, parse_whole
 from optimist.core.secrets import Options
+from optimist.spark.commands.writing.streamed_batch import StreamedBatch
 from optimist.spark.session.call_options import CallOptions
 
 __all__ = ["MODES", "WRITE_OPTIONS", "WriteOption", "WriteRequest", "session_value"]
@@ -126,6 +127,7 @@ class WriteRequest:
         properties: Properties (`delta.*`) of the table if the write makes it.
         saves_managed_table: For `saveAsTable` in mode overwrite, whether the catalog keeps the
             table's files: the history names such a write as Delta does. None for other writes.
+        batch: The batch of a stream that the rows are; None for other writes.
     """
 
     mode: str
@@ -145,6 +147,7 @@ class WriteRequest:
     filesystem_options: Options = field(default_factory=Options)
     properties: Mapping[str, str] = field(default_factory=dict)
     saves_managed_table: bool | None = None
+    batch: StreamedBatch | None = None
 
     @property
     def is_overwrite(self) -> bool:

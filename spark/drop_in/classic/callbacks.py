@@ -16,6 +16,7 @@ from optimist.spark.drop_in.classic import (
     changes,
     relations,
     staged_tables,
+    streams,
     writes,
 )
 from optimist.spark.drop_in.sessions import session_of
@@ -38,6 +39,13 @@ _ANSWERS: Mapping[str, Answer] = MappingProxyType(
         # DeltaFormat
         "read": relations.read_format,
         "save": writes.save,
+        "sink": streams.sink,
+        "stream schema": streams.schema,
+        "stream source": streams.source,
+        # DeltaSink
+        "add batch": streams.add_batch,
+        # DeltaTable
+        "stream by name": streams.refuse_path_name,
         # RelationRule
         "change rows": changes.change_rows,
         "insert into rows": changes.insert_into_rows,

@@ -16,10 +16,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from optimist.core.errors import SchemaError, UsageError
 from optimist.core.errors.foreign_text import shown
 from optimist.spark.commands.writing.clustered_write import write_clustered
+from optimist.spark.commands.writing.inserted_rows import InsertedRows
 from optimist.spark.commands.writing.write import write_rows
 from optimist.spark.commands.writing.write_options import WriteRequest
 from optimist.spark.drop_in.classic.expressions import TargetExpressions
-from optimist.spark.drop_in.classic.inserted_rows import InsertedRows
 from optimist.spark.drop_in.classic.opened_table import OpenedTable
 from optimist.spark.drop_in.classic.options import only_path, write_options
 from optimist.spark.drop_in.classic.staged_tables import StagedTable

@@ -20,6 +20,7 @@ from optimist.core.forking import ForkSafeLock
 from optimist.spark.drop_in.connect.frames import READER, session_of
 from optimist.spark.drop_in.connect.plans import SentPlans
 from optimist.spark.drop_in.connect.sql import connect_sql
+from optimist.spark.drop_in.connect.streams import STREAM_READER, STREAM_WRITER
 from optimist.spark.drop_in.connect.writers import WRITER, WRITER_TO
 from optimist.spark.session.callback_errors import original_errors
 
@@ -192,11 +193,14 @@ def _methods() -> Mapping[type, Mapping[str, Callable[..., Any]]]:
         DataFrameWriter,
         DataFrameWriterV2,
     )
+    from pyspark.sql.connect.streaming.readwriter import DataStreamReader, DataStreamWriter
 
     return MappingProxyType(
         {
             DataFrameReader: READER,
             DataFrameWriter: WRITER,
             DataFrameWriterV2: WRITER_TO,
+            DataStreamReader: STREAM_READER,
+            DataStreamWriter: STREAM_WRITER,
         }
     )

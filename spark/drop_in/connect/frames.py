@@ -25,7 +25,8 @@ _DEFAULT_FORMAT = "spark.sql.sources.default"
 
 def session_of(owner: Any) -> SparkSession:
     """The session of a reader or a writer."""
-    session: SparkSession = owner._client if hasattr(owner, "_client") else owner._spark
+    names = ("_client", "_spark", "_session")  # of readers, writers, and writers of streams
+    session: SparkSession = next(getattr(owner, name) for name in names if hasattr(owner, name))
     return session
 
 

@@ -20,9 +20,9 @@ from optimist.core.sql import values_left_to_default
 from optimist.core.sql.reader import Reader
 from optimist.core.sql.spark_statements.table_statements import Insert
 from optimist.core.sql.statements import SqlText
+from optimist.spark.commands.writing.inserted_rows import InsertedRows
 from optimist.spark.commands.writing.write import write_rows
 from optimist.spark.commands.writing.write_options import WriteRequest
-from optimist.spark.drop_in.classic.inserted_rows import InsertedRows
 from optimist.spark.drop_in.connect.formats import FormattedSql
 from optimist.spark.drop_in.connect.refusals import refused
 from optimist.spark.session.conf import open_log

@@ -20,10 +20,10 @@ from optimist.core.sql import path_in_name
 from optimist.spark.commands.names import is_delta
 from optimist.spark.commands.writing.clustered_write import write_clustered
 from optimist.spark.commands.writing.create_as_select import create_as_select
+from optimist.spark.commands.writing.inserted_rows import InsertedRows
 from optimist.spark.commands.writing.write import write_rows
 from optimist.spark.commands.writing.write_options import WriteRequest
 from optimist.spark.conditions.connect_condition import sent_message
-from optimist.spark.drop_in.classic.inserted_rows import InsertedRows
 from optimist.spark.drop_in.classic.options import only_path, write_options
 from optimist.spark.drop_in.connect.frames import (
     Original,

@@ -8,6 +8,7 @@ import org.apache.spark.sql.connector.catalog.SupportsWrite;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.catalog.TruncatableTable;
+import org.apache.spark.sql.connector.catalog.V2TableWithV1Fallback;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.read.ScanBuilder;
@@ -17,7 +18,8 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** A version of a Delta table, as Spark's commands see it. Python has the table itself. */
-public class DeltaTable implements SupportsRead, SupportsWrite, TruncatableTable {
+public class DeltaTable
+    implements SupportsRead, SupportsWrite, TruncatableTable, V2TableWithV1Fallback {
   private final scala.Function2 python;
   private final String name;
   private final StructType schema;
@@ -52,6 +54,11 @@ public class DeltaTable implements SupportsRead, SupportsWrite, TruncatableTable
   public Transform[] partitioning() { return this.partitioning; }
   public Map properties() { return this.properties; }
   CatalogTable entry() { return this.entry; }
+  /** Streams that name a table go by the format and the path in its entry, not by its columns. */
+  public CatalogTable v1Table() {
+    if (this.entry == null) Python.ask("stream by name", null, this.name, null);
+    return RelationRule.with(this.entry, "schema", new StructType());
+  }
   void setEntry(CatalogTable entry) { this.entry = entry; }
   boolean isNewest() { return identity() != null; }
   String identity() { return this.identity; }

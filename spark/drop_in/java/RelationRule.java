@@ -143,7 +143,8 @@ public final class RelationRule extends Rule {
   /** Spark asks the relations of a plan by which name they are refreshed. */
   private static LogicalPlan named(LogicalPlan plan, CatalogTable entry) {
     if (entry == null) return plan;
-    final scala.Option name = scala.Option.apply(withoutStatistics(entry));
+    final scala.Option name = scala.Option.apply(
+        with(entry, "stats", scala.Option.apply(null)));  // the log knows better than a metastore
     return (LogicalPlan) plan.transformDown(new scala.runtime.AbstractPartialFunction() {
       public boolean isDefinedAt(Object node) {
         return node instanceof LogicalRelation && ((LogicalRelation) node).catalogTable().isEmpty();
@@ -153,13 +154,10 @@ public final class RelationRule extends Rule {
       }
     });
   }
-  /** The log knows better than a metastore. */
-  private static CatalogTable withoutStatistics(CatalogTable entry) {
-    if (entry.stats().isEmpty()) return entry;
+  static CatalogTable with(CatalogTable entry, String name, Object part) {
     Object[] parts = new Object[entry.productArity()];
     for (int i = 0; i < parts.length; i++) {
-      boolean isStatistics = entry.productElementName(i).equals("stats");
-      parts[i] = isStatistics ? scala.Option.apply(null) : entry.productElement(i);
+      parts[i] = entry.productElementName(i).equals(name) ? part : entry.productElement(i);
     }
     Constructor[] made = CatalogTable.class.getConstructors();
     try {

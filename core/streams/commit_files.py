@@ -1,0 +1,150 @@
+"""The files that a stream reads of one commit, once the commit has passed its rules (spec 11.3)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from optimist.core.data.table_ref import TableRef
+from optimist.core.errors import LogFileNotFoundError, TableError
+from optimist.core.errors.foreign_text import shown
+from optimist.core.log.commit_lines import CommitLines, FileBody, parse_commit_lines
+from optimist.core.log.file_table import FILES_SCHEMA, file_actions_batch
+from optimist.core.log.names import commit_path
+from optimist.core.protocol.actions import AddFile, CommitInfo, Metadata, Protocol, RemoveFile
+from optimist.core.protocol.gates import ensure_readable
+from optimist.core.snapshot.time_travel import list_commit_files
+from optimist.core.streams.indexed_files import IndexedFiles
+from optimist.core.streams.options import StreamOptions
+from optimist.core.streams.schema_rules import StreamSchema
+
+__all__ = ["CommitReader"]
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class CommitReader:
+    """Reads commits for a stream.
+
+    Attributes:
+        table: The table.
+        schema: By which the rows are read.
+        options: What the stream passes over.
+    """
+
+    table: TableRef
+    schema: StreamSchema
+    options: StreamOptions
+
+    def files(self, version: int, latest: int) -> IndexedFiles:
+        """The files that a commit has for the stream, counted as offsets count them.
+
+        Args:
+            version: The version of the commit.
+            latest: The newest version of the table.
+
+        Raises:
+            TableError: The commit is no longer in the log (kind
+                `DELTA_MISSING_FILES_UNEXPECTED_VERSION`), changes rows of before (kinds
+                `DELTA_SOURCE_TABLE_IGNORE_CHANGES`, `DELTA_SOURCE_IGNORE_DELETE`), or makes it
+                another table.
+            SchemaError: It changes the schema.
+            ProtocolError: Its rows need features that this engine can't read.
+        """
+        path = commit_path(self.table.log_path, version)
+        try:
+            data = self.table.store.read_bytes(path)
+        except LogFileNotFoundError:
+            return self.missing(version, latest)
+        lines = parse_commit_lines(data, path)
+        self._ensure_readable(lines, version)
+        adds = [body for body in _changing(lines.file_actions) if _is_add(body)]
+        removed = next((body for body in _changing(lines.file_actions) if not _is_add(body)), None)
+        if removed is not None:
+            self._ensure_allowed(version, _path(removed), lines, has_adds=bool(adds))
+            if self.options.skip_change_commits:
+                return IndexedFiles.none()
+        if not adds:
+            return IndexedFiles.none()
+        batch = file_actions_batch(adds).select(FILES_SCHEMA.names)
+        files = pa.Table.from_batches([batch]).cast(FILES_SCHEMA)
+        return IndexedFiles.of(files, self.options.exclude_regex)
+
+    def _ensure_readable(self, lines: CommitLines, version: int) -> None:
+        for action in lines.actions:
+            if isinstance(action, Metadata):
+                self.schema.ensure_reads(action, version)
+            elif isinstance(action, Protocol):
+                ensure_readable(
+                    action,
+                    self.schema.metadata,
+                    table_path=self.table.table_path,
+                    version=version,
+                )
+
+    def _ensure_allowed(
+        self, version: int, path: str, lines: CommitLines, *, has_adds: bool
+    ) -> None:
+        if self.options.allows_changes or (not has_adds and self.options.allows_deletes):
+            return
+        infos = (action for action in lines.actions if isinstance(action, CommitInfo))
+        info = next(infos, None)
+        operation = "" if info is None or info.operation is None else f", a {info.operation}"
+        what = "a data update" if has_adds else "deleted data"
+        choices = "skipChangeCommits" if has_adds else "ignoreDeletes or skipChangeCommits"
+        raise TableError(
+            f"Detected {what} (for example {shown(path)}) in the source table at version {version}"
+            f"{operation}. A stream only reads rows that are added. Nothing of this batch was "
+            f"read. To pass over such commits, set the option {choices}; to have the changes "
+            "themselves downstream, start from the whole table with a new checkpoint and output.",
+            kind="DELTA_SOURCE_TABLE_IGNORE_CHANGES" if has_adds else "DELTA_SOURCE_IGNORE_DELETE",
+            version=version,
+            removedFile=path,
+        )
+
+    def missing(self, version: int, latest: int) -> IndexedFiles:
+        """What a stream has of a commit that is no longer in the log; see `files`."""
+        if not self.options.fail_on_data_loss:
+            _LOG.warning(
+                "The stream over %s goes on without version %s, which is no longer in the log.",
+                self.table.table_path,
+                version,
+            )
+            return IndexedFiles.none()
+        held = list_commit_files(self.table.store, self.table.log_path, version, latest)
+        earliest = held[0][0] if held else latest + 1
+        raise TableError(
+            f"The stream from the Delta table {self.table.table_path} was expecting process data "
+            f"from version {version}, but the earliest available version in the _delta_log "
+            f"directory is {earliest}. Older commits were removed after "
+            "delta.logRetentionDuration. Nothing of this batch was read. Start the stream with a "
+            "new checkpoint; or set the option failOnDataLoss to false, to go on without these "
+            "rows.",
+            kind="DELTA_MISSING_FILES_UNEXPECTED_VERSION",
+            startVersion=version,
+            earliestVersion=earliest,
+        )
+
+
+def _changing(bodies: Iterable[FileBody]) -> Iterable[FileBody]:
+    """Those that change the table's rows."""
+    for body in bodies:
+        if isinstance(body, AddFile | RemoveFile):
+            if body.data_change:
+                yield body
+        elif body.get("dataChange", True) is not False:
+            yield body
+
+
+def _is_add(body: FileBody) -> bool:
+    if isinstance(body, AddFile | RemoveFile):
+        return isinstance(body, AddFile)
+    return bool(body["isAdd"])
+
+
+def _path(body: FileBody) -> str:
+    return body.path if isinstance(body, AddFile | RemoveFile) else str(body["path"])

@@ -1,0 +1,72 @@
+"""`follow`: the rows that come into a table, commit by commit, without Spark (spec 11.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from optimist.core.data.parquet_reader import RowLayout
+from optimist.core.plugins.data_access import DataAccess
+from optimist.core.snapshot.files_view import FilesView
+from optimist.core.snapshot.local_scan import read_rows
+from optimist.core.streams.offset import StreamOffset
+from optimist.core.streams.planner import StreamPlanner
+
+__all__ = ["FollowedCommit", "follow"]
+
+
+@dataclass(frozen=True, slots=True)
+class FollowedCommit:
+    """The rows that one commit added; or the whole table, where a follower begins with that.
+
+    Attributes:
+        version: The version of the commit.
+        position: Everything up to and with this commit, as text to be stored: what follows it is
+            what `DeltaLog.follow(position=...)` gives.
+        num_files: How many files the rows are in.
+    """
+
+    version: int
+    position: str
+    num_files: int
+    _view: FilesView
+    _access: DataAccess | None
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows, read batch by batch.
+
+        Raises:
+            TableError: A file is gone or damaged.
+        """
+        return read_rows(self._view, self._view.schema, access=self._access)
+
+    def to_arrow(self) -> pa.Table:
+        """The rows in one table.
+
+        Raises:
+            TableError: A file is gone or damaged.
+        """
+        return pa.Table.from_batches(
+            self.batches(), schema=RowLayout(self._view.schema).arrow_schema
+        )
+
+
+def follow(
+    planner: StreamPlanner, position: str | None, wait_s: float | None
+) -> Iterator[FollowedCommit]:
+    """The commits after a position; see `DeltaLog.follow`."""
+    table = planner.table
+    at = None if position is None else StreamOffset.from_json(position)
+    while True:
+        before = at
+        for end, files in planner.commits_after(at):
+            view, access = planner.view(files), table.data_access()
+            yield FollowedCommit(end.version - 1, end.to_json(), len(files), view, access)
+            at = end
+        if at != before:
+            continue
+        if wait_s is None:
+            return
+        table.clock.sleep(wait_s)

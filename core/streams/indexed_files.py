@@ -1,0 +1,94 @@
+"""Files of a version in the order by which offsets count them, and how many a batch may take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from optimist.core.log.file_table import FILES_SCHEMA
+
+__all__ = ["Capacity", "IndexedFiles"]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedFiles:
+    """Files of one version, each with its place, ascending.
+
+    Attributes:
+        files: Rows of `FILES_SCHEMA`.
+        places: The place of each (int64); files that are passed over leave gaps.
+    """
+
+    files: pa.Table
+    places: pa.Array
+
+    @classmethod
+    def of(cls, files: pa.Table, exclude_regex: str | None = None) -> IndexedFiles:
+        """The files in their order; those whose path matches are left out, but counted."""
+        places = pa.array(range(files.num_rows), pa.int64())
+        if exclude_regex is None or not files.num_rows:
+            return cls(files, places)
+        kept = pc.invert(pc.match_substring_regex(files["path"], exclude_regex))
+        kept = pc.fill_null(kept, True).combine_chunks()
+        return cls(files.filter(kept), places.filter(kept))
+
+    @classmethod
+    def none(cls) -> IndexedFiles:
+        """No files."""
+        return cls(FILES_SCHEMA.empty_table(), pa.array([], pa.int64()))
+
+    @classmethod
+    def joined(cls, parts: Sequence[IndexedFiles]) -> IndexedFiles:
+        """The files of several versions one after the other, to be read together."""
+        files = [FILES_SCHEMA.empty_table(), *(part.files for part in parts)]
+        places = [pa.array([], pa.int64()), *(part.places for part in parts)]
+        return cls(pa.concat_tables(files), pa.concat_arrays(places))
+
+    def __len__(self) -> int:
+        return int(self.files.num_rows)
+
+    @property
+    def size_bytes(self) -> int:
+        """The sizes of the files, summed."""
+        return int(pc.sum(self.files["size"], min_count=0).as_py())
+
+    def between(self, after: int, upto: int | None = None) -> IndexedFiles:
+        """The files whose place is above `after` and, if given, not above `upto`."""
+        first = int(pc.sum(pc.less_equal(self.places, after), min_count=0).as_py())
+        last = len(self)
+        if upto is not None:
+            last = int(pc.sum(pc.less_equal(self.places, upto), min_count=0).as_py())
+        length = max(0, last - first)
+        return IndexedFiles(self.files.slice(first, length), self.places.slice(first, length))
+
+
+@dataclass(slots=True)
+class Capacity:
+    """What a batch may still take: a file is admitted if there was room before it.
+
+    Attributes:
+        files: How many files; None for no limit.
+        size_bytes: How many bytes; None for no limit.
+    """
+
+    files: int | None = None
+    size_bytes: int | None = None
+
+    def take(self, some: IndexedFiles) -> int:
+        """Admit as many of the files as there is room for, from the first on; how many."""
+        count = len(some)
+        if self.files is not None:
+            count = min(count, max(0, self.files))
+        if self.size_bytes is not None:
+            ends = pc.cumulative_sum(some.files["size"].combine_chunks())
+            room = self.size_bytes
+            fitting = int(pc.sum(pc.less(ends, room), min_count=0).as_py()) + (1 if room > 0 else 0)
+            count = min(count, fitting)
+            taken = ends[count - 1].as_py() if count else 0
+            self.size_bytes = room - taken
+        if self.files is not None:
+            self.files -= count
+        return count

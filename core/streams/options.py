@@ -1,0 +1,178 @@
+"""`StreamOptions`: where a stream begins, how much a batch takes, and what it passes over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from optimist.core.commands.not_built_yet import not_built_yet
+from optimist.core.errors import UsageError
+from optimist.core.errors.foreign_text import shown
+from optimist.core.options.values import at_least, parse_bool
+
+__all__ = ["LATEST", "STREAM_OPTIONS", "StreamOptions", "ensure_stream_options"]
+
+LATEST: Final = "latest"
+_DEFAULT_MAX_FILES = 1000
+_BYTES = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50}
+_NOT_BUILT = ("schemaTrackingLocation", "schemaLocation", "withEventTimeOrder")
+_CHANGES = ("readChangeFeed", "readChangeData")
+
+
+def _version(text: str) -> int | str:
+    return LATEST if text.lower() == LATEST else at_least(0)(text)
+
+
+def _size(text: str) -> int:
+    """A number of bytes as Spark writes it: `1000`, `64k`, `1 MB`, `10g`."""
+    folded = text.lower().replace(" ", "")
+    digits = folded.rstrip("bkmgtp")
+    unit = folded[len(digits) :].removesuffix("b") if len(folded) > len(digits) else ""
+    if unit not in _BYTES:
+        raise ValueError("must be a number of bytes, such as 1000, 64k or 10g")
+    return at_least(1)(digits) * _BYTES[unit]
+
+
+def _expression(text: str) -> str:
+    try:
+        pc.match_substring_regex(pa.array([""]), text)
+    except pa.ArrowInvalid:
+        raise ValueError("must be a regular expression without look-around") from None
+    return text
+
+
+_PARSERS: Mapping[str, Callable[[str], Any]] = {
+    "startingVersion": _version,
+    "startingTimestamp": str,
+    "maxFilesPerTrigger": at_least(1),
+    "maxBytesPerTrigger": _size,
+    "ignoreDeletes": parse_bool,
+    "ignoreFileDeletion": parse_bool,
+    "ignoreChanges": parse_bool,
+    "skipChangeCommits": parse_bool,
+    "excludeRegex": _expression,
+    "failOnDataLoss": parse_bool,
+}
+STREAM_OPTIONS = (*_PARSERS, *_CHANGES, *_NOT_BUILT)
+"""The names of the options, in Delta's spelling."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOptions:
+    """The options of one stream.
+
+    Attributes:
+        starting_version: The first commit to read, or `LATEST` for those to come; None for the
+            whole table first.
+        starting_ms: Instead of it: the first commit made then or later, in epoch milliseconds.
+        max_files: How many files a batch takes at most; None for no limit.
+        max_bytes: After how many bytes a batch takes no further file; None for no limit.
+        ignore_deletes: Pass over commits that only remove rows.
+        ignore_changes: Give the rows of rewritten files again.
+        skip_change_commits: Pass over commits that remove rows, with all that they add.
+        exclude_regex: Pass over files whose path it matches somewhere.
+        fail_on_data_loss: Stop at commits that are no longer in the log, instead of going on after
+            them.
+    """
+
+    starting_version: int | str | None = None
+    starting_ms: int | None = None
+    max_files: int | None = _DEFAULT_MAX_FILES
+    max_bytes: int | None = None
+    ignore_deletes: bool = False
+    ignore_changes: bool = False
+    skip_change_commits: bool = False
+    exclude_regex: str | None = None
+    fail_on_data_loss: bool = True
+
+    @property
+    def starts_at_a_moment(self) -> bool:
+        """Whether only the moment tells where the stream begins."""
+        return self.starting_version == LATEST or self.starting_ms is not None
+
+    @property
+    def allows_changes(self) -> bool:
+        """Whether commits may remove rows and add others."""
+        return self.ignore_changes or self.skip_change_commits
+
+    @property
+    def allows_deletes(self) -> bool:
+        """Whether commits may only remove rows."""
+        return self.allows_changes or self.ignore_deletes
+
+    @classmethod
+    def parse(cls, given: Mapping[str, str], to_ms: Callable[[str], int]) -> StreamOptions:
+        """The options as a reader gives them; others than `STREAM_OPTIONS` are ignored.
+
+        Args:
+            given: Names in any case, values as text.
+            to_ms: Turns the text of a time into epoch milliseconds.
+
+        Raises:
+            UsageError: A value does not parse (kind `DELTA_ILLEGAL_OPTION`), both starts are given
+                (kind `DELTA_STARTING_VERSION_AND_TIMESTAMP_BOTH_SET`), or an option is not built
+                yet.
+        """
+        folded = {key.lower(): text.strip() for key, text in given.items()}
+        for name in (*_NOT_BUILT, *_CHANGES):
+            text = folded.get(name.lower(), "false")
+            if text.lower() != "false":
+                raise not_built_yet(f"The option {name} of a stream", "Leave the option out.")
+        found = {
+            name: _parsed(name, parse, folded[name.lower()])
+            for name, parse in _PARSERS.items()
+            if name.lower() in folded
+        }
+        version, time = found.get("startingVersion"), found.get("startingTimestamp")
+        if version is not None and time is not None:
+            raise UsageError(
+                "Please either provide 'startingVersion' or 'startingTimestamp', not both. Nothing "
+                "was read.",
+                kind="DELTA_STARTING_VERSION_AND_TIMESTAMP_BOTH_SET",
+            )
+        max_bytes = found.get("maxBytesPerTrigger")
+        default = _DEFAULT_MAX_FILES if max_bytes is None else None
+        rewrites = found.get("ignoreFileDeletion", False)  # Delta's older name
+        return cls(
+            starting_version=version,
+            starting_ms=None if time is None else to_ms(time),
+            max_files=found.get("maxFilesPerTrigger", default),
+            max_bytes=max_bytes,
+            ignore_deletes=found.get("ignoreDeletes", False),
+            ignore_changes=found.get("ignoreChanges", False) or rewrites,
+            skip_change_commits=found.get("skipChangeCommits", False),
+            exclude_regex=found.get("excludeRegex"),
+            fail_on_data_loss=found.get("failOnDataLoss", True),
+        )
+
+
+def ensure_stream_options(given: Mapping[str, object]) -> None:
+    """Make sure that a call, which is told of no other options, gives only those of streams.
+
+    Raises:
+        UsageError: There is another one (kind `DELTA_ILLEGAL_OPTION`).
+    """
+    known = {name.lower() for name in STREAM_OPTIONS}
+    for name in given:
+        if name.lower() not in known:
+            raise UsageError(
+                f"A stream has no option {shown(name)}. Nothing was read. It has: "
+                f"{', '.join(_PARSERS)}.",
+                kind="DELTA_ILLEGAL_OPTION",
+                key=name,
+            )
+
+
+def _parsed(name: str, parse: Callable[[str], Any], text: str) -> Any:
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise UsageError(
+            f"Invalid value {shown(text)} for option {name}: it {error}. Nothing was read.",
+            kind="DELTA_ILLEGAL_OPTION",
+            key=name,
+        ) from None

@@ -1,0 +1,364 @@
+"""`StreamPlanner`: the offsets of a stream over a table, and the files between two of them.
+
+A stream without a start reads the table as it is first, its files ordered by (modification time,
+path), and then each commit since. A batch never goes on from that snapshot to the commits, so a
+batch that is run again has the same files even if nothing but its end was written down.
+
+A start that only the moment decides, `latest` or a time, is answered as the first offset: a batch
+without rows then carries it into the checkpoint. Held in memory alone it would be lost with the
+first crash, and rows with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+from optimist.core.changes.bounds import first_version_since
+from optimist.core.data.table_ref import TableRef
+from optimist.core.errors import LogFileNotFoundError, OptimistError, TableError
+from optimist.core.log.file_table import FILES_SCHEMA
+from optimist.core.log.names import commit_path
+from optimist.core.log.timestamps import format_timestamp
+from optimist.core.protocol.table_metadata import TableMetadata
+from optimist.core.schema.generated_columns import without_expressions
+from optimist.core.schema.types import StructType, schema_to_json
+from optimist.core.snapshot import Snapshot
+from optimist.core.snapshot.files_view import FilesView
+from optimist.core.snapshot.one_version import load_version
+from optimist.core.streams.commit_files import CommitReader
+from optimist.core.streams.indexed_files import Capacity, IndexedFiles
+from optimist.core.streams.offset import BASE_INDEX, StreamOffset
+from optimist.core.streams.options import LATEST, StreamOptions
+from optimist.core.streams.schema_rules import StreamSchema, other_table
+
+__all__ = ["Backlog", "StreamPlanner"]
+
+_MOST_COUNTED = 1000
+"""Of how many versions ahead the files are counted for the progress of a query."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What a stream has yet to read, as far as it is known."""
+
+    files: int
+    size_bytes: int
+    versions: int
+
+
+@dataclass(slots=True)
+class StreamPlanner:
+    """One stream over a table; one thread at a time asks it.
+
+    Attributes:
+        table: The table.
+        options: The stream's options.
+        newest: Gives the newest version of the table.
+        schema: By which rows are read: that of the newest version when the stream was started.
+    """
+
+    table: TableRef
+    options: StreamOptions
+    newest: Callable[[], Snapshot]
+    schema: StreamSchema
+    _reader: CommitReader = field(init=False)
+    _commits: dict[int, IndexedFiles] = field(default_factory=dict, init=False)
+    _counts: dict[int, tuple[int, int]] = field(default_factory=dict, init=False)
+    _initial: tuple[int, IndexedFiles] | None = field(default=None, init=False)
+    _first: StreamOffset | None = field(default=None, init=False)
+    _latest: Snapshot | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self._reader = CommitReader(self.table, self.schema, self.options)
+
+    @classmethod
+    def of(
+        cls, table: TableRef, options: StreamOptions, newest: Callable[[], Snapshot]
+    ) -> StreamPlanner:
+        """A stream that starts now, or goes on from a checkpoint."""
+        snapshot = newest()
+        return cls(table, options, newest, StreamSchema(snapshot.metadata, snapshot.version))
+
+    @property
+    def table_id(self) -> str:
+        """The table's id, which all offsets have."""
+        return self.schema.metadata.id
+
+    def capacity(self) -> Capacity:
+        """What the options let a batch take."""
+        return Capacity(self.options.max_files, self.options.max_bytes)
+
+    def latest_version(self) -> int:
+        """The newest version; costs one listing."""
+        return self._look().version
+
+    def commits_after(
+        self, position: StreamOffset | None
+    ) -> Iterator[tuple[StreamOffset, IndexedFiles]]:
+        """What there is after a position, version by version: where each ends, and its files.
+
+        The start comes first, without files, if only the moment tells it. Costs one listing.
+
+        Args:
+            position: Where the reader is; None before it has read anything.
+
+        Raises:
+            TableError, SchemaError, ProtocolError: As `latest_offset`.
+        """
+        latest = self._look()
+        at = self._begin(latest) if position is None else self._checked(position, latest)
+        if position is None and self.options.starts_at_a_moment:
+            yield at, IndexedFiles.none()
+        if at.is_initial:
+            begin, at = at, at.at(at.version + 1)
+            yield at, self._snapshot_files(begin.version).between(begin.index)
+        for version in range(at.version, latest.version + 1):
+            begin, at = at, at.at(version + 1)
+            yield at, self._commit_files(version).between(begin.index)
+            self._forget_before(at)
+
+    def latest_offset(
+        self, start: StreamOffset | None, capacity: Capacity, *, last_version: int | None = None
+    ) -> StreamOffset:
+        """Where the next batch ends; `start` itself if there is nothing new.
+
+        Args:
+            start: Where the last batch ended; None before the first.
+            capacity: What the batch may take.
+            last_version: Nothing after this version is read; None for no bound.
+
+        Raises:
+            TableError, SchemaError, ProtocolError: A commit can't be read on; see `CommitReader`.
+                Or the start is none of this table's offsets.
+        """
+        latest = self._look()
+        begin = self._begin(latest) if start is None else self._checked(start, latest)
+        if start is None and self.options.starts_at_a_moment:
+            return begin
+        self._forget_before(begin)
+        bound = latest.version if last_version is None else min(latest.version, last_version)
+        if begin.is_initial:
+            rest = self._snapshot_files(begin.version).between(begin.index)
+            taken = capacity.take(rest)
+            if taken == len(rest):
+                return begin.at(begin.version + 1)
+            return begin.at(begin.version, rest.places[taken - 1].as_py()) if taken else begin
+        return self._latest_commit(begin, bound, capacity)
+
+    def whole_offset(self) -> StreamOffset:
+        """After everything that there is, for who does not know where the last batch ended."""
+        return StreamOffset.before(self.table_id, self._look().version + 1)
+
+    def files_between(self, start: StreamOffset | None, end: StreamOffset) -> IndexedFiles:
+        """The files of a batch; the same ones each time that a batch is run.
+
+        Args:
+            start: Where the batch before ended; None for the first batch.
+            end: Where the batch ends.
+
+        Raises:
+            TableError, SchemaError, ProtocolError: As `latest_offset`.
+        """
+        latest = self._look()
+        self._checked(end, latest)
+        begin = self._begin_of_first(end, latest) if start is None else self._checked(start, latest)
+        end.ensure_not_before(begin)
+        parts = list(self._parts(begin, end))
+        if len(parts) == 1:
+            return parts[0]
+        return IndexedFiles.joined(parts)
+
+    def view(self, files: IndexedFiles) -> FilesView:
+        """Files of this stream as they are read: by the schema that it began with.
+
+        All columns may hold nulls, since the files may be older than a NOT NULL.
+        """
+        latest = self._look() if self._latest is None else self._latest
+        read = replace(self.schema.metadata, schema_string=schema_to_json(self.stream_schema))
+        return latest.with_other_files(read, files.files)
+
+    @property
+    def stream_schema(self) -> StructType:
+        """The columns of the stream's rows."""
+        schema = TableMetadata.of(self.schema.metadata).schema
+        return without_expressions(schema.as_nullable())
+
+    def backlog(self, position: StreamOffset) -> Backlog:
+        """What comes after a position, without a look for newer versions.
+
+        Of commits that the stream can't read on, and of those far ahead, only the versions count.
+        """
+        if self._latest is None:
+            return Backlog(0, 0, 0)
+        files = size_bytes = 0
+        first, after = position.version, position.index
+        if position.is_initial:
+            rest = self._snapshot_files(position.version).between(position.index)
+            files, size_bytes = len(rest), rest.size_bytes
+            first, after = position.version + 1, BASE_INDEX
+        last = self._latest.version
+        for version in range(first, min(last, first + _MOST_COUNTED) + 1):
+            try:
+                counted, sized = self._count(version, after if version == first else BASE_INDEX)
+            except OptimistError:
+                break
+            files, size_bytes = files + counted, size_bytes + sized
+        return Backlog(files, size_bytes, max(0, last + 1 - position.version))
+
+    # Where a stream begins
+
+    def _begin(self, latest: Snapshot) -> StreamOffset:
+        """Before the first batch; the same for the life of the stream."""
+        if self._first is None:
+            self._first = self._resolved(latest)
+        return self._first
+
+    def _resolved(self, latest: Snapshot) -> StreamOffset:
+        wanted = self.options.starting_version
+        if self.options.starting_ms is not None:
+            version = first_version_since(self.table, latest, self.options.starting_ms)
+            if version > latest.version and not self.table.options.cdf_allow_out_of_range:
+                raise self._too_late(self.options.starting_ms, latest)
+        elif wanted is None:
+            return StreamOffset.before(self.table_id, latest.version, is_initial=True)
+        elif isinstance(wanted, int):
+            version = wanted
+            self._ensure_exists(version, latest)
+        else:
+            version = latest.version + 1
+        return StreamOffset.before(self.table_id, version)
+
+    def _begin_of_first(self, end: StreamOffset, latest: Snapshot) -> StreamOffset:
+        """Before a first batch that ends here, perhaps one that an earlier run has planned."""
+        if self.options.starting_version == LATEST:
+            # Only the batch that carries the start is without one, so it is the start.
+            return end
+        if self.options.starts_at_a_moment:
+            found = self._begin(latest)
+            return found if found.place <= end.place else end
+        if self.options.starting_version is not None:
+            return self._begin(latest)
+        version = end.version if end.is_initial else max(0, end.version - 1)
+        return StreamOffset.before(self.table_id, version, is_initial=True)
+
+    def _ensure_exists(self, version: int, latest: Snapshot) -> None:
+        """A start need not be a version that can be recreated, but its commit must be there."""
+        if version <= latest.version:
+            try:
+                self.table.store.read_bytes(commit_path(self.table.log_path, version))
+            except LogFileNotFoundError:
+                self._commits[version] = self._reader.missing(version, latest.version)
+            return
+        raise TableError(
+            f"The stream starts at version {version}, but the newest version of "
+            f"{latest.table_path} is {latest.version}. Nothing was read. Start at that version or "
+            "earlier, or with startingVersion latest for what is to come.",
+            kind="DELTA_VERSION_NOT_FOUND",
+            version=version,
+            latest=latest.version,
+        )
+
+    def _too_late(self, time_ms: int, latest: Snapshot) -> TableError:
+        return TableError(
+            f"The stream starts at {format_timestamp(time_ms)}, but the newest version of "
+            f"{latest.table_path}, version {latest.version}, is from "
+            f"{format_timestamp(latest.timestamp_ms)}. Nothing was read. Start at that time or "
+            "earlier; to wait for the first commit after it, set "
+            "spark.databricks.delta.changeDataFeed.timestampOutOfRange.enabled to true.",
+            kind="DELTA_TIMESTAMP_GREATER_THAN_COMMIT",
+            timestamp_ms=time_ms,
+            latest_version=latest.version,
+            latest_timestamp_ms=latest.timestamp_ms,
+        )
+
+    # What is in the table
+
+    def _look(self) -> Snapshot:
+        latest = self.newest()
+        if latest.metadata.id != self.table_id:
+            raise other_table(self.table_id, latest.metadata.id)
+        self._latest = latest
+        return latest
+
+    def _checked(self, offset: StreamOffset, latest: Snapshot) -> StreamOffset:
+        if offset.table_id != self.table_id:
+            raise other_table(offset.table_id, self.table_id)
+        last = latest.version + (1 if offset.index == BASE_INDEX and not offset.is_initial else 0)
+        if offset.version > last:
+            raise TableError(
+                f"The stream has read up to {offset.to_json()}, but the newest version of "
+                f"{latest.table_path} is {latest.version}: the log was set back to an older state, "
+                "or the checkpoint is that of a copy. Nothing was read. Start the stream with a "
+                "new checkpoint.",
+                kind="DELTA_VERSION_NOT_FOUND",
+                version=offset.version,
+                latest=latest.version,
+            )
+        return offset
+
+    def _latest_commit(self, begin: StreamOffset, last: int, capacity: Capacity) -> StreamOffset:
+        position = begin
+        for version in range(begin.version, last + 1):
+            after = begin.index if version == begin.version else BASE_INDEX
+            try:
+                rest = self._commit_files(version).between(after)
+            except OptimistError:
+                if position == begin:
+                    raise
+                return position  # what came before is given first; then the next look raises
+            taken = capacity.take(rest)
+            if taken < len(rest):
+                return begin.at(version, rest.places[taken - 1].as_py()) if taken else position
+            position = begin.at(version + 1)
+        return position
+
+    def _parts(self, begin: StreamOffset, end: StreamOffset) -> Iterator[IndexedFiles]:
+        first, after = begin.version, begin.index
+        if begin.is_initial:
+            upto = end.index if end.is_initial else None
+            yield self._snapshot_files(begin.version).between(begin.index, upto)
+            first, after = begin.version + 1, BASE_INDEX
+        if end.is_initial:
+            return
+        for version in range(first, end.version + 1):
+            if version == end.version and end.index == BASE_INDEX:
+                return
+            upto = end.index if version == end.version else None
+            yield self._commit_files(version).between(
+                after if version == first else BASE_INDEX, upto
+            )
+
+    def _commit_files(self, version: int) -> IndexedFiles:
+        found = self._commits.get(version)
+        if found is None:
+            latest = version if self._latest is None else self._latest.version
+            found = self._commits[version] = self._reader.files(version, latest)
+        return found
+
+    def _snapshot_files(self, version: int) -> IndexedFiles:
+        if self._initial is None or self._initial[0] != version:
+            snapshot = load_version(self.table, version, latest=self._latest)
+            self.schema.ensure_reads(snapshot.metadata, version)
+            order = [("modificationTime", "ascending"), ("path", "ascending")]
+            files = snapshot.files.sort_by(order).select(FILES_SCHEMA.names)
+            self._initial = version, IndexedFiles.of(files, self.options.exclude_regex)
+        return self._initial[1]
+
+    def _count(self, version: int, after: int) -> tuple[int, int]:
+        if after == BASE_INDEX and version in self._counts:
+            return self._counts[version]
+        kept = self._commits.get(version)
+        found = self._reader.files(version, version) if kept is None else kept
+        rest = found.between(after)
+        if after == BASE_INDEX:
+            self._counts[version] = len(rest), rest.size_bytes
+        return len(rest), rest.size_bytes
+
+    def _forget_before(self, position: StreamOffset) -> None:
+        """What no later batch asks for; a batch is asked for once more after its end is known."""
+        for kept in (self._commits, self._counts):
+            for version in [number for number in kept if number < position.version]:
+                del kept[version]
+        if not position.is_initial:
+            self._initial = None

@@ -1,0 +1,124 @@
+"""The readers and writers of streams of a Spark Connect client, where a Delta table is meant.
+
+Each method is given Spark's own as `original`, bound to the object, for everything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from optimist.core.errors import UsageError
+from optimist.core.sql import path_in_name
+from optimist.core.streams.options import STREAM_OPTIONS, StreamOptions
+from optimist.spark.commands.reading.read import epoch_millis
+from optimist.spark.drop_in.classic.options import only_path, schema_given, write_options
+from optimist.spark.drop_in.connect.frames import Original, asks_for_delta, paths_of, session_of
+from optimist.spark.session.call_options import FILESYSTEM_PREFIXES
+from optimist.spark.session.conf import open_log
+from optimist.spark.streams.connect_source import read_stream, streamed_paths
+from optimist.spark.streams.sink import StreamSink
+from optimist.spark.streams.write_stream import batch_function
+
+__all__ = ["STREAM_READER", "STREAM_WRITER"]
+
+_CHECKPOINT = "checkpointLocation"
+_TIME = "startingtimestamp"
+
+
+def _load(
+    original: Original,
+    reader: Any,
+    path: str | None = None,
+    format: str | None = None,
+    schema: Any = None,
+    **options: Any,
+) -> DataFrame:
+    if not asks_for_delta(reader, format or reader._format):
+        frame: DataFrame = original(path, format, schema, **options)
+        return frame
+    if schema is not None or reader._schema:
+        raise schema_given()
+    given = {key: str(value) for key, value in {**reader._options, **options}.items()}
+    return _stream(reader, only_path(paths_of(path, given)), given)
+
+
+def _table(original: Original, reader: Any, tableName: str) -> DataFrame:
+    path = path_in_name(tableName)
+    if path is None:
+        frame: DataFrame = original(tableName)
+        return frame
+    return _stream(reader, path, dict(reader._options))
+
+
+def _stream(reader: Any, path: str, given: Mapping[str, str]) -> DataFrame:
+    spark = session_of(reader)
+    files = {key: text for key, text in given.items() if key.startswith(FILESYSTEM_PREFIXES)}
+    log = open_log(spark, path, files)
+    parsed = StreamOptions.parse(given, partial(epoch_millis, spark))
+    known = {name.lower() for name in STREAM_OPTIONS}
+    sent = {key: text for key, text in given.items() if key.lower() in known - {_TIME}}
+    if parsed.starting_ms is not None:
+        sent["startingTimestamp"] = str(parsed.starting_ms)
+    return read_stream(spark, log, sent, parsed)
+
+
+def _start(
+    original: Original,
+    writer: Any,
+    path: str | None = None,
+    format: str | None = None,
+    outputMode: str | None = None,
+    partitionBy: str | list[str] | None = None,
+    *more: Any,
+    **options: Any,
+) -> Any:
+    asked = writer._write_proto
+    if asked.HasField("foreach_batch") or not asks_for_delta(writer, format or asked.format):
+        return original(path, format, outputMode, partitionBy, *more, **options)
+    given = {**dict(asked.options), **options}
+    checkpoint = next((v for k, v in given.items() if k.lower() == _CHECKPOINT.lower()), None)
+    if checkpoint is None:
+        raise UsageError(
+            "A stream into a Delta table needs the option checkpointLocation on Spark Connect. "
+            "Nothing was started.",
+            kind="OPTIMIST_INVALID_ARGUMENT",
+            argument=_CHECKPOINT,
+        )
+    columns = partitionBy or list(asked.partitioning_column_names)
+    mode = outputMode or asked.output_mode or "append"
+    sink = StreamSink.of(
+        only_path(paths_of(path, given)),
+        mode,
+        write_options(given),
+        partition_by=(columns,) if isinstance(columns, str) else tuple(columns),
+        cluster_by=tuple(getattr(asked, "clustering_column_names", ())),
+    )
+    for name in ("format", "partitioning_column_names", "clustering_column_names"):
+        if name in asked.DESCRIPTOR.fields_by_name:
+            asked.ClearField(name)
+    asked.options.pop("path", None)
+    spark = session_of(writer)
+    target = open_log(spark, sink.path, sink.request.filesystem_options).table_path
+    reads_target = target in streamed_paths(writer._write_stream._child.plan(spark.client))
+    writer.foreachBatch(batch_function(sink, str(checkpoint), reads_target=reads_target))
+    return original(None, None, mode, None, *more, **options)
+
+
+def _to_table(original: Original, writer: Any, tableName: str, *args: Any, **named: Any) -> Any:
+    path = path_in_name(tableName)
+    if path is None:
+        return original(tableName, *args, **named)
+    if not args and "format" not in named and not writer._write_proto.format:
+        named["format"] = "delta"
+    return writer.start(path, *args, **named)
+
+
+STREAM_READER: Mapping[str, Callable[..., Any]] = MappingProxyType({"load": _load, "table": _table})
+STREAM_WRITER: Mapping[str, Callable[..., Any]] = MappingProxyType(
+    {"start": _start, "toTable": _to_table}
+)

@@ -1,0 +1,1 @@
+"""Delta tables as sources and sinks of Structured Streaming (spec 11)."""

@@ -1,0 +1,140 @@
+"""The sink of a stream: each batch is one transaction, committed exactly once (spec 11.4).
+
+Exactly once rests on three things: Spark gives a batch the same number and the same rows when it
+runs it again; the commit of a batch records its number under the query's id; and a batch whose
+number is recorded already is skipped. The look-up counts as a read, so that two running copies of a
+query can't both commit the same batch.
+
+| a crash | what the next start does |
+|---|---|
+| before our commit | runs the batch again; its first files belong to no version |
+| between our commit and Spark's record of the batch | runs it again, and here it is skipped |
+| after Spark's record | goes on with the next batch |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame
+
+from optimist.core.errors import UsageError
+from optimist.core.errors.foreign_text import shown
+from optimist.core.table.delta_log import DeltaLog
+from optimist.spark.commands.writing.clustered_write import write_clustered
+from optimist.spark.commands.writing.inserted_rows import InsertedRows
+from optimist.spark.commands.writing.streamed_batch import StreamedBatch, ensure_typed
+from optimist.spark.commands.writing.write_options import WriteRequest
+from optimist.spark.session.conf import open_log
+from optimist.spark.streams.source import is_read_by
+
+__all__ = ["StreamSink"]
+
+_MODES: Mapping[str, str] = {"append": "append", "complete": "overwrite"}
+_NOT_FOR_STREAMS = (
+    "replaceWhere",
+    "replaceOn",
+    "replaceUsing",
+    "targetAlias",
+    "dataChange",
+    "partitionOverwriteMode",
+    "txnAppId",
+    "txnVersion",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSink:
+    """A table that a query writes to.
+
+    Attributes:
+        path: The table; the first batch makes it.
+        output_mode: `Append` or `Complete`.
+        request: The options of the writes.
+        cluster_by: The columns by which a new table is clustered.
+    """
+
+    path: str
+    output_mode: str
+    request: WriteRequest
+    cluster_by: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        path: str,
+        output_mode: str,
+        options: Mapping[str, object],
+        *,
+        partition_by: tuple[str, ...] = (),
+        cluster_by: tuple[str, ...] = (),
+    ) -> StreamSink:
+        """The sink that a stream's writer asks for.
+
+        Args:
+            path: The table.
+            output_mode: In any case of letters.
+            options: Those of `write`; the ones that choose rows to replace, or another transaction,
+                have no effect, as in Delta.
+            partition_by: The partition columns of a new table.
+            cluster_by: The columns by which a new table is clustered.
+
+        Raises:
+            UsageError: The mode is none that a table can take (kind
+                `DELTA_UNSUPPORTED_OUTPUT_MODE`), or an option is wrong.
+        """
+        mode = _MODES.get(output_mode.lower())
+        if mode is None:
+            raise UsageError(
+                f"Data source delta does not support {shown(output_mode)} output mode. Nothing was "
+                "written. Use append or complete, or foreachBatch with a MERGE, which is what "
+                "update mode needs.",
+                kind="DELTA_UNSUPPORTED_OUTPUT_MODE",
+                dataSource="delta",
+                mode=output_mode,
+            )
+        ignored = {name.lower() for name in _NOT_FOR_STREAMS}
+        used = {key: value for key, value in options.items() if key.lower() not in ignored}
+        if mode == "append":
+            used = {k: value for k, value in used.items() if k.lower() != "overwriteschema"}
+        request = WriteRequest.of(mode, partition_by, used)
+        request = replace(request, is_dynamic=None if mode == "append" else False)
+        return cls(path, output_mode.title(), request, cluster_by)
+
+    def add_batch(
+        self,
+        rows: DataFrame,
+        read: DataFrame,
+        query_id: str,
+        batch_id: int,
+        *,
+        reads_target: bool = False,
+    ) -> None:
+        """Commit the rows of a batch; do nothing if the table has them already.
+
+        Args:
+            rows: The rows.
+            read: What they are computed from.
+            query_id: The query's id.
+            batch_id: The batch's number.
+            reads_target: Whether the query's source is known to be the table itself.
+
+        Raises:
+            ConcurrentTransactionException: Another run of the query has committed a batch meanwhile
+                (kind `DELTA_CONCURRENT_TRANSACTION`). Nothing was written.
+            SchemaError: The rows do not fit the table. Nothing was written.
+        """
+        ensure_typed(rows)
+        log = open_log(rows.sparkSession, self.path, self.request.filesystem_options)
+        reads_target = reads_target or is_read_by(query_id, log.table_path)
+        batch = StreamedBatch(query_id, batch_id, self.output_mode, reads_target)
+        request = replace(self.request, txn=batch.app_txn, batch=batch)
+        fitting = self._cast(rows, log, request)
+        write_clustered(fitting, self.path, self.cluster_by, request, read=read)
+
+    def _cast(self, rows: DataFrame, log: DeltaLog, request: WriteRequest) -> DataFrame:
+        """The rows in the types of the table, unless they are to replace its schema."""
+        if request.replaces_schema or not log.table_exists():
+            return rows
+        return InsertedRows.of(rows.sparkSession, log, self.path, request).cast(rows)

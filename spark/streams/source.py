@@ -1,0 +1,146 @@
+"""The source of a stream in a classic session: what Spark's micro-batches ask, by word.
+
+`java/DeltaSource.java` is what Spark holds. Offsets go both ways as their JSON, and a batch is a
+frame over the batch's files on whichever plane serves the table.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from optimist.core.errors import TableError
+from optimist.core.forking import ForkSafeLock
+from optimist.core.streams.indexed_files import Capacity
+from optimist.core.streams.offset import StreamOffset
+from optimist.core.streams.planner import StreamPlanner
+from optimist.core.table.delta_log import DeltaLog
+from optimist.spark.planes.planes import plane_of
+from optimist.spark.session.callback_errors import callback
+from optimist.spark.session.java_identity import JavaIdentity
+from optimist.spark.session.jvm import Jvm
+from optimist.spark.spark_schema import to_spark_schema
+
+__all__ = ["StreamSource", "ensure_same_columns", "is_read_by", "stream_schema"]
+
+_QUERY = "sql.streaming.queryId"
+_MAX_QUERIES = 1000
+_LOG = logging.getLogger(__name__)
+_LOCK = ForkSafeLock()
+_READ_BY: OrderedDict[str, set[str]] = OrderedDict()
+"""The tables that queries of this process read, by the queries' ids."""
+
+
+def is_read_by(query_id: str, table_path: str) -> bool:
+    """Whether a running query has a stream over a table."""
+    with _LOCK:
+        return table_path in _READ_BY.get(query_id, ())
+
+
+def stream_schema(planner: StreamPlanner) -> StructType:
+    """The columns of a stream as Spark has them; all may hold nulls."""
+    return to_spark_schema(planner.stream_schema)
+
+
+def ensure_same_columns(planner: StreamPlanner, expected: StructType) -> None:
+    """Make sure that a frame that was made earlier has the columns that the table has now.
+
+    Args:
+        planner: The stream of a query that starts.
+        expected: The columns of the frame.
+
+    Raises:
+        TableError: The table has others (kind `DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS`).
+    """
+    if expected == stream_schema(planner):
+        return
+    path = planner.table.table_path
+    raise TableError(
+        f"The schema of the Delta table {path} has changed since the stream's DataFrame was made. "
+        "Nothing was read. Make the DataFrame anew, and start the query from that.",
+        kind="DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS",
+        path=path,
+    )
+
+
+class StreamSource(JavaIdentity):
+    """One query's stream over one table.
+
+    Attributes:
+        planner: The stream.
+    """
+
+    class Java:
+        """The interface that py4j makes a proxy of."""
+
+        implements = ["scala.Function2"]  # noqa: RUF012 - py4j wants a list
+
+    def __init__(self, spark: SparkSession, log: DeltaLog, planner: StreamPlanner) -> None:
+        super().__init__()
+        self.planner = planner
+        self._spark = spark
+        self._log = log
+        self._last_version: int | None = None
+        self._note_query()
+
+    # What the JVM calls.
+
+    def apply(self, what: str, argument: Any) -> Any:
+        """Do what is asked."""
+        with callback():
+            if what == "latest":
+                start, is_all = argument
+                return self._latest(_offset(start), is_all=is_all)
+            if what == "batch":
+                start, end = argument
+                return self._batch(_offset(start), StreamOffset.from_json(end))._jdf
+            if what == "prepare":
+                self._last_version = self.planner.latest_version()
+            elif what == "metrics":
+                return Jvm.of(self._spark).root.java.util.HashMap(self._metrics(argument))
+            return None
+
+    def _latest(self, start: StreamOffset | None, *, is_all: bool) -> str:
+        capacity = Capacity() if is_all else self.planner.capacity()
+        bound = self._last_version
+        return self.planner.latest_offset(start, capacity, last_version=bound).to_json()
+
+    def _batch(self, start: StreamOffset | None, end: StreamOffset) -> DataFrame:
+        files = self.planner.files_between(start, end)
+        _LOG.info(
+            "The stream over %s reads %d files up to %s.",
+            self._log.table_path,
+            len(files),
+            end.to_json(),
+        )
+        view = self.planner.view(files)
+        return plane_of(self._spark, self._log.table).scan_files(view, files.files)
+
+    def _metrics(self, position: str | None) -> dict[str, str]:
+        """What is left to read, for the progress of the query."""
+        if position is None:
+            return {}
+        left = self.planner.backlog(StreamOffset.from_json(position))
+        return {
+            "numFilesOutstanding": str(left.files),
+            "numBytesOutstanding": str(left.size_bytes),
+            "numVersionsOutstanding": str(left.versions),
+        }
+
+    def _note_query(self) -> None:
+        query_id = self._spark.sparkContext.getLocalProperty(_QUERY)
+        if query_id is None:
+            return
+        with _LOCK:
+            _READ_BY.setdefault(query_id, set()).add(self._log.table_path)
+            _READ_BY.move_to_end(query_id)
+            while len(_READ_BY) > _MAX_QUERIES:
+                _READ_BY.popitem(last=False)
+
+
+def _offset(text: str | None) -> StreamOffset | None:
+    return None if text is None else StreamOffset.from_json(text)

@@ -1,0 +1,64 @@
+"""A driver that streams from table to table and kills itself, JVM included, at a given point."""
+
+import json
+import os
+import signal
+import sys
+from functools import wraps
+
+from pyspark.sql import SparkSession
+
+from optimist.core.streams.planner import StreamPlanner
+from optimist.spark import enable
+from optimist.spark.commands.writing.data_writer import DataWriter
+from optimist.spark.streams.sink import StreamSink
+from optimist.spark.streams.source import StreamSource
+
+POINTS = {
+    "an offset is known": (StreamSource, "_latest"),
+    "a batch is planned": (StreamPlanner, "files_between"),
+    "files are written": (DataWriter, "write"),
+    "our commit is done": (StreamSink, "add_batch"),
+}
+
+
+def kill_after(owner, name, count):
+    """Kill the process group when a method has ended so many times."""
+    original = getattr(owner, name)
+    left = [count]
+
+    @wraps(original)
+    def counted(*args, **kwargs):
+        result = original(*args, **kwargs)
+        left[0] -= 1
+        if left[0] == 0:
+            os.killpg(os.getpgid(0), signal.SIGKILL)
+        return result
+
+    setattr(owner, name, counted)
+
+
+def main(given):
+    if given.get("point") is not None:
+        kill_after(*POINTS[given["point"]], given["count"])
+    builder = SparkSession.builder.master("local[2]")
+    for key, value in {
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.optimist.spark.plane": given["plane"],
+        "spark.sql.session.timeZone": "UTC",
+    }.items():
+        builder = builder.config(key, value)
+    spark = enable(builder.getOrCreate())
+    reader = spark.readStream.format("delta").options(**given["options"])
+    writer = reader.load(given["source"]).writeStream.format("delta")
+    writer = writer.option("checkpointLocation", given["checkpoint"]).trigger(availableNow=True)
+    query = writer.start(given["target"])
+    sys.stdout.write("STARTED\n")
+    sys.stdout.flush()
+    query.awaitTermination()
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))

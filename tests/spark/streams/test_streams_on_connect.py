@@ -1,0 +1,53 @@
+"""Streams of a Spark Connect client: source and sink in one process of their own."""
+
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from connect_process import results_of
+
+SCRIPT = Path(__file__).with_name("connect_stream_script.py")
+TELLS_START = tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 2)
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    return results_of(SCRIPT, tmp_path_factory.mktemp("streams"))
+
+
+@pytest.mark.skipif(not TELLS_START, reason="this PySpark tells sources no limits")
+def test_limits_make_batches(told):
+    assert told["batches"] == 2
+    assert told["operations"] == ["STREAMING UPDATE"] * 2
+
+
+def test_each_row_comes_once_over_restarts_and_crashes(told):
+    assert told["rows"] == [0, 1, 2, 3, 4, 5]
+    assert told["rows after a restart"] == [0, 1, 2, 3, 4, 5, 6]
+    assert told["rows after a crash"] == [0, 1, 2, 3, 4, 5, 6]
+    assert told["operations after a crash"] == ["STREAMING UPDATE"] * 3
+
+
+def test_a_start_that_is_latest_is_kept_or_refused(told):
+    if TELLS_START:
+        assert told["rows since the start"] == [7]
+    else:
+        assert told["a start that is latest"] == "UsageError OPTIMIST_NOT_BUILT_YET"
+
+
+def test_complete_mode_replaces_all_rows(told):
+    assert told["sum"] == [{"count": 8}]
+
+
+def test_a_query_that_reads_the_table_it_writes_is_no_blind_append(told):
+    assert told["rows of its own"] == [1, 2]
+    assert told["a blind append of its own"] is False
+
+
+def test_what_streams_can_not_do_is_refused_in_delta_s_words(told):
+    assert told["update mode"] == "UsageError DELTA_UNSUPPORTED_OUTPUT_MODE"
+    assert told["a schema"] == "UsageError DELTA_UNSUPPORTED_SCHEMA_DURING_READ"
+    assert told["a wrong option"] == "UsageError DELTA_ILLEGAL_OPTION"
+    assert told["a deletion"] == "TableError DELTA_SOURCE_IGNORE_DELETE"
+    assert told["rows past the deletion"] == [0, 1, 2, 3, 4, 5, 6, 7]
