@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from optimist.core.local.commands import RowsChanged
     from optimist.core.local.merge.builder import LocalMerge
     from optimist.core.local.progress import FileProgress
+    from optimist.core.local.recomputed_statistics import Recomputed
     from optimist.core.log.last_checkpoint import LastCheckpoint
     from optimist.core.options.engine import EngineOptions
     from optimist.core.predicates import Predicate, col
@@ -60,6 +61,7 @@ __all__ = [
     "Optimized",
     "Predicate",
     "Protocol",
+    "Recomputed",
     "RemoveFile",
     "RestoredTable",
     "RowsChanged",
@@ -97,6 +99,7 @@ _PLACES = {
     "Predicate": "optimist.core.predicates",
     "Protocol": "optimist.core.protocol.actions",
     "RemoveFile": "optimist.core.protocol.actions",
+    "Recomputed": "optimist.core.local.recomputed_statistics",
     "RestoredTable": "optimist.core.care.restore",
     "RowsChanged": "optimist.core.local.commands",
     "Snapshot": "optimist.core.snapshot",

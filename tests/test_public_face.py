@@ -32,6 +32,7 @@ GIVEN_BY = {
     "Optimized": "optimize",
     "FileSizes": "optimize",
     "FollowedCommit": "follow",
+    "Recomputed": "recompute_statistics",
     "RestoredTable": "restore",
     "RowsChanged": "num_updated",
     "Snapshot": "snapshot",

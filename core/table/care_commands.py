@@ -18,7 +18,9 @@ from optimist.core.care.restore import RestoredTable, RestoreTo, restore
 from optimist.core.care.vacuum import Vacuumed, VacuumProgress, VacuumRequest, vacuum
 from optimist.core.errors import UsageError
 from optimist.core.local.compaction import LocalBins
-from optimist.core.local.progress import Progress
+from optimist.core.local.progress import Progress, ProgressReport
+from optimist.core.local.recomputed_statistics import Recomputed, recompute_statistics
+from optimist.core.local.target import LocalTarget
 from optimist.core.log.timestamps import parse_timestamp
 from optimist.core.plugins.table_path import TablePath
 from optimist.core.predicates import Predicate
@@ -103,6 +105,32 @@ class CareCommands(TableHandle):
     def _begin(self) -> OptimisticTransaction:
         """A transaction on the newest version; there must be one."""
         return self.start_transaction(self.snapshot())
+
+    @one_operation
+    def recompute_statistics(
+        self, predicate: str | Predicate | None = None, *, progress: Progress | None = None
+    ) -> Recomputed:
+        """Compute the statistics of files anew, by which queries skip files; no row changes.
+
+        For files of engines that wrote none, and after a change of the columns that get statistics.
+        The footer of each file is read, and its columns of floating-point numbers.
+
+        Args:
+            predicate: Which files: those that may hold matching rows; None for all.
+            progress: Called after each file, see `FileProgress`.
+
+        Returns:
+            What was done; its `commit` is None if all statistics were right already.
+
+        Raises:
+            TableNotFoundError: There is no table at the path.
+            UsageError: The predicate does not parse or names an unknown column.
+            TableError: A file is gone or damaged; or it has another number of rows than the log
+                says, and the table tracks its rows (kind `DELTA_NUM_RECORDS_MISMATCH`).
+            DeltaConcurrentModificationException: Another commit removed one of the files meanwhile.
+        """
+        report = ProgressReport(self.table.clock, progress, "COMPUTE STATS")
+        return recompute_statistics(LocalTarget(self._begin(), report), predicate)
 
     @one_operation
     def restore(
