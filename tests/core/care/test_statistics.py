@@ -11,6 +11,7 @@ import pytest
 
 from optimist.core import DeltaLog, Recomputed
 from optimist.core.errors import ConcurrentDeleteReadException, TableError
+from optimist.core.local import recomputed_statistics
 from optimist.core.log.file_table import add_files
 
 DEFAULTS = "spark.databricks.delta.properties.defaults."
@@ -95,15 +96,13 @@ def test_deleted_rows_stay_deleted_and_bounds_are_wide(tmp_path):
 def test_a_delete_meanwhile_is_a_conflict_and_no_row_comes_back(tmp_path, monkeypatch):
     log = without_statistics(tmp_path, enableDeletionVectors="true")
     other = DeltaLog.for_path(log.table_path)
-    from optimist.core.care import statistics
-
-    computed = statistics.stats_from_footer
+    computed = recomputed_statistics.stats_from_footer
 
     def late(*given, **more):
         other.delete("id = 1")
         return computed(*given, **more)
 
-    monkeypatch.setattr(statistics, "stats_from_footer", late)
+    monkeypatch.setattr(recomputed_statistics, "stats_from_footer", late)
     with pytest.raises(ConcurrentDeleteReadException):
         log.recompute_statistics()
     assert sorted(log.to_arrow(columns=["id"])["id"].to_pylist()) == [2, 3]
