@@ -219,6 +219,15 @@ class EngineOptions:
         at_least(0),
         delta="optimize.clustering.mergeStrategy.minCubeSize.targetCubeSize",
     )
+    auto_compact_enabled: bool | None = _key(None, parse_bool, delta="autoCompact.enabled")
+    auto_compact_max_file_size: int = _key(128 << 20, at_least(1), delta="autoCompact.maxFileSize")
+    auto_compact_min_file_size: int | None = _key(
+        None, at_least(0), delta="autoCompact.minFileSize"
+    )
+    auto_compact_min_num_files: int = _key(50, at_least(0), delta="autoCompact.minNumFiles")
+    auto_compact_max_partitions: int = _key(
+        128, at_least(1), delta="autoCompact.maxNumModifiedPartitions"
+    )
     storage_budget_s: float = _key(DEFAULT_BUDGET_S, parse_positive, own="storage.budgetSeconds")
     write_txn_app_id: str | None = _key(None, str, delta="write.txnAppId")
     write_txn_version: int | None = _key(None, parse_whole, delta="write.txnVersion")

@@ -49,6 +49,11 @@ from optimist.core.snapshot.time_travel import (
 from optimist.core.streams.follow import FollowedCommit, follow
 from optimist.core.streams.options import StreamOptions, ensure_stream_options
 from optimist.core.streams.planner import StreamPlanner
+from optimist.core.table.auto_compaction import (
+    AutoCompaction,
+    CompactsOne,
+    compacts_by_itself,
+)
 from optimist.core.table.care_commands import CareCommands
 from optimist.core.table.commit_resolution import CommitResolution, resolve_commit
 from optimist.core.table.handle_cache import HandleCache
@@ -92,6 +97,7 @@ class DeltaLog(RowCommands, TableCommands, CareCommands):
         )
         self._newest = NewestSnapshot(self.table)
         self._commits = OwnCommits(self.table, self._newest, session)
+        self._compacts = CompactsOne()
         # One per handle: threads that share it have the same options and the same credentials.
         grouped = self.table.options.group_commit_enabled
         self.commit_queue = CommitQueue(self.table, self._commits) if grouped else None
@@ -239,7 +245,10 @@ class DeltaLog(RowCommands, TableCommands, CareCommands):
         """
         if snapshot is None:
             snapshot = self._newest.refresh() or self._absent()
-        return OptimisticTransaction(self.table, snapshot, self._commits, self.commit_queue)
+        txn = OptimisticTransaction(self.table, snapshot, self._commits, self.commit_queue)
+        if compacts_by_itself(self.options, snapshot):
+            txn.register_post_commit_hook(AutoCompaction(self.start_transaction, self._compacts))
+        return txn
 
     def _absent(self) -> Snapshot:
         """A table that is yet to be made, and not among the files of another."""

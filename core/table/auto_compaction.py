@@ -1,0 +1,169 @@
+"""Auto-compaction: after a write, the small files of the partitions that it changed (spec 10.14).
+
+It is on by `spark.databricks.delta.autoCompact.enabled`, or by the table's property
+`delta.autoOptimize.autoCompact`. It waits until a partition has many small files, so most commits
+only count; then it is an OPTIMIZE of a bounded size in this process, after the write has landed.
+Whatever becomes of it, the write stands.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from optimist.core.care.arrangements import Arrangement, Compaction, Rearrangement
+from optimist.core.care.bins import bins_of
+from optimist.core.care.optimize import optimize
+from optimist.core.errors import DeltaConcurrentModificationException
+from optimist.core.forking import ForkSafeLock
+from optimist.core.local.compaction import LocalBins
+from optimist.core.options.engine import EngineOptions
+from optimist.core.protocol.actions import AddFile
+from optimist.core.protocol.clustering import clustering_columns
+from optimist.core.snapshot import Snapshot
+from optimist.core.transaction.hooks.hooks import CommittedTransaction
+from optimist.core.transaction.optimistic import OptimisticTransaction
+
+__all__ = ["AutoCompaction", "CompactsOne", "compacts_by_itself"]
+
+_LOG = logging.getLogger(__name__)
+
+_MOST_BINS = 8
+"""So many files are written after one commit at most."""
+
+Partition = Mapping[str, str | None]
+
+
+def compacts_by_itself(options: EngineOptions, snapshot: Snapshot) -> bool:
+    """Whether writes to a table are followed by a compaction; the session decides first."""
+    if options.auto_compact_enabled is not None:
+        return options.auto_compact_enabled
+    if snapshot.version < 0:
+        return False
+    properties = snapshot.properties
+    return "true" in (properties.auto_optimize, properties.auto_compact)
+
+
+class CompactsOne:
+    """Lets one compaction of a table run at a time in this process."""
+
+    def __init__(self) -> None:
+        self._lock = ForkSafeLock()
+        self._is_taken = False
+
+    def take(self) -> bool:
+        """Whether nobody else compacts; then the caller does, until `give_back`."""
+        with self._lock:
+            is_free, self._is_taken = not self._is_taken, True
+        return is_free
+
+    def give_back(self) -> None:
+        """Let the next one compact."""
+        with self._lock:
+            self._is_taken = False
+
+
+@dataclass(frozen=True, slots=True)
+class AutoCompaction:
+    """The hook.
+
+    Attributes:
+        begin: Starts a transaction on the newest version.
+        turn: Shared by all hooks of the table's handle.
+        may_run_later: It may run in the background.
+    """
+
+    begin: Callable[[], OptimisticTransaction]
+    turn: CompactsOne
+    name: str = "Auto Compact"
+    may_run_later: bool = True
+
+    def run(self, committed: CommittedTransaction) -> None:
+        """Compact the partitions that the commit has added rows to, if they are worth it."""
+        options, snapshot = committed.table.options, committed.snapshot
+        partitions = _changed_partitions(committed)
+        if not 0 < len(partitions) <= options.auto_compact_max_partitions:
+            return
+        if clustering_columns(snapshot.domain_metadata, snapshot.schema):
+            return
+        wanted = _Auto(partitions=partitions)
+        if not wanted.arrangement(snapshot, options).bins(snapshot.files, snapshot, options):
+            return
+        if not self.turn.take():
+            return
+        try:
+            optimize(self.begin, LocalBins(), wanted)
+        except DeltaConcurrentModificationException as conflict:
+            _LOG.info(
+                "Auto-compaction of %s is left to the next write: %s", snapshot.table_path, conflict
+            )
+        finally:
+            self.turn.give_back()
+
+
+@dataclass(frozen=True, slots=True)
+class _Auto(Rearrangement):
+    """Asks for the compaction of some partitions, given by their values as the log has them."""
+
+    partitions: Sequence[Partition] = field(default=())
+
+    def arrangement(self, snapshot: Snapshot, options: EngineOptions) -> Arrangement:
+        """See `Rearrangement.arrangement`."""
+        del snapshot, options
+        return _SmallFiles(tuple(self.partitions))
+
+
+@dataclass(frozen=True, slots=True)
+class _SmallFiles(Compaction):
+    """The small files of those of some partitions that have many."""
+
+    partitions: tuple[Partition, ...]
+
+    @property
+    def parameters(self) -> Mapping[str, object]:
+        """See `Arrangement`."""
+        return {**Arrangement().parameters, "auto": True}
+
+    def bins(
+        self, candidates: pa.Table, snapshot: Snapshot, options: EngineOptions
+    ) -> list[pa.Table]:
+        """See `Arrangement`."""
+        target = options.auto_compact_max_file_size
+        least = options.auto_compact_min_file_size or target // 2
+        small = candidates.filter(pc.less(candidates["size"], least))
+        if small.num_rows < max(options.auto_compact_min_num_files, 2):
+            return []
+        found = [small.filter(_is_in(small, partition)) for partition in self.partitions]
+        many = [each for each in found if each.num_rows >= options.auto_compact_min_num_files]
+        if not many:
+            return []
+        bins = bins_of(pa.concat_tables(many), snapshot.partition_schema, max_bytes=target)
+        return bins[:_MOST_BINS]
+
+
+def _changed_partitions(committed: CommittedTransaction) -> list[Partition]:
+    """The partitions that the commit has added rows to, each once."""
+    adds = (a for a in committed.actions if isinstance(a, AddFile) and a.data_change)
+    found = {tuple(sorted(add.partition_values.items())): add.partition_values for add in adds}
+    return list(found.values())
+
+
+def _is_in(files: pa.Table, partition: Partition) -> pa.ChunkedArray | pa.BooleanArray:
+    """Which of the files are in a partition."""
+    every = pa.repeat(pa.scalar(True), files.num_rows)
+    masks = [
+        _equals(pc.map_lookup(files["partitionValues"], name, "first"), text)
+        for name, text in partition.items()
+    ]
+    return reduce(pc.and_, masks, every)
+
+
+def _equals(values: pa.ChunkedArray, text: str | None) -> pa.ChunkedArray:
+    if text is None:
+        return pc.is_null(values)
+    return pc.fill_null(pc.equal(values, text), False)

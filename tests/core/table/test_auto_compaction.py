@@ -1,0 +1,162 @@
+"""Auto-compaction: when a write is followed by one, and what it may do."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from optimist.core import DeltaLog
+from optimist.core.local import compaction
+from optimist.core.table import auto_compaction
+
+PREFIX = "spark.databricks.delta."
+FEW = {f"{PREFIX}autoCompact.minNumFiles": "5"}
+ON = {**FEW, f"{PREFIX}autoCompact.enabled": "true"}
+
+
+def append(log: DeltaLog, number: int, partition: str | None = "a", count: int = 1):
+    rows = pa.table({"id": range(number, number + count), "p": pa.array([partition] * count)})
+    return log.append(rows, partition_by=["p"])
+
+
+def operations(log: DeltaLog) -> list[str]:
+    return [commit.info.operation for commit in log.history()][::-1]
+
+
+def ids(log: DeltaLog) -> list[int]:
+    return sorted(log.to_arrow(columns=["id"])["id"].to_pylist())
+
+
+def test_the_write_that_makes_a_file_too_many_is_followed_by_a_compaction(tmp_path):
+    log = DeltaLog.for_path(str(tmp_path / "t"), ON)
+    for number in range(4):
+        append(log, number)
+    assert operations(log) == ["WRITE"] * 4
+    result = append(log, 4)
+    assert result.version == 4
+    assert ("Auto Compact", None) in [(hook.name, hook.error) for hook in result.hooks]
+    assert operations(log) == ["WRITE"] * 5 + ["OPTIMIZE"]
+    assert log.history(1)[0].info.operation_parameters["auto"] is True
+    assert (log.snapshot().num_files, ids(log)) == (1, [0, 1, 2, 3, 4])
+    append(log, 5)
+    assert operations(log)[-1] == "WRITE"
+
+
+@pytest.mark.parametrize("key", ["autoOptimize.autoCompact", "autoOptimize"])
+def test_a_table_asks_for_it_by_a_property_and_the_session_has_the_last_word(tmp_path, key):
+    log = DeltaLog.for_path(str(tmp_path / "t"), FEW)
+    append(log, 0)
+    log.alter.set_properties({f"delta.{key}": "true"})
+    off = DeltaLog.for_path(log.table_path, {**FEW, f"{PREFIX}autoCompact.enabled": "false"})
+    for number in range(1, 6):
+        append(off, number)
+    assert "OPTIMIZE" not in operations(log)
+    append(log, 6)
+    assert operations(log)[-1] == "OPTIMIZE"
+    assert ids(log) == list(range(7))
+
+
+def test_without_either_no_write_is_followed_by_anything(tmp_path):
+    log = DeltaLog.for_path(str(tmp_path / "t"), FEW)
+    results = [append(log, number) for number in range(6)]
+    assert "OPTIMIZE" not in operations(log)
+    assert all(hook.name != "Auto Compact" for result in results for hook in result.hooks)
+
+
+@pytest.mark.parametrize("odd", ["a b%20", "", None, "x=y/z", "é"])
+def test_only_partitions_that_were_changed_and_have_many_are_compacted(tmp_path, odd):
+    off = DeltaLog.for_path(str(tmp_path / "t"), FEW)
+    for number in range(6):
+        append(off, number, "other")
+    for number in range(10, 14):
+        append(off, number, odd)
+    log = DeltaLog.for_path(off.table_path, ON)
+    append(log, 20, "third")
+    assert operations(log)[-1] == "WRITE"
+    before = ids(log)
+    append(log, 21, odd)
+    assert operations(log)[-1] == "OPTIMIZE"
+    assert log.snapshot().num_files == 6 + 1 + 1
+    assert ids(log) == [*before, 21]
+
+
+def test_files_that_are_large_enough_are_left(tmp_path):
+    log = DeltaLog.for_path(str(tmp_path / "t"), {**ON, f"{PREFIX}autoCompact.minFileSize": "3000"})
+    append(log, 1000, count=2_000)
+    (large,) = log.snapshot().files["path"].to_pylist()
+    for number in range(5):
+        append(log, number)
+    assert large in log.snapshot().files["path"].to_pylist()
+    assert log.snapshot().num_files == 2
+
+
+def test_deletes_and_changes_of_the_table_are_not_followed_by_one(tmp_path):
+    off = DeltaLog.for_path(str(tmp_path / "t"), FEW)
+    for number in range(6):
+        append(off, number)
+    log = DeltaLog.for_path(off.table_path, ON)
+    log.alter.set_properties({"delta.appendOnly": "false"})
+    log.delete("id = 3")
+    assert "OPTIMIZE" not in operations(log)
+    log.optimize()
+    assert operations(log).count("OPTIMIZE") == 1
+
+
+def test_clustered_tables_are_left_to_optimize(tmp_path):
+    log = DeltaLog.for_path(str(tmp_path / "t"), ON)
+    log.append(pa.table({"id": [0]}))
+    log.alter.cluster_by(["id"])
+    for number in range(1, 7):
+        log.append(pa.table({"id": [number]}))
+    assert "OPTIMIZE" not in operations(log)
+
+
+def test_a_compaction_that_fails_leaves_the_write_as_it_is(tmp_path, monkeypatch):
+    log = DeltaLog.for_path(str(tmp_path / "t"), ON)
+    for number in range(4):
+        append(log, number)
+
+    def fails(*_):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(auto_compaction.LocalBins, "__call__", fails)
+    result = append(log, 4)
+    assert result.version == 4
+    assert [str(hook.error) for hook in result.hooks if hook.name == "Auto Compact"] == [
+        "no space left"
+    ]
+    assert ids(log) == [0, 1, 2, 3, 4]
+    monkeypatch.undo()
+    append(log, 5)  # its turn was given back
+    assert operations(log)[-1] == "OPTIMIZE"
+
+
+def test_a_file_removed_meanwhile_is_left_to_the_next_write(tmp_path, monkeypatch):
+    log = DeltaLog.for_path(str(tmp_path / "t"), ON)
+    for number in range(4):
+        append(log, number)
+    other = DeltaLog.for_path(log.table_path, FEW)
+    written = compaction.LocalBins.__call__
+
+    def late(*given):
+        found = written(*given)
+        other.delete("id = 2")
+        return found
+
+    monkeypatch.setattr(auto_compaction.LocalBins, "__call__", late)
+    assert append(log, 4).version == 4
+    monkeypatch.undo()
+    assert ids(log) == [0, 1, 3, 4]
+    append(log, 5)
+    assert ids(log) == [0, 1, 3, 4, 5]
+
+
+def test_in_the_background_the_write_does_not_wait(tmp_path):
+    options = {**ON, "spark.optimist.postCommit.background": "true"}
+    log = DeltaLog.for_path(str(tmp_path / "t"), options)
+    for number in range(5):
+        result = append(log, number)
+    (hook,) = (hook for hook in result.hooks if hook.name == "Auto Compact")
+    assert hook.wait(30).error is None
+    assert operations(log)[-1] == "OPTIMIZE"
+    assert ids(log) == [0, 1, 2, 3, 4]
