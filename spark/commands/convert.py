@@ -36,8 +36,8 @@ __all__ = [
     "partition_columns_of",
 ]
 
-_MANY_FILES = 1000
-_FILES_PER_TASK = 200
+_MANY_FILES = 20_000
+_FILES_PER_TASK = 1000
 _PARQUET = "parquet"
 _QUESTION = st.StructType().add("number", st.LongType()).add("path", st.StringType())
 _ANSWER = st.StructType().add("number", st.LongType()).add("footer", st.StringType())
