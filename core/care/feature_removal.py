@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 from types import MappingProxyType
@@ -27,7 +27,8 @@ from optimist.core.commands.row_balance import RowBalance, ensure_balanced
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.data.parquet_footers import FooterWish, read_footer
 from optimist.core.data.partition_values import uri_reference
-from optimist.core.log.file_table import add_files
+from optimist.core.errors import ConcurrentWriteException, ProtocolError
+from optimist.core.log.file_table import add_files, canonical_paths
 from optimist.core.options.engine import EngineOptions
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.protocol.actions import Action, DomainMetadata, RemoveFile
@@ -54,6 +55,7 @@ from optimist.core.transaction.result import CommitResult
 __all__ = ["CaredFor", "remove_traces"]
 
 _READERS = 16
+_TRIES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,29 +112,29 @@ def _unset(table: CaredFor, *keys: str) -> bool:
 def _without_vectors(table: CaredFor) -> bool:
     made = _unset(table, "delta.enableDeletionVectors")
     traces = TRACES["deletionVectors"]
-    while traces.files(before := table.snapshot).num_rows:
+    for _ in range(_TRIES):
+        if not traces.files(table.snapshot).num_rows:
+            break
         table.purge()
         made = True
-        _bury(table, vector_paths(before.files, before.data_paths), before)
-    return made
+    return table.commit(_bury_vectors) is not None or made
 
 
-def _bury(table: CaredFor, paths: pa.Array, before: Snapshot) -> None:
+def _bury_vectors(txn: OptimisticTransaction) -> Alteration | None:
     """Note the files of vectors as removed, so that VACUUM keeps them as long as their versions.
 
     Engines that don't know vectors would take them for files that nobody needs.
     """
-    root = before.table_path.rstrip("/") + "/"
-    names = [path[len(root) :] for path in paths.to_pylist() if path.startswith(root)]
+    removed, paths = txn.snapshot.tombstones, txn.snapshot.data_paths
+    root = txn.table.table_path.rstrip("/") + "/"
+    own = [path for path in vector_paths(removed, paths).to_pylist() if path.startswith(root)]
+    known = set(canonical_paths(removed["path"]).to_pylist())
+    names = [path[len(root) :] for path in own if path[len(root) :] not in known]
     if not names:
-        return
-
-    def change(txn: OptimisticTransaction) -> Alteration:
-        now_ms = txn.table.clock.now_ms()
-        removed = (RemoveFile(uri_reference(name), now_ms, data_change=False) for name in names)
-        return Alteration(Operation("Deletion Vector Tombstones"), actions=tuple(removed))
-
-    table.commit(change)
+        return None
+    now_ms = txn.table.clock.now_ms()
+    buried = (RemoveFile(uri_reference(name), now_ms, data_change=False) for name in names)
+    return Alteration(Operation("Deletion Vector Tombstones"), actions=tuple(buried))
 
 
 # Column mapping
@@ -176,7 +178,8 @@ def _without_mapping(table: CaredFor) -> bool:
         ensure_balanced(actions, RowBalance.EQUAL, "REMOVE COLUMN MAPPING")
         size = sum(add.size for add in adds)
         operation = Operation("REMOVE COLUMN MAPPING").with_metrics({"numOutputBytes": size})
-        pending.commit(txn, actions, operation)
+        # Not rebased: a file that another commit adds has the columns by their physical names.
+        pending.commit_large(txn, actions, operation)
     return True
 
 
@@ -196,41 +199,58 @@ def _renamed_clustering(before: Snapshot, schema: StructType) -> tuple[DomainMet
 
 
 @dataclass(frozen=True, slots=True)
-class _OldTypes(Rearrangement):
-    """Asks for those files to be written again that hold a column in the type that it had."""
+class _Retyping(Rearrangement):
+    """Asks for files of old types to be written again."""
 
-    access: DataAccess | None = None
+    old_types: Arrangement = field(default_factory=Purge)
     purges: bool = True
 
     def arrangement(self, snapshot: Snapshot, options: EngineOptions) -> Arrangement:
         """See `Rearrangement.arrangement`."""
         del snapshot, options
-        return _FilesOfOldTypes(self.access)
+        return self.old_types
 
 
 @dataclass(frozen=True, slots=True)
-class _FilesOfOldTypes(Purge):
-    """These files, each alone if need be."""
+class _OldTypes(Purge):
+    """The files that hold a column in the type that it had before, each alone if need be.
 
-    access: DataAccess | None
+    Attributes:
+        access: How the files are reached.
+        known: The paths of files that hold no such column, as far as they were looked at.
+    """
+
+    access: DataAccess | None = None
+    known: set[str] = field(default_factory=set)
 
     def bins(
         self, candidates: pa.Table, snapshot: Snapshot, options: EngineOptions
     ) -> list[pa.Table]:
-        """See `Arrangement.bins`; the footers of the files are read."""
-        wanted = _leaf_types(file_schema(snapshot.schema))
-        paths = snapshot.data_paths.full_paths(candidates["path"].combine_chunks()).to_pylist()
-        wish = FooterWish(self.access, num_stats_columns=None)
-        footers = read_ahead(
-            partial(read_footer, wish=wish), paths, threads=_READERS, ahead=4 * _READERS
-        )
-        is_old = [_differ(_leaf_types(schema_from_json(each.schema)), wanted) for each in footers]
+        """See `Arrangement.bins`."""
         return bins_of(
-            candidates.filter(pa.array(is_old, pa.bool_())),
+            self.among(candidates, snapshot),
             snapshot.partition_schema,
             max_bytes=options.optimize_max_file_size,
             keeps_single=True,
         )
+
+    def among(self, files: pa.Table, snapshot: Snapshot) -> pa.Table:
+        """Those of the files that are to be written again, by their footers."""
+        wanted = _leaf_types(file_schema(_widened(snapshot.schema)))
+        paths = snapshot.data_paths.full_paths(files["path"].combine_chunks()).to_pylist()
+        unknown = [path for path in paths if path not in self.known]
+        read = partial(read_footer, wish=FooterWish(self.access, num_stats_columns=None))
+        footers = read_ahead(read, unknown, threads=_READERS, ahead=4 * _READERS)
+        for path, footer in zip(unknown, footers, strict=True):
+            if not _differ(_leaf_types(schema_from_json(footer.schema)), wanted):
+                self.known.add(path)
+        return files.filter(pa.array([path not in self.known for path in paths], pa.bool_()))
+
+
+def _widened(schema: StructType) -> StructType:
+    """The columns of which a type was changed, be it that of a part."""
+    plain = schema.without_field_keys(lambda key: key == TYPE_CHANGES)
+    return StructType(tuple(item for item in schema if item not in plain.fields))
 
 
 def _leaf_types(schema: StructType) -> dict[tuple[str, ...], str]:
@@ -245,20 +265,34 @@ def _without_widening(table: CaredFor) -> bool:
     made = _unset(table, "delta.enableTypeWidening")
     if TYPE_CHANGES not in table.snapshot.metadata.schema_string:
         return made
-    optimize(table.begin, table.write, _OldTypes(access=table.begin().table.data_access()))
+    old_types = _OldTypes(access=table.begin().table.data_access())
+    for tries in range(1, _TRIES + 1):
+        optimize(table.begin, table.write, _Retyping(old_types=old_types))
+        txn = table.begin()
+        if old_types.among(txn.snapshot.files, txn.snapshot).num_rows:
+            continue  # another commit, such as a RESTORE, has brought one
+        try:
+            _forget_types(txn)
+        except ConcurrentWriteException:
+            if tries == _TRIES:
+                raise
+        else:
+            return True
+    raise ProtocolError(
+        "The feature typeWidening can't be dropped, since other commits bring files with the types "
+        "of before again and again. What was committed before stays. Run it again.",
+        kind="DELTA_FEATURE_DROP_CONFLICT_REVALIDATION_FAIL",
+        feature="typeWidening",
+    )
 
-    def change(txn: OptimisticTransaction) -> Alteration:
-        schema = TableMetadata.of(txn.metadata).declared_schema
-        plain = schema.without_field_keys(lambda key: key == TYPE_CHANGES)
-        changed = StructType(tuple(item for item in schema if item not in plain.fields))
-        told = json.loads(schema_to_json(changed))["fields"]
-        return Alteration(
-            Operation("DROP FEATURE", {"columns": json_text(told)}),
-            replace(txn.metadata, schema_string=schema_to_json(plain)),
-        )
 
-    table.commit(change)
-    return True
+def _forget_types(txn: OptimisticTransaction) -> None:
+    """Commit that no file of this version holds a column in another type than the table's."""
+    schema = TableMetadata.of(txn.metadata).declared_schema
+    plain = schema.without_field_keys(lambda key: key == TYPE_CHANGES)
+    told = json.loads(schema_to_json(_widened(schema)))["fields"]
+    txn.update_metadata(replace(txn.metadata, schema_string=schema_to_json(plain)))
+    txn.commit_large((), Operation("DROP FEATURE", {"columns": json_text(told)}))
 
 
 # Features of writers

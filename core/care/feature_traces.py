@@ -17,6 +17,7 @@ from optimist.core.log.checkpoint_kinds import complete_checkpoints
 from optimist.core.log.commits import read_commit
 from optimist.core.log.names import LogFileKind, commit_path, listing_start
 from optimist.core.protocol.actions import Action, AddFile, Metadata
+from optimist.core.protocol.domains import is_of_the_system
 from optimist.core.protocol.features import FEATURES
 from optimist.core.protocol.properties import (
     MATERIALIZED_ROW_COMMIT_VERSION,
@@ -58,15 +59,19 @@ class Traces:
         in_metadata: Whether metadata use it.
         column: The column of a version's files that is null where a file does not use it.
         is_removable: Whether DROP FEATURE can take the traces away itself.
+        has_domains: Whether the metadata domains of users use it.
     """
 
     in_metadata: Callable[[TableMetadata], bool] = _never
     column: str | None = None
     is_removable: bool = True
+    has_domains: bool = False
 
     def in_version(self, snapshot: Snapshot) -> bool:
         """Whether a version uses the feature."""
         if self.in_metadata(TableMetadata.of(snapshot.metadata)):
+            return True
+        if self.has_domains and not all(map(is_of_the_system, snapshot.domain_metadata)):
             return True
         return self.column is not None and self.files(snapshot).num_rows > 0
 
@@ -130,7 +135,7 @@ TRACES: Mapping[str, Traces] = {
     "inCommitTimestamp": Traces(_has_in_commit_timestamps),
     "rowTracking": Traces(lambda table: table.properties.enable_row_tracking, "baseRowId"),
     "checkConstraints": Traces(lambda table: bool(table.properties.constraints), None, False),
-    "domainMetadata": Traces(),
+    "domainMetadata": Traces(has_domains=True),
     "clustering": Traces(),
     "checkpointProtection": Traces(),
 }

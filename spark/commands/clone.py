@@ -22,6 +22,7 @@ from optimist.core.running.clock import Clock, SystemClock
 from optimist.core.sql import path_in_name
 from optimist.core.sql.statements import TimeTravel
 from optimist.core.table.delta_log import DeltaLog
+from optimist.spark.commands.executors import on_executors
 from optimist.spark.commands.names import name_parts
 from optimist.spark.commands.reading.read import epoch_millis
 from optimist.spark.commands.table_statement import VERBS, ensure_names_known
@@ -158,9 +159,15 @@ class _Copies:
     max_bytes: int
 
     def __call__(self, copies: Sequence[FileCopy], rule: CopyRule, clock: Clock) -> None:
-        if sum(each.size_bytes for each in copies) <= self.max_bytes:
+        def here() -> None:
             copy_here(copies, rule, clock)
-            return
+
+        if sum(each.size_bytes for each in copies) <= self.max_bytes:
+            here()
+        else:
+            on_executors(lambda: self._by_job(copies, rule), here)
+
+    def _by_job(self, copies: Sequence[FileCopy], rule: CopyRule) -> None:
         columns = ([getattr(each, name) for each in copies] for name in _COPY_SCHEMA.names)
         table = pa.table(dict(zip(_COPY_SCHEMA.names, columns, strict=True)))
         num_tasks = -(-len(copies) // _FILES_PER_TASK)

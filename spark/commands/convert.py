@@ -20,6 +20,7 @@ from optimist.core.schema.types import StructType
 from optimist.core.sql import parse_command
 from optimist.core.sql.statements import ColumnType, ConvertToDelta, TableName
 from optimist.core.transaction.result import CommitResult
+from optimist.spark.commands.executors import on_executors
 from optimist.spark.commands.table_statement import ensure_names_known
 from optimist.spark.rows.local_rows import local_frame
 from optimist.spark.session.callback_errors import original_errors
@@ -35,8 +36,8 @@ __all__ = [
     "partition_columns_of",
 ]
 
-_MANY_FILES = 1000
-_FILES_PER_TASK = 200
+_MANY_FILES = 20_000
+_FILES_PER_TASK = 1000
 _PARQUET = "parquet"
 _QUESTION = st.StructType().add("number", st.LongType()).add("path", st.StringType())
 _ANSWER = st.StructType().add("number", st.LongType()).add("footer", st.StringType())
@@ -133,6 +134,9 @@ class _Footers:
     def __call__(self, paths: Sequence[str], wish: FooterWish) -> Iterable[Footer]:
         if len(paths) < _MANY_FILES:
             return read_footers(paths, wish)
+        return on_executors(lambda: self._by_job(paths, wish), lambda: read_footers(paths, wish))
+
+    def _by_job(self, paths: Sequence[str], wish: FooterWish) -> Iterable[Footer]:
         num_tasks = -(-len(paths) // _FILES_PER_TASK)
         table = pa.table({"number": range(len(paths)), "path": list(paths)})
         rows = local_frame(self.spark, table, _QUESTION).repartition(num_tasks)

@@ -8,11 +8,14 @@ from pathlib import Path
 
 import deltalake
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from optimist.core import ColumnChange, DeltaLog, NewColumn
 from optimist.core.care import drop_feature as dropping
+from optimist.core.care import feature_removal
 from optimist.core.errors import ConcurrentWriteException, OptimistError, ProtocolError
+from optimist.core.local.compaction import LocalBins
 from optimist.core.log.file_table import add_files
 from optimist.core.protocol.actions import Protocol
 from optimist.core.protocol.gates import implied_features
@@ -141,6 +144,47 @@ def test_clustering_and_row_ids_outlast_the_mapping(tmp_path):
     assert log.to_arrow(columns=["key", "_metadata.row_id"]).sort_by("key") == before
 
 
+def test_a_file_that_comes_while_the_mapping_goes_is_not_left_behind(tmp_path, monkeypatch):
+    """It has the columns under their physical names, by which nobody would look for them."""
+    log = made(tmp_path, properties={"delta.columnMapping.mode": "name"})
+    log.alter.rename_column("id", "key")
+    real = LocalBins.__call__
+    others = [lambda: log.append(pa.table({"key": [50], "v": pa.array([7], pa.int32())}))]
+
+    def overtaken(self, txn, bins, pending):
+        written = real(self, txn, bins, pending)
+        if others:
+            others.pop()()
+        return written
+
+    monkeypatch.setattr(LocalBins, "__call__", overtaken)
+    assert kind_of(log, "columnMapping") == "DELTA_CONCURRENT_WRITE"
+    assert sorted(log.to_arrow()["key"].to_pylist()) == [*range(20), 50]
+    log.drop_feature("columnMapping")
+    assert sorted(log.to_arrow()["key"].to_pylist()) == [*range(20), 50]
+
+
+def test_an_old_file_that_comes_back_while_its_type_goes_is_written_again(tmp_path, monkeypatch):
+    log = made(tmp_path, properties={"delta.enableTypeWidening": "true"})
+    log.alter.change_columns([ColumnChange("v", data_type="bigint")])
+    log.alter.unset_properties(["delta.enableTypeWidening"])
+    version = log.snapshot().version
+    real = feature_removal.optimize
+    others = [lambda: log.restore(version)]
+
+    def overtaken(*given):
+        done = real(*given)
+        if others:
+            others.pop()()
+        return done
+
+    monkeypatch.setattr(feature_removal, "optimize", overtaken)
+    log.drop_feature("typeWidening")
+    assert found(log) == [(i, i % 3) for i in range(20)]
+    paths = log.snapshot().data_paths.full_paths(log.snapshot().files["path"].combine_chunks())
+    assert {str(pq.read_schema(path).field("v").type) for path in paths.to_pylist()} == {"int64"}
+
+
 def test_names_that_only_mapping_allows_are_refused(tmp_path):
     log = made(tmp_path, properties={"delta.columnMapping.mode": "name"})
     log.alter.rename_column("v", "v w")
@@ -165,7 +209,7 @@ def test_files_of_narrower_types_are_written_again(tmp_path):
     assert deltalake_rows(log) == [i for i, _ in before]
 
 
-def test_row_ids_are_taken_away_and_the_domain_with_them(tmp_path):
+def test_row_ids_are_taken_away_and_the_domain_with_them(tmp_path, monkeypatch):
     log = made(tmp_path, properties={"delta.enableRowTracking": "true"})
     before, version = found(log), log.snapshot().version
     assert kind_of(log, "domainMetadata") == "DELTA_FEATURE_DROP_DEPENDENT_FEATURE"
@@ -183,6 +227,17 @@ def test_row_ids_are_taken_away_and_the_domain_with_them(tmp_path):
     assert log.snapshot().files["baseRowId"].null_count == log.snapshot().num_files
     assert dict(log.snapshot().domain_metadata) == {}
     log.alter.set_domain("mine", "{}")
+    others = [lambda: log.alter.set_domain("late", "{}")]
+    real = dropping._metadata
+
+    def overtaken(txn, feature, *, protects):
+        if others:
+            others.pop()()
+        return real(txn, feature, protects=protects)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(dropping, "_metadata", overtaken)
+        assert kind_of(log, "domainMetadata") == "DELTA_FEATURE_DROP_CONFLICT_REVALIDATION_FAIL"
     log.drop_feature("domainMetadata")
     assert "DOMAIN METADATA CLEANUP" in operations(log)
     assert log.snapshot().protocol == Protocol(1, 2)

@@ -147,3 +147,14 @@ def test_what_can_not_be_converted_is_refused(delta, files, tmp_path):
     assert found == cases
     delta.sql("DROP TABLE of_json")
     assert not DeltaLog.for_path(files).table_exists()
+
+
+def test_the_driver_reads_the_footers_where_the_executors_can_not(delta, files, monkeypatch):
+    class Lost(convert._FooterTask):
+        def __call__(self, batches):
+            raise ModuleNotFoundError("No module named 'optimist'", name="optimist")
+
+    monkeypatch.setattr(convert, "_MANY_FILES", 1)
+    monkeypatch.setattr(convert, "_FooterTask", Lost)
+    delta.sql(f"CONVERT TO DELTA parquet.`{files}` PARTITIONED BY ({PARTITIONS})")
+    assert delta.sql(f"SELECT count(*) FROM delta.`{files}`").collect() == [(8,)]

@@ -14,7 +14,7 @@ from optimist.core.errors import OptimistError, SchemaError, UsageError
 from optimist.core.schema.types import schema_from_json
 from optimist.spark import DeltaTable
 from optimist.spark.commands.table_builder import IdentityGenerator
-from optimist.spark.drop_in.classic import staged_tables
+from optimist.spark.drop_in.classic import catalog_entries
 
 
 def _told(path):
@@ -250,10 +250,14 @@ def test_a_name_that_cannot_be_registered_leaves_no_files(enabled, database, tmp
         raise AnalysisException("the catalog is away")
 
     with monkeypatch.context() as patched:
-        patched.setattr(staged_tables, "register", refuse)
+        patched.setattr(catalog_entries, "register", refuse)
         with pytest.raises(AnalysisException, match="away"):
             enabled.sql(f"CREATE TABLE {database}.t USING delta AS SELECT 1 AS id")
+        enabled.range(1).write.format("delta").save(f"{tmp_path}/source")
+        with pytest.raises(AnalysisException, match="away"):
+            enabled.sql(f"CREATE TABLE {database}.c SHALLOW CLONE delta.`{tmp_path}/source`")
     assert not Path(tmp_path, "shop", "t").exists()
+    assert not Path(tmp_path, "shop", "c").exists()
     enabled.sql(f"CREATE TABLE {database}.t USING delta AS SELECT 2 AS id")
     assert enabled.table(f"{database}.t").collect() == [(2,)]
 
