@@ -5,10 +5,13 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 import pyarrow as pa
+import pyspark
 import pytest
 
 from optimist.core import DeltaLog, NewColumn
 from optimist.core.errors import OptimistError, SchemaError, TableError, UsageError
+
+KNOWS_STREAMS = tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 1)
 
 
 @pytest.fixture(params=["native", pytest.param("arrow", marks=pytest.mark.again)])
@@ -254,6 +257,9 @@ def test_tables_are_read_by_name(enabled, log, run):
         enabled.sql(f"CREATE TABLE streams.t USING delta LOCATION '{log.table_path}'")
         frame = enabled.readStream.option("maxFilesPerTrigger", 2).table("streams.t")
         assert run(frame=frame)[0] == [(0, [0, 1, 2, 3]), (1, [4, 5])]
+        if KNOWS_STREAMS:
+            frame = enabled.sql("SELECT id FROM STREAM streams.t WHERE id > 3")
+            assert run(frame=frame, checkpoint="sql")[0] == [(0, [4, 5])]
         with pytest.raises(UsageError) as caught:
             enabled.readStream.table(f"delta.`{log.table_path}`")
         assert caught.value.kind == "DELTA_INVALID_V1_TABLE_CALL"
