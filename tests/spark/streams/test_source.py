@@ -5,10 +5,13 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 import pyarrow as pa
+import pyspark
 import pytest
 
 from optimist.core import DeltaLog, NewColumn
 from optimist.core.errors import OptimistError, SchemaError, TableError, UsageError
+
+KNOWS_STREAMS = tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 1)
 
 
 @pytest.fixture(params=["native", pytest.param("arrow", marks=pytest.mark.again)])
@@ -102,6 +105,17 @@ def test_a_batch_that_was_not_recorded_has_the_same_rows_again(log, run, tmp_pat
     assert run(maxFilesPerTrigger=2)[0] == [(1, [4, 5]), (2, [6])]
 
 
+def test_a_batch_that_is_done_needs_no_commits_when_the_query_goes_on(log, run):
+    run()
+    add(log, 6)
+    run()
+    add(log, 7)
+    log.checkpoint()
+    for version in range(4):  # as log cleanup does, version 3 being the last that was read
+        Path(log.log_path, f"{version:020}.json").unlink()
+    assert run()[0] == [(2, [7])]
+
+
 @pytest.mark.parametrize("start", ["latest", "time"])
 def test_a_start_that_the_moment_decides_is_an_empty_first_batch(log, run, tmp_path, start):
     given = {"startingVersion": "latest"}
@@ -157,7 +171,10 @@ def test_progress_tells_rows_and_what_is_left(log, run):
 
 def test_filters_and_columns_reach_the_files(enabled, log, run):
     frame = enabled.readStream.format("delta").load(log.table_path).where("id > 3")
-    assert run(frame=frame)[0] == [(0, [4, 5])]
+    seen, query = run(frame=frame)
+    assert seen == [(0, [4, 5])]
+    is_native = enabled.conf.get("spark.optimist.spark.plane") == "native"
+    assert query.recentProgress[0]["numInputRows"] == (2 if is_native else 6)
 
 
 def test_deleted_rows_and_mapped_columns_are_read(enabled, table_path, conf, run, log):
@@ -254,6 +271,9 @@ def test_tables_are_read_by_name(enabled, log, run):
         enabled.sql(f"CREATE TABLE streams.t USING delta LOCATION '{log.table_path}'")
         frame = enabled.readStream.option("maxFilesPerTrigger", 2).table("streams.t")
         assert run(frame=frame)[0] == [(0, [0, 1, 2, 3]), (1, [4, 5])]
+        if KNOWS_STREAMS:
+            frame = enabled.sql("SELECT id FROM STREAM streams.t WHERE id > 3")
+            assert run(frame=frame, checkpoint="sql")[0] == [(0, [4, 5])]
         with pytest.raises(UsageError) as caught:
             enabled.readStream.table(f"delta.`{log.table_path}`")
         assert caught.value.kind == "DELTA_INVALID_V1_TABLE_CALL"
