@@ -151,8 +151,8 @@ def test_a_file_that_comes_while_the_mapping_goes_is_not_left_behind(tmp_path, m
     real = LocalBins.__call__
     others = [lambda: log.append(pa.table({"key": [50], "v": pa.array([7], pa.int32())}))]
 
-    def overtaken(self, txn, bins, pending):
-        written = real(self, txn, bins, pending)
+    def overtaken(*given):
+        written = real(*given)
         if others:
             others.pop()()
         return written
