@@ -56,6 +56,7 @@ ABOUT_TABLES = {
     "DESCRIBE TABLE {}": "DELTA_MISSING_DELTA_TABLE",
     "DESCRIBE DETAIL {}": "DELTA_MISSING_DELTA_TABLE",
     "DESCRIBE HISTORY {}": "DELTA_TABLE_ONLY_OPERATION",
+    "SELECT * FROM table_changes('{}', 0)": "DELTA_TABLE_NOT_FOUND",
 }
 """What statements about a table call a path without one."""
 
