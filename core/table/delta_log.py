@@ -87,6 +87,7 @@ class DeltaLog(RowCommands, TableCommands, CareCommands):
         self.table = TableRef.of(
             table_path, store, options or EngineOptions(), clock or SystemClock(), lease=lease
         )
+        self._given: Mapping[str, str] = store.options
         self._newest = NewestSnapshot(self.table)
         self._commits = OwnCommits(self.table, self._newest, session)
         # One per handle: threads that share it have the same options and the same credentials.
@@ -130,6 +131,7 @@ class DeltaLog(RowCommands, TableCommands, CareCommands):
             return known
         engine_options = EngineOptions.from_options(given)
         fresh = cls(path, store, engine_options, lease=find_lease(given), session=session)
+        fresh._given = given  # a store keeps only what concerns it
         return _CACHE.get_or_put(key(fresh.table_path), fresh)
 
     @property
@@ -247,7 +249,7 @@ class DeltaLog(RowCommands, TableCommands, CareCommands):
 
     def _at_path(self, path: TablePath) -> DeltaLog:
         """The handle of the table at another path, by the same options."""
-        return DeltaLog.for_path(path, self.store.options)
+        return DeltaLog.for_path(path, self._given)
 
     @property
     def alter(self) -> TableChanges:
