@@ -95,6 +95,7 @@ class DeltaLog(RowCommands, TableCommands, CareCommands):
         self.table = TableRef.of(
             table_path, store, options or EngineOptions(), clock or SystemClock(), lease=lease
         )
+        self._given: Mapping[str, str] = store.options
         self._newest = NewestSnapshot(self.table)
         self._commits = OwnCommits(self.table, self._newest, session)
         self._compacts = CompactsOne()
@@ -139,6 +140,7 @@ class DeltaLog(RowCommands, TableCommands, CareCommands):
             return known
         engine_options = EngineOptions.from_options(given)
         fresh = cls(path, store, engine_options, lease=find_lease(given), session=session)
+        fresh._given = given  # a store keeps only what concerns it
         return _CACHE.get_or_put(key(fresh.table_path), fresh)
 
     @property
@@ -259,7 +261,7 @@ class DeltaLog(RowCommands, TableCommands, CareCommands):
 
     def _at_path(self, path: TablePath) -> DeltaLog:
         """The handle of the table at another path, by the same options."""
-        return DeltaLog.for_path(path, self.store.options)
+        return DeltaLog.for_path(path, self._given)
 
     @property
     def alter(self) -> TableChanges:

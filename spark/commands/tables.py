@@ -442,7 +442,7 @@ class DeltaTable:
         target: str,
         isShallow: bool = False,
         replace: bool = False,
-        properties: dict[str, str] | None = None,
+        properties: Mapping[str, str] | None = None,
     ) -> DeltaTable:
         """Make another table with the rows that this one has now.
 
@@ -468,7 +468,7 @@ class DeltaTable:
         target: str,
         isShallow: bool = False,
         replace: bool = False,
-        properties: dict[str, str] | None = None,
+        properties: Mapping[str, str] | None = None,
     ) -> DeltaTable:
         """Make another table with the rows of a version; arguments and errors as of `clone`."""
         ensure_value(version, int, "version", "an int")
@@ -480,7 +480,7 @@ class DeltaTable:
         target: str,
         isShallow: bool = False,
         replace: bool = False,
-        properties: dict[str, str] | None = None,
+        properties: Mapping[str, str] | None = None,
     ) -> DeltaTable:
         """Make another table with the rows of a time; arguments and errors as of `clone`."""
         ensure_value(timestamp, str, "timestamp", "a string")
@@ -492,7 +492,7 @@ class DeltaTable:
         target: str,
         is_shallow: bool,
         replace: bool,
-        properties: dict[str, str] | None,
+        properties: Mapping[str, str] | None,
         travel: TimeTravel | None = None,
     ) -> DeltaTable:
         ensure_value(target, str, "target", "a string")

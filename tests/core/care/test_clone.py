@@ -229,6 +229,18 @@ def test_a_clone_of_a_clone_reads_and_rewrites_the_first_tables_files(tmp_path):
         assert [i for i, text in rows_of(log) if text == "z"] in ([1, 15, 21], [1, 15])
 
 
+def test_who_reads_no_files_outside_makes_no_shallow_clone(tmp_path):
+    made(tmp_path)
+    careful = DeltaLog.for_path(
+        str(tmp_path / "so urce%"), {"optimist.paths.outsideTable": "never"}
+    )
+    with pytest.raises(TableError) as caught:
+        careful.clone(str(tmp_path / "clone"), is_shallow=True)
+    assert caught.value.kind == "OPTIMIST_PATH_OUTSIDE_TABLE"
+    assert not at(tmp_path).table_exists()
+    assert careful.clone(str(tmp_path / "clone")) is not None
+
+
 def test_a_chain_of_clones_that_a_forger_made_up_fetches_nothing(tmp_path):
     victim = made(tmp_path)
     stranger = DeltaLog.for_path(str(tmp_path / "stranger"))
