@@ -20,7 +20,7 @@ from optimist.core.care.arrangements import Arrangement, Compaction, Rearrangeme
 from optimist.core.care.bins import bins_of
 from optimist.core.care.optimize import optimize
 from optimist.core.errors import DeltaConcurrentModificationException
-from optimist.core.forking import ForkSafeLock
+from optimist.core.forking import ForkSafeLock, renew_in_child
 from optimist.core.local.compaction import LocalBins
 from optimist.core.options.engine import EngineOptions
 from optimist.core.protocol.actions import AddFile
@@ -55,6 +55,7 @@ class CompactsOne:
     def __init__(self) -> None:
         self._lock = ForkSafeLock()
         self._is_taken = False
+        renew_in_child(self, CompactsOne.give_back)  # whoever has the turn stays in the parent
 
     def take(self) -> bool:
         """Whether nobody else compacts; then the caller does, until `give_back`."""

@@ -8,6 +8,7 @@ import pytest
 from optimist.core import DeltaLog
 from optimist.core.local import compaction
 from optimist.core.table import auto_compaction
+from optimist.core.testing.forked_children import run_in_forked_children
 
 PREFIX = "spark.databricks.delta."
 FEW = {f"{PREFIX}autoCompact.minNumFiles": "5"}
@@ -129,6 +130,51 @@ def test_a_compaction_that_fails_leaves_the_write_as_it_is(tmp_path, monkeypatch
     monkeypatch.undo()
     append(log, 5)  # its turn was given back
     assert operations(log)[-1] == "OPTIMIZE"
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_an_interrupt_costs_neither_the_rows_nor_the_next_turn(tmp_path, monkeypatch, moment):
+    log = DeltaLog.for_path(str(tmp_path / "t"), ON)
+    for number in range(4):
+        append(log, number)
+    written = auto_compaction.LocalBins.__call__
+
+    def interrupted(*given):
+        if moment == "after":
+            written(*given)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(auto_compaction.LocalBins, "__call__", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        append(log, 4)
+    monkeypatch.undo()
+    assert (operations(log), ids(log)) == (["WRITE"] * 5, [0, 1, 2, 3, 4])
+    named = {tmp_path / "t" / path for path in log.snapshot().files["path"].to_pylist()}
+    assert set((tmp_path / "t").rglob("*.parquet")) == named
+    append(log, 5)
+    assert operations(log)[-1] == "OPTIMIZE"
+
+
+def test_a_child_forked_during_a_compaction_has_turns_of_its_own(tmp_path, monkeypatch):
+    log = DeltaLog.for_path(str(tmp_path / "t"), ON)
+    for number in range(4):
+        append(log, number)
+    written = auto_compaction.LocalBins.__call__
+
+    def compact_elsewhere(_):
+        monkeypatch.setattr(auto_compaction.LocalBins, "__call__", written)
+        append(log, 10)
+        assert "OPTIMIZE" in operations(log)
+
+    def forking(*given):
+        found = written(*given)
+        run_in_forked_children(compact_elsewhere, children=1)
+        return found
+
+    monkeypatch.setattr(auto_compaction.LocalBins, "__call__", forking)
+    result = append(log, 4)
+    assert [hook.error for hook in result.hooks] == [None] * len(result.hooks)
+    assert ids(log) == [0, 1, 2, 3, 4, 10]
 
 
 def test_a_file_removed_meanwhile_is_left_to_the_next_write(tmp_path, monkeypatch):
