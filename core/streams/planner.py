@@ -19,6 +19,7 @@ from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import LogFileNotFoundError, OptimistError, TableError
 from optimist.core.log.file_table import FILES_SCHEMA
 from optimist.core.log.names import commit_path
+from optimist.core.log.segment import newer_commits
 from optimist.core.log.timestamps import format_timestamp
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.generated_columns import without_expressions
@@ -278,23 +279,29 @@ class StreamPlanner:
         latest = self.newest()
         if latest.metadata.id != self.table_id:
             raise other_table(self.table_id, latest.metadata.id)
+        if self._latest is not None and self._latest.known_log is not latest.known_log:
+            self._ensure_same_log(self._latest)
         self._latest = latest
         return latest
+
+    def _ensure_same_log(self, before: Snapshot) -> None:
+        """Refuse a log that has other commits than those that were read, with the same numbers.
+
+        It may be the same one, read anew. Nothing that was remembered of it is kept, in any case.
+        """
+        last_seen = before.segment.last_seen if before.segment else None
+        if newer_commits(self.table.store, before.log_path, last_seen, before.version) is None:
+            raise _set_back(f"version {before.version}", before.table_path, before.version)
+        self._commits.clear()
+        self._counts.clear()
+        self._initial = None
 
     def _checked(self, offset: StreamOffset, latest: Snapshot) -> StreamOffset:
         if offset.table_id != self.table_id:
             raise other_table(offset.table_id, self.table_id)
         last = latest.version + (1 if offset.index == BASE_INDEX and not offset.is_initial else 0)
         if offset.version > last:
-            raise TableError(
-                f"The stream has read up to {offset.to_json()}, but the newest version of "
-                f"{latest.table_path} is {latest.version}: the log was set back to an older state, "
-                "or the checkpoint is that of a copy. Nothing was read. Start the stream with a "
-                "new checkpoint.",
-                kind="DELTA_VERSION_NOT_FOUND",
-                version=offset.version,
-                latest=latest.version,
-            )
+            raise _set_back(offset.to_json(), latest.table_path, offset.version)
         return offset
 
     def _latest_commit(self, begin: StreamOffset, last: int, capacity: Capacity) -> StreamOffset:
@@ -362,3 +369,14 @@ class StreamPlanner:
                 del kept[version]
         if not position.is_initial:
             self._initial = None
+
+
+def _set_back(position: str, table_path: str, version: int) -> TableError:
+    """The error for a log that does not have what a stream has read of it."""
+    return TableError(
+        f"The stream has read up to {position}, which the log of {table_path} does not have any "
+        "more: it was set back to an older state, or the checkpoint is that of a copy. Nothing was "
+        "read. Start the stream with a new checkpoint.",
+        kind="DELTA_VERSION_NOT_FOUND",
+        version=version,
+    )
