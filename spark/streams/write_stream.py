@@ -90,9 +90,10 @@ def batch_function(
 
 def _query_id(spark: SparkSession, checkpoint: str) -> str:
     """The id of the query whose batch this is, which stays the same when it is started again."""
-    if not is_connect(spark):
-        found: str = spark.sparkContext.getLocalProperty(_QUERY) or ""
-        return found
+    # Python's threads need not be those of the JVM (PYSPARK_PIN_THREAD), which alone have it.
+    known = None if is_connect(spark) else spark.sparkContext.getLocalProperty(_QUERY)
+    if known is not None:
+        return str(known)
     # Spark writes it before the first batch.
     text = spark.read.text(join(checkpoint, "metadata")).collect()[0][0]
     return str(json.loads(text)["id"])
