@@ -160,3 +160,4 @@ def test_what_can_not_be_cloned_is_refused_and_leaves_nothing(delta, table, tabl
     assert caught.value.kind == "DELTA_INVALID_CLONE_PATH"
     assert not (tmp_path / "clone").exists()
     assert not delta.catalog.tableExists("no_table_at_all")
+    delta.catalog.dropTempView("no_table")

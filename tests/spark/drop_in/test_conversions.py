@@ -146,6 +146,7 @@ def test_what_can_not_be_converted_is_refused(delta, files, tmp_path):
         found[name] = caught.value.kind
     assert found == cases
     delta.sql("DROP TABLE of_json")
+    delta.catalog.dropTempView("only_a_view")
     assert not DeltaLog.for_path(files).table_exists()
 
 

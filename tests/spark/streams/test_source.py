@@ -152,7 +152,7 @@ def test_available_now_ends_at_the_version_that_it_began_with(enabled, log, tmp_
 
 def test_continuous_processing_is_refused(enabled, log, tmp_path):
     frame = enabled.readStream.format("delta").load(log.table_path)
-    writer = frame.writeStream.format("memory").queryName("continuous")
+    writer = frame.writeStream.format("noop")
     writer = writer.option("checkpointLocation", f"{tmp_path}/ck")
     with pytest.raises(Exception, match="ontinuous"):
         writer.trigger(continuous="1 second").start().awaitTermination()
@@ -217,7 +217,7 @@ def test_a_new_column_stops_the_stream_until_its_frame_is_made_anew(enabled, log
 
 def test_a_running_stream_stops_at_a_new_column(enabled, log, tmp_path):
     frame = enabled.readStream.format("delta").load(log.table_path)
-    writer = frame.writeStream.format("memory").queryName("grown")
+    writer = frame.writeStream.format("noop")
     query = writer.option("checkpointLocation", f"{tmp_path}/ck").start()
     query.processAllAvailable()
     log.alter.add_columns([NewColumn("x", "long")])
