@@ -90,7 +90,8 @@ class Cubes:
 def _live_bytes(files: pa.Table) -> pa.ChunkedArray:
     """The bytes of each file (as doubles, which can't overflow), less its deleted rows' share."""
     num_rows = FileStatistics(files, StructType()).num_records
-    share = pc.divide(live_rows(files, num_rows).cast(pa.float64()), num_rows.cast(pa.float64()))
+    among = pc.max_element_wise(num_rows, 1, skip_nulls=False).cast(pa.float64())
+    share = pc.divide(live_rows(files, num_rows).cast(pa.float64()), among)
     return pc.multiply(files["size"].cast(pa.float64()), pc.fill_null(share, 1.0))
 
 

@@ -278,5 +278,7 @@ def test_which_files_of_a_clustered_table_are_taken():
     assert chosen(*large, *small, full=True) == []
     odd = file("i", 5, tags={"ZCUBE_ID": "9", "ZCUBE_ZORDER_BY": "[not json"})
     assert chosen(odd) == [] and chosen(odd, full=True) == ["i"]
+    empty = file("k", 5, "5", stats='{"numRecords":0}')
+    assert chosen(empty, file("l", 5)) == ["k", "l"]
     half = file("j", 5, tags={"ZCUBE_ID": "9"})
     assert chosen(half) == ["j"]
