@@ -29,6 +29,14 @@ from optimist.core.schema.types import StructType, schema_from_json, schema_to_j
 __all__ = ["Footer", "FooterWish", "read_footer"]
 
 _INT96 = "INT96"
+_UNREAD_BY_SPARK = (
+    (
+        lambda kind: pa.types.is_timestamp(kind) and kind.unit == "ns",
+        "times in nanoseconds",
+        'in microseconds: pandas and pyarrow take coerce_timestamps="us"',
+    ),
+    (pa.types.is_float16, "floating-point numbers of 16 bits", "with 32 bits"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +95,7 @@ def read_footer(path: str, wish: FooterWish) -> Footer:
         except UNREADABLE as error:
             raise _no_parquet(path, str(error)) from None
     try:
-        schema = from_arrow_schema(_with_instants(arrow, metadata.schema))
+        schema = from_arrow_schema(_as_read(arrow, metadata.schema))
     except SchemaError as error:
         raise SchemaError(
             f"The file {shown(path)} has columns that no Delta table can have. {error.args[0]}",
@@ -121,24 +129,40 @@ def _differs_in_case(own: StructType, table: StructType) -> bool:
     )
 
 
-def _with_instants(arrow: pa.Schema, parquet: pq.ParquetSchema) -> pa.Schema:
-    """The Arrow schema with INT96 as what it means, a point in time; Arrow takes it for a date."""
-    physical = (parquet.column(place).physical_type for place in range(len(parquet.names)))
-    return pa.schema([_instants(item, physical) for item in arrow])
+def _as_read(arrow: pa.Schema, parquet: pq.ParquetSchema) -> pa.Schema:
+    """The Arrow schema with INT96 as what it means, a point in time; Arrow takes it for a date.
+
+    Raises:
+        SchemaError: Arrow reads a column that Spark does not.
+    """
+    columns = (parquet.column(place) for place in range(len(parquet.names)))
+    return pa.schema([_field_as_read(item, columns) for item in arrow])
 
 
-def _instants(field: pa.Field, physical: Iterator[str]) -> pa.Field:
+def _field_as_read(field: pa.Field, columns: Iterator[pq.ColumnSchema]) -> pa.Field:
     kind = field.type
     if pa.types.is_struct(kind):
-        inner = [_instants(kind.field(place), physical) for place in range(kind.num_fields)]
+        inner = [_field_as_read(kind.field(place), columns) for place in range(kind.num_fields)]
         return field.with_type(pa.struct(inner))
     if pa.types.is_map(kind):
-        key, item = _instants(kind.key_field, physical), _instants(kind.item_field, physical)
-        return field.with_type(pa.map_(key, item))
+        key = _field_as_read(kind.key_field, columns)
+        return field.with_type(pa.map_(key, _field_as_read(kind.item_field, columns)))
     if pa.types.is_nested(kind):
-        return field.with_type(pa.list_(_instants(kind.value_field, physical)))
-    if next(physical, None) == _INT96:
+        return field.with_type(pa.list_(_field_as_read(kind.value_field, columns)))
+    column = next(columns, None)
+    if column is None:
+        return field
+    if column.physical_type == _INT96:
         return field.with_type(pa.timestamp("us", tz="UTC"))
+    for is_unread, what, way_out in _UNREAD_BY_SPARK:
+        if is_unread(kind):
+            raise SchemaError(
+                f"The column {shown(column.path)} holds {what}, which Spark does not read. Nothing "
+                f"was written. Write the files again {way_out}.",
+                kind="DELTA_UNSUPPORTED_DATA_TYPES",
+                column=column.path,
+                type=str(kind),
+            )
     return field
 
 

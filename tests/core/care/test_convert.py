@@ -190,6 +190,25 @@ def test_old_timestamps_are_points_in_time(tmp_path):
     assert found == [moment.replace(tzinfo=dt.timezone.utc)]
 
 
+@pytest.mark.parametrize(
+    ("column", "path"),
+    [
+        (pa.array([1], pa.timestamp("ns")), "x"),
+        (pa.array([[{"t": 1}]], pa.list_(pa.struct([("t", pa.timestamp("ns", "UTC"))]))), "x.list"),
+        (pa.array([1.5], pa.float16()), "x"),
+    ],
+    ids=["ns", "nested ns", "float16"],
+)
+def test_a_column_that_spark_cannot_read_is_named(tmp_path, column, path):
+    put(tmp_path / "a.parquet", pa.table({"id": [1], "x": column}))
+    with pytest.raises(
+        OptimistError, match=rf"column {path}.* which Spark does not read"
+    ) as caught:
+        at(tmp_path).convert()
+    assert caught.value.kind == "DELTA_UNSUPPORTED_DATA_TYPES"
+    assert not at(tmp_path).table_exists()
+
+
 def test_without_statistics_the_log_has_none(tmp_path):
     put(tmp_path / "a.parquet", pa.table({"id": [1]}))
     at(tmp_path).convert(collect_statistics=False)
