@@ -30,7 +30,12 @@ def new_files(txn: OptimisticTransaction, *, codec: str = DEFAULT_CODEC) -> File
     table = txn.table
     schema = TableMetadata.of(txn.metadata).schema
     ensure_storable(schema, txn.metadata.partition_columns)
-    clustering = clustering_columns(txn.snapshot.domain_metadata, schema)
+    # By physical names, of which the schema that REMOVE COLUMN MAPPING writes by has none.
+    before = txn.snapshot
+    clustering = {
+        *clustering_columns(before.domain_metadata, schema),
+        *clustering_columns(before.domain_metadata, before.schema),
+    }
     # How far the numbers of identity columns have been given out is told by statistics.
     identities = tuple((column.name,) for column in identity_columns(schema))
     spec = FileSpec.of(

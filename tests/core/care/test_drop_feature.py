@@ -144,6 +144,14 @@ def test_clustering_and_row_ids_outlast_the_mapping(tmp_path):
     assert log.to_arrow(columns=["key", "_metadata.row_id"]).sort_by("key") == before
 
 
+def test_the_files_without_mapping_have_statistics_of_clustering_columns(tmp_path):
+    log = made(tmp_path, properties={"delta.columnMapping.mode": "name"}, cluster_by=["v"])
+    log.alter.set_properties({"delta.dataSkippingNumIndexedCols": "1"})
+    log.drop_feature("columnMapping")
+    assert log.files("v > 2").num_rows == 0
+    assert log.files("v = 2").num_rows == log.snapshot().num_files
+
+
 def test_a_file_that_comes_while_the_mapping_goes_is_not_left_behind(tmp_path, monkeypatch):
     """It has the columns under their physical names, by which nobody would look for them."""
     log = made(tmp_path, properties={"delta.columnMapping.mode": "name"})
