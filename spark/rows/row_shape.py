@@ -95,7 +95,8 @@ def shape_rows(frame: DataFrame, sql: TableSql) -> DataFrame:
     if generated:
         # They read the other columns by the table's names, so the others must be in place first.
         shaped = shaped.withColumns(generated)
-    return without_void(shaped, sql.schema)
+    has_void = any(item.data_type == VOID for item in sql.schema)
+    return without_void(shaped, sql.schema) if generated or has_void else shaped
 
 
 def without_void(frame: DataFrame, schema: StructType, *more: str) -> DataFrame:

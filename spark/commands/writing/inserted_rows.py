@@ -93,15 +93,15 @@ class InsertedRows:
         """The rows with the values of the table's columns cast as `spark.sql` stores them."""
         sql = TableSql(self.spark, self.snapshot.table_path, self.snapshot.schema)
         shaping = Reshaping(StoreAssignment.of(self.spark), sql)
-        columns: list[Column] = []
+        columns, is_changed = [], False
         for item in rows.schema.fields:
             field, source = self.snapshot.schema.find(item.name), type_of_values(item)
             column = column_of(item.name)
             if field is not None and not self._is_kept(source, field.data_type):
                 value = shaping.reshaped(column, source, field.data_type, (field.name,))
-                column = value.alias(item.name)
+                column, is_changed = value.alias(item.name), True
             columns.append(column)
-        return rows.select(*columns)
+        return rows.select(*columns) if is_changed else rows
 
     def _is_kept(self, source: DataType | None, target: DataType) -> bool:
         """Whether a value is handed on as it is: no part of it may be lost by a cast."""
