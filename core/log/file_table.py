@@ -220,6 +220,9 @@ def without_keys(
 
     Both are themselves, uncopied, if there are no such rows.
     """
+    if len(gone) > len(keys):
+        # Arrow hashes the value set anew in each call, so it had better be the shorter side.
+        gone = gone.filter(pc.is_in(gone, value_set=keys))
     hit = pc.is_in(keys, value_set=gone)
     if not pc.any(hit, min_count=0).as_py():
         return batch, keys
