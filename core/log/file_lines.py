@@ -12,6 +12,9 @@ from collections.abc import Iterator, Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from optimist.core.errors import TableError
+from optimist.core.errors.foreign_text import shown
+from optimist.core.errors.kinds import MALFORMED_ACTION
 from optimist.core.log.file_table import DELETION_VECTOR_TYPE
 from optimist.core.values.text_bytes import bytes_of
 
@@ -66,6 +69,9 @@ def add_lines(files: pa.Table) -> Iterator[bytes]:
 
     Args:
         files: Rows of `FILES_SCHEMA`.
+
+    Raises:
+        TableError: A text is not UTF-8 (kind `OPTIMIST_MALFORMED_ACTION`).
     """
     yield from _lines("add", _OF_ADDS, files, {"dataChange": "true"})
 
@@ -76,6 +82,9 @@ def remove_lines(files: pa.Table, deletion_timestamp_ms: int) -> Iterator[bytes]
     Args:
         files: Rows of `FILES_SCHEMA`, as they were added.
         deletion_timestamp_ms: When they are removed.
+
+    Raises:
+        TableError: As `add_lines`.
     """
     same = {"deletionTimestamp": f"{deletion_timestamp_ms}", "dataChange": "true"}
     yield from _lines("remove", _OF_REMOVES, files, {**same, "extendedFileMetadata": "true"})
@@ -121,7 +130,26 @@ def _lines(
             for key in keys
         ]
         body = pc.binary_join_element_wise(*members, ",", null_handling="skip")
-        yield bytes_of(_joined(f'{{"{action}":{{', body, "}}\n"))
+        lines = _joined(f'{{"{action}":{{', body, "}}\n")
+        _ensure_utf8(lines)
+        yield bytes_of(lines)
+
+
+def _ensure_utf8(lines: pa.StringArray) -> None:
+    """Refuse text that no reader of the log could take: the Parquet of a checkpoint may hold any.
+
+    Raises:
+        TableError: It is not UTF-8 (kind `OPTIMIST_MALFORMED_ACTION`).
+    """
+    try:
+        lines.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise TableError(
+            "The commit names files of which a text (path, partition value, statistics or tag) is "
+            f"not UTF-8 ({shown(error)}). The checkpoint that holds it is damaged. Nothing was "
+            "written. Remove the checkpoint, so that the commits are read in its place.",
+            kind=MALFORMED_ACTION,
+        ) from None
 
 
 def _member(key: str, values: pa.Array) -> pa.Array:

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from optimist.core.errors import OptimistError
+from optimist.core.errors import OptimistError, TableError
 from optimist.core.log import file_lines
 from optimist.core.log.checksum import checksum_of_files, read_checksum
-from optimist.core.log.file_table import files_table
+from optimist.core.log.file_table import files_table, with_column
 from optimist.core.log.many_files import ManyFiles
 from optimist.core.log.names import commit_path
 from optimist.core.options.engine import EngineOptions
@@ -93,6 +93,18 @@ def test_the_lines_are_those_of_the_actions(files, start, rows):
         removed = b"".join(file_lines.remove_lines(table, REMOVED_MS))
     assert added == actions_to_bytes(wanted)
     assert removed == actions_to_bytes([add.remove(REMOVED_MS) for add in wanted])
+
+
+@pytest.mark.parametrize("column", ["path", "stats", "clusteringProvider"])
+def test_a_text_of_a_checkpoint_that_is_not_utf_8_is_not_written_into_a_commit(make_table, column):
+    table = make_table().create()
+    files = files_table([table.add("a"), table.add("b")])
+    damaged = pa.array([b"a", b"\xff\xfe"], pa.binary()).view(pa.string())
+    many = ManyFiles(with_column(files, column, damaged), files.slice(0, 0), REMOVED_MS)
+    with pytest.raises(TableError, match="UTF-8") as caught:
+        table.log.start_transaction().commit_large((), RESTORE, files=many)
+    assert caught.value.kind == "OPTIMIST_MALFORMED_ACTION"
+    assert table.handle().snapshot().version == 0
 
 
 @given(st.lists(adds(may_be_wrong=True), max_size=5))
