@@ -154,7 +154,7 @@ def summed_up(snapshot):
 @pytest.mark.parametrize("is_tracked", [False, True])
 @pytest.mark.parametrize("is_wrong", [False, True])
 @settings(
-    max_examples=40,
+    max_examples=25,
     phases=[Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
