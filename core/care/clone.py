@@ -14,7 +14,7 @@ long as it names them, and VACUUM of the source does not know of it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -35,9 +35,9 @@ from optimist.core.errors import (
     UsageError,
 )
 from optimist.core.errors.foreign_text import shown
-from optimist.core.log.file_table import add_files
+from optimist.core.log.file_table import with_column
+from optimist.core.log.many_files import ManyFiles
 from optimist.core.paths import scheme_of
-from optimist.core.protocol.actions import Action, AddFile
 from optimist.core.requests.table_definition import CreateMode
 from optimist.core.skipping.statistics import FileStatistics
 from optimist.core.snapshot import Snapshot
@@ -144,8 +144,8 @@ def _commit(txn: OptimisticTransaction, request: CloneRequest) -> ClonedTable:
     with UncommittedFiles(txn.table) as written:
         files = _files(txn, request, written)
         done = _done(txn, request)
-        actions: tuple[Action, ...] = (*map(_as_new, add_files(files)), *domains)
-        written.commit_large(txn, actions, _operation(done, request))
+        added = ManyFiles(_as_new(files), files.slice(0, 0), txn.table.clock.now_ms())
+        written.commit_large(txn, domains, _operation(done, request), added)
     return done
 
 
@@ -207,9 +207,11 @@ def _files(
     return files
 
 
-def _as_new(add: AddFile) -> AddFile:
-    """A file as the clone adds it: its rows are new there, and their ids are the clone's own."""
-    return replace(add, data_change=True, base_row_id=None, default_row_commit_version=None)
+def _as_new(files: pa.Table) -> pa.Table:
+    """Files as the clone adds them: their rows are new there, with ids that are the clone's own."""
+    for name in ("baseRowId", "defaultRowCommitVersion"):
+        files = with_column(files, name, pa.nulls(files.num_rows, pa.int64()))
+    return files
 
 
 def _done(txn: OptimisticTransaction, request: CloneRequest) -> ClonedTable:

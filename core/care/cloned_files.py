@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from optimist.core.data.data_paths import DataPaths
 from optimist.core.data.deletion_vectors import deletion_vector_path
 from optimist.core.data.partition_values import uri_reference
-from optimist.core.log.file_table import DELETION_VECTOR_TYPE, deletion_vector_of
+from optimist.core.log.file_table import DELETION_VECTOR_TYPE, deletion_vector_of, with_column
 from optimist.core.paths import scheme_of
 
 __all__ = ["with_absolute_paths"]
@@ -32,12 +32,12 @@ def with_absolute_paths(files: pa.Table, paths: DataPaths) -> pa.Table:
             vector is damaged.
     """
     references = [_absolute_references(chunk, paths) for chunk in files["path"].chunks]
-    files = _with(files, "path", pa.chunked_array(references, pa.string()))
+    files = with_column(files, "path", pa.chunked_array(references, pa.string()))
     vectors = files["deletionVector"]
     if vectors.null_count == len(vectors):
         return files
     moved = [_absolute_vectors(chunk, paths) for chunk in vectors.chunks]
-    return _with(files, "deletionVector", pa.chunked_array(moved, DELETION_VECTOR_TYPE))
+    return with_column(files, "deletionVector", pa.chunked_array(moved, DELETION_VECTOR_TYPE))
 
 
 def _absolute_references(references: pa.Array, paths: DataPaths) -> pa.Array:
@@ -73,8 +73,3 @@ def _absolute_vectors(vectors: pa.Array, paths: DataPaths) -> pa.Array:
 def _absolute_reference(path: str) -> str:
     """A full path as an absolute URI reference."""
     return uri_reference(path if scheme_of(path) else f"file:{path}")
-
-
-def _with(files: pa.Table, column: str, values: pa.ChunkedArray) -> pa.Table:
-    place = files.schema.get_field_index(column)
-    return files.set_column(place, files.schema.field(place), values)

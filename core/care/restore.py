@@ -9,13 +9,13 @@
 4. One attempt is made to commit that: a RESTORE can't be rebased onto another commit.
 
 No version is lost: the history goes on, and a RESTORE can be undone by another one. The files of
-both versions stay Arrow columns; only those that the commit names become values.
+both versions are Arrow columns, from the log that was read to the lines that are written.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,8 +25,8 @@ from optimist.core.care.restored_metadata import restored_domains, restored_meta
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import TableError
 from optimist.core.errors.kinds import TIMESTAMP_TOO_EARLY
-from optimist.core.log.file_table import add_files, file_keys
-from optimist.core.protocol.actions import Action
+from optimist.core.log.file_table import table_keys
+from optimist.core.log.many_files import ManyFiles
 from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.time_travel import earliest_recreatable_version, version_at_timestamp
 from optimist.core.transaction.conflicts.operations import Operation
@@ -116,12 +116,7 @@ def restore(
     ensure_files_there(txn.table, target.version, to_add, _WITHOUT_FILES)
     metadata = restored_metadata(target.metadata, current.metadata)
     txn.update_metadata_for_table_restore(metadata, target.protocol)
-    now_ms = txn.table.clock.now_ms()
-    actions: tuple[Action, ...] = (
-        *(replace(add, data_change=True) for add in add_files(to_add)),
-        *(add.remove(now_ms) for add in add_files(to_remove)),
-        *restored_domains(target.domain_metadata, current.domain_metadata),
-    )
+    domains = restored_domains(target.domain_metadata, current.domain_metadata)
     done = RestoredTable(
         version=current.version + 1,
         table_size_after_restore=target.size_in_bytes,
@@ -131,7 +126,8 @@ def restore(
         removed_files_size=exact_sum(to_remove["size"]),
         restored_files_size=exact_sum(to_add["size"]),
     )
-    txn.commit_large(actions, _operation(done, to))
+    files = ManyFiles(to_add, to_remove, txn.table.clock.now_ms())
+    txn.commit_large(domains, _operation(done, to), files=files)
     return done
 
 
@@ -181,7 +177,7 @@ def _operation(done: RestoredTable, to: RestoreTo) -> Operation:
 def _differences(target: Snapshot, current: Snapshot) -> tuple[pa.Table, pa.Table]:
     """The files that only the older version has, and those that only the newest one has."""
     older, newest = target.files, current.files
-    places = pc.index_in(_keys(older), value_set=_keys(newest))
+    places = pc.index_in(table_keys(older), value_set=table_keys(newest))
     of_newest = pa.array(range(newest.num_rows), places.type)
     to_remove = newest.filter(pc.invert(pc.is_in(of_newest, value_set=places.drop_null())))
     is_gone = places.is_null()
@@ -190,7 +186,3 @@ def _differences(target: Snapshot, current: Snapshot) -> tuple[pa.Table, pa.Tabl
         unnumbered = of_newest.filter(newest["baseRowId"].combine_chunks().is_null())
         is_gone = pc.or_(is_gone, pc.is_in(places, value_set=unnumbered))
     return older.filter(is_gone), to_remove
-
-
-def _keys(files: pa.Table) -> pa.ChunkedArray:
-    return pa.chunked_array([file_keys(batch) for batch in files.to_batches()], pa.string())

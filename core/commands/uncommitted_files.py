@@ -10,6 +10,7 @@ from optimist.core.data.parquet_writer import delete_files
 from optimist.core.data.stored_files import remove_directory, try_remove_file
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import OptimistError
+from optimist.core.log.many_files import ManyFiles
 from optimist.core.protocol.actions import Action, AddCDCFile, AddFile
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.core.transaction.optimistic import OptimisticTransaction
@@ -69,11 +70,15 @@ class UncommittedFiles:
         return txn.commit_if_needed(actions, operation)
 
     def commit_large(
-        self, txn: OptimisticTransaction, actions: Sequence[Action], operation: Operation
+        self,
+        txn: OptimisticTransaction,
+        actions: Sequence[Action],
+        operation: Operation,
+        files: ManyFiles | None = None,
     ) -> CommitResult:
         """Call `txn.commit_large`; from here on the files may be part of the table."""
         self._begin(txn)
-        return txn.commit_large(actions, operation)
+        return txn.commit_large(actions, operation, files=files)
 
     def _begin(self, txn: OptimisticTransaction) -> None:
         self._txn = txn

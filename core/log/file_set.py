@@ -232,6 +232,8 @@ class _Waiting:
 
     def reconciled(self) -> list[pa.RecordBatch]:
         """As few batches as possible; within a batch only the last row of each key is left."""
+        if not self._recent and len(self._merged) < 2:  # such a batch is not gone through again
+            return list(self._merged)
         return _as_few_as_can_be((*self._merged, *self._recent))
 
 

@@ -16,6 +16,7 @@ import pyarrow.acero  # group_by loads it when first called: a child forked mean
 import pyarrow.compute as pc
 
 from optimist.core.protocol.actions import AddFile, DeletionVectorDescriptor, RemoveFile
+from optimist.core.values.text_bytes import bytes_of
 
 __all__ = [
     "ACTIONS_SCHEMA",
@@ -32,6 +33,8 @@ __all__ = [
     "file_keys",
     "files_table",
     "last_per_key",
+    "table_keys",
+    "with_column",
     "without_keys",
     "without_vectors",
 ]
@@ -105,9 +108,13 @@ def add_files(table: pa.Table) -> tuple[AddFile, ...]:
 
 def without_vectors(files: pa.Table) -> pa.Table:
     """A `FILES_SCHEMA` table as if no row of the files were deleted."""
-    place = files.schema.get_field_index("deletionVector")
-    none = pa.nulls(files.num_rows, DELETION_VECTOR_TYPE)
-    return files.set_column(place, files.schema.field(place), none)
+    return with_column(files, "deletionVector", pa.nulls(files.num_rows, DELETION_VECTOR_TYPE))
+
+
+def with_column(files: pa.Table, name: str, values: pa.Array | pa.ChunkedArray) -> pa.Table:
+    """A `FILES_SCHEMA` table with other values in one of its columns."""
+    place = files.schema.get_field_index(name)
+    return files.set_column(place, files.schema.field(place), values)
 
 
 def file_actions_batch(
@@ -172,6 +179,11 @@ def file_keys(batch: pa.RecordBatch) -> pa.Array:
     return pc.binary_join_element_wise(paths, pc.fill_null(suffix, ""), "")
 
 
+def table_keys(files: pa.Table) -> pa.ChunkedArray:
+    """What identifies each file of a table, see `file_keys`."""
+    return pa.chunked_array([file_keys(batch) for batch in files.to_batches()], pa.string())
+
+
 def canonical_path(path: str) -> str:
     """One `add.path` in the form in which all spellings of one file are equal (spec 5.6).
 
@@ -208,6 +220,9 @@ def without_keys(
 
     Both are themselves, uncopied, if there are no such rows.
     """
+    if len(gone) > len(keys):
+        # Arrow hashes the value set anew in each call, so it had better be the shorter side.
+        gone = gone.filter(pc.is_in(gone, value_set=keys))
     hit = pc.is_in(keys, value_set=gone)
     if not pc.any(hit, min_count=0).as_py():
         return batch, keys
@@ -218,9 +233,9 @@ def without_keys(
 def _canonical_paths(paths: pa.Array) -> pa.Array:
     if pc.any(pc.starts_with(paths, "file:/"), min_count=0).as_py():
         paths = pc.replace_substring_regex(paths, "^file:/+", "/")
-    escaped = pc.match_substring(paths, "%")
-    if not pc.any(escaped, min_count=0).as_py():
+    if b"%" not in bytes_of(paths):  # much faster than asking each path
         return paths
+    escaped = pc.match_substring(paths, "%")
     return pc.replace_with_mask(paths, escaped, _decoded(paths.filter(escaped)))
 
 

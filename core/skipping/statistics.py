@@ -22,6 +22,7 @@ from optimist.core.schema.types import DataType, DecimalType, PrimitiveType, Str
 from optimist.core.skipping.wide_bounds import credible_decimals, widened
 from optimist.core.values.decimals import exactly_at_scale, is_in_range
 from optimist.core.values.foreign_json import parse_exact_json
+from optimist.core.values.text_bytes import bytes_of
 
 __all__ = ["ColumnStatistics", "FileStatistics", "stats_table"]
 
@@ -211,7 +212,7 @@ class _Reader:
 
     def _may_need_slow_read(self, texts: pa.Array) -> bool:
         """Look at all bytes at once, which is much faster than looking at each text."""
-        data = _bytes_of(texts)
+        data = bytes_of(texts)
         marks = (*_BREAKS, *(_SPECIAL_FLOATS if self._has_floats else ()))
         return any(mark in data for mark in marks)
 
@@ -274,16 +275,6 @@ class _Reader:
             for item in self.items
         ]
         return pa.table([_chunked(column) for column in columns], schema=self.schema)
-
-
-def _bytes_of(texts: pa.StringArray) -> bytes:
-    """The texts one after the other."""
-    _, offsets, data = texts.buffers()
-    if data is None or len(texts) == 0:
-        return b""
-    ends = pa.Array.from_buffers(pa.int32(), len(texts) + 1, [None, offsets], offset=texts.offset)
-    start, end = ends[0].as_py(), ends[-1].as_py()
-    return bytes(data.slice(start, end - start))
 
 
 def _items(columns: Sequence[ResolvedColumn]) -> Iterable[_Item]:

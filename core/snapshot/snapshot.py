@@ -12,14 +12,15 @@ import pyarrow.compute as pc
 from optimist.core.errors import TableError
 from optimist.core.forking import ForkSafeLock
 from optimist.core.log.checked_files import CheckedFiles
-from optimist.core.log.checksum import VersionChecksum, derive_checksum
+from optimist.core.log.checksum import VersionChecksum, checksum_of_files, derive_checksum
 from optimist.core.log.commits import read_commit_info
 from optimist.core.log.file_sums import FileChanges, only_adds_new_files
 from optimist.core.log.file_table import file_actions_batch
 from optimist.core.log.known_log import KnownLog
 from optimist.core.log.limits import LogLimits
+from optimist.core.log.many_files import ManyFiles
 from optimist.core.log.names import commit_path, log_path_of
-from optimist.core.log.replay import LogState, TableState, replay, with_commits, with_files
+from optimist.core.log.replay import LogState, replay, with_commits, with_files
 from optimist.core.log.segment import LogSegment, is_listed
 from optimist.core.options.engine import EngineOptions
 from optimist.core.plugins.logstore import FileStatus, LogStore
@@ -47,11 +48,13 @@ class KnownCommit:
         version: Its version.
         actions: All of its actions.
         status: Its file.
+        files: Its files where these are columns, and not among the actions.
     """
 
     version: int
     actions: tuple[Action, ...]
     status: FileStatus
+    files: ManyFiles | None = None
 
 
 class Snapshot(FilesView):
@@ -160,28 +163,32 @@ class Snapshot(FilesView):
             if commit.version != version:  # the state would be that of no version
                 raise ValueError(f"{commit.version} does not follow {version - 1}")
             table = table.after(commit.actions)
-        files = [a for each in commits for a in each.actions if isinstance(a, AddFile | RemoveFile)]
-        actions = file_actions_batch(files)
         state = replace(self._state, table=table)
+        batches = list(_file_actions(commits))
+        for batch in batches:
+            state = with_files(state, batch)
         base = self.segment or LogSegment(self.log_path, -1, None, (), None)
         return Snapshot(
             self.table_path,
             base.extended([commit.status for commit in commits]),
-            state=with_files(state, actions) if files else state,
+            state=state,
             context=self._context,
-            checksum=self._checksum_after(commits, actions, table),
+            checksum=self._checksum_after(commits, batches, state),
         )
 
     def _checksum_after(
-        self, commits: Sequence[KnownCommit], actions: pa.RecordBatch, table: TableState
+        self, commits: Sequence[KnownCommit], batches: Sequence[pa.RecordBatch], state: LogState
     ) -> VersionChecksum | None:
         options = self._context.options
+        if options.write_checksum_enabled and any(commit.files for commit in commits):
+            return checksum_of_files(state.files.table(), state=state.table, options=options)
         previous = self.checksum if options.write_checksum_enabled else None
         if not options.write_checksum_enabled or (previous is None and self.version >= 0):
             return None
         only_new = all(only_adds_new_files(commit.actions) for commit in commits)
+        actions = batches[0] if batches else file_actions_batch(())
         changes = FileChanges.of(actions, self._state.files, only_new=only_new)
-        return derive_checksum(previous, changes, state=table, options=options)
+        return derive_checksum(previous, changes, state=state.table, options=options)
 
     def is_same_version(self, other: Snapshot) -> bool:
         """Whether both are one version of one log, and not of two that were at one path."""
@@ -452,6 +459,23 @@ class _Context:
     options: EngineOptions
     clock: Clock
     known_log: KnownLog = field(default_factory=KnownLog)
+
+
+def _file_actions(commits: Sequence[KnownCommit]) -> Iterator[pa.RecordBatch]:
+    """The adds and removes of commits in order, as batches of `ACTIONS_SCHEMA`.
+
+    Those of commits without files as columns are one batch.
+    """
+    waiting: list[AddFile | RemoveFile] = []
+    for commit in commits:
+        waiting += [each for each in commit.actions if isinstance(each, AddFile | RemoveFile)]
+        if commit.files:
+            if waiting:
+                yield file_actions_batch(waiting)
+            waiting = []
+            yield from commit.files.batches()
+    if waiting:
+        yield file_actions_batch(waiting)
 
 
 def _in_slices(batches: Iterable[pa.RecordBatch], max_rows: int) -> Iterator[pa.RecordBatch]:

@@ -18,6 +18,7 @@ from optimist.core.sql.first_words import begin_of
 from optimist.core.sql.parameters import Parameters
 from optimist.core.sql.reader import Reader
 from optimist.core.sql.statements import (
+    Analyze,
     ColumnPath,
     ColumnType,
     Command,
@@ -36,7 +37,7 @@ from optimist.core.sql.statements import (
 __all__ = ["parse_command"]
 
 _FIRST_WORDS = re.compile(
-    r"(?:optimize|vacuum|generate|convert|restore|reorg|alter|desc|describe|create|replace"
+    r"(?:analyze|optimize|vacuum|generate|convert|restore|reorg|alter|desc|describe|create|replace"
     r"|explain)\b",
     re.IGNORECASE,
 )
@@ -85,6 +86,17 @@ def _refuse_explained(text: str, reader: Reader) -> None:
             kind="OPTIMIST_UNSUPPORTED_STATEMENT",
             statement=command.statement,
         )
+
+
+def _analyze(reader: Reader) -> Command | None:
+    reader.expect("ANALYZE")
+    if not reader.take("TABLE") or not reader.is_at_table():
+        return None
+    table = reader.table()
+    if not reader.take("COMPUTE", "DELTA"):
+        return None  # the statistics that Spark computes
+    reader.expect("STATISTICS")
+    return Analyze(table)
 
 
 def _optimize(reader: Reader) -> Command:
@@ -218,6 +230,7 @@ def _where(reader: Reader, *end: str) -> SqlText | None:
 
 
 _STATEMENTS: Mapping[str, Callable[[Reader], Command | None]] = {
+    "ANALYZE": _analyze,
     "OPTIMIZE": _optimize,
     "VACUUM": _vacuum,
     "GENERATE": _generate,

@@ -11,6 +11,7 @@ from optimist.core.requests.table_definition import CreateMode
 
 __all__ = [
     "AddConstraint",
+    "Analyze",
     "Assignment",
     "Clone",
     "ClusterBy",
@@ -110,6 +111,14 @@ class ColumnType:
     type_text: SqlText
     is_nullable: bool = True
     comment: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Analyze:
+    """`ANALYZE TABLE t COMPUTE DELTA STATISTICS`, which is Databricks' and not delta-spark's."""
+
+    statement: ClassVar[str] = "ANALYZE TABLE"
+    table: TableName
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,7 +365,8 @@ class Merge:
 
 
 Command: TypeAlias = (
-    Optimize
+    Analyze
+    | Optimize
     | Vacuum
     | DescribeHistory
     | DescribeDetail

@@ -22,6 +22,7 @@ from optimist.core.care.optimize import optimize
 from optimist.core.errors import DeltaConcurrentModificationException
 from optimist.core.forking import ForkSafeLock, renew_in_child
 from optimist.core.local.compaction import LocalBins
+from optimist.core.log.file_lines import distinct_partitions
 from optimist.core.options.engine import EngineOptions
 from optimist.core.protocol.actions import AddFile
 from optimist.core.protocol.clustering import clustering_columns
@@ -150,8 +151,10 @@ class _SmallFiles(Compaction):
 def _changed_partitions(committed: CommittedTransaction) -> list[Partition]:
     """The partitions that the commit has added rows to, each once."""
     adds = (a for a in committed.actions if isinstance(a, AddFile) and a.data_change)
-    found = {tuple(sorted(add.partition_values.items())): add.partition_values for add in adds}
-    return list(found.values())
+    partitions: list[Partition] = [add.partition_values for add in adds]
+    if committed.files:
+        partitions += distinct_partitions(committed.files.added)
+    return list({tuple(sorted(values.items())): values for values in partitions}.values())
 
 
 def _is_in(files: pa.Table, partition: Partition) -> pa.ChunkedArray | pa.BooleanArray:

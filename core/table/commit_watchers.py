@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from optimist.core.data.table_ref import TableRef
 from optimist.core.forking import renew_in_child
+from optimist.core.log.many_files import ManyFiles
 from optimist.core.protocol.actions import Action, AddFile, RemoveFile
 from optimist.core.secrets import without_secrets
 from optimist.core.snapshot import Snapshot
@@ -39,9 +40,15 @@ def watch_commits(name: str, watcher: CommitWatcher) -> None:
     _WATCHERS.by_name[name] = watcher
 
 
-def tell_watchers(table: TableRef, actions: Sequence[Action], snapshot: Snapshot | None) -> None:
+def tell_watchers(
+    table: TableRef,
+    actions: Sequence[Action],
+    files: ManyFiles | None,
+    snapshot: Snapshot | None,
+) -> None:
     """Tell the watchers of a commit that has landed, if it changes rows."""
-    if not any(isinstance(each, AddFile | RemoveFile) and each.data_change for each in actions):
+    changed = any(isinstance(each, AddFile | RemoveFile) and each.data_change for each in actions)
+    if not (changed or files):
         return
     for name, watcher in tuple(_WATCHERS.by_name.items()):
         try:

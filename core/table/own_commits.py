@@ -8,6 +8,7 @@ from collections.abc import MutableMapping, Sequence
 
 from optimist.core.data.table_ref import TableRef
 from optimist.core.forking import ForkSafeLock
+from optimist.core.log.many_files import ManyFiles
 from optimist.core.log.names import commit_path
 from optimist.core.maintenance.cleanup import LogCleaner
 from optimist.core.plugins.logstore import FileStatus
@@ -72,11 +73,12 @@ class OwnCommits:
         winners: Sequence[Theirs],
         version: int,
         actions: tuple[Action, ...],
+        files: ManyFiles | None = None,
     ) -> Snapshot | None:
         """See `CommitListener.update_after_commit`."""
         self._tell_session(version)
-        snapshot = self._snapshot_after(base, winners, version, actions)
-        tell_watchers(self._table, actions, snapshot)
+        snapshot = self._snapshot_after(base, winners, version, actions, files)
+        tell_watchers(self._table, actions, files, snapshot)
         return snapshot
 
     def _snapshot_after(
@@ -85,13 +87,14 @@ class OwnCommits:
         winners: Sequence[Theirs],
         version: int,
         actions: tuple[Action, ...],
+        files: ManyFiles | None,
     ) -> Snapshot | None:
         try:
             theirs = [
                 KnownCommit(each.version, each.actions, each.status or self._status(each.version))
                 for each in winners
             ]
-            ours = KnownCommit(version, actions, self._status(version))
+            ours = KnownCommit(version, actions, self._status(version), files)
             snapshot = base.with_commits([*theirs, ours])
         except Exception:  # noqa: BLE001 - the commit stands whatever happens here
             _LOG.warning(

@@ -10,7 +10,7 @@ from optimist.core.data.table_ref import TableRef
 from optimist.core.secrets import without_secrets
 from optimist.core.snapshot import Snapshot
 from optimist.core.transaction.commit_loop import Landed
-from optimist.core.transaction.hooks.default_hooks import missed_hooks
+from optimist.core.transaction.hooks.default_hooks import missed_hooks, names_files
 from optimist.core.transaction.hooks.hooks import CommittedTransaction, PostCommitHook
 from optimist.core.transaction.listener import CommitListener
 from optimist.core.transaction.result import CommitResult
@@ -44,13 +44,14 @@ def finish_commit(
     version = landed.ours.attempt_version
     _LOG.info("Committed delta #%d to %s", version, without_secrets(table.log_path))
     try:
-        snapshot = listener.update_after_commit(base, landed.winners, version, landed.lines)
+        files = landed.ours.files
+        snapshot = listener.update_after_commit(base, landed.winners, version, landed.lines, files)
         if snapshot is None:
             reason = "the version can't be read back. The program's log names the cause"
             return result_without_hooks(landed, hooks, reason)
         result = result_of(landed)
         committed = CommittedTransaction(
-            table, version, landed.lines, snapshot, result.txn_id, is_large
+            table, version, landed.lines, snapshot, result.txn_id, is_large, files
         )
         return replace(result, hooks=listener.run_hooks(hooks, committed))
     except Exception as error:  # noqa: BLE001 - the commit stands whatever happens here
@@ -73,7 +74,8 @@ def result_without_hooks(
         reason: Why they did not run, in words.
     """
     version, metadata = landed.ours.attempt_version, landed.ours.metadata
-    missed = missed_hooks(hooks, version, landed.lines, metadata, reason)
+    has_files = names_files(landed.lines, landed.ours.files)
+    missed = missed_hooks(hooks, version, metadata, reason, has_files=has_files)
     return replace(result_of(landed), hooks=missed)
 
 

@@ -96,7 +96,7 @@ class Landed:
 
     @property
     def lines(self) -> tuple[Action, ...]:
-        """The actions in the commit's file, commitInfo first where there is one."""
+        """The actions in the commit's file but `ours.files`, commitInfo first if there is one."""
         return _lines(self.ours)
 
 
@@ -269,7 +269,7 @@ class CommitLoop:
         """The file that an attempt puts."""
         return VersionFile(
             self._path(ours),
-            actions_to_bytes(_lines(ours)),
+            _content(ours),
             version=ours.attempt_version,
             txn_id=self._txn_id,
             has_commit_info=_has_commit_info(ours),
@@ -384,6 +384,12 @@ def get_next_attempt_version(ours: Ours, winners: tuple[Theirs, ...]) -> int:
 def _lines(ours: Ours) -> tuple[Action, ...]:
     info: tuple[CommitInfo, ...] = (ours.commit_info,) if _has_commit_info(ours) else ()
     return (*info, *ours.actions)
+
+
+def _content(ours: Ours) -> bytes:
+    """The bytes of the commit's file: a reader must know the schema before it meets files."""
+    head = actions_to_bytes(_lines(ours))
+    return head if ours.files is None else b"".join((head, *ours.files.lines()))
 
 
 def _has_commit_info(ours: Ours) -> bool:

@@ -26,6 +26,7 @@ from optimist.core.transaction.conflicts.row_ids import (
     assign_row_ids,
     high_water_mark,
     is_row_tracking_on,
+    with_numbered_files,
     without_row_ids_if_suspended,
 )
 from optimist.core.transaction.prepare import Draft, prepare_commit
@@ -64,6 +65,8 @@ def first_attempt(
         tags=_with_preserved_rows(tags, snapshot),
         options=options,
     )
+    if draft.files:
+        info = replace(info, data_change=True)
     domains = snapshot.domain_metadata.values()
     ours = Ours(
         table_path=draft.table_path,
@@ -82,6 +85,7 @@ def first_attempt(
         options=options,
         known_log=snapshot.known_log,
         last_seen=snapshot.segment.last_seen if snapshot.segment else None,
+        files=draft.files,
     )
     return _with_timestamp(_with_row_ids(ours), snapshot, now_ms)
 
@@ -116,6 +120,8 @@ def _with_preserved_rows(
 
 
 def _with_row_ids(ours: Ours) -> Ours:
+    if ours.files is not None:
+        return with_numbered_files(ours, ours.files)
     given = without_row_ids_if_suspended(ours.actions, ours.metadata)
     has_adds = any(isinstance(a, AddFile) for a in given)
     if not has_adds or not is_row_tracking_on(ours.protocol, ours.metadata):

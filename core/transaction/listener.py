@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from optimist.core.log.many_files import ManyFiles
 from optimist.core.protocol.actions import Action
 from optimist.core.snapshot import Snapshot
 from optimist.core.transaction.conflicts.ours_and_theirs import Theirs
@@ -29,6 +30,7 @@ class CommitListener(Protocol):
         winners: Sequence[Theirs],
         version: int,
         actions: tuple[Action, ...],
+        files: ManyFiles | None = None,
     ) -> Snapshot | None:
         """Take note of a commit, and return the table at its version.
 
@@ -40,6 +42,7 @@ class CommitListener(Protocol):
             winners: The commits between that and ours.
             version: The version of our commit.
             actions: What our commit wrote, commitInfo first where there is one.
+            files: The files that it wrote as columns, if it did.
         """
 
     def run_hooks(

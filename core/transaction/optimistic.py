@@ -23,6 +23,7 @@ from pyroaring import BitMap64
 
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import NOTHING_COMMITTED, PostCommitHookError, UsageError
+from optimist.core.log.many_files import ManyFiles
 from optimist.core.predicates import Predicate
 from optimist.core.protocol.actions import Action, AddFile, Metadata, Protocol
 from optimist.core.protocol.binding_properties import ensure_properties_parse
@@ -332,16 +333,24 @@ class OptimisticTransaction:
         actions: Sequence[Action],
         operation: Operation,
         tags: Mapping[str, str] | None = None,
+        *,
+        files: ManyFiles | None = None,
     ) -> CommitResult:
         """Make one attempt at the next version, without conflict checks (spec 1.16).
 
         For CONVERT, CLONE and RESTORE, whose actions can't be rebased.
 
+        Args:
+            actions: What it writes.
+            operation: What it is recorded as.
+            tags: For commitInfo.
+            files: The files as columns, where no other are among the actions.
+
         Raises:
             ConcurrentWriteException: Another commit took the version. Nothing was committed.
         """
         with self._closing():
-            ours = self._draft(actions, operation, tags)
+            ours = self._draft(actions, operation, tags, files)
             with self._attempts() as loop:
                 landed = commit_large(ours, loop, self.table)
             return self._post_commit(landed, is_large=True)
@@ -406,6 +415,7 @@ class OptimisticTransaction:
         actions: Sequence[Action],
         operation: Operation,
         tags: Mapping[str, str] | None = None,
+        files: ManyFiles | None = None,
     ) -> Ours:
         rest = self._adopt_metadata(prepare.dedupe_set_transactions(actions))
         tags = self._with_identity_marks(tags)
@@ -418,6 +428,7 @@ class OptimisticTransaction:
             operation=operation,
             metadata=self._new_metadata or (None if is_new else self.snapshot.metadata),
             protocol=self.protocol,
+            files=files or None,
         )
         return first_attempt(draft, self._reads.freeze(), txn_id=self.txn_id, tags=tags)
 

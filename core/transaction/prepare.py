@@ -19,6 +19,7 @@ from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import SchemaError, TableError, UsageError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.log.file_table import add_files, canonical_path, canonical_paths
+from optimist.core.log.many_files import ManyFiles
 from optimist.core.options.engine import EngineOptions
 from optimist.core.protocol.actions import (
     Action,
@@ -40,6 +41,12 @@ from optimist.core.protocol.schema_checks import ensure_mapping_sound
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.snapshot import Snapshot
 from optimist.core.transaction.conflicts.operations import Operation
+from optimist.core.transaction.prepare_many import (
+    doubled_paths,
+    odd_partitioning,
+    replaced_in_part,
+    warn_of_empty_files,
+)
 
 __all__ = [
     "Draft",
@@ -100,6 +107,7 @@ class Draft:
         metadata: The table's metadata as this commit leaves it; None for a new table to which the
             commit brings none.
         protocol: The table's protocol as this commit leaves it.
+        files: Its files, if the caller passed them as columns and not among the actions.
     """
 
     table: TableRef
@@ -108,6 +116,7 @@ class Draft:
     operation: Operation
     metadata: Metadata | None
     protocol: Protocol
+    files: ManyFiles | None = None
 
     @property
     def table_path(self) -> str:
@@ -161,6 +170,8 @@ def prepare_commit(draft: Draft) -> tuple[Action, ...]:
     rest = [a for a in draft.actions if not isinstance(a, Metadata | Protocol)]
     prepared = (*first, *second, *rest)
     ensure_consistent_files(prepared, draft.options)
+    if draft.files and draft.options.duplicate_action_check_enabled:
+        _refuse_doubled(doubled_paths(draft.files))
     return prepared
 
 
@@ -242,12 +253,16 @@ def _check_duplicates(actions: Sequence[Action]) -> None:
         if count > 1
     ]
     doubled += [path for path, _ in set(adds) & set(removes)]
-    if doubled:
+    _refuse_doubled(doubled)
+
+
+def _refuse_doubled(paths: Sequence[str]) -> None:
+    if paths:
         raise UsageError(
-            f"The commit names the file {shown(doubled[0])} more than once. Nothing was written. "
+            f"The commit names the file {shown(paths[0])} more than once. Nothing was written. "
             "Name it once.",
             kind="DELTA_DUPLICATE_ACTIONS_FOUND",
-            paths=tuple(doubled[:10]),
+            paths=tuple(paths[:10]),
         )
 
 
@@ -313,28 +328,30 @@ def _physical_partitioning(metadata: Metadata) -> tuple[str, ...]:
 
 def _check_partition_values(draft: Draft) -> None:
     adds = [a for a in draft.actions if isinstance(a, AddFile)]
-    if not adds or draft.metadata is None:
+    if not (adds or draft.files) or draft.metadata is None:
         return
-    schema = TableMetadata.of(draft.metadata).schema
-    fields = [schema.find(name) for name in draft.metadata.partition_columns]
-    expected = {item.physical_name for item in fields if item is not None}
+    expected = set(_physical_partitioning(draft.metadata))
+    odd = odd_partitioning(draft.files, expected) if draft.files else None
     for add in adds:
-        if set(add.partition_values) != expected:
-            raise SchemaError(
-                f"The file {shown(add.path)} has values for the partition columns "
-                f"{shown(sorted(add.partition_values))}, but the table is partitioned by "
-                f"{shown(sorted(expected))}. Nothing was written. Give the file a value for each "
-                "partition column of the table, and no other.",
-                kind="DELTA_INVALID_PARTITIONING_SCHEMA",
-                path=add.path,
-            )
+        if odd is None and set(add.partition_values) != expected:
+            odd = add.path, sorted(add.partition_values)
+    if odd is not None:
+        path, columns = odd
+        raise SchemaError(
+            f"The file {shown(path)} has values for the partition columns {shown(columns)}, but "
+            f"the table is partitioned by {shown(sorted(expected))}. Nothing was written. Give the "
+            "file a value for each partition column of the table, and no other.",
+            kind="DELTA_INVALID_PARTITIONING_SCHEMA",
+            path=path,
+        )
 
 
 def _check_append_only(draft: Draft) -> None:
     before = draft.read_metadata
     if before is None or not TableMetadata.of(before).properties.append_only:
         return  # a table that this commit makes so may replace another
-    if any(isinstance(a, RemoveFile) and a.data_change for a in draft.actions):
+    removes = any(isinstance(a, RemoveFile) and a.data_change for a in draft.actions)
+    if removes or (draft.files and draft.files.removed.num_rows):
         raise UsageError(
             f"The table {draft.table_path} accepts only appends (delta.appendOnly is true), and "
             f"{draft.operation.name} removes data. Nothing was written. Unset the property to "
@@ -380,19 +397,27 @@ def _check_replaced_vectors(draft: Draft) -> None:
     removed = {canonical_path(a.path) for a in files if isinstance(a, RemoveFile)}
     keys = {_file_key(a) for a in files if isinstance(a, AddFile) and a.deletion_vector}
     vectors = {path: vector for path, vector in keys if path not in removed}
-    if not vectors or not draft.options.duplicate_action_check_enabled:
+    if not draft.options.duplicate_action_check_enabled:
+        return
+    if draft.files:
+        _refuse_replaced_in_part(replaced_in_part(draft.files, draft.snapshot.files))
+    if not vectors:
         return
     paths = canonical_paths(draft.snapshot.files["path"])
     live = draft.snapshot.files.filter(pc.is_in(paths, value_set=pa.array(list(vectors))))
     for path, vector in map(_file_key, add_files(live)):
-        if vectors[path] != vector:
-            raise UsageError(
-                f"The commit adds the file {shown(path)} with a new deletion vector, but does not "
-                "remove the file with its old one, so its rows would count twice. Nothing was "
-                "written. Remove the file with its old vector in the same commit.",
-                kind="DELTA_DUPLICATE_ACTIONS_FOUND",
-                paths=(path,),
-            )
+        _refuse_replaced_in_part(path if vectors[path] != vector else None)
+
+
+def _refuse_replaced_in_part(path: str | None) -> None:
+    if path is not None:
+        raise UsageError(
+            f"The commit adds the file {shown(path)} with a new deletion vector, but does not "
+            "remove the file with its old one, so its rows would count twice. Nothing was "
+            "written. Remove the file with its old vector in the same commit.",
+            kind="DELTA_DUPLICATE_ACTIONS_FOUND",
+            paths=(path,),
+        )
 
 
 def _vector_error(add: AddFile, reason: str, kind: str) -> UsageError:
@@ -481,6 +506,8 @@ def _warn_of_empty_files(draft: Draft) -> None:
     for add in draft.actions:
         if isinstance(add, AddFile) and add.size == 0:
             _LOG.warning("The commit adds the file %s with a size of 0 bytes.", shown(add.path))
+    if draft.files:
+        warn_of_empty_files(draft.files)
 
 
 _CHECKS: tuple[Callable[[Draft], None], ...] = (

@@ -17,6 +17,7 @@ from optimist.core.errors import UsageError
 from optimist.core.sql import Command, Parameters, TableName, parse_command
 from optimist.core.sql.statements import (
     AddConstraint,
+    Analyze,
     Clone,
     ClusterBy,
     ConvertToDelta,
@@ -160,6 +161,10 @@ def _generate(_spark: SparkSession, log: DeltaLog, command: Generate) -> None:
     log.generate(command.mode)
 
 
+def _analyze(_spark: SparkSession, log: DeltaLog, _command: Analyze) -> None:
+    log.recompute_statistics()
+
+
 def _optimize(spark: SparkSession, log: DeltaLog, command: Optimize) -> DataFrame:
     wanted = Rearrangement(z_order_by=command.zorder_by, is_full=command.is_full)
     return optimize(spark, log, wanted, None if command.where is None else command.where.sql)
@@ -202,6 +207,7 @@ _RUNS: Mapping[type, _Run] = MappingProxyType(
         DescribeHistory: _history,
         DescribeDetail: _detail,
         Generate: _generate,
+        Analyze: _analyze,
         Optimize: _optimize,
         Reorg: _reorg,
         Restore: _restore,

@@ -16,6 +16,7 @@ from pyroaring import BitMap64
 from optimist.core.data.stats_text import num_live_rows_in
 from optimist.core.log.file_table import canonical_path
 from optimist.core.log.known_log import KnownLog
+from optimist.core.log.many_files import ManyFiles
 from optimist.core.options.engine import EngineOptions
 from optimist.core.plugins.logstore import FileStatus
 from optimist.core.protocol.actions import (
@@ -63,6 +64,8 @@ class Ours:
         known_log: The log that it read.
         last_seen: The newest commit of that log that a listing has shown, at most the one before
             `attempt_version`; None where there is nothing to compare with.
+        files: The files of a commit that can't be rebased, if it brings them as columns; then there
+            are none among `actions`.
     """
 
     table_path: str
@@ -81,6 +84,7 @@ class Ours:
     options: EngineOptions
     known_log: KnownLog = field(compare=False)
     last_seen: FileStatus | None = None
+    files: ManyFiles | None = None
 
     @property
     def operation(self) -> str:

@@ -12,12 +12,17 @@ import pyarrow.compute as pc
 from optimist.core.data.stats_text import num_rows
 from optimist.core.errors import ProtocolError, SchemaError, TableError
 from optimist.core.errors.foreign_text import quoted, shown
-from optimist.core.log.file_table import canonical_path
+from optimist.core.log.file_table import canonical_path, with_column
+from optimist.core.log.many_files import ManyFiles
 from optimist.core.protocol.actions import Action, AddFile, DomainMetadata, Metadata, Protocol
 from optimist.core.protocol.gates import supports
 from optimist.core.protocol.table_metadata import TableMetadata
+from optimist.core.schema.types import StructType
+from optimist.core.skipping.statistics import FileStatistics
 from optimist.core.snapshot import Snapshot
 from optimist.core.transaction.conflicts.isolation import ROW_TRACKING_DOMAIN
+from optimist.core.transaction.conflicts.ours_and_theirs import Ours
+from optimist.core.values.exact_sums import exact_sum
 from optimist.core.values.field_types import LARGEST_LONG
 from optimist.core.values.foreign_json import parse_json
 
@@ -29,9 +34,11 @@ __all__ = [
     "high_water_mark",
     "is_row_tracking_on",
     "unnumbered",
+    "with_numbered_files",
     "without_row_ids_if_suspended",
 ]
 
+_COMMIT_VERSION = "defaultRowCommitVersion"
 NO_ROW_IDS = -1
 """The high-water mark of a table that has handed out no row id."""
 ROWS_PRESERVED = "delta.rowTracking.preserved"
@@ -150,6 +157,11 @@ def assign_row_ids(
             action = replace(action, base_row_id=mark + 1)
             mark += _num_records(action)
         out.append(action)
+    _ensure_fits(mark)
+    return tuple(out) if mark == next_mark else (_mark_domain(mark), *out)
+
+
+def _ensure_fits(mark: int) -> None:
     if mark > LARGEST_LONG:
         raise TableError(
             f"The table's row ids are used up: the next one would be {mark}, which does not fit in "
@@ -157,10 +169,45 @@ def assign_row_ids(
             "claims far too many rows; restore an older version of the table.",
             kind="OPTIMIST_MALFORMED_ROW_TRACKING",
         )
-    if mark == next_mark:
-        return tuple(out)
+
+
+def _mark_domain(mark: int) -> DomainMetadata:
     configuration = json.dumps({"rowIdHighWaterMark": mark}, separators=(",", ":"))
-    return (DomainMetadata(ROW_TRACKING_DOMAIN, configuration), *out)
+    return DomainMetadata(ROW_TRACKING_DOMAIN, configuration)
+
+
+def with_numbered_files(ours: Ours, files: ManyFiles) -> Ours:
+    """As `assign_row_ids` and `without_row_ids_if_suspended`, for files that are columns.
+
+    Raises:
+        SchemaError, TableError: As `assign_row_ids`.
+    """
+    added, mark = files.added, ours.row_id_high_water_mark
+    if TableMetadata.of(ours.metadata).properties.row_tracking_suspended:
+        for name in ("baseRowId", _COMMIT_VERSION):
+            added = with_column(added, name, pa.nulls(added.num_rows, pa.int64()))
+    if not added.num_rows or not is_row_tracking_on(ours.protocol, ours.metadata):
+        return replace(ours, files=replace(files, added=added))
+    ids = added["baseRowId"]
+    is_fresh = pc.or_kleene(pc.is_null(ids), pc.greater(ids, mark))
+    counts = _counts(added.filter(is_fresh))
+    end = mark + exact_sum(counts)
+    _ensure_fits(end + 1)
+    before = pc.subtract(pc.cumulative_sum(counts), counts)
+    fresh = pc.add(before, mark + 1).combine_chunks().cast(pa.int64())
+    numbered = pc.replace_with_mask(ids.combine_chunks(), is_fresh.combine_chunks(), fresh)
+    versions = pc.fill_null(added["defaultRowCommitVersion"], ours.attempt_version)
+    added = with_column(with_column(added, "baseRowId", numbered), _COMMIT_VERSION, versions)
+    domains = () if end == mark else (_mark_domain(end),)
+    return replace(ours, actions=(*domains, *ours.actions), files=replace(files, added=added))
+
+
+def _counts(files: pa.Table) -> pa.ChunkedArray:
+    """How many rows the files have, deleted ones included."""
+    counts = FileStatistics(files, StructType(())).num_records
+    for path in files["path"].filter(pc.is_null(counts)).slice(0, 1).to_pylist():
+        raise _not_numbered(path)
+    return counts
 
 
 def _is_fresh(action: AddFile, known_mark: int, settled: Collection[str]) -> bool:
@@ -172,10 +219,14 @@ def _is_fresh(action: AddFile, known_mark: int, settled: Collection[str]) -> boo
 def _num_records(action: AddFile) -> int:
     value = num_rows(action.stats)
     if value is None:
-        raise SchemaError(
-            f"The file {shown(action.path)} has no row count (numRecords in its statistics), but "
-            "the table tracks rows and needs one. Nothing was committed. Add the statistics.",
-            kind="DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS",
-            path=action.path,
-        )
+        raise _not_numbered(action.path)
     return value
+
+
+def _not_numbered(path: str) -> SchemaError:
+    return SchemaError(
+        f"The file {shown(path)} has no row count (numRecords in its statistics), but the table "
+        "tracks rows and needs one. Nothing was committed. Add the statistics.",
+        kind="DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS",
+        path=path,
+    )

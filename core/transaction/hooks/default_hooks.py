@@ -9,12 +9,12 @@ from collections.abc import Sequence
 
 from optimist.core.errors import TableError
 from optimist.core.log.checksum import write_checksum
+from optimist.core.log.many_files import ManyFiles
 from optimist.core.maintenance.checkpoint import write_checkpoint
 from optimist.core.maintenance.cleanup import LogCleaner
 from optimist.core.maintenance.compaction import is_compaction_due, write_compaction
 from optimist.core.options.engine import EngineOptions
 from optimist.core.protocol.actions import Action, Metadata
-from optimist.core.protocol.properties import TableProperties
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.transaction.conflicts.isolation import FILE_ACTIONS
 from optimist.core.transaction.hooks.hooks import (
@@ -31,6 +31,7 @@ __all__ = [
     "default_hooks",
     "is_checkpoint_due",
     "missed_hooks",
+    "names_files",
     "raises_on_failure",
 ]
 
@@ -105,7 +106,8 @@ def default_hooks(
     # A large commit takes as long to read as a checkpoint, which is then read in its place.
     if is_due or committed.is_large:
         hooks.append(CheckpointHook(cleaner))
-    if _needs_manifest(committed.actions, properties):
+    has_files = names_files(committed.actions, committed.files)
+    if has_files and properties.symlink_format_manifest_enabled:
         hooks.append(GenerateSymlinkManifest())
     return tuple(hooks)
 
@@ -113,9 +115,10 @@ def default_hooks(
 def missed_hooks(
     registered: Sequence[PostCommitHook],
     version: int,
-    actions: Sequence[Action],
     metadata: Metadata,
     reason: str,
+    *,
+    has_files: bool,
 ) -> tuple[HookOutcome, ...]:
     """What is reported where hooks did not run, for example as the version can't be read back.
 
@@ -124,12 +127,13 @@ def missed_hooks(
     Args:
         registered: The transaction's own hooks.
         version: The version that was committed.
-        actions: What the commit wrote.
         metadata: The table's metadata since.
         reason: Why they did not run, in words.
+        has_files: Whether the commit named files.
     """
     names = [hook.name for hook in registered]
-    if _needs_manifest(actions, TableMetadata.of(metadata).properties):
+    properties = TableMetadata.of(metadata).properties
+    if has_files and properties.symlink_format_manifest_enabled:
         names.insert(0, GenerateSymlinkManifest.name)
     error = TableError(
         f"The commit of version {version} succeeded, but its post-commit hooks did not all run: "
@@ -140,9 +144,9 @@ def missed_hooks(
     return tuple(HookOutcome(name, error) for name in names)
 
 
-def _needs_manifest(actions: Sequence[Action], properties: TableProperties) -> bool:
-    has_files = any(isinstance(action, FILE_ACTIONS) for action in actions)
-    return has_files and properties.symlink_format_manifest_enabled
+def names_files(actions: Sequence[Action], files: ManyFiles | None) -> bool:
+    """Whether a commit with these actions, and with these files as columns, names files."""
+    return bool(files) or any(isinstance(action, FILE_ACTIONS) for action in actions)
 
 
 def raises_on_failure(hook_name: str, options: EngineOptions) -> bool:

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import StorageError, UsageError
+from optimist.core.log.many_files import ManyFiles
 from optimist.core.log.names import commit_path
 from optimist.core.log.segment import newer_commits
 from optimist.core.plugins.logstore import FileStatus, LogStore
@@ -41,7 +42,8 @@ class CommittedTransaction:
         actions: What it wrote, commitInfo first where there is one.
         snapshot: The table at exactly that version.
         txn_id: The transaction's id.
-        is_large: Whether it was made by `commit_large`, whose actions are as long as the table.
+        is_large: Whether it was made by `commit_large`, whose files are as many as the table's.
+        files: The files that it wrote as columns, if it did; these are not among the actions.
     """
 
     table: TableRef
@@ -50,6 +52,7 @@ class CommittedTransaction:
     snapshot: Snapshot
     txn_id: str
     is_large: bool = False
+    files: ManyFiles | None = None
 
 
 class PostCommitHook(Protocol):

@@ -49,11 +49,14 @@ class GenerateSymlinkManifest:
 
     def run(self, committed: CommittedTransaction) -> None:
         """Rewrite the manifests of the partitions that the commit touched."""
-        touched = {
-            json.dumps(dict(action.partition_values or {})): action.partition_values or {}
+        partitions: list[Values] = [
+            action.partition_values or {}
             for action in committed.actions
             if isinstance(action, AddFile | RemoveFile)
-        }
+        ]
+        if committed.files:
+            partitions += committed.files.partitions()
+        touched = {json.dumps(dict(values)): values for values in partitions}
         if touched:
             manifests = SymlinkManifests(committed.table, committed.snapshot)
             manifests.bring_up_to_date(lambda _: touched.values(), is_asked_for=False)

@@ -18,8 +18,8 @@ import scala.jdk.javaapi.CollectionConverters;
  */
 public final class StatementParser implements InvocationHandler {
   private static final Pattern OURS = Pattern.compile(
-      "(?i)(?:optimize|vacuum|restore|convert|generate|reorg|explain|alter|desc(?:ribe)?|create"
-      + "|replace)\\b");
+      "(?i)(?:analyze|optimize|vacuum|restore|convert|generate|reorg|explain|alter|desc(?:ribe)?"
+      + "|create|replace)\\b");
   private final SparkSession session;
   private final ParserInterface inner;
   private volatile boolean isReady;

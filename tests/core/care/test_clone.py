@@ -57,6 +57,15 @@ def at(path: Path, name: str = "clone") -> DeltaLog:
     return DeltaLog.for_path(str(path / name))
 
 
+def test_a_shallow_clone_makes_no_value_of_a_file_that_it_names(tmp_path, monkeypatch):
+    source = made(tmp_path, properties={**VECTORS, **TRACKED}, partition_by=("p",))
+    expected = rows_of(source)
+    monkeypatch.setattr(AddFile, "__init__", None)
+    source.clone(str(tmp_path / "clone"), is_shallow=True)
+    monkeypatch.undo()
+    assert rows_of(at(tmp_path)) == expected
+
+
 @pytest.mark.parametrize("is_shallow", [True, False])
 @pytest.mark.parametrize(
     ("properties", "partition_by"),

@@ -21,7 +21,7 @@ from optimist.core.errors import (
     TableNotFoundError,
     UsageError,
 )
-from optimist.core.protocol.actions import AddFile
+from optimist.core.protocol.actions import AddFile, RemoveFile
 from optimist.core.transaction.conflicts.operations import Operation
 
 COLUMNS = pa.schema([("id", pa.int64()), ("p", pa.int64())])
@@ -106,6 +106,16 @@ def test_every_version_of_a_random_history_can_be_restored(
         assert (log.restore(version) is None) == is_newest
         assert now() == known[version]
         assert log.snapshot().num_files == log.snapshot(version).num_files
+
+
+def test_it_makes_no_value_of_a_file_that_it_names(tmp_path, monkeypatch):
+    log = made(tmp_path, properties={**VECTORS, **TRACKED}, partition_by=("p",))
+    log.delete("id < 3")
+    monkeypatch.setattr(AddFile, "__init__", None)
+    monkeypatch.setattr(RemoveFile, "__init__", None)
+    log.restore(1)
+    monkeypatch.undo()
+    assert ids(log) == list(range(10))
 
 
 def test_it_says_what_it_removed_and_brought_back_in_numbers_and_in_the_history(tmp_path):

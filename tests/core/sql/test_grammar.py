@@ -14,6 +14,7 @@ from optimist.core.requests.table_definition import CreateMode
 from optimist.core.sql import Command, Parameters, RowChange, parse_command, parse_row_change
 from optimist.core.sql.statements import (
     AddConstraint,
+    Analyze,
     Assignment,
     Clone,
     ClusterBy,
@@ -93,6 +94,8 @@ HITS = {
     "ALTER TABLE t CLUSTER BY NONE": ClusterBy(T),
     "ALTER TABLE t ALTER COLUMN c SYNC IDENTITY": SyncIdentity(T, ("c",)),
     "ALTER TABLE t CHANGE c SYNC IDENTITY": SyncIdentity(T, ("c",)),
+    "ANALYZE TABLE t COMPUTE DELTA STATISTICS": Analyze(T),
+    "analyze table delta.`/a b` compute delta statistics;": Analyze(TableName(("delta", "/a b"))),
     "REORG TABLE t APPLY (PURGE)": Reorg(T),
     "REORG TABLE t WHERE apply = 1 APPLY (PURGE)": Reorg(T, SqlText("apply = 1")),
     "REORG TABLE t APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = 2))": Reorg(T, None, 2),
@@ -167,6 +170,7 @@ def test_a_statement_means(text):
 
 
 ERRORS = {  # the mark ^ stands where the error points at
+    Analyze: "ANALYZE TABLE t COMPUTE DELTA ^STATS",
     Optimize: "OPTIMIZE t ^ZORDR BY (a)",
     Vacuum: "VACUUM t LITE ^FULL",
     DescribeHistory: "DESCRIBE HISTORY t LIMIT ^x",
@@ -267,6 +271,10 @@ SPARKS = [
     "EXPLAIN SELECT 1",
     "EXPLAIN EXTENDED SELECT 1",
     "INSERT INTO t VALUES (1)",
+    "ANALYZE TABLE t COMPUTE STATISTICS",
+    "ANALYZE TABLE t COMPUTE STATISTICS FOR COLUMNS delta",
+    "ANALYZE TABLE t PARTITION (a = 1) COMPUTE STATISTICS NOSCAN",
+    "ANALYZE TABLES IN d COMPUTE STATISTICS",
 ]
 
 

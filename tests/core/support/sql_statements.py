@@ -139,6 +139,7 @@ commands = st.one_of(
         ).map(tuple),
     ),
     st.builds(ss.Restore, names_of_tables, travels),
+    st.builds(ss.Analyze, names_of_tables),
     st.builds(ss.AddConstraint, names_of_tables, names, sql),
     st.builds(ss.DropConstraint, names_of_tables, names, st.booleans()),
     st.builds(ss.DropFeature, names_of_tables, names, st.booleans()),
@@ -337,6 +338,10 @@ class _Printer:
         if columns:
             pieces += *self.words("PARTITIONED BY"), Piece("("), *columns[1:], Piece(")")
         return pieces
+
+    def Analyze(self, s):
+        words = self.words("COMPUTE DELTA STATISTICS")
+        return [*self.words("ANALYZE TABLE"), *self.table(s.table), *words]
 
     def Restore(self, s):
         words = self.words(self.choose("RESTORE TABLE", "RESTORE"))

@@ -206,3 +206,13 @@ def test_in_the_background_the_write_does_not_wait(tmp_path):
     assert hook.wait(30).error is None
     assert operations(log)[-1] == "OPTIMIZE"
     assert ids(log) == [0, 1, 2, 3, 4]
+
+
+def test_a_restore_that_brings_back_many_small_files_is_followed_by_a_compaction(tmp_path):
+    quiet = DeltaLog.for_path(str(tmp_path / "t"), FEW)
+    for number in range(5):
+        append(quiet, number)
+    quiet.delete()
+    DeltaLog.for_path(quiet.table_path, ON).restore(4)
+    assert operations(quiet)[-2:] == ["RESTORE", "OPTIMIZE"]
+    assert ids(quiet) == list(range(5))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from optimist.core.log.file_table import files_table
+from optimist.core.log.many_files import ManyFiles
 from optimist.core.protocol.actions import SetTransaction
 from optimist.core.table import commit_watchers
 from optimist.core.table.commit_watchers import watch_commits
@@ -29,6 +31,16 @@ def test_a_commit_of_any_handle_is_told_once_rows_have_changed(make_table, told)
     log.start_transaction().commit([SetTransaction("app", 1)], WRITE)
     log.start_transaction().commit([table.add("b", data_change=False)], WRITE)
     assert len(told) == 1
+
+
+def test_a_commit_whose_files_are_columns_is_told_if_it_names_any(make_table, told):
+    table = make_table().create()
+    some, none = files_table([table.add("a")]), files_table([])
+    told.clear()
+    for removed in (none, some):
+        many = ManyFiles(none, removed, 5)
+        table.log.start_transaction().commit_large((), Operation("RESTORE"), files=many)
+    assert [known.version for _, known in told] == [2]
 
 
 def test_a_commit_stands_though_a_watcher_fails(make_table, told, caplog):

@@ -156,3 +156,14 @@ def test_the_manifests_of_a_partitioning_that_is_gone_go_with_it(tmp_path):
 def _remove(item):
     add = AddFile(item["path"], {"p": "a"}, item["size"], modification_time=1, data_change=True)
     return add.remove(1, data_change=True)
+
+
+def test_the_manifests_of_all_partitions_follow_a_restore(tmp_path):
+    scene = Scene(tmp_path / "t")
+    before = scene.manifests()
+    scene.theirs.append(pa.table({"p": ["b", None], "v": [2, 3]}))
+    scene.theirs.delete("p = 'a'")
+    assert scene.manifests().keys() != before.keys()
+    scene.mine.restore(2)
+    assert scene.manifests() == before
+    assert sorted(name for names in before.values() for name in names) == scene.live()

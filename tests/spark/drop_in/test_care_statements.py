@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from optimist.core import DeltaLog
 from optimist.core.errors import ArgumentTypeError, TableError, TableNotFoundError, UsageError
 from optimist.spark import DeltaTable, disable, enable, write
 from optimist.spark.commands.restore import RESTORE_SCHEMA
@@ -48,6 +49,27 @@ def test_a_table_is_restored_by_version_and_by_time(delta, table, table_path):
     assert ids(delta, table) == [0, 1, 2, 3, 9]
     newest = DeltaTable.forPath(delta, table_path).history(1).collect()[0]
     assert newest.operationParameters == {"timestamp": str(at), "version": None}
+
+
+def test_statistics_are_computed_anew_by_path_and_by_name(delta, table, table_path):
+    made = DeltaTable.forPath(delta, table_path)
+    none, one = ({"delta.dataSkippingNumIndexedCols": number} for number in "01")
+    properties = DeltaLog.for_path(table_path).alter.set_properties
+    delta.sql(f"CREATE TABLE analyzed USING delta LOCATION '{table_path}'")
+    try:
+        for name, wanted in ((table, none), ("analyzed", one)):
+            properties(wanted)
+            assert delta.sql(f"ANALYZE TABLE {name} COMPUTE DELTA STATISTICS").collect() == []
+            newest = made.history(1).collect()[0]
+            assert newest.operation == "COMPUTE STATS"
+            assert newest.operationMetrics["numFilesChanged"] != "0"
+            texts = DeltaLog.for_path(table_path).snapshot().files["stats"].to_pylist()
+            assert all(('"minValues":{"id"' in text) == (wanted == one) for text in texts)
+        delta.sql("ANALYZE TABLE analyzed COMPUTE DELTA STATISTICS")
+        assert made.history(1).collect()[0].version == newest.version
+    finally:
+        delta.sql("DROP TABLE analyzed")
+    assert ids(delta, table) == [0, 1, 2, 3, 9]
 
 
 def test_a_table_is_restored_by_its_name(delta, table_path):

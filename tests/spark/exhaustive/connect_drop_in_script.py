@@ -476,6 +476,7 @@ def tell_statements(spark: SparkSession, folder: str) -> None:
     tell("detail", spark.sql(f"DESCRIBE DETAIL '{path}'").collect()[0]["location"] == path)
     refusals = {
         "OPTIMIZE": f"OPTIMIZE {name}",
+        "ANALYZE": f"ANALYZE TABLE {name} COMPUTE DELTA STATISTICS",
         "VACUUM": f"VACUUM '{path}' RETAIN 1 HOURS",
         "RESTORE": f"RESTORE {name} TO VERSION AS OF 0",
         "CLONE": f"CREATE TABLE delta.`{path}-shallow` SHALLOW CLONE {name}",

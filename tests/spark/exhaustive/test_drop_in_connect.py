@@ -194,6 +194,7 @@ EXPECTED = {
     "history": [4, 3],
     "detail": True,
     "OPTIMIZE": "nothing",
+    "ANALYZE": "nothing",
     "VACUUM": "nothing",
     "RESTORE": "nothing",
     "CLONE": "nothing",

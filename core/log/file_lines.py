@@ -1,0 +1,202 @@
+"""Adds and removes as lines of a commit, rendered from Arrow columns (protocol "Actions").
+
+For commits as long as the table, of which no file becomes a value of its own: what is written here
+is, byte for byte, what `actions_to_bytes` makes of the same `AddFile` and `RemoveFile` values.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from optimist.core.errors import TableError
+from optimist.core.errors.foreign_text import shown
+from optimist.core.errors.kinds import MALFORMED_ACTION
+from optimist.core.log.file_table import DELETION_VECTOR_TYPE
+from optimist.core.values.text_bytes import bytes_of
+
+__all__ = ["add_lines", "distinct_partition_columns", "distinct_partitions", "remove_lines"]
+
+_BATCH_ROWS = 8_192
+_SHORT_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f", "\b": "\\b"}
+_ESCAPES: Mapping[str, str] = {
+    "\\": "\\\\",  # first, for the others bring more of them
+    '"': '\\"',
+    **{char: _SHORT_ESCAPES.get(char, f"\\u{ord(char):04x}") for char in map(chr, range(0x20))},
+}
+"""What JSON can't hold as it is, as Python's `json` escapes it."""
+_VECTOR_KEYS = (
+    "storageType",
+    "pathOrInlineDv",
+    "sizeInBytes",
+    "cardinality",
+    "offset",
+    "maxRowIndex",
+)
+_OF_ADDS = (
+    "path",
+    "partitionValues",
+    "size",
+    "modificationTime",
+    "dataChange",
+    "stats",
+    "tags",
+    "deletionVector",
+    "baseRowId",
+    "defaultRowCommitVersion",
+    "clusteringProvider",
+)
+_OF_REMOVES = (
+    "path",
+    "deletionTimestamp",
+    "dataChange",
+    "extendedFileMetadata",
+    "partitionValues",
+    "size",
+    "stats",
+    "tags",
+    "deletionVector",
+    "baseRowId",
+    "defaultRowCommitVersion",
+)
+
+
+def add_lines(files: pa.Table) -> Iterator[bytes]:
+    """The lines that add these files with `dataChange` true, many at a time.
+
+    Args:
+        files: Rows of `FILES_SCHEMA`.
+
+    Raises:
+        TableError: A text is not UTF-8 (kind `OPTIMIST_MALFORMED_ACTION`).
+    """
+    yield from _lines("add", _OF_ADDS, files, {"dataChange": "true"})
+
+
+def remove_lines(files: pa.Table, deletion_timestamp_ms: int) -> Iterator[bytes]:
+    """The lines that remove these files with `dataChange` true, many at a time.
+
+    Args:
+        files: Rows of `FILES_SCHEMA`, as they were added.
+        deletion_timestamp_ms: When they are removed.
+
+    Raises:
+        TableError: As `add_lines`.
+    """
+    same = {"deletionTimestamp": f"{deletion_timestamp_ms}", "dataChange": "true"}
+    yield from _lines("remove", _OF_REMOVES, files, {**same, "extendedFileMetadata": "true"})
+
+
+def distinct_partitions(files: pa.Table) -> list[dict[str, str | None]]:
+    """The values of the partition columns that the files have, each combination once."""
+    chunks = files["partitionValues"].chunks
+    texts = [pc.unique(_map_objects(chunk, absent="{}")) for chunk in chunks]
+    return [json.loads(text) for text in _distinct(texts)]
+
+
+def distinct_partition_columns(files: pa.Table) -> list[list[str]]:
+    """The partition columns that the files have values for, each combination once.
+
+    A column that a file has two values for occurs twice.
+    """
+    chunks = files["partitionValues"].chunks
+    texts = [pc.unique(_listed(chunk, _json_texts(_entries(chunk)[0]))) for chunk in chunks]
+    return [json.loads(f"[{text}]") for text in _distinct(texts)]
+
+
+def _distinct(texts: list[pa.Array]) -> list[str]:
+    found: list[str] = pc.unique(pa.chunked_array(texts, pa.string())).to_pylist()
+    return found
+
+
+def _json_texts(texts: pa.Array) -> pa.Array:
+    """Each text as a JSON string with its quotes; null for null."""
+    data = bytes_of(texts)
+    for char, escape in _ESCAPES.items():
+        if char.encode() in data:
+            texts = pc.replace_substring(texts, char, escape)
+    return _joined('"', texts, '"')
+
+
+def _lines(
+    action: str, keys: tuple[str, ...], files: pa.Table, same: Mapping[str, str]
+) -> Iterator[bytes]:
+    for batch in files.to_batches(max_chunksize=_BATCH_ROWS):
+        members = [
+            pa.scalar(f'"{key}":{same[key]}') if key in same else _member(key, batch.column(key))
+            for key in keys
+        ]
+        body = pc.binary_join_element_wise(*members, ",", null_handling="skip")
+        lines = _joined(f'{{"{action}":{{', body, "}}\n")
+        _ensure_utf8(lines)
+        yield bytes_of(lines)
+
+
+def _ensure_utf8(lines: pa.StringArray) -> None:
+    """Refuse text that no reader of the log could take: the Parquet of a checkpoint may hold any.
+
+    Raises:
+        TableError: It is not UTF-8 (kind `OPTIMIST_MALFORMED_ACTION`).
+    """
+    try:
+        lines.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise TableError(
+            "The commit names files of which a text (path, partition value, statistics or tag) is "
+            f"not UTF-8 ({shown(error)}). The checkpoint that holds it is damaged. Nothing was "
+            "written. Remove the checkpoint, so that the commits are read in its place.",
+            kind=MALFORMED_ACTION,
+        ) from None
+
+
+def _member(key: str, values: pa.Array) -> pa.Array:
+    """A column as members `"key":value` of objects; null where it has no value."""
+    if key == "partitionValues":
+        values = _map_objects(values, absent="{}")
+    elif pa.types.is_map(values.type):
+        values = _map_objects(values, absent=None)
+    elif values.type == DELETION_VECTOR_TYPE:
+        values = _vector_objects(values)
+    elif pa.types.is_string(values.type):
+        values = _json_texts(values)
+    else:
+        values = values.cast(pa.string())
+    return _joined(f'"{key}":', values, "")
+
+
+def _map_objects(maps: pa.MapArray, *, absent: str | None) -> pa.Array:
+    """Maps of texts as JSON objects."""
+    keys, items = _entries(maps)
+    values = pc.fill_null(_json_texts(items), "null")
+    members = _listed(maps, pc.binary_join_element_wise(_json_texts(keys), values, ":"))
+    return pc.if_else(maps.is_valid(), _joined("{", members, "}"), pa.scalar(absent, pa.string()))
+
+
+def _entries(maps: pa.MapArray) -> tuple[pa.Array, pa.Array]:
+    """The keys and the values of all maps, one after the other."""
+    start, end = maps.offsets[0].as_py(), maps.offsets[-1].as_py()
+    return maps.keys.slice(start, end - start), maps.items.slice(start, end - start)
+
+
+def _listed(maps: pa.MapArray, texts: pa.Array) -> pa.Array:
+    """One text per entry of the maps, as one text per map, with commas between."""
+    offsets = pc.subtract(maps.offsets, maps.offsets[0])
+    return pc.binary_join(pa.ListArray.from_arrays(offsets, texts), ",")
+
+
+def _vector_objects(vectors: pa.StructArray) -> pa.Array:
+    """Descriptions of deletion vectors as JSON objects; null for null."""
+    if vectors.null_count == len(vectors):
+        return pa.nulls(len(vectors), pa.string())
+    fields = dict(zip(DELETION_VECTOR_TYPE.names, vectors.flatten(), strict=True))
+    first, *rest = (_member(key, fields[key]) for key in _VECTOR_KEYS)
+    # Arrow leaves out a row of nothing but nulls, and all later rows would move up.
+    body = pc.binary_join_element_wise(pc.fill_null(first, ""), *rest, ",", null_handling="skip")
+    return pc.if_else(vectors.is_valid(), _joined("{", body, "}"), pa.scalar(None, pa.string()))
+
+
+def _joined(before: str, texts: pa.Array, after: str) -> pa.Array:
+    return pc.binary_join_element_wise(before, texts, after, "")

@@ -1,0 +1,57 @@
+"""`ManyFiles`: the file actions of a commit that is as long as the table, as Arrow columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from optimist.core.log.file_lines import add_lines, distinct_partitions, remove_lines
+from optimist.core.log.file_table import ACTIONS_SCHEMA
+
+__all__ = ["ManyFiles"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ManyFiles:
+    """All adds and removes of one commit, each of which changes data.
+
+    Attributes:
+        added: The files that it adds, columns of `FILES_SCHEMA`.
+        removed: The files that it removes, as they were added; columns of `FILES_SCHEMA`.
+        removed_at_ms: When it removes them, in epoch milliseconds.
+    """
+
+    added: pa.Table
+    removed: pa.Table
+    removed_at_ms: int
+
+    def __len__(self) -> int:
+        return int(self.added.num_rows + self.removed.num_rows)
+
+    def partitions(self) -> list[dict[str, str | None]]:
+        """The values of the partition columns that the files have, each combination once."""
+        return distinct_partitions(pa.concat_tables([self.added, self.removed]))
+
+    def lines(self) -> Iterator[bytes]:
+        """The lines of the commit, adds first, many at a time."""
+        yield from add_lines(self.added)
+        yield from remove_lines(self.removed, self.removed_at_ms)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """As batches of `ACTIONS_SCHEMA`, as few as can be; `dataChange` is false in a state."""
+        for files, is_add in ((self.added, True), (self.removed, False)):
+            for batch in files.combine_chunks().to_batches():
+                yield self._as_actions(batch, is_add=is_add)
+
+    def _as_actions(self, files: pa.RecordBatch, *, is_add: bool) -> pa.RecordBatch:
+        length = files.num_rows
+        columns = {name: files.column(name) for name in files.schema.names}
+        columns["isAdd"] = pa.repeat(pa.scalar(is_add), length)
+        columns["dataChange"] = pa.repeat(pa.scalar(False), length)
+        if not is_add:
+            columns["deletionTimestamp"] = pa.repeat(pa.scalar(self.removed_at_ms), length)
+            columns["extendedFileMetadata"] = pa.repeat(pa.scalar(True), length)
+        arrays = [columns.get(field.name, pa.nulls(length, field.type)) for field in ACTIONS_SCHEMA]
+        return pa.RecordBatch.from_arrays(arrays, schema=ACTIONS_SCHEMA)

@@ -1,0 +1,94 @@
+"""The checks of a commit's files that are columns: those of `prepare`, without a value per file.
+
+Files are passed this way by RESTORE and CLONE only (`ManyFiles`), which take them over as they are:
+with the vectors and the statistics that they had before.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from optimist.core.errors.foreign_text import shown
+from optimist.core.log.file_lines import distinct_partition_columns
+from optimist.core.log.file_table import canonical_paths, table_keys
+from optimist.core.log.many_files import ManyFiles
+
+__all__ = ["doubled_paths", "odd_partitioning", "replaced_in_part", "warn_of_empty_files"]
+
+_LOG = logging.getLogger(__name__)
+_NAMED_FILES = 10
+
+
+def odd_partitioning(files: ManyFiles, expected: Collection[str]) -> tuple[str, list[str]] | None:
+    """An added file with values for other partition columns, as its path and these columns."""
+    for batch in files.added.to_batches():
+        table = pa.Table.from_batches([batch])
+        for columns in distinct_partition_columns(table):
+            if sorted(columns) != sorted(expected):
+                row = _row_with(table, columns)
+                return str(table["path"][row].as_py()), sorted(columns)
+    return None
+
+
+def _row_with(files: pa.Table, columns: list[str]) -> int:
+    return next(
+        row
+        for row in range(files.num_rows)
+        if distinct_partition_columns(files.slice(row, 1)) == [columns]
+    )
+
+
+def doubled_paths(files: ManyFiles) -> tuple[str, ...]:
+    """Some of the files that are added twice, removed twice, or both added and removed."""
+    both = pc.is_in(table_keys(files.added), value_set=table_keys(files.removed))
+    hits = (
+        (files.added, both),
+        (files.added, _repeated(canonical_paths(files.added["path"]))),
+        (files.removed, _repeated(canonical_paths(files.removed["path"]))),
+    )
+    for side, is_hit in hits:
+        found = canonical_paths(side["path"].filter(is_hit)).slice(0, _NAMED_FILES)
+        if len(found):
+            return tuple(found.to_pylist())
+    return ()
+
+
+def _repeated(paths: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
+    if pc.count_distinct(paths).as_py() == len(paths):
+        return pa.repeat(pa.scalar(False), len(paths))
+    counts = paths.value_counts()
+    repeated = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
+    return pc.is_in(paths, value_set=repeated)
+
+
+def replaced_in_part(files: ManyFiles, live: pa.Table) -> str | None:
+    """A file added with a vector that stays live as it was, too; None if there is none."""
+    with_vector = files.added.filter(files.added["deletionVector"].is_valid())
+    if not with_vector.num_rows:
+        return None
+    paths = canonical_paths(with_vector["path"])
+    removed = pc.is_in(paths, value_set=canonical_paths(files.removed["path"]))
+    kept = with_vector.filter(pc.invert(removed))
+    same_path = live.filter(
+        pc.is_in(canonical_paths(live["path"]), value_set=canonical_paths(kept["path"]))
+    )
+    others = table_keys(same_path)
+    is_other = pc.invert(pc.is_in(others, value_set=table_keys(kept)))
+    for path in canonical_paths(same_path["path"].filter(is_other)).slice(0, 1).to_pylist():
+        return str(path)
+    return None
+
+
+def warn_of_empty_files(files: ManyFiles) -> None:
+    """Warn of added files without a byte, as no writer makes them."""
+    empty = files.added.filter(pc.equal(files.added["size"], 0))
+    for path in empty["path"].slice(0, 1).to_pylist():
+        _LOG.warning(
+            "The commit adds %d files with a size of 0 bytes, such as %s.",
+            empty.num_rows,
+            shown(path),
+        )
