@@ -58,12 +58,11 @@ class HeededIntents:
             StorageError: The store or the file system failed.
         """
         on_disk = is_on_disk(table.table_path)
-        if removes_stale and not on_disk:
-            forget_ended(table)
+        ended = frozenset() if on_disk else forget_ended(table, removes=removes_stale)
         found = [
             status
             for status in files_below(intents_directory(table), table.data_access())
-            if hours_of(name_of(status.path))
+            if hours_of(name_of(status.path)) and status.path not in ended
         ]
         judged = _judge_local if on_disk else _judge_by_age
         why = [judged(table, status, removes_stale) for status in found]

@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 
 from optimist.core.data.filesystem import filesystem_for, make_directories
@@ -104,12 +103,20 @@ def begin_stored(table: TableRef, new_path: Callable[[], str]) -> StoredIntent:
         return StoredIntent(table, owner, shared)
 
 
-def forget_ended(table: TableRef) -> None:
-    """Remove the intents of this process that no write needs, as far as that works."""
+def forget_ended(table: TableRef, *, removes: bool = True) -> frozenset[str]:
+    """The paths of the intents of this process that no write needs; none of them is used again.
+
+    Args:
+        table: The table.
+        removes: Whether they are removed, as far as that works.
+    """
     owner = _of(table)
     with owner.lock:
         taken = owner.take_ended()
-    _remove(taken, table)
+    if not (removes and _remove(taken, table)):
+        with owner.lock:
+            owner.ended += taken
+    return frozenset(taken)
 
 
 def _of(table: TableRef) -> _OfTable:
@@ -131,6 +138,10 @@ def _create(path: str, table: TableRef) -> None:
         raise
 
 
-def _remove(paths: list[str], table: TableRef) -> None:
-    with suppress(OptimistError):  # VACUUM removes them when they are old
+def _remove(paths: list[str], table: TableRef) -> bool:
+    """Remove intents; False if some may be there still, for VACUUM to remove when they are old."""
+    try:
         remove_files(paths, table.data_access())
+    except OptimistError:
+        return False
+    return True

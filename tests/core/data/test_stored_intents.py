@@ -80,6 +80,21 @@ def test_a_vacuum_of_the_process_removes_only_what_no_write_needs(table):
     assert table.there() == ["2"]
 
 
+def test_intents_that_can_not_be_removed_are_known_to_have_ended(table, monkeypatch):
+    table.begin().end()
+    with monkeypatch.context() as patched:
+
+        def failing(*_):
+            raise StorageError("No answer.", kind="OPTIMIST_STORAGE_FAILED")
+
+        patched.setattr("optimist.core.data.stored_intents.remove_files", failing)
+        assert [name_of(path) for path in forget_ended(table.ref)] == ["1"]
+    assert [name_of(path) for path in forget_ended(table.ref, removes=False)] == ["1"]
+    assert table.there() == ["1"]
+    forget_ended(table.ref)
+    assert table.there() == []
+
+
 def test_an_intent_that_can_not_be_made_is_an_error_and_the_next_write_tries_again(
     table, monkeypatch
 ):
