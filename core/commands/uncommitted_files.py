@@ -9,7 +9,6 @@ from types import TracebackType
 from optimist.core.data.intents import Intent, begin_intent
 from optimist.core.data.parquet_writer import delete_files
 from optimist.core.data.stored_files import remove_directory, try_remove_file
-from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import OptimistError
 from optimist.core.protocol.actions import Action, AddCDCFile, AddFile
 from optimist.core.transaction.conflicts.operations import Operation
@@ -33,13 +32,14 @@ class UncommittedFiles:
     the table or the files are removed. If neither is known, it stays.
 
     Args:
-        table: The table.
+        txn: The transaction; another one on its table may be the one that commits.
         within: The files of the whole transaction, which `adopt` these if their own part of it
             ends well; the intent is theirs.
     """
 
-    def __init__(self, table: TableRef, within: UncommittedFiles | None = None) -> None:
-        self._table = table
+    def __init__(self, txn: OptimisticTransaction, within: UncommittedFiles | None = None) -> None:
+        self._table = txn.table
+        self._table_id = txn.snapshot.metadata.id if txn.read_version >= 0 else None
         self._within = within
         self._intent: Intent | None = None
         self._is_announced = False
@@ -53,7 +53,7 @@ class UncommittedFiles:
         if self._within is not None:
             self._within.announce()
         elif not self._is_announced:
-            self._intent = begin_intent(self._table)
+            self._intent = begin_intent(self._table, self._table_id)
             self._is_announced = True
 
     def register(self, directory: str) -> None:

@@ -45,8 +45,12 @@ def intents_directory(table: TableRef) -> str:
     return join(table.table_path, INTENTS)
 
 
-def begin_intent(table: TableRef) -> Intent | None:
+def begin_intent(table: TableRef, table_id: str | None) -> Intent | None:
     """Tell of a write that is about to make its first file; None where that is switched off.
+
+    Args:
+        table: Where the table is.
+        table_id: The id in its metadata; None of a new one.
 
     Raises:
         StorageError: The store or the file system failed; no file may be written.
@@ -62,7 +66,7 @@ def begin_intent(table: TableRef) -> Intent | None:
     path = new_path()
     with storage_errors("written", path):
         if not is_on_disk(table.table_path):
-            return begin_stored(table, new_path)
+            return begin_stored(table, table_id, new_path)
         table.data_paths.ensure_not_led_out(path)
         return LocalIntent(strip_file_scheme(path))
 

@@ -39,17 +39,24 @@ class LocalIntent:
     def __init__(self, path: str) -> None:
         self._path = Path(path)
         self._open = ExitStack()
+        try:
+            self._make()
+        except BaseException:
+            self.end()
+            raise
+
+    def _make(self) -> None:
         for _ in range(_TRIES):
             descriptor = _created(self._path)
             if descriptor is None:
                 continue
             if _is_locked(descriptor, self._path):
-                os.write(descriptor, _machine())
                 self._open.callback(os.close, descriptor)
                 self._open.enter_context(closed_in_child(descriptor))
+                os.write(descriptor, _machine())
                 return
             os.close(descriptor)
-        raise FileNotFoundError(f"{path} was removed again and again")
+        raise FileNotFoundError(f"{self._path} was removed again and again")
 
     def end(self) -> None:
         """Remove the intent; what it guarded is committed, or gone."""

@@ -31,8 +31,14 @@ _REMOVED_AT_ONCE = 16
 @dataclass(slots=True)
 class _Shared:
     path: str
+    table_id: str | None
     begun_s: float
     num_writes: int = 0
+
+    def is_fresh(self, table_id: str | None, now_s: float) -> bool:
+        """Whether a write may join: it is young, and was not removed with an older table."""
+        is_same = table_id is not None and table_id == self.table_id
+        return is_same and 0 <= now_s - self.begun_s < _SHARED_S
 
 
 class _OfTable:
@@ -84,8 +90,16 @@ class StoredIntent:
         _remove(taken, self._table)
 
 
-def begin_stored(table: TableRef, new_path: Callable[[], str]) -> StoredIntent:
+def begin_stored(
+    table: TableRef, table_id: str | None, new_path: Callable[[], str]
+) -> StoredIntent:
     """Join the process's intent for a table, or create one.
+
+    Args:
+        table: Where the table is.
+        table_id: The id in its metadata. A table that was made anew at the place has another one,
+            and the intents of the old one may be gone with its files. None of a new table.
+        new_path: Gives the full path of another intent.
 
     Raises:
         StorageError: The store failed; no file may be written.
@@ -93,8 +107,8 @@ def begin_stored(table: TableRef, new_path: Callable[[], str]) -> StoredIntent:
     owner = _of(table)
     with owner.lock:
         now_s, shared = table.clock.monotonic_s(), owner.newest
-        if shared is None or not 0 <= now_s - shared.begun_s < _SHARED_S:
-            made = _Shared(new_path(), now_s)
+        if shared is None or not shared.is_fresh(table_id, now_s):
+            made = _Shared(new_path(), table_id, now_s)
             _create(made.path, table)
             if shared is not None and not shared.num_writes:
                 owner.ended.append(shared.path)

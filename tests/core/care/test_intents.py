@@ -70,7 +70,7 @@ def intents(log: DeltaLog) -> list[Path]:
 def an_append(log: DeltaLog, other: DeltaLog, stack: ExitStack) -> Iterator[None]:
     """An append, a step at a time: its intent, its file, its commit, its end."""
     txn = log.start_transaction(log.snapshot())
-    files = stack.enter_context(UncommittedFiles(log.table))
+    files = stack.enter_context(UncommittedFiles(txn))
     (name,) = other.snapshot().files["path"].to_pylist()
     yield files.announce()
     yield written(Path(log.table_path, name), Path(other.table_path, name).read_bytes())
@@ -149,7 +149,7 @@ def test_a_vacuum_that_looks_for_intents_before_it_lists_would_lose_rows(tmp_pat
 def test_a_writer_that_makes_its_file_before_its_intent_would_lose_rows(tmp_path, monkeypatch):
     def hasty(log: DeltaLog, other: DeltaLog, stack: ExitStack) -> Iterator[None]:
         txn = log.start_transaction(log.snapshot())
-        files = stack.enter_context(UncommittedFiles(log.table))
+        files = stack.enter_context(UncommittedFiles(txn))
         (name,) = other.snapshot().files["path"].to_pylist()
         yield written(Path(log.table_path, name), Path(other.table_path, name).read_bytes())
         yield files.announce()
@@ -168,7 +168,7 @@ def test_writers_that_announce_nothing_would_lose_rows(tmp_path, monkeypatch):
 
 
 def test_files_of_a_write_that_has_not_committed_stay_and_old_ones_go(log):
-    intent = begin_intent(log.table)
+    intent = begin_intent(log.table, None)
     assert intent is not None
     young, old = junk(log), junk(log, "old.parquet")
     os.utime(old, (0, old.stat().st_mtime - DAY_S))
@@ -183,7 +183,7 @@ def test_files_of_a_write_that_has_not_committed_stay_and_old_ones_go(log):
 def test_files_that_a_commit_removed_go_beside_a_write_that_has_not_committed(log):
     log.append(rows(1))
     log.delete("id = 1")
-    intent = begin_intent(log.table)
+    intent = begin_intent(log.table, None)
     assert log.vacuum(0, dry_run=True).num_files == 1
     assert log.vacuum(0).num_files == 1
     assert intent is not None
@@ -191,7 +191,7 @@ def test_files_that_a_commit_removed_go_beside_a_write_that_has_not_committed(lo
 
 
 def test_a_dry_run_tells_of_stale_intents_and_leaves_them(log):
-    begun = begin_intent(log.table)
+    begun = begin_intent(log.table, None)
     name = intents(log)[0]
     assert begun is not None
     content = name.read_bytes()
@@ -266,7 +266,7 @@ def test_a_write_that_fails_leaves_neither_files_nor_an_intent(log, monkeypatch)
 def test_the_intent_of_a_commit_without_an_answer_stays(log, monkeypatch):
     txn = log.start_transaction(log.snapshot())
     monkeypatch.setattr(type(txn), "may_be_in_table", True)
-    with pytest.raises(KeyboardInterrupt), UncommittedFiles(log.table) as files:
+    with pytest.raises(KeyboardInterrupt), UncommittedFiles(txn) as files:
         files.announce()
         files._begin(txn)
         raise KeyboardInterrupt
@@ -288,7 +288,7 @@ def test_hours_that_make_no_sense_are_refused(hours, tmp_path):
 
 def _write_and_wait(path: str, told: Any) -> None:
     log = opened(Path(path))
-    UncommittedFiles(log.table).announce()
+    UncommittedFiles(log.start_transaction(log.snapshot())).announce()
     junk(log, "killed.parquet")
     told.send(True)
     signal.pause()

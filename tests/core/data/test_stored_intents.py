@@ -27,8 +27,8 @@ class Table:
         self.ref: TableRef = replace(DeltaLog.for_path(path).table, clock=self.clock)
         self.num_made = 0
 
-    def begin(self):
-        return begin_stored(self.ref, self._new_path)
+    def begin(self, table_id: str | None = "a"):
+        return begin_stored(self.ref, table_id, self._new_path)
 
     def _new_path(self) -> str:
         self.num_made += 1
@@ -53,6 +53,12 @@ def test_writes_of_ten_minutes_share_an_intent_and_the_next_makes_another(table)
     assert table.there() == ["1", "2"]
     first.end()
     assert table.there() == ["1", "2"]
+
+
+def test_a_table_that_was_made_anew_shares_no_intent_with_the_one_before(table):
+    for table_id in ("a", "a", None, None, "b", "b"):
+        table.begin(table_id).end()
+    assert table.there() == ["1", "2", "3", "4"]
 
 
 def test_intents_that_no_write_needs_are_removed_sixteen_at_a_time(table):
