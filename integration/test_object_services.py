@@ -139,6 +139,18 @@ class TestGCSLogStoreOnFakeServer(LogStoreSuite):
         return self.bucket.blob(path.removeprefix(f"gs://{self.bucket.name}/"))
 
 
+def requests_of(owner, name, monkeypatch):
+    """The arguments of each call of a method of the SDK, which sends one request."""
+    original, sent = getattr(owner, name), []
+
+    def noted(self, *given, **named):
+        sent.append(given)
+        return original(self, *given, **named)
+
+    monkeypatch.setattr(owner, name, noted)
+    return sent
+
+
 # On each service
 
 
@@ -175,7 +187,46 @@ def test_16_processes_commit_25_times_each(place):
     race_of_processes(f"{place.url}/raced", place.options)
 
 
+def test_data_files_are_deleted_by_name_and_those_that_are_gone_are_fine(place):
+    store = place.store(place.options)
+    names = [f"part-{number}.parquet" for number in range(5)] + [
+        "a b%20c/\u00e9+&=?#.parquet",
+        "s/x",
+    ]
+    paths = [f"{place.url}/table/{name}" for name in (*names, "stays", "gone")]
+    for path in paths[:-1]:
+        store.put_if_absent(path, b"x")
+    store.delete_data_files([path for path in paths if not path.endswith("stays")])
+    assert place.names() == ["table/stays"]
+
+
 # On Azurite
+
+
+def test_data_files_on_azure_are_deleted_256_by_one_request(azure_place, monkeypatch):
+    store = azure_place.store(azure_place.options)
+    paths = [f"{azure_place.url}/table/{number}.parquet" for number in range(300)]
+    for path in (*paths, f"{azure_place.url}/table/stays"):
+        store.put_if_absent(path, b"x")
+    monkeypatch.setattr(store, "delete", None)
+    sent = requests_of(ContainerClient, "delete_blobs", monkeypatch)
+    store.delete_data_files(paths)
+    assert [len(names) for names in sent] == [256, 44]
+    assert azure_place.names() == ["table/stays"]
+
+
+def test_what_azure_does_not_delete_together_is_deleted_one_by_one(azure_place, monkeypatch):
+    store = azure_place.store(azure_place.options)
+    paths = [f"{azure_place.url}/table/{number}.parquet" for number in range(3)]
+    for path in paths:
+        store.put_if_absent(path, b"x")
+
+    def refused(*_, **__):
+        raise ResourceNotFoundError("no batches here")
+
+    monkeypatch.setattr(ContainerClient, "delete_blobs", refused)
+    store.delete_data_files(paths)
+    assert azure_place.names() == []
 
 
 def test_wrong_key_is_told(azure_server, container):

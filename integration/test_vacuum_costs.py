@@ -7,6 +7,7 @@ import pytest
 
 from counting import counting_clients, summary
 from optimist.core import DeltaLog
+from optimist.core.data import stored_intents
 from optimist.core.errors import StorageError
 
 UNCHECKED = {"spark.databricks.delta.retentionDurationCheck.enabled": "false"}
@@ -57,6 +58,25 @@ def test_a_file_that_can_not_be_deleted_is_an_error(table, s3_server, fresh_name
     with pytest.raises(StorageError) as caught:
         table.vacuum(0)
     assert caught.value.fields["code"] == "AccessDenied"
+
+
+def test_ten_writes_announce_themselves_by_one_request_and_a_vacuum_elsewhere_heeds_it(
+    table, s3_server, fresh_name, monkeypatch
+):
+    client = s3_server.client("s3")
+    with counting_clients(monkeypatch) as counter, counter.during() as sent:
+        stored_intents.forget_ended(table.table)
+        for number in range(10):
+            table.append(pa.table({"id": [number]}))
+    assert sum("_optimist_intents" in str(request) for request in sent) <= 2
+    client.put_object(Bucket=fresh_name, Key="table/young.parquet", Body=b"x")
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(stored_intents, "_TABLES", {})
+        done = table.vacuum(0)
+    assert (done.num_files, done.num_live_intents) == (0, 1)
+    done = table.vacuum(0)
+    assert (done.num_files, done.num_live_intents) == (1, 0)
+    assert len(table.to_arrow()) == 20
 
 
 def test_files_that_are_gone_are_found_by_listings(table, s3_server, fresh_name):

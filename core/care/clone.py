@@ -141,7 +141,7 @@ def clone(txn: OptimisticTransaction, request: CloneRequest) -> ClonedTable | No
 
 def _commit(txn: OptimisticTransaction, request: CloneRequest) -> ClonedTable:
     domains = cloned_domains(request.version.domain_metadata, txn.snapshot.domain_metadata)
-    with UncommittedFiles(txn.table) as written:
+    with UncommittedFiles(txn) as written:
         files = _files(txn, request, written)
         done = _done(txn, request)
         added = ManyFiles(_as_new(files), files.slice(0, 0), txn.table.clock.now_ms())

@@ -165,7 +165,7 @@ def _without_mapping(table: CaredFor) -> bool:
         max_bytes=txn.table.options.optimize_max_file_size,
         keeps_single=True,
     )
-    with UncommittedFiles(txn.table) as pending:
+    with UncommittedFiles(txn) as pending:
         written = table.write(txn, bins, pending, None)
         now_ms = txn.table.clock.now_ms()
         removes = (replace(a.remove(now_ms), data_change=False) for a in add_files(files))

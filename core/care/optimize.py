@@ -168,7 +168,7 @@ class _Batch:
             TableError: Rows were doubled or lost, by the statistics of the files (kind
                 `DELTA_NUM_RECORDS_MISMATCH`).
         """
-        with UncommittedFiles(txn.table) as pending:
+        with UncommittedFiles(txn) as pending:
             written = self._written(txn, bins, pending)
             for found in written:
                 ensure_balanced(found.actions(0), RowBalance.EQUAL, self._operation)

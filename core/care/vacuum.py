@@ -4,6 +4,7 @@
 2. Candidates are found, page by page: by a listing of the table's directory (FULL), from the log
    (LITE), or in a list that the caller gives. Of files that are listed, only old ones count.
 3. Those that the newest version keeps are sifted out. The others are put aside on the local disk.
+   Then the intents of writers are looked for, and what they may guard is sifted out.
 4. VACUUM START is committed, and tells how many there are.
 5. The newest version is looked at once more: a writer may have committed meanwhile what it had
    written before. Files that this version does not keep, either, are deleted; then directories that
@@ -18,12 +19,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from optimist.core.care.dead_files import DeadFiles
 from optimist.core.care.deletion import Deletion
+from optimist.core.care.heeded_intents import HeededIntents, Named
 from optimist.core.care.hidden_names import HiddenNames
 from optimist.core.care.inventory import inventory_pages
 from optimist.core.care.kept_paths import KeptPaths
@@ -82,11 +85,15 @@ class Vacuumed:
         num_files: How many files.
         size_bytes: Their sizes, summed, as far as they are known.
         paths: Their full paths, of a dry run; else empty.
+        num_live_intents: How many intents of writers it has heeded.
+        stale_intents: Those that guard nothing any more, each as its name and how that is known.
     """
 
     num_files: int
     size_bytes: int
     paths: pa.Array
+    num_live_intents: int = 0
+    stale_intents: tuple[str, ...] = ()
 
 
 def vacuum(start: Callable[[], OptimisticTransaction], request: VacuumRequest) -> Vacuumed:
@@ -127,17 +134,21 @@ class _Vacuum:
         commits = CommitsToVacuum.of(
             self._table, self._snapshot, self._before_ms, is_lite=self._is_lite
         )
-        with DeadFiles() as found, DeadFiles() as ours:
+        with DeadFiles() as found, DeadFiles() as ours, DeadFiles() as unguarded:
             self._find(self._candidates(commits), found)
-            dead = self._without_those_apart(found, ours)
-            if self._request.dry_run:
-                return Vacuumed(dead.num_files, dead.size_bytes, self._full_paths(dead))
+            # Only now: see `heeded_intents`.
+            is_dry = self._request.dry_run
+            intents = HeededIntents.find(self._table, removes_stale=not is_dry)
+            dead = self._without_guarded(self._without_those_apart(found, ours), unguarded, intents)
+            told = partial(Vacuumed, num_live_intents=intents.num_live, stale_intents=intents.stale)
+            if is_dry:
+                return told(dead.num_files, dead.size_bytes, self._full_paths(dead))
             log = VacuumLog(self._table, self._start)
             log.begin(self._retention, dead)
             num_deleted, size_bytes = self._delete(dead, log)
         if self._request.inventory is None:
             record_vacuumed(self._table, commits)
-        return Vacuumed(num_deleted, size_bytes, pa.array([], pa.string()))
+        return told(num_deleted, size_bytes, pa.array([], pa.string()))
 
     def _candidates(self, commits: CommitsToVacuum) -> Iterator[pa.RecordBatch]:
         """What may be dead, by its age or by the log."""
@@ -207,6 +218,21 @@ class _Vacuum:
             ]
             ours.add(page.filter(pa.array(are_ours, pa.bool_())))
         return ours
+
+    def _without_guarded(
+        self, found: DeadFiles, unguarded: DeadFiles, intents: HeededIntents
+    ) -> DeadFiles:
+        """What no writer's intent may guard: old files, and those that a version has removed."""
+        if intents.since_ms is None or self._is_lite:
+            return found
+        named = Named(self._start().snapshot, intents.since_ms)
+        for page in found.batches():
+            is_old = pc.less(page.column("modified_ms"), intents.since_ms)
+            is_free = pc.or_(is_old, named.are_named(page.column("path")))
+            # A directory that is empty now may be the one in which a writer makes its next file.
+            is_free = pc.and_(is_free, pc.invert(page.column("is_directory")))
+            unguarded.add(page.filter(is_free))
+        return unguarded
 
     def _still_dead(self, dead: DeadFiles) -> Iterator[pa.RecordBatch]:
         """What is dead by the newest version, of files that were all there before it."""

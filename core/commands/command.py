@@ -89,7 +89,7 @@ def run_command(
     if is_replay(txn, app_txn):
         return Done()
     txn.ensure_writable()
-    with UncommittedFiles(txn.table) as files:
+    with UncommittedFiles(txn) as files:
         changes = work(files)
         ensure_balanced(changes.actions, changes.balance, changes.operation.name)
         recorded = progress(txn, app_txn) if changes.is_progress else ()

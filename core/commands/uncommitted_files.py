@@ -6,9 +6,9 @@ import logging
 from collections.abc import Sequence
 from types import TracebackType
 
+from optimist.core.data.intents import Intent, begin_intent
 from optimist.core.data.parquet_writer import delete_files
 from optimist.core.data.stored_files import remove_directory, try_remove_file
-from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import OptimistError
 from optimist.core.log.many_files import ManyFiles
 from optimist.core.protocol.actions import Action, AddCDCFile, AddFile
@@ -28,25 +28,50 @@ class UncommittedFiles:
     (`OptimisticTransaction.may_be_in_table`): its commit has landed, or a request of it has no
     answer. The error itself does not decide, because a step after the commit may have raised it.
     Files that are kept, and that no version holds, are found by VACUUM.
+
+    An intent tells VACUUM of the files, from before the first until the commit is known to be in
+    the table or the files are removed. If neither is known, it stays.
+
+    Args:
+        txn: The transaction; another one on its table may be the one that commits.
+        within: The files of the whole transaction, which `adopt` these if their own part of it
+            ends well; the intent is theirs.
     """
 
-    def __init__(self, table: TableRef) -> None:
-        self._table = table
+    def __init__(self, txn: OptimisticTransaction, within: UncommittedFiles | None = None) -> None:
+        self._table = txn.table
+        self._table_id = txn.snapshot.metadata.id if txn.read_version >= 0 else None
+        self._within = within
+        self._intent: Intent | None = None
+        self._is_announced = False
         self._directories: list[str] = []
         self._files: list[AddFile | AddCDCFile] = []
         self._paths: list[str] = []
         self._txn: OptimisticTransaction | None = None
 
+    def announce(self) -> None:
+        """Tell VACUUM that files are about to be written, once; the methods below do it, too."""
+        if self._within is not None:
+            self._within.announce()
+        elif not self._is_announced:
+            self._intent = begin_intent(self._table, self._table_id)
+            self._is_announced = True
+
     def register(self, directory: str) -> None:
         """Note that files are about to be written to this directory, which holds no others."""
+        self.announce()
         self._directories.append(directory)
 
     def register_files(self, files: Sequence[AddFile | AddCDCFile]) -> None:
-        """Note that these files were written, in directories that hold other files as well."""
+        """Note that these files were written, in directories that hold other files as well.
+
+        Call `announce` before they are.
+        """
         self._files.extend(files)
 
     def register_path(self, path: str) -> None:
         """Note that a file, which is no data file, is about to be written to this full path."""
+        self.announce()
         self._paths.append(path)
 
     def adopt(self, other: UncommittedFiles) -> None:
@@ -93,8 +118,13 @@ class UncommittedFiles:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if error is not None and not (self._txn is not None and self._txn.may_be_in_table):
+        txn = self._txn
+        if error is not None and not (txn is not None and txn.may_be_in_table):
             self._remove_all()
+        elif error is not None and txn is not None and not txn.has_landed:
+            return  # a request of the commit may still arrive
+        if self._intent is not None:
+            self._intent.end()
 
     def _remove_all(self) -> None:
         for directory in self._directories:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from optimist.core.data.intents import INTENTS
 from optimist.core.data.stored_files import names_in
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import ConfigError, LogFileNotFoundError, UsageError
@@ -32,7 +33,7 @@ def ensure_vacant(table: TableRef, *, but_for: Collection[str] = ()) -> None:
     names = _names_at(table)
     if _LOG in names:
         return
-    names = [name for name in names if name not in but_for]
+    names = [name for name in names if name not in (INTENTS, *but_for)]
     if names:
         raise not_vacant(table, f"{shown(names[0])}, among others" if names[1:] else names[0])
 

@@ -97,7 +97,11 @@ class _LocalFile(NewFile):
 
     def __init__(self, path: str) -> None:
         self._path = Path(path)
-        self.sink = self._path.open("xb")
+        try:
+            self.sink = self._path.open("xb")
+        except FileNotFoundError:  # a VACUUM has just removed the directory, which was empty
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self.sink = self._path.open("xb")
 
     def publish(self) -> int:
         size_bytes: int = self.sink.tell()

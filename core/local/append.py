@@ -75,6 +75,7 @@ def append(
 
     def work(pending: UncommittedFiles) -> Changes:
         rows, given = _rows_to_write(txn, data, partition_by)
+        pending.announce()
         files = _write(txn, rows)
         pending.register_files(files)
         txn.advance_identity_columns(given, files)

@@ -49,6 +49,13 @@ def _lasting(text: str) -> float:
     return value
 
 
+def _hours(text: str) -> int:
+    value = parse_whole(text)
+    if not 1 <= value <= 9999:
+        raise ValueError("must be from 1 to 9999 hours")
+    return value
+
+
 def _key(default: Any, parse: Callable[[str], Any], *, delta: str = "", own: str = "") -> Any:
     """An option: its default, its parser, and its key in either family (without the prefix)."""
     names = tuple(
@@ -183,6 +190,8 @@ class EngineOptions:
     vacuum_parallel_delete_parallelism: int | None = _key(
         None, at_least(1), delta="vacuum.parallelDelete.parallelism"
     )
+    intents_enabled: bool = _key(True, parse_bool, own="intents.enabled")
+    intents_hours: int = _key(24, _hours, own="intents.hours")
     stats_collect: bool = _key(True, parse_bool, delta="stats.collect")
     stats_skipping: bool = _key(True, parse_bool, delta="stats.skipping")
     stats_trust_float_maximum: bool = _key(False, parse_bool, own="stats.trustFloatMaximum")

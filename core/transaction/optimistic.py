@@ -98,6 +98,11 @@ class OptimisticTransaction:
         """
         return self._may_be_in_table
 
+    @property
+    def has_landed(self) -> bool:
+        """Whether its commit is known to be in the table."""
+        return self._committed_version is not None
+
     # What the transaction sees
 
     @property

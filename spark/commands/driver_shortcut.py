@@ -137,7 +137,7 @@ class DriverShortcut:
         if txn.metadata != txn.snapshot.metadata:
             return None  # columns are added, and Spark shapes the rows
         try:
-            with UncommittedFiles(txn.table) as own:
+            with UncommittedFiles(txn, within=pending) as own:
                 result = work(
                     RowWriter(
                         self._target(),

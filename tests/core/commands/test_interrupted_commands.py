@@ -112,7 +112,7 @@ def added():
 
 def test_an_error_after_the_commit_removes_no_file(tmp_path):
     scene = Scene(tmp_path / "t")
-    with pytest.raises(SchemaError), UncommittedFiles(scene.log.table) as files:
+    with pytest.raises(SchemaError), UncommittedFiles(scene.log.start_transaction()) as files:
         files.commit(written(scene, files), added(), WRITE)
         raise SchemaError("of what follows the commit", kind="K")
     assert scene.live() <= scene.there()
@@ -142,7 +142,7 @@ def test_whatever_ends_a_commit_before_its_first_request_leaves_no_file(
     scene = Scene(tmp_path / "t")
     old = scene.there()
     monkeypatch.setattr("optimist.core.transaction.first_attempt.prepare_commit", fail)
-    with pytest.raises(type(error)), UncommittedFiles(scene.log.table) as files:
+    with pytest.raises(type(error)), UncommittedFiles(scene.log.start_transaction()) as files:
         files.commit(written(scene, files), added(), WRITE)
     assert scene.there() == old
 
@@ -160,7 +160,7 @@ def test_an_interrupt_before_the_winner_is_seen_keeps_the_files(tmp_path):
     def interrupt(_: str) -> None:
         raise Interrupt
 
-    with pytest.raises(Interrupt), UncommittedFiles(scene.log.table) as files:
+    with pytest.raises(Interrupt), UncommittedFiles(scene.log.start_transaction()) as files:
         txn = written(scene, files)
         scene.store.put_if_absent = put_twice
         files.commit(txn, added(), WRITE)
@@ -174,7 +174,7 @@ def test_an_interrupt_of_a_request_without_an_answer_keeps_the_files(tmp_path):
     def interrupt(_: str) -> None:
         raise Interrupt
 
-    with pytest.raises(Interrupt), UncommittedFiles(scene.log.table) as files:
+    with pytest.raises(Interrupt), UncommittedFiles(scene.log.start_transaction()) as files:
         txn = written(scene, files)
         scene.store.plan(Pause("put_if_absent", When.AFTER, interrupt))
         files.commit(txn, added(), WRITE)
