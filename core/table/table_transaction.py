@@ -24,10 +24,12 @@ from optimist.core.transaction.result import CommitResult
 from optimist.core.transaction.several import SeveralSteps
 from optimist.core.transaction.step import not_a_step
 
-__all__ = ["TableTransaction"]
+__all__ = ["TableTransaction", "not_open", "refused"]
 
 
-def _refused(operation: str) -> Callable[..., NoReturn]:
+def refused(operation: str) -> Callable[..., NoReturn]:
+    """A method that says of an operation that it can be no step."""
+
     def method(*_: object, **__: object) -> NoReturn:
         """Refused: see `DeltaLog.transaction` for what can be a step."""
         raise not_a_step(operation)
@@ -69,7 +71,7 @@ class TableTransaction(RowCommands, RowReads):
 
     def __enter__(self) -> TableTransaction:
         if self._txn is not None:
-            raise _not_open("has begun before")
+            raise not_open("has begun before")
         if conf_txn(self.options) is not None:
             raise UsageError(
                 "The conf names an application's transaction (write.txnAppId, write.txnVersion), "
@@ -157,16 +159,16 @@ class TableTransaction(RowCommands, RowReads):
         self._note_read(predicate)
         return super().files(predicate)
 
-    transaction = _refused("TRANSACTION")
-    create = _refused("CREATE TABLE")
-    convert = _refused("CONVERT")
-    optimize = _refused("OPTIMIZE")
-    purge = _refused("REORG")
-    recompute_statistics = _refused("COMPUTE STATS")
-    restore = _refused("RESTORE")
-    clone = _refused("CLONE")
-    drop_feature = _refused("DROP FEATURE")
-    vacuum = _refused("VACUUM")
+    transaction = refused("TRANSACTION")
+    create = refused("CREATE TABLE")
+    convert = refused("CONVERT")
+    optimize = refused("OPTIMIZE")
+    purge = refused("REORG")
+    recompute_statistics = refused("COMPUTE STATS")
+    restore = refused("RESTORE")
+    clone = refused("CLONE")
+    drop_feature = refused("DROP FEATURE")
+    vacuum = refused("VACUUM")
 
     def _note_read(self, predicate: str | Predicate | None) -> None:
         self.start_transaction(self.snapshot()).filter_files(predicate)
@@ -177,11 +179,16 @@ class TableTransaction(RowCommands, RowReads):
     @property
     def _open_txn(self) -> SeveralSteps:
         if self._txn is None:
-            raise _not_open("has not begun")
+            raise not_open("has not begun")
         return self._txn
 
 
-def _not_open(state: str) -> UsageError:
+def not_open(state: str) -> UsageError:
+    """The error for the use of a transaction outside its block.
+
+    Args:
+        state: What it did instead of being open, in words.
+    """
     return UsageError(
         f"The transaction {state}. Nothing was written. Use it once, as in `with "
         "log.transaction() as txn:`, and its operations within the block.",
