@@ -25,6 +25,7 @@ GIVEN_BY = {
     "CommitResult": "commit",
     "DeltaMergeBuilder": "merge",
     "DeltaTableBuilder": "createIfNotExists",
+    "DeltaTableTransaction": "transaction",
     "LastCheckpoint": "checkpoint",
     "LocalMerge": "when_matched_update",
     "Predicate": "col",

@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 
 from optimist.core.errors import OptimistError
 from optimist.core.plugins.table_place import place_of
-from optimist.core.table.delta_log import DeltaLog
+from optimist.core.table.table_handle import TableHandle
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.spark.planes.sources import table_sources
 from optimist.spark.rows.scanned_table import ScannedTable
@@ -15,7 +15,7 @@ __all__ = ["own_sources"]
 
 
 def own_sources(
-    df: DataFrame, log: DeltaLog, txn: OptimisticTransaction
+    df: DataFrame, log: TableHandle, txn: OptimisticTransaction
 ) -> tuple[ScannedTable, ...]:
     """The scans in `df` that read the very table that is written to.
 
@@ -33,9 +33,9 @@ def own_sources(
     )
 
 
-def _is_at(log: DeltaLog, path: str) -> bool:
+def _is_at(log: TableHandle, path: str) -> bool:
     """Whether a path is the table's; the id can't tell, because a copy has the same id."""
     try:
-        return place_of(path, log.store) == place_of(log.table_path, log.store)
+        return place_of(path, log.table.store) == place_of(log.table.table_path, log.table.store)
     except OptimistError:
         return False  # the path belongs to another store
