@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from types import TracebackType
 from typing import NoReturn
 
 import pyarrow as pa
 
 from optimist.core.commands.idempotence import conf_txn
-from optimist.core.errors import UsageError
+from optimist.core.errors import TableNotFoundError, UsageError
 from optimist.core.options.engine import EngineOptions
 from optimist.core.plugins.table_path import TablePath
 from optimist.core.predicates import Predicate
@@ -137,6 +137,31 @@ class TableTransaction(RowCommands, RowReads):
                 kind="OPTIMIST_STEPS_OUT_OF_ORDER",
             )
         return txn.begin_step()
+
+    def ensure_sources_fit(self, versions: Collection[int]) -> None:
+        """Refuse rows of a version that came after the transaction began.
+
+        They would be written beside those of the commits that the transaction has not seen. One
+        that goes by the next number is the transaction's own, as long as there is no other.
+
+        Raises:
+            UsageError: There are such rows (kind `OPTIMIST_STEPS_OUT_OF_ORDER`).
+        """
+        newer = [version for version in versions if version > self._open_txn.read_version]
+        if not newer or (max(newer) == self.snapshot().version and not self._has_newer()):
+            return
+        raise UsageError(
+            f"An operation of a transaction would write rows of version {max(newer)} of "
+            f"{self.table.table_path}, but the transaction began at version "
+            f"{self._open_txn.read_version}. It did nothing. Begin another transaction.",
+            kind="OPTIMIST_STEPS_OUT_OF_ORDER",
+        )
+
+    def _has_newer(self) -> bool:
+        try:
+            return self._log.snapshot().version > self._open_txn.read_version
+        except TableNotFoundError:
+            return False
 
     def to_arrow(
         self,

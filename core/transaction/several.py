@@ -53,7 +53,7 @@ class SeveralSteps(OptimisticTransaction):
         self._begun: list[Step] = []
         self._staged = _Staged(snapshot)
         self._undos: list[Callable[[], None]] = []
-        self.tell_of_files(self._look_after, self.give_up)
+        self._register_file = self._look_after
 
     @property
     def provisional(self) -> Snapshot:

@@ -41,7 +41,6 @@ _OPERATIONS = frozenset(
         "DROP CONSTRAINT",
         "SET TBLPROPERTIES",
         "UNSET TBLPROPERTIES",
-        "UPGRADE PROTOCOL",
         "CLUSTER BY",
         "Manual Update",  # what sets and removes domains
     }
@@ -143,7 +142,7 @@ class Step(OptimisticTransaction):
         self._may_be_in_table = True
         try:
             version = self._stage(self, done)
-        except UsageError:
+        except Exception:
             self._may_be_in_table = False
             raise
         level = self.snapshot.properties.isolation_level.value

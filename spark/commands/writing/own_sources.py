@@ -23,14 +23,19 @@ def own_sources(
         df: The rows that a command is given.
         log: The table.
         txn: The command's transaction.
+
+    Raises:
+        UsageError: See `TableTransaction.ensure_sources_fit`.
     """
     if txn.read_version < 0:
         return ()
-    return tuple(
+    found = tuple(
         source
         for source in table_sources(df)
         if source.table_id == txn.metadata.id and _is_at(log, source.path)
     )
+    log.ensure_sources_fit([source.version for source in found if not source.is_time_travel])
+    return found
 
 
 def _is_at(log: TableHandle, path: str) -> bool:

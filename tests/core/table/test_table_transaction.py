@@ -460,3 +460,56 @@ def test_steps_that_did_not_see_each_other_are_refused(tmp_path):
         txn.append(rows(2))
         txn.start_transaction(old)
     assert kind_of(error) == "OPTIMIST_STEPS_OUT_OF_ORDER"
+
+
+def test_rows_of_a_version_that_came_after_the_beginning_are_refused(tmp_path):
+    log = table(tmp_path / "t", 1)
+    with log.transaction() as txn:
+        txn.append(rows(2))
+        txn.ensure_sources_fit([0, 1])  # the next number is the block's own
+        log.append(rows(3))
+        with pytest.raises(UsageError) as error:
+            txn.ensure_sources_fit([0, 1])
+        assert kind_of(error) == "OPTIMIST_STEPS_OUT_OF_ORDER"
+        txn.ensure_sources_fit([0])
+    assert ids_of(log) == [1, 2, 3]
+
+
+@pytest.mark.parametrize(("where", "fits"), [("id = 30", True), ("id = 1", False)])
+def test_of_two_blocks_that_race_both_land_unless_they_touch_the_same_rows(tmp_path, where, fits):
+    log = sixty_rows(tmp_path / "t", has_vectors=True)
+    first, second = log.transaction(), log.transaction()
+    with first as one:
+        one.delete("id = 1")
+        one.update(set={"s": "'one'"}, predicate="id = 2")
+        second.__enter__()
+        second.delete(where)
+        second.update(set={"s": "'two'"}, predicate="id = 3")
+    if fits:
+        second.__exit__(None, None, None)
+        assert sorted(set(range(60)) - set(ids_of(log))) == [1, 30]
+        assert log.to_arrow("id IN (2, 3)", ["s"]).num_rows == 2
+    else:
+        with pytest.raises(DeltaConcurrentModificationException):
+            second.__exit__(None, None, None)
+        assert log.count("s = 'two'") == 0
+    assert log.count("s = 'one'") == 1
+
+
+def test_rows_of_a_table_that_only_takes_appends_stay_whatever_the_block_unsets(tmp_path):
+    log = table(tmp_path / "t", 1, appendOnly="true")
+    before = data_files(tmp_path / "t")
+    with pytest.raises(UsageError) as error, log.transaction() as txn:
+        txn.alter.unset_properties(["delta.appendOnly"])
+        txn.delete("id = 1")
+    assert kind_of(error) == "DELTA_CANNOT_MODIFY_APPEND_ONLY"
+    assert data_files(tmp_path / "t") == before
+
+
+def test_a_caught_refusal_of_row_ids_leaves_no_feature_behind(tmp_path):
+    log = table(tmp_path / "t", 1)
+    with log.transaction() as txn:
+        with pytest.raises(UsageError):
+            txn.alter.set_properties({"delta.enableRowTracking": "true"})
+        txn.append(rows(2))
+    assert log.protocol == log.snapshot(version=0).protocol

@@ -118,6 +118,17 @@ def test_rows_read_before_the_transaction_do_not_replace_what_it_did(spark, tabl
     assert ids(read(spark, path)) == [*range(10), 100]
 
 
+def test_rows_of_a_version_that_came_within_the_block_are_refused(spark, table, log_of):
+    path = path_of(table)
+    table.alter.set_properties({"delta.isolationLevel": "WriteSerializable"})
+    with pytest.raises(UsageError) as error, table.transaction() as txn:
+        txn.alter.set_comment("one step")
+        write(more(spark, 100), path, mode="append")
+        txn.write(read(spark, path), mode="overwrite")  # would have row 100 twice
+    assert error.value.kind == "OPTIMIST_STEPS_OUT_OF_ORDER"
+    assert ids(read(spark, path)) == [*range(60), 100]
+
+
 def test_another_writer_of_other_rows_is_passed(spark, table, log_of):
     path = path_of(table)
     with table.transaction() as txn:
