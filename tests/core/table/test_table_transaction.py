@@ -12,6 +12,7 @@ import pytest
 from local_tables import opened, sixty_rows
 from optimist.core import Column, ColumnChange, DeltaLog, Identity, NewColumn, Operation
 from optimist.core.errors import (
+    CommitOutcomeUnknownError,
     ConcurrentAppendException,
     DeltaConcurrentModificationException,
     MetadataChangedException,
@@ -20,6 +21,8 @@ from optimist.core.errors import (
     UsageError,
 )
 from optimist.core.log.names import commit_path
+from optimist.core.testing import Fault, FaultyLogStore, ManualClock, When
+from optimist.logstores import LocalLogStore
 
 
 def rows(*ids: int, s: str = "n") -> pa.Table:
@@ -513,3 +516,15 @@ def test_a_caught_refusal_of_row_ids_leaves_no_feature_behind(tmp_path):
             txn.alter.set_properties({"delta.enableRowTracking": "true"})
         txn.append(rows(2))
     assert log.protocol == log.snapshot(version=0).protocol
+
+
+def test_a_commit_without_an_answer_keeps_the_files_of_all_steps(tmp_path):
+    table(tmp_path / "t", 1, 2, has_vectors=False)
+    store, name = FaultyLogStore(LocalLogStore()), "00000000000000000001.json"
+    log = DeltaLog(str(tmp_path / "t"), store, clock=ManualClock())
+    store.plan(Fault("put_if_absent", When.AFTER, name=name))
+    store.plan(Fault("read_bytes", When.BEFORE, name=name, times=11))
+    with pytest.raises(CommitOutcomeUnknownError), log.transaction() as txn:
+        txn.append(rows(3))
+        txn.delete("id = 1")
+    assert ids_of(DeltaLog.for_path(str(tmp_path / "t"))) == [2, 3]  # it had landed
