@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from optimist.core.streams.follow import FollowedCommit
     from optimist.core.table.commit_resolution import CommitResolution, CommitState
     from optimist.core.table.delta_log import DeltaLog
+    from optimist.core.table.table_transaction import TableTransaction
     from optimist.core.transaction.conflicts.operations import Operation
     from optimist.core.transaction.optimistic import OptimisticTransaction
     from optimist.core.transaction.result import CommitResult
@@ -68,6 +69,7 @@ __all__ = [
     "Snapshot",
     "TableChanges",
     "TableDetail",
+    "TableTransaction",
     "VacuumProgress",
     "Vacuumed",
     "col",
@@ -105,6 +107,7 @@ _PLACES = {
     "Snapshot": "optimist.core.snapshot",
     "TableChanges": "optimist.core.commands.alter.table_changes",
     "TableDetail": "optimist.core.snapshot.table_detail",
+    "TableTransaction": "optimist.core.table.table_transaction",
     "VacuumProgress": "optimist.core.care.vacuum",
     "Vacuumed": "optimist.core.care.vacuum",
     "col": "optimist.core.predicates",

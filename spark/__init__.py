@@ -5,6 +5,7 @@ from optimist.spark.commands.optimize_builder import DeltaOptimizeBuilder
 from optimist.spark.commands.reading.count import count
 from optimist.spark.commands.reading.read import read
 from optimist.spark.commands.table_builder import DeltaTableBuilder, IdentityGenerator
+from optimist.spark.commands.table_transaction import DeltaTableTransaction
 from optimist.spark.commands.tables import DeltaTable
 from optimist.spark.commands.writing.write import write
 from optimist.spark.drop_in.builder import configure_spark_with_delta_pip, with_delta
@@ -17,6 +18,7 @@ __all__ = [
     "DeltaOptimizeBuilder",
     "DeltaTable",
     "DeltaTableBuilder",
+    "DeltaTableTransaction",
     "FileSelection",
     "IdentityGenerator",
     "configure_spark_with_delta_pip",

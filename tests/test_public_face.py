@@ -25,6 +25,7 @@ GIVEN_BY = {
     "CommitResult": "commit",
     "DeltaMergeBuilder": "merge",
     "DeltaTableBuilder": "createIfNotExists",
+    "DeltaTableTransaction": "transaction",
     "LastCheckpoint": "checkpoint",
     "LocalMerge": "when_matched_update",
     "Predicate": "col",
@@ -38,11 +39,14 @@ GIVEN_BY = {
     "Snapshot": "snapshot",
     "TableChanges": "alter",
     "TableDetail": "detail",
+    "TableTransaction": "transaction",
     "Vacuumed": "vacuum",
     "VacuumProgress": "vacuum",
     "FileSelection": "file_selections",
 }
-PAGES_THAT_RUN = ("alter", "api", "commit", "create", "drop-in", "skipping", "streams")
+PAGES_THAT_RUN = (
+    "alter", "api", "commit", "create", "drop-in", "skipping", "streams", "transactions",
+)  # fmt: skip
 # Where pages hold code that a test runs, and the scripts that tests or `make demo` run.
 RUN = [
     ROOT / "README.md",
@@ -140,6 +144,14 @@ def test_files_made_elsewhere_get_in_as_the_page_shows_it(
     exec(code, {"size": status.st_size, "modified_ms": int(status.st_mtime * 1000)})
     assert capsys.readouterr().out == "1 1\n"
     assert log.to_arrow("month = 1").to_pylist() == [{"month": 1, "n": 7}]
+
+
+def test_several_operations_become_one_commit_as_the_page_shows_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (ROOT / "docs" / "transactions.md").read_text(encoding="utf-8")
+    exec(blocks(page)[0].replace("/data/people", str(tmp_path / "people")), {})
+    assert capsys.readouterr().out == "3\n1 2\n"
 
 
 def test_columns_change_and_tables_are_made_as_the_pages_show_it(tmp_path: Path) -> None:

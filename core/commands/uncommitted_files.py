@@ -107,7 +107,7 @@ class UncommittedFiles:
 
     def _begin(self, txn: OptimisticTransaction) -> None:
         self._txn = txn
-        txn.tell_of_files(self.register_path)
+        txn.tell_of_files(self.register_path, self._remove_all)
 
     def __enter__(self) -> UncommittedFiles:
         return self

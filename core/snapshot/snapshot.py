@@ -215,6 +215,30 @@ class Snapshot(FilesView):
             checksum=self._checked.kept_checksum,
         )
 
+    def provisional(self, version: int, actions: Sequence[Action]) -> Snapshot:
+        """The table as it would be after actions that no log has yet.
+
+        It can be read like a version, but is none: it is of a log of its own, so that nothing that
+        is remembered of a version is taken for it, or of it for a version.
+
+        Args:
+            version: The version that it goes by.
+            actions: What changes.
+        """
+        # In-commit timestamps need one; nobody has committed this yet, so time has not gone on.
+        info = CommitInfo(in_commit_timestamp=self.timestamp_ms)
+        files = [each for each in actions if isinstance(each, AddFile | RemoveFile)]
+        state = replace(self._state, table=self._state.table.after((*actions, info)))
+        base = self.segment or LogSegment(self.log_path, version, None, (), None)
+        found = Snapshot(
+            self.table_path,
+            replace(base, version=version, checksum_file=None),
+            state=with_files(state, file_actions_batch(files)) if files else state,
+            context=replace(self._context, known_log=KnownLog()),
+        )
+        found.log_identity = f"provisional-{self._context.clock.new_uuid()}"
+        return found
+
     def updated_to(self, store: LogStore, segment: LogSegment) -> Snapshot:
         """The version that a newer segment describes; reads only the commits since this one.
 

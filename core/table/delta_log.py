@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Hashable, Iterator, Mapping, MutableMapping, Sequence
-from typing import overload
+from typing import TypeVar, overload
 
 import pyarrow as pa
 
 from optimist.core.changes.bounds import ChangeBounds
 from optimist.core.changes.feed import change_feed, change_rows
-from optimist.core.commands.alter.table_changes import TableChanges
 from optimist.core.commands.manifests import generate_manifests
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import (
@@ -18,7 +17,6 @@ from optimist.core.errors import (
     TableNotFoundError,
     UsageError,
 )
-from optimist.core.local.append import append
 from optimist.core.log.last_checkpoint import LastCheckpoint
 from optimist.core.maintenance.checkpoint import Progress, write_checkpoint
 from optimist.core.options.engine import EngineOptions
@@ -30,13 +28,11 @@ from optimist.core.plugins.logstore_registry import find_store
 from optimist.core.plugins.table_path import TablePath, path_text, resolve_table_path
 from optimist.core.plugins.table_place import place_of
 from optimist.core.predicates import Predicate
-from optimist.core.protocol.actions import Metadata, Protocol
-from optimist.core.requests.arguments import Rows, arrow_table, several
+from optimist.core.requests.arguments import several
 from optimist.core.running.budget import one_operation
 from optimist.core.running.clock import Clock, SystemClock
 from optimist.core.secrets import Options
 from optimist.core.snapshot import Snapshot
-from optimist.core.snapshot.local_scan import count_rows, to_arrow
 from optimist.core.snapshot.one_version import load_version, table_not_found
 from optimist.core.snapshot.table_detail import TableDetail, table_detail
 from optimist.core.snapshot.time_travel import (
@@ -61,17 +57,20 @@ from optimist.core.table.newest_snapshot import NewestSnapshot
 from optimist.core.table.own_commits import LAST_COMMIT_VERSION, OwnCommits
 from optimist.core.table.partition_paths import partition_paths, within_table
 from optimist.core.table.row_commands import RowCommands
+from optimist.core.table.row_reads import RowReads
 from optimist.core.table.table_commands import TableCommands
+from optimist.core.table.table_transaction import TableTransaction
 from optimist.core.transaction.groups.queue import CommitQueue
 from optimist.core.transaction.optimistic import OptimisticTransaction
-from optimist.core.transaction.result import CommitResult
+from optimist.core.transaction.several import SeveralSteps
 
 __all__ = ["DeltaLog"]
 
 _LOG = logging.getLogger(__name__)
+_Transaction = TypeVar("_Transaction", bound=OptimisticTransaction)
 
 
-class DeltaLog(RowCommands, TableCommands, CareCommands):
+class DeltaLog(RowCommands, RowReads, TableCommands, CareCommands):
     """One Delta table, by its path. Threads may share it.
 
     Attributes:
@@ -248,7 +247,25 @@ class DeltaLog(RowCommands, TableCommands, CareCommands):
         if snapshot is None:
             snapshot = self._newest.refresh() or self._absent()
         txn = OptimisticTransaction(self.table, snapshot, self._commits, self.commit_queue)
-        if compacts_by_itself(self.options, snapshot):
+        return self._with_hooks(txn)
+
+    def transaction(self, *, user_metadata: str | None = None) -> TableTransaction:
+        """Several operations in one commit, each of which sees those before it.
+
+        As in `with log.transaction() as txn:`; the operations are methods of `txn`. They are
+        committed at the end of the block, all or none.
+
+        Args:
+            user_metadata: Text for the history.
+        """
+        return TableTransaction(self, self._begin_several, user_metadata)
+
+    def _begin_several(self) -> SeveralSteps:
+        snapshot = self._newest.refresh() or self._absent()
+        return self._with_hooks(SeveralSteps(self.table, snapshot, self._commits))
+
+    def _with_hooks(self, txn: _Transaction) -> _Transaction:
+        if compacts_by_itself(self.options, txn.snapshot):
             txn.register_post_commit_hook(AutoCompaction(self.start_transaction, self._compacts))
         return txn
 
@@ -262,81 +279,6 @@ class DeltaLog(RowCommands, TableCommands, CareCommands):
     def _at_path(self, path: TablePath) -> DeltaLog:
         """The handle of the table at another path, by the same options."""
         return DeltaLog.for_path(path, self._given)
-
-    @property
-    def alter(self) -> TableChanges:
-        """Changes of schema, properties, constraints and so on, each a commit of its own."""
-        return TableChanges(self)
-
-    # Without Spark
-
-    @one_operation
-    def append(
-        self,
-        data: Rows,
-        *,
-        partition_by: Sequence[str] | None = None,
-        user_metadata: str | None = None,
-        txn: tuple[str, int] | None = None,
-    ) -> CommitResult | None:
-        """Append Arrow rows in one commit; the first append creates the Delta table.
-
-        Args:
-            data: The rows: an Arrow table, or what exports an Arrow stream, such as a frame of
-                pandas or Polars; they must fit into memory. Columns are matched by name. Missing
-                ones get their default, are computed or numbered, or are null.
-            partition_by: The partition columns of a new table. On an existing table they must be
-                the table's own.
-            user_metadata: Text for the history.
-            txn: Application id and version. A write whose version is not above the last one
-                recorded is a replay, and is skipped. None: as the options say (`write.txnAppId`,
-                `write.txnVersion`).
-
-        Returns:
-            The commit, or None for a replay.
-
-        Raises:
-            SchemaError: The data does not fit the table; nothing was written.
-            ArgumentTypeError: The data is no rows of Arrow, or `partition_by` is a text.
-        """
-        return append(
-            self.start_transaction(),
-            arrow_table(data, "data"),
-            partition_by=several(() if partition_by is None else partition_by, "partition_by"),
-            user_metadata=user_metadata,
-            app_txn=txn,
-        )
-
-    @one_operation
-    def to_arrow(
-        self,
-        predicate: str | Predicate | None = None,
-        columns: Sequence[str] | None = None,
-        *,
-        limit: int | None = None,
-    ) -> pa.Table:
-        """The rows of the newest version for which a predicate is true, read in this process.
-
-        Files that can't match, by what the log says, are not read; the rows of the others are
-        filtered one by one. Times are read in UTC. The order of the rows is not defined.
-
-        Args:
-            predicate: SQL text or a tree; None asks for all rows.
-            columns: The columns wanted, in this order; None asks for all. Where rows are tracked
-                (`delta.enableRowTracking`), `_metadata.row_id` and
-                `_metadata.row_commit_version` may be among them.
-            limit: The largest number of rows to return, whichever come first. No more files are
-                read than that takes.
-
-        Raises:
-            UsageError: The predicate does not parse, or a part of it can be evaluated only by Spark
-                (kind `OPTIMIST_NEEDS_SPARK`, field `part`).
-            SchemaError: There is no such column.
-            ProtocolError: The files need a feature that the reader does not have.
-        """
-        access = self.table.data_access()
-        wanted = None if columns is None else several(columns, "columns")
-        return to_arrow(self.snapshot(), predicate, wanted, limit=limit, access=access)
 
     @one_operation
     def changes(
@@ -424,19 +366,6 @@ class DeltaLog(RowCommands, TableCommands, CareCommands):
         return follow(planner, position, wait_s)
 
     @one_operation
-    def count(self, predicate: str | Predicate | None = None) -> int:
-        """How many rows of the newest version match; reads files only where the log can't tell.
-
-        Without a predicate, and with one on partition columns, no file is read if all of them have
-        statistics. Deleted rows are not counted.
-
-        Raises:
-            UsageError, ProtocolError: As `to_arrow`.
-        """
-        access = self.table.data_access()
-        return count_rows(self.snapshot(), predicate, access=access)
-
-    @one_operation
     def history(self, limit: int | None = None) -> list[CommitRecord]:
         """The commits, newest first; no more of them are read than asked for."""
         latest = self.snapshot().version
@@ -454,28 +383,6 @@ class DeltaLog(RowCommands, TableCommands, CareCommands):
     def generate(self, mode: str = "symlink_format_manifest") -> None:
         """Write lists of the newest version's files; see `generate_manifests`."""
         generate_manifests(self.table, self.snapshot(), mode)
-
-    @one_operation
-    def files(self, predicate: str | Predicate | None = None) -> pa.Table:
-        """The live files of the newest version, one row each, columns as in `Snapshot.files`.
-
-        Args:
-            predicate: Only files that may hold rows for which it is true.
-
-        Raises:
-            UsageError: The predicate does not parse or names an unknown column.
-        """
-        return self.snapshot().scan(predicate).files
-
-    @property
-    def metadata(self) -> Metadata:
-        """The newest version's schema, partitioning and properties; each access looks for it."""
-        return self.snapshot().metadata
-
-    @property
-    def protocol(self) -> Protocol:
-        """The newest version's protocol; each access looks for it."""
-        return self.snapshot().protocol
 
     @one_operation
     def checkpoint(self, progress: Progress | None = None) -> LastCheckpoint:

@@ -5,25 +5,70 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import overload
 
+from optimist.core.commands.alter.table_changes import TableChanges
 from optimist.core.commands.reruns import run_until_it_lands
 from optimist.core.errors import UsageError
+from optimist.core.local.append import append
 from optimist.core.local.commands import CommandOptions, RowsChanged, delete, merge, update
 from optimist.core.local.merge.builder import LocalMerge
 from optimist.core.local.merge.clauses import LocalMergeRequest
 from optimist.core.local.progress import Progress
 from optimist.core.predicates import Predicate
 from optimist.core.renamed import renamed_argument, warn_renamed
-from optimist.core.requests.arguments import Rows, arrow_table
+from optimist.core.requests.arguments import Rows, arrow_table, several
 from optimist.core.running.budget import one_operation
 from optimist.core.snapshot import Snapshot
 from optimist.core.table.table_handle import TableHandle
 from optimist.core.transaction.optimistic import OptimisticTransaction
+from optimist.core.transaction.result import CommitResult
 
 __all__ = ["RowCommands"]
 
 
 class RowCommands(TableHandle):
     """The commands of the local plane; `DeltaLog` is the one that has them."""
+
+    @property
+    def alter(self) -> TableChanges:
+        """Changes of schema, properties, constraints and so on, each a commit of its own."""
+        return TableChanges(self)
+
+    @one_operation
+    def append(
+        self,
+        data: Rows,
+        *,
+        partition_by: Sequence[str] | None = None,
+        user_metadata: str | None = None,
+        txn: tuple[str, int] | None = None,
+    ) -> CommitResult | None:
+        """Append Arrow rows in one commit; the first append creates the Delta table.
+
+        Args:
+            data: The rows: an Arrow table, or what exports an Arrow stream, such as a frame of
+                pandas or Polars; they must fit into memory. Columns are matched by name. Missing
+                ones get their default, are computed or numbered, or are null.
+            partition_by: The partition columns of a new table. On an existing table they must be
+                the table's own.
+            user_metadata: Text for the history.
+            txn: Application id and version. A write whose version is not above the last one
+                recorded is a replay, and is skipped. None: as the options say (`write.txnAppId`,
+                `write.txnVersion`).
+
+        Returns:
+            The commit, or None for a replay.
+
+        Raises:
+            SchemaError: The data does not fit the table; nothing was written.
+            ArgumentTypeError: The data is no rows of Arrow, or `partition_by` is a text.
+        """
+        return append(
+            self.start_transaction(),
+            arrow_table(data, "data"),
+            partition_by=several(() if partition_by is None else partition_by, "partition_by"),
+            user_metadata=user_metadata,
+            app_txn=txn,
+        )
 
     def delete(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Collection
 
 from optimist.core.data.table_ref import TableRef
 from optimist.core.options.engine import EngineOptions
@@ -38,6 +39,13 @@ class TableHandle(ABC):
         to_read: bool = False,
     ) -> Snapshot:
         """A version of the table, the newest without arguments."""
+
+    def ensure_sources_fit(self, versions: Collection[int]) -> None:
+        """Refuse rows that a command would write, read from these versions of the same table.
+
+        A transaction on the newest version can do with any.
+        """
+        del versions
 
     @abstractmethod
     def _at_path(self, path: TablePath) -> TableHandle:

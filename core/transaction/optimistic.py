@@ -83,6 +83,7 @@ class OptimisticTransaction:
         self._reads = ReadTracker()
         self._hooks: list[PostCommitHook] = []
         self._register_file: Callable[[str], None] = lambda _: None
+        self._undo: Callable[[], None] = lambda: None
         self._new_metadata: Metadata | None = None
         self._new_protocol: Protocol | None = None
         self._numbers_given: dict[str, int] = {}
@@ -284,12 +285,15 @@ class OptimisticTransaction:
 
     # Committing
 
-    def tell_of_files(self, register: Callable[[str], None]) -> None:
-        """Have the full path of each file that the commit writes passed on before it is begun.
+    def tell_of_files(self, register: Callable[[str], None], undo: Callable[[], None]) -> None:
+        """Say who looks after the files of the commit, before it is made.
 
-        It writes a file of vectors where it unites its vectors with another commit's (spec 2.12).
+        Args:
+            register: Called with the full path of each file that the commit writes, before it is
+                begun: of vectors that it unites with another commit's (spec 2.12).
+            undo: Removes all files; called if the commit is given up later than here.
         """
-        self._register_file = register
+        self._register_file, self._undo = register, undo
 
     def register_post_commit_hook(self, hook: PostCommitHook) -> None:
         """Have the hook run after the commit; of several with one name only the first is kept."""
@@ -419,23 +423,26 @@ class OptimisticTransaction:
         self,
         actions: Sequence[Action],
         operation: Operation,
-        tags: Mapping[str, str] | None = None,
+        tags: Mapping[str, str] | None,
         files: ManyFiles | None = None,
     ) -> Ours:
         rest = self._adopt_metadata(prepare.dedupe_set_transactions(actions))
         tags = self._with_identity_marks(tags)
+        draft = replace(self._in_preparation(rest, operation), files=files or None)
+        return first_attempt(draft, self._reads.freeze(), txn_id=self.txn_id, tags=tags)
+
+    def _in_preparation(self, rest: Sequence[Action], operation: Operation) -> prepare.Draft:
+        """The commit in preparation, with the metadata and protocol that were set."""
         pending = tuple(a for a in (self._new_metadata, self._new_protocol) if a is not None)
         is_new = self.read_version < 0
-        draft = prepare.Draft(
+        return prepare.Draft(
             table=self.table,
             snapshot=self.snapshot,
             actions=(*pending, *rest),
             operation=operation,
             metadata=self._new_metadata or (None if is_new else self.snapshot.metadata),
             protocol=self.protocol,
-            files=files or None,
         )
-        return first_attempt(draft, self._reads.freeze(), txn_id=self.txn_id, tags=tags)
 
     def _land(self, ours: Ours) -> CommitResult:
         if self._queue is not None and not self._hooks and self._queue.accepts(ours):

@@ -40,7 +40,7 @@ from optimist.core.protocol.properties import TableProperties
 from optimist.core.protocol.schema_checks import ensure_mapping_sound
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.snapshot import Snapshot
-from optimist.core.transaction.conflicts.operations import Operation
+from optimist.core.transaction.conflicts.operations import TRANSACTION, Operation
 from optimist.core.transaction.prepare_many import (
     doubled_paths,
     odd_partitioning,
@@ -70,6 +70,7 @@ _MAY_REPARTITION = frozenset(
         "CONVERT",
         "CREATE TABLE",
         "CREATE TABLE AS SELECT",
+        TRANSACTION,  # each of its steps was looked at when it was done
         "REMOVE COLUMN MAPPING",  # which gives the columns other names in files
     }
 )

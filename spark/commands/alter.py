@@ -14,7 +14,7 @@ from optimist.core.commands.alter.table_changes import TableChanges
 from optimist.core.renamed import warn_renamed
 from optimist.core.requests.arguments import several
 from optimist.core.requests.columns import ColumnChange, NewColumn
-from optimist.core.table.delta_log import DeltaLog
+from optimist.core.table.table_handle import TableHandle
 from optimist.core.transaction.result import CommitResult
 from optimist.spark.commands.existing_rows import SparkRowChecks
 from optimist.spark.commands.old_alter import AlterByOldNames
@@ -26,7 +26,7 @@ __all__ = ["SparkTableChanges", "changes_of"]
 _Request = TypeVar("_Request", NewColumn, ColumnChange)
 
 
-def changes_of(spark: SparkSession, log: DeltaLog) -> TableChanges:
+def changes_of(spark: SparkSession, log: TableHandle) -> TableChanges:
     """What `DeltaLog.alter` offers, with Spark for the rules and the rows that need it.
 
     Args:
@@ -43,7 +43,7 @@ class SparkTableChanges(TableChanges):
     Spark's. Errors are PySpark's as well (docs/errors.md).
     """
 
-    def __init__(self, spark: SparkSession, log: DeltaLog) -> None:
+    def __init__(self, spark: SparkSession, log: TableHandle) -> None:
         super().__init__(log, SparkRowChecks(spark))
 
     def __call__(self) -> AlterByOldNames:

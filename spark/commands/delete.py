@@ -29,7 +29,7 @@ from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.change_files import CHANGE_TYPE, DELETE
 from optimist.core.local.delete import LocalDelete
-from optimist.core.table.delta_log import DeltaLog
+from optimist.core.table.table_handle import TableHandle
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.spark.commands.row_rewrite import rewrite, run
 from optimist.spark.commands.target import Target
@@ -41,7 +41,7 @@ __all__ = ["delete", "delete_rows"]
 
 def delete(
     spark: SparkSession,
-    log: DeltaLog,
+    log: TableHandle,
     condition: Column | str | None = None,
     *,
     alias: str | None = None,

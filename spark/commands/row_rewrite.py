@@ -19,7 +19,7 @@ from optimist.core.commands.stopwatch import Stopwatch
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.local.conditions import LocalCondition
 from optimist.core.local.rewriting import RowWriter
-from optimist.core.table.delta_log import DeltaLog
+from optimist.core.table.table_handle import TableHandle
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.spark.commands.driver_shortcut import local_condition
 from optimist.spark.commands.target import Target
@@ -39,7 +39,7 @@ Raises an `OptimistError` where only Spark knows a value.
 
 def run(
     spark: SparkSession,
-    log: DeltaLog,
+    log: TableHandle,
     work: Callable[[OptimisticTransaction, UncommittedFiles], Changes],
     begin: Callable[[], OptimisticTransaction] | None = None,
 ) -> RowCounts:

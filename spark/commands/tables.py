@@ -15,6 +15,7 @@ from optimist.core.requests.table_definition import CreateMode
 from optimist.core.secrets import Options
 from optimist.core.sql.statements import TimeTravel
 from optimist.core.table.delta_log import DeltaLog
+from optimist.core.table.table_handle import TableHandle
 from optimist.spark.commands.alter import SparkTableChanges, changes_of
 from optimist.spark.commands.clone import CloneRequest, clone_named, clone_path, clone_to_path
 from optimist.spark.commands.convert import (
@@ -24,11 +25,7 @@ from optimist.spark.commands.convert import (
     parsed_conversion,
     partition_columns_of,
 )
-from optimist.spark.commands.delete import delete
 from optimist.spark.commands.drop_feature import drop_feature
-from optimist.spark.commands.merge.builder import DeltaMergeBuilder
-from optimist.spark.commands.merge.request import MergeRequest
-from optimist.spark.commands.merge.run import OWN_ALIAS, merge
 from optimist.spark.commands.missing_tables import (
     as_missing_name,
     as_no_table_of_that_name,
@@ -39,31 +36,26 @@ from optimist.spark.commands.optimize import optimize
 from optimist.spark.commands.optimize_builder import DeltaOptimizeBuilder
 from optimist.spark.commands.reading.history import detail_frame, history_frame
 from optimist.spark.commands.restore import restore
+from optimist.spark.commands.row_changes import RowChanges
 from optimist.spark.commands.table_builder import DeltaTableBuilder
-from optimist.spark.commands.update import update
+from optimist.spark.commands.table_transaction import DeltaTableTransaction
 from optimist.spark.conditions.own_frames import OwnFrames
 from optimist.spark.planes.planes import plane_of
-from optimist.spark.rows.local_rows import numbers_frame
 from optimist.spark.rows.touched_files import aliased
 from optimist.spark.session.arguments import (
-    ExpressionOrColumn,
-    ensure_assignments,
-    ensure_condition,
-    ensure_given,
     ensure_kind,
-    ensure_source,
     ensure_value,
 )
 from optimist.spark.session.callback_errors import original_errors
 from optimist.spark.session.conf import open_log, session_zone_name
-from optimist.spark.session.pyspark_versions import ensure_supported, is_connect
+from optimist.spark.session.pyspark_versions import ensure_supported
 
 __all__ = ["DeltaTable"]
 
 _NO_TABLES = ("_delta_log", "_samples")
 
 
-class DeltaTable:
+class DeltaTable(RowChanges):
     """A Delta table to look at and to change. Get one with `DeltaTable.forPath`.
 
     Each method sees the newest version and the session's conf when it is called, and each change is
@@ -220,58 +212,6 @@ class DeltaTable:
         own = (self._spark, self._path, self._hadoop_conf)
         return DeltaTable(*own, aliasName, self._frames, self._name)
 
-    def delete(self, condition: ExpressionOrColumn | None = None) -> DataFrame | None:
-        """Delete the rows for which the condition is true; all rows without one.
-
-        Returns:
-            As in Delta, in Spark Connect one row with `num_affected_rows`, which is -1 if whole
-            files were removed whose statistics do not count their rows; in a classic session None.
-
-        Raises:
-            DeltaConcurrentModificationException: Another commit changed what this one read; nothing
-                is deleted.
-            UsageError: The condition is not deterministic or holds a subquery.
-        """
-        ensure_condition(condition)
-        with original_errors():
-            chosen = None if condition is None else self._frames.by_name(self._spark, condition)
-            num_affected = delete(self._spark, self._log, chosen, alias=self._alias)
-            return self._affected(num_affected)
-
-    def update(
-        self,
-        condition: ExpressionOrColumn | None = None,
-        set: Mapping[str, ExpressionOrColumn] | None = None,
-    ) -> DataFrame | None:
-        """Set columns to new values in rows for which the condition is true; in all without one.
-
-        Args:
-            condition: SQL text or a column.
-            set: Names of columns, or of fields within structs (`pos.lat`), to new values, SQL text
-                or columns. `DEFAULT` is a column's default.
-
-        Returns:
-            In Spark Connect one row with `num_affected_rows`; in a classic session None.
-
-        Raises:
-            DeltaConcurrentModificationException: Another commit changed what this one read; nothing
-                is updated.
-            SchemaError: A column does not exist, or a new value violates a constraint.
-            UsageError: `set` is None or empty, or assigns a column twice; or the condition is not
-                deterministic or holds a subquery.
-            ArgumentTypeError: An argument has the wrong type; this is a `TypeError`, too.
-        """
-        assignments = ensure_assignments(set)
-        ensure_condition(condition)
-        with original_errors():
-            chosen = None if condition is None else self._frames.by_name(self._spark, condition)
-            values = {
-                name: self._frames.by_name(self._spark, value)
-                for name, value in assignments.items()
-            }
-            num_affected = update(self._spark, self._log, chosen, values, alias=self._alias)
-            return self._affected(num_affected)
-
     def optimize(self) -> DeltaOptimizeBuilder:
         """Begin an OPTIMIZE; `executeCompaction` or `executeZOrderBy` of the builder runs it."""
         return DeltaOptimizeBuilder(self._optimize)
@@ -279,33 +219,6 @@ class DeltaTable:
     def _optimize(self, wanted: Rearrangement, where: str | None) -> DataFrame:
         with original_errors():
             return optimize(self._spark, self._log, wanted, where)
-
-    def merge(self, source: DataFrame, condition: ExpressionOrColumn) -> DeltaMergeBuilder:
-        """Begin a MERGE: update, delete and insert rows of the table by the rows of a source.
-
-        Nothing happens before `execute` of the builder is called.
-
-        Args:
-            source: The rows that the table's are compared with, under an alias if the condition
-                has to tell the two apart by name.
-            condition: When a row of the table and one of the source match: SQL text or a column.
-
-        Raises:
-            UsageError: An argument is None.
-            ArgumentTypeError: An argument has the wrong type; this is a `TypeError`, too.
-        """
-        ensure_source(source)
-        ensure_given(condition, "'condition' in merge")
-        ensure_condition(condition)
-        return DeltaMergeBuilder(MergeRequest(source, condition), self._merge)
-
-    def _merge(self, request: MergeRequest) -> DataFrame:
-        alias = self._alias or OWN_ALIAS
-        with original_errors():
-            told_apart = request.expressions_changed(
-                lambda value: self._frames.beside(request.source, value, alias)
-            )
-            return merge(self._spark, self._log, told_apart, alias)
 
     @property
     def alter(self) -> SparkTableChanges:
@@ -510,10 +423,23 @@ class DeltaTable:
             clone_to_path(self._spark, self._log, path, request)
             return DeltaTable.forPath(self._spark, path, self._hadoop_conf)
 
-    def _affected(self, num_rows: int) -> DataFrame | None:
-        if not is_connect(self._spark):
-            return None
-        return numbers_frame(self._spark, {"num_affected_rows": num_rows})
+    def transaction(self, *, user_metadata: str | None = None) -> DeltaTableTransaction:
+        """Several operations in one commit, each of which sees those before it.
+
+        As in `with table.transaction() as txn:`; the operations are methods of `txn`. They are
+        committed at the end of the block, all or none.
+
+        Args:
+            user_metadata: Text for the history.
+        """
+        session = (self._spark, self._alias, self._frames)
+        return DeltaTableTransaction(
+            *session, lambda: self._log.transaction(user_metadata=user_metadata)
+        )
+
+    @property
+    def _handle(self) -> TableHandle:
+        return self._log
 
     @property
     def _log(self) -> DeltaLog:

@@ -17,7 +17,7 @@ from optimist.core.log.file_table import without_vectors
 from optimist.core.predicates import Predicate
 from optimist.core.schema.types import StructType
 from optimist.core.snapshot import Snapshot
-from optimist.core.table.delta_log import DeltaLog
+from optimist.core.table.table_handle import TableHandle
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.values.exact_sums import exact_sum
 from optimist.spark.commands.driver_shortcut import DriverShortcut
@@ -55,7 +55,7 @@ class Target:
 
     @classmethod
     def of(
-        cls, spark: SparkSession, log: DeltaLog, txn: OptimisticTransaction, alias: str | None
+        cls, spark: SparkSession, log: TableHandle, txn: OptimisticTransaction, alias: str | None
     ) -> Target:
         """The table of a transaction, served by the plane that its options choose."""
         writer = DataWriter(plane_of(spark, log.table), txn)

@@ -36,7 +36,7 @@ from optimist.core.local.rewriting import RowWriter
 from optimist.core.local.update import LocalUpdate
 from optimist.core.log.file_table import files_table
 from optimist.core.schema.identity_columns import ensure_none_updated
-from optimist.core.table.delta_log import DeltaLog
+from optimist.core.table.table_handle import TableHandle
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.spark.commands.local_values import LocalValues
 from optimist.spark.commands.row_rewrite import rewrite, run
@@ -55,7 +55,7 @@ __all__ = ["update"]
 
 def update(
     spark: SparkSession,
-    log: DeltaLog,
+    log: TableHandle,
     condition: Column | str | None,
     assignments: Mapping[str, Column | str],
     *,

@@ -239,6 +239,7 @@ def main(folder: str) -> None:
 
     updates(spark, f"{folder}/updates")
     vectors(spark, f"{folder}/vectors")
+    several(spark, f"{folder}/several")
     numbers_of_rows(spark, folder)
     tell_columns(spark, folder)
     odd_paths(spark, folder)
@@ -291,6 +292,21 @@ def vectors(spark, path: str) -> None:
     tell("marked", ids(table.toDF()))
     metrics = table.history(1).collect()[0].operationMetrics
     tell("vectors updated", metrics["numDeletionVectorsUpdated"])
+
+
+def several(spark: SparkSession, path: str) -> None:
+    """Several operations in one commit."""
+    write(spark.range(20).selectExpr("id", "id AS v"), path)
+    table = DeltaTable.forPath(spark, path).alias("t")
+    with table.transaction() as txn:
+        txn.write(spark.range(20, 25).selectExpr("id", "-id AS v"))
+        txn.delete("t.id < 18")
+        txn.update("length('x') + id > 23", {"v": "0"})
+        source = spark.range(24, 27).selectExpr("id", "9L AS v").alias("s")
+        merge = txn.merge(source, "s.id = t.id").whenMatchedUpdateAll()
+        merge.whenNotMatchedInsertAll().execute()
+        tell("within", sorted([row.id, row.v] for row in txn.toDF().collect()))
+    tell("several", [txn.result.version, sorted([row.id, row.v] for row in table.toDF().collect())])
 
 
 def numbers_of_rows(spark, folder: str) -> None:

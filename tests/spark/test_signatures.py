@@ -117,7 +117,7 @@ def listed():
             yield found.name, method.name, method
 
 
-OURS = {"alter"}
+OURS = {"alter", "transaction"}
 """What delta-spark has in SQL only."""
 METHODS = list(listed())
 

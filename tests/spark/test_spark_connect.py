@@ -26,9 +26,14 @@ def told(folder):
     return results_of(SCRIPT, folder)
 
 
+SEVERAL = [
+    *([18, 18], [19, 19], [20, -20], [21, -21], [22, -22], [23, 0], [24, 9], [25, 9], [26, 9]),
+]
 STAR = "UsageError INVALID_USAGE_OF_STAR_OR_REGEX"
 EXPECTED = {
     "created": 0,
+    "within": SEVERAL,
+    "several": [1, SEVERAL],
     "read": [1, 4, 7],
     "union": [0, 1, 58, 59],
     "own store": "ConfigError OPTIMIST_LOGSTORE_NOT_IMPORTED",

@@ -10,8 +10,10 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-__all__ = ["DATA_CHANGING", "Operation", "json_text"]
+__all__ = ["DATA_CHANGING", "TRANSACTION", "Operation", "json_text"]
 
+TRANSACTION = "TRANSACTION"
+"""Several operations in one commit (spec 1.18); Delta has no name for that."""
 DATA_CHANGING = frozenset(
     {
         "WRITE",
@@ -28,6 +30,7 @@ DATA_CHANGING = frozenset(
         "CREATE OR REPLACE TABLE AS SELECT",
         "RESTORE",
         "CLONE",
+        TRANSACTION,
     }
 )
 """The operations that Delta marks `changesData`.

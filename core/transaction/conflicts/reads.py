@@ -64,6 +64,20 @@ class Reads:
         )
         return replace(self, paths=kept, needed_paths=needed)
 
+    def of_version(self, new_files: Collection[str], *, by_predicate: bool) -> Reads:
+        """What of the same reads is of a version, where they were made of more than that.
+
+        Args:
+            new_files: The canonical paths of files that are not in the version.
+            by_predicate: Whether its files can be judged by the predicates; otherwise any file
+                that is added to it counts as read.
+        """
+        kept = self.without(new_files)
+        rows = {path: rows for path, rows in self.needed_rows.items() if path not in new_files}
+        every = (SplitPredicate(),) if self.predicates else ()
+        predicates = self.predicates if by_predicate else every
+        return replace(kept, predicates=predicates, needed_rows=rows)
+
     def moved(
         self, left: Collection[str], whole: Collection[str], rows: Mapping[str, BitMap64]
     ) -> Reads:
@@ -117,6 +131,16 @@ class ReadTracker:
             self._needed.append(paths)
         else:
             self._rows.update(zip(paths.to_pylist(), rows, strict=True))
+
+    def record(self, reads: Reads) -> None:
+        """Record what a part of the transaction has read."""
+        self._predicates += [each for each in reads.predicates if each not in self._predicates]
+        self._paths.extend(reads.paths.chunks)
+        self._needed.append(reads.needed_paths)
+        for path, rows in reads.needed_rows.items():
+            self._rows[path] = self._rows.get(path, BitMap64()) | rows
+        self._whole_table |= reads.whole_table
+        self._app_ids |= reads.app_ids
 
     def record_whole_table(self) -> None:
         """Record a read of the whole table, files that are added later included."""

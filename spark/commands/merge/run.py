@@ -38,7 +38,7 @@ from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.commands.written_files import WrittenFiles
 from optimist.core.data.stats_text import num_live_rows_in
 from optimist.core.predicates import Predicate
-from optimist.core.table.delta_log import DeltaLog
+from optimist.core.table.table_handle import TableHandle
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.spark.commands.checks import checked_rows
 from optimist.spark.commands.merge.changes import MergeChanges, MergeSearch
@@ -70,7 +70,7 @@ OWN_ALIAS = "__optimist_target"
 """The alias of the table's rows, where the caller has given them none."""
 
 
-def merge(spark: SparkSession, log: DeltaLog, request: MergeRequest, alias: str) -> DataFrame:
+def merge(spark: SparkSession, log: TableHandle, request: MergeRequest, alias: str) -> DataFrame:
     """Run a MERGE.
 
     Args:
@@ -104,7 +104,7 @@ def merge(spark: SparkSession, log: DeltaLog, request: MergeRequest, alias: str)
     return counts_frame(spark, run(spark, log, work, lambda: _transaction(log, source)))
 
 
-def _transaction(log: DeltaLog, source: DataFrame) -> OptimisticTransaction:
+def _transaction(log: TableHandle, source: DataFrame) -> OptimisticTransaction:
     """The transaction; if the source reads the table, it starts at the version that is read.
 
     Otherwise the commits in between would be missed.
@@ -116,7 +116,7 @@ def _transaction(log: DeltaLog, source: DataFrame) -> OptimisticTransaction:
     return begun
 
 
-def _own_versions(log: DeltaLog, txn: OptimisticTransaction, source: DataFrame) -> list[int]:
+def _own_versions(log: TableHandle, txn: OptimisticTransaction, source: DataFrame) -> list[int]:
     """The versions of the table that the source reads.
 
     One that the caller chose is a constant, and does not count.

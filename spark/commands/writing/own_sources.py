@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 
 from optimist.core.errors import OptimistError
 from optimist.core.plugins.table_place import place_of
-from optimist.core.table.delta_log import DeltaLog
+from optimist.core.table.table_handle import TableHandle
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.spark.planes.sources import table_sources
 from optimist.spark.rows.scanned_table import ScannedTable
@@ -15,7 +15,7 @@ __all__ = ["own_sources"]
 
 
 def own_sources(
-    df: DataFrame, log: DeltaLog, txn: OptimisticTransaction
+    df: DataFrame, log: TableHandle, txn: OptimisticTransaction
 ) -> tuple[ScannedTable, ...]:
     """The scans in `df` that read the very table that is written to.
 
@@ -23,19 +23,24 @@ def own_sources(
         df: The rows that a command is given.
         log: The table.
         txn: The command's transaction.
+
+    Raises:
+        UsageError: See `TableTransaction.ensure_sources_fit`.
     """
     if txn.read_version < 0:
         return ()
-    return tuple(
+    found = tuple(
         source
         for source in table_sources(df)
         if source.table_id == txn.metadata.id and _is_at(log, source.path)
     )
+    log.ensure_sources_fit([source.version for source in found if not source.is_time_travel])
+    return found
 
 
-def _is_at(log: DeltaLog, path: str) -> bool:
+def _is_at(log: TableHandle, path: str) -> bool:
     """Whether a path is the table's; the id can't tell, because a copy has the same id."""
     try:
-        return place_of(path, log.store) == place_of(log.table_path, log.store)
+        return place_of(path, log.table.store) == place_of(log.table.table_path, log.table.store)
     except OptimistError:
         return False  # the path belongs to another store

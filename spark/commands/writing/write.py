@@ -21,7 +21,7 @@ from optimist.core.errors.foreign_text import quoted
 from optimist.core.log.file_table import add_files
 from optimist.core.plugins.table_path import TablePath, path_text
 from optimist.core.protocol.actions import Action, AddFile, RemoveFile
-from optimist.core.table.delta_log import DeltaLog
+from optimist.core.table.table_handle import TableHandle
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.result import CommitResult
@@ -46,7 +46,7 @@ from optimist.spark.session.callback_errors import original_errors
 from optimist.spark.session.conf import open_log, reset_session_version
 from optimist.spark.session.unchanged_conf import unchanged_conf
 
-__all__ = ["write", "write_rows"]
+__all__ = ["write", "write_in", "write_rows"]
 
 
 @original_errors()
@@ -105,13 +105,20 @@ def write_rows(
     """
     with original_errors():
         log = open_log(df.sparkSession, path, request.filesystem_options)
-        fixed = of_fixed_versions(df)
-        with _repeatable(fixed, request) as rows:
-            result = _run(rows, fixed if read is None else read, log, request)
+        result = write_in(log, df, request, read=read)
         # A call that names its own transaction has not used the version in the session's conf.
         if request.txn is None:
             reset_session_version(df.sparkSession, log.options)
         return result
+
+
+def write_in(
+    log: TableHandle, df: DataFrame, request: WriteRequest, *, read: DataFrame | None = None
+) -> CommitResult | None:
+    """Write into the table of a handle; otherwise as `write_rows`."""
+    fixed = of_fixed_versions(df)
+    with _repeatable(fixed, request) as rows:
+        return _run(rows, fixed if read is None else read, log, request)
 
 
 def _repeatable(df: DataFrame, request: WriteRequest) -> AbstractContextManager[DataFrame]:
@@ -120,7 +127,7 @@ def _repeatable(df: DataFrame, request: WriteRequest) -> AbstractContextManager[
 
 
 def _run(
-    df: DataFrame, read: DataFrame, log: DeltaLog, request: WriteRequest
+    df: DataFrame, read: DataFrame, log: TableHandle, request: WriteRequest
 ) -> CommitResult | None:
     """Write rows, which may be stored ones; `read` tells which tables they were read from."""
     begun = log.start_transaction()
@@ -128,10 +135,10 @@ def _run(
         return None
     if begun.read_version >= 0 and request.mode == "error":
         raise UsageError(
-            f"The table {log.table_path} exists already. Nothing was written. Use mode append or "
-            "overwrite to write to it.",
+            f"The table {log.table.table_path} exists already. Nothing was written. Use mode "
+            "append or overwrite to write to it.",
             kind="DELTA_PATH_EXISTS",
-            path=log.table_path,
+            path=log.table.table_path,
         )
     sources = own_sources(read, log, begun)
     if request.is_rearrangement:
@@ -155,7 +162,7 @@ def _run(
 
 
 def _from_what_was_read(
-    log: DeltaLog,
+    log: TableHandle,
     txn: OptimisticTransaction,
     request: WriteRequest,
     sources: tuple[ScannedTable, ...],
@@ -175,15 +182,15 @@ def _from_what_was_read(
     return log.start_transaction(log.snapshot(version=min(versions)))
 
 
-def _ensure_own_rows(log: DeltaLog, sources: tuple[ScannedTable, ...]) -> None:
+def _ensure_own_rows(log: TableHandle, sources: tuple[ScannedTable, ...]) -> None:
     """Refuse to rearrange rows that are not the table's own, as it is."""
     if not sources or any(source.is_time_travel for source in sources):
         raise UsageError(
-            f"With dataChange=false the rows must be read from the table itself, {log.table_path}, "
-            "and not from an older version. Nothing was written. Leave the option out, or read the "
-            "rows from the table without storing them elsewhere.",
+            "With dataChange=false the rows must be read from the table itself, "
+            f"{log.table.table_path}, and not from an older version. Nothing was written. Leave "
+            "the option out, or read the rows from the table without storing them elsewhere.",
             kind="OPTIMIST_NO_REARRANGEMENT",
-            path=log.table_path,
+            path=log.table.table_path,
         )
 
 

@@ -23,22 +23,13 @@ from local_tables import (
     opened,
     sixty_rows,
 )
-from merge_rows import CLAUSES, EQUALITIES, SEVERAL, SeveralMatchesError, merged
+from merge_rows import CLAUSES, EQUALITIES, SEVERAL, SeveralMatchesError, merged, with_clause
 from optimist.core import DeltaLog
 from optimist.core.errors import (
     DeltaConcurrentModificationException,
     SchemaError,
     UsageError,
 )
-
-
-def with_clause(merge, clause):
-    name = f"when_{clause.kind.lower().replace(' ', '_')}_{clause.action}"
-    if clause.action == "delete":
-        return getattr(merge, name)(clause.sql)
-    if clause.items is None:
-        return getattr(merge, f"{name}_all")(clause.sql)
-    return getattr(merge, name)({item.column: item.given for item in clause.items}, clause.sql)
 
 
 @given(

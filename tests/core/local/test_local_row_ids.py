@@ -7,25 +7,13 @@ import pyarrow.parquet as pq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from keyed_rows import known, rows_from
 from local_tables import Fate, opened
 from optimist.core.log.file_table import add_files
 
-ID, VERSION = "_metadata.row_id", "_metadata.row_commit_version"
 STEPS = st.tuples(
     st.sampled_from(["append", "delete", "update", "merge"]), st.integers(0, 11), st.integers(0, 11)
 )
-
-
-def rows_from(start, num_rows):
-    numbers = range(start, start + num_rows)
-    columns = {"k": list(numbers), "p": [k % 3 for k in numbers], "s": ["x"] * num_rows}
-    return pa.table(columns)
-
-
-def known(log):
-    rows = log.to_arrow(columns=["k", "s", ID, VERSION]).to_pylist()
-    assert len({row[ID] for row in rows}) == len({row["k"] for row in rows}) == len(rows)
-    return {row["k"]: (row["s"], row[ID], row[VERSION]) for row in rows}
 
 
 def merge_into(log, number, low, high):

@@ -249,3 +249,13 @@ def _takes_several(found: list[Clause]) -> bool:
 def changed(own: Row, seen: Row, items: tuple[Assigned, ...]) -> Row:
     fixed = [Assigned(i.column, i.given, lambda _, i=i: i.value(seen)) for i in items]
     return updated(own, fixed)
+
+
+def with_clause(merge: Any, clause: Clause) -> Any:
+    """The MERGE with one more clause."""
+    name = f"when_{clause.kind.lower().replace(' ', '_')}_{clause.action}"
+    if clause.action == "delete":
+        return getattr(merge, name)(clause.sql)
+    if clause.items is None:
+        return getattr(merge, f"{name}_all")(clause.sql)
+    return getattr(merge, name)({item.column: item.given for item in clause.items}, clause.sql)
