@@ -107,7 +107,7 @@ class UncommittedFiles:
 
     def _begin(self, txn: OptimisticTransaction) -> None:
         self._txn = txn
-        txn.tell_of_files(self.register_path, self._remove_all)
+        txn.tell_of_files(self.register_path, self._remove_all, self._end_intent)
 
     def __enter__(self) -> UncommittedFiles:
         return self
@@ -123,8 +123,13 @@ class UncommittedFiles:
             self._remove_all()
         elif error is not None and txn is not None and not txn.has_landed:
             return  # a request of the commit may still arrive
+        if not (txn is not None and txn.is_staged):
+            self._end_intent()
+
+    def _end_intent(self) -> None:
         if self._intent is not None:
             self._intent.end()
+            self._intent = None
 
     def _remove_all(self) -> None:
         for directory in self._directories:

@@ -84,6 +84,7 @@ class OptimisticTransaction:
         self._hooks: list[PostCommitHook] = []
         self._register_file: Callable[[str], None] = lambda _: None
         self._undo: Callable[[], None] = lambda: None
+        self._release: Callable[[], None] = lambda: None
         self._new_metadata: Metadata | None = None
         self._new_protocol: Protocol | None = None
         self._numbers_given: dict[str, int] = {}
@@ -98,6 +99,11 @@ class OptimisticTransaction:
         It tells what may be removed after an error or an interrupt, whatever that was.
         """
         return self._may_be_in_table
+
+    @property
+    def is_staged(self) -> bool:
+        """Whether a later commit decides what becomes of the files; see `Step`."""
+        return False
 
     @property
     def has_landed(self) -> bool:
@@ -285,15 +291,22 @@ class OptimisticTransaction:
 
     # Committing
 
-    def tell_of_files(self, register: Callable[[str], None], undo: Callable[[], None]) -> None:
+    def tell_of_files(
+        self,
+        register: Callable[[str], None],
+        undo: Callable[[], None],
+        release: Callable[[], None],
+    ) -> None:
         """Say who looks after the files of the commit, before it is made.
 
         Args:
             register: Called with the full path of each file that the commit writes, before it is
                 begun: of vectors that it unites with another commit's (spec 2.12).
             undo: Removes all files; called if the commit is given up later than here.
+            release: Ends the intent that guards them; called where `is_staged`, once they are
+                committed or gone.
         """
-        self._register_file, self._undo = register, undo
+        self._register_file, self._undo, self._release = register, undo, release
 
     def register_post_commit_hook(self, hook: PostCommitHook) -> None:
         """Have the hook run after the commit; of several with one name only the first is kept."""

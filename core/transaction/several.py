@@ -97,12 +97,22 @@ class SeveralSteps(OptimisticTransaction):
             if not self.may_be_in_table:
                 self.give_up()
             raise
+        finally:
+            if self.has_landed:
+                self._release_files()
 
     def give_up(self) -> None:
         """End the transaction without a commit, and remove what its steps have written."""
         self._is_closed = True
         for undo in (*(step.undo for step in self._begun), *self._undos):
             undo()
+        self._release_files()
+
+    def _release_files(self) -> None:
+        """End the intents of the steps, which guard their files for as long as they are staged."""
+        for step in self._begun:
+            if step.is_staged:
+                step.release()
 
     def _look_after(self, path: str) -> None:
         self._undos.append(partial(try_remove_file, path, self.table.data_access()))

@@ -69,6 +69,12 @@ class Step(OptimisticTransaction):
     ) -> None:
         super().__init__(table, snapshot, listener)
         self._stage = stage
+        self._is_staged = False
+
+    @property
+    def is_staged(self) -> bool:
+        """Whether the transaction has taken it over."""
+        return self._is_staged
 
     @property
     def reads(self) -> Reads:
@@ -79,6 +85,11 @@ class Step(OptimisticTransaction):
     def undo(self) -> Callable[[], None]:
         """Removes the files that it has written."""
         return self._undo
+
+    @property
+    def release(self) -> Callable[[], None]:
+        """Tells VACUUM that these are committed, or gone."""
+        return self._release
 
     @property
     def hooks(self) -> Sequence[PostCommitHook]:
@@ -143,10 +154,11 @@ class Step(OptimisticTransaction):
     def _staged(self, done: StagedStep) -> CommitResult:
         # Whatever strikes from here on, its files belong to the transaction, which removes them.
         self._may_be_in_table = True
+        self._is_staged = True
         try:
             version = self._stage(self, done)
         except Exception:
-            self._may_be_in_table = False
+            self._may_be_in_table = self._is_staged = False
             raise
         level = self.snapshot.properties.isolation_level.value
         return CommitResult(version, self.txn_id, 0, 0, level)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 
 import deltalake
@@ -23,6 +24,8 @@ from optimist.core.errors import (
 from optimist.core.log.names import commit_path
 from optimist.core.testing import Fault, FaultyLogStore, ManualClock, When
 from optimist.logstores import LocalLogStore
+
+_UNCHECKED = {"spark.databricks.delta.retentionDurationCheck.enabled": "false"}
 
 
 def rows(*ids: int, s: str = "n") -> pa.Table:
@@ -528,3 +531,31 @@ def test_a_commit_without_an_answer_keeps_the_files_of_all_steps(tmp_path):
         txn.append(rows(3))
         txn.delete("id = 1")
     assert ids_of(DeltaLog.for_path(str(tmp_path / "t"))) == [2, 3]  # it had landed
+
+
+# Beside VACUUM
+
+
+@pytest.mark.parametrize("has_vectors", [True, False])
+def test_a_vacuum_without_retention_spares_the_files_of_an_open_block(tmp_path, has_vectors):
+    log = table(tmp_path / "t", 1, 2, has_vectors=has_vectors)
+    other = DeltaLog.for_path(log.table_path, _UNCHECKED)
+    with log.transaction() as txn:
+        txn.append(rows(3, 4))
+        txn.delete("id IN (1, 3)")
+        other.vacuum(0)
+        txn.append(rows(5))
+        other.vacuum(0)
+    assert ids_of(log) == [2, 4, 5]
+    assert not list((tmp_path / "t" / "_optimist_intents").glob("*"))
+
+
+@pytest.mark.parametrize("ends_well", [True, False])
+def test_a_block_that_has_ended_leaves_no_intent(tmp_path, ends_well):
+    log = table(tmp_path / "t", 1)
+    with suppress(ZeroDivisionError), log.transaction() as txn:
+        txn.append(rows(2))
+        assert list((tmp_path / "t" / "_optimist_intents").glob("*"))
+        _ = 1 / ends_well
+    assert ids_of(log) == ([1, 2] if ends_well else [1])
+    assert not list((tmp_path / "t" / "_optimist_intents").glob("*"))
