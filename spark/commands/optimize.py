@@ -20,6 +20,9 @@ from optimist.core.care.optimize_metrics import CubeCounts, FileSizes, Optimized
 from optimist.core.care.row_order import RowOrder, num_files_of, num_rows_of
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.local.compaction import write_bins
+from optimist.core.local.moved_rows import TrackedRows
+from optimist.core.local.progress import ProgressReport
+from optimist.core.local.target import LocalTarget
 from optimist.core.paths import with_file_scheme
 from optimist.core.running.read_ahead import read_ahead
 from optimist.core.schema.arrow_types import to_arrow_schema
@@ -168,6 +171,7 @@ def _by_jobs(
     writer = replace(target.writer, data_change=False)
     schema, carried = target.snapshot.schema, target.carried.names
     options = target.txn.table.options
+    local = LocalTarget(target.txn, ProgressReport(target.txn.table.clock, None, _OPERATION))
 
     def write_one(files: pa.Table) -> CompactedBin:
         rows = without_void(target.rows_of(files, _OPERATION), schema, *carried)
@@ -176,7 +180,9 @@ def _by_jobs(
             rows = rows.coalesce(1)
         else:
             rows = arranged(rows, order, count, num_rows=num_rows_of(files))
-        return CompactedBin.of(files, writer.write(rows, pending), None)
+        written = writer.write(rows, pending)
+        trace = TrackedRows(local, files, written.adds) if carried else None
+        return CompactedBin.of(files, written, trace)
 
     threads = options.optimize_max_threads
     return list(read_ahead(write_one, bins, threads=threads, ahead=threads))
