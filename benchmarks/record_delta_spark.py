@@ -6,6 +6,7 @@ and writes below `tests/spark`:
 | record | what |
 |---|---|
 | `delta_spark_history.json` | what each command writes into the history |
+| `delta_spark_care.json` | what commands that care for a table answer, and do to its files |
 | `delta_spark_answers.json` | what odd statements answer, and what they leave in their table |
 | `delta_spark_habits.json` | what scripts' habits answer: errors, formats, names, arguments |
 | `delta_spark_confs.json` | each key of the conf: its default, and which values it takes |
@@ -47,6 +48,14 @@ for name, scenario in SCENARIOS.items():
         told[name] = history.told(scenario)
     except Exception as error:
         told[name] = str(error).split("\\n")[0]
+""",
+    "delta_spark_care.json": """
+from care_answers import CARE, CareAnswers
+from history_scenarios import History
+
+answers = CareAnswers(History(spark, sys.argv[3]))
+for name, scenario in CARE.items():
+    told[name] = known.get(name) or answers.answer(scenario)
 """,
     "delta_spark_answers.json": """
 from odd_statements import CASES, OddStatements

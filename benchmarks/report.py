@@ -14,6 +14,7 @@ from pathlib import Path
 from rich.table import Table
 
 from appends import AppendResult
+from care import CARE_TARGETS, CareResult
 from checkpoints import CheckpointResult
 from columns import COLUMNS, ColumnResult
 from drop_in import DropInResult
@@ -76,6 +77,7 @@ class Results:
     scans: Sequence[ScanResult] = ()
     checkpoints: Sequence[CheckpointResult] = ()
     rows: Sequence[RowResult] = ()
+    care: Sequence[CareResult] = ()
     groups: Sequence[GroupResult] = ()
     columns: Sequence[ColumnResult] = ()
     drop_in: Sequence[DropInResult] = ()
@@ -96,6 +98,7 @@ def results_table(results: Results) -> Table:
         *_scan_rows(results.scans),
         *_checkpoint_rows(results.checkpoints),
         *_command_rows(results.rows),
+        *_care_rows(results.care),
         *_group_rows(results.groups),
         *_column_rows(results.columns),
         *_drop_in_rows(results.drop_in),
@@ -264,6 +267,23 @@ def _pair_row(mine: RowResult, other: RowResult) -> _Row:
         f"{ratio:.2f}",
         "" if limit is None else _target(ratio <= limit, f"<= {limit}"),
     )
+
+
+def _care_rows(results: Sequence[CareResult]) -> Iterator[_Row]:
+    """One row per pair that is compared, and one for the files that a query of it reads."""
+    by_key = {(item.what, item.engine): item for item in results}
+    for (what, own, other), limit in CARE_TARGETS.items():
+        if (what, own) not in by_key or (what, other) not in by_key:
+            continue
+        mine, theirs = by_key[what, own], by_key[what, other]
+        ratio = mine.best_s / theirs.best_s
+        title = f"{what}, {mine.files:,} files, {own} beside {other}"
+        times = f"{mine.best_s:.2f}", f"{theirs.best_s:.2f}", f"{ratio:.2f}"
+        yield f"{title}: best, s", *times, _target(ratio <= limit, f"<= {limit}")
+        if mine.read_share is not None and theirs.read_share is not None:
+            ratio = mine.read_share / theirs.read_share
+            shares = f"{mine.read_share:.1%}", f"{theirs.read_share:.1%}", f"{ratio:.2f}"
+            yield f"{title}: files read by 1 %", *shares, _target(ratio <= 1.0, "<= 1.0")
 
 
 def _group_rows(results: Sequence[GroupResult]) -> Iterator[_Row]:

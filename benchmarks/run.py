@@ -20,6 +20,7 @@ from rich.console import Console
 
 from appends import AppendResult, measure_appends
 from big_log import COMMITS_AFTER_CHECKPOINT, ensure_big_log, ensure_long_log
+from care import CareResult, measure_care
 from checkpoints import CheckpointResult, measure_checkpoints
 from columns import ColumnResult, measure_columns
 from drop_in import DropInResult, measure_drop_in
@@ -75,6 +76,7 @@ def _steps(scratch: Path, *, quick: bool) -> dict[str, Callable[[], Any]]:
             for count in ((20_000,) if quick else (4_000_000, 10_000_000))
             for item in _rows(scratch, count, rounds=1 if quick else 5)
         ],
+        "care": lambda: _care(scratch, quick=quick),
         "groups": lambda: _groups(threads=8 if quick else 64, appends=3 if quick else 20),
         "columns": lambda: _columns(scratch, 20_000 if quick else 5_000_000, 1 if quick else 7),
         "drop_in": lambda: _drop_in(scratch, 10_000 if quick else 100_000, 2 if quick else 50),
@@ -174,6 +176,17 @@ def _rows(scratch: Path, rows: int, *, rounds: int) -> list[RowResult]:
         CONSOLE.print(
             f"  {item.what}, {item.engine}: best {item.best_s:.3f} s, median {item.median_s:.3f} s"
         )
+        found.append(item)
+    return found
+
+
+def _care(scratch: Path, *, quick: bool) -> list[CareResult]:
+    files, rows, converted = (20, 20_000, 50) if quick else (1_000, 4_000_000, 10_000)
+    rounds = 1 if quick else 3
+    CONSOLE.print(f"OPTIMIZE of {files:,} files, CONVERT of {converted:,}, {rounds} rounds ...")
+    found = []
+    for item in measure_care(scratch, files=files, rows=rows, converted=converted, rounds=rounds):
+        CONSOLE.print(f"  {item.what}, {item.engine}: best {item.best_s:.3f} s")
         found.append(item)
     return found
 

@@ -19,6 +19,7 @@ __all__ = [
     "split_url",
     "strip_file_scheme",
     "with_authority",
+    "with_file_scheme",
     "without_dots",
 ]
 
@@ -57,6 +58,11 @@ def strip_file_scheme(path: str) -> str:
     if scheme_of(path) != "file":
         return path
     return "/" + path.split(":", 1)[1].lstrip("/")
+
+
+def with_file_scheme(path: str) -> str:
+    """Return `file:/a` for `/a`, as Hadoop spells it; other paths come back unchanged."""
+    return path if scheme_of(path) else f"file:{path}"
 
 
 def split_url(path: str) -> tuple[str, str, str]:

@@ -37,7 +37,7 @@ from optimist.core.errors import (
 from optimist.core.errors.foreign_text import shown
 from optimist.core.log.file_table import with_column
 from optimist.core.log.many_files import ManyFiles
-from optimist.core.paths import scheme_of
+from optimist.core.paths import with_file_scheme
 from optimist.core.requests.table_definition import CreateMode
 from optimist.core.skipping.statistics import FileStatistics
 from optimist.core.snapshot import Snapshot
@@ -228,7 +228,7 @@ def _done(txn: OptimisticTransaction, request: CloneRequest) -> ClonedTable:
 
 def _operation(done: ClonedTable, request: CloneRequest) -> Operation:
     path = request.source.table_path
-    source = path if scheme_of(path) else f"file:{path}"
+    source = with_file_scheme(path)
     metrics = {
         "sourceTableSize": done.source_table_size,
         "sourceNumOfFiles": done.source_num_of_files,

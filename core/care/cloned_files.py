@@ -13,7 +13,7 @@ from optimist.core.data.data_paths import DataPaths
 from optimist.core.data.deletion_vectors import deletion_vector_path
 from optimist.core.data.partition_values import uri_reference
 from optimist.core.log.file_table import DELETION_VECTOR_TYPE, deletion_vector_of, with_column
-from optimist.core.paths import scheme_of
+from optimist.core.paths import with_file_scheme
 
 __all__ = ["with_absolute_paths"]
 
@@ -72,4 +72,4 @@ def _absolute_vectors(vectors: pa.Array, paths: DataPaths) -> pa.Array:
 
 def _absolute_reference(path: str) -> str:
     """A full path as an absolute URI reference."""
-    return uri_reference(path if scheme_of(path) else f"file:{path}")
+    return uri_reference(with_file_scheme(path))

@@ -11,6 +11,7 @@ from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -30,7 +31,44 @@ from optimist.core.log.file_table import add_files, canonical_path, canonical_pa
 from optimist.core.protocol.actions import Action, AddFile
 from optimist.core.snapshot import Snapshot
 
-__all__ = ["CompactedBin", "live_files"]
+__all__ = ["CompactedBin", "GoneRows", "InOrder", "Trace", "live_files"]
+
+GoneRows: TypeAlias = tuple[BitMap64, BitMap64]
+"""Of one old file, the rows that were deleted when it was read, and those deleted since."""
+
+
+class Trace(Protocol):
+    """Tells where rows of the old files are in the new ones."""
+
+    def __call__(self, gone: Sequence[GoneRows]) -> BitMap64 | None:
+        """The places of rows, counted through the new files in their order; None if unknown.
+
+        Args:
+            gone: For each of the old files.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class InOrder:
+    """Rows that the new files have in the order of the old ones.
+
+    Attributes:
+        counts: How many live rows each of the old files had, as they were read.
+    """
+
+    counts: tuple[int, ...]
+
+    def __call__(self, gone: Sequence[GoneRows]) -> BitMap64 | None:
+        """See `Trace`."""
+        moved, first = BitMap64(), 0
+        for (before, rows), count in zip(gone, self.counts, strict=True):
+            places = _places(before, rows, first)
+            first += count
+            if places and places.max() >= first:
+                return None  # the file has no such row
+            moved |= places
+        return moved
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,33 +80,30 @@ class CompactedBin:
         written: The new files as they were written; none where no row was left.
         before: The old files as the newest version has them.
         after: The new files, with what was deleted meanwhile.
-        counts: How many live rows each of the old files had, as they were read, if the new files
-            have them in their order; None if not.
+        trace: Finds rows of the old files in the new ones; None if nothing can.
     """
 
     read: tuple[AddFile, ...]
     written: tuple[AddFile, ...]
     before: tuple[AddFile, ...]
     after: tuple[AddFile, ...]
-    counts: tuple[int, ...] | None
+    trace: Trace | None
 
     @classmethod
-    def of(
-        cls, files: pa.Table, written: WrittenFiles, counts: tuple[int, ...] | None
-    ) -> CompactedBin:
+    def of(cls, files: pa.Table, written: WrittenFiles, trace: Trace | None) -> CompactedBin:
         """A bin that was just written.
 
         Args:
             files: The old files, as rows of `Snapshot.files`.
             written: The new ones.
-            counts: See the attribute.
+            trace: See the attribute.
         """
         read, new = add_files(files), written.adds
         values = read[0].partition_values
         if all(add.partition_values == values for add in read):
             # As the log spells them: a time without a zone stays one.
             new = tuple(replace(add, partition_values=values) for add in new)
-        return cls(read, new, read, new, counts)
+        return cls(read, new, read, new, trace)
 
     def marked(self, mark: Callable[[AddFile], AddFile]) -> CompactedBin:
         """A bin that was just written, with its new files as `mark` makes them."""
@@ -100,12 +135,12 @@ class CompactedBin:
             return None
         if all(_same_vector(old, new) for old, new in zip(self.read, found, strict=True)):
             return replace(self, before=found, after=self.written)
-        return None if self.counts is None else self._marked(found, self.counts, table, pending)
+        return None if self.trace is None else self._marked(found, self.trace, table, pending)
 
     def _marked(
         self,
         now: tuple[AddFile, ...],
-        counts: tuple[int, ...],
+        trace: Trace,
         table: TableRef,
         pending: UncommittedFiles,
     ) -> CompactedBin | None:
@@ -114,16 +149,12 @@ class CompactedBin:
         gone_now = deleted_rows(table, now)
         if any(not old <= new for old, new in zip(gone_before, gone_now, strict=True)):
             return None  # rows are back
-        moved = BitMap64()
-        first = 0
-        for old, new, count in zip(gone_before, gone_now, counts, strict=True):
-            places = _places(old, new - old, first)
-            first += count
-            if places and places.max() >= first:
-                return None  # the file has no such row
-            moved |= places
+        gone = [(old, new - old) for old, new in zip(gone_before, gone_now, strict=True)]
+        moved = trace(gone)
         sizes = [num_rows(add.stats) or 0 for add in self.written]
-        if first != sum(sizes):
+        if moved is None or len(moved) != sum(len(rows) for _, rows in gone):
+            return None  # not all of them are known
+        if moved and moved.max() >= sum(sizes):
             return None  # rows of the new files were not counted
         starts = [0, *accumulate(sizes)]
         chosen = [

@@ -126,7 +126,6 @@ def partition_predicate(given: str | Predicate, snapshot: Snapshot) -> Predicate
         UsageError: It names a column that is no partition column (kind
             `DELTA_NON_PARTITION_COLUMN_REFERENCE`), or does not parse, or the table is clustered
             (kind `DELTA_CLUSTERING_WITH_PARTITION_PREDICATE`).
-        SchemaError: There is no such column.
     """
     if clustering_columns(snapshot.domain_metadata, snapshot.schema):
         raise UsageError(
@@ -135,8 +134,7 @@ def partition_predicate(given: str | Predicate, snapshot: Snapshot) -> Predicate
             kind="DELTA_CLUSTERING_WITH_PARTITION_PREDICATE",
             predicate=str(given),
         )
-    parsed = Predicate.parse(given) if isinstance(given, str) else given
-    predicate = ensure_columns(parsed, snapshot.schema)
+    predicate = Predicate.parse(given) if isinstance(given, str) else given
     known = {name.lower() for name in snapshot.partition_columns}
     for path in sorted(predicate.columns()):
         if path[0].lower() not in known:
@@ -147,7 +145,7 @@ def partition_predicate(given: str | Predicate, snapshot: Snapshot) -> Predicate
                 kind="DELTA_NON_PARTITION_COLUMN_REFERENCE",
                 column=path[0],
             )
-    return predicate
+    return ensure_columns(predicate, snapshot.schema)
 
 
 @dataclass(frozen=True, slots=True)

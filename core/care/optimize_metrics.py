@@ -12,7 +12,6 @@ from optimist.core.care.arrangements import Arrangement, Clustering, ZOrdering
 from optimist.core.care.compacted_bin import CompactedBin
 from optimist.core.care.cubes import Cubes
 from optimist.core.protocol.actions import AddFile
-from optimist.core.schema.stats_property import ColumnPath
 
 __all__ = ["CubeCounts", "FileSizes", "Optimized", "commit_metrics", "optimized"]
 
@@ -49,9 +48,9 @@ class CubeCounts:
     """The files that an OPTIMIZE of a clustered table looked at.
 
     Attributes:
-        num_cubes: How many cubes there were; see `cubes`.
+        num_cubes: How many cubes there were that it could arrange again; see `cubes`.
         in_cubes: The files of these.
-        others: Those in no cube, or in one by other columns.
+        others: Those in no cube, or, but for OPTIMIZE FULL, in one by other columns.
     """
 
     num_cubes: int
@@ -59,10 +58,10 @@ class CubeCounts:
     others: FileSizes
 
     @classmethod
-    def of(cls, files: pa.Table, columns: Sequence[ColumnPath]) -> CubeCounts:
-        """The counts for files, rows of `Snapshot.files`, of a table clustered by these columns."""
-        cubes = Cubes.of(files, columns)
-        inside = pc.and_(cubes.is_ours, pc.is_valid(cubes.ids))
+    def of(cls, files: pa.Table, clustering: Clustering) -> CubeCounts:
+        """The counts for files, rows of `Snapshot.files`, of a table that is clustered so."""
+        cubes = Cubes.of(files, clustering.columns)
+        inside = pc.and_(pc.or_(cubes.is_ours, clustering.is_full), pc.is_valid(cubes.ids))
         sizes = (files.filter(mask)["size"].to_pylist() for mask in (inside, pc.invert(inside)))
         num_cubes = len(cubes.ids.filter(inside).unique())
         return cls(num_cubes, *map(FileSizes.of, sizes))
@@ -127,7 +126,7 @@ def optimized(
         num_vectors_removed=len(vectors),
         num_rows_purged=sum(vector.cardinality for vector in vectors),
         is_z_ordered=isinstance(arrangement, ZOrdering),
-        cubes=CubeCounts.of(candidates, arrangement.columns)
+        cubes=CubeCounts.of(candidates, arrangement)
         if isinstance(arrangement, Clustering)
         else None,
         started_ms=period_ms[0],

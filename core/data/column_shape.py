@@ -32,6 +32,7 @@ from optimist.core.schema.types import (
 __all__ = [
     "arrow_rows",
     "conform_column",
+    "field_id",
     "find_field",
     "find_name",
     "has_field_ids",
@@ -39,6 +40,7 @@ __all__ = [
 ]
 
 _FIELD_ID = b"PARQUET:field_id"
+_LONGEST_ID = 10
 _VARIANT = PrimitiveType("variant")
 
 
@@ -124,18 +126,23 @@ def find_field(fields: Iterable[pa.Field], item: StructField, *, by_id: bool) ->
     listed = list(fields)
     number = item.metadata.get(COLUMN_ID)
     if by_id and number is not None:
-        ids = [(field.metadata or {}).get(_FIELD_ID) for field in listed]
-        wanted = str(number).encode()
-        return ids.index(wanted) if wanted in ids else None
+        ids = [field_id(field) for field in listed]
+        return ids.index(number) if number in ids else None
     names = [field.name for field in listed]
     name = find_name(names, item.physical_name)
     return None if name is None else names.index(name)
 
 
+def field_id(field: pa.Field) -> int | None:
+    """The id of a field of a file; None if it has none that Parquet could hold."""
+    text = (field.metadata or {}).get(_FIELD_ID, b"")
+    return int(text) if text.isdigit() and len(text) <= _LONGEST_ID else None
+
+
 def has_field_ids(fields: Iterable[pa.Field]) -> bool:
     """Whether a field at any depth of a file has an id."""
     return any(
-        _FIELD_ID in (field.metadata or {})
+        field_id(field) is not None
         or (pa.types.is_nested(field.type) and has_field_ids(_fields_of(field.type)))
         for field in fields
     )

@@ -37,7 +37,7 @@ class _Summary:
     null_count: int | None = None
 
 
-def stats_from_footer(
+def stats_from_footer(  # noqa: PLR0913 - one keyword per thing that a footer does not tell
     metadata: pq.FileMetaData,
     schema: StructType,
     stats_columns: Sequence[ColumnPath],
@@ -45,6 +45,7 @@ def stats_from_footer(
     string_prefix_length: int = 32,
     tight_bounds: bool | None = None,
     nan_free: Collection[ColumnPath] = (),
+    stored: pa.Schema | None = None,
 ) -> str:
     """`add.stats` for a data file that was just written.
 
@@ -61,8 +62,9 @@ def stats_from_footer(
         nan_free: Physical paths of float columns known to hold no NaN. Arrow's writer passes over
             NaN, so its bounds of other float columns are not used; Spark's writer shows NaN as a
             bound.
+        stored: The file's columns by the table's physical names, where the file may have others.
     """
-    leaves = dict(_parquet_leaves(metadata.schema.to_arrow_schema()))
+    leaves = dict(_parquet_leaves(metadata.schema.to_arrow_schema() if stored is None else stored))
     shows_nan = str(metadata.created_by or "").startswith(_JVM_WRITER)
     minimums: dict[str, Any] = {}
     maximums: dict[str, Any] = {}

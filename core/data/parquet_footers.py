@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from optimist.core.data.fields_by_id import named_by_ids, stored_otherwise
 from optimist.core.data.footer_statistics import stats_from_footer
 from optimist.core.data.second_look import UNREADABLE, read_surely
 from optimist.core.data.stats_columns import stats_columns
@@ -50,6 +51,8 @@ class FooterWish:
             statistics at all.
         string_prefix_length: How many UTF-16 units of a text are kept as a bound.
         table_schema: The table's schema as JSON, once it is known.
+        by_id: Whether the table finds columns by their ids; then its schema must be known, and
+            files have the same types.
     """
 
     access: DataAccess | None
@@ -57,6 +60,7 @@ class FooterWish:
     num_stats_columns: int | None = 32
     string_prefix_length: int = 32
     table_schema: str | None = None
+    by_id: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +68,8 @@ class Footer:
     """What one footer says.
 
     Attributes:
-        schema: The file's columns as a schema in JSON; all may be null.
+        schema: The file's columns as a schema in JSON, all of which may be null; the table's where
+            columns are found by their ids.
         stats: `add.stats` by the table's schema if that is known, else by the file's own; None
             where no statistics are wanted.
     """
@@ -83,7 +88,8 @@ def read_footer(path: str, wish: FooterWish) -> Footer:
     Raises:
         TableError: The file is no Parquet, or is damaged (kind `OPTIMIST_UNREADABLE_DATA_FILE`).
         SchemaError: It has a column that no Delta table can have (kind
-            `DELTA_UNSUPPORTED_DATA_TYPES`).
+            `DELTA_UNSUPPORTED_DATA_TYPES`), or a column of another type than the table, which
+            finds it by its id (`DELTA_FAILED_TO_MERGE_FIELDS`).
         StorageError: The store failed.
     """
     with storage_errors("read", path):
@@ -95,15 +101,44 @@ def read_footer(path: str, wish: FooterWish) -> Footer:
         except UNREADABLE as error:
             raise _no_parquet(path, str(error)) from None
     try:
-        schema = from_arrow_schema(_as_read(arrow, metadata.schema))
+        arrow = _as_read(arrow, metadata.schema)
+        if wish.by_id and wish.table_schema is not None:
+            return _footer_by_id(path, metadata, arrow, wish)
+        schema = from_arrow_schema(arrow)
     except SchemaError as error:
         raise SchemaError(
-            f"The file {shown(path)} has columns that no Delta table can have. {error.args[0]}",
+            f"The file {shown(path)} has columns that the table can't have. {error.args[0]}",
             kind=error.kind,
             path=path,
         ) from None
     own = schema.without_field_keys(lambda _: True).as_nullable()
     return Footer(schema_to_json(own), _stats(metadata, own, wish))
+
+
+def _footer_by_id(
+    path: str, metadata: pq.FileMetaData, arrow: pa.Schema, wish: FooterWish
+) -> Footer:
+    text = wish.table_schema or ""
+    table = schema_from_json(text)
+    named = named_by_ids(arrow, table, path)
+    column = stored_otherwise(named, table)
+    if column is not None:
+        raise SchemaError(
+            f"The column {shown(column)} has another type there than in the table. Nothing was "
+            "written. Write the file again with the engine of the table.",
+            kind="DELTA_FAILED_TO_MERGE_FIELDS",
+            column=column,
+        )
+    if wish.num_stats_columns is None:
+        return Footer(text, None)
+    columns = stats_columns(table, wish.partition_columns, _indexing(wish.num_stats_columns))
+    prefix = wish.string_prefix_length
+    stats = stats_from_footer(metadata, table, columns, string_prefix_length=prefix, stored=named)
+    return Footer(text, stats)
+
+
+def _indexing(num_columns: int) -> TableProperties:
+    return TableProperties(data_skipping_num_indexed_cols=num_columns)
 
 
 def _stats(metadata: pq.FileMetaData, own: StructType, wish: FooterWish) -> str | None:
@@ -113,8 +148,7 @@ def _stats(metadata: pq.FileMetaData, own: StructType, wish: FooterWish) -> str 
     if _differs_in_case(own, table):
         # Statistics are keyed by exact names, by which the footer's columns would not be found.
         return json.dumps({"numRecords": metadata.num_rows}, separators=(",", ":"))
-    properties = TableProperties(data_skipping_num_indexed_cols=wish.num_stats_columns)
-    columns = stats_columns(table, wish.partition_columns, properties)
+    columns = stats_columns(table, wish.partition_columns, _indexing(wish.num_stats_columns))
     return stats_from_footer(
         metadata, table, columns, string_prefix_length=wish.string_prefix_length
     )

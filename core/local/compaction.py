@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from optimist.core.care.compacted_bin import CompactedBin
+from optimist.core.care.compacted_bin import CompactedBin, InOrder
 from optimist.core.care.row_order import (
     SAMPLED_ROWS,
     TIE_BITS,
@@ -21,7 +21,8 @@ from optimist.core.care.row_order import (
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.data.column_shape import value_at
 from optimist.core.data.file_parts import FilePart
-from optimist.core.data.parquet_reader import Positions, read_located_batches
+from optimist.core.data.parquet_reader import Positions, RowLayout, read_located_batches
+from optimist.core.local.moved_rows import SplitRows
 from optimist.core.local.progress import Progress, ProgressReport
 from optimist.core.local.rewriting import RowWriter
 from optimist.core.local.target import LocalTarget
@@ -67,24 +68,34 @@ def write_bins(
     written = []
     for files, count in zip(bins, counts, strict=True):
         if order is None or count == 1:
-            written.append(CompactedBin.of(files, *next(copied)))
+            found, rows = next(copied)
+            written.append(CompactedBin.of(files, found, InOrder(rows)))
         else:
-            layout = _layout(writer.target, files, order, count)
-            found = writer.split(files, _OPERATION, count, _file_numbers(layout))
-            written.append(CompactedBin.of(files, found, None))
+            columns = _columns(writer.target, order)
+            numbers = _file_numbers(_layout(writer.target, files, order, columns, count))
+            found = writer.split(files, _OPERATION, count, numbers)
+            trace = SplitRows(writer.target, files, columns, numbers, count)
+            written.append(CompactedBin.of(files, found, trace))
     return written
 
 
-def _layout(target: LocalTarget, files: pa.Table, order: RowOrder, num_files: int) -> FileLayout:
-    """The layout of a bin, by a sample of its rows: the same ones each time."""
+def _columns(target: LocalTarget, order: RowOrder) -> RowLayout:
+    """For reading the columns by which rows are arranged."""
     tops = {path[0] for path in order.columns}
-    schema = StructType(tuple(item for item in target.snapshot.schema if item.name in tops))
-    layout = target.layout(schema)
+    return target.layout(
+        StructType(tuple(item for item in target.snapshot.schema if item.name in tops))
+    )
+
+
+def _layout(
+    target: LocalTarget, files: pa.Table, order: RowOrder, columns: RowLayout, num_files: int
+) -> FileLayout:
+    """The layout of a bin, by a sample of its rows: the same ones each time."""
     step = max((num_rows_of(files) or 0) // SAMPLED_ROWS, 1)
 
     def sampled(part: FilePart) -> pa.Table:
-        batches = [batch for batch, _ in read_located_batches(part, layout)]
-        rows = pa.Table.from_batches(batches, layout.arrow_schema)
+        batches = [batch for batch, _ in read_located_batches(part, columns)]
+        rows = pa.Table.from_batches(batches, columns.arrow_schema)
         return rows.take(pa.array(np.arange(0, rows.num_rows, step)))
 
     rows = pa.concat_tables(target.read_each("search", files, sampled))

@@ -6,8 +6,11 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from optimist.core.care.convert import ConvertRequest, convert
+from optimist.core.care.conversion import ICEBERG, PARQUET, ConvertRequest
+from optimist.core.care.convert import convert
 from optimist.core.commands.create import create_table
+from optimist.core.errors import UsageError
+from optimist.core.errors.foreign_text import shown
 from optimist.core.requests.arguments import several
 from optimist.core.requests.table_definition import Column, CreateMode, TableDefinition, columns_of
 from optimist.core.running.budget import one_operation
@@ -75,6 +78,8 @@ class TableCommands(TableHandle):
         partition_columns: StructType | pa.Schema | Sequence[Column] = (),
         *,
         collect_statistics: bool = True,
+        source_format: str = PARQUET,
+        metadata_file: str | None = None,
     ) -> CommitResult | None:
         """Make a Delta table of the Parquet files at the path, where they are, in one commit.
 
@@ -85,6 +90,10 @@ class TableCommands(TableHandle):
                 with their types: a schema, or `Column`s.
             collect_statistics: Whether statistics are taken from the footers, for queries that skip
                 files.
+            source_format: `parquet` for a directory of files, `iceberg` for a table of Iceberg,
+                which says itself how it is partitioned.
+            metadata_file: The name of the metadata file of Iceberg that the table's catalog names;
+                None for the newest one.
 
         Returns:
             The commit; None if there is a table already, which stays as it is.
@@ -95,11 +104,24 @@ class TableCommands(TableHandle):
                 partition columns or values of another type.
             TableError: A file is no Parquet, or is damaged (kind `OPTIMIST_UNREADABLE_DATA_FILE`).
             UsageError: The directory holds another table, or a symbolic link, or was written to
-                meanwhile.
+                meanwhile; or the table of Iceberg has what can't be carried over.
+            ConfigError: pyiceberg is not installed.
             ConcurrentWriteException: Another commit came first.
         """
         columns = StructType(tuple(column.field() for column in _columns(partition_columns)))
-        request = ConvertRequest(columns, collect_statistics)
+        if source_format not in (PARQUET, ICEBERG):
+            raise UsageError(
+                f"CONVERT TO DELTA knows no {shown(source_format)}, only {PARQUET} and {ICEBERG}. "
+                "Nothing was written.",
+                kind="DELTA_CONVERT_NON_PARQUET_TABLE",
+                format=source_format,
+            )
+        request = ConvertRequest(
+            columns,
+            collect_statistics,
+            source_format=source_format,
+            metadata_file=metadata_file,
+        )
         return convert(self.start_transaction(), request)
 
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import types as st
 
-from optimist.core.care.convert import ConvertRequest, convert, read_footers
+from optimist.core.care.conversion import ICEBERG, PARQUET, ConvertRequest
+from optimist.core.care.convert import convert, read_footers
 from optimist.core.data.parquet_footers import Footer, FooterWish
 from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import shown
+from optimist.core.paths import name_of, parent_of
 from optimist.core.predicates.text import quote_identifier
 from optimist.core.requests.table_definition import Column
 from optimist.core.schema.types import StructType
@@ -29,6 +31,7 @@ from optimist.spark.session.task_errors import portable_errors
 from optimist.spark.spark_schema import sql_of_spark_type
 
 __all__ = [
+    "ConvertedPath",
     "convert_directory",
     "convert_named",
     "converted_path",
@@ -38,10 +41,28 @@ __all__ = [
 
 _MANY_FILES = 20_000
 _FILES_PER_TASK = 1000
-_PARQUET = "parquet"
 _QUESTION = st.StructType().add("number", st.LongType()).add("path", st.StringType())
 _ANSWER = st.StructType().add("number", st.LongType()).add("footer", st.StringType())
 _ARROW_ANSWER = pa.schema([("number", pa.int64()), ("footer", pa.string())])
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertedPath:
+    """What a statement converts that names a path.
+
+    Attributes:
+        path: The table's directory.
+        source_format: See `ConvertRequest`.
+        metadata_file: See `ConvertRequest`.
+    """
+
+    path: str
+    source_format: str = PARQUET
+    metadata_file: str | None = None
+
+    def request(self, request: ConvertRequest) -> ConvertRequest:
+        """The request for what is at the path."""
+        return replace(request, source_format=self.source_format, metadata_file=self.metadata_file)
 
 
 def convert_directory(
@@ -92,23 +113,30 @@ def parsed_conversion(
     return command
 
 
-def converted_path(table: TableName) -> str | None:
-    """The path of a directory that a statement names, as ``parquet.`/p` ``; None for a name.
+def converted_path(table: TableName) -> ConvertedPath | None:
+    """The path that a statement names, as ``parquet.`/p` ``; None for a name.
+
+    For ``iceberg.`/p` `` it may also be that of a metadata file, which says what the table is.
 
     Raises:
         UsageError: It is a path of another format (kind `DELTA_CONVERT_NON_PARQUET_TABLE`).
     """
     if len(table.parts) != 2 or not ("/" in table.parts[1] or ":" in table.parts[1]):
         return None
-    if table.parts[0].lower() not in (_PARQUET, "delta"):
+    source_format, path = table.parts[0].lower(), table.parts[1]
+    if source_format == ICEBERG:
+        is_file = path.endswith((".metadata.json", ".metadata.json.gz"))
+        directory = parent_of(parent_of(path)) if is_file else path
+        return ConvertedPath(directory, ICEBERG, name_of(path) if is_file else None)
+    if source_format not in (PARQUET, "delta"):
         raise UsageError(
-            "CONVERT TO DELTA only supports parquet tables, but you are trying to convert a "
-            f"{shown(table.parts[0])} source: {shown(str(table))}. Nothing was written. Read it "
-            "with its own format, and write the rows to a new table.",
+            "CONVERT TO DELTA only supports tables of parquet and iceberg, but you are trying to "
+            f"convert a {shown(table.parts[0])} source: {shown(str(table))}. Nothing was written. "
+            "Read it with its own format, and write the rows to a new table.",
             kind="DELTA_CONVERT_NON_PARQUET_TABLE",
             format=table.parts[0],
         )
-    return table.parts[1]
+    return ConvertedPath(path)
 
 
 def partition_columns_of(columns: Iterable[ColumnType]) -> StructType:

@@ -20,6 +20,10 @@ from optimist.core.care.optimize_metrics import CubeCounts, FileSizes, Optimized
 from optimist.core.care.row_order import RowOrder, num_files_of, num_rows_of
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.local.compaction import write_bins
+from optimist.core.local.moved_rows import TrackedRows
+from optimist.core.local.progress import ProgressReport
+from optimist.core.local.target import LocalTarget
+from optimist.core.paths import with_file_scheme
 from optimist.core.running.read_ahead import read_ahead
 from optimist.core.schema.arrow_types import to_arrow_schema
 from optimist.core.table.delta_log import DeltaLog
@@ -28,6 +32,7 @@ from optimist.spark.commands.arranged_rows import arranged
 from optimist.spark.commands.target import Target
 from optimist.spark.rows.local_rows import local_frame
 from optimist.spark.rows.row_shape import without_void
+from optimist.spark.session.pyspark_versions import is_connect
 from optimist.spark.spark_schema import from_spark_schema
 
 __all__ = ["OPTIMIZE_SCHEMA", "optimize"]
@@ -166,6 +171,7 @@ def _by_jobs(
     writer = replace(target.writer, data_change=False)
     schema, carried = target.snapshot.schema, target.carried.names
     options = target.txn.table.options
+    local = LocalTarget(target.txn, ProgressReport(target.txn.table.clock, None, _OPERATION))
 
     def write_one(files: pa.Table) -> CompactedBin:
         rows = without_void(target.rows_of(files, _OPERATION), schema, *carried)
@@ -174,7 +180,9 @@ def _by_jobs(
             rows = rows.coalesce(1)
         else:
             rows = arranged(rows, order, count, num_rows=num_rows_of(files))
-        return CompactedBin.of(files, writer.write(rows, pending), None)
+        written = writer.write(rows, pending)
+        trace = TrackedRows(local, files, written.adds) if carried else None
+        return CompactedBin.of(files, written, trace)
 
     threads = options.optimize_max_threads
     return list(read_ahead(write_one, bins, threads=threads, ahead=threads))
@@ -204,13 +212,21 @@ def _told(spark: SparkSession, log: DeltaLog, done: Optimized) -> DataFrame:
         "preserveInsertionOrder": False,
         "startTimeMs": done.started_ms,
         "endTimeMs": done.ended_ms,
+        "totalClusterParallelism": 0
+        if is_connect(spark)
+        else spark.sparkContext.defaultParallelism,
         "deletionVectorStats": vectors if done.num_vectors_removed else None,
         "numTableColumns": num_columns,
         "numTableColumnsWithStats": min(num_columns, indexed) if indexed >= 0 else num_columns,
     }
-    row = {"path": log.table_path, "metrics": metrics}
+    row = {"path": with_file_scheme(log.table_path), "metrics": metrics}
     schema = to_arrow_schema(from_spark_schema(OPTIMIZE_SCHEMA))
     return local_frame(spark, pa.Table.from_pylist([row], schema=schema), OPTIMIZE_SCHEMA)
+
+
+def _num_tasks_at_once(spark: SparkSession) -> int:
+    """How many tasks run beside each other; 0 for a client of Spark Connect, which can't tell."""
+    return 0 if is_connect(spark) else spark.sparkContext.defaultParallelism
 
 
 def _z_order_stats(done: Optimized) -> dict[str, object]:

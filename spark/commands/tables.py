@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from optimist.core.care.arrangements import Rearrangement
-from optimist.core.care.convert import ConvertRequest
+from optimist.core.care.conversion import ConvertRequest
 from optimist.core.paths import join
 from optimist.core.plugins.table_path import TablePath, path_text
 from optimist.core.requests.table_definition import CreateMode
@@ -164,11 +164,12 @@ class DeltaTable(RowChanges):
         identifier: str,
         partitionSchema: str | StructType | None = None,
     ) -> DeltaTable:
-        """Make a Delta table of Parquet files, where they are.
+        """Make a Delta table of Parquet files, or of a table of Iceberg, where they are.
 
         Args:
             sparkSession: A classic session, or a Spark Connect client.
-            identifier: ``parquet.`/path` ``, or a Parquet table's name in the catalog.
+            identifier: ``parquet.`/path` ``, ``iceberg.`/path` ``, or a Parquet table's name in the
+                catalog.
             partitionSchema: The columns that the directories name, with their types, as SQL text or
                 as a schema.
 
@@ -184,14 +185,15 @@ class DeltaTable(RowChanges):
         if partitionSchema is not None:
             ensure_value(partitionSchema, (str, StructType), "partitionSchema", "a schema")
         command = parsed_conversion(identifier, partitionSchema)
-        path = converted_path(command.table)
-        if path is None:
+        source = converted_path(command.table)
+        if source is None:
             convert_named(sparkSession, command)
             return cls.forName(sparkSession, identifier)
         columns = partition_columns_of(command.partitioned_by)
         zone = session_zone_name(sparkSession)
-        convert_directory(sparkSession, path, ConvertRequest(columns, zone=zone))
-        return cls.forPath(sparkSession, path)
+        request = source.request(ConvertRequest(columns, zone=zone))
+        convert_directory(sparkSession, source.path, request)
+        return cls.forPath(sparkSession, source.path)
 
     def toDF(self) -> DataFrame:
         """The newest version as a DataFrame.

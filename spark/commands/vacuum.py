@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
-from optimist.core.paths import scheme_of
+from optimist.core.paths import scheme_of, with_file_scheme
 from optimist.core.sql import SqlText, TableName
 from optimist.core.sql.statements import Vacuum
 from optimist.core.table.delta_log import DeltaLog
@@ -37,7 +37,7 @@ def vacuum(spark: SparkSession, log: DeltaLog, command: Vacuum) -> DataFrame:
     )
     paths = done.paths if command.is_dry_run else pa.array([log.table_path], pa.string())
     if scheme_of(log.table_path) == "":
-        paths = pa.array([f"file:{path}" for path in paths.to_pylist()], pa.string())
+        paths = pa.array(list(map(with_file_scheme, paths.to_pylist())), pa.string())
     return local_frame(spark, pa.table({"path": paths}), VACUUM_SCHEMA)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import types as st
 
-from optimist.core.care.convert import ConvertRequest
+from optimist.core.care.conversion import ConvertRequest
 from optimist.core.errors import SchemaError, UsageError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.schema.types import StructType
@@ -45,11 +45,12 @@ def convert_table(spark: SparkSession, command: ConvertToDelta) -> None:
         AnalysisException: Spark knows no such table.
         OptimistError: See `core.care.convert`.
     """
-    path = converted_path(command.table)
+    source = converted_path(command.table)
     given = partition_columns_of(command.partitioned_by)
     zone = session_zone_name(spark)
-    if path is not None:
-        convert_directory(spark, path, ConvertRequest(given, command.collects_statistics, zone))
+    if source is not None:
+        request = source.request(ConvertRequest(given, command.collects_statistics, zone))
+        convert_directory(spark, source.path, request)
         return
     name = str(command.table)
     ensure_names_known(spark, name)

@@ -56,6 +56,10 @@ def content(log: DeltaLog) -> list[dict]:
     return sorted(log.to_arrow().to_pylist(), key=lambda row: row["id"])
 
 
+def among(ids: range) -> str:
+    return f"id IN ({', '.join(map(str, ids))})"
+
+
 def bounds(log: DeltaLog) -> list[tuple[int, int]]:
     stats = [json.loads(text) for text in log.snapshot().files["stats"].to_pylist()]
     return [(each["minValues"]["x"], each["maxValues"]["x"]) for each in stats]
@@ -227,6 +231,42 @@ def test_an_optimize_counts_as_before_a_change_of_the_clustering_meanwhile(tmp_p
     assert content(log) == before
     assert {each["ZCUBE_ZORDER_BY"] for each in tags(log)} == {'["x","s.y"]'}
     assert log.optimize().version is None and log.optimize(full=True).version is not None
+
+
+@pytest.mark.parametrize("tracks", [True, False])
+@pytest.mark.parametrize("make", [made, clustered])
+def test_rows_deleted_meanwhile_by_vectors_are_deleted_in_the_arranged_files(
+    tmp_path, make, tracks
+):
+    told = {"enableDeletionVectors": "true", "enableRowTracking": str(tracks).lower()}
+    log = make(tmp_path, options={DEFAULTS + name: value for name, value in told.items()})
+    other = DeltaLog.for_path(log.table_path)
+    other.delete(among(range(0, 3_010, 11)))
+    columns = list(log.snapshot().schema.names)
+    if tracks:
+        columns += ["_metadata.row_id", "_metadata.row_commit_version"]
+    before = log.to_arrow(columns=columns).to_pylist()
+    begun = []
+
+    def write(txn, bins, pending, order):
+        written = LocalBins()(txn, bins, pending, order)
+        other.delete(among(range(0, 3_010, 7)))
+        return written
+
+    def begin():
+        begun.append(log.start_transaction(log.snapshot()))
+        if len(begun) == 2:
+            other.delete("x >= 300 AND x <= 420")  # the second attempt meets another commit, too
+        return begun[-1]
+
+    wanted = Rearrangement(z_order_by=(("x",), ("s", "y")) if make is made else ())
+    done = optimize(begin, write, wanted)
+    left = [row for row in before if row["id"] % 7 and not 300 <= row["x"] <= 420]
+    found = log.to_arrow(columns=columns).to_pylist()
+    assert sorted(found, key=lambda row: row["id"]) == sorted(left, key=lambda row: row["id"])
+    assert len(begun) == 3
+    assert done.added.num_files > 2
+    assert log.snapshot().num_files == done.added.num_files
 
 
 @pytest.mark.parametrize("by_vectors", [True, False])

@@ -68,10 +68,48 @@ def test_a_condition_over_data_is_refused(table, table_path):
 @pytest.mark.usefixtures("plane", "done_by")
 def test_a_delete_meanwhile_costs_no_row(spark, table, table_path, meeting):
     other = DeltaLog.for_path(table_path)
+    before = rows_of(spark, table_path)
     meeting(lambda: other.delete("id IN (2, 3)"))
-    table.optimize().executeCompaction()
+    done = table.optimize().executeCompaction().collect()[0].metrics
     ids = sorted(row.id for row in read(spark, table_path).select("id").collect())
     assert ids == [i for i in range(40) if i not in (2, 3, 11)]
+    assert set(rows_of(spark, table_path)) < set(before)
+    # The rows that were deleted meanwhile are found in the new files, and no bin is left out.
+    assert (done.numFilesAdded, other.snapshot().num_files) == (2, 2)
+
+
+@pytest.mark.usefixtures("plane")
+def test_a_delete_meanwhile_costs_jobs_that_arrange_rows_no_work(
+    spark, table, table_path, meeting, conf
+):
+    conf(IN_SPARK, "0")
+    conf("spark.databricks.delta.optimize.maxFileSize", "700")
+    other = DeltaLog.for_path(table_path)
+    before = rows_of(spark, table_path)
+    meeting(lambda: other.delete("id IN (2, 3, 30)"))
+    done = table.optimize().executeZOrderBy("id").collect()[0].metrics
+    left = [row for row in before if not row.startswith(("Row(id=2,", "Row(id=3,", "Row(id=30,"))]
+    assert rows_of(spark, table_path) == left
+    assert done.numFilesAdded > 2
+    assert other.snapshot().num_files == done.numFilesAdded
+
+
+@pytest.mark.usefixtures("plane")
+def test_jobs_leave_out_what_loses_rows_meanwhile_where_rows_have_no_ids(
+    spark, table_path, meeting, conf
+):
+    conf(IN_SPARK, "0")
+    log = DeltaLog.for_path(
+        table_path,
+        {"spark.databricks.delta.properties.defaults.enableDeletionVectors": "true"},
+    )
+    for first in range(0, 40, 10):
+        log.append(spark.range(first, first + 10).toArrow())
+    meeting(lambda: log.delete("id IN (2, 3)"))
+    done = DeltaTable.forPath(spark, table_path).optimize().executeCompaction()
+    assert done.collect()[0].metrics.numFilesAdded == 0
+    ids = sorted(row.id for row in read(spark, table_path).select("id").collect())
+    assert ids == [i for i in range(40) if i not in (2, 3)]
 
 
 ODD = [

@@ -133,7 +133,7 @@ def test_what_can_not_be_converted_is_refused(delta, files, tmp_path):
     delta.sql("CREATE TABLE of_json (id BIGINT) USING json")
     cases = {
         f"json.`{files}`": "DELTA_CONVERT_NON_PARQUET_TABLE",
-        f"iceberg.`{files}`": "DELTA_CONVERT_NON_PARQUET_TABLE",
+        f"iceberg.`{files}`": "DELTA_EMPTY_DIRECTORY",
         "of_json": "DELTA_CONVERT_NON_PARQUET_TABLE",
         "only_a_view": "DELTA_OPERATION_NOT_ALLOWED_DETAIL",
         f"parquet.`{tmp_path}/nothing`": "DELTA_EMPTY_DIRECTORY",

@@ -14,12 +14,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 
-__all__ = ["SCENARIOS", "History", "Scenario"]
+__all__ = [
+    "PROPERTIES",
+    "SCENARIOS",
+    "Done",
+    "History",
+    "Scenario",
+    "Step",
+    "merging",
+    "vacuuming",
+    "writing",
+]
 
 DATABASE = "told"
-Step: TypeAlias = "str | Callable[[SparkSession, str, str], object]"
+Step: TypeAlias = "str | Callable[[SparkSession, str, str], list[Row] | None]"
 """SQL in which `{t}` is the table by its path and `{n}` by its name; or a call with both."""
 _VECTORS = "delta.enableDeletionVectors"
 _FEED = "delta.enableChangeDataFeed"
@@ -365,10 +375,10 @@ def vacuuming(statement: str) -> Step:
     """A VACUUM without the check of its retention."""
     key = "spark.databricks.delta.retentionDurationCheck.enabled"
 
-    def run(spark: SparkSession, path: str, name: str) -> None:
+    def run(spark: SparkSession, path: str, name: str) -> list[Row]:
         spark.conf.set(key, "false")
         try:
-            spark.sql(statement.format(t=f"delta.`{path}`"))
+            return spark.sql(statement.format(t=f"delta.`{path}`")).collect()
         finally:
             spark.conf.unset(key)
 
@@ -443,6 +453,26 @@ def _scenarios() -> Iterator[tuple[str, Scenario]]:
 SCENARIOS: Mapping[str, Scenario] = dict(_scenarios())
 
 
+@dataclass(frozen=True)
+class Done:
+    """What the last step of a scenario did.
+
+    Attributes:
+        path: The table.
+        rows: What the step answered.
+        commits: What it committed.
+    """
+
+    path: str
+    rows: Sequence[Row]
+    commits: Sequence[Path]
+
+    @property
+    def told(self) -> list[dict[str, object]]:
+        """What the commits say of themselves."""
+        return [_told(commit, self.path) for commit in self.commits]
+
+
 class History:
     """Runs scenarios in a session, each on a table of its own."""
 
@@ -454,6 +484,10 @@ class History:
 
     def told(self, scenario: Scenario) -> list[dict[str, object]]:
         """What the commits of the last step say of themselves; an error tells its condition."""
+        return self.run(scenario).told
+
+    def run(self, scenario: Scenario) -> Done:
+        """Run the steps on a table of their own."""
         self._num_tables += 1
         name = f"t{self._num_tables}"
         path = f"{self._folder}/{DATABASE}/{name}"
@@ -461,14 +495,13 @@ class History:
             shutil.copytree(self._seed(scenario), path)
         for step in scenario.steps:
             seen = set(_commits(path))
-            self._run(step, path, f"{DATABASE}.{name}")
-        return [_told(commit, path) for commit in _commits(path) if commit not in seen]
+            answer = self._run(step, path, f"{DATABASE}.{name}")
+        return Done(path, answer, [commit for commit in _commits(path) if commit not in seen])
 
-    def _run(self, step: Step, path: str, name: str) -> None:
+    def _run(self, step: Step, path: str, name: str) -> list[Row]:
         if isinstance(step, str):
-            self._spark.sql(step.format(t=f"delta.`{path}`", n=name, path=path)).collect()
-        else:
-            step(self._spark, path, name)
+            return self._spark.sql(step.format(t=f"delta.`{path}`", n=name, path=path)).collect()
+        return list(step(self._spark, path, name) or ())
 
     def _seed(self, scenario: Scenario) -> str:
         """A table of three files, which is made once."""

@@ -15,7 +15,7 @@ from typing import TypeAlias
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
-__all__ = ["CASES", "DATABASE", "OddStatements"]
+__all__ = ["CASES", "DATABASE", "OddStatements", "condition_of"]
 
 Answer: TypeAlias = "list[str] | str | None"
 """Rows as texts, the condition of an error or its class, or nothing."""
@@ -71,7 +71,7 @@ class OddStatements:
         try:
             rows = self._as_text(statement)
         except Exception as error:  # noqa: BLE001 - any may come, and the caller compares it
-            return _condition_of(error)
+            return condition_of(error)
         return rows if statement.startswith(_SHOWS_ROWS) else None
 
     def _as_text(self, statement: str) -> list[str]:
@@ -82,7 +82,7 @@ class OddStatements:
         return sorted(str(list(row)) for row in rows)
 
 
-def _condition_of(error: Exception) -> str:
+def condition_of(error: Exception) -> str:
     """The condition of an error, by its text where Spark does not know it; else its class."""
     text = str(error)
     found = _WITHOUT_TEXT.search(text)
