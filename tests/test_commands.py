@@ -20,9 +20,10 @@ PAGE = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
 NOT_BUILT = "(not built)"
 # What tells of a table, or leads to a command, and is none.
 NO_COMMANDS_OF_LOGS = {
-    "changes", "clock", "commit_queue", "count", "files", "follow", "for_path", "lease", "log_path",
-    "metadata", "options", "protocol", "resolve_commit", "snapshot", "start_transaction", "store",
-    "table", "table_exists", "table_path", "to_arrow", "wait_for_background_work",
+    "changes", "clock", "commit_queue", "count", "ensure_sources_fit", "files", "follow",
+    "for_path", "lease", "log_path", "metadata", "options", "protocol", "resolve_commit",
+    "snapshot", "start_transaction", "store", "table", "table_exists", "table_path", "to_arrow",
+    "wait_for_background_work",
 }  # fmt: skip
 NO_COMMANDS_OF_TABLES = {"alias", "forName", "forPath", "isDeltaTable", "toDF"}
 

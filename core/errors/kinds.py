@@ -407,7 +407,6 @@ _KINDS: Mapping[type[OptimistError], tuple[str, ...]] = {
         "OPTIMIST_NOT_BUILT_YET",
         "OPTIMIST_CHANGE_FEED_IN_TRANSACTION",
         "OPTIMIST_NOT_A_STEP",
-        "OPTIMIST_NOT_COMMITTED",
         "OPTIMIST_STEPS_OUT_OF_ORDER",
         "OPTIMIST_NOT_FOR_A_PATH",
         "OPTIMIST_NO_COLUMNS",

@@ -7,15 +7,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from optimist.core.data.table_ref import TableRef
+from optimist.core.errors import PostCommitHookError
+from optimist.core.options.engine import EngineOptions
 from optimist.core.secrets import without_secrets
 from optimist.core.snapshot import Snapshot
 from optimist.core.transaction.commit_loop import Landed
-from optimist.core.transaction.hooks.default_hooks import missed_hooks, names_files
+from optimist.core.transaction.hooks.default_hooks import (
+    missed_hooks,
+    names_files,
+    raises_on_failure,
+)
 from optimist.core.transaction.hooks.hooks import CommittedTransaction, PostCommitHook
 from optimist.core.transaction.listener import CommitListener
 from optimist.core.transaction.result import CommitResult
 
-__all__ = ["finish_commit", "result_of", "result_without_hooks"]
+__all__ = ["finish_commit", "raise_loud", "result_of", "result_without_hooks"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -61,6 +67,25 @@ def finish_commit(
             exc_info=True,
         )
         return result_without_hooks(landed, hooks, f"{type(error).__name__}: {error}")
+
+
+def raise_loud(result: CommitResult, options: EngineOptions) -> CommitResult:
+    """Raise the first failure of a hook that may not fail in silence.
+
+    Raises:
+        PostCommitHookError: The failure. The commit stands.
+    """
+    for failed in result.failed_hooks:
+        if not raises_on_failure(failed.name, options):
+            continue
+        raise PostCommitHookError(
+            f"The commit of version {result.version} succeeded, but the post-commit hook "
+            f"{failed.name} failed: {failed.error}. Do not run the operation again.",
+            kind="DELTA_POST_COMMIT_HOOK_FAILED",
+            hook=failed.name,
+            version=result.version,
+        ) from failed.error
+    return result
 
 
 def result_without_hooks(

@@ -22,7 +22,7 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from optimist.core.data.table_ref import TableRef
-from optimist.core.errors import NOTHING_COMMITTED, PostCommitHookError, UsageError
+from optimist.core.errors import NOTHING_COMMITTED, UsageError
 from optimist.core.log.many_files import ManyFiles
 from optimist.core.predicates import Predicate
 from optimist.core.protocol.actions import Action, AddFile, Metadata, Protocol
@@ -34,7 +34,7 @@ from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.running.budget import within_budget
 from optimist.core.snapshot import Snapshot
 from optimist.core.transaction import metadata_update, prepare
-from optimist.core.transaction.after_commit import finish_commit
+from optimist.core.transaction.after_commit import finish_commit, raise_loud
 from optimist.core.transaction.commit_lock import is_commit_lock_enabled, lock_commit_if_enabled
 from optimist.core.transaction.commit_loop import CommitLoop, Landed
 from optimist.core.transaction.conflicts.closer_look import CloserLook
@@ -44,8 +44,7 @@ from optimist.core.transaction.conflicts.reads import ReadTracker
 from optimist.core.transaction.conflicts.row_ids import ensure_rows_are_numbered
 from optimist.core.transaction.first_attempt import first_attempt
 from optimist.core.transaction.groups.queue import CommitQueue
-from optimist.core.transaction.hooks.default_hooks import raises_on_failure
-from optimist.core.transaction.hooks.hooks import CommittedTransaction, PostCommitHook
+from optimist.core.transaction.hooks.hooks import PostCommitHook
 from optimist.core.transaction.identity_marks import IDENTITY_ONLY, farthest_numbers, with_marks
 from optimist.core.transaction.large_commit import commit_large
 from optimist.core.transaction.listener import CommitListener
@@ -395,41 +394,6 @@ class OptimisticTransaction:
         """
         return lock_commit_if_enabled(self.table)
 
-    # Afterwards
-
-    def run_post_commit_hooks(
-        self, committed: CommittedTransaction, result: CommitResult
-    ) -> CommitResult:
-        """Run the hooks, those of every commit and those registered; failures go into the result.
-
-        Raises:
-            UsageError: Nothing was committed yet.
-            PostCommitHookError: A hook failed for which `raises_on_failure` is true. The commit
-                stands. A hook that still runs in the background is not waited for.
-        """
-        if self._committed_version is None:
-            raise UsageError(
-                "Can't call post commit hooks before committing. Call commit first.",
-                kind="OPTIMIST_NOT_COMMITTED",
-            )
-        return self._raise_loud(
-            replace(result, hooks=self._listener.run_hooks(self._hooks, committed))
-        )
-
-    def _raise_loud(self, result: CommitResult) -> CommitResult:
-        """Raise the first failure of a hook that may not fail in silence."""
-        for failed in result.failed_hooks:
-            if not raises_on_failure(failed.name, self.table.options):
-                continue
-            raise PostCommitHookError(
-                f"The commit of version {result.version} succeeded, but the post-commit hook "
-                f"{failed.name} failed: {failed.error}. Do not run the operation again.",
-                kind="DELTA_POST_COMMIT_HOOK_FAILED",
-                hook=failed.name,
-                version=result.version,
-            ) from failed.error
-        return result
-
     # Parts of commit
 
     def _draft(
@@ -509,7 +473,7 @@ class OptimisticTransaction:
 
     def _told(self, result: CommitResult) -> CommitResult:
         self._committed_version = result.version
-        return self._raise_loud(result)
+        return raise_loud(result, self.table.options)
 
     def _is_skippable(self, ours: Ours) -> bool:
         # Delta's rule (spec 1.5): an empty commit keeps the level WriteSerializable only where its

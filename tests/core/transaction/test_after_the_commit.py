@@ -13,7 +13,6 @@ from optimist.core.errors import (
     ConcurrentWriteException,
     PostCommitHookError,
     StorageError,
-    UsageError,
 )
 from optimist.core.log.last_checkpoint import read_last_checkpoint
 from optimist.core.snapshot import Snapshot
@@ -168,16 +167,6 @@ def test_hooks_that_can_not_run_are_reported(make_table, has_manifest):
         assert [outcome.name for outcome in result.failed_hooks] == ["recorder"]
     assert hook.versions == []
     assert table.live() == ["a"]
-
-
-def test_hooks_cannot_be_run_before_the_commit(make_table):
-    table = make_table().create()
-    txn = table.log.start_transaction()
-    with pytest.raises(UsageError) as raised:
-        txn.run_post_commit_hooks(None, None)
-    assert raised.value.args[0] == (
-        "Can't call post commit hooks before committing. Call commit first."
-    )
 
 
 def test_log_lines_of_a_commit_that_met_a_winner(make_table, caplog):
