@@ -46,7 +46,7 @@ from optimist.spark.session.callback_errors import original_errors
 from optimist.spark.session.conf import open_log, reset_session_version
 from optimist.spark.session.unchanged_conf import unchanged_conf
 
-__all__ = ["write", "write_rows"]
+__all__ = ["BegunWrite", "write", "write_rows"]
 
 
 @original_errors()
@@ -92,8 +92,31 @@ def write(
     return write_rows(df, path_text(path), WriteRequest.of(mode, partitionBy, options))
 
 
+@dataclass(frozen=True, slots=True)
+class BegunWrite:
+    """A table, and a transaction on it that has just begun; who looked at it need not look again.
+
+    Attributes:
+        log: The table.
+        txn: The transaction, with the version that the caller has looked at.
+    """
+
+    log: DeltaLog
+    txn: OptimisticTransaction
+
+    @classmethod
+    def on(cls, log: DeltaLog) -> BegunWrite:
+        """A write to the newest version; costs one listing."""
+        return cls(log, log.start_transaction())
+
+
 def write_rows(
-    df: DataFrame, path: str, request: WriteRequest, *, read: DataFrame | None = None
+    df: DataFrame,
+    path: str,
+    request: WriteRequest,
+    *,
+    read: DataFrame | None = None,
+    begun: BegunWrite | None = None,
 ) -> CommitResult | None:
     """Write by a parsed request; returns and raises as `write` does.
 
@@ -102,12 +125,17 @@ def write_rows(
         path: The table.
         request: What is asked for.
         read: What the rows are computed from, where their own plan does not tell.
+        begun: The write, if it has begun; the path is that of its table.
     """
     with original_errors():
-        log = open_log(df.sparkSession, path, request.filesystem_options)
+        if begun is None:
+            log = open_log(df.sparkSession, path, request.filesystem_options)
+        else:
+            log = begun.log
         fixed = of_fixed_versions(df)
         with _repeatable(fixed, request) as rows:
-            result = _run(rows, fixed if read is None else read, log, request)
+            begun = begun or BegunWrite.on(log)
+            result = _run(rows, fixed if read is None else read, begun, request)
         # A call that names its own transaction has not used the version in the session's conf.
         if request.txn is None:
             reset_session_version(df.sparkSession, log.options)
@@ -120,23 +148,23 @@ def _repeatable(df: DataFrame, request: WriteRequest) -> AbstractContextManager[
 
 
 def _run(
-    df: DataFrame, read: DataFrame, log: DeltaLog, request: WriteRequest
+    df: DataFrame, read: DataFrame, begun: BegunWrite, request: WriteRequest
 ) -> CommitResult | None:
     """Write rows, which may be stored ones; `read` tells which tables they were read from."""
-    begun = log.start_transaction()
-    if begun.read_version >= 0 and request.mode == "ignore":
+    log, first = begun.log, begun.txn
+    if first.read_version >= 0 and request.mode == "ignore":
         return None
-    if begun.read_version >= 0 and request.mode == "error":
+    if first.read_version >= 0 and request.mode == "error":
         raise UsageError(
             f"The table {log.table_path} exists already. Nothing was written. Use mode append or "
             "overwrite to write to it.",
             kind="DELTA_PATH_EXISTS",
             path=log.table_path,
         )
-    sources = own_sources(read, log, begun)
+    sources = own_sources(read, log, first)
     if request.is_rearrangement:
         _ensure_own_rows(log, sources)
-    txn = _from_what_was_read(log, begun, request, sources)
+    txn = _from_what_was_read(log, first, request, sources)
 
     def work(pending: UncommittedFiles) -> Changes:
         if sources or (request.batch is not None and request.batch.reads_target):
