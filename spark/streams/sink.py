@@ -21,10 +21,10 @@ from pyspark.sql import DataFrame
 
 from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import shown
-from optimist.core.table.delta_log import DeltaLog
 from optimist.spark.commands.writing.clustered_write import write_clustered
 from optimist.spark.commands.writing.inserted_rows import InsertedRows
 from optimist.spark.commands.writing.streamed_batch import StreamedBatch, ensure_typed
+from optimist.spark.commands.writing.write import BegunWrite
 from optimist.spark.commands.writing.write_options import WriteRequest
 from optimist.spark.session.conf import open_log
 from optimist.spark.streams.source import is_read_by
@@ -130,11 +130,13 @@ class StreamSink:
         reads_target = reads_target or is_read_by(query_id, log.table_path)
         batch = StreamedBatch(query_id, batch_id, self.output_mode, reads_target)
         request = replace(self.request, txn=batch.app_txn, batch=batch)
-        fitting = self._cast(rows, log, request)
-        write_clustered(fitting, self.path, self.cluster_by, request, read=read)
+        begun = BegunWrite.on(log)
+        fitting = self._cast(rows, begun, request)
+        write_clustered(fitting, self.path, self.cluster_by, request, read=read, begun=begun)
 
-    def _cast(self, rows: DataFrame, log: DeltaLog, request: WriteRequest) -> DataFrame:
+    def _cast(self, rows: DataFrame, begun: BegunWrite, request: WriteRequest) -> DataFrame:
         """The rows in the types of the table, unless they are to replace its schema."""
-        if request.replaces_schema or not log.table_exists():
+        if request.replaces_schema or begun.txn.read_version < 0:
             return rows
-        return InsertedRows.of(rows.sparkSession, log, self.path, request).cast(rows)
+        spark, snapshot = rows.sparkSession, begun.txn.snapshot
+        return InsertedRows.of(spark, begun.log, self.path, request, snapshot).cast(rows)

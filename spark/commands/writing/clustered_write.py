@@ -12,7 +12,7 @@ from optimist.core.predicates.parsing import parse_column_path
 from optimist.core.protocol.clustering import clustering_columns
 from optimist.core.requests.table_definition import TableDefinition
 from optimist.spark.commands.writing.create_as_select import create_as_select
-from optimist.spark.commands.writing.write import write_rows
+from optimist.spark.commands.writing.write import BegunWrite, write_rows
 from optimist.spark.commands.writing.write_options import WriteRequest
 from optimist.spark.session.conf import open_log
 
@@ -26,6 +26,7 @@ def write_clustered(
     request: WriteRequest,
     *,
     read: DataFrame | None = None,
+    begun: BegunWrite | None = None,
 ) -> None:
     """Make a clustered table, or write to one that is clustered by the same columns.
 
@@ -35,16 +36,19 @@ def write_clustered(
         cluster_by: The columns, as SQL spells them; none for a plain write.
         request: The rest of what is asked for.
         read: See `write_rows`.
+        begun: See `write_rows`.
 
     Raises:
         UsageError: The table is clustered by other columns (kind
             `DELTA_CLUSTERING_COLUMNS_MISMATCH`).
     """
     if not cluster_by:
-        write_rows(rows, path, request, read=read)
+        write_rows(rows, path, request, read=read, begun=begun)
         return
-    log = open_log(rows.sparkSession, path, request.filesystem_options)
-    if not log.table_exists():
+    if begun is None:
+        begun = BegunWrite.on(open_log(rows.sparkSession, path, request.filesystem_options))
+    log, snapshot = begun.log, begun.txn.snapshot
+    if begun.txn.read_version < 0:
         definition = TableDefinition(
             partition_by=request.partition_by or (),
             cluster_by=tuple(cluster_by),
@@ -52,7 +56,6 @@ def write_clustered(
         )
         create_as_select(rows, log, definition, request)
         return
-    snapshot = log.snapshot()
     found = clustering_columns(snapshot.domain_metadata, snapshot.schema)
     wanted = [parse_column_path(name) for name in cluster_by]
     if [_folded(column) for column in found] != [_folded(column) for column in wanted]:
@@ -63,7 +66,7 @@ def write_clustered(
             kind="DELTA_CLUSTERING_COLUMNS_MISMATCH",
             path=log.table_path,
         )
-    write_rows(rows, path, request, read=read)
+    write_rows(rows, path, request, read=read, begun=begun)
 
 
 def _folded(column: Sequence[str]) -> list[str]:

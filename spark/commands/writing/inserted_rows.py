@@ -46,16 +46,21 @@ class InsertedRows:
 
     @classmethod
     def of(
-        cls, spark: SparkSession, log: DeltaLog, name: str, request: WriteRequest
+        cls,
+        spark: SparkSession,
+        log: DeltaLog,
+        name: str,
+        request: WriteRequest,
+        snapshot: Snapshot | None = None,
     ) -> InsertedRows:
-        """For the newest version of a table, which must be there, and a write into it.
+        """For a version of a table, else the newest, which must be there, and a write into it.
 
         Raises:
             TableNotFoundError: There is no table.
         """
         merges = request.merge_schema
         merges = log.options.schema_auto_merge_enabled if merges is None else merges
-        return cls(spark, log.snapshot(), name, merges)
+        return cls(spark, snapshot or log.snapshot(), name, merges)
 
     def by_position(
         self, rows: DataFrame, given: Mapping[str, Column] = MappingProxyType({})

@@ -21,6 +21,7 @@ from optimist.core.errors.foreign_text import quoted
 from optimist.core.log.file_table import add_files
 from optimist.core.plugins.table_path import TablePath, path_text
 from optimist.core.protocol.actions import Action, AddFile, RemoveFile
+from optimist.core.table.delta_log import DeltaLog
 from optimist.core.table.table_handle import TableHandle
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.core.transaction.optimistic import OptimisticTransaction
@@ -46,7 +47,7 @@ from optimist.spark.session.callback_errors import original_errors
 from optimist.spark.session.conf import open_log, reset_session_version
 from optimist.spark.session.unchanged_conf import unchanged_conf
 
-__all__ = ["write", "write_in", "write_rows"]
+__all__ = ["BegunWrite", "write", "write_in", "write_rows"]
 
 
 @original_errors()
@@ -92,8 +93,31 @@ def write(
     return write_rows(df, path_text(path), WriteRequest.of(mode, partitionBy, options))
 
 
+@dataclass(frozen=True, slots=True)
+class BegunWrite:
+    """A table, and a transaction on it that has just begun; who looked at it need not look again.
+
+    Attributes:
+        log: The table.
+        txn: The transaction, with the version that the caller has looked at.
+    """
+
+    log: DeltaLog
+    txn: OptimisticTransaction
+
+    @classmethod
+    def on(cls, log: DeltaLog) -> BegunWrite:
+        """A write to the newest version; costs one listing."""
+        return cls(log, log.start_transaction())
+
+
 def write_rows(
-    df: DataFrame, path: str, request: WriteRequest, *, read: DataFrame | None = None
+    df: DataFrame,
+    path: str,
+    request: WriteRequest,
+    *,
+    read: DataFrame | None = None,
+    begun: BegunWrite | None = None,
 ) -> CommitResult | None:
     """Write by a parsed request; returns and raises as `write` does.
 
@@ -102,10 +126,14 @@ def write_rows(
         path: The table.
         request: What is asked for.
         read: What the rows are computed from, where their own plan does not tell.
+        begun: The write, if it has begun; the path is that of its table.
     """
     with original_errors():
-        log = open_log(df.sparkSession, path, request.filesystem_options)
-        result = write_in(log, df, request, read=read)
+        if begun is None:
+            log, txn = open_log(df.sparkSession, path, request.filesystem_options), None
+        else:
+            log, txn = begun.log, begun.txn
+        result = write_in(log, df, request, read=read, txn=txn)
         # A call that names its own transaction has not used the version in the session's conf.
         if request.txn is None:
             reset_session_version(df.sparkSession, log.options)
@@ -113,12 +141,18 @@ def write_rows(
 
 
 def write_in(
-    log: TableHandle, df: DataFrame, request: WriteRequest, *, read: DataFrame | None = None
+    log: TableHandle,
+    df: DataFrame,
+    request: WriteRequest,
+    *,
+    read: DataFrame | None = None,
+    txn: OptimisticTransaction | None = None,
 ) -> CommitResult | None:
-    """Write into the table of a handle; otherwise as `write_rows`."""
+    """Write into the table of a handle, by a transaction that has begun; else as `write_rows`."""
     fixed = of_fixed_versions(df)
     with _repeatable(fixed, request) as rows:
-        return _run(rows, fixed if read is None else read, log, request)
+        begun = txn or log.start_transaction()
+        return _run(rows, fixed if read is None else read, log, begun, request)
 
 
 def _repeatable(df: DataFrame, request: WriteRequest) -> AbstractContextManager[DataFrame]:
@@ -127,10 +161,13 @@ def _repeatable(df: DataFrame, request: WriteRequest) -> AbstractContextManager[
 
 
 def _run(
-    df: DataFrame, read: DataFrame, log: TableHandle, request: WriteRequest
+    df: DataFrame,
+    read: DataFrame,
+    log: TableHandle,
+    begun: OptimisticTransaction,
+    request: WriteRequest,
 ) -> CommitResult | None:
     """Write rows, which may be stored ones; `read` tells which tables they were read from."""
-    begun = log.start_transaction()
     if begun.read_version >= 0 and request.mode == "ignore":
         return None
     if begun.read_version >= 0 and request.mode == "error":

@@ -1,6 +1,7 @@
 """Which files each batch of a stream has: starts, limits, and commits it can't read (spec 11.2)."""
 
 import shutil
+import tracemalloc
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,6 +10,8 @@ import pytest
 from optimist.core import DeltaLog, NewColumn
 from optimist.core.errors import OptimistError
 from optimist.core.snapshot.local_scan import to_arrow
+from optimist.core.streams import indexed_files
+from optimist.core.streams.indexed_files import Capacity, IndexedFiles
 from optimist.core.streams.offset import BASE_INDEX, StreamOffset
 from optimist.core.streams.options import StreamOptions
 from optimist.core.streams.planner import StreamPlanner
@@ -323,3 +326,18 @@ def test_the_backlog_counts_files_and_bytes_that_are_left(log):
     assert (planner.backlog(end).files, planner.backlog(end).versions) == (1, 1)
     end = planner.latest_offset(end, planner.capacity())
     assert (planner.backlog(end).files, planner.backlog(end).versions) == (0, 0)
+
+
+def test_no_object_is_made_per_file_of_the_first_snapshot(log, monkeypatch):
+    counted = []
+    monkeypatch.setattr(indexed_files, "range", counted.append, raising=False)
+    many = pa.concat_tables([stream(log).newest().files] * 40_000)
+    tracemalloc.start()
+    try:
+        files = IndexedFiles.of(many)
+        taken = Capacity(files=10).take(files.between(BASE_INDEX))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (len(files), taken, files.places[-1].as_py()) == (120_000, 10, 119_999)
+    assert (counted, peak < len(files)) == ([], True)

@@ -1,6 +1,7 @@
 """Streams that write into a table: each batch is one commit, and none comes twice (spec 11.4)."""
 
 import json
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from pyspark.errors import AnalysisException
 
 from optimist.core import DeltaLog
 from optimist.core.errors import ConcurrentTransactionException, SchemaError, UsageError
+from optimist.logstores.local import LocalLogStore
 from optimist.spark import disable, enable, write_stream
 
 
@@ -100,6 +102,34 @@ def test_a_batch_without_rows_is_recorded(source, run, table_path):
     run(table_path, plan=lambda rows: rows.where("id > 100"))
     assert [txn["version"] for txn in recorded(table_path)] == [0, 1]
     assert DeltaLog.for_path(table_path).count() == 3
+
+
+@pytest.fixture
+def requests(monkeypatch, table_path):
+    """The requests to the table's log, by the newest version that was there before each."""
+    seen, log_path = defaultdict(list), f"{table_path}/_delta_log"
+
+    def count(name):
+        original = getattr(LocalLogStore, name)
+
+        def counted(store, path, *arguments):
+            if path.startswith(log_path):
+                seen[len(list(Path(log_path).glob("*.json"))) - 1].append(name)
+            return original(store, path, *arguments)
+
+        monkeypatch.setattr(LocalLogStore, name, counted)
+
+    for name in ("put_if_absent", "put_overwrite", "read_bytes", "list_from", "find"):
+        count(name)
+    return seen
+
+
+def test_a_batch_looks_at_the_log_as_it_begins_and_as_it_commits(source, run, table_path, requests):
+    for _ in range(4):
+        source()
+    run(table_path)
+    # A look asks for the newest commit and for the next one; the fifth is for the checksum.
+    assert Counter(requests[2]) == {"find": 5, "put_if_absent": 2}
 
 
 def test_complete_mode_replaces_all_rows(source, run, table_path):
