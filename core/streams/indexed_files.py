@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from optimist.core.log.file_table import FILES_SCHEMA
 
-__all__ = ["Capacity", "IndexedFiles"]
+__all__ = ["Capacity", "IndexedFiles", "kept_paths"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +31,7 @@ class IndexedFiles:
         places = pa.array(range(files.num_rows), pa.int64())
         if exclude_regex is None or not files.num_rows:
             return cls(files, places)
-        kept = pc.invert(pc.match_substring_regex(files["path"], exclude_regex))
-        kept = pc.fill_null(kept, True).combine_chunks()
+        kept = kept_paths(files, exclude_regex)
         return cls(files.filter(kept), places.filter(kept))
 
     @classmethod
@@ -65,6 +64,12 @@ class IndexedFiles:
         return IndexedFiles(self.files.slice(first, length), self.places.slice(first, length))
 
 
+def kept_paths(files: pa.Table, exclude_regex: str) -> pa.Array:
+    """For each file, whether a stream that passes over paths which match takes it."""
+    kept = pc.invert(pc.match_substring_regex(files["path"], exclude_regex))
+    return pc.fill_null(kept, True).combine_chunks()
+
+
 @dataclass(slots=True)
 class Capacity:
     """What a batch may still take: a file is admitted if there was room before it.
@@ -72,10 +77,12 @@ class Capacity:
     Attributes:
         files: How many files; None for no limit.
         size_bytes: How many bytes; None for no limit.
+        has_whole: Whether a whole commit was admitted.
     """
 
     files: int | None = None
     size_bytes: int | None = None
+    has_whole: bool = False
 
     def take(self, some: IndexedFiles) -> int:
         """Admit as many of the files as there is room for, from the first on; how many."""
@@ -91,4 +98,20 @@ class Capacity:
             self.size_bytes = room - taken
         if self.files is not None:
             self.files -= count
+        return count
+
+    def take_whole(self, some: IndexedFiles) -> int:
+        """Admit all files of a commit, or none; how many. The first that has any is admitted."""
+        count = len(some)
+        if not count:
+            return 0
+        is_too_many = self.files is not None and count > self.files
+        is_too_big = self.size_bytes is not None and some.size_bytes > self.size_bytes
+        if self.has_whole and (is_too_many or is_too_big):
+            return 0
+        self.has_whole = True
+        if self.files is not None:
+            self.files -= count
+        if self.size_bytes is not None:
+            self.size_bytes -= some.size_bytes
         return count
