@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from optimist.core.changes.feed import changes_of
 from optimist.core.data.table_ref import TableRef
@@ -12,10 +14,34 @@ from optimist.core.protocol.actions import Metadata
 from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.files_view import FilesView
 from optimist.core.snapshot.time_travel import list_commit_files
-from optimist.core.streams.indexed_files import kept_paths
+from optimist.core.streams.indexed_files import IndexedFiles, kept_paths
 from optimist.core.streams.options import StreamOptions
 
-__all__ = ["ChangeReader"]
+__all__ = ["ChangeReader", "ChangedRun"]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedRun:
+    """Commits that follow each other.
+
+    Attributes:
+        versions: Their versions.
+        paths: The files of the only commit that are meant; None for all of all.
+    """
+
+    versions: range
+    paths: pa.ChunkedArray | None = None
+
+    @classmethod
+    def part(cls, version: int, files: IndexedFiles) -> ChangedRun:
+        """Some of the files of a commit."""
+        return cls(range(version, version + (1 if len(files) else 0)), files.files["path"])
+
+    def among(self, files: pa.Table) -> pa.Table:
+        """The files that are meant."""
+        if self.paths is None:
+            return files
+        return files.filter(pc.is_in(files["path"], value_set=self.paths.combine_chunks()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,27 +59,28 @@ class ChangeReader:
     options: StreamOptions
 
     def views(
-        self, latest: Snapshot, versions: range, inserted: pa.Table
+        self, latest: Snapshot, runs: Sequence[ChangedRun], inserted: pa.Table
     ) -> tuple[FilesView, FilesView]:
         """The files with derived changes, and those in which a writer recorded them.
 
         Args:
             latest: The newest version.
-            versions: The commits of the batch.
+            runs: The commits of the batch.
             inserted: Files whose rows come before these, as inserts.
 
         Raises:
             TableError, SchemaError, ProtocolError: As `change_feed`.
         """
-        feed = changes_of(self.table, latest, self._held(versions), self.metadata)
-        derived, recorded = (
-            latest.with_other_files(view.metadata, self._kept(files))
-            for view, files in (
-                (feed.derived, pa.concat_tables([inserted, feed.derived.files])),
-                (feed.recorded, feed.recorded.files),
-            )
+        shape = changes_of(self.table, latest, range(0), self.metadata)
+        derived, recorded = [inserted], [shape.recorded.files]
+        for run in runs:
+            feed = changes_of(self.table, latest, self._held(run.versions), self.metadata)
+            derived.append(self._kept(run.among(feed.derived.files)))
+            recorded.append(self._kept(run.among(feed.recorded.files)))
+        return (
+            latest.with_other_files(shape.derived.metadata, pa.concat_tables(derived)),
+            latest.with_other_files(shape.recorded.metadata, pa.concat_tables(recorded)),
         )
-        return derived, recorded
 
     def _held(self, versions: range) -> range:
         """The versions without those that the log has lost, where the stream goes on after them."""

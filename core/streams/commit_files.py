@@ -71,7 +71,7 @@ class CommitReader:
         lines = parse_commit_lines(data, path)
         self._ensure_readable(lines, version)
         if self.options.read_changes:
-            return IndexedFiles.of(_changes(lines), self.options.exclude_regex)
+            return _changes(lines, self.options.exclude_regex)
         adds = [body for body in _changing(lines.file_actions) if _is_add(body)]
         removed = next((body for body in _changing(lines.file_actions) if not _is_add(body)), None)
         if removed is not None:
@@ -143,13 +143,19 @@ class CommitReader:
         )
 
 
-def _changes(lines: CommitLines) -> pa.Table:
-    """The files that tell what a commit changed, for their number and sizes."""
+def _changes(lines: CommitLines, exclude_regex: str | None) -> IndexedFiles:
+    """The files that tell what a commit changed, by path and size.
+
+    As in delta-spark 4.4, a batch may part a commit that only adds files, but no other.
+    """
     recorded = [item for item in lines.actions if isinstance(item, AddCDCFile)]
     sized = [(item.path, item.size) for item in recorded]
     if not recorded:
         sized = [(_path(body), _size(body)) for body in _changing(lines.file_actions)]
-    return files_table(AddFile(path, {}, size, 0, data_change=True) for path, size in sized)
+    files = files_table(AddFile(path, {}, size, 0, data_change=True) for path, size in sized)
+    if recorded or not all(_is_add(body) for body in _changing(lines.file_actions)):
+        return IndexedFiles.whole(files, exclude_regex)
+    return IndexedFiles.of(files, exclude_regex)
 
 
 def _changing(bodies: Iterable[FileBody]) -> Iterable[FileBody]:

@@ -29,7 +29,7 @@ from optimist.core.schema.types import StructType, schema_to_json
 from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.files_view import FilesView
 from optimist.core.snapshot.one_version import load_version
-from optimist.core.streams.changed_rows import ChangeReader
+from optimist.core.streams.changed_rows import ChangedRun, ChangeReader
 from optimist.core.streams.commit_files import CommitReader
 from optimist.core.streams.indexed_files import Capacity, IndexedFiles
 from optimist.core.streams.offset import BASE_INDEX, StreamOffset
@@ -189,7 +189,7 @@ class StreamPlanner:
         none = IndexedFiles.none()
         if not self.options.read_changes:
             return (self.view(none),)
-        return self._changes.views(self._seen(), range(0), none.files)
+        return self._changes.views(self._seen(), [], none.files)
 
     def view(self, files: IndexedFiles) -> FilesView:
         """Files of this stream as they are read: by the schema that it began with.
@@ -326,13 +326,10 @@ class StreamPlanner:
         last = latest.version + (1 if offset.index == BASE_INDEX and not offset.is_initial else 0)
         if offset.version > last:
             raise _set_back(offset.to_json(), latest.table_path, offset.version)
-        if self.options.read_changes and offset.index != BASE_INDEX and not offset.is_initial:
-            raise _within_commit(offset)
         return offset
 
     def _latest_commit(self, begin: StreamOffset, last: int, capacity: Capacity) -> StreamOffset:
         position = begin
-        take = capacity.take_whole if self.options.read_changes else capacity.take
         for version in range(begin.version, last + 1):
             after = begin.index if version == begin.version else BASE_INDEX
             try:
@@ -341,7 +338,7 @@ class StreamPlanner:
                 if position == begin:
                     raise
                 return position  # what came before is given first; then the next look raises
-            taken = take(rest)
+            taken = capacity.take(rest)
             if taken < len(rest):
                 return begin.at(version, rest.places[taken - 1].as_py()) if taken else position
             position = begin.at(version + 1)
@@ -362,14 +359,27 @@ class StreamPlanner:
     def _views(self, begin: StreamOffset, end: StreamOffset) -> tuple[FilesView, ...]:
         if not self.options.read_changes:
             return (self.view(self._files(begin, end)),)
-        first, inserted = begin.version, IndexedFiles.none().files
+        inserted = IndexedFiles.none().files
         if begin.is_initial:
             upto = end.index if end.is_initial else None
             part = self._snapshot_files(begin.version).between(begin.index, upto)
             inserted = as_inserted(part.files, begin.version, self._initial_ms)
+            begin = begin.at(begin.version + 1)
+        runs = [] if end.is_initial else list(self._runs(begin, end))
+        return self._changes.views(self._seen(), runs, inserted)
+
+    def _runs(self, begin: StreamOffset, end: StreamOffset) -> Iterator[ChangedRun]:
+        """The commits between two offsets; those that an offset parts, each on its own."""
+        first = begin.version
+        if begin.index != BASE_INDEX:
+            upto = end.index if end.version == first else None
+            yield ChangedRun.part(first, self._commit_files(first).between(begin.index, upto))
             first += 1
-        last = first if end.is_initial else end.version
-        return self._changes.views(self._seen(), range(first, last), inserted)
+        if first < end.version:
+            yield ChangedRun(range(first, end.version))
+        if end.index != BASE_INDEX and first <= end.version:
+            part = self._commit_files(end.version).between(BASE_INDEX, end.index)
+            yield ChangedRun.part(end.version, part)
 
     def _parts(self, begin: StreamOffset, end: StreamOffset) -> Iterator[IndexedFiles]:
         first, after = begin.version, begin.index
@@ -424,17 +434,6 @@ class StreamPlanner:
                 del kept[version]
         if not position.is_initial:
             self._initial = None
-
-
-def _within_commit(offset: StreamOffset) -> TableError:
-    """The error for an offset that a stream of changes can't go on from."""
-    return TableError(
-        f"A stream of changes reads whole commits, but {offset.to_json()} is in the midst of one: "
-        "the checkpoint is that of a stream of rows. Nothing was read. Start the stream with a new "
-        "checkpoint.",
-        kind="DELTA_INVALID_SOURCE_OFFSET_FORMAT",
-        offset=offset.to_json(),
-    )
 
 
 def _set_back(position: str, table_path: str, version: int) -> TableError:
