@@ -32,7 +32,7 @@ from optimist.core.snapshot.files_view import FilesView
 from optimist.core.snapshot.local_scan import to_arrow
 from optimist.core.snapshot.one_version import load_version
 
-__all__ = ["ChangeFeed", "change_feed", "change_rows"]
+__all__ = ["ChangeFeed", "change_feed", "change_rows", "changes_of", "ensure_recorded"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,25 +94,71 @@ def change_feed(table: TableRef, latest: Snapshot, bounds: ChangeBounds) -> Chan
             `DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE`).
         ProtocolError: A version in the run needs features that this engine can't read.
     """
-    collector = FileCollector(partial(_count_rows, table), partial(_complete, table, latest))
     span = bounds.resolve(table, latest)
-    if span is None:
-        return _feed(table, latest, latest.metadata, collector, range(0))
-    first, last = span
+    versions = range(0) if span is None else range(span[0], span[1] + 1)
+    return changes_of(table, latest, versions)
+
+
+def changes_of(
+    table: TableRef, latest: Snapshot, versions: range, read_as: Metadata | None = None
+) -> ChangeFeed:
+    """The files that hold the changes of versions that the table has.
+
+    Args:
+        table: The table.
+        latest: Its newest version.
+        versions: The versions, of which there may be none.
+        read_as: The metadata that describe the rows; None for those of the last version.
+
+    Raises:
+        TableError, SchemaError, ProtocolError: As `change_feed`.
+    """
+    collector = FileCollector(partial(_count_rows, table), partial(_complete, table, latest))
+    if not versions:
+        return _feed(table, latest, read_as or latest.metadata, collector, versions)
+    first, last = versions[0], versions[-1]
     base = load_version(table, first, latest=latest)
-    run = _Run(table.table_path, base.metadata, base.protocol, first, last)
+    run = _Run(table.table_path, base.metadata, base.protocol, first)
     history = [(first, base.metadata)]
     for commit in read_commits(table.store, table.log_path, first, last):
         run = run.after(commit)
         if run.metadata is not history[-1][1]:
             history.append((commit.version, run.metadata))
-        run.ensure_recorded(commit.version)
+        ensure_recorded(run.metadata, table.table_path, commit.version, versions)
         time_ms = commit_time_ms(commit, run.metadata, run.protocol)
         is_partitioned = bool(run.metadata.partition_columns)
         collector.collect(commit, time_ms, is_partitioned=is_partitioned)
+    reading = read_as or run.metadata
     for version, metadata in history:
-        ensure_reads_as(metadata, run.metadata, version=version, final_version=last)
-    return _feed(table, base, run.metadata, collector, range(first, last + 1))
+        ensure_reads_as(metadata, reading, version=version, final_version=last)
+    return _feed(table, base, reading, collector, versions)
+
+
+def ensure_recorded(metadata: Metadata, table_path: str, version: int, versions: range) -> None:
+    """Make sure that the change data feed was on.
+
+    Args:
+        metadata: The table's metadata at a version.
+        table_path: The table.
+        version: That version.
+        versions: Those whose changes are wanted.
+
+    Raises:
+        TableError: It was off (kind `DELTA_MISSING_CHANGE_DATA`).
+    """
+    if TableMetadata.of(metadata).properties.enable_change_data_feed:
+        return
+    first, last = versions[0], versions[-1]
+    raise TableError(
+        f"The changes of the versions {first} to {last} are not recorded: the change "
+        f"data feed of {table_path} was off at version {version}. Nothing was read. The "
+        "history shows when delta.enableChangeDataFeed was set; start there or later, and end "
+        "before it was unset.",
+        kind="DELTA_MISSING_CHANGE_DATA",
+        version=version,
+        start=first,
+        end=last,
+    )
 
 
 def change_rows(
@@ -139,7 +185,6 @@ class _Run:
     metadata: Metadata
     protocol: Protocol
     first: int
-    last: int
 
     def after(self, commit: ReadCommit) -> _Run:
         """The state after a commit; after the first commit it is that of the snapshot."""
@@ -155,20 +200,6 @@ class _Run:
             return self
         ensure_readable(protocol, metadata, table_path=self.table_path, version=commit.version)
         return replace(self, metadata=metadata, protocol=protocol)
-
-    def ensure_recorded(self, version: int) -> None:
-        if TableMetadata.of(self.metadata).properties.enable_change_data_feed:
-            return
-        raise TableError(
-            f"The changes of the versions {self.first} to {self.last} are not recorded: the change "
-            f"data feed of {self.table_path} was off at version {version}. Nothing was read. The "
-            "history shows when delta.enableChangeDataFeed was set; start there or later, and end "
-            "before it was unset.",
-            kind="DELTA_MISSING_CHANGE_DATA",
-            version=version,
-            start=self.first,
-            end=self.last,
-        )
 
 
 def _feed(

@@ -26,11 +26,11 @@ from optimist.core.data.stats_text import num_rows
 from optimist.core.errors import TableError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.errors.kinds import MALFORMED_COMMIT
-from optimist.core.log.file_table import FILES_SCHEMA, canonical_path, files_table
+from optimist.core.log.file_table import FILES_SCHEMA, add_files, canonical_path, files_table
 from optimist.core.protocol.actions import AddCDCFile, AddFile, CommitInfo, RemoveFile
 from optimist.core.schema.types import PrimitiveType, StructField
 
-__all__ = ["FEED_COLUMNS", "FileCollector", "RowCounter"]
+__all__ = ["FEED_COLUMNS", "FileCollector", "RowCounter", "as_inserted"]
 
 _VERSION = "_commit_version"
 _TIME = "_commit_timestamp"
@@ -138,6 +138,12 @@ class FileCollector:
         _ensure_countable(after, count)
         vectors = ReplacedVector(after.path, before.deletion_vector, after.deletion_vector, count)
         self.replaced.append((vectors, stamped))
+
+
+def as_inserted(files: pa.Table, version: int, time_ms: int) -> pa.Table:
+    """Files of a version as if its commit, of that time, had inserted all their rows."""
+    stamp = _stamp(version, time_ms)
+    return files_table(_typed(item, INSERT, stamp) for item in add_files(files))
 
 
 def _ensure_countable(file: AddFile, rows: int) -> None:

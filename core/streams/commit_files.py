@@ -8,13 +8,21 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from optimist.core.changes.feed import ensure_recorded
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import LogFileNotFoundError, TableError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.log.commit_lines import CommitLines, FileBody, parse_commit_lines
-from optimist.core.log.file_table import FILES_SCHEMA, file_actions_batch
+from optimist.core.log.file_table import FILES_SCHEMA, file_actions_batch, files_table
 from optimist.core.log.names import commit_path
-from optimist.core.protocol.actions import AddFile, CommitInfo, Metadata, Protocol, RemoveFile
+from optimist.core.protocol.actions import (
+    AddCDCFile,
+    AddFile,
+    CommitInfo,
+    Metadata,
+    Protocol,
+    RemoveFile,
+)
 from optimist.core.protocol.gates import ensure_readable
 from optimist.core.snapshot.time_travel import list_commit_files
 from optimist.core.streams.indexed_files import IndexedFiles
@@ -62,6 +70,8 @@ class CommitReader:
             return self.missing(version, latest)
         lines = parse_commit_lines(data, path)
         self._ensure_readable(lines, version)
+        if self.options.read_changes:
+            return _changes(lines, self.options.exclude_regex)
         adds = [body for body in _changing(lines.file_actions) if _is_add(body)]
         removed = next((body for body in _changing(lines.file_actions) if not _is_add(body)), None)
         if removed is not None:
@@ -78,6 +88,9 @@ class CommitReader:
         for action in lines.actions:
             if isinstance(action, Metadata):
                 self.schema.ensure_reads(action, version)
+                if self.options.read_changes:
+                    path = self.table.table_path
+                    ensure_recorded(action, path, version, range(version, version + 1))
             elif isinstance(action, Protocol):
                 ensure_readable(
                     action,
@@ -130,6 +143,21 @@ class CommitReader:
         )
 
 
+def _changes(lines: CommitLines, exclude_regex: str | None) -> IndexedFiles:
+    """The files that tell what a commit changed, by path and size.
+
+    As in delta-spark 4.4, a batch may part a commit that only adds files, but no other.
+    """
+    recorded = [item for item in lines.actions if isinstance(item, AddCDCFile)]
+    sized = [(item.path, item.size) for item in recorded]
+    if not recorded:
+        sized = [(_path(body), _size(body)) for body in _changing(lines.file_actions)]
+    files = files_table(AddFile(path, {}, size, 0, data_change=True) for path, size in sized)
+    if recorded or not all(_is_add(body) for body in _changing(lines.file_actions)):
+        return IndexedFiles.whole(files, exclude_regex)
+    return IndexedFiles.of(files, exclude_regex)
+
+
 def _changing(bodies: Iterable[FileBody]) -> Iterable[FileBody]:
     """Those that change the table's rows."""
     for body in bodies:
@@ -144,6 +172,11 @@ def _is_add(body: FileBody) -> bool:
     if isinstance(body, AddFile | RemoveFile):
         return isinstance(body, AddFile)
     return bool(body["isAdd"])
+
+
+def _size(body: FileBody) -> int:
+    size = body.size if isinstance(body, AddFile | RemoveFile) else body.get("size")
+    return size or 0
 
 
 def _path(body: FileBody) -> str:

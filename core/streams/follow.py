@@ -31,7 +31,7 @@ class FollowedCommit:
     version: int
     position: str
     num_files: int
-    _view: FilesView
+    _views: tuple[FilesView, ...]
     _access: DataAccess | None
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -40,7 +40,8 @@ class FollowedCommit:
         Raises:
             TableError: A file is gone or damaged.
         """
-        return read_rows(self._view, self._view.schema, access=self._access)
+        for view in self._views:
+            yield from read_rows(view, view.schema, access=self._access)
 
     def to_arrow(self) -> pa.Table:
         """The rows in one table.
@@ -49,7 +50,7 @@ class FollowedCommit:
             TableError: A file is gone or damaged.
         """
         return pa.Table.from_batches(
-            self.batches(), schema=RowLayout(self._view.schema).arrow_schema
+            self.batches(), schema=RowLayout(self._views[0].schema).arrow_schema
         )
 
 
@@ -61,9 +62,9 @@ def follow(
     at = None if position is None else StreamOffset.from_json(position)
     while True:
         before = at
-        for end, files in planner.commits_after(at):
-            view, access = planner.view(files), table.data_access()
-            yield FollowedCommit(end.version - 1, end.to_json(), len(files), view, access)
+        for end, views in planner.commits_after(at):
+            count, access = sum(view.num_files for view in views), table.data_access()
+            yield FollowedCommit(end.version - 1, end.to_json(), count, views, access)
             at = end
         if at != before:
             continue

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from optimist.core.log.file_table import FILES_SCHEMA
 
-__all__ = ["Capacity", "IndexedFiles"]
+__all__ = ["Capacity", "IndexedFiles", "kept_paths"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +20,12 @@ class IndexedFiles:
     Attributes:
         files: Rows of `FILES_SCHEMA`.
         places: The place of each (int64); files that are passed over leave gaps.
+        is_whole: Whether a batch takes all of them or none: they have one place.
     """
 
     files: pa.Table
     places: pa.Array
+    is_whole: bool = False
 
     @classmethod
     def of(cls, files: pa.Table, exclude_regex: str | None = None) -> IndexedFiles:
@@ -33,9 +35,17 @@ class IndexedFiles:
         places = pc.cumulative_sum(ones, start=-1)
         if exclude_regex is None or not files.num_rows:
             return cls(files, places)
-        kept = pc.invert(pc.match_substring_regex(files["path"], exclude_regex))
-        kept = pc.fill_null(kept, True).combine_chunks()
+        kept = kept_paths(files, exclude_regex)
         return cls(files.filter(kept), places.filter(kept))
+
+    @classmethod
+    def whole(cls, files: pa.Table, exclude_regex: str | None = None) -> IndexedFiles:
+        """The same, for files that no batch parts.
+
+        delta-spark writes the place of the last one for them: all such places mean after all.
+        """
+        kept = cls.of(files, exclude_regex).files
+        return cls(kept, pa.array([0] * kept.num_rows, pa.int64()), is_whole=True)
 
     @classmethod
     def none(cls) -> IndexedFiles:
@@ -64,7 +74,21 @@ class IndexedFiles:
         if upto is not None:
             last = int(pc.sum(pc.less_equal(self.places, upto), min_count=0).as_py())
         length = max(0, last - first)
-        return IndexedFiles(self.files.slice(first, length), self.places.slice(first, length))
+        return self._slice(first, length)
+
+    def first(self, count: int) -> IndexedFiles:
+        """The first so many."""
+        return self._slice(0, count)
+
+    def _slice(self, start: int, length: int) -> IndexedFiles:
+        files, places = self.files.slice(start, length), self.places.slice(start, length)
+        return IndexedFiles(files, places, self.is_whole)
+
+
+def kept_paths(files: pa.Table, exclude_regex: str) -> pa.Array:
+    """For each file, whether a stream that passes over paths which match takes it."""
+    kept = pc.invert(pc.match_substring_regex(files["path"], exclude_regex))
+    return pc.fill_null(kept, True).combine_chunks()
 
 
 @dataclass(slots=True)
@@ -74,23 +98,40 @@ class Capacity:
     Attributes:
         files: How many files; None for no limit.
         size_bytes: How many bytes; None for no limit.
+        has_any: Whether a file was admitted.
     """
 
     files: int | None = None
     size_bytes: int | None = None
+    has_any: bool = False
 
     def take(self, some: IndexedFiles) -> int:
-        """Admit as many of the files as there is room for, from the first on; how many."""
+        """Admit as many of the files as there is room for, from the first on; how many.
+
+        Files that are taken whole are admitted together, and in any case if they are the first.
+        """
+        if not some.is_whole:
+            count = self._fitting(some)
+        else:
+            count = 0 if self.has_any and self._is_short_of(some) else len(some)
+        self.has_any = self.has_any or count > 0
+        if self.files is not None:
+            self.files -= count
+        if self.size_bytes is not None:
+            self.size_bytes -= some.first(count).size_bytes
+        return count
+
+    def _fitting(self, some: IndexedFiles) -> int:
         count = len(some)
         if self.files is not None:
             count = min(count, max(0, self.files))
         if self.size_bytes is not None:
-            ends = pc.cumulative_sum(some.files["size"].combine_chunks())
-            room = self.size_bytes
+            ends, room = pc.cumulative_sum(some.files["size"].combine_chunks()), self.size_bytes
             fitting = int(pc.sum(pc.less(ends, room), min_count=0).as_py()) + (1 if room > 0 else 0)
             count = min(count, fitting)
-            taken = ends[count - 1].as_py() if count else 0
-            self.size_bytes = room - taken
-        if self.files is not None:
-            self.files -= count
         return count
+
+    def _is_short_of(self, some: IndexedFiles) -> bool:
+        """Whether there is no room for all of the files."""
+        is_too_many = self.files is not None and len(some) > self.files
+        return is_too_many or (self.size_bytes is not None and some.size_bytes > self.size_bytes)

@@ -20,7 +20,6 @@ LATEST: Final = "latest"
 _DEFAULT_MAX_FILES = 1000
 _BYTES = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50}
 _NOT_BUILT = ("schemaTrackingLocation", "schemaLocation", "withEventTimeOrder")
-_CHANGES = ("readChangeFeed", "readChangeData")
 
 
 def _version(text: str) -> int | str:
@@ -56,8 +55,11 @@ _PARSERS: Mapping[str, Callable[[str], Any]] = {
     "skipChangeCommits": parse_bool,
     "excludeRegex": _expression,
     "failOnDataLoss": parse_bool,
+    "readChangeFeed": parse_bool,
+    "readChangeData": parse_bool,
 }
-STREAM_OPTIONS = (*_PARSERS, *_CHANGES, *_NOT_BUILT)
+_CHANGES = ("readChangeFeed", "readChangeData")  # the second is Delta's older name for it
+STREAM_OPTIONS = (*_PARSERS, *_NOT_BUILT)
 """The names of the options, in Delta's spelling."""
 
 
@@ -77,6 +79,7 @@ class StreamOptions:
         exclude_regex: Pass over files whose path it matches somewhere.
         fail_on_data_loss: Stop at commits that are no longer in the log, instead of going on after
             them.
+        read_changes: Give the rows that commits inserted, updated and deleted, each with its kind.
     """
 
     starting_version: int | str | None = None
@@ -88,6 +91,7 @@ class StreamOptions:
     skip_change_commits: bool = False
     exclude_regex: str | None = None
     fail_on_data_loss: bool = True
+    read_changes: bool = False
 
     @property
     def starts_at_a_moment(self) -> bool:
@@ -118,7 +122,7 @@ class StreamOptions:
                 yet.
         """
         folded = {key.lower(): text.strip() for key, text in given.items()}
-        for name in (*_NOT_BUILT, *_CHANGES):
+        for name in _NOT_BUILT:
             text = folded.get(name.lower(), "false")
             if text.lower() != "false":
                 raise not_built_yet(f"The option {name} of a stream", "Leave the option out.")
@@ -147,6 +151,7 @@ class StreamOptions:
             skip_change_commits=found.get("skipChangeCommits", False),
             exclude_regex=found.get("excludeRegex"),
             fail_on_data_loss=found.get("failOnDataLoss", True),
+            read_changes=any(found.get(name, False) for name in _CHANGES),
         )
 
 

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from optimist.core.changes.bounds import first_version_since
+from optimist.core.changes.feed import ensure_recorded
+from optimist.core.changes.files import FEED_COLUMNS, as_inserted
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import LogFileNotFoundError, OptimistError, TableError
 from optimist.core.log.file_table import FILES_SCHEMA
@@ -27,6 +29,7 @@ from optimist.core.schema.types import StructType, schema_to_json
 from optimist.core.snapshot import Snapshot
 from optimist.core.snapshot.files_view import FilesView
 from optimist.core.snapshot.one_version import load_version
+from optimist.core.streams.changed_rows import ChangedRun, ChangeReader
 from optimist.core.streams.commit_files import CommitReader
 from optimist.core.streams.indexed_files import Capacity, IndexedFiles
 from optimist.core.streams.offset import BASE_INDEX, StreamOffset
@@ -64,14 +67,17 @@ class StreamPlanner:
     newest: Callable[[], Snapshot]
     schema: StreamSchema
     _reader: CommitReader = field(init=False)
+    _changes: ChangeReader = field(init=False)
     _commits: dict[int, IndexedFiles] = field(default_factory=dict, init=False)
     _counts: dict[int, tuple[int, int]] = field(default_factory=dict, init=False)
     _initial: tuple[int, IndexedFiles] | None = field(default=None, init=False)
+    _initial_ms: int = field(default=0, init=False)
     _first: StreamOffset | None = field(default=None, init=False)
     _latest: Snapshot | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self._reader = CommitReader(self.table, self.schema, self.options)
+        self._changes = ChangeReader(self.table, self.schema.metadata, self.options)
 
     @classmethod
     def of(
@@ -96,10 +102,10 @@ class StreamPlanner:
 
     def commits_after(
         self, position: StreamOffset | None
-    ) -> Iterator[tuple[StreamOffset, IndexedFiles]]:
-        """What there is after a position, version by version: where each ends, and its files.
+    ) -> Iterator[tuple[StreamOffset, tuple[FilesView, ...]]]:
+        """What there is after a position, version by version: where each ends, and its rows.
 
-        The start comes first, without files, if only the moment tells it. Costs one listing.
+        The start comes first, without rows, if only the moment tells it. Costs one listing.
 
         Args:
             position: Where the reader is; None before it has read anything.
@@ -110,13 +116,14 @@ class StreamPlanner:
         latest = self._look()
         at = self._begin(latest) if position is None else self._checked(position, latest)
         if position is None and self.options.starts_at_a_moment:
-            yield at, IndexedFiles.none()
+            yield at, self._views(at, at)
         if at.is_initial:
             begin, at = at, at.at(at.version + 1)
-            yield at, self._snapshot_files(begin.version).between(begin.index)
+            yield at, self._views(begin, at)
         for version in range(at.version, latest.version + 1):
             begin, at = at, at.at(version + 1)
-            yield at, self._commit_files(version).between(begin.index)
+            self._commit_files(version)
+            yield at, self._views(begin, at)
             self._forget_before(at)
 
     def latest_offset(
@@ -161,29 +168,43 @@ class StreamPlanner:
         Raises:
             TableError, SchemaError, ProtocolError: As `latest_offset`.
         """
-        latest = self._look()
-        self._checked(end, latest)
-        begin = self._begin_of_first(end, latest) if start is None else self._checked(start, latest)
-        end.ensure_not_before(begin)
-        parts = list(self._parts(begin, end))
-        if len(parts) == 1:
-            return parts[0]
-        return IndexedFiles.joined(parts)
+        return self._files(self._begin_of(start, end), end)
+
+    def views_between(self, start: StreamOffset | None, end: StreamOffset) -> tuple[FilesView, ...]:
+        """The rows of a batch, as views whose columns are those of `stream_schema`.
+
+        There are always as many as `empty_views` has, each shaped as the one there.
+
+        Args:
+            start: As for `files_between`.
+            end: Where the batch ends.
+
+        Raises:
+            TableError, SchemaError, ProtocolError: As `latest_offset`.
+        """
+        return self._views(self._begin_of(start, end), end)
+
+    def empty_views(self) -> tuple[FilesView, ...]:
+        """What `views_between` gives where there are no rows."""
+        none = IndexedFiles.none()
+        if not self.options.read_changes:
+            return (self.view(none),)
+        return self._changes.views(self._seen(), [], none.files)
 
     def view(self, files: IndexedFiles) -> FilesView:
         """Files of this stream as they are read: by the schema that it began with.
 
         All columns may hold nulls, since the files may be older than a NOT NULL.
         """
-        latest = self._look() if self._latest is None else self._latest
         read = replace(self.schema.metadata, schema_string=schema_to_json(self.stream_schema))
-        return latest.with_other_files(read, files.files)
+        return self._seen().with_other_files(read, files.files)
 
     @property
     def stream_schema(self) -> StructType:
-        """The columns of the stream's rows."""
+        """The columns of the stream's rows: the table's, and those of a change feed."""
+        added = FEED_COLUMNS if self.options.read_changes else ()
         schema = TableMetadata.of(self.schema.metadata).schema
-        return without_expressions(schema.as_nullable())
+        return StructType((*without_expressions(schema.as_nullable()), *added))
 
     def backlog(self, position: StreamOffset) -> Backlog:
         """What comes after a position, without a look for newer versions.
@@ -275,6 +296,9 @@ class StreamPlanner:
 
     # What is in the table
 
+    def _seen(self) -> Snapshot:
+        return self._look() if self._latest is None else self._latest
+
     def _look(self) -> Snapshot:
         latest = self.newest()
         if latest.metadata.id != self.table_id:
@@ -320,6 +344,43 @@ class StreamPlanner:
             position = begin.at(version + 1)
         return position
 
+    def _begin_of(self, start: StreamOffset | None, end: StreamOffset) -> StreamOffset:
+        """Where a batch begins, once it is known that both ends are this table's."""
+        latest = self._look()
+        self._checked(end, latest)
+        begin = self._begin_of_first(end, latest) if start is None else self._checked(start, latest)
+        end.ensure_not_before(begin)
+        return begin
+
+    def _files(self, begin: StreamOffset, end: StreamOffset) -> IndexedFiles:
+        parts = list(self._parts(begin, end))
+        return parts[0] if len(parts) == 1 else IndexedFiles.joined(parts)
+
+    def _views(self, begin: StreamOffset, end: StreamOffset) -> tuple[FilesView, ...]:
+        if not self.options.read_changes:
+            return (self.view(self._files(begin, end)),)
+        inserted = IndexedFiles.none().files
+        if begin.is_initial:
+            upto = end.index if end.is_initial else None
+            part = self._snapshot_files(begin.version).between(begin.index, upto)
+            inserted = as_inserted(part.files, begin.version, self._initial_ms)
+            begin = begin.at(begin.version + 1)
+        runs = [] if end.is_initial else list(self._runs(begin, end))
+        return self._changes.views(self._seen(), runs, inserted)
+
+    def _runs(self, begin: StreamOffset, end: StreamOffset) -> Iterator[ChangedRun]:
+        """The commits between two offsets; those that an offset parts, each on its own."""
+        first = begin.version
+        if begin.index != BASE_INDEX:
+            upto = end.index if end.version == first else None
+            yield ChangedRun.part(first, self._commit_files(first).between(begin.index, upto))
+            first += 1
+        if first < end.version:
+            yield ChangedRun(range(first, end.version))
+        if end.index != BASE_INDEX and first <= end.version:
+            part = self._commit_files(end.version).between(BASE_INDEX, end.index)
+            yield ChangedRun.part(end.version, part)
+
     def _parts(self, begin: StreamOffset, end: StreamOffset) -> Iterator[IndexedFiles]:
         first, after = begin.version, begin.index
         if begin.is_initial:
@@ -347,6 +408,10 @@ class StreamPlanner:
         if self._initial is None or self._initial[0] != version:
             snapshot = load_version(self.table, version, latest=self._latest)
             self.schema.ensure_reads(snapshot.metadata, version)
+            if self.options.read_changes:
+                path = self.table.table_path
+                ensure_recorded(snapshot.metadata, path, version, range(version, version + 1))
+                self._initial_ms = snapshot.timestamp_ms
             order = [("modificationTime", "ascending"), ("path", "ascending")]
             files = snapshot.files.sort_by(order).select(FILES_SCHEMA.names)
             self._initial = version, IndexedFiles.of(files, self.options.exclude_regex)

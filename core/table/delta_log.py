@@ -331,6 +331,7 @@ class DeltaLog(RowCommands, RowReads, TableCommands, CareCommands):
         wait_s: float | None = None,
         starting_version: int | str | None = None,
         starting_timestamp: str | int | None = None,
+        changes: bool = False,
         **options: object,
     ) -> Iterator[FollowedCommit]:
         """The rows that come into the table, commit by commit, for a reader that goes on later.
@@ -347,12 +348,15 @@ class DeltaLog(RowCommands, RowReads, TableCommands, CareCommands):
             starting_version: The first commit, or `latest` for those to come.
             starting_timestamp: Instead of it: epoch milliseconds, or text as for `snapshot`. It
                 means the first commit made at that time or later.
+            changes: Give what each commit inserted, updated and deleted, with the three columns of
+                `changes`; the whole table comes as inserts.
             options: `ignoreDeletes`, `ignoreChanges`, `skipChangeCommits`, `excludeRegex`,
                 `failOnDataLoss`, as a stream of Spark takes them (docs/streams.md).
 
         Raises:
             TableError: A commit removed rows, or is no longer in the log; or the position is
-                another table's.
+                another table's. With `changes`, the change data feed was off (kind
+                `DELTA_MISSING_CHANGE_DATA`) instead of the first.
             SchemaError: The table's schema has changed.
             UsageError: An option is wrong, or both starts are given.
         """
@@ -362,6 +366,8 @@ class DeltaLog(RowCommands, RowReads, TableCommands, CareCommands):
         if starting_timestamp is not None:
             given["startingTimestamp"] = str(_epoch_ms(starting_timestamp))
         ensure_stream_options(given)
+        if changes:
+            given["readChangeFeed"] = "true"
         planner = StreamPlanner.of(self.table, StreamOptions.parse(given, int), self.snapshot)
         return follow(planner, position, wait_s)
 

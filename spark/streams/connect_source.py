@@ -24,7 +24,7 @@ from pyspark.sql.types import StructType as SparkStruct
 from optimist.core.commands.not_built_yet import not_built_yet
 from optimist.core.secrets import Options
 from optimist.core.snapshot.row_layout import row_layout
-from optimist.core.streams.indexed_files import Capacity, IndexedFiles
+from optimist.core.streams.indexed_files import Capacity
 from optimist.core.streams.offset import StreamOffset
 from optimist.core.streams.options import StreamOptions
 from optimist.core.streams.planner import StreamPlanner
@@ -107,9 +107,10 @@ class TableStreamSource(ds.DataSource):
 
 @dataclass(frozen=True, slots=True)
 class _Group(ds.InputPartition):
-    """One task's files, as Arrow's bytes."""
+    """One task's files, as Arrow's bytes, and the place of their view among the planner's."""
 
     data: bytes
+    view: int
 
     def __repr__(self) -> str:
         return f"_Group({len(self.data)} bytes)"
@@ -130,17 +131,20 @@ class _Reader(ds.DataSourceStreamReader, *_TRAITS.bases):  # type: ignore[misc]
         ensure_same_columns(self._planner, schema)
         self._grouping = Grouping(*json.loads(options[_GROUPING]))
         self._schema = schema
-        self._layout = row_layout(
-            self._planner.view(IndexedFiles.none()),
-            self._planner.stream_schema,
-            zone=options[_ZONE],
-            access=log.table.data_access(),
-        )
+        self._layouts = [
+            row_layout(
+                view,
+                self._planner.stream_schema,
+                zone=options[_ZONE],
+                access=log.table.data_access(),
+            )
+            for view in self._planner.empty_views()
+        ]
         self._last_version: int | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """What `read` needs, on executors."""
-        return {"_layout": self._layout, "_schema": self._schema}
+        return {"_layouts": self._layouts, "_schema": self._schema}
 
     def initialOffset(self) -> dict[str, Any]:
         """Before everything."""
@@ -171,10 +175,11 @@ class _Reader(ds.DataSourceStreamReader, *_TRAITS.bases):  # type: ignore[misc]
             reached = _offset(end)
             if reached is None:
                 return []
-            files = self._planner.files_between(_offset(start), reached)
-            view = self._planner.view(files)
+            views = self._planner.views_between(_offset(start), reached)
             return [
-                _Group(data) for data in encode_groups(view.data_paths, files.files, self._grouping)
+                _Group(data, place)
+                for place, view in enumerate(views)
+                for data in encode_groups(view.data_paths, view.files, self._grouping)
             ]
 
     def read(self, partition: ds.InputPartition) -> Iterator[pa.RecordBatch]:
@@ -182,7 +187,7 @@ class _Reader(ds.DataSourceStreamReader, *_TRAITS.bases):  # type: ignore[misc]
         if not isinstance(partition, _Group):
             return
         with portable_errors():
-            yield from read_group(partition.data, self._layout, self._schema)
+            yield from read_group(partition.data, self._layouts[partition.view], self._schema)
 
 
 if not _TRAITS.tells_start:

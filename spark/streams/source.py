@@ -19,6 +19,7 @@ from optimist.core.streams.indexed_files import Capacity
 from optimist.core.streams.offset import StreamOffset
 from optimist.core.streams.planner import StreamPlanner
 from optimist.core.table.delta_log import DeltaLog
+from optimist.spark.commands.reading.change_feed import joined_views
 from optimist.spark.planes.planes import plane_of
 from optimist.spark.session.callback_errors import callback
 from optimist.spark.session.java_identity import JavaIdentity
@@ -110,15 +111,15 @@ class StreamSource(JavaIdentity):
         return self.planner.latest_offset(start, capacity, last_version=bound).to_json()
 
     def _batch(self, start: StreamOffset | None, end: StreamOffset) -> DataFrame:
-        files = self.planner.files_between(start, end)
+        views = self.planner.views_between(start, end)
         _LOG.info(
             "The stream over %s reads %d files up to %s.",
             self._log.table_path,
-            len(files),
+            sum(view.num_files for view in views),
             end.to_json(),
         )
-        view = self.planner.view(files)
-        return plane_of(self._spark, self._log.table).scan_files(view, files.files)
+        filled = [view for view in views if view.num_files] or views[:1]
+        return joined_views(plane_of(self._spark, self._log.table), filled)
 
     def _metrics(self, position: str | None) -> dict[str, str]:
         """What is left to read, for the progress of the query."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TypeAlias
@@ -15,12 +15,13 @@ from optimist.core.changes.feed import change_feed
 from optimist.core.errors import ConfigError, UsageError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.options.values import parse_bool
+from optimist.core.snapshot.files_view import FilesView
 from optimist.core.table.delta_log import DeltaLog
-from optimist.spark.planes.planes import plane_of
+from optimist.spark.planes.planes import RowPlane, plane_of
 from optimist.spark.rows.row_shape import column_of
 from optimist.spark.session.arguments import version_number
 
-__all__ = ["CHANGE_OPTIONS", "ChangeOptions", "OptionValue", "change_feed_frame"]
+__all__ = ["CHANGE_OPTIONS", "ChangeOptions", "OptionValue", "change_feed_frame", "joined_views"]
 
 _READ_CHANGES = ("readChangeFeed", "readChangeData")  # the second is Delta's older name for it
 CHANGE_OPTIONS = (
@@ -106,9 +107,15 @@ def change_feed_frame(spark: SparkSession, log: DeltaLog, bounds: ChangeBounds) 
         UsageError, TableError, SchemaError, ProtocolError: As `change_feed`.
     """
     feed = change_feed(log.table, log.snapshot(), bounds)
-    plane = plane_of(spark, log.table)
-    columns = [column_of(name) for name in feed.schema.names]
-    frames = [plane.scan_files(view, view.files).select(*columns) for view in feed.views]
+    return joined_views(plane_of(spark, log.table), feed.views)
+
+
+def joined_views(plane: RowPlane, views: Sequence[FilesView]) -> DataFrame:
+    """The rows of one view after the other; all have the same columns."""
+    if len(views) == 1:
+        return plane.scan_files(views[0], views[0].files)
+    columns = [column_of(name) for name in views[0].schema.names]
+    frames = [plane.scan_files(view, view.files).select(*columns) for view in views]
     return reduce(DataFrame.unionAll, frames)
 
 

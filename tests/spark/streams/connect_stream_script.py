@@ -91,4 +91,23 @@ log.delete("id < 2")
 tell("a deletion", kind_of(lambda: run(reader().load(SOURCE))))
 run(reader(ignoreDeletes=True).load(SOURCE))
 tell("rows past the deletion", ids(TARGET))
+
+fed = DeltaLog.for_path(FOLDER / "fed", {})
+fed.create(pa.schema([("id", pa.int64())]), properties={"delta.enableChangeDataFeed": "true"})
+
+
+def changes(path):
+    frame = reader(readChangeFeed=True).load(f"{FOLDER}/fed")
+    run(frame.withColumnRenamed("_change_type", "kind").drop("_commit_timestamp"), path, "ck-fed")
+    rows = DeltaLog.for_path(path, {}).to_arrow().to_pylist()
+    return sorted([row["_commit_version"], row["kind"], row["id"]] for row in rows)
+
+
+fed.append(pa.table({"id": [1, 2]}))
+tell("the table as changes", changes(f"{FOLDER}/changed"))
+fed.update(set={"id": 9}, predicate="id = 1")
+fed.delete("id = 2")
+fed.append(pa.table({"id": [3]}))
+tell("changes after a restart", changes(f"{FOLDER}/changed"))
+tell("a table without a feed", kind_of(lambda: run(reader(readChangeFeed=True).load(SOURCE))))
 spark.stop()

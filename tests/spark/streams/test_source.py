@@ -49,6 +49,42 @@ def run(enabled, log, tmp_path):
     return start
 
 
+@pytest.fixture(params=["native", pytest.param("arrow", marks=pytest.mark.again)])
+def plane(request, conf):
+    conf("spark.optimist.spark.plane", request.param)
+
+
+def changing(path, *, has_vectors=False):
+    """A table with two rows, and its change data feed on since version 1."""
+    log = DeltaLog.for_path(path, {})
+    log.create(pa.schema([("id", pa.int64())]))
+    vectors = {"delta.enableDeletionVectors": "true"} if has_vectors else {}
+    log.alter.set_properties({"delta.enableChangeDataFeed": "true", **vectors})
+    add(log, 0, 1)
+    return log
+
+
+def change(log):
+    log.update(set={"id": 9}, predicate="id = 1")
+    log.delete("id = 0")
+    add(log, 7)
+
+
+def changes(enabled, log, tmp_path, **options):
+    """What each batch of a stream of changes gives, run to its end."""
+    seen = []
+
+    def each(batch, number):
+        rows = batch.select("_commit_version", "_change_type", "id").collect()
+        seen.append(sorted(map(tuple, rows)))
+
+    frame = enabled.readStream.format("delta").options(**options).load(log.table_path)
+    writer = frame.writeStream.foreachBatch(each)
+    writer = writer.option("checkpointLocation", f"{tmp_path}/changes")
+    writer.trigger(availableNow=True).start().awaitTermination()
+    return seen
+
+
 def last_offset(tmp_path, checkpoint="ck"):
     files = [
         path for path in Path(tmp_path, checkpoint, "offsets").iterdir() if path.name.isdigit()
@@ -253,6 +289,42 @@ def test_wrong_options_are_refused_when_the_frame_is_made(enabled, log, options,
     with pytest.raises(UsageError) as caught:
         enabled.readStream.format("delta").options(**options).load(log.table_path)
     assert caught.value.kind == kind
+
+
+CHANGES = [
+    (2, "insert", 0),
+    (2, "insert", 1),
+    (3, "update_postimage", 9),
+    (3, "update_preimage", 1),
+    (4, "delete", 0),
+    (5, "insert", 7),
+]
+
+
+@pytest.mark.parametrize("has_vectors", [False, True])
+@pytest.mark.parametrize("option", ["readChangeFeed", "readChangeData"])
+def test_a_stream_of_changes_gives_each_once(enabled, plane, tmp_path, option, has_vectors):
+    log = changing(f"{tmp_path}/t", has_vectors=has_vectors)
+    assert changes(enabled, log, tmp_path, **{option: "true"}) == [CHANGES[:2]]
+    change(log)
+    limited = {option: "true", "maxFilesPerTrigger": 1}
+    assert changes(enabled, log, tmp_path, **limited) == [CHANGES[2:4], CHANGES[4:5], CHANGES[5:]]
+    assert changes(enabled, log, tmp_path, **limited) == []
+    assert last_offset(tmp_path, "changes").endswith(
+        '"reservoirVersion":6,"index":-1,"isStartingVersion":false}'
+    )
+    crash_in(tmp_path, 3, "changes")
+    assert changes(enabled, log, tmp_path, **limited) == [CHANGES[5:]]
+
+
+def test_a_stream_of_changes_begins_where_it_is_told(enabled, plane, tmp_path):
+    log = changing(f"{tmp_path}/t")
+    change(log)
+    options = {"readChangeFeed": "true", "startingVersion": 4}
+    assert changes(enabled, log, tmp_path, **options) == [CHANGES[4:]]
+    with pytest.raises(UsageError) as caught:
+        changes(enabled, log, tmp_path, readChangeFeed="perhaps")
+    assert caught.value.kind == "DELTA_ILLEGAL_OPTION"
 
 
 def test_a_schema_and_a_missing_table_are_refused(enabled, log, tmp_path):

@@ -45,6 +45,19 @@ def test_a_query_that_reads_the_table_it_writes_is_no_blind_append(told):
     assert told["a blind append of its own"] is False
 
 
+def test_a_stream_of_changes_gives_each_once(told):
+    whole = [[1, "insert", 1], [1, "insert", 2]]
+    assert told["the table as changes"] == whole
+    assert told["changes after a restart"] == [
+        *whole,
+        [2, "update_postimage", 9],
+        [2, "update_preimage", 1],
+        [3, "delete", 2],
+        [4, "insert", 3],
+    ]
+    assert told["a table without a feed"] == "TableError DELTA_MISSING_CHANGE_DATA"
+
+
 def test_what_streams_can_not_do_is_refused_in_delta_s_words(told):
     assert told["update mode"] == "UsageError DELTA_UNSUPPORTED_OUTPUT_MODE"
     assert told["a schema"] == "UsageError DELTA_UNSUPPORTED_SCHEMA_DURING_READ"

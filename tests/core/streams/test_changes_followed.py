@@ -1,0 +1,297 @@
+"""Streams of the change data feed: what each commit changed, in whole commits (spec 11.3)."""
+
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from optimist.core import DeltaLog, NewColumn
+from optimist.core.errors import OptimistError
+from optimist.core.log.names import commit_path
+from optimist.core.snapshot.local_scan import to_arrow
+from optimist.core.streams.offset import StreamOffset
+from optimist.core.streams.options import StreamOptions
+from optimist.core.streams.planner import StreamPlanner
+
+FEED = {"delta.enableChangeDataFeed": "true"}
+VECTORS = {"delta.enableDeletionVectors": "true"}
+STEPS = ("append", "append", "delete row", "update", "delete file", "optimize", "look", "restart")
+
+
+def add(log, *ids):
+    log.append(pa.table({"id": pa.array(ids, pa.int64()), "n": pa.array([0] * len(ids))}))
+
+
+def rows(tables):
+    found = [row for table in tables for row in table.to_pylist()]
+    return sorted(
+        (row["_commit_version"], row["_change_type"], row["id"], row["n"]) for row in found
+    )
+
+
+def followed(log, position=None, **options):
+    items = list(log.follow(position, changes=True, **options))
+    return rows(item.to_arrow() for item in items), items[-1].position if items else position
+
+
+def stream(log, **options):
+    given_options = {"readChangeFeed": "true", **options}
+    fresh = DeltaLog.for_path(log.table_path, {})
+    return StreamPlanner.of(fresh.table, StreamOptions.parse(given_options, int), fresh.snapshot)
+
+
+def batches(planner, start=None):
+    """The rows of each batch to come, and where the last one ends."""
+    found = []
+    while (end := planner.latest_offset(start, planner.capacity())) != start:
+        found.append(rows(to_arrow(view) for view in planner.views_between(start, end)))
+        start = end
+    return found, start
+
+
+def refused(kind, ask):
+    with pytest.raises(OptimistError) as caught:
+        ask()
+    assert caught.value.kind == kind
+    return caught.value
+
+
+@pytest.fixture(params=[{}, VECTORS], ids=["files", "vectors"])
+def log(request, tmp_path):
+    """A table of version 0 with the rows 0 and 1, and its feed on since version 1."""
+    found = DeltaLog.for_path(tmp_path / "table", {})
+    add(found, 0, 1)
+    found.alter.set_properties({**FEED, **request.param})
+    return found
+
+
+# What comes
+
+
+def test_the_whole_table_comes_as_inserts_and_then_each_change(log):
+    first, position = followed(log)
+    assert first == [(1, "insert", 0, 0), (1, "insert", 1, 0)]
+    log.update(set={"n": 7}, predicate="id = 1")
+    log.delete("id = 0")
+    add(log, 2)
+    log.optimize()
+    assert followed(log, position)[0] == [
+        (2, "update_postimage", 1, 7),
+        (2, "update_preimage", 1, 0),
+        (3, "delete", 0, 0),
+        (4, "insert", 2, 0),
+    ]
+
+
+def test_the_rows_have_the_times_that_a_batch_read_gives_them(log):
+    (whole,) = log.follow(changes=True)
+    add(log, 2)
+    (commit,) = log.follow(whole.position, changes=True)
+    expected = log.changes(starting_version=1)["_commit_timestamp"].to_pylist()
+    assert commit.to_arrow()["_commit_timestamp"].to_pylist() == expected
+    moment = datetime.fromtimestamp(log.snapshot(version=1).timestamp_ms / 1000, timezone.utc)
+    assert set(whole.to_arrow()["_commit_timestamp"].to_pylist()) == {moment}
+
+
+@pytest.mark.parametrize("start", ["version", "time", "latest"])
+def test_a_start_leaves_out_what_came_before(log, start):
+    add(log, 2)
+    time_ms = log.snapshot().timestamp_ms
+    given_start = {
+        "version": {"starting_version": 2},
+        "time": {"starting_timestamp": time_ms},
+        "latest": {"starting_version": "latest"},
+    }[start]
+    found, position = followed(log, **given_start)
+    assert found == ([] if start == "latest" else [(2, "insert", 2, 0)])
+    add(log, 3)
+    assert followed(log, position)[0] == [(3, "insert", 3, 0)]
+
+
+def test_positions_are_those_of_delta_s_streams(log):
+    _, position = followed(log)
+    assert position == (
+        f'{{"sourceVersion":1,"reservoirId":"{log.metadata.id}","reservoirVersion":2,"index":-1,'
+        '"isStartingVersion":false}'
+    )
+
+
+# How much a batch takes
+
+
+def test_commits_that_change_rows_come_whole_and_at_least_one(log):
+    _, position = batches(stream(log))
+    log.update(set={"n": 7}, predicate="id < 2")
+    log.optimize()  # which has no changes, and costs nothing
+    add(log, 10)
+    log.delete("true")
+    for limit in ({"maxFilesPerTrigger": "1"}, {"maxBytesPerTrigger": "1"}):
+        found, _ = batches(stream(log, **limit), position)
+        versions = [sorted({row[0] for row in batch}) for batch in found if batch]
+        assert [version for batch in versions for version in batch] in ([2, 4, 5], [2, 3, 4])
+        assert all(len(batch) == 1 for batch in versions)
+    assert len(batches(stream(log), position)[0]) == 1
+
+
+@pytest.fixture
+def parted(tmp_path):
+    """A table of two commits with three files each, and one that removes them all."""
+    found = DeltaLog.for_path(tmp_path / "parted", {})
+    files = pa.table({"id": pa.array([0, 1, 2]), "n": pa.array([0, 1, 2])})
+    found.create(files.schema, partition_by=["n"], properties=FEED)
+    found.append(files)
+    found.append(files)
+    return found
+
+
+@pytest.mark.parametrize("start", [{}, {"startingVersion": "1"}])
+def test_commits_that_add_files_come_file_by_file(parted, start):
+    planner = stream(parted, maxFilesPerTrigger="2", **start)
+    found, position = batches(planner)
+    assert [len(batch) for batch in found] == [2, 2, 2]
+    assert len({row for batch in found for row in batch}) == (6 if start else 3)
+    parted.delete("true")
+    found, _ = batches(stream(parted, maxFilesPerTrigger="2"), position)
+    assert [len(batch) for batch in found] == [6]
+
+
+def test_places_that_delta_spark_writes_are_gone_on_from(parted):
+    parted.delete("true")
+    table_id = parted.metadata.id
+    # delta-spark 4.4.0 ends a batch with the place of the last file.
+    for version, index, rest in ((1, 0, 2 + 3 + 6), (1, 2, 3 + 6), (2, 1, 1 + 6), (3, 5, 0)):
+        start = StreamOffset(table_id, version, index, is_initial=False)
+        found, end = batches(stream(parted), start)
+        assert sum(map(len, found)) == rest
+        assert end == StreamOffset.before(table_id, 4)
+    end = StreamOffset(table_id, 3, 5, is_initial=False)
+    views = stream(parted).views_between(StreamOffset(table_id, 1, 1, is_initial=False), end)
+    assert len(rows(to_arrow(view) for view in views)) == 1 + 3 + 6
+
+
+def test_files_that_a_regular_expression_matches_are_passed_over(log):
+    _, position = followed(log)
+    log.update(set={"n": 7}, predicate="id = 1")
+    add(log, 2)
+    assert followed(log, position, excludeRegex="parquet|bin")[0] == []
+    assert followed(log, excludeRegex="parquet|bin")[0] == []
+
+
+def test_options_for_commits_that_remove_rows_have_no_effect(log):
+    _, position = followed(log)
+    log.delete("id = 0")
+    for option in ("ignoreDeletes", "ignoreChanges", "skipChangeCommits"):
+        found = followed(log, position, **{option: True})[0]
+        assert found == [(2, "delete", 0, 0)]
+
+
+# What stops it
+
+
+def test_a_table_without_a_feed_is_refused(tmp_path):
+    log = DeltaLog.for_path(tmp_path / "table", {})
+    add(log, 0)
+    assert refused("DELTA_MISSING_CHANGE_DATA", lambda: followed(log)).fields["version"] == 0
+    refused("DELTA_MISSING_CHANGE_DATA", lambda: followed(log, starting_version=0))
+
+
+def test_a_feed_that_is_turned_off_stops_the_stream_after_what_came_before(log):
+    planner = stream(log)
+    _, position = batches(planner)
+    add(log, 2)
+    log.alter.set_properties({"delta.enableChangeDataFeed": "false"})
+    end = planner.latest_offset(position, planner.capacity())
+    found = rows(to_arrow(view) for view in planner.views_between(position, end))
+    assert found == [(2, "insert", 2, 0)]
+    error = refused("DELTA_MISSING_CHANGE_DATA", lambda: batches(planner, end))
+    assert error.fields["version"] == 3
+
+
+def test_lost_commits_stop_the_stream_unless_it_may_go_on_after_them(log):
+    _, position = followed(log)
+    add(log, 2)
+    add(log, 3)
+    log.checkpoint()
+    add(log, 4)
+    for version in (0, 1, 2):
+        Path(commit_path(log.log_path, version)).unlink()
+    refused("DELTA_MISSING_FILES_UNEXPECTED_VERSION", lambda: followed(log, position))
+    found = followed(log, position, failOnDataLoss=False)[0]
+    assert found == [(3, "insert", 3, 0), (4, "insert", 4, 0)]
+    assert batches(stream(log, failOnDataLoss="false"), StreamOffset.from_json(position))[0] == [
+        found
+    ]
+
+
+def test_a_changed_schema_stops_the_stream_and_a_restart_reads_by_it(log):
+    planner = stream(log)
+    _, position = batches(planner)
+    log.alter.add_columns([NewColumn("more", "string")])
+    add(log, 2)
+    error = refused("DELTA_SCHEMA_CHANGED_WITH_VERSION", lambda: batches(planner, position))
+    assert error.fields["retryable"]
+    assert batches(stream(log), position)[0] == [[(3, "insert", 2, 0)]]
+
+
+@pytest.mark.parametrize("name", ["readChangeFeed", "readChangeData"])
+def test_the_option_is_true_or_false(log, name):
+    refused("DELTA_ILLEGAL_OPTION", lambda: StreamOptions.parse({name: "perhaps"}, int))
+    assert StreamOptions.parse({name: "TRUE"}, int).read_changes
+    assert not StreamOptions.parse({name: "false"}, int).read_changes
+
+
+# All of it together
+
+
+@given(
+    steps=st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 9)), max_size=12),
+    max_files=st.sampled_from(["1", "2", "1000"]),
+    has_vectors=st.booleans(),
+    crashes=st.booleans(),
+)
+def test_a_stream_gives_every_change_once(tmp_path_factory, steps, max_files, has_vectors, crashes):
+    log = DeltaLog.for_path(tmp_path_factory.mktemp("t") / "table", {})
+    add(log, 0, 1)
+    log.alter.set_properties({**FEED, **(VECTORS if has_vectors else {})})
+    planner = stream(log, maxFilesPerTrigger=max_files)
+    table, coming, next_id = {0: 0, 1: 0}, [], 2
+    expected, found, position = [], [], None
+    for step, number in [*steps, ("look", 0)]:
+        version = log.snapshot().version + 1
+        picked = sorted(table)[number % len(table)] if table else None
+        if step == "append":
+            add(log, next_id, next_id + 1)
+            table |= {next_id: 0, next_id + 1: 0}
+            coming += [(version, "insert", next_id + more, 0) for more in (0, 1)]
+            next_id += 2
+        elif step == "delete row" and table:
+            log.delete(f"id = {picked}")
+            coming.append((version, "delete", picked, table.pop(picked)))
+        elif step == "delete file" and table:
+            log.delete(f"id <= {picked}")
+            gone = [key for key in table if key <= picked]
+            coming += [(version, "delete", key, table.pop(key)) for key in gone]
+        elif step == "update" and table:
+            log.update(set={"n": version}, predicate=f"id = {picked}")
+            coming.append((version, "update_preimage", picked, table[picked]))
+            table[picked] = version
+            coming.append((version, "update_postimage", picked, table[picked]))
+        elif step == "optimize":
+            log.optimize()
+        elif step == "restart":
+            planner = stream(log, maxFilesPerTrigger=max_files)
+        elif step == "look":
+            if position is None:
+                coming = [(version - 1, "insert", key, n) for key, n in table.items()]
+            expected, coming = expected + coming, []
+            while (end := planner.latest_offset(position, planner.capacity())) != position:
+                batch = rows(to_arrow(view) for view in planner.views_between(position, end))
+                if crashes:
+                    planner = stream(log, maxFilesPerTrigger=max_files)
+                    again = planner.views_between(position, StreamOffset.from_json(end.to_json()))
+                    assert rows(to_arrow(view) for view in again) == batch
+                found, position = found + batch, end
+    assert sorted(found) == sorted(expected)
