@@ -43,7 +43,7 @@ else:
     merge.when_matched_update_all().when_not_matched_insert_all().execute()
 print("survived after", calls)
 """
-MOST_STEPS = 40
+MOST_STEPS = 60
 
 
 def run_writer(path, vectors, command, die_before):
