@@ -226,6 +226,25 @@ def test_lost_commits_stop_the_stream_unless_it_may_go_on_after_them(log):
     ]
 
 
+def test_mapped_partitions_with_vectors_are_read_until_a_column_is_renamed(tmp_path):
+    log = DeltaLog.for_path(tmp_path / "mapped", {})
+    data = pa.table({"id": pa.array([0, 1, 2], pa.int64()), "p": ["a", "a", None]})
+    log.append(data, partition_by=["p"])
+    log.alter.set_properties({**FEED, **VECTORS, "delta.columnMapping.mode": "name"})
+    log.delete("id = 1")
+    (first,) = log.follow(changes=True)
+    found = {(row["id"], row["p"]) for row in first.to_arrow().to_pylist()}
+    assert found == {(0, "a"), (2, None)}
+    log.delete("id = 0")
+    (gone,) = log.follow(first.position, changes=True)
+    assert [(row["id"], row["p"]) for row in gone.to_arrow().to_pylist()] == [(0, "a")]
+    log.alter.rename_column("p", "q")
+    refused(
+        "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE",
+        lambda: list(log.follow(first.position, changes=True)),
+    )
+
+
 def test_a_changed_schema_stops_the_stream_and_a_restart_reads_by_it(log):
     planner = stream(log)
     _, position = batches(planner)
