@@ -8,7 +8,8 @@ its writer runs, and the intents of other machines go by their age.
 2. It looks whether the file still has its name: a VACUUM between the two calls found no lock on it,
    and removed it. Then it begins again.
 3. VACUUM removes an intent only while it holds the exclusive lock on it.
-4. At its end the writer removes the file, and then the directory, if that is empty.
+4. At its end the writer removes the file. The directory stays: to make it anew for each write would
+   cost more than all the rest.
 """
 
 from __future__ import annotations
@@ -62,7 +63,6 @@ class LocalIntent:
         """Remove the intent; what it guarded is committed, or gone."""
         with suppress(OSError):  # what is left is stale, as its lock is released
             self._path.unlink(missing_ok=True)
-            self._path.parent.rmdir()
         self._open.close()
 
 
@@ -112,11 +112,11 @@ def _machine() -> bytes:
 
 
 def _created(path: Path) -> int | None:
-    """The new file; None if another writer has just removed the directory, which was empty."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """The new file; None if there was no directory, as before the first, or after a VACUUM."""
     try:
         return os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)
     except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True)
         return None
 
 

@@ -16,6 +16,7 @@ from optimist.core import DeltaLog
 from optimist.core.care import deletion
 from optimist.core.care import vacuum as module
 from optimist.core.care.vacuum import VacuumProgress
+from optimist.core.data.intents import INTENTS
 from optimist.core.errors import StorageError, TableError, TableNotFoundError, UsageError
 from optimist.core.log.file_table import add_files
 from optimist.core.options.engine import EngineOptions
@@ -128,7 +129,7 @@ def test_the_dead_go_and_the_living_stay(tmp_path):
     assert {name for name in left if name.endswith(".parquet")} == live
     assert [name for name in left if "_change_data" in name] == []
     directories = (path for path in table.path.rglob("*") if path.is_dir())
-    assert [path for path in directories if not list(path.iterdir())] == []
+    assert [path.name for path in directories if not list(path.iterdir())] == [INTENTS]
 
 
 def test_what_was_removed_within_the_retention_stays(tmp_path):
