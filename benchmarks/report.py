@@ -21,6 +21,7 @@ from drop_in import DropInResult
 from engines import OURS, THEIRS
 from frames import FrameResult
 from groups import DELAY_S, GroupResult
+from micro_batches import StreamResult
 from opening import OpenResult
 from rows import MEASURED, RATIO_TARGETS, SECONDS_ROWS, SECONDS_TARGETS, RowResult
 from scans import ScanResult
@@ -53,6 +54,9 @@ QUERY_TARGET_S = 0.15
 """Targets of the drop-in: CPU of `enable` on a machine's first use and later, CPU that a statement
 of Spark's own takes more than before, wall time of frame and plan of a query."""
 
+STREAM_TARGETS = {"native": {"parquet": 1.3}, "arrow": {"parquet": 2.0}}
+"""Targets for the time of a micro-batch, by plane, as multiples of others' times."""
+
 CHECKPOINT_TIME_TARGET = 1.0
 CHECKPOINT_PEAK_TARGET = 0.5
 CHECKPOINT_TARGET_FILES = 1_000_000
@@ -81,6 +85,7 @@ class Results:
     groups: Sequence[GroupResult] = ()
     columns: Sequence[ColumnResult] = ()
     drop_in: Sequence[DropInResult] = ()
+    streams: Sequence[StreamResult] = ()
 
 
 def results_table(results: Results) -> Table:
@@ -102,6 +107,7 @@ def results_table(results: Results) -> Table:
         *_group_rows(results.groups),
         *_column_rows(results.columns),
         *_drop_in_rows(results.drop_in),
+        *_stream_rows(results.streams),
     ):
         table.add_row(*row)
     return table
@@ -337,6 +343,22 @@ def _drop_in_rows(results: Sequence[DropInResult]) -> Iterator[_Row]:
         ):
             target = "" if limit is None else _target(seconds <= limit, f"<= {limit}")
             yield title, f"{seconds:.4f}", "", "", target
+
+
+def _stream_rows(results: Sequence[StreamResult]) -> Iterator[_Row]:
+    """A plane of ours in the first column, what it is held against in the second."""
+    by_kind = {item.kind: item for item in results}
+    for plane, targets in STREAM_TARGETS.items() if results else ():
+        for other, limit in targets.items():
+            ours, theirs = by_kind[plane], by_kind[other]
+            ratio = ours.median_s / theirs.median_s
+            yield (
+                f"micro-batch of a stream, {plane} beside {other}: best (median), s",
+                f"{ours.best_s:.3f} ({ours.median_s:.3f})",
+                f"{theirs.best_s:.3f} ({theirs.median_s:.3f})",
+                f"{ratio:.2f}",
+                _target(ratio <= limit, f"<= {limit}"),
+            )
 
 
 def _wrong(result: WritersResult) -> int:

@@ -28,10 +28,12 @@ from engines import ENGINES
 from frames import FrameResult, measure_frames
 from groups import GroupResult, measure_groups
 from locations import EMULATORS, Location, emulated_location, local_location
+from micro_batches import StreamResult, measure_streams
 from opening import OpenResult, measure_opening
 from report import Results, results_table, write_json
 from rows import RowResult, measure_rows
 from scans import ScanResult, measure_scans
+from stream_once import ROWS
 from writers import WritersResult, measure_writers
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -80,6 +82,7 @@ def _steps(scratch: Path, *, quick: bool) -> dict[str, Callable[[], Any]]:
         "groups": lambda: _groups(threads=8 if quick else 64, appends=3 if quick else 20),
         "columns": lambda: _columns(scratch, 20_000 if quick else 5_000_000, 1 if quick else 7),
         "drop_in": lambda: _drop_in(scratch, 10_000 if quick else 100_000, 2 if quick else 50),
+        "streams": lambda: _streams(scratch, batches=3 if quick else 20),
     }
 
 
@@ -201,6 +204,11 @@ def _drop_in(scratch: Path, num_files: int, rounds: int) -> list[DropInResult]:
     table = ensure_big_log(BUILD / "bench-cache", num_files)
     expected = num_files + COMMITS_AFTER_CHECKPOINT
     return [measure_drop_in(table, scratch, num_files=expected, rounds=rounds)]
+
+
+def _streams(scratch: Path, *, batches: int) -> list[StreamResult]:
+    CONSOLE.print(f"Streams from table to table: {batches} batches of {ROWS:,} rows each ...")
+    return list(measure_streams(scratch, batches=batches))
 
 
 def _groups(*, threads: int, appends: int) -> list[GroupResult]:
