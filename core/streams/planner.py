@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from optimist.core.changes.bounds import first_version_since
-from optimist.core.changes.feed import ensure_recorded
-from optimist.core.changes.files import FEED_COLUMNS, as_inserted
+from optimist.core.changes.feed import ensure_recorded, feed_schema
+from optimist.core.changes.files import as_inserted
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import LogFileNotFoundError, OptimistError, TableError
 from optimist.core.log.file_table import FILES_SCHEMA
@@ -202,9 +202,10 @@ class StreamPlanner:
     @property
     def stream_schema(self) -> StructType:
         """The columns of the stream's rows: the table's, and those of a change feed."""
-        added = FEED_COLUMNS if self.options.read_changes else ()
+        if self.options.read_changes:
+            return feed_schema(self.schema.metadata)
         schema = TableMetadata.of(self.schema.metadata).schema
-        return StructType((*without_expressions(schema.as_nullable()), *added))
+        return without_expressions(schema.as_nullable())
 
     def backlog(self, position: StreamOffset) -> Backlog:
         """What comes after a position, without a look for newer versions.
