@@ -32,7 +32,14 @@ from optimist.core.snapshot.files_view import FilesView
 from optimist.core.snapshot.local_scan import to_arrow
 from optimist.core.snapshot.one_version import load_version
 
-__all__ = ["ChangeFeed", "change_feed", "change_rows", "changes_of", "ensure_recorded"]
+__all__ = [
+    "ChangeFeed",
+    "change_feed",
+    "change_rows",
+    "changes_of",
+    "ensure_recorded",
+    "feed_schema",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +222,7 @@ def _feed(
     derived, recorded = collector.tables()
     names = tuple(item.name for item in FEED_COLUMNS)
     stored = tuple(name for name in names if name != CHANGE_TYPE)
-    schema = _feed_schema(metadata)
+    schema = feed_schema(metadata)
 
     def view(kind: str, files: pa.Table, partitions: tuple[str, ...]) -> FilesView:
         described = replace(
@@ -229,7 +236,13 @@ def _feed(
     return ChangeFeed(versions, view("derived", derived, names), view("recorded", recorded, stored))
 
 
-def _feed_schema(metadata: Metadata) -> StructType:
+def feed_schema(metadata: Metadata) -> StructType:
+    """The columns of a feed: the table's, all nullable, and those that tell of the change.
+
+    Raises:
+        SchemaError: The table has such columns of its own (kind
+            `DELTA_TABLE_ALREADY_CONTAINS_CDC_COLUMNS`).
+    """
     table = TableMetadata.of(metadata).schema
     taken = [item.name for item in FEED_COLUMNS if table.find(item.name) is not None]
     if taken:

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from optimist.core.changes.bounds import first_version_since
-from optimist.core.changes.feed import ensure_recorded
-from optimist.core.changes.files import FEED_COLUMNS, as_inserted
+from optimist.core.changes.feed import ensure_recorded, feed_schema
+from optimist.core.changes.files import as_inserted
 from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import LogFileNotFoundError, OptimistError, TableError
 from optimist.core.log.file_table import FILES_SCHEMA
@@ -158,8 +158,11 @@ class StreamPlanner:
         """After everything that there is, for who does not know where the last batch ended."""
         return StreamOffset.before(self.table_id, self._look().version + 1)
 
-    def files_between(self, start: StreamOffset | None, end: StreamOffset) -> IndexedFiles:
-        """The files of a batch; the same ones each time that a batch is run.
+    def views_between(self, start: StreamOffset | None, end: StreamOffset) -> tuple[FilesView, ...]:
+        """The rows of a batch, as views whose columns are those of `stream_schema`.
+
+        They are the same each time that a batch is run. There are always as many as `empty_views`
+        has, each shaped as the one there.
 
         Args:
             start: Where the batch before ended; None for the first batch.
@@ -168,43 +171,26 @@ class StreamPlanner:
         Raises:
             TableError, SchemaError, ProtocolError: As `latest_offset`.
         """
-        return self._files(self._begin_of(start, end), end)
-
-    def views_between(self, start: StreamOffset | None, end: StreamOffset) -> tuple[FilesView, ...]:
-        """The rows of a batch, as views whose columns are those of `stream_schema`.
-
-        There are always as many as `empty_views` has, each shaped as the one there.
-
-        Args:
-            start: As for `files_between`.
-            end: Where the batch ends.
-
-        Raises:
-            TableError, SchemaError, ProtocolError: As `latest_offset`.
-        """
-        return self._views(self._begin_of(start, end), end)
+        latest = self._look()
+        self._checked(end, latest)
+        begin = self._begin_of_first(end, latest) if start is None else self._checked(start, latest)
+        end.ensure_not_before(begin)
+        return self._views(begin, end)
 
     def empty_views(self) -> tuple[FilesView, ...]:
         """What `views_between` gives where there are no rows."""
         none = IndexedFiles.none()
         if not self.options.read_changes:
-            return (self.view(none),)
+            return (self._view(none),)
         return self._changes.views(self._seen(), [], none.files)
-
-    def view(self, files: IndexedFiles) -> FilesView:
-        """Files of this stream as they are read: by the schema that it began with.
-
-        All columns may hold nulls, since the files may be older than a NOT NULL.
-        """
-        read = replace(self.schema.metadata, schema_string=schema_to_json(self.stream_schema))
-        return self._seen().with_other_files(read, files.files)
 
     @property
     def stream_schema(self) -> StructType:
         """The columns of the stream's rows: the table's, and those of a change feed."""
-        added = FEED_COLUMNS if self.options.read_changes else ()
+        if self.options.read_changes:
+            return feed_schema(self.schema.metadata)
         schema = TableMetadata.of(self.schema.metadata).schema
-        return StructType((*without_expressions(schema.as_nullable()), *added))
+        return without_expressions(schema.as_nullable())
 
     def backlog(self, position: StreamOffset) -> Backlog:
         """What comes after a position, without a look for newer versions.
@@ -344,21 +330,9 @@ class StreamPlanner:
             position = begin.at(version + 1)
         return position
 
-    def _begin_of(self, start: StreamOffset | None, end: StreamOffset) -> StreamOffset:
-        """Where a batch begins, once it is known that both ends are this table's."""
-        latest = self._look()
-        self._checked(end, latest)
-        begin = self._begin_of_first(end, latest) if start is None else self._checked(start, latest)
-        end.ensure_not_before(begin)
-        return begin
-
-    def _files(self, begin: StreamOffset, end: StreamOffset) -> IndexedFiles:
-        parts = list(self._parts(begin, end))
-        return parts[0] if len(parts) == 1 else IndexedFiles.joined(parts)
-
     def _views(self, begin: StreamOffset, end: StreamOffset) -> tuple[FilesView, ...]:
         if not self.options.read_changes:
-            return (self.view(self._files(begin, end)),)
+            return (self._view(IndexedFiles.joined(list(self._parts(begin, end)))),)
         inserted = IndexedFiles.none().files
         if begin.is_initial:
             upto = end.index if end.is_initial else None
@@ -367,6 +341,14 @@ class StreamPlanner:
             begin = begin.at(begin.version + 1)
         runs = [] if end.is_initial else list(self._runs(begin, end))
         return self._changes.views(self._seen(), runs, inserted)
+
+    def _view(self, files: IndexedFiles) -> FilesView:
+        """Files of a stream of rows as they are read: by the schema that it began with.
+
+        All columns may hold nulls, since the files may be older than a NOT NULL.
+        """
+        read = replace(self.schema.metadata, schema_string=schema_to_json(self.stream_schema))
+        return self._seen().with_other_files(read, files.files)
 
     def _runs(self, begin: StreamOffset, end: StreamOffset) -> Iterator[ChangedRun]:
         """The commits between two offsets; those that an offset parts, each on its own."""

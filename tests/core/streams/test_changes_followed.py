@@ -255,6 +255,25 @@ def test_a_changed_schema_stops_the_stream_and_a_restart_reads_by_it(log):
     assert batches(stream(log), position)[0] == [[(3, "insert", 2, 0)]]
 
 
+def test_rows_that_the_newest_schema_does_not_fit_are_refused(log):
+    log.alter.set_properties({"delta.columnMapping.mode": "name"})
+    add(log, 2)
+    version = log.snapshot().version
+    log.alter.rename_column("n", "m")
+    begin = {"startingVersion": str(version)}
+    kind = "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE"
+    refused(kind, lambda: batches(stream(log, **begin)))
+    log.alter.rename_column("m", "n")
+    assert batches(stream(log, startingVersion=str(version + 2)))[0] == [[]]
+
+
+def test_a_table_with_columns_of_the_feed_s_names_is_refused(tmp_path):
+    log = DeltaLog.for_path(tmp_path / "table", {})
+    log.append(pa.table({"_change_type": ["insert"]}))
+    kind = "DELTA_TABLE_ALREADY_CONTAINS_CDC_COLUMNS"
+    assert "_change_type" in refused(kind, lambda: stream(log).stream_schema).fields["columns"]
+
+
 @pytest.mark.parametrize("name", ["readChangeFeed", "readChangeData"])
 def test_the_option_is_true_or_false(log, name):
     refused("DELTA_ILLEGAL_OPTION", lambda: StreamOptions.parse({name: "perhaps"}, int))
@@ -268,13 +287,17 @@ def test_the_option_is_true_or_false(log, name):
 @given(
     steps=st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 9)), max_size=12),
     max_files=st.sampled_from(["1", "2", "1000"]),
-    has_vectors=st.booleans(),
+    vectors=st.sampled_from([{}, VECTORS]),
+    partition_by=st.sampled_from([[], ["id"]]),
     crashes=st.booleans(),
 )
-def test_a_stream_gives_every_change_once(tmp_path_factory, steps, max_files, has_vectors, crashes):
+def test_a_stream_gives_every_change_once(
+    tmp_path_factory, steps, max_files, vectors, partition_by, crashes
+):
     log = DeltaLog.for_path(tmp_path_factory.mktemp("t") / "table", {})
+    schema = pa.schema([("id", pa.int64()), ("n", pa.int64())])
+    log.create(schema, partition_by=partition_by, properties={**FEED, **vectors})
     add(log, 0, 1)
-    log.alter.set_properties({**FEED, **(VECTORS if has_vectors else {})})
     planner = stream(log, maxFilesPerTrigger=max_files)
     table, coming, next_id = {0: 0, 1: 0}, [], 2
     expected, found, position = [], [], None

@@ -39,8 +39,9 @@ def stream(log, **options):
     return StreamPlanner.of(fresh.table, parsed, fresh.snapshot)
 
 
-def ids(planner, files):
-    return sorted(to_arrow(planner.view(files))["id"].to_pylist())
+def ids(views):
+    (view,) = views
+    return sorted(to_arrow(view)["id"].to_pylist())
 
 
 def batches(log, start=None, **options):
@@ -53,9 +54,9 @@ def batches(log, start=None, **options):
         # What a driver that has crashed in the batch would run again.
         again = StreamOffset.from_json(end.to_json())
         before = None if start is None else StreamOffset.from_json(start.to_json())
-        rows = ids(planner, planner.files_between(start, end))
+        rows = ids(planner.views_between(start, end))
         repeated = stream(log, **options)
-        assert ids(repeated, repeated.files_between(before, again)) == rows
+        assert ids(repeated.views_between(before, again)) == rows
         found.append(rows)
         start = end
 
@@ -100,11 +101,11 @@ def test_the_start_latest_is_a_batch_of_its_own_that_a_crash_can_not_lose(log):
     planner = stream(log, startingVersion="latest")
     pinned = planner.latest_offset(None, planner.capacity())
     assert pinned == place(log, 3)
-    assert len(planner.files_between(None, pinned)) == 0
+    assert ids(planner.views_between(None, pinned)) == []
     add(log, 6)
     # The driver has crashed in batch 0; the next one finds its end in the checkpoint.
     again = stream(log, startingVersion="latest")
-    assert len(again.files_between(None, pinned)) == 0
+    assert ids(again.views_between(None, pinned)) == []
     assert batches(log, pinned, startingVersion="latest")[0] == [[6]]
 
 
@@ -156,7 +157,8 @@ def test_files_of_the_snapshot_go_by_time_and_path(log):
     planner, start, found = stream(log, maxFilesPerTrigger=1), None, []
     for _ in paths:
         end = planner.latest_offset(start, planner.capacity())
-        found += planner.files_between(start, end).files["path"].to_pylist()
+        (view,) = planner.views_between(start, end)
+        found += view.files["path"].to_pylist()
         start = end
     assert found == paths
 
@@ -246,7 +248,7 @@ def test_what_came_before_a_commit_that_stops_the_stream_is_given_first(log):
     add(log, 6)
     log.delete("id < 2")
     end = planner.latest_offset(start, planner.capacity())
-    assert ids(planner, planner.files_between(start, end)) == [6]
+    assert ids(planner.views_between(start, end)) == [6]
     refused("DELTA_SOURCE_IGNORE_DELETE", log, end)
 
 
@@ -293,7 +295,7 @@ def test_a_batch_that_another_engine_ended_among_the_commits_is_run_again_whole(
     planner = stream(log)
     add(log, 6)
     end = place(log, 3, 0)
-    assert ids(planner, planner.files_between(None, end)) == [0, 1, 2, 3, 4, 5, 6]
+    assert ids(planner.views_between(None, end)) == [0, 1, 2, 3, 4, 5, 6]
 
 
 # What it costs, and what is left to read

@@ -68,14 +68,14 @@ def read_on(planner, start, crashes):
             end = planner.latest_offset(start, planner.capacity())
             if end == start:
                 return found, start, None
-            files = planner.files_between(start, end)
+            (view,) = planner.views_between(start, end)
         except OptimistError as error:
             return found, start, error.kind
-        rows = to_arrow(planner.view(files))["id"].to_pylist()
+        rows = to_arrow(view)["id"].to_pylist()
         if crashes:
             fresh = StreamPlanner.of(planner.table, planner.options, planner.newest)
-            again = fresh.files_between(start, StreamOffset.from_json(end.to_json()))
-            assert sorted(to_arrow(fresh.view(again))["id"].to_pylist()) == sorted(rows)
+            (again,) = fresh.views_between(start, StreamOffset.from_json(end.to_json()))
+            assert sorted(to_arrow(again)["id"].to_pylist()) == sorted(rows)
             planner = fresh
         found += rows
         start = end

@@ -16,7 +16,7 @@ from optimist.spark.streams.source import StreamSource
 
 POINTS = {
     "an offset is known": (StreamSource, "_latest"),
-    "a batch is planned": (StreamPlanner, "files_between"),
+    "a batch is planned": (StreamPlanner, "views_between"),
     "files are written": (DataWriter, "write"),
     "our commit is done": (StreamSink, "add_batch"),
 }
