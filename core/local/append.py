@@ -16,6 +16,7 @@ from optimist.core.data.declared_text import with_declared_length
 from optimist.core.data.filesystem import filesystem_for, make_durable
 from optimist.core.data.parquet_writer import (
     FileSet,
+    FileSpec,
     without_empty_text,
 )
 from optimist.core.data.table_ref import TableRef
@@ -75,8 +76,9 @@ def append(
 
     def work(pending: UncommittedFiles) -> Changes:
         rows, given = _rows_to_write(txn, data, partition_by)
+        spec = new_files(txn)
         pending.announce()
-        files = _write(txn, rows)
+        files = _write(txn, spec, rows)
         pending.register_files(files)
         txn.advance_identity_columns(given, files)
         operation = _operation(txn, files, rows.num_rows, user_metadata)
@@ -105,10 +107,9 @@ def _rows_to_write(
     return rows, given
 
 
-def _write(txn: OptimisticTransaction, rows: pa.Table) -> tuple[AddFile, ...]:
+def _write(txn: OptimisticTransaction, spec: FileSpec, rows: pa.Table) -> tuple[AddFile, ...]:
     """Write the rows to durable files; if one can't be written, none of them is left."""
     table = txn.table
-    spec = new_files(txn)
     if txn.read_version < 0:
         table.ensure_log_directory()
     writer = FileSet(spec, table.clock)
