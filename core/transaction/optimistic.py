@@ -400,7 +400,7 @@ class OptimisticTransaction:
         self,
         actions: Sequence[Action],
         operation: Operation,
-        tags: Mapping[str, str] | None,
+        tags: Mapping[str, str] | None = None,
         files: ManyFiles | None = None,
     ) -> Ours:
         rest = self._adopt_metadata(prepare.dedupe_set_transactions(actions))
