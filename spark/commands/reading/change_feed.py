@@ -112,8 +112,6 @@ def change_feed_frame(spark: SparkSession, log: DeltaLog, bounds: ChangeBounds) 
 
 def joined_views(plane: RowPlane, views: Sequence[FilesView]) -> DataFrame:
     """The rows of one view after the other; all have the same columns."""
-    if len(views) == 1:
-        return plane.scan_files(views[0], views[0].files)
     columns = [column_of(name) for name in views[0].schema.names]
     frames = [plane.scan_files(view, view.files).select(*columns) for view in views]
     return reduce(DataFrame.unionAll, frames)

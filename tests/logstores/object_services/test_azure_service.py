@@ -149,7 +149,8 @@ def test_data_file_is_one_conditional_put_blob_with_its_checksum(service):
 def test_data_file_whose_answer_was_lost_is_read_back(service):
     log = DeltaLog.for_path("az://box/t", service.options())
     log.append(pa.table({"id": [1]}))
-    service.script = [None, None, LOST]  # of the listing, of our commit in it, and of the file
+    # Of the listing, of our commit in it, of the intent, and of the file.
+    service.script = [None, None, None, LOST]
     assert log.append(pa.table({"id": [2]})).version == 1
     of_data = [request.method for request in service.requests if "/part-" in request.path]
     assert of_data[:2] == ["PUT", "PUT"]
