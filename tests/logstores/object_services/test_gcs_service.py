@@ -73,7 +73,7 @@ def test_data_file_is_one_upload_with_the_condition(service):
     uploads = [request.query for request in service.requests if "/upload/" in request.path]
     is_whole = {"uploadType": "multipart", "ifGenerationMatch": "0"}
     assert all(query == is_whole for query in uploads)
-    names = [name for name in service.objects if "_delta_log" not in name]
+    names = [name for name in service.objects if "/part-" in name]
     assert len(names) == 1
     assert len(uploads) == len(service.objects) + 2  # the others probed, and are gone
 

@@ -11,6 +11,7 @@ from optimist.core import DeltaLog
 from optimist.spark import DeltaTable, write
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "streams.md"
+FEED = {"delta.enableChangeDataFeed": "true"}
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
 
 
@@ -39,7 +40,7 @@ def ids(path):
 
 
 def test_each_block_runs(given, tmp_path):
-    writing, by_function, merging, reading, following = BLOCKS
+    writing, by_function, merging, reading, changing, following = BLOCKS
     run(writing, given, tmp_path)
     assert ids(tmp_path / "flights") == [0, 1, 2]
     run(by_function, given, tmp_path)
@@ -53,6 +54,9 @@ def test_each_block_runs(given, tmp_path):
         shutil.rmtree(tmp_path / "checkpoints" / "upsert" / "commits")
     run(reading, given, tmp_path)
     assert given["stream"].isStreaming
+    DeltaTable.forPath(given["spark"], str(tmp_path / "flights")).alter.set_properties(FEED)
+    run(changing, given, tmp_path)
+    assert "_change_type" in given["changes"].columns
     found = []
     run(following, {**given, "deal_with": found.append}, tmp_path)
     assert sorted(pa.concat_tables(found)["id"].to_pylist()) == [0, 1, 2]
