@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from optimist.core.data.intents import INTENTS
+
 
 def add_row(spark, path):
     """One more row, of the id 100."""
@@ -16,4 +18,5 @@ def ids(frame):
 
 
 def data_directories(path):
-    return {entry.name for entry in Path(path).iterdir() if entry.name != "_delta_log"}
+    apart = ("_delta_log", INTENTS)
+    return {entry.name for entry in Path(path).iterdir() if entry.name not in apart}
