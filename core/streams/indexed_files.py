@@ -45,7 +45,7 @@ class IndexedFiles:
         delta-spark writes the place of the last one for them: all such places mean after all.
         """
         kept = cls.of(files, exclude_regex).files
-        return cls(kept, pa.array([0] * kept.num_rows, pa.int64()), is_whole=True)
+        return cls(kept, pa.repeat(pa.scalar(0, pa.int64()), kept.num_rows), is_whole=True)
 
     @classmethod
     def none(cls) -> IndexedFiles:

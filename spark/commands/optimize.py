@@ -212,9 +212,7 @@ def _told(spark: SparkSession, log: DeltaLog, done: Optimized) -> DataFrame:
         "preserveInsertionOrder": False,
         "startTimeMs": done.started_ms,
         "endTimeMs": done.ended_ms,
-        "totalClusterParallelism": 0
-        if is_connect(spark)
-        else spark.sparkContext.defaultParallelism,
+        "totalClusterParallelism": _num_tasks_at_once(spark),
         "deletionVectorStats": vectors if done.num_vectors_removed else None,
         "numTableColumns": num_columns,
         "numTableColumnsWithStats": min(num_columns, indexed) if indexed >= 0 else num_columns,
