@@ -1,146 +1,26 @@
-"""V2 checkpoints and the struct columns of all checkpoints, as written (spec 5.8)."""
+"""V2 checkpoints, as written (spec 5.8)."""
 
 import io
-import itertools
 import json
-import logging
 
 import deltalake
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from checkpoint_tables import V2, Table, add, full_table, schema_text
 from optimist.core import DeltaLog
 from optimist.core.errors import StorageError, TableError
 from optimist.core.log.checkpoint_reader import CheckpointReader
 from optimist.core.log.file_table import add_files
 from optimist.core.log.last_checkpoint import read_last_checkpoint
-from optimist.core.log.names import classic_checkpoint_name, commit_path, log_path_of
-from optimist.core.log.segment import list_segment
-from optimist.core.maintenance.checkpoint import write_checkpoint, write_compatibility_checkpoint
-from optimist.core.options.engine import EngineOptions
+from optimist.core.log.names import classic_checkpoint_name, commit_path
+from optimist.core.maintenance.checkpoint import write_compatibility_checkpoint
 from optimist.core.plugins.logstore import FileStatus, PutOutcome
-from optimist.core.protocol.actions import (
-    AddFile,
-    CommitInfo,
-    DomainMetadata,
-    Metadata,
-    Protocol,
-    SetTransaction,
-    actions_to_bytes,
-)
+from optimist.core.protocol.actions import Protocol
 from optimist.core.schema.arrow_types import from_arrow_schema
 from optimist.core.schema.types import schema_from_json
-from optimist.core.snapshot import Snapshot
-from optimist.core.testing import ManualClock
 from optimist.logstores import MemoryLogStore
-
-_COUNTER = itertools.count()
-NOW_MS = 1_800_000_000_000
-V2 = {"delta.checkpointPolicy": "v2"}
-V2_PROTOCOL = Protocol(3, 7, ("v2Checkpoint",), ("v2Checkpoint",))
-FIELDS = {"p": "date", "x": "long", "s": "string", "t": "timestamp", "d": "decimal(10,2)"}
-NESTED = {"type": "struct", "fields": [{"name": "y", "type": "double", "nullable": True}]}
-
-
-def schema_text(fields=FIELDS):
-    columns = [
-        {"name": name, "type": kind, "nullable": True, "metadata": {}}
-        for name, kind in {**fields, "n": NESTED}.items()
-    ]
-    for column in NESTED["fields"]:
-        column.setdefault("metadata", {})
-    return json.dumps({"type": "struct", "fields": columns})
-
-
-class Table:
-    def __init__(self, configuration=None, *, store=None, protocol=None, options=None):
-        self.table_path = f"memory://v2/t{next(_COUNTER)}"
-        self.path = log_path_of(self.table_path)
-        self.clock = ManualClock(now_ms=NOW_MS)
-        self.store = store or MemoryLogStore(clock=self.clock)
-        self.options = EngineOptions.from_options(options or {})
-        self.version = -1
-        self.metadata = Metadata(
-            "id", schema_text(), partition_columns=("p",), configuration=configuration or {}
-        )
-        is_v2 = self.metadata.configuration.get("delta.checkpointPolicy") == "v2"
-        self.commit(protocol or (V2_PROTOCOL if is_v2 else Protocol(1, 2)), self.metadata)
-
-    def commit(self, *actions):
-        self.version += 1
-        data = actions_to_bytes((CommitInfo(), *actions))
-        self.store.put_if_absent(commit_path(self.path, self.version), data)
-        return self
-
-    def load(self):
-        return Snapshot.load(
-            self.store,
-            self.table_path,
-            list_segment(self.store, self.path),
-            options=self.options,
-            clock=self.clock,
-        )
-
-    def checkpoint(self, **arguments):
-        return write_checkpoint(
-            self.store, self.load(), options=self.options, clock=self.clock, **arguments
-        )
-
-    def names(self, folder=""):
-        return [status.name for status in self.store.list_from(f"{self.path}/{folder}")]
-
-    def checkpoints(self):
-        return [name for name in self.names() if ".checkpoint." in name]
-
-    def actions_of(self, name):
-        """A naive reader: every action of a checkpoint and of its sidecars, as JSON objects."""
-        data = self.store.read_bytes(f"{self.path}/{name}")
-        if name.endswith(".json"):
-            rows = [json.loads(line) for line in data.splitlines()]
-        else:
-            table = pq.read_table(io.BytesIO(data))
-            rows = [without_nulls(row) for row in table.to_pylist(maps_as_pydicts="strict")]
-        for row in list(rows):
-            if "sidecar" in row:
-                rows += self.actions_of(f"_sidecars/{row['sidecar']['path']}")
-        return rows
-
-    def bodies(self, kind, name=None):
-        rows = self.actions_of(name or self.checkpoints()[-1])
-        return [row[kind] for row in rows if kind in row]
-
-
-def without_nulls(row):
-    if isinstance(row, dict):
-        return {key: without_nulls(value) for key, value in row.items() if value is not None}
-    return row
-
-
-def stats(low, high):
-    def bounds(number):
-        return {"x": number, "s": f"s{number}", "t": "2026-01-01T00:00:00.125Z", "d": 1.25}
-
-    return json.dumps(
-        {
-            "numRecords": 3,
-            "minValues": {**bounds(low), "n": {"y": -0.5}},
-            "maxValues": {**bounds(high), "n": {"y": 7.5}},
-            "nullCount": {"x": 0, "s": 0, "t": 1, "d": 0, "n": {"y": 2}},
-        }
-    )
-
-
-def add(name, p="2026-11-20", text=None):
-    text = stats(1, 9) if text is None else text
-    return AddFile(f"p={p}/{name}", {"p": p}, 10, 1, True, stats=text)
-
-
-def full_table(configuration=V2, **arguments):
-    table = Table(configuration, **arguments)
-    table.commit(*(add(f"f{number}") for number in range(25)), SetTransaction("app", 4, 9))
-    table.commit(add("f0").remove(NOW_MS), DomainMetadata("d", "{}"))
-    return table
 
 
 @pytest.mark.parametrize("top_level", ["json", "parquet"])
@@ -438,89 +318,6 @@ def test_a_checkpoint_is_packed_as_the_table_wants_its_files(policy, codec, vers
     for number in range(2):
         table.store.delete(commit_path(table.path, number))
     assert table.load().files.sort_by("path") == before
-
-
-# Struct columns
-
-
-AS_STRUCT = {"delta.checkpoint.writeStatsAsStruct": "true"}
-
-
-def test_statistics_and_partition_values_also_stand_there_with_their_types():
-    table = full_table(AS_STRUCT)
-    table.checkpoint()
-    kind = pq.read_schema(
-        io.BytesIO(table.store.read_bytes(f"{table.path}/{table.checkpoints()[0]}"))
-    ).field("add")
-    bounds = kind.type.field("stats_parsed").type.field("minValues").type
-    assert {field.name: str(field.type) for field in bounds} == {
-        "x": "int64",
-        "s": "string",
-        "t": "timestamp[us, tz=UTC]",
-        "d": "decimal128(10, 2)",
-        "n": "struct<y: double>",
-    }
-    assert str(kind.type.field("partitionValues_parsed").type) == "struct<p: date32[day]>"
-    body = table.bodies("add")[0]
-    assert body["partitionValues_parsed"]["p"].isoformat() == "2026-11-20"
-    parsed = body["stats_parsed"]
-    assert (parsed["numRecords"], parsed["nullCount"]["n"]["y"]) == (3, 2)
-    assert (parsed["minValues"]["x"], parsed["maxValues"]["n"]["y"]) == (1, 7.5)
-    assert parsed["maxValues"]["t"].isoformat() == "2026-01-01T00:00:00.125000+00:00"
-
-
-def test_a_file_without_statistics_has_none_in_either_form():
-    table = Table(AS_STRUCT).commit(add("a"), add("b", text=""), add("c", text="no JSON"))
-    table.commit(AddFile("p=2026-11-20/d", {"p": "2026-11-20"}, 10, 1, True))
-    table.checkpoint()
-    parsed = {body["path"][-1]: body.get("stats_parsed") for body in table.bodies("add")}
-    assert parsed["a"]["numRecords"] == 3
-    assert parsed["d"] is None
-    assert "numRecords" not in (parsed["b"] or {})
-    assert "numRecords" not in (parsed["c"] or {})
-
-
-@pytest.mark.parametrize(
-    ("as_json", "as_struct", "expected"),
-    [
-        ("true", "true", {"stats", "stats_parsed", "partitionValues_parsed"}),
-        ("true", "false", {"stats"}),
-        ("false", "true", {"stats_parsed", "partitionValues_parsed"}),
-        ("false", "false", set()),
-    ],
-)
-def test_the_table_decides_which_forms_of_statistics_there_are(as_json, as_struct, expected):
-    configuration = {
-        "delta.checkpoint.writeStatsAsJson": as_json,
-        "delta.checkpoint.writeStatsAsStruct": as_struct,
-    }
-    table = full_table(configuration)
-    table.checkpoint()
-    body = table.bodies("add")[0]
-    assert {"stats", "stats_parsed", "partitionValues_parsed"} & set(body) == expected
-
-
-def test_a_partition_value_that_does_not_parse_costs_the_typed_column_and_no_more(caplog):
-    table = Table(AS_STRUCT).commit(add("a"), add("b", p="no date"))
-    with caplog.at_level(logging.WARNING):
-        assert table.checkpoint().num_of_add_files == 2
-    assert "partitionValues_parsed" in caplog.text
-    bodies = table.bodies("add")
-    assert not any("partitionValues_parsed" in body for body in bodies)
-    assert {body["partitionValues"]["p"] for body in bodies} == {"2026-11-20", "no date"}
-
-
-@pytest.mark.parametrize(
-    "none",
-    [{"delta.dataSkippingStatsColumns": "nowhere"}, {"delta.dataSkippingNumIndexedCols": "0"}],
-)
-def test_the_number_of_rows_is_kept_where_no_column_has_struct_statistics(none):
-    only = {**AS_STRUCT, "delta.checkpoint.writeStatsAsJson": "false"}
-    table = Table({**only, **none}).commit(add("a"))
-    rows = json.loads(table.load().files["stats"][0].as_py())["numRecords"]
-    table.checkpoint()
-    assert table.bodies("add")[0]["stats_parsed"] == {"numRecords": rows}
-    assert json.loads(table.load().files["stats"][0].as_py()) == {"numRecords": rows}
 
 
 # Progress
