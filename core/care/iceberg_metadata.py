@@ -132,12 +132,16 @@ class _Version:
             yield found
 
     def _values(self, file: DataFile, fields: dict[int, StructField]) -> dict[str, str | None]:
-        return {
-            item.physical_name: serialize_partition_value(
-                file.partition[place], item.data_type, column=item.name
+        values = {}
+        for place, item in fields.items():
+            value = file.partition[place]
+            if value in ("", b""):
+                empty = f"empty values of the partition column {shown(item.name)}, which a log has"
+                raise refused(self._table, f"{empty} as null", _COPY)
+            values[item.physical_name] = serialize_partition_value(
+                value, item.data_type, column=item.name
             )
-            for place, item in fields.items()
-        }
+        return values
 
 
 class _TableFiles(FileIO):

@@ -244,6 +244,19 @@ def test_partitions_by_a_transform_are_refused(iceberg):
     assert "bucket[4]" in str(error.fields["feature"])
 
 
+@pytest.mark.parametrize("kind", [pa.string(), pa.binary()])
+def test_an_empty_text_as_a_partition_is_refused(iceberg, kind):
+    """A log has it as null."""
+    schema = pa.schema([("id", pa.int64()), ("x", kind)])
+    table = iceberg.create("t", schema)
+    with table.update_spec() as change:
+        change.add_identity("x")
+    table.append(pa.table({"id": [1, 2], "x": [b"", b"a"]}, schema=schema))
+    error = refusal(table)
+    assert error.kind == "OPTIMIST_INCOMPATIBLE_ICEBERG_TABLE"
+    assert "column x" in str(error.fields["feature"])
+
+
 def test_partitions_by_a_field_of_a_struct_are_refused(iceberg):
     inner = StructType(NestedField(2, "a", LongType()))
     schema = Schema(NestedField(1, "s", inner))
