@@ -12,6 +12,7 @@ A step that ends in an error is not staged, and what it has read counts all the 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -54,6 +55,7 @@ class SeveralSteps(OptimisticTransaction):
         self._staged = _Staged(snapshot)
         self._undos: list[Callable[[], None]] = []
         self._register_file = self._look_after
+        self._process = os.getpid()
 
     @property
     def provisional(self) -> Snapshot:
@@ -102,7 +104,12 @@ class SeveralSteps(OptimisticTransaction):
                 self._release_files()
 
     def give_up(self) -> None:
-        """End the transaction without a commit, and remove what its steps have written."""
+        """End the transaction without a commit, and remove what its steps have written.
+
+        In a forked child this does nothing: the transaction is the parent's, which may commit it.
+        """
+        if self._process != os.getpid():
+            return
         self._is_closed = True
         for undo in (*(step.undo for step in self._begun), *self._undos):
             undo()
@@ -113,6 +120,15 @@ class SeveralSteps(OptimisticTransaction):
         for step in self._begun:
             if step.is_staged:
                 step.release()
+
+    def _ensure_open(self) -> None:
+        if self._process != os.getpid():
+            raise UsageError(
+                "The transaction was begun by the process that this one was forked from, and is "
+                "that process's to commit. Nothing was written. Begin another one.",
+                kind="OPTIMIST_TRANSACTION_FAILED",
+            )
+        super()._ensure_open()
 
     def _look_after(self, path: str) -> None:
         self._undos.append(partial(try_remove_file, path, self.table.data_access()))

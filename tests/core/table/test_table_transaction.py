@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from contextlib import suppress
 from pathlib import Path
 
@@ -559,3 +560,22 @@ def test_a_block_that_has_ended_leaves_no_intent(tmp_path, ends_well):
         _ = 1 / ends_well
     assert ids_of(log) == ([1, 2] if ends_well else [1])
     assert not list((tmp_path / "t" / "_optimist_intents").glob("*"))
+
+
+# Beside forked processes
+
+
+def test_a_child_that_leaves_the_block_takes_nothing_from_its_parent(tmp_path):
+    log = table(tmp_path / "t", 1)
+    with log.transaction() as txn:
+        txn.append(rows(2))
+        if (child := os.fork()) == 0:
+            with suppress(UsageError):
+                txn.append(rows(9))
+                os._exit(1)
+            try:
+                txn.__exit__(SystemExit, SystemExit(), None)
+            finally:
+                os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert ids_of(log) == [1, 2]
