@@ -228,10 +228,9 @@ class DeltaTable(RowChanges):
         return SparkTableChanges(self._spark, self._log)
 
     def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
-        """Let the table have all features of these versions.
+        """Let the table have all features of these versions; lower ones change nothing.
 
         Raises:
-            ProtocolError: The table has features that they lack.
             ArgumentTypeError: A version is not a number; this is a `ValueError`, too.
             ConfigError: There is no such version.
         """

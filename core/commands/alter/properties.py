@@ -8,8 +8,7 @@ from dataclasses import replace
 from optimist.core.commands.alter.alteration import Alteration
 from optimist.core.errors import ArgumentTypeError, ConfigError
 from optimist.core.errors.foreign_text import quoted, shown
-from optimist.core.protocol.actions import Metadata, Protocol
-from optimist.core.protocol.gates import ensure_upgrade_allowed
+from optimist.core.protocol.actions import Metadata
 from optimist.core.protocol.properties import (
     ENABLE_ROW_TRACKING,
     PROPERTIES,
@@ -19,7 +18,7 @@ from optimist.core.protocol.properties import (
 from optimist.core.transaction.conflicts.operations import Operation, json_text
 from optimist.core.transaction.optimistic import OptimisticTransaction
 
-__all__ = ["ensure_no_downgrade", "set_properties", "unset_properties"]
+__all__ = ["set_properties", "unset_properties"]
 
 _COMMENT = "comment"
 _ROW_TRACKING_ONLY = "rowTrackingEnablementOnly"
@@ -131,13 +130,3 @@ def _spelled(key: str, metadata: Metadata) -> str:
 def _is_set(name: str, metadata: Metadata) -> bool:
     described = name == _COMMENT and metadata.description is not None
     return described or name in metadata.configuration
-
-
-def ensure_no_downgrade(txn: OptimisticTransaction, wanted: tuple[int, int]) -> None:
-    """Refuse versions of reader and writer that lack features which the table has (spec 1.7).
-
-    Raises:
-        ProtocolError: They do (kind `DELTA_INVALID_PROTOCOL_DOWNGRADE`).
-    """
-    if wanted[1] < 7:  # from there on, versions say nothing of features
-        ensure_upgrade_allowed(txn.protocol, Protocol(*wanted))

@@ -241,15 +241,7 @@ class TableChanges:
     # Protocol
 
     def upgrade_protocol(self, reader_version: int, writer_version: int) -> CommitResult:
-        """Let the table have all features of these versions.
-
-        Raises:
-            ProtocolError: It has features that these versions lack (kind
-                `DELTA_INVALID_PROTOCOL_DOWNGRADE`); properties that ask for them change nothing.
-        """
-        self.perform(
-            partial(properties.ensure_no_downgrade, wanted=(reader_version, writer_version))
-        )
+        """Let the table have all features of these versions; never takes any away."""
         return self.set_properties(
             {
                 "delta.minReaderVersion": str(reader_version),

@@ -112,14 +112,45 @@ def test_the_protocol_is_upgraded_and_never_downgraded(tmp_path):
     log.alter.upgrade_protocol(2, 5)
     assert (log.protocol.min_reader_version, log.protocol.min_writer_version) == (2, 5)
     assert said(log)[0] == "SET TBLPROPERTIES"
-    log.alter.upgrade_protocol(2, 5)
-    fails("DELTA_INVALID_PROTOCOL_DOWNGRADE", log.alter.upgrade_protocol, 1, 2)
-    log.alter.set_properties({"delta.minReaderVersion": "1", "delta.minWriterVersion": "2"})
+    log.alter.upgrade_protocol(1, 2)
     assert (log.protocol.min_reader_version, log.protocol.min_writer_version) == (2, 5)
     fails("OPTIMIST_INVALID_TABLE_PROPERTY", log.alter.upgrade_protocol, 4, 7)
     log.alter.add_feature("deletionvectors")
     assert supports(log.protocol, "deletionVectors")
     assert configuration(log) == {}
+
+
+OF_2_5 = "appendOnly changeDataFeed checkConstraints columnMapping generatedColumns invariants"
+
+
+@pytest.mark.parametrize(
+    ("before", "asked", "after", "features"),
+    [
+        ("", (1, 2), (1, 2), ""),
+        ("", (1, 1), (1, 2), ""),
+        ("", (2, 2), (1, 2), ""),
+        ("", (1, 7), (1, 2), ""),
+        ("old", (1, 4), (2, 5), ""),
+        ("old", (3, 7), (2, 5), ""),
+        ("old", (2, 6), (2, 6), ""),
+        ("deletionVectors", (2, 5), (3, 7), "deletionVectors " + OF_2_5),
+        ("deletionVectors", (1, 2), (3, 7), "appendOnly deletionVectors invariants"),
+        ("deletionVectors", (1, 7), (3, 7), "appendOnly deletionVectors invariants"),
+        ("domainMetadata", (2, 5), (2, 7), "domainMetadata " + OF_2_5),
+        ("domainMetadata", (1, 2), (1, 7), "appendOnly domainMetadata invariants"),
+    ],
+)
+def test_versions_add_their_features_and_take_none_away(tmp_path, before, asked, after, features):
+    """As delta-spark 4.4.0 answered, asked for each of these on a table made so."""
+    log = table(tmp_path)
+    if before == "old":
+        log.alter.upgrade_protocol(2, 5)
+    elif before:
+        log.alter.add_feature(before)
+    log.alter.upgrade_protocol(*asked)
+    protocol = log.protocol
+    assert (protocol.min_reader_version, protocol.min_writer_version) == after
+    assert set(protocol.writer_features or ()) == set(features.split())
 
 
 def test_there_must_be_a_table(tmp_path):
