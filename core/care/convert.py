@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from itertools import chain
 
 from optimist.core.care.conversion import (
     ICEBERG,
@@ -26,7 +26,7 @@ from optimist.core.care.conversion import (
 )
 from optimist.core.care.convert_iceberg import convert_iceberg
 from optimist.core.care.parquet_directory import ParquetFile, parquet_files, partition_values_of
-from optimist.core.data.parquet_footers import Footer, FooterWish, read_footer
+from optimist.core.data.parquet_footers import Footer, FooterReader, FooterWish
 from optimist.core.errors import SchemaError, UsageError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.paths import join
@@ -44,12 +44,22 @@ from optimist.core.transaction.result import CommitResult
 __all__ = ["convert", "read_footers"]
 
 _READERS = 16
+_MOST_AT_A_TIME = 64
 
 
 def read_footers(paths: Sequence[str], wish: FooterWish) -> Iterable[Footer]:
     """Read footers in this process, by threads."""
-    read = partial(read_footer, wish=wish)
-    return read_ahead(read, paths, threads=_READERS, ahead=4 * _READERS)
+    reader = FooterReader(wish)
+    # Where files are near, threads that hand over one small result after another are in each
+    # other's way.
+    size = min(max(len(paths) // (4 * _READERS), 1), _MOST_AT_A_TIME)
+    runs = (paths[start : start + size] for start in range(0, len(paths), size))
+
+    def read(run: Sequence[str]) -> list[Footer]:
+        return [reader(path) for path in run]
+
+    found = read_ahead(read, runs, threads=_READERS, ahead=2 * _READERS)
+    return chain.from_iterable(found)
 
 
 def convert(

@@ -25,7 +25,7 @@ from optimist.core.commands.alter.layout import cluster_by
 from optimist.core.commands.alter.properties import set_properties, unset_properties
 from optimist.core.commands.row_balance import RowBalance, ensure_balanced
 from optimist.core.commands.uncommitted_files import UncommittedFiles
-from optimist.core.data.parquet_footers import FooterWish, read_footer
+from optimist.core.data.parquet_footers import FooterReader, FooterWish
 from optimist.core.data.partition_values import uri_reference
 from optimist.core.errors import ConcurrentWriteException, ProtocolError
 from optimist.core.log.file_table import add_files, canonical_paths
@@ -239,7 +239,7 @@ class _OldTypes(Purge):
         wanted = _leaf_types(file_schema(_widened(snapshot.schema)))
         paths = snapshot.data_paths.full_paths(files["path"].combine_chunks()).to_pylist()
         unknown = [path for path in paths if path not in self.known]
-        read = partial(read_footer, wish=FooterWish(self.access, num_stats_columns=None))
+        read = FooterReader(FooterWish(self.access, num_stats_columns=None))
         footers = read_ahead(read, unknown, threads=_READERS, ahead=4 * _READERS)
         for path, footer in zip(unknown, footers, strict=True):
             if not _differ(_leaf_types(schema_from_json(footer.schema)), wanted):

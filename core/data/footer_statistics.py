@@ -15,17 +15,41 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from optimist.core.data.string_bounds import lower_bound, upper_bound
-from optimist.core.predicates.resolution import ResolvedColumn, resolve_column
+from optimist.core.predicates.resolution import resolve_column
 from optimist.core.schema.stats_property import has_bounds
-from optimist.core.schema.types import DataType, DecimalType, StructType
+from optimist.core.schema.types import DecimalType, StructType
 
-__all__ = ["ColumnPath", "nan_free_columns", "stats_from_footer"]
+__all__ = ["ColumnPath", "FooterStatistics", "nan_free_columns", "stats_from_footer"]
 
 ColumnPath: TypeAlias = tuple[str, ...]
 
 _JVM_WRITER = "parquet-mr"
+_TEXT = json.JSONEncoder(ensure_ascii=False)
 _EPOCH = dt.datetime(1970, 1, 1)
 _MICROS_PER_UNIT = {"milliseconds": 1000, "microseconds": 1}
+
+
+_ReadBound: TypeAlias = Callable[[Any, str], Any]
+"""Reads one end, `min` or `max`, of a row group's statistics; None where it says nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class _StoredColumn:
+    """A leaf column of a table, as files store it.
+
+    Attributes:
+        path: Its physical path.
+        place: Its place among the files' leaves; None if footers say nothing of it.
+        is_missing: Whether the files lack it, so that all its values are null.
+        is_float: Whether NaN may be among its values.
+        read_bound: Reads a bound; None where there are none.
+    """
+
+    path: ColumnPath
+    place: int | None
+    is_missing: bool
+    is_float: bool
+    read_bound: _ReadBound | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +61,70 @@ class _Summary:
     null_count: int | None = None
 
 
-def stats_from_footer(  # noqa: PLR0913 - one keyword per thing that a footer does not tell
+class FooterStatistics:
+    """How the statistics of data files that store the same columns are taken from their footers.
+
+    A bound is left out where a footer does not give one for certain: INT96 timestamps, columns
+    with NaN, infinities, and text that is not UTF-8. Null counts of lists and maps are left out,
+    because a footer counts their elements.
+    """
+
+    def __init__(
+        self,
+        stored: pa.Schema,
+        schema: StructType,
+        stats_columns: Sequence[ColumnPath],
+        *,
+        string_prefix_length: int = 32,
+    ) -> None:
+        """Find each column's place in the files.
+
+        Args:
+            stored: The files' columns, by the table's physical names.
+            schema: The table's schema; columns of it that the files lack are all null.
+            stats_columns: Logical paths of the leaves that get statistics; see `stats_columns`.
+            string_prefix_length: Text with more UTF-16 units than this is shortened.
+        """
+        leaves = dict(_parquet_leaves(stored))
+        self._columns = [_placed(path, schema, leaves) for path in stats_columns]
+        self._string_prefix_length = string_prefix_length
+
+    def of(
+        self,
+        metadata: pq.FileMetaData,
+        *,
+        tight_bounds: bool | None = None,
+        nan_free: Collection[ColumnPath] = (),
+    ) -> str:
+        """`add.stats` for one file.
+
+        Args:
+            metadata: The file's footer.
+            tight_bounds: What to write as `tightBounds`; None leaves it out.
+            nan_free: Physical paths of float columns known to hold no NaN. Arrow's writer passes
+                over NaN, so its bounds of other float columns are not used; Spark's writer shows
+                NaN as a bound.
+        """
+        shows_nan = str(metadata.created_by or "").startswith(_JVM_WRITER)
+        groups = [metadata.row_group(place) for place in range(metadata.num_row_groups)]
+        minimums: dict[str, Any] = {}
+        maximums: dict[str, Any] = {}
+        null_counts: dict[str, Any] = {}
+        for column in self._columns:
+            is_trusted = shows_nan or not column.is_float or column.path in nan_free
+            summary = _summarize(groups, column, is_trusted)
+            low, high = _shortened(summary, self._string_prefix_length)
+            _put(minimums, column.path, low)
+            _put(maximums, column.path, high)
+            _put(null_counts, column.path, summary.null_count)
+        fields: dict[str, Any] = {"numRecords": metadata.num_rows}
+        fields |= {"minValues": minimums, "maxValues": maximums, "nullCount": null_counts}
+        if tight_bounds is not None:
+            fields["tightBounds"] = tight_bounds
+        return _json_text(fields)
+
+
+def stats_from_footer(
     metadata: pq.FileMetaData,
     schema: StructType,
     stats_columns: Sequence[ColumnPath],
@@ -45,45 +132,13 @@ def stats_from_footer(  # noqa: PLR0913 - one keyword per thing that a footer do
     string_prefix_length: int = 32,
     tight_bounds: bool | None = None,
     nan_free: Collection[ColumnPath] = (),
-    stored: pa.Schema | None = None,
 ) -> str:
-    """`add.stats` for a data file that was just written.
-
-    A bound is left out where the footer does not give one for certain: INT96 timestamps, columns
-    with NaN, infinities, and text that is not UTF-8. Null counts of lists and maps are left out,
-    because a footer counts their elements.
-
-    Args:
-        metadata: The file's footer.
-        schema: The table's schema; columns of it that the file lacks are all null.
-        stats_columns: Logical paths of the leaves that get statistics; see `stats_columns`.
-        string_prefix_length: Text with more UTF-16 units than this is shortened.
-        tight_bounds: What to write as `tightBounds`; None leaves it out.
-        nan_free: Physical paths of float columns known to hold no NaN. Arrow's writer passes over
-            NaN, so its bounds of other float columns are not used; Spark's writer shows NaN as a
-            bound.
-        stored: The file's columns by the table's physical names, where the file may have others.
-    """
-    leaves = dict(_parquet_leaves(metadata.schema.to_arrow_schema() if stored is None else stored))
-    shows_nan = str(metadata.created_by or "").startswith(_JVM_WRITER)
-    minimums: dict[str, Any] = {}
-    maximums: dict[str, Any] = {}
-    null_counts: dict[str, Any] = {}
-    for path in stats_columns:
-        column = resolve_column(path, schema)
-        if column is None:
-            raise ValueError(f"the schema has no column {'.'.join(path)}")
-        is_free = column.physical_path in nan_free
-        is_trusted = shows_nan or is_free or not _is_float(column.data_type)
-        summary = _summarize(metadata, leaves, column, is_trusted)
-        low, high = _shortened(summary, string_prefix_length)
-        for target, value in ((minimums, low), (maximums, high), (null_counts, summary.null_count)):
-            _put(target, column.physical_path, value)
-    fields: dict[str, Any] = {"numRecords": metadata.num_rows}
-    fields |= {"minValues": minimums, "maxValues": maximums, "nullCount": null_counts}
-    if tight_bounds is not None:
-        fields["tightBounds"] = tight_bounds
-    return _json_text(fields)
+    """`add.stats` for one data file; see `FooterStatistics`."""
+    stored = metadata.schema.to_arrow_schema()
+    statistics = FooterStatistics(
+        stored, schema, stats_columns, string_prefix_length=string_prefix_length
+    )
+    return statistics.of(metadata, tight_bounds=tight_bounds, nan_free=nan_free)
 
 
 def nan_free_columns(table: pa.Table) -> frozenset[ColumnPath]:
@@ -101,10 +156,6 @@ def nan_free_columns(table: pa.Table) -> frozenset[ColumnPath]:
             elif pa.types.is_floating(values.type) and not pc.any(pc.is_nan(values)).as_py():
                 found.append(path)
     return frozenset(found)
-
-
-def _is_float(data_type: DataType) -> bool:
-    return str(data_type) in ("float", "double")
 
 
 def _parquet_leaves(schema: pa.Schema) -> Iterator[tuple[ColumnPath, int | None]]:
@@ -131,30 +182,43 @@ def _num_leaves(arrow_type: pa.DataType) -> int:
     return 1
 
 
+def _placed(
+    path: ColumnPath, schema: StructType, leaves: dict[ColumnPath, int | None]
+) -> _StoredColumn:
+    column = resolve_column(path, schema)
+    if column is None:
+        raise ValueError(f"the schema has no column {'.'.join(path)}")
+    own, kind = column.physical_path, column.data_type
+    # A struct in the leaf's place means a file of another schema: say nothing about it.
+    is_other_shape = own not in leaves and any(leaf[: len(own)] == own for leaf in leaves)
+    return _StoredColumn(
+        own,
+        leaves.get(own),
+        is_missing=own not in leaves and not is_other_shape,
+        is_float=str(kind) in ("float", "double"),
+        read_bound=_READERS.get("decimal" if isinstance(kind, DecimalType) else str(kind))
+        if has_bounds(kind)
+        else None,
+    )
+
+
 def _summarize(
-    metadata: pq.FileMetaData,
-    leaves: dict[ColumnPath, int | None],
-    column: ResolvedColumn,
-    is_trusted: bool,
+    groups: Sequence[pq.RowGroupMetaData], column: _StoredColumn, is_trusted: bool
 ) -> _Summary:
-    path = column.physical_path
-    if path not in leaves:
-        # A struct in the leaf's place means a file of another schema: say nothing about it.
-        is_other_shape = any(leaf[: len(path)] == path for leaf in leaves)
-        return _Summary(null_count=None if is_other_shape else metadata.num_rows)
-    index = leaves[path]
-    if index is None:
+    if column.is_missing:
+        return _Summary(null_count=sum(group.num_rows for group in groups))
+    if column.place is None:
         return _Summary()
-    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
-    statistics = [(group.column(index).statistics, group.num_rows) for group in groups]
+    statistics = [(group.column(column.place).statistics, group.num_rows) for group in groups]
     null_counts = [
         item.null_count if item and item.has_null_count else None for item, _ in statistics
     ]
     total = None if None in null_counts else sum(count or 0 for count in null_counts)
-    if not (is_trusted and has_bounds(column.data_type)):
+    read = column.read_bound
+    if read is None or not is_trusted:
         return _Summary(null_count=total)
     bounds = [
-        _group_bounds(item, column.data_type)
+        _group_bounds(item, read)
         for (item, num_rows), nulls in zip(statistics, null_counts, strict=True)
         if nulls != num_rows
     ]
@@ -164,19 +228,18 @@ def _summarize(
     return _Summary(min(low for low, _ in known), max(high for _, high in known), total)
 
 
-def _group_bounds(statistics: Any, data_type: DataType) -> tuple[Any, Any] | None:
+def _group_bounds(statistics: Any, read: _ReadBound) -> tuple[Any, Any] | None:
     if statistics is None or not statistics.has_min_max:
         return None
-    read = _READERS.get("decimal" if isinstance(data_type, DecimalType) else str(data_type))
     try:
-        low, high = (read(statistics, end) for end in ("min", "max")) if read else (None, None)
+        low, high = read(statistics, "min"), read(statistics, "max")
     except (ValueError, OverflowError, TypeError, KeyError):
         # A text that is not UTF-8, a date beyond year 9999, a column of another type: no bounds.
         return None
     return None if low is None or high is None else (low, high)
 
 
-def _read_plain(kind: type) -> Callable[[Any, str], Any]:
+def _read_plain(kind: type) -> _ReadBound:
     def read(statistics: Any, end: str) -> Any:
         value = getattr(statistics, end)
         return value if type(value) is kind else None
@@ -204,7 +267,7 @@ def _read_timestamp(statistics: Any, end: str) -> dt.datetime | None:
     return value.replace(tzinfo=dt.timezone.utc) if logical["isAdjustedToUTC"] else value
 
 
-_READERS: dict[str, Callable[[Any, str], Any]] = {
+_READERS: dict[str, _ReadBound] = {
     **dict.fromkeys(("byte", "short", "integer", "long"), _read_plain(int)),
     **dict.fromkeys(("float", "double"), _read_float),
     **dict.fromkeys(("timestamp", "timestamp_ntz"), _read_timestamp),
@@ -230,13 +293,13 @@ def _put(target: dict[str, Any], path: ColumnPath, value: Any) -> None:
 
 def _json_text(value: Any) -> str:
     if isinstance(value, dict):
-        items = (f"{json.dumps(key, ensure_ascii=False)}:{_json_text(value[key])}" for key in value)
+        items = (f"{_TEXT.encode(key)}:{_json_text(part)}" for key, part in value.items())
         return "{" + ",".join(items) + "}"
     if isinstance(value, Decimal):
         return f"{value:f}"
     if isinstance(value, dt.datetime):
         text = value.replace(tzinfo=None).isoformat(timespec="milliseconds")
-        return json.dumps(text + ("Z" if value.tzinfo else ""))
+        return _TEXT.encode(text + ("Z" if value.tzinfo else ""))
     if isinstance(value, dt.date):
-        return json.dumps(value.isoformat())
-    return json.dumps(value, ensure_ascii=False)
+        return _TEXT.encode(value.isoformat())
+    return _TEXT.encode(value)

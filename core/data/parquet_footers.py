@@ -7,7 +7,6 @@ left out.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -15,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from optimist.core.data.fields_by_id import named_by_ids, stored_otherwise
-from optimist.core.data.footer_statistics import stats_from_footer
+from optimist.core.data.footer_statistics import FooterStatistics
 from optimist.core.data.second_look import UNREADABLE, read_surely
 from optimist.core.data.stats_columns import stats_columns
 from optimist.core.data.storage_errors import storage_errors
@@ -27,7 +26,7 @@ from optimist.core.schema.arrow_types import from_arrow_schema
 from optimist.core.schema.stats_property import leaf_columns
 from optimist.core.schema.types import StructType, schema_from_json, schema_to_json
 
-__all__ = ["Footer", "FooterWish", "read_footer"]
+__all__ = ["Footer", "FooterReader", "FooterWish"]
 
 _INT96 = "INT96"
 _UNREAD_BY_SPARK = (
@@ -78,46 +77,85 @@ class Footer:
     stats: str | None
 
 
-def read_footer(path: str, wish: FooterWish) -> Footer:
-    """Read one footer.
+class FooterReader:
+    """Reads footers. What files with the same columns have in common is found out once.
 
-    Args:
-        path: The full path of the file.
-        wish: What is wanted.
-
-    Raises:
-        TableError: The file is no Parquet, or is damaged (kind `OPTIMIST_UNREADABLE_DATA_FILE`).
-        SchemaError: It has a column that no Delta table can have (kind
-            `DELTA_UNSUPPORTED_DATA_TYPES`), or a column of another type than the table, which
-            finds it by its id (`DELTA_FAILED_TO_MERGE_FIELDS`).
-        StorageError: The store failed.
+    Several threads may share one reader.
     """
-    with storage_errors("read", path):
+
+    def __init__(self, wish: FooterWish) -> None:
+        """A reader that has seen no file.
+
+        Args:
+            wish: What is wanted.
+        """
+        self._wish = wish
+        self._newest: tuple[pq.ParquetSchema, pa.Schema, _Shape] | None = None
+
+    def __call__(self, path: str) -> Footer:
+        """Read one footer.
+
+        Args:
+            path: The full path of the file.
+
+        Raises:
+            TableError: The file is no Parquet, or is damaged (kind
+                `OPTIMIST_UNREADABLE_DATA_FILE`).
+            SchemaError: It has a column that no Delta table can have (kind
+                `DELTA_UNSUPPORTED_DATA_TYPES`), or a column of another type than the table, which
+                finds it by its id (`DELTA_FAILED_TO_MERGE_FIELDS`).
+            StorageError: The store failed.
+        """
+        with storage_errors("read", path):
+            try:
+                metadata = read_surely(path, self._wish.access, pq.read_metadata)
+                arrow = metadata.schema.to_arrow_schema()
+            except FileNotFoundError:
+                raise
+            except UNREADABLE as error:
+                raise _no_parquet(path, str(error)) from None
+        newest = self._newest
+        if newest and newest[0].equals(metadata.schema) and newest[1].equals(arrow, True):
+            return newest[2].footer(metadata)
+        shape = self._shape(path, metadata, arrow)
+        self._newest = metadata.schema, arrow, shape
+        return shape.footer(metadata)
+
+    def _shape(self, path: str, metadata: pq.FileMetaData, arrow: pa.Schema) -> _Shape:
         try:
-            metadata = read_surely(path, wish.access, pq.read_metadata)
-            arrow = metadata.schema.to_arrow_schema()
-        except FileNotFoundError:
-            raise
-        except UNREADABLE as error:
-            raise _no_parquet(path, str(error)) from None
-    try:
-        arrow = _as_read(arrow, metadata.schema)
-        if wish.by_id and wish.table_schema is not None:
-            return _footer_by_id(path, metadata, arrow, wish)
-        schema = from_arrow_schema(arrow)
-    except SchemaError as error:
-        raise SchemaError(
-            f"The file {shown(path)} has columns that the table can't have. {error.args[0]}",
-            kind=error.kind,
-            path=path,
-        ) from None
-    own = schema.without_field_keys(lambda _: True).as_nullable()
-    return Footer(schema_to_json(own), _stats(metadata, own, wish))
+            arrow = _as_read(arrow, metadata.schema)
+            if self._wish.by_id and self._wish.table_schema is not None:
+                return _shape_by_id(path, arrow, self._wish)
+            schema = from_arrow_schema(arrow)
+        except SchemaError as error:
+            raise SchemaError(
+                f"The file {shown(path)} has columns that the table can't have. {error.args[0]}",
+                kind=error.kind,
+                path=path,
+            ) from None
+        own = schema.without_field_keys(lambda _: True).as_nullable()
+        return _Shape(schema_to_json(own), _statistics(arrow, own, self._wish))
 
 
-def _footer_by_id(
-    path: str, metadata: pq.FileMetaData, arrow: pa.Schema, wish: FooterWish
-) -> Footer:
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """What files with the same columns have in common.
+
+    Attributes:
+        schema: See `Footer.schema`.
+        statistics: How the statistics are taken; None where none are wanted.
+    """
+
+    schema: str
+    statistics: FooterStatistics | None
+
+    def footer(self, metadata: pq.FileMetaData) -> Footer:
+        """What a file's footer says."""
+        statistics = self.statistics
+        return Footer(self.schema, None if statistics is None else statistics.of(metadata))
+
+
+def _shape_by_id(path: str, arrow: pa.Schema, wish: FooterWish) -> _Shape:
     text = wish.table_schema or ""
     table = schema_from_json(text)
     named = named_by_ids(arrow, table, path)
@@ -129,29 +167,24 @@ def _footer_by_id(
             kind="DELTA_FAILED_TO_MERGE_FIELDS",
             column=column,
         )
-    if wish.num_stats_columns is None:
-        return Footer(text, None)
-    columns = stats_columns(table, wish.partition_columns, _indexing(wish.num_stats_columns))
-    prefix = wish.string_prefix_length
-    stats = stats_from_footer(metadata, table, columns, string_prefix_length=prefix, stored=named)
-    return Footer(text, stats)
+    return _Shape(text, _statistics_of(named, table, wish))
 
 
-def _indexing(num_columns: int) -> TableProperties:
-    return TableProperties(data_skipping_num_indexed_cols=num_columns)
+def _statistics(stored: pa.Schema, own: StructType, wish: FooterWish) -> FooterStatistics | None:
+    table = own if wish.table_schema is None else schema_from_json(wish.table_schema)
+    # Statistics are keyed by exact names, by which columns in another case would not be found.
+    return _statistics_of(stored, table, wish, is_found=not _differs_in_case(own, table))
 
 
-def _stats(metadata: pq.FileMetaData, own: StructType, wish: FooterWish) -> str | None:
+def _statistics_of(
+    stored: pa.Schema, table: StructType, wish: FooterWish, *, is_found: bool = True
+) -> FooterStatistics | None:
     if wish.num_stats_columns is None:
         return None
-    table = own if wish.table_schema is None else schema_from_json(wish.table_schema)
-    if _differs_in_case(own, table):
-        # Statistics are keyed by exact names, by which the footer's columns would not be found.
-        return json.dumps({"numRecords": metadata.num_rows}, separators=(",", ":"))
-    columns = stats_columns(table, wish.partition_columns, _indexing(wish.num_stats_columns))
-    return stats_from_footer(
-        metadata, table, columns, string_prefix_length=wish.string_prefix_length
-    )
+    indexed = TableProperties(data_skipping_num_indexed_cols=wish.num_stats_columns)
+    columns = stats_columns(table, wish.partition_columns, indexed) if is_found else ()
+    prefix = wish.string_prefix_length
+    return FooterStatistics(stored, table, columns, string_prefix_length=prefix)
 
 
 def _differs_in_case(own: StructType, table: StructType) -> bool:

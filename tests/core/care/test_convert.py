@@ -139,7 +139,8 @@ def test_columns_of_all_files_are_merged(tmp_path):
     ]
     first, _, third = (json.loads(str(add["stats"])) for add in adds(tmp_path))
     assert first["nullCount"] == {"id": 0, "s": {"a": 0, "b": 1}, "new": 1}
-    assert third == {"numRecords": 1}  # its column has another spelling
+    # Its column has another spelling.
+    assert third == {"numRecords": 1, "minValues": {}, "maxValues": {}, "nullCount": {}}
     assert log.to_arrow("id = 7").num_rows == 1
     assert log.to_arrow("new IS NOT NULL").num_rows == 1
 
@@ -207,6 +208,25 @@ def test_a_column_that_spark_cannot_read_is_named(tmp_path, column, path):
         at(tmp_path).convert()
     assert caught.value.kind == "DELTA_UNSUPPORTED_DATA_TYPES"
     assert not at(tmp_path).table_exists()
+
+
+def test_files_that_arrow_shows_alike_are_told_apart(tmp_path):
+    rows = pa.table({"t": pa.array([dt.datetime(2020, 1, 1)], pa.timestamp("ns"))})
+    put(tmp_path / "a.parquet", rows, use_deprecated_int96_timestamps=True)
+    put(tmp_path / "b.parquet", rows)
+    read = [pq.read_metadata(tmp_path / name).schema for name in ("a.parquet", "b.parquet")]
+    assert read[0].to_arrow_schema() == read[1].to_arrow_schema()
+    assert kind_of(tmp_path) == "DELTA_UNSUPPORTED_DATA_TYPES"
+
+
+def test_statistics_of_many_files_alike_are_each_its_own(tmp_path):
+    for place in range(300):
+        odd = {"y": [place, 1]} if place % 100 == 50 else {}
+        put(tmp_path / f"{place:03}.parquet", pa.table({"x": [place, None]} | odd))
+    at(tmp_path).convert()
+    stats = [json.loads(str(add["stats"])) for add in adds(tmp_path)]
+    assert [each["minValues"]["x"] for each in stats] == list(range(300))
+    assert {each["nullCount"]["y"] for each in stats} == {0, 2}
 
 
 def test_without_statistics_the_log_has_none(tmp_path):
