@@ -19,6 +19,7 @@ from optimist.core.options.values import (
     at_least,
     one_of,
     parse_bool,
+    parse_bytes,
     parse_positive,
     parse_ratio,
     parse_seconds,
@@ -228,6 +229,8 @@ class EngineOptions:
         at_least(0),
         delta="optimize.clustering.mergeStrategy.minCubeSize.targetCubeSize",
     )
+    optimize_write_enabled: bool | None = _key(None, parse_bool, delta="optimizeWrite.enabled")
+    optimize_write_bin_size: int = _key(512 << 20, parse_bytes, delta="optimizeWrite.binSize")
     auto_compact_enabled: bool | None = _key(None, parse_bool, delta="autoCompact.enabled")
     auto_compact_max_file_size: int = _key(128 << 20, at_least(1), delta="autoCompact.maxFileSize")
     auto_compact_min_file_size: int | None = _key(

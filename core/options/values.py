@@ -22,6 +22,7 @@ __all__ = [
     "invalid_option",
     "one_of",
     "parse_bool",
+    "parse_bytes",
     "parse_option",
     "parse_positive",
     "parse_ratio",
@@ -34,6 +35,7 @@ __all__ = [
 _Value = TypeVar("_Value")
 _Default = TypeVar("_Default")
 
+_BYTES = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50}
 _WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
 
 
@@ -115,6 +117,16 @@ def parse_seconds(text: str) -> float:
 def parse_whole_seconds(text: str) -> int:
     """Parse a number of seconds, zero or more, and drop its fraction."""
     return int(parse_seconds(text))
+
+
+def parse_bytes(text: str) -> int:
+    """Parse a number of bytes, at least one, as Spark writes it: `1000`, `64k`, `1 MB`, `10g`."""
+    folded = text.lower().replace(" ", "")
+    digits = folded.rstrip("bkmgtp")
+    unit = folded[len(digits) :].removesuffix("b") if len(folded) > len(digits) else ""
+    if unit not in _BYTES:
+        raise ValueError("must be a number of bytes, such as 1000, 64k or 10g")
+    return at_least(1)(digits) * _BYTES[unit]
 
 
 def parse_ratio(text: str) -> float:

@@ -12,28 +12,17 @@ import pyarrow.compute as pc
 from optimist.core.commands.not_built_yet import not_built_yet
 from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import shown
-from optimist.core.options.values import at_least, parse_bool
+from optimist.core.options.values import at_least, parse_bool, parse_bytes
 
 __all__ = ["LATEST", "STREAM_OPTIONS", "StreamOptions", "ensure_stream_options"]
 
 LATEST: Final = "latest"
 _DEFAULT_MAX_FILES = 1000
-_BYTES = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50}
 _NOT_BUILT = ("schemaTrackingLocation", "schemaLocation", "withEventTimeOrder")
 
 
 def _version(text: str) -> int | str:
     return LATEST if text.lower() == LATEST else at_least(0)(text)
-
-
-def _size(text: str) -> int:
-    """A number of bytes as Spark writes it: `1000`, `64k`, `1 MB`, `10g`."""
-    folded = text.lower().replace(" ", "")
-    digits = folded.rstrip("bkmgtp")
-    unit = folded[len(digits) :].removesuffix("b") if len(folded) > len(digits) else ""
-    if unit not in _BYTES:
-        raise ValueError("must be a number of bytes, such as 1000, 64k or 10g")
-    return at_least(1)(digits) * _BYTES[unit]
 
 
 def _expression(text: str) -> str:
@@ -48,7 +37,7 @@ _PARSERS: Mapping[str, Callable[[str], Any]] = {
     "startingVersion": _version,
     "startingTimestamp": str,
     "maxFilesPerTrigger": at_least(1),
-    "maxBytesPerTrigger": _size,
+    "maxBytesPerTrigger": parse_bytes,
     "ignoreDeletes": parse_bool,
     "ignoreFileDeletion": parse_bool,
     "ignoreChanges": parse_bool,

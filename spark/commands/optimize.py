@@ -168,7 +168,7 @@ def _by_jobs(
     target: Target, bins: Sequence[pa.Table], pending: UncommittedFiles, order: RowOrder | None
 ) -> list[CompactedBin]:
     """Write each bin by a job, several of them at once."""
-    writer = replace(target.writer, data_change=False)
+    writer = replace(target.writer, data_change=False, optimizes=False)
     schema, carried = target.snapshot.schema, target.carried.names
     options = target.txn.table.options
     local = LocalTarget(target.txn, ProgressReport(target.txn.table.clock, None, _OPERATION))

@@ -94,7 +94,14 @@ class RowPlane(Protocol):
         """
         ...
 
-    def write(self, rows: DataFrame, spec: FileSpec, *, has_changes: bool = False) -> WrittenFiles:
+    def write(
+        self,
+        rows: DataFrame,
+        spec: FileSpec,
+        *,
+        has_changes: bool = False,
+        bin_bytes: int | None = None,
+    ) -> WrittenFiles:
         """Write rows to files below `spec.directory`, which is new; no version names them yet.
 
         Args:
@@ -103,6 +110,8 @@ class RowPlane(Protocol):
             spec: What the files have in common.
             has_changes: The last column is `_change_type`: rows for which it is not null go to
                 change files, see `optimist.core.data.change_files`.
+            bin_bytes: Rows are brought together first, see `balanced_rows`; None to write them as
+                they come.
         """
         ...
 

@@ -284,10 +284,10 @@ class _Merge:
         has_changes = is_rewrite and columns.records_changes
         rows = made.finished(*parts, carries=is_rewrite, has_changes=has_changes)
         partitioning = writer.txn.metadata.partition_columns
-        if partitioning:
+        missing = made.missing
+        if partitioning and not writer.brings_together(missing):
             # A join leaves rows of every partition in every task.
             rows = rows.repartition(*map(column_of, partitioning))
-        missing = made.missing
         if missing:
             rows = with_identity_values(rows, columns.sql, missing).drop(*missing.values())
         exempt = made.is_deleted if has_changes else None

@@ -58,7 +58,9 @@ def create_as_select(
 
         def work(pending: UncommittedFiles) -> Changes:
             plane, limit = plane_of(df.sparkSession, log.table), request.max_records_per_file
-            writer = DataWriter(plane, txn, request.compression, limit)
+            writer = DataWriter(
+                plane, txn, request.compression, limit, optimizes=request.optimize_write
+            )
             missing = missing_identities(writer.schema, df.columns)
             written = writer.write(prepared_rows(df, writer, missing), pending, identities=missing)
             actions = (*creation.actions(txn.table.clock.now_ms()), *written.adds)

@@ -42,6 +42,8 @@ class DataWriter:
         max_records_per_file: Split files that would hold more rows; 0 never, None leaves it to the
             session.
         data_change: The `dataChange` of the `add` actions.
+        optimizes: Whether rows are brought together by partitions first, so that files are few
+            ("optimized writes"); None leaves it to the session, and then to the table.
     """
 
     plane: RowPlane
@@ -49,6 +51,7 @@ class DataWriter:
     compression: str | None = None
     max_records_per_file: int | None = None
     data_change: bool = True
+    optimizes: bool | None = None
 
     @property
     def records_changes(self) -> bool:
@@ -85,10 +88,30 @@ class DataWriter:
         pending.register(join(spec.table_path, spec.directory))
         if has_changes:
             pending.register(join(spec.table_path, change_spec(spec).directory))
+        bin_bytes = self.txn.table.options.optimize_write_bin_size
         with violations_raised():
-            written = self.plane.write(rows, spec, has_changes=has_changes)
+            written = self.plane.write(
+                rows,
+                spec,
+                has_changes=has_changes,
+                bin_bytes=bin_bytes if self.brings_together(identities) else None,
+            )
         self.txn.advance_identity_columns(identities, written.adds)
         return written
+
+    def brings_together(self, identities: Collection[str] = ()) -> bool:
+        """Whether `write` brings the rows of a partition together; see `optimizes`.
+
+        Not where numbers are given out to rows: a task that runs again would give others, and some
+        of the first ones could be in files already.
+        """
+        if identities:
+            return False
+        options = self.txn.table.options
+        found = self.optimizes if self.optimizes is not None else options.optimize_write_enabled
+        if found is not None:
+            return found
+        return TableMetadata.of(self.txn.metadata).properties.optimize_write == "true"
 
     @property
     def schema(self) -> StructType:

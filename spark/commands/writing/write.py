@@ -68,10 +68,10 @@ def write(
         partitionBy: The partition columns of a new table; on an existing one it must agree.
         options: Spark's names, in any case: `mergeSchema`, `overwriteSchema`, `replaceWhere`,
             `replaceOn` with `targetAlias`, `replaceUsing`, `partitionOverwriteMode`, `dataChange`,
-            `userMetadata`, `txnAppId` with `txnVersion`, `maxRecordsPerFile`, `compression`; keys
-            that start with `fs.` or `dfs.`; and `delta.` for the properties of a table that this
-            write makes. An option that is left out falls back to the session's conf
-            (docs/options.md).
+            `userMetadata`, `txnAppId` with `txnVersion`, `optimizeWrite`, `maxRecordsPerFile`,
+            `compression`; keys that start with `fs.` or `dfs.`; and `delta.` for the properties of
+            a table that this write makes. An option that is left out falls back to the session's
+            conf (docs/options.md).
 
     Returns:
         The commit, or None if there was none: the mode is `ignore` and the table exists, the write
@@ -188,7 +188,9 @@ def _run(
             txn.read_whole_table()
         adopt_schema(df, txn, request)
         plane, limit = plane_of(df.sparkSession, log.table), request.max_records_per_file
-        writer = DataWriter(plane, txn, request.compression, limit)
+        writer = DataWriter(
+            plane, txn, request.compression, limit, optimizes=request.optimize_write
+        )
         command = _Write(df, request, writer, _replaces_partitions(df, txn, request))
         if request.replace_where is None and not request.replaces_matches:
             return command.run(pending)

@@ -82,6 +82,7 @@ WRITE_OPTIONS: Mapping[str, WriteOption] = {
     "userMetadata": WriteOption(str, _DELTA + "commitInfo.userMetadata"),
     "txnAppId": WriteOption(str, _DELTA + "write.txnAppId"),
     "txnVersion": WriteOption(_count, _DELTA + "write.txnVersion"),
+    "optimizeWrite": WriteOption(_flag, _DELTA + "optimizeWrite.enabled"),
     "maxRecordsPerFile": WriteOption(_limit, "spark.sql.files.maxRecordsPerFile"),
     "compression": WriteOption(str, "spark.sql.parquet.compression.codec"),
 }
@@ -122,6 +123,7 @@ class WriteRequest:
         txn: Application id and version, for writes that may be repeated.
         max_records_per_file: Split files that would hold more rows; 0 never, None leaves it to the
             session.
+        optimize_write: Whether rows are brought together first; see `DataWriter.optimizes`.
         compression: Parquet's codec; None leaves it to the table, and then to the session.
         filesystem_options: Keys that start with `fs.` or `dfs.`.
         properties: Properties (`delta.*`) of the table if the write makes it.
@@ -143,6 +145,7 @@ class WriteRequest:
     user_metadata: str | None = None
     txn: tuple[str, int] | None = None
     max_records_per_file: int | None = None
+    optimize_write: bool | None = None
     compression: str | None = None
     filesystem_options: Options = field(default_factory=Options)
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -223,6 +226,7 @@ class WriteRequest:
             user_metadata=values.get("userMetadata"),
             txn=_txn(values.get("txnAppId"), values.get("txnVersion")),
             max_records_per_file=values.get("maxRecordsPerFile"),
+            optimize_write=values.get("optimizeWrite"),
             compression=values.get("compression"),
             filesystem_options=given.filesystem,
             properties=given.properties,

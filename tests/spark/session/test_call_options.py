@@ -66,6 +66,10 @@ class Seen:
         adds = add_files(self.log_of(self.path).snapshot().files)
         return sorted(json.loads(add.stats)["numRecords"] for add in adds)
 
+    def has_few_files(self, **options):
+        write(self.rows.repartition(6, "id"), self.path, mode="overwrite", **options)
+        return self.log_of(self.path).snapshot().num_files == 3
+
     def codec(self, **options):
         write(self.rows, self.path, mode="overwrite", **options)
         add, *_ = add_files(self.log_of(self.path).snapshot().files)
@@ -81,6 +85,7 @@ CONFS = {
         *({"partitionOverwriteMode": "static"}, False),
     ),
     "userMetadata": ("by conf", Seen.metadata, "by conf", {"userMetadata": "mine"}, "mine"),
+    "optimizeWrite": ("true", Seen.has_few_files, True, {"optimizeWrite": False}, False),
     "maxRecordsPerFile": ("3", Seen.sizes, [1, 1, 1, 3, 3, 3], {"maxRecordsPerFile": 0}, [4, 4, 4]),
     "compression": ("gzip", Seen.codec, "GZIP", {"compression": "zstd"}, "ZSTD"),
 }

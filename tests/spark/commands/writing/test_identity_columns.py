@@ -170,3 +170,12 @@ def test_of_two_writers_that_give_out_the_same_numbers_one_fails(
     found = contents(spark, table_path)
     assert sorted(found) == [0, 1, 2, 3]
     ensure_apart(found, table)
+
+
+def test_rows_are_numbered_by_the_tasks_that_write_them(spark, table_path, table, conf):
+    """After a shuffle, a task that ran again could give numbers that are in files already."""
+    conf("spark.databricks.delta.optimizeWrite.enabled", "true")
+    write(rows(spark, 0, 60), table_path, mode="append")
+    assert table.snapshot().num_files > 2
+    numbered = contents(spark, table_path)
+    assert len({found[0] for found in numbered.values()}) == len(numbered) == 60
