@@ -39,6 +39,8 @@ from optimist.core.schema.types import StructType
 
 __all__ = ["AFTER", "BEFORE", "DELETED", "INSERTED", "KEPT", "Change", "RowWriter", "Written"]
 
+_BYTES_AHEAD = 32 << 20
+_FILES_AHEAD = 256
 _WRITERS = 4
 _BYTES_TOGETHER = 64 << 20
 """Files that are together about this large are written again as one."""
@@ -140,7 +142,11 @@ class RowWriter:
 
         _, new_rows = self._read(pa.concat_tables(bins), operation, as_they_are, None)
         groups = [range(first, end) for first, end in pairwise(firsts)]
-        streams = [chain.from_iterable(map(new_rows, group)) for group in groups]
+        sizes = [files["size"].to_pylist() for files in bins]
+        streams = [
+            chain.from_iterable(_ahead(new_rows, group, max(largest, default=0)))
+            for group, largest in zip(groups, sizes, strict=True)
+        ]
         written = self._write_each(streams, groups)
         return [
             (found, tuple(counts[group.start : group.stop]))
@@ -288,6 +294,22 @@ class RowWriter:
         for name in rows.column_names[len(schema) :]:
             stored = stored.append_column(name, rows[name])
         return stored
+
+
+def _ahead(
+    new_rows: Callable[[int], Iterator[Written]], group: Sequence[int], largest: int
+) -> Iterator[Iterable[Written]]:
+    """The rows of each file of a group; small ones are read while others are written.
+
+    Args:
+        new_rows: Reads the file at a place.
+        group: The places.
+        largest: The size of the largest of them, in bytes.
+    """
+    ahead = min(_BYTES_AHEAD // max(largest, 1), _FILES_AHEAD)
+    if ahead < 2:
+        return map(new_rows, group)
+    return read_ahead(lambda place: list(new_rows(place)), group, threads=1, ahead=ahead)
 
 
 def _repeated(kind: str | None, count: int) -> pa.ChunkedArray | None:
