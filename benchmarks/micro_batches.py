@@ -1,10 +1,11 @@
-"""Seconds of a micro-batch of a stream, end to end: ours, and Parquet's source and sink.
+"""Seconds of a micro-batch of a stream, end to end: ours, Parquet's source and sink, delta-spark.
 
 Each stream is in a process of its own; its first batches, in which Spark compiles, do not count.
 """
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import statistics
@@ -14,10 +15,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from delta_spark import run_delta_spark
+from stream_once import ROWS, measure
+
 __all__ = ["StreamResult", "measure_streams"]
 
 SCRIPT = Path(__file__).with_name("stream_once.py")
+DELTA_SPARK = "delta-spark"
 _WARM_UP = 5
+_ON_DELTA_SPARK = f"""
+import json
+
+ROWS = {ROWS}
+{inspect.getsource(measure)}
+folder, batches, answers = sys.argv[2:]
+json.dump(measure(spark, "delta", folder, int(batches)), open(answers, "w"))
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +38,7 @@ class StreamResult:
     """Seconds per batch of one stream.
 
     Attributes:
-        kind: `parquet`, or `native` or `arrow` for ours on a plane.
+        kind: `parquet`, `delta-spark`, or `native` or `arrow` for ours on a plane.
         batches: How many were measured.
     """
 
@@ -41,12 +54,15 @@ def measure_streams(scratch: Path, *, batches: int) -> Iterator[StreamResult]:
     Raises:
         RuntimeError: A process failed.
     """
-    for kind in ("parquet", "native", "arrow"):
+    for kind in ("parquet", "native", "arrow", DELTA_SPARK):
         folder = scratch / f"stream-{kind}"
         folder.mkdir()
         answers = folder / "answers.json"
         arguments = [str(folder), str(_WARM_UP + batches), str(answers)]
-        _run([sys.executable, str(SCRIPT), kind, *arguments])
+        if kind == DELTA_SPARK:
+            run_delta_spark(_ON_DELTA_SPARK, arguments)
+        else:
+            _run([sys.executable, str(SCRIPT), kind, *arguments])
         seconds = json.loads(answers.read_text())[_WARM_UP:]
         yield StreamResult(kind, batches, min(seconds), statistics.median(seconds))
 
