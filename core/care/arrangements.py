@@ -188,6 +188,7 @@ class Rearrangement:
         purges: REORG ... APPLY (PURGE); see `Purge`.
         z_order_by: The columns of ZORDER BY, in any case; none for no Z-order.
         is_full: OPTIMIZE FULL; see `Clustering`.
+        zone: The time zone of the predicate's times that name none.
     """
 
     predicate: Predicate | None = None
@@ -195,6 +196,13 @@ class Rearrangement:
     purges: bool = False
     z_order_by: tuple[ColumnPath, ...] = ()
     is_full: bool = False
+    zone: str = "UTC"
+
+    def candidates(self, snapshot: Snapshot) -> pa.Table:
+        """The files of the partitions, rows of `Snapshot.files`."""
+        if self.predicate is None:
+            return snapshot.files
+        return snapshot.pruner(zone=self.zone).prune(self.predicate)
 
     def arrangement(self, snapshot: Snapshot, options: EngineOptions) -> Arrangement:
         """How that is done in a version of the table.

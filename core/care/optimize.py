@@ -96,7 +96,7 @@ def optimize(
     snapshot, options, clock = txn.snapshot, txn.table.options, txn.table.clock
     arrangement = wanted.arrangement(snapshot, options)
     started_ms = clock.now_ms()
-    candidates = snapshot.scan(wanted.predicate).files
+    candidates = wanted.candidates(snapshot)
     bins = arrangement.bins(candidates, snapshot, options)
     batches = list(_batches(bins, options.optimize_batch_size))
     landed: list[CompactedBin] = []

@@ -32,6 +32,7 @@ from optimist.spark.commands.arranged_rows import arranged
 from optimist.spark.commands.target import Target
 from optimist.spark.rows.local_rows import local_frame
 from optimist.spark.rows.row_shape import without_void
+from optimist.spark.session.conf import session_zone_name
 from optimist.spark.session.pyspark_versions import is_connect
 from optimist.spark.spark_schema import from_spark_schema
 
@@ -130,7 +131,8 @@ def optimize(
     """
     if where is not None:
         chosen = partition_predicate(where, log.snapshot())
-        wanted = replace(wanted, predicate=chosen, text=where)
+        zone = session_zone_name(spark)
+        wanted = replace(wanted, predicate=chosen, text=where, zone=zone)
     done = optimize_table(
         lambda: log.start_transaction(log.snapshot()), _SparkBins(spark, log), wanted
     )

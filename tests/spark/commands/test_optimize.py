@@ -206,3 +206,15 @@ def test_wrong_columns_are_told_by_delta_s_classes(table):
         assert caught.value.kind == kind
     with pytest.raises(TypeError):
         table.optimize().executeZOrderBy(1)
+
+
+def test_times_in_a_predicate_are_those_of_the_session(spark, table_path, conf):
+    conf("spark.sql.session.timeZone", "America/Los_Angeles")
+    for day in ("2024-01-01", "2024-01-02"):
+        for number in range(2):
+            rows = spark.sql(f"SELECT {number} AS id, TIMESTAMP '{day} 20:00:00' AS t")
+            write(rows, table_path, mode="append", partitionBy="t")
+    table = DeltaTable.forPath(spark, table_path)
+    for condition, found in (("= '2024-01-02 04:00:00'", 0), ("< '2024-01-02'", 2)):
+        metrics = table.optimize().where(f"t {condition}").executeCompaction().first().metrics
+        assert metrics.numFilesRemoved == found, condition
