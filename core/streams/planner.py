@@ -168,6 +168,8 @@ class StreamPlanner:
         begin = self._begin(latest) if start is None else self._checked(start, latest)
         if self.tracking is not None:
             self._begin_tracking(latest, begin, begin, is_fresh=start is None)
+            if start is None:
+                self._ensure_begun(latest, begin)
             if begin.index == CHANGE:
                 return begin.at(begin.version, AFTER_CHANGE)
             self.done_with(begin)  # what did not come to be told, since the driver crashed
@@ -340,22 +342,25 @@ class StreamPlanner:
             raise evolved(found)
         self._use(found)
 
+    def _ensure_begun(self, latest: Snapshot, begin: StreamOffset) -> None:
+        """Make sure that the log's entry is for where the stream begins.
+
+        A run that died before its first batch was planned has left one for where it had begun.
+        """
+        version = min(begin.version, latest.version)
+        if self.tracking is None or version == self.schema.version:
+            return
+        base = load_version(self.table, version, latest=latest)
+        found = StreamSchema(base.metadata, version, base.protocol, is_tracked=True)
+        if version < self.schema.version or not found.reads_like(self.schema):
+            raise self.tracking.record(found, is_first=True)
+
     def _use(self, schema: StreamSchema) -> None:
         """Read by a schema from now on."""
         self.schema = schema
         self._reader = CommitReader(self.table, schema, self.options)
         self._changes = ChangeReader(self.table, schema.metadata, self.options)
         self._commits.clear()
-
-    def _ensure_reads(self, snapshot: Snapshot) -> None:
-        """Make sure that the table, as a stream begins with it, can be read by its schema."""
-        if self.tracking is None:
-            self.schema.ensure_reads(snapshot.metadata, snapshot.version)
-            return
-        changed = self.schema.after(snapshot.version, snapshot.metadata, snapshot.protocol)
-        if changed is not None:
-            # It had begun with an older version, and crashed before it had given any row.
-            raise self.tracking.record(changed, is_first=True)
 
     # What is in the table
 
@@ -469,7 +474,8 @@ class StreamPlanner:
     def _snapshot_files(self, version: int) -> IndexedFiles:
         if self._initial is None or self._initial[0] != version:
             snapshot = load_version(self.table, version, latest=self._latest)
-            self._ensure_reads(snapshot)
+            if self.tracking is None:
+                self.schema.ensure_reads(snapshot.metadata, version)
             if self.options.read_changes:
                 path = self.table.table_path
                 ensure_recorded(snapshot.metadata, path, version, range(version, version + 1))

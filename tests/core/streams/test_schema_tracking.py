@@ -1,6 +1,7 @@
 """Streams that keep a log of schemas: where they stop, what they write, how they go on (11.5)."""
 
 import json
+from contextlib import suppress
 from dataclasses import replace
 
 import pyarrow as pa
@@ -378,13 +379,49 @@ def test_a_start_that_is_latest_begins_its_log_with_the_newest_version(log):
 
 
 def test_a_table_that_changed_before_the_first_batch_was_planned_is_begun_anew(log):
-    stream(log).latest_offset(None, stream(log).capacity())  # and the driver dies
+    begun_only(log)
     dropped(log)
     query = Query(log)
     assert query.run({}) == EVOLVED
     assert query.run({}) is None  # no row was given by what is dropped
     assert [(entry.version, entry.previous) for entry in entries(log)] == [(1, None), (2, -1)]
     assert query.seen == [{"id": 1}]
+
+
+def begun_only(log, **options):
+    """A run whose driver dies before it has planned a batch."""
+    planner = stream(log, **options)
+    with suppress(OptimistError):
+        planner.latest_offset(None, planner.capacity())
+
+
+def test_a_start_at_latest_that_moved_past_a_change_is_begun_anew(log):
+    begun_only(log, startingVersion="latest")
+    renamed(log)
+    query = Query(log, startingVersion="latest")
+    assert query.run({}) == EVOLVED
+    assert query.run({}) is None
+    add(log, id=2, title="two")
+    assert query.run({}) is None
+    assert query.seen == [{"id": 2, "title": "two"}]
+
+
+def test_a_start_that_is_moved_across_a_change_before_any_batch_is_begun_anew(log):
+    renamed(log)
+    add(log, id=2, title="two")
+    begun_only(log, startingVersion=1)
+    query = Query(log, startingVersion=3)
+    assert [query.run({}) for _ in range(2)] == [EVOLVED, None]
+    assert query.seen == [{"id": 2, "title": "two"}]
+
+
+def test_a_start_that_is_moved_back_across_a_change_is_begun_anew(log):
+    renamed(log)
+    add(log, id=2, title="two")
+    begun_only(log, startingVersion=3)
+    query = Query(log, startingVersion=1)
+    assert [query.run() for _ in range(3)] == [EVOLVED, EVOLVED, None]
+    assert query.seen == [{"id": 1, "name": "one"}, {"id": 2, "title": "two"}]
 
 
 def test_a_stream_that_ran_without_a_log_begins_it_where_it_is(log):
@@ -432,16 +469,17 @@ def test_a_crash_before_the_entry_comes_to_the_change_again(log):
     query.run()
     renamed(log)
     add(log, id=2, title="two")
+    log.alter.rename_column("title", "name")
+    add(log, id=3, name="three")
     planner = stream(log)
     at_change = planner.latest_offset(query.offsets[-1], planner.capacity())
     after = planner.latest_offset(at_change, planner.capacity())
     assert [at_change.index, after.index] == [CHANGE, AFTER_CHANGE]
     query.offsets += [at_change, after]
     query.num_done = 2  # both are planned, and one is done; the entry is not written
-    assert query.run() == EVOLVED
-    assert query.run() is None
-    assert [entry.version for entry in entries(log)] == [1, 2]
-    assert query.seen[1:] == [{"id": 2, "title": "two"}]
+    assert [query.run() for _ in range(3)] == [EVOLVED, EVOLVED, None]
+    assert [entry.version for entry in entries(log)] == [1, 2, 4]
+    assert query.seen[1:] == [{"id": 2, "title": "two"}, {"id": 3, "name": "three"}]
 
 
 def test_a_run_that_sees_a_change_which_another_has_recorded_stops_alike(log):
