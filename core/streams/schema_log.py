@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from optimist.core.errors import LogFileNotFoundError, OptimistError, TableError
+from optimist.core.errors import LogFileNotFoundError, OptimistError, StorageError, TableError
 from optimist.core.errors.foreign_text import quoted, shown
 from optimist.core.paths import join
 from optimist.core.plugins.logstore import LogStore, PutOutcome
@@ -199,13 +199,18 @@ class SchemaLog:
 
         Raises:
             TableError: There is another one (kind `DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT`).
+            StorageError: The store failed, or gave no answer twice (kind
+                `OPTIMIST_WRITE_OUTCOME_UNKNOWN`).
         """
         self.store.ensure_directory(self.path)
-        data = entry.to_text().encode()
-        if self.store.put_if_absent(join(self.path, str(number)), data) is PutOutcome.CREATED:
-            return
-        if self.entry(number) == entry:
-            return  # a write whose answer was lost, or another run of the query that saw the same
+        path, data = join(self.path, str(number)), entry.to_text().encode()
+        outcome = self.store.put_if_absent(path, data)
+        if outcome is PutOutcome.UNKNOWN:
+            outcome = self.store.put_if_absent(path, data)
+        if outcome is PutOutcome.UNKNOWN:
+            raise _unknown(path)
+        if outcome is PutOutcome.CREATED or self.entry(number) == entry:
+            return  # the same entry may be of the lost request, or of a twin of this run
         raise TableError(
             f"Detected conflicting schema location {self.path}: another stream has written the "
             f"entry {number} meanwhile. No further rows were read. Give each stream its own "
@@ -234,6 +239,16 @@ def _is_entry(found: Mapping[str, object]) -> bool:
                 and all(isinstance(value, str) for value in configuration.values())
             )
         )
+    )
+
+
+def _unknown(path: str) -> StorageError:
+    return StorageError(
+        f"The entry {path} of the stream's log of schemas may or may not have been written: the "
+        "store gave no answer. Start the query again, which finds out.",
+        kind="OPTIMIST_WRITE_OUTCOME_UNKNOWN",
+        path=path,
+        retryable=True,
     )
 
 

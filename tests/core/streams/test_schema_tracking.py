@@ -16,6 +16,7 @@ from optimist.core.streams.options import StreamOptions
 from optimist.core.streams.planner import StreamPlanner
 from optimist.core.streams.schema_log import SchemaLog
 from optimist.core.streams.unblocked import Allowed
+from optimist.core.testing.faulty_store import Fault, FaultyLogStore, When
 
 MAPPED = {"delta.columnMapping.mode": "name"}
 SOURCE = "file:/ck/sources/0"
@@ -493,6 +494,26 @@ def test_a_run_that_sees_a_change_which_another_has_recorded_stops_alike(log):
         twin.done_with(query.offsets[1])
     assert caught.value.kind == EVOLVED
     assert len(entries(log)) == 2
+
+
+@pytest.mark.parametrize("when", [When.BEFORE, When.AFTER])
+def test_a_write_whose_answer_is_lost_is_sent_again(log, when):
+    planner = stream(log)
+    lost = FaultyLogStore(log.store, Fault("put_if_absent", when))
+    planner.tracking.log = replace(planner.tracking.log, store=lost)
+    planner.latest_offset(None, planner.capacity())
+    assert lost.counts["put_if_absent"] == 2
+    assert len(entries(log)) == 1
+
+
+def test_a_stream_stops_where_it_is_unknown_whether_an_entry_is_written(log):
+    planner = stream(log)
+    lost = FaultyLogStore(log.store, Fault("put_if_absent", When.BEFORE, times=2))
+    planner.tracking.log = replace(planner.tracking.log, store=lost)
+    with pytest.raises(OptimistError) as caught:
+        planner.latest_offset(None, planner.capacity())
+    assert caught.value.kind == "OPTIMIST_WRITE_OUTCOME_UNKNOWN"
+    assert Query(log).run() is None
 
 
 # Damage, and logs of others
