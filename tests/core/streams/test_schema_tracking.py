@@ -154,7 +154,7 @@ def test_a_change_while_the_whole_table_is_read_waits_for_the_rest_of_it(log):
     query = Query(log, maxFilesPerTrigger=1)
     planner = stream(log, maxFilesPerTrigger=1)
     query.offsets = [planner.latest_offset(None, planner.capacity())]
-    query.seen, query.num_done = rows(planner.views_between(None, query.offsets[0])), 1
+    query.seen, query.num_done = rows(log, planner.views_between(None, query.offsets[0])), 1
     dropped(log)
     assert query.run() == EVOLVED
     assert query.seen == [{"id": 1, "name": "one"}, {"id": 2, "name": "two"}]

@@ -4,7 +4,7 @@ import pyarrow as pa
 
 from optimist.core import DeltaLog
 from optimist.core.errors import OptimistError
-from optimist.core.paths import join
+from optimist.core.paths import join, parent_of
 from optimist.core.snapshot.local_scan import to_arrow
 from optimist.core.streams.options import StreamOptions
 from optimist.core.streams.planner import StreamPlanner
@@ -21,9 +21,9 @@ ALL = {
 }
 
 
-def mapped_table(path):
+def mapped_table(path, options=None):
     """A table with two columns and one row, at version 1."""
-    log = DeltaLog.for_path(path, {})
+    log = DeltaLog.for_path(path, options)
     log.create(pa.schema([("id", pa.int64()), ("name", pa.string())]), properties=MAPPED)
     add(log, id=1, name="one")
     return log
@@ -34,7 +34,9 @@ def add(log, **row):
 
 
 def schema_log(log, tracking_id=None):
-    return SchemaLog.of(log.store, join(log.table_path, "../ck"), log.metadata.id, tracking_id)
+    return SchemaLog.of(
+        log.store, join(parent_of(log.table_path), "ck"), log.metadata.id, tracking_id
+    )
 
 
 def stream(log, conf=ALL, source=SOURCE, tracking_id=None, **options):
@@ -45,8 +47,9 @@ def stream(log, conf=ALL, source=SOURCE, tracking_id=None, **options):
     return planner
 
 
-def rows(views):
-    return [row for view in views for row in to_arrow(view).to_pylist()]
+def rows(log, views):
+    access = log.table.data_access()
+    return [row for view in views for row in to_arrow(view, access=access).to_pylist()]
 
 
 class Query:
@@ -75,7 +78,7 @@ class Query:
                 if start is not None:
                     planner.done_with(start)
             start = self.offsets[-2] if len(self.offsets) > 1 else None
-            self.seen += rows(planner.views_between(start, self.offsets[-1]))
+            self.seen += rows(self.log, planner.views_between(start, self.offsets[-1]))
             self.num_done += 1
 
     @property
