@@ -9,6 +9,7 @@ and writes below `tests/spark`:
 | `delta_spark_care.json` | what commands that care for a table answer, and do to its files |
 | `delta_spark_answers.json` | what odd statements answer, and what they leave in their table |
 | `delta_spark_habits.json` | what scripts' habits answer: errors, formats, names, arguments |
+| `delta_spark_schema_log.json` | what a stream's checkpoint holds while the schema changes |
 | `delta_spark_confs.json` | each key of the conf: its default, and which values it takes |
 
 With the name of one of them it makes only that one. The odd statements take 20 minutes; those that
@@ -74,6 +75,11 @@ spark.conf.set("spark.sql.session.timeZone", "UTC")
 habits = Habits(spark, sys.argv[3], DeltaTable)
 for habit in HABITS:
     told[habit] = known.get(habit) or habits.answer(habit)
+""",
+    "delta_spark_schema_log.json": """
+from schema_log_story import told_by
+
+told = told_by(spark, sys.argv[3])
 """,
     "delta_spark_confs.json": """
 from known_keys import answers

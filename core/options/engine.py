@@ -199,6 +199,15 @@ class EngineOptions:
     cdf_allow_out_of_range: bool = _key(
         False, parse_bool, delta="changeDataFeed.timestampOutOfRange.enabled"
     )
+    streaming_merge_schema_changes: bool = _key(
+        True, parse_bool, delta="streaming.schemaTracking.mergeConsecutiveSchemaChanges.enabled"
+    )
+    streaming_schema_path_check: bool = _key(
+        True, parse_bool, delta="streaming.schemaTracking.metadataPathCheck.enabled"
+    )
+    streaming_schema_outside_checkpoint: bool = _key(
+        False, parse_bool, delta="streaming.allowSchemaLocationOutsideCheckpointLocation"
+    )
     string_prefix_length: int = option(
         32, at_least(1), "spark.databricks.io.skipping.stringPrefixLength"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -69,7 +69,10 @@ class CommitReader:
         except LogFileNotFoundError:
             return self.missing(version, latest)
         lines = parse_commit_lines(data, path)
-        self._ensure_readable(lines, version)
+        change = self._change(lines, version)
+        return replace(self._files(lines, version), change=change)
+
+    def _files(self, lines: CommitLines, version: int) -> IndexedFiles:
         if self.options.read_changes:
             return _changes(lines, self.options.exclude_regex)
         adds = [body for body in _changing(lines.file_actions) if _is_add(body)]
@@ -84,20 +87,30 @@ class CommitReader:
         files = pa.Table.from_batches([batch]).cast(FILES_SCHEMA)
         return IndexedFiles.of(files, self.options.exclude_regex)
 
-    def _ensure_readable(self, lines: CommitLines, version: int) -> None:
+    def _change(self, lines: CommitLines, version: int) -> StreamSchema | None:
+        """What the stream has to read the files by from this commit on, if it tracks that.
+
+        Otherwise this makes sure that it can read them by what it has.
+        """
+        metadata: Metadata | None = None
+        protocol: Protocol | None = None
         for action in lines.actions:
             if isinstance(action, Metadata):
-                self.schema.ensure_reads(action, version)
+                metadata = action
+                if not self.schema.is_tracked:
+                    self.schema.ensure_reads(action, version)
                 if self.options.read_changes:
                     path = self.table.table_path
                     ensure_recorded(action, path, version, range(version, version + 1))
             elif isinstance(action, Protocol):
+                protocol = action
                 ensure_readable(
                     action,
                     self.schema.metadata,
                     table_path=self.table.table_path,
                     version=version,
                 )
+        return self.schema.after(version, metadata, protocol)
 
     def _ensure_allowed(
         self, version: int, path: str, lines: CommitLines, *, has_adds: bool

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from optimist.core.log.file_table import FILES_SCHEMA
+from optimist.core.streams.schema_rules import StreamSchema
 
 __all__ = ["Capacity", "IndexedFiles", "kept_paths"]
 
@@ -21,11 +22,13 @@ class IndexedFiles:
         files: Rows of `FILES_SCHEMA`.
         places: The place of each (int64); files that are passed over leave gaps.
         is_whole: Whether a batch takes all of them or none: they have one place.
+        change: What a stream with a log of schemas reads them by, if not by what it has.
     """
 
     files: pa.Table
     places: pa.Array
     is_whole: bool = False
+    change: StreamSchema | None = None
 
     @classmethod
     def of(cls, files: pa.Table, exclude_regex: str | None = None) -> IndexedFiles:

@@ -13,14 +13,17 @@ from optimist.core.errors import TableError
 from optimist.core.errors.foreign_text import quoted, shown
 from optimist.core.values.field_types import LARGEST_LONG
 
-__all__ = ["BASE_INDEX", "StreamOffset"]
+__all__ = ["AFTER_CHANGE", "BASE_INDEX", "CHANGE", "StreamOffset"]
 
 BASE_INDEX = -100
 """Before everything in a version. In the JSON it is -1."""
 
 _BASE_IN_JSON = -1
-_METADATA_INDEXES = (-20, -19)
-"""A change of metadata, and just after one: the only indexes of version 3 of the format."""
+CHANGE, AFTER_CHANGE = -20, -19
+"""At a change of metadata, before the files of its version, and just after one. A batch ends at the
+first; the next one has no rows, and tells the stream that all before the change are dealt with."""
+
+_METADATA_INDEXES = (CHANGE, AFTER_CHANGE)  # the only ones of version 3 of the format
 _END_INDEX = LARGEST_LONG - 100
 _VERSION = 1
 _VERSION_WITH_METADATA = 3

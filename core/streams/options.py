@@ -14,11 +14,12 @@ from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.options.values import at_least, parse_bool, parse_bytes
 
-__all__ = ["LATEST", "STREAM_OPTIONS", "StreamOptions", "ensure_stream_options"]
+__all__ = ["ALWAYS", "LATEST", "STREAM_OPTIONS", "StreamOptions", "ensure_stream_options"]
 
 LATEST: Final = "latest"
+ALWAYS: Final = "always"
 _DEFAULT_MAX_FILES = 1000
-_NOT_BUILT = ("schemaTrackingLocation", "schemaLocation", "withEventTimeOrder")
+_NOT_BUILT = ("withEventTimeOrder",)
 
 
 def _version(text: str) -> int | str:
@@ -31,6 +32,13 @@ def _expression(text: str) -> str:
     except pa.ArrowInvalid:
         raise ValueError("must be a regular expression without look-around") from None
     return text
+
+
+def _allowance(text: str) -> str:
+    folded = text.lower()
+    if folded != ALWAYS:
+        at_least(0)(folded)
+    return folded
 
 
 _PARSERS: Mapping[str, Callable[[str], Any]] = {
@@ -46,8 +54,15 @@ _PARSERS: Mapping[str, Callable[[str], Any]] = {
     "failOnDataLoss": parse_bool,
     "readChangeFeed": parse_bool,
     "readChangeData": parse_bool,
+    "schemaTrackingLocation": str,
+    "schemaLocation": str,
+    "streamingSourceTrackingId": str,
+    "allowSourceColumnRename": _allowance,
+    "allowSourceColumnDrop": _allowance,
+    "allowSourceColumnTypeChange": _allowance,
 }
 _CHANGES = ("readChangeFeed", "readChangeData")  # the second is Delta's older name for it
+_LOCATIONS = ("schemaTrackingLocation", "schemaLocation")  # the first counts
 STREAM_OPTIONS = (*_PARSERS, *_NOT_BUILT)
 """The names of the options, in Delta's spelling."""
 
@@ -69,6 +84,12 @@ class StreamOptions:
         fail_on_data_loss: Stop at commits that are no longer in the log, instead of going on after
             them.
         read_changes: Give the rows that commits inserted, updated and deleted, each with its kind.
+        schema_location: Where the log of schemas lies; None for a stream without one.
+        tracking_id: What tells this source's log from those of others of the query.
+        allowed_rename: `ALWAYS`, or the version of the only change that the stream may go on after,
+            where columns were renamed.
+        allowed_drop: The same where columns were dropped.
+        allowed_type_change: The same where types were made wider.
     """
 
     starting_version: int | str | None = None
@@ -81,6 +102,11 @@ class StreamOptions:
     exclude_regex: str | None = None
     fail_on_data_loss: bool = True
     read_changes: bool = False
+    schema_location: str | None = None
+    tracking_id: str | None = None
+    allowed_rename: str | None = None
+    allowed_drop: str | None = None
+    allowed_type_change: str | None = None
 
     @property
     def starts_at_a_moment(self) -> bool:
@@ -127,6 +153,9 @@ class StreamOptions:
                 "was read.",
                 kind="DELTA_STARTING_VERSION_AND_TIMESTAMP_BOTH_SET",
             )
+        location = next((found[name] for name in _LOCATIONS if name in found), None)
+        if location is not None and not found.get("failOnDataLoss", True):
+            raise _no_tolerance()
         max_bytes = found.get("maxBytesPerTrigger")
         default = _DEFAULT_MAX_FILES if max_bytes is None else None
         rewrites = found.get("ignoreFileDeletion", False)  # Delta's older name
@@ -141,7 +170,26 @@ class StreamOptions:
             exclude_regex=found.get("excludeRegex"),
             fail_on_data_loss=found.get("failOnDataLoss", True),
             read_changes=any(found.get(name, False) for name in _CHANGES),
+            schema_location=location,
+            tracking_id=found.get("streamingSourceTrackingId"),
+            allowed_rename=found.get("allowSourceColumnRename"),
+            allowed_drop=found.get("allowSourceColumnDrop"),
+            allowed_type_change=found.get("allowSourceColumnTypeChange"),
         )
+
+    def ensure_untracked(self, whose: str) -> None:
+        """Refuse a log of schemas where a stream can't have one.
+
+        Args:
+            whose: What kind of stream it is, for the error.
+
+        Raises:
+            UsageError: The stream is asked to have one (kind `OPTIMIST_NOT_BUILT_YET`).
+        """
+        if self.schema_location is not None:
+            raise not_built_yet(
+                f"The option schemaTrackingLocation of {whose}", "Leave the option out."
+            )
 
 
 def ensure_stream_options(given: Mapping[str, object]) -> None:
@@ -159,6 +207,16 @@ def ensure_stream_options(given: Mapping[str, object]) -> None:
                 kind="DELTA_ILLEGAL_OPTION",
                 key=name,
             )
+
+
+def _no_tolerance() -> UsageError:
+    return UsageError(
+        "A stream with a schemaTrackingLocation can't go on after commits that are no longer in "
+        "the log, since these may have changed the schema. Nothing was read. Leave failOnDataLoss "
+        "out.",
+        kind="DELTA_ILLEGAL_OPTION",
+        key="failOnDataLoss",
+    )
 
 
 def _parsed(name: str, parse: Callable[[str], Any], text: str) -> Any:

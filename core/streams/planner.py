@@ -32,9 +32,11 @@ from optimist.core.snapshot.one_version import load_version
 from optimist.core.streams.changed_rows import ChangedRun, ChangeReader
 from optimist.core.streams.commit_files import CommitReader
 from optimist.core.streams.indexed_files import Capacity, IndexedFiles
-from optimist.core.streams.offset import BASE_INDEX, StreamOffset
+from optimist.core.streams.offset import AFTER_CHANGE, BASE_INDEX, CHANGE, StreamOffset
 from optimist.core.streams.options import LATEST, StreamOptions
+from optimist.core.streams.schema_log import SchemaLog
 from optimist.core.streams.schema_rules import StreamSchema, other_table
+from optimist.core.streams.tracking import SchemaTracking, evolved
 
 __all__ = ["Backlog", "StreamPlanner"]
 
@@ -59,13 +61,16 @@ class StreamPlanner:
         table: The table.
         options: The stream's options.
         newest: Gives the newest version of the table.
-        schema: By which rows are read: that of the newest version when the stream was started.
+        schema: By which rows are read: that of the newest version when the stream was started, or
+            that of its log of schemas.
+        tracking: The log of schemas, if the stream has one.
     """
 
     table: TableRef
     options: StreamOptions
     newest: Callable[[], Snapshot]
     schema: StreamSchema
+    tracking: SchemaTracking | None = None
     _reader: CommitReader = field(init=False)
     _changes: ChangeReader = field(init=False)
     _commits: dict[int, IndexedFiles] = field(default_factory=dict, init=False)
@@ -76,16 +81,33 @@ class StreamPlanner:
     _latest: Snapshot | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        self._reader = CommitReader(self.table, self.schema, self.options)
-        self._changes = ChangeReader(self.table, self.schema.metadata, self.options)
+        self._use(self.schema)
 
     @classmethod
     def of(
-        cls, table: TableRef, options: StreamOptions, newest: Callable[[], Snapshot]
+        cls,
+        table: TableRef,
+        options: StreamOptions,
+        newest: Callable[[], Snapshot],
+        log: SchemaLog | None = None,
     ) -> StreamPlanner:
-        """A stream that starts now, or goes on from a checkpoint."""
+        """A stream that starts now, or goes on from a checkpoint.
+
+        Args:
+            table: The table.
+            options: The stream's options.
+            newest: Gives the newest version of the table.
+            log: The log of schemas, if the stream has one.
+
+        Raises:
+            TableError: The log of schemas is damaged, or that of another table.
+        """
         snapshot = newest()
-        return cls(table, options, newest, StreamSchema(snapshot.metadata, snapshot.version))
+        if log is None:
+            schema = StreamSchema(snapshot.metadata, snapshot.version, snapshot.protocol)
+            return cls(table, options, newest, schema)
+        tracking = SchemaTracking.of(log, table, snapshot)
+        return cls(table, options, newest, tracking.schema_over(snapshot), tracking)
 
     @property
     def table_id(self) -> str:
@@ -139,9 +161,18 @@ class StreamPlanner:
         Raises:
             TableError, SchemaError, ProtocolError: A commit can't be read on; see `CommitReader`.
                 Or the start is none of this table's offsets.
+            SchemaError: The stream has come to a change, which its log of schemas has now (kind
+                `DELTA_STREAMING_METADATA_EVOLUTION`).
         """
         latest = self._look()
         begin = self._begin(latest) if start is None else self._checked(start, latest)
+        if self.tracking is not None:
+            self._begin_tracking(latest, begin, begin, is_fresh=start is None)
+            if start is None:
+                self._ensure_begun(latest, begin)
+            if begin.index == CHANGE:
+                return begin.at(begin.version, AFTER_CHANGE)
+            self.done_with(begin)  # what did not come to be told, since the driver crashed
         if start is None and self.options.starts_at_a_moment:
             return begin
         self._forget_before(begin)
@@ -153,6 +184,21 @@ class StreamPlanner:
                 return begin.at(begin.version + 1)
             return begin.at(begin.version, rest.places[taken - 1].as_py()) if taken else begin
         return self._latest_commit(begin, bound, capacity)
+
+    def done_with(self, end: StreamOffset) -> None:
+        """Hear that a batch is recorded for good: after a change its log of schemas goes on.
+
+        Args:
+            end: Where the batch ended.
+
+        Raises:
+            SchemaError: It ended at a change (kind `DELTA_STREAMING_METADATA_EVOLUTION`).
+        """
+        if self.tracking is None or end.index not in (CHANGE, AFTER_CHANGE):
+            return
+        change = self._commit_files(end.version).change
+        if change is not None:
+            raise self.tracking.record(change)
 
     def whole_offset(self) -> StreamOffset:
         """After everything that there is, for who does not know where the last batch ended."""
@@ -175,6 +221,7 @@ class StreamPlanner:
         self._checked(end, latest)
         begin = self._begin_of_first(end, latest) if start is None else self._checked(start, latest)
         end.ensure_not_before(begin)
+        self._begin_tracking(latest, begin, end, is_fresh=start is None)
         return self._views(begin, end)
 
     def empty_views(self) -> tuple[FilesView, ...]:
@@ -280,6 +327,41 @@ class StreamPlanner:
             latest_timestamp_ms=latest.timestamp_ms,
         )
 
+    # The log of schemas
+
+    def _begin_tracking(
+        self, latest: Snapshot, begin: StreamOffset, end: StreamOffset, *, is_fresh: bool
+    ) -> None:
+        """Write the log's first entry, which has to fit all rows between two offsets."""
+        if self.tracking is None or self.tracking.entry is not None:
+            return
+        first = min(begin.version, latest.version) if is_fresh else _reached(begin)
+        versions = range(first, max(first, _reached(end)) + 1)
+        found = self.tracking.first_schema(self.table, latest, versions)
+        if not found.reads_like(self.schema):
+            raise evolved(found)
+        self._use(found)
+
+    def _ensure_begun(self, latest: Snapshot, begin: StreamOffset) -> None:
+        """Make sure that the log's entry is for where the stream begins.
+
+        A run that died before its first batch was planned has left one for where it had begun.
+        """
+        version = min(begin.version, latest.version)
+        if self.tracking is None or version == self.schema.version:
+            return
+        base = load_version(self.table, version, latest=latest)
+        found = StreamSchema(base.metadata, version, base.protocol, is_tracked=True)
+        if version < self.schema.version or not found.reads_like(self.schema):
+            raise self.tracking.record(found, is_first=True)
+
+    def _use(self, schema: StreamSchema) -> None:
+        """Read by a schema from now on."""
+        self.schema = schema
+        self._reader = CommitReader(self.table, schema, self.options)
+        self._changes = ChangeReader(self.table, schema.metadata, self.options)
+        self._commits.clear()
+
     # What is in the table
 
     def _seen(self) -> Snapshot:
@@ -319,11 +401,14 @@ class StreamPlanner:
         for version in range(begin.version, last + 1):
             after = begin.index if version == begin.version else BASE_INDEX
             try:
-                rest = self._commit_files(version).between(after)
+                files = self._commit_files(version)
             except OptimistError:
                 if position == begin:
                     raise
                 return position  # what came before is given first; then the next look raises
+            if files.change is not None and after == BASE_INDEX:
+                return begin.at(version, CHANGE)
+            rest = files.between(after)
             taken = capacity.take(rest)
             if taken < len(rest):
                 return begin.at(version, rest.places[taken - 1].as_py()) if taken else position
@@ -372,7 +457,7 @@ class StreamPlanner:
         if end.is_initial:
             return
         for version in range(first, end.version + 1):
-            if version == end.version and end.index == BASE_INDEX:
+            if version == end.version and end.index < 0:
                 return
             upto = end.index if version == end.version else None
             yield self._commit_files(version).between(
@@ -389,7 +474,8 @@ class StreamPlanner:
     def _snapshot_files(self, version: int) -> IndexedFiles:
         if self._initial is None or self._initial[0] != version:
             snapshot = load_version(self.table, version, latest=self._latest)
-            self.schema.ensure_reads(snapshot.metadata, version)
+            if self.tracking is None:
+                self.schema.ensure_reads(snapshot.metadata, version)
             if self.options.read_changes:
                 path = self.table.table_path
                 ensure_recorded(snapshot.metadata, path, version, range(version, version + 1))
@@ -416,6 +502,12 @@ class StreamPlanner:
                 del kept[version]
         if not position.is_initial:
             self._initial = None
+
+
+def _reached(position: StreamOffset) -> int:
+    """The last version whose metadata hold for what was read up to a position."""
+    is_before = position.index in (BASE_INDEX, CHANGE) and not position.is_initial
+    return position.version - 1 if is_before else position.version
 
 
 def _set_back(position: str, table_path: str, version: int) -> TableError:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from optimist.core.changes.schemas import reading_problem
 from optimist.core.errors import SchemaError, TableError
-from optimist.core.protocol.actions import Metadata
+from optimist.core.protocol.actions import Metadata, Protocol
+from optimist.core.protocol.table_metadata import TableMetadata
+from optimist.core.schema.generated_columns import GENERATION_EXPRESSION
+from optimist.core.schema.identity_columns import IDENTITY_PREFIX
 
 __all__ = ["StreamSchema", "other_table"]
+
+_DELTA_PREFIX = "delta."
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,12 +21,52 @@ class StreamSchema:
     """The metadata that a stream reads all rows by, from its start on.
 
     Attributes:
-        metadata: The table's metadata when the stream was started.
+        metadata: The table's metadata when the stream was started, or those of the last entry in
+            its log of schemas.
         version: The version that they are from.
+        protocol: The table's protocol there.
+        is_tracked: Whether the stream has a log of schemas, and stops at each change.
     """
 
     metadata: Metadata
     version: int
+    protocol: Protocol
+    is_tracked: bool = False
+
+    def after(
+        self, version: int, metadata: Metadata | None, protocol: Protocol | None
+    ) -> StreamSchema | None:
+        """What a stream with a log of schemas reads by from a version on, if that is another.
+
+        What came up to its own version is in it already, be it that nothing was read between two
+        changes.
+
+        Args:
+            version: The version.
+            metadata: The metadata that it brings; None if it brings none.
+            protocol: The protocol that it brings; None if it brings none.
+
+        Raises:
+            TableError: The table was replaced.
+        """
+        if metadata is not None and metadata.id != self.metadata.id:
+            raise other_table(self.metadata.id, metadata.id)
+        if not self.is_tracked or version <= self.version:
+            return None
+        changed = replace(
+            self,
+            metadata=metadata or self.metadata,
+            protocol=protocol or self.protocol,
+            version=version,
+        )
+        return None if changed.reads_like(self) else changed
+
+    def reads_like(self, other: StreamSchema) -> bool:
+        """Whether rows are read by both alike; writers' own notes on columns don't count.
+
+        A table with identity columns has other metadata after each write.
+        """
+        return _compared(self) == _compared(other)
 
     def ensure_reads(self, changed: Metadata, version: int) -> None:
         """Make sure that rows written under other metadata of the table can be read.
@@ -64,6 +109,23 @@ class StreamSchema:
             column=column,
             retryable=retryable,
         )
+
+
+def _compared(schema: StreamSchema) -> tuple[object, ...]:
+    table, protocol = TableMetadata.of(schema.metadata), schema.protocol
+    configuration = schema.metadata.configuration.items()
+    return (
+        table.declared_schema.without_field_keys(_is_note),
+        table.partition_columns,
+        {key: text for key, text in configuration if key.startswith(_DELTA_PREFIX)},
+        (protocol.min_reader_version, protocol.min_writer_version),
+        frozenset(protocol.reader_features or ()),
+        frozenset(protocol.writer_features or ()),
+    )
+
+
+def _is_note(key: str) -> bool:
+    return key == GENERATION_EXPRESSION or key.startswith(IDENTITY_PREFIX)
 
 
 def other_table(expected: str, found: str) -> TableError:

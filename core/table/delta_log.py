@@ -368,7 +368,9 @@ class DeltaLog(RowCommands, RowReads, TableCommands, CareCommands):
         ensure_stream_options(given)
         if changes:
             given["readChangeFeed"] = "true"
-        planner = StreamPlanner.of(self.table, StreamOptions.parse(given, int), self.snapshot)
+        parsed = StreamOptions.parse(given, int)
+        parsed.ensure_untracked("a reader without Spark")
+        planner = StreamPlanner.of(self.table, parsed, self.snapshot)
         return follow(planner, position, wait_s)
 
     @one_operation

@@ -101,6 +101,8 @@ class StreamSource(JavaIdentity):
                 return self._batch(_offset(start), StreamOffset.from_json(end))._jdf
             if what == "prepare":
                 self._last_version = self.planner.latest_version()
+            elif what == "done":
+                self.planner.done_with(StreamOffset.from_json(argument))
             elif what == "metrics":
                 return Jvm.of(self._spark).root.java.util.HashMap(self._metrics(argument))
             return None

@@ -11,14 +11,17 @@ from pyspark.sql.types import StructType
 
 from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import shown
+from optimist.core.paths import join, parent_of
 from optimist.core.streams.options import StreamOptions
 from optimist.core.streams.planner import StreamPlanner
+from optimist.core.streams.schema_log import SchemaLog
+from optimist.core.streams.unblocked import Allowed
 from optimist.core.table.delta_log import DeltaLog
 from optimist.spark.commands.reading.read import epoch_millis
 from optimist.spark.drop_in.classic.options import only_path, schema_given, write_options
 from optimist.spark.drop_in.compiler import dropin
 from optimist.spark.session.call_options import FILESYSTEM_PREFIXES
-from optimist.spark.session.conf import open_log
+from optimist.spark.session.conf import engine_options, open_log
 from optimist.spark.session.jvm import Jvm, known_to_spark, text_map
 from optimist.spark.streams.sink import StreamSink
 from optimist.spark.streams.source import (
@@ -52,18 +55,23 @@ def schema(spark: SparkSession, options: Any, given: Any) -> Any:
         return Jvm.of(spark).struct(stream_schema(planner))
 
 
-def source(spark: SparkSession, options: Any, expected: Any) -> Any:
+def source(spark: SparkSession, options: Any, asked: Any) -> Any:
     """The source of a query that starts, a Java `DeltaSource`.
 
     Args:
         spark: The session of the stream.
         options: As for `schema`.
-        expected: The schema of the frame that the query is started from, as JSON.
+        asked: The schema of the frame that the query is started from, as JSON, and the place of
+            the source in the query's checkpoint.
 
     Raises:
         TableError: The table has other columns by now.
+        UsageError: The stream may not go on by its log of schemas.
     """
+    expected, source_path = asked
     log, planner = _stream(spark, options)
+    if planner.tracking is not None:
+        _begin_tracking(spark, planner, source_path)
     made = StreamSource(spark, log, planner)
     if expected is not None:
         ensure_same_columns(planner, StructType.fromJson(json.loads(expected)))
@@ -120,7 +128,32 @@ def _stream(spark: SparkSession, options: Any) -> tuple[DeltaLog, StreamPlanner]
     files = {key: text for key, text in given.items() if key.startswith(FILESYSTEM_PREFIXES)}
     log = open_log(spark, path, files)
     parsed = StreamOptions.parse(given, partial(epoch_millis, spark))
-    return log, StreamPlanner.of(log.table, parsed, log.snapshot)
+    if parsed.schema_location is None:
+        return log, StreamPlanner.of(log.table, parsed, log.snapshot)
+    # The place is no table, but what serves it is found alike.
+    place = open_log(spark, parsed.schema_location, files).table
+    table_id = log.snapshot().metadata.id
+    schemas = SchemaLog.of(place.store, place.table_path, table_id, parsed.tracking_id)
+    return log, StreamPlanner.of(log.table, parsed, log.snapshot, schemas)
+
+
+def _begin_tracking(spark: SparkSession, planner: StreamPlanner, source_path: str) -> None:
+    """Let a query start that has a log of schemas; see `SchemaTracking.begin`."""
+    tracking, table = planner.tracking, planner.table
+    if tracking is None:
+        return
+    checkpoint = open_log(spark, parent_of(parent_of(source_path))).table_path
+    is_inside = tracking.log.path.startswith(join(checkpoint, ""))
+    if not is_inside and not table.options.streaming_schema_outside_checkpoint:
+        raise UsageError(
+            f"Schema location {tracking.log.path} must be placed under checkpoint location "
+            f"{checkpoint}. Nothing was read. Give a schemaTrackingLocation below it.",
+            kind="DELTA_STREAMING_SCHEMA_LOCATION_NOT_UNDER_CHECKPOINT",
+            location=tracking.log.path,
+            checkpoint=checkpoint,
+        )
+    allowed = Allowed(planner.options, engine_options(spark))
+    tracking.begin(source_path, allowed, checks_path=table.options.streaming_schema_path_check)
 
 
 def _sink(spark: SparkSession, asked: Any) -> StreamSink:

@@ -72,7 +72,7 @@ public class DeltaFormat
   public Source createSource(SQLContext context, String metadata, scala.Option given, String name,
       scala.collection.immutable.Map options) {
     return (Source) Python.ask("stream source", (SparkSession) context.sparkSession(),
-        asWritten(options), StreamFrames.schema(options));
+        asWritten(options), new Object[] {StreamFrames.schema(options), metadata});
   }
   /** Options with their keys as users wrote them; the map itself lists them in lower case. */
   private static Map asWritten(scala.collection.immutable.Map options) {

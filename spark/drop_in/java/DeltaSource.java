@@ -55,6 +55,8 @@ public final class DeltaSource
   }
   public void prepareForTriggerAvailableNow() { ask("prepare", null); }
   public Map metrics(Optional latest) { return (Map) ask("metrics", json(latest.orElse(null))); }
+  /** A batch is recorded for good; the stream may stop here, so that it goes on otherwise. */
+  public void commit(Offset end) { ask("done", json(end)); }
   public void stop() { ask("stop", null); }
 
   public Dataset getBatch(scala.Option start, Offset end) {

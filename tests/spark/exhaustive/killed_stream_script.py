@@ -9,6 +9,8 @@ from functools import wraps
 from pyspark.sql import SparkSession
 
 from optimist.core.streams.planner import StreamPlanner
+from optimist.core.streams.schema_log import SchemaLog
+from optimist.core.streams.tracking import SchemaTracking
 from optimist.spark import enable
 from optimist.spark.commands.writing.data_writer import DataWriter
 from optimist.spark.streams.sink import StreamSink
@@ -19,20 +21,30 @@ POINTS = {
     "a batch is planned": (StreamPlanner, "views_between"),
     "files are written": (DataWriter, "write"),
     "our commit is done": (StreamSink, "add_batch"),
+    "a schema is to be written": (SchemaLog, "add", "before"),
+    "a schema is written": (SchemaLog, "add"),
+    "a change is to be recorded": (SchemaTracking, "record", "before"),
+    "a change is recorded": (SchemaTracking, "record"),
 }
 
 
-def kill_after(owner, name, count):
-    """Kill the process group when a method has ended so many times."""
+def kill_at(count, owner, name, when="after"):
+    """Kill the process group when a method has ended so many times, or before it does."""
     original = getattr(owner, name)
     left = [count]
 
-    @wraps(original)
-    def counted(*args, **kwargs):
-        result = original(*args, **kwargs)
+    def kill_if_it_is_time():
         left[0] -= 1
         if left[0] == 0:
             os.killpg(os.getpgid(0), signal.SIGKILL)
+
+    @wraps(original)
+    def counted(*args, **kwargs):
+        if when == "before":
+            kill_if_it_is_time()
+            return original(*args, **kwargs)
+        result = original(*args, **kwargs)
+        kill_if_it_is_time()
         return result
 
     setattr(owner, name, counted)
@@ -40,7 +52,7 @@ def kill_after(owner, name, count):
 
 def main(given):
     if given.get("point") is not None:
-        kill_after(*POINTS[given["point"]], given["count"])
+        kill_at(given["count"], *POINTS[given["point"]])
     builder = SparkSession.builder.master("local[2]")
     for key, value in {
         "spark.ui.enabled": "false",
@@ -53,6 +65,7 @@ def main(given):
     reader = spark.readStream.format("delta").options(**given["options"])
     writer = reader.load(given["source"]).writeStream.format("delta")
     writer = writer.option("checkpointLocation", given["checkpoint"]).trigger(availableNow=True)
+    writer = writer.option("mergeSchema", "true")
     query = writer.start(given["target"])
     sys.stdout.write("STARTED\n")
     sys.stdout.flush()

@@ -282,7 +282,6 @@ def test_a_table_that_the_checkpoint_is_not_of_is_refused(enabled, log, run, tmp
     [
         ({"maxFilesPerTrigger": "0"}, "DELTA_ILLEGAL_OPTION"),
         ({"startingTimestamp": "sometime"}, "DELTA_TIMESTAMP_INVALID"),
-        ({"schemaTrackingLocation": "/tmp/x"}, "OPTIMIST_NOT_BUILT_YET"),
     ],
 )
 def test_wrong_options_are_refused_when_the_frame_is_made(enabled, log, options, kind):

@@ -40,7 +40,7 @@ def ids(path):
 
 
 def test_each_block_runs(given, tmp_path):
-    writing, by_function, merging, reading, changing, following = BLOCKS
+    writing, by_function, merging, reading, changing, tracking, following = BLOCKS
     run(writing, given, tmp_path)
     assert ids(tmp_path / "flights") == [0, 1, 2]
     run(by_function, given, tmp_path)
@@ -57,6 +57,12 @@ def test_each_block_runs(given, tmp_path):
     DeltaTable.forPath(given["spark"], str(tmp_path / "flights")).alter.set_properties(FEED)
     run(changing, given, tmp_path)
     assert "_change_type" in given["changes"].columns
+    run(tracking, given, tmp_path)
+    checkpoint, target = tmp_path / "checkpoints" / "copy", tmp_path / "copy"
+    writer = given["stream"].writeStream.format("delta").trigger(availableNow=True)
+    writer.option("checkpointLocation", f"{checkpoint}").start(f"{target}").awaitTermination()
+    assert ids(target) == [0, 1, 2]
+    assert len(list(checkpoint.glob("schemas/_schema_log_*/0"))) == 1
     found = []
     run(following, {**given, "deal_with": found.append}, tmp_path)
     assert sorted(pa.concat_tables(found)["id"].to_pylist()) == [0, 1, 2]

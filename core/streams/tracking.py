@@ -1,0 +1,256 @@
+"""`SchemaTracking`: how a stream goes from schema to schema, one entry of its log at a time.
+
+At a change of the table's metadata or protocol, each between two files that a stream may read,
+
+1. a batch ends before the files of the change's version, at the index `CHANGE`;
+2. once that batch is recorded for good, the log gets an entry for the change, and the stream stops
+   with an error that says so;
+3. the next run reads by that entry, from the change on (spec 11.5).
+
+A crash between two of these steps is harmless. Before the entry, the next run comes to the change
+again; after it, that the batch has ended there is in the checkpoint.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+
+from optimist.core.changes.commits import read_commits
+from optimist.core.changes.schemas import reading_problem
+from optimist.core.data.table_ref import TableRef
+from optimist.core.errors import LogFileNotFoundError, SchemaError, TableError, UsageError
+from optimist.core.errors.foreign_text import quoted
+from optimist.core.log.names import commit_path
+from optimist.core.protocol.actions import (
+    AddCDCFile,
+    AddFile,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    actions_from_bytes,
+)
+from optimist.core.protocol.table_metadata import TableMetadata
+from optimist.core.snapshot import Snapshot
+from optimist.core.snapshot.one_version import load_version
+from optimist.core.streams.schema_log import SchemaLog, TrackedMetadata
+from optimist.core.streams.schema_rules import StreamSchema
+from optimist.core.streams.unblocked import Allowed, ensure_unblocked
+
+__all__ = ["SchemaTracking", "evolved"]
+
+_LOG = logging.getLogger(__name__)
+_FILES = (AddFile, RemoveFile, AddCDCFile)
+
+
+@dataclass(slots=True)
+class SchemaTracking:
+    """One stream's log of schemas, as this run of it has found and continued it.
+
+    Attributes:
+        log: The log.
+        number: The number of its last entry; -1 before there is any.
+        entry: The last entry; None before there is any.
+        is_ahead: Whether that entry is one that is yet to be written.
+        source_path: The place of the query's source in its checkpoint; known once the query starts.
+    """
+
+    log: SchemaLog
+    number: int = -1
+    entry: TrackedMetadata | None = None
+    is_ahead: bool = False
+    source_path: str = ""
+
+    @classmethod
+    def of(cls, log: SchemaLog, table: TableRef, latest: Snapshot) -> SchemaTracking:
+        """What the log says of a stream; nothing is written.
+
+        Raises:
+            TableError: The log is damaged, or that of another table.
+        """
+        newest = log.newest()
+        if newest is None:
+            return cls(log)
+        number, entry = newest
+        if entry.table_id != latest.metadata.id:
+            raise TableError(
+                f"The log of schemas in {log.path} is that of the table with the id "
+                f"{entry.table_id}, and the stream's has the id {latest.metadata.id}. Nothing was "
+                "read. Start the query with a new checkpoint.",
+                kind="DELTA_STREAMING_SCHEMA_LOG_INCOMPATIBLE_DELTA_TABLE_ID",
+                persistedId=entry.table_id,
+                tableId=latest.metadata.id,
+            )
+        found = cls(log, number, entry)
+        if table.options.streaming_merge_schema_changes:
+            found.entry = found._ahead(table, latest)
+            found.is_ahead = found.entry is not entry
+        return found
+
+    def begin(self, source_path: str, allowed: Allowed, *, checks_path: bool) -> None:
+        """Let a query start that reads by the last entry.
+
+        Args:
+            source_path: The place of its source in its checkpoint.
+            allowed: What the stream was told.
+            checks_path: Whether the log has to be that of the same source.
+
+        Raises:
+            UsageError: It is another source's (kind `OPTIMIST_SCHEMA_LOG_OF_ANOTHER_STREAM`).
+            SchemaError: Columns were renamed, dropped or made wider; see `ensure_unblocked`.
+        """
+        self.source_path = source_path
+        if self.entry is None:
+            return
+        if checks_path and self.entry.source_path != source_path:
+            raise UsageError(
+                f"The log of schemas in {self.log.path} is that of the source "
+                f"{quoted(self.entry.source_path)}, and this one is {quoted(source_path)}. "
+                "Nothing was read. Give each stream its own schemaTrackingLocation below its own "
+                "checkpoint; to sources of one query that read the same table, give a "
+                "streamingSourceTrackingId as well.",
+                kind="OPTIMIST_SCHEMA_LOG_OF_ANOTHER_STREAM",
+                expected=self.entry.source_path,
+                found=source_path,
+            )
+        if self.is_ahead:
+            self._add(self.entry)
+        before = self._before()
+        if before is not None:
+            ensure_unblocked(before, self.entry, allowed)
+
+    def schema_over(self, latest: Snapshot) -> StreamSchema:
+        """What the stream reads by."""
+        if self.entry is None:
+            return StreamSchema(latest.metadata, latest.version, latest.protocol, is_tracked=True)
+        return self.entry.over(latest.metadata, latest.protocol)
+
+    def first_schema(self, table: TableRef, latest: Snapshot, versions: range) -> StreamSchema:
+        """Write the first entry.
+
+        Args:
+            table: The table.
+            latest: Its newest version.
+            versions: What the next batch reads, as far as it is known; at least where it begins.
+
+        Raises:
+            TableError, ProtocolError: The table can't be read as it was then.
+            SchemaError: No schema fits all rows of the batch (kind
+                `DELTA_STREAMING_SCHEMA_LOG_INIT_FAILED_INCOMPATIBLE_METADATA`).
+        """
+        first, last = versions[0], versions[-1]
+        base = load_version(table, first, latest=latest)
+        found = StreamSchema(base.metadata, last, base.protocol, is_tracked=True)
+        if last > first:
+            for commit in read_commits(table.store, table.log_path, first + 1, last):
+                for action in commit.actions:
+                    found = _widened(found, action, first)
+        self._add(TrackedMetadata.of(found, self.source_path))
+        return found
+
+    def record(self, changed: StreamSchema, *, is_first: bool = False) -> SchemaError:
+        """Write the entry for a change, up to which the stream has read everything.
+
+        Args:
+            changed: What the stream is to read by.
+            is_first: Whether nothing was read by the entry before, so that it does not count.
+
+        Returns:
+            The error with which the stream is to stop.
+        """
+        entry = TrackedMetadata.of(changed, self.source_path)
+        if is_first:
+            entry = replace(entry, previous=self._previous())
+        self._add(entry)
+        return evolved(changed)
+
+    def _add(self, entry: TrackedMetadata) -> None:
+        self.log.add(self.number + 1, entry)
+        self.number, self.entry, self.is_ahead = self.number + 1, entry, False
+        _LOG.info(
+            "The stream's log of schemas in %s has the entry %s for version %s.",
+            self.log.path,
+            self.number,
+            entry.version,
+        )
+
+    def _previous(self) -> int:
+        """The number of the entry before the last one."""
+        known = None if self.entry is None else self.entry.previous
+        return self.number - 1 if known is None else known
+
+    def _before(self) -> TrackedMetadata | None:
+        number = self._previous()
+        return None if number < 0 else self.log.entry(number)
+
+    def _ahead(self, table: TableRef, latest: Snapshot) -> TrackedMetadata | None:
+        """The last entry, or one for the last of several changes that follow it without rows.
+
+        The first entry stays as it is: its stream may have rows yet to read by it.
+        """
+        entry = self.entry
+        if entry is None or self._previous() < 0:
+            return entry
+        found = entry.over(latest.metadata, latest.protocol)
+        for version in range(entry.version, latest.version + 1):
+            changes = _only_changes(table, version)
+            if not changes:
+                break
+            for action in changes:
+                found = _with(found, action)
+            found = replace(found, version=version)
+        if found.version == entry.version:
+            return entry
+        merged = TrackedMetadata.of(found, entry.source_path)
+        return replace(merged, previous=self._previous())
+
+
+def evolved(changed: StreamSchema) -> SchemaError:
+    """The error with which a stream stops at a change, so that the next run reads by it."""
+    columns = TableMetadata.of(changed.metadata).schema
+    return SchemaError(
+        "The schema, table configuration or protocol of the stream's table has changed in version "
+        f"{changed.version}. All rows from before were given, and the stream's log of schemas has "
+        f"the new one: {columns}. Start the query again, from a DataFrame that is made anew.",
+        kind="DELTA_STREAMING_METADATA_EVOLUTION",
+        version=changed.version,
+        retryable=True,
+    )
+
+
+def _only_changes(table: TableRef, version: int) -> list[Metadata | Protocol]:
+    """The metadata and protocol that a commit brings; none if it has files, or is gone."""
+    path = commit_path(table.log_path, version)
+    try:
+        actions = actions_from_bytes(table.store.read_bytes(path), path)
+    except LogFileNotFoundError:
+        return []
+    if any(isinstance(action, _FILES) for action in actions):
+        return []
+    return [action for action in actions if isinstance(action, Metadata | Protocol)]
+
+
+def _with(schema: StreamSchema, action: Metadata | Protocol) -> StreamSchema:
+    if isinstance(action, Metadata):
+        return replace(schema, metadata=action)
+    return replace(schema, protocol=action)
+
+
+def _widened(schema: StreamSchema, action: object, first: int) -> StreamSchema:
+    """The schema after an action of a batch whose rows are all to be read by one schema."""
+    if not isinstance(action, Metadata | Protocol):
+        return schema
+    if isinstance(action, Metadata):
+        is_fitting = reading_problem(schema.metadata, action) is None
+    else:
+        is_fitting = set(schema.protocol.reader_features or ()) <= set(action.reader_features or ())
+    if not is_fitting:
+        raise SchemaError(
+            "The stream's log of schemas can't be begun: the schema or protocol changed within the "
+            f"batch that is to be read, from version {first} to {schema.version}, so that no one "
+            "schema fits all its rows. Nothing was read. Start the query with a new checkpoint.",
+            kind="DELTA_STREAMING_SCHEMA_LOG_INIT_FAILED_INCOMPATIBLE_METADATA",
+            start=first,
+            end=schema.version,
+        )
+    return _with(schema, action)

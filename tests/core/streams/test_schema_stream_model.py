@@ -1,0 +1,160 @@
+"""Random changes of schema, crashes and restarts: each row comes once, as it was then (11.5)."""
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from optimist.core import ColumnChange, DeltaLog, NewColumn
+from optimist.core.errors import OptimistError
+from optimist.core.paths import join
+from optimist.core.snapshot.local_scan import to_arrow
+from optimist.core.streams.options import StreamOptions
+from optimist.core.streams.planner import StreamPlanner
+from optimist.core.streams.schema_log import SchemaLog
+from optimist.core.streams.unblocked import Allowed
+
+PROPERTIES = {"delta.columnMapping.mode": "name", "delta.enableTypeWidening": "true"}
+STEPS = ("append", "append", "rename", "drop", "add", "widen", "property", "optimize", "look")
+EVOLVED = "DELTA_STREAMING_METADATA_EVOLUTION"
+
+
+class DriverDiedError(Exception):
+    """The driver dies."""
+
+
+class Table:
+    """A table whose columns change, and each row as it was when it was added."""
+
+    def __init__(self, path):
+        self.log = DeltaLog.for_path(path / "table", {})
+        self.columns = {"id": "bigint", "c0": "int"}
+        schema = pa.schema([("id", pa.int64()), ("c0", pa.int32())])
+        self.log.create(schema, properties=PROPERTIES)
+        self.rows, self.names = [], 1
+        self.append()
+
+    def append(self, num_files=1):
+        for _ in range(num_files):
+            row = dict.fromkeys(self.columns, len(self.rows))
+            types = {"int": pa.int32(), "bigint": pa.int64()}
+            arrays = {name: pa.array([row[name]], types[self.columns[name]]) for name in row}
+            self.log.append(pa.table(arrays))
+            self.rows.append(row)
+
+    def _new_name(self):
+        self.names += 1
+        return f"c{self.names}"
+
+    def _others(self):
+        return [name for name in self.columns if name != "id"]
+
+    def take(self, step, number):
+        """One step of another writer."""
+        others = self._others()
+        if step == "append":
+            self.append(number)
+        elif step == "optimize":
+            self.log.optimize()
+        elif step == "property":
+            self.log.alter.set_properties({"delta.appendOnly": "false", "owner": str(number)})
+        elif step == "add":
+            name = self._new_name()
+            self.log.alter.add_columns([NewColumn(name, "int")])
+            self.columns[name] = "int"
+        elif not others:
+            return
+        elif step == "rename":
+            old, new = others[number % len(others)], self._new_name()
+            self.log.alter.rename_column(old, new)
+            self.columns = {new if k == old else k: v for k, v in self.columns.items()}
+        elif step == "drop":
+            self.log.alter.drop_columns([others[0]])
+            del self.columns[others[0]]
+        elif step == "widen":
+            self.log.alter.change_columns([ColumnChange(others[-1], data_type="bigint")])
+            self.columns[others[-1]] = "bigint"
+
+
+class Driver:
+    """A query with its checkpoint; it may die at each step, as often as it is told to."""
+
+    def __init__(self, table, options, deaths):
+        self.log, self.options, self.deaths = table.log, options, list(deaths)
+        self.offsets, self.num_done, self.given = [], 0, []
+
+    def _may_die(self):
+        if self.deaths and self.deaths.pop(0):
+            raise DriverDiedError
+
+    def run(self):
+        """One run to its end; the kind of its error, or what stands for a crash."""
+        try:
+            self._run()
+        except OptimistError as error:
+            return error.kind
+        except DriverDiedError:
+            return "crash"
+        return None
+
+    def _run(self):
+        schemas = SchemaLog.of(
+            self.log.store, join(self.log.table_path, "ck"), self.log.metadata.id, None
+        )
+        planner = StreamPlanner.of(self.log.table, self.options, self.log.snapshot, schemas)
+        planner.tracking.begin("file:/ck/sources/0", Allowed(self.options, {}), checks_path=True)
+        self._may_die()
+        while True:
+            if self.num_done == len(self.offsets):
+                start = self.offsets[-1] if self.offsets else None
+                end = planner.latest_offset(start, planner.capacity())
+                self._may_die()
+                if end == start:
+                    return
+                self.offsets.append(end)
+                self._may_die()
+                if start is not None:
+                    planner.done_with(start)
+            start = self.offsets[-2] if len(self.offsets) > 1 else None
+            views = planner.views_between(start, self.offsets[-1])
+            found = [row for view in views for row in to_arrow(view).to_pylist()]
+            self._may_die()
+            # The sink takes a batch once, whatever happens afterwards.
+            self.given += found
+            self.num_done += 1
+
+
+@given(
+    steps=st.lists(st.tuples(st.sampled_from(STEPS), st.integers(1, 3)), max_size=12),
+    max_files=st.sampled_from(["1", "2", "1000"]),
+    start=st.sampled_from([None, "1", "latest"]),
+    deaths=st.lists(st.booleans(), max_size=30),
+)
+def test_each_row_comes_once_by_the_schema_that_it_was_added_with(
+    tmp_path_factory, steps, max_files, start, deaths
+):
+    table = Table(tmp_path_factory.mktemp("t"))
+    given_options = {
+        "maxFilesPerTrigger": max_files,
+        "allowSourceColumnRename": "always",
+        "allowSourceColumnDrop": "always",
+        "allowSourceColumnTypeChange": "always",
+    }
+    if start is not None:
+        given_options["startingVersion"] = start
+    driver = Driver(table, StreamOptions.parse(given_options, int), deaths)
+    num_before = None
+    for step, number in [*steps, *[("look", 1)] * 40]:
+        if step != "look":
+            table.take(step, number)
+            continue
+        outcome = driver.run()
+        assert outcome in (None, "crash", EVOLVED)
+        if num_before is None and driver.offsets:
+            num_before = len(table.rows)
+    assert outcome is None
+    expected = table.rows[num_before:] if start == "latest" else table.rows
+    whole = num_before if start is None else 0
+    by_id = sorted(driver.given, key=lambda row: row["id"])
+    assert [row["id"] for row in by_id] == [row["id"] for row in expected]
+    # Those of the first snapshot have the columns of then, all others those of their commit.
+    assert by_id[whole:] == expected[whole:]
