@@ -161,9 +161,21 @@ class SchemaLog:
             location: The directory, below the query's checkpoint.
             table_id: The table's id.
             tracking_id: What tells this source from others of the query; None if nothing need.
+
+        Raises:
+            TableError: The ids would lead out of the location (kind `OPTIMIST_MALFORMED_ACTION`).
         """
         suffix = "" if tracking_id is None else f"_{tracking_id}"
-        return cls(store, join(location, f"_schema_log_{table_id}{suffix}"))
+        name = f"_schema_log_{table_id}{suffix}"
+        if "/" in name or "\\" in name:
+            raise TableError(
+                f"The name {shown(name)}, by which the stream's log of schemas would be called, is "
+                "that of no directory. Nothing was read. A table's id is a UUID, and a "
+                "streamingSourceTrackingId has no slashes.",
+                kind="OPTIMIST_MALFORMED_ACTION",
+                id=table_id,
+            )
+        return cls(store, join(location, name))
 
     def newest(self) -> tuple[int, TrackedMetadata] | None:
         """The last entry with its number; None before there is any.

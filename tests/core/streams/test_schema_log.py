@@ -8,6 +8,7 @@ from optimist.core.errors import OptimistError
 from optimist.core.paths import join
 from optimist.core.streams.options import StreamOptions
 from optimist.core.streams.planner import StreamPlanner
+from optimist.core.streams.schema_log import SchemaLog
 from optimist.core.streams.unblocked import Allowed
 from tracked_streams import (
     Query,
@@ -113,3 +114,10 @@ def test_a_reader_without_spark_has_no_log_of_schemas(log):
     with pytest.raises(OptimistError) as caught:
         log.follow(schemaTrackingLocation="/ck")
     assert caught.value.kind == "OPTIMIST_NOT_BUILT_YET"
+
+
+@pytest.mark.parametrize("ids", [("../../evil", None), ("a\\..\\b", None), ("id", "../x")])
+def test_no_id_leads_out_of_the_location(log, tmp_path, ids):
+    with pytest.raises(OptimistError) as caught:
+        SchemaLog.of(log.table.store, str(tmp_path / "schemas"), *ids)
+    assert caught.value.kind == "OPTIMIST_MALFORMED_ACTION"
