@@ -13,6 +13,7 @@ from optimist.core.streams.schema_log import SchemaLog
 from optimist.core.streams.tracking import SchemaTracking
 from optimist.spark import enable
 from optimist.spark.commands.writing.data_writer import DataWriter
+from optimist.spark.drop_in.connect import streams
 from optimist.spark.streams.sink import StreamSink
 from optimist.spark.streams.source import StreamSource
 
@@ -50,14 +51,39 @@ def kill_at(count, owner, name, when="after"):
     setattr(owner, name, counted)
 
 
+def kill_after_batch(count):
+    """Kill client and server when the function of a client's query has committed so many batches.
+
+    It runs in a process of the server, to which it is sent with all that it holds.
+    """
+    original, group = streams.batch_function, os.getpgid(0)
+
+    def killing(*args, **kwargs):
+        add, seen = original(*args, **kwargs), []
+
+        def counted(batch, number):
+            add(batch, number)
+            seen.append(number)
+            if len(seen) == count:
+                os.killpg(group, signal.SIGKILL)
+
+        return counted
+
+    streams.batch_function = killing
+
+
 def main(given):
-    if given.get("point") is not None:
+    on_connect = given["plane"] == "connect"
+    if given.get("point") is not None and on_connect:
+        kill_after_batch(given["count"])
+    elif given.get("point") is not None:
         kill_at(given["count"], *POINTS[given["point"]])
-    builder = SparkSession.builder.master("local[2]")
+    builder = SparkSession.builder
+    builder = builder.remote("local[2]") if on_connect else builder.master("local[2]")
     for key, value in {
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": "2",
-        "spark.optimist.spark.plane": given["plane"],
+        "spark.optimist.spark.plane": "auto" if on_connect else given["plane"],
         "spark.sql.session.timeZone": "UTC",
     }.items():
         builder = builder.config(key, value)

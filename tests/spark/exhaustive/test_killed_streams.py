@@ -113,6 +113,20 @@ def test_a_driver_killed_in_the_first_batch_keeps_its_start(tmp_path, start):
     streams.check()
 
 
+def test_a_client_and_its_server_killed_after_a_commit_lose_and_double_nothing(tmp_path):
+    streams = Streams(tmp_path, "connect", {})
+    streams.grow(5)
+    for count in (1, 2):
+        driver = streams.drive("our commit is done", count)
+        driver.communicate(timeout=200)
+        assert driver.returncode == -signal.SIGKILL
+        streams.grow(2)
+    driver = streams.drive()
+    driver.communicate(timeout=200)
+    assert driver.returncode == 0
+    streams.check()
+
+
 def test_drivers_killed_at_random_moments_lose_and_double_nothing(tmp_path):
     streams = Streams(tmp_path, "native", {})
     streams.grow(10)
