@@ -229,6 +229,25 @@ def test_what_azure_does_not_delete_together_is_deleted_one_by_one(azure_place, 
     assert azure_place.names() == []
 
 
+# On fake-gcs-server
+
+
+def test_data_files_on_google_are_deleted_100_by_one_request(gcs_server, gcs_place):
+    with LossyProxy(gcs_server.endpoint) as proxy:
+        store = GCSLogStore({"optimist.store.gcs.emulatorHost": proxy.endpoint})
+        paths = [f"{gcs_place.url}/table/{number} \u00e9.parquet" for number in range(250)]
+        for path in (*paths, f"{gcs_place.url}/table/stays"):
+            store.put_if_absent(path, b"x")
+        proxy.forget_requests()
+        store.delete_data_files(paths)
+        sent = [(request.method, request.path) for request in proxy.requests]
+    assert [each for each in sent if each[0] != "GET"] == [("POST", "/batch/storage/v1")] * 3
+    assert gcs_place.names() == ["table/stays"]
+
+
+# On Azurite
+
+
 def test_wrong_key_is_told(azure_server, container):
     store = AzureLogStore(
         {

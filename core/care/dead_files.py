@@ -2,6 +2,9 @@
 
 VACUUM tells in the log how many files it is about to delete, before it deletes the first. The list
 may have millions of files, so it is kept on the disk and not in memory.
+
+What is put aside comes in batches of any length: those of a listing from which most was sifted out,
+or one for each commit. It is given back in pages, so that the requests that delete it are full.
 """
 
 from __future__ import annotations
@@ -16,6 +19,9 @@ import pyarrow.compute as pc
 from optimist.core.data.listed_files import LISTED_SCHEMA
 
 __all__ = ["DeadFiles"]
+
+_PAGE_ROWS = 64_000
+"""A multiple of how many objects a store deletes by one request."""
 
 
 class DeadFiles:
@@ -32,6 +38,8 @@ class DeadFiles:
         self.size_bytes = 0
         self.num_directories = 0
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - it has no name; see __exit__
+        self._waiting: list[pa.RecordBatch] = []
+        self._num_waiting = 0
         self._writer = pa.ipc.new_stream(self._file, LISTED_SCHEMA)
 
     def __enter__(self) -> DeadFiles:
@@ -52,11 +60,22 @@ class DeadFiles:
         self.num_files += files.num_rows
         self.num_directories += batch.num_rows - files.num_rows
         self.size_bytes += pc.sum(files.column("size"), min_count=0).as_py()
-        if batch.num_rows:
-            self._writer.write_batch(batch)
+        self._waiting.append(batch)
+        self._num_waiting += batch.num_rows
+        if self._num_waiting >= _PAGE_ROWS:
+            self._write(self._num_waiting // _PAGE_ROWS * _PAGE_ROWS)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """All rows; afterwards none can be added."""
+        """All rows, in pages of equal length but for the last; afterwards none can be added."""
+        self._write(self._num_waiting)
         self._writer.close()
         self._file.seek(0)
         yield from pa.ipc.open_stream(self._file)
+
+    def _write(self, num_rows: int) -> None:
+        if not num_rows:
+            return
+        rows = pa.Table.from_batches(self._waiting, LISTED_SCHEMA).combine_chunks()
+        self._writer.write_table(rows.slice(0, num_rows), max_chunksize=_PAGE_ROWS)
+        self._waiting = rows.slice(num_rows).to_batches()
+        self._num_waiting -= num_rows

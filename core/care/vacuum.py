@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from optimist.core.care.dead_files import DeadFiles
-from optimist.core.care.deletion import Deletion
+from optimist.core.care.deletion import DeleteFiles, Deletion, delete_here
 from optimist.core.care.heeded_intents import HeededIntents, Named
 from optimist.core.care.hidden_names import HiddenNames
 from optimist.core.care.inventory import inventory_pages
@@ -68,6 +68,7 @@ class VacuumRequest:
         mode: `FULL`, `LITE`, or None for what the options say.
         inventory: Batches with the files to look at, instead of a listing; see `inventory_pages`.
         progress: Called after each page, and after each batch of deletions.
+        delete: Deletes the files.
     """
 
     retention_hours: float | None = None
@@ -75,6 +76,7 @@ class VacuumRequest:
     mode: str | None = None
     inventory: Iterable[pa.RecordBatch] | None = None
     progress: Callable[[VacuumProgress], None] | None = None
+    delete: DeleteFiles = delete_here
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +190,8 @@ class _Vacuum:
         return page.filter(pa.array(shows, pa.bool_()))
 
     def _delete(self, dead: DeadFiles, log: VacuumLog) -> tuple[int, int]:
-        deletion = Deletion(self._table, lambda count: self._tell(dead, count))
+        told = partial(self._tell, dead)
+        deletion = Deletion(self._table, told, self._request.delete)
         size_bytes, is_completed = 0, False
         try:
             directories: list[str] = []

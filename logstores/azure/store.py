@@ -43,7 +43,7 @@ from azure.core.paging import ItemPaged
 from azure.core.pipeline.transport import HttpTransport, RequestsTransport
 from azure.storage.blob import BlobBlock, BlobClient, BlobPrefix, BlobProperties, ContainerClient
 
-from optimist.core.errors import LogFileNotFoundError, StorageError
+from optimist.core.errors import StorageError
 from optimist.core.forking import ForkSafeLock, keep_inherited, renew_in_child
 from optimist.core.plugins.data_access import DataAccess
 from optimist.core.plugins.data_origin import DataOrigin
@@ -68,7 +68,6 @@ __all__ = ["AzureLogStore"]
 _MAX_PUT_BYTES = 5000 * 1024 * 1024
 """What one Put Blob may carry; beyond it the SDK would stage blocks, so beyond it we refuse."""
 
-_BLOBS_A_REQUEST = 256
 _GONE = (202, 404)
 
 
@@ -80,6 +79,8 @@ class AzureLogStore(ObjectStoreLog):
         clock: Waits where the service is busy.
         transport: What sends the requests, in place of the store's own.
     """
+
+    batch_size = 256
 
     def __init__(
         self,
@@ -119,32 +120,6 @@ class AzureLogStore(ObjectStoreLog):
             "endpoint": self._parsed.endpoint or "the account's own",
             "probed": describe_verdicts(self._places()),
         }
-
-    def delete_data_files(self, paths: Sequence[str]) -> None:
-        """See `LogStore.delete_data_files`: 256 files by one request.
-
-        Those that the service did not remove so are removed one by one, which tells why not.
-        """
-        for start in range(0, len(paths), _BLOBS_A_REQUEST):
-            some = paths[start : start + _BLOBS_A_REQUEST]
-            for path in self._left_by_batch(some):
-                self.delete(path)
-
-    def _left_by_batch(self, paths: Sequence[str]) -> list[str]:
-        if len(paths) == 1:
-            return list(paths)
-        container = self._container(self._locate(paths[0]))
-        names = [self._key(path) for path in paths]
-
-        def remove() -> list[int]:
-            answers = container.delete_blobs(*names, raise_on_any_failure=False)
-            return [answer.status_code for answer in answers]
-
-        try:
-            found = self._patiently("delete", paths[0], remove)
-        except (StorageError, LogFileNotFoundError):
-            return list(paths)
-        return [path for path, status in zip(paths, found, strict=True) if status not in _GONE]
 
     # What `ObjectStoreLog` asks for
 
@@ -192,6 +167,17 @@ class AzureLogStore(ObjectStoreLog):
 
     def _remove(self, path: str) -> Callable[[], object]:
         return self._blob(path).delete_blob
+
+    def _remove_together(self, paths: Sequence[str]) -> Callable[[], list[str]]:
+        container = self._container(self._locate(paths[0]))
+        names = [self._key(path) for path in paths]
+
+        def remove() -> list[str]:
+            found = container.delete_blobs(*names, raise_on_any_failure=False)
+            answers = zip(paths, found, strict=True)
+            return [path for path, answer in answers if answer.status_code not in _GONE]
+
+        return remove
 
     def _objects_from(self, path: str) -> Iterator[Any]:
         location = self._locate(path)

@@ -30,11 +30,11 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, BinaryIO, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, urlencode, urlsplit
 
 import requests
 from google.api_core.client_options import ClientOptions
@@ -52,6 +52,7 @@ from optimist.core.plugins.data_access import DataAccess
 from optimist.core.plugins.data_origin import DataOrigin
 from optimist.core.plugins.logstore import FileStatus
 from optimist.core.running.clock import Clock
+from optimist.logstores.gcs.batch import DELETIONS_A_REQUEST, deletions, numbers_gone
 from optimist.logstores.gcs.credentials import gcs_credentials
 from optimist.logstores.gcs.data import gcs_data_access, gcs_origin
 from optimist.logstores.gcs.errors import gcs_answer
@@ -99,6 +100,8 @@ class GCSLogStore(ObjectStoreLog):
         options: Keys `optimist.store.gcs.*` and `fs.gs.*`, see `GCSOptions`.
         clock: Waits where the service is busy.
     """
+
+    batch_size = DELETIONS_A_REQUEST
 
     def __init__(
         self, options: Mapping[str, str] | None = None, *, clock: Clock | None = None
@@ -195,6 +198,15 @@ class GCSLogStore(ObjectStoreLog):
     def _remove(self, path: str) -> Callable[[], object]:
         return partial(self._blob(path).delete, **self._once)
 
+    def _remove_together(self, paths: Sequence[str]) -> Callable[[], list[str]]:
+        places = [_locate(path) for path in paths]
+
+        def remove() -> list[str]:
+            gone = self._delete_together(places)
+            return [path for number, path in enumerate(paths) if number not in gone]
+
+        return remove
+
     def _objects_from(self, path: str) -> Iterator[Any]:
         key = _locate(path).key
         question = {"delimiter": "/", "fields": _LIST_FIELDS}
@@ -250,20 +262,46 @@ class GCSLogStore(ObjectStoreLog):
         payer = self._parsed.user_project_of(place.bucket)
         if payer is not None:
             parameters["userProject"] = payer
-        boundary = f"optimist-{self._clock.new_uuid()}"
+        boundary = self._boundary()
         about = {"name": place.key, "md5Hash": md5_of(data)}
+        response = self._post(
+            f"upload/storage/v1/b/{quote(place.bucket, safe='')}/o?{urlencode(parameters)}",
+            f"multipart/related; boundary={boundary}",
+            _multipart(about, data, boundary),
+        )
+        _ensure_whole(response, {"size": str(len(data)), "md5Hash": about["md5Hash"]})
+
+    def _delete_together(self, places: Sequence[_Object]) -> set[int]:
+        """Delete objects by one request; returns the numbers of those that are gone."""
+        boundary = self._boundary()
+        body = deletions([self._target(place) for place in places], boundary)
+        kind = f"multipart/mixed; boundary={boundary}"
+        response = self._post("batch/storage/v1", kind, body)
+        return numbers_gone(response.headers.get("Content-Type", ""), response.content)
+
+    def _target(self, place: _Object) -> str:
+        """Path and query of an object's address."""
+        root = urlsplit(self._parsed.endpoint).path.rstrip("/")
+        payer = self._parsed.user_project_of(place.bucket)
+        query = "" if payer is None else f"?userProject={quote(payer, safe='')}"
+        bucket, key = (quote(part, safe="") for part in (place.bucket, place.key))
+        return f"{root}/storage/v1/b/{bucket}/o/{key}{query}"
+
+    def _boundary(self) -> str:
+        return f"optimist-{self._clock.new_uuid()}"
+
+    def _post(self, target: str, content_type: str, body: bytes) -> requests.Response:
         response = self._connect()[1].post(
-            f"{self._parsed.endpoint}/upload/storage/v1/b/{quote(place.bucket, safe='')}/o",
-            params=parameters,
-            data=_multipart(about, data, boundary),
-            headers={"Content-Type": f"multipart/related; boundary={boundary}"},
+            f"{self._parsed.endpoint}/{target}",
+            data=body,
+            headers={"Content-Type": content_type},
             timeout=self._parsed.timeout_s,
             # Following a redirect, requests may send a GET instead, whose 200 would say nothing.
             allow_redirects=False,
         )
         if response.status_code != 200:
             raise from_http_response(response)  # type: ignore[no-untyped-call]
-        _ensure_whole(response, {"size": str(len(data)), "md5Hash": about["md5Hash"]})
+        return response
 
     def _objects(self, path: str, question: Mapping[str, Any]) -> Iterator[Any]:
         for page in self._pages(path, question):

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import io
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO, ClassVar, TypeVar
 
 from optimist.core.errors import LogFileNotFoundError, StorageError
 from optimist.core.plugins.logstore import FileStatus, LogStore, PutOutcome
@@ -63,12 +63,17 @@ class Probed:
 class ObjectStoreLog(LogStore):
     """A log whose commits are created by a condition of the store.
 
+    Attributes:
+        batch_size: How many objects `_remove_together` can take.
+
     Args:
         options: The store's options.
         clock: Waits where the service is busy.
         max_tries: How often a request is sent that the service is too busy for.
         max_put_tries: The same for a request that creates.
     """
+
+    batch_size: ClassVar[int]
 
     def __init__(
         self,
@@ -116,6 +121,10 @@ class ObjectStoreLog(LogStore):
     @abstractmethod
     def _remove(self, path: str) -> Callable[[], object]:
         """One request that deletes the object."""
+
+    @abstractmethod
+    def _remove_together(self, paths: Sequence[str]) -> Callable[[], list[str]]:
+        """One request that deletes objects; returns those that may still be there."""
 
     @abstractmethod
     def _objects_from(self, path: str) -> Iterator[Any]:
@@ -185,6 +194,23 @@ class ObjectStoreLog(LogStore):
             self._patiently("delete", path, self._remove(path))
         except LogFileNotFoundError:
             return
+
+    def delete_data_files(self, paths: Sequence[str]) -> None:
+        """See `LogStore.delete_data_files`: many files by one request.
+
+        Those that the service did not remove so are removed one by one, which tells why not.
+        """
+        for start in range(0, len(paths), self.batch_size):
+            for path in self._left_by_batch(paths[start : start + self.batch_size]):
+                self.delete(path)
+
+    def _left_by_batch(self, paths: Sequence[str]) -> list[str]:
+        if len(paths) == 1:
+            return list(paths)
+        try:
+            return self._patiently("delete", paths[0], self._remove_together(paths))
+        except (StorageError, LogFileNotFoundError):
+            return list(paths)
 
     # Reading
 

@@ -9,6 +9,7 @@ from pyspark.sql.types import StructType
 
 from optimist.core.care.arrangements import Rearrangement
 from optimist.core.care.conversion import ConvertRequest
+from optimist.core.care.vacuum import VacuumRequest
 from optimist.core.paths import join
 from optimist.core.plugins.table_path import TablePath, path_text
 from optimist.core.requests.table_definition import CreateMode
@@ -39,6 +40,7 @@ from optimist.spark.commands.restore import restore
 from optimist.spark.commands.row_changes import RowChanges
 from optimist.spark.commands.table_builder import DeltaTableBuilder
 from optimist.spark.commands.table_transaction import DeltaTableTransaction
+from optimist.spark.commands.vacuum import vacuum_table
 from optimist.spark.conditions.own_frames import OwnFrames
 from optimist.spark.planes.planes import plane_of
 from optimist.spark.rows.touched_files import aliased
@@ -314,7 +316,7 @@ class DeltaTable(RowChanges):
         if retentionHours is not None:
             ensure_value(retentionHours, (int, float), "retentionHours", "a number")
         with original_errors():
-            self._log.vacuum(retentionHours)
+            vacuum_table(self._spark, self._log, VacuumRequest(retentionHours))
             return self._spark.createDataFrame([], StructType())
 
     def restoreToVersion(self, version: int) -> DataFrame:

@@ -13,10 +13,11 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from optimist.core import DeltaLog
-from optimist.core.care import deletion
+from optimist.core.care import dead_files, deletion
 from optimist.core.care import vacuum as module
 from optimist.core.care.vacuum import VacuumProgress
 from optimist.core.data.intents import INTENTS
+from optimist.core.data.listed_files import LISTED_SCHEMA
 from optimist.core.errors import StorageError, TableError, TableNotFoundError, UsageError
 from optimist.core.log.file_table import add_files
 from optimist.core.options.engine import EngineOptions
@@ -521,6 +522,40 @@ def test_many_files_are_deleted_by_several_threads_with_progress(tmp_path, monke
     assert told[0] == VacuumProgress(95, 95, 0)
     assert told[-1] == VacuumProgress(95, 95, 95)
     assert [path.name for path in table.path.iterdir()] == ["_delta_log"]
+
+
+def test_what_many_commits_removed_is_deleted_together(tmp_path, monkeypatch):
+    table = Aged(tmp_path)
+    for number in range(12):
+        table.log.append(rows(number, number + 1))
+    for number in range(10):
+        table.log.delete(f"id = {number}")
+    table.pass_hours(24 * 8)
+    remove, sizes = deletion.remove_files, []
+
+    def noted(paths, access=None):
+        sizes.append(len(paths))
+        remove(paths, access)
+
+    monkeypatch.setattr(deletion, "remove_files", noted)
+    assert table.log.vacuum(mode="LITE").num_files == 10
+    assert sizes == [10]
+    assert table.ids() == [10, 11]
+
+
+def test_dead_files_come_back_in_full_pages(monkeypatch):
+    monkeypatch.setattr(dead_files, "_PAGE_ROWS", 100)
+    given = [(f"{number}.parquet", number, 1, False) for number in range(1234)]
+    with dead_files.DeadFiles() as dead:
+        for start, end in [(0, 3), (3, 3), (3, 99), (99, 450), (450, 451), (451, 1234)]:
+            columns = zip(*given[start:end], strict=True) if end > start else [[]] * 4
+            columns = [pa.array(list(values)) for values in columns]
+            columns = [c.cast(f.type) for c, f in zip(columns, LISTED_SCHEMA, strict=True)]
+            dead.add(pa.RecordBatch.from_arrays(columns, schema=LISTED_SCHEMA))
+        pages = list(dead.batches())
+    assert [page.num_rows for page in pages] == [100] * 12 + [34]
+    found = [tuple(row.values()) for page in pages for row in page.to_pylist()]
+    assert (found, dead.num_files, dead.size_bytes) == (given, 1234, sum(range(1234)))
 
 
 def test_deltalake_reads_what_is_left_and_has_nothing_more_to_delete(tmp_path):

@@ -1,5 +1,6 @@
 """What only GCSLogStore does, on a fake of the JSON API."""
 
+import re
 from functools import partial
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from optimist.core.errors import StorageError
 from optimist.core.plugins.logstore import PutOutcome
 from optimist.core.testing import LogStoreSuite
 from optimist.logstores.gcs.store import GCSLogStore
+from scripted_http import LOST, Reply
 
 
 @pytest.fixture
@@ -85,3 +87,101 @@ def test_answer_that_speaks_of_other_bytes_leaves_the_outcome_open(
     about = service.about
     monkeypatch.setattr(service, "about", lambda name: {**about(name), key: "0"})
     assert probed.put_if_absent(commit, b"bytes") is PutOutcome.UNKNOWN
+
+
+# Many deletions by one request
+
+
+@pytest.fixture
+def dead(service, probed):
+    """The paths of 250 objects, beside one that stays."""
+    keys = [f"t/{number} a%20\u00e9+&=?#.parquet" for number in range(250)]
+    for key in (*keys, "t/stays"):
+        service.put(key, b"x")
+    return [f"gs://box/{key}" for key in keys]
+
+
+def asked(service):
+    return [(request.method, request.path) for request in service.requests]
+
+
+BATCH = ("POST", "/batch/storage/v1")
+
+
+def test_data_files_are_deleted_100_by_one_request_and_those_that_are_gone_are_fine(
+    service, probed, dead
+):
+    del service.objects[dead[7].removeprefix("gs://box/")]
+    probed.delete_data_files(dead)
+    assert asked(service) == [BATCH] * 3
+    assert list(service.objects) == ["t/stays"]
+
+
+def test_payer_is_named_in_each_deletion_of_a_batch(service, dead):
+    GCSLogStore(service.options(userProject="pay er")).delete_data_files(dead[:50])
+    assert service.requests[0].body.count(b"?userProject=pay%20er HTTP/1.1\r\n") == 50
+
+
+def test_deletion_that_a_batch_did_not_do_is_made_again(service, probed, dead):
+    # The answers come in another order than the requests.
+    service.refused = {dead[3].removeprefix("gs://box/"): (503, "backendError")}
+    probed.delete_data_files(dead[:90])
+    assert asked(service) == [BATCH, ("DELETE", "/storage/v1/b/box/o/" + dead[3][9:])]
+    assert len(service.objects) == 250 - 90 + 1
+
+
+def test_object_that_may_not_be_deleted_is_named(service, probed, dead):
+    service.refused = {dead[3].removeprefix("gs://box/"): (403, "forbidden")}
+    service.script = [None, (403, "forbidden")]
+    with pytest.raises(StorageError) as caught:
+        probed.delete_data_files(dead)
+    assert (caught.value.kind, caught.value.fields["path"]) == (
+        "OPTIMIST_PERMISSION_DENIED",
+        dead[3],
+    )
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply(404, b"no such page"),
+        Reply(200, b"<html>"),
+        Reply(200, b"", {"Content-Type": "multipart/mixed; boundary=parts"}),
+        Reply(
+            200, b"--p\r\n\r\nHTTP/1.1 204 \r\n", {"Content-Type": "multipart/mixed; boundary=p"}
+        ),
+        Reply(307, headers={"Location": "http://127.0.0.1:1/"}),
+    ],
+    ids=["no batches", "a page", "nothing", "without a number", "redirect"],
+)
+def test_answer_that_confirms_nothing_leaves_each_object_to_a_request_of_its_own(
+    service, probed, dead, monkeypatch, reply
+):
+    monkeypatch.setattr(service, "batch", lambda _: reply)
+    probed.delete_data_files(dead[:3])
+    assert [method for method, _ in asked(service)] == ["POST", "DELETE", "DELETE", "DELETE"]
+    assert len(service.objects) == 250 - 3 + 1
+
+
+def test_object_with_two_answers_is_deleted_by_a_request_of_its_own(
+    service, probed, dead, monkeypatch
+):
+    def batch(request):
+        [first, second] = re.findall(r"Content-ID: <(.*?)>", request.body.decode())
+        answers = [(first, 204), (second, 204), (first, 500)]
+        parts = "".join(
+            f"--p\r\nContent-ID: <response-{number}>\r\n\r\nHTTP/1.1 {status} x\r\n\r\n"
+            for number, status in answers
+        )
+        return Reply(200, parts.encode(), {"Content-Type": "multipart/mixed; boundary=p"})
+
+    monkeypatch.setattr(service, "batch", batch)
+    probed.delete_data_files(dead[:2])
+    assert asked(service)[1:] == [("DELETE", "/storage/v1/b/box/o/" + dead[0][9:])]
+
+
+def test_lost_answer_to_a_batch_is_asked_for_again(service, probed, dead):
+    service.script = [LOST]
+    probed.delete_data_files(dead[:100])
+    assert asked(service) == [BATCH] * 2
+    assert len(service.objects) == 250 - 100 + 1

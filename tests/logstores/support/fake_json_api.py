@@ -4,23 +4,29 @@ import base64
 import hashlib
 import json
 import re
+from email.message import Message
 
 import google_crc32c
 
-from scripted_http import Reply, ScriptedService
+from scripted_http import Reply, Request, ScriptedService
 
 _PART = re.compile(
     rb"--(?P<mark>\S+)\r\n.*?\r\n\r\n(?P<about>.*?)\r\n--(?P=mark)\r\n.*?\r\n\r\n", re.S
 )
+_BATCHED = re.compile(r"Content-ID: <(.*?)>\r\n\r\n(\S+) (\S+) HTTP/1.1\r\n")
 
 
 class FakeJsonApi(ScriptedService):
-    """The objects of the bucket `box`, each with a generation that preconditions are about."""
+    """The objects of the bucket `box`, each with a generation that preconditions are about.
+
+    `refused` holds the answers to parts of a batch: a status and an error code, by object.
+    """
 
     def __init__(self, *, page_size=1000, honours_condition=True):
         super().__init__()
         self.objects = {}
         self.uploads = []
+        self.refused = {}
         self.page_size = page_size
         self.honours_condition = honours_condition
         self.generation = 100
@@ -59,6 +65,8 @@ class FakeJsonApi(ScriptedService):
             return self.upload(request)
         if request.path == "/storage/v1/b/box/o":
             return Reply(200, json.dumps(self.listing(request.query)).encode())
+        if request.path == "/batch/storage/v1":
+            return self.batch(request)
         path = re.fullmatch(r"(/download)?/storage/v1/b/box/o/(.*)", request.path)
         media, name = path.groups()
         if name not in self.objects:
@@ -69,6 +77,21 @@ class FakeJsonApi(ScriptedService):
         if media:
             return self.media(name, request)
         return Reply(200, json.dumps(self.about(name)).encode())
+
+    def batch(self, request):
+        answers = [self.batched(*part) for part in _BATCHED.findall(request.body.decode())]
+        body = "".join(f"--parts\r\n{answer}\r\n" for answer in reversed(answers)) + "--parts--"
+        return Reply(200, body.encode(), {"Content-Type": "multipart/mixed; boundary=parts"})
+
+    def batched(self, number, method, target):
+        inner = Request(method, target, Message(), b"")
+        name = inner.path.removeprefix("/storage/v1/b/box/o/")
+        planned = self.refused.get(name)
+        reply = self.work(inner) if planned is None else self.refusal(*planned)
+        return (
+            f"Content-Type: application/http\r\nContent-ID: <response-{number}>\r\n\r\n"
+            f"HTTP/1.1 {reply.status} Whatever\r\n\r\n{reply.body.decode()}"
+        )
 
     def upload(self, request):
         if request.query["uploadType"] == "resumable":
