@@ -112,7 +112,7 @@ def test_the_gate_runs_all_that_is_tested_and_the_oldest_packages() -> None:
     gate = ROOT / ".ci" / "run"
     assert gate.stat().st_mode & stat.S_IXUSR
     text = gate.read_text(encoding="utf-8").strip()
-    assert text.endswith("\nmake test-all CASES=2000 ONE_IN=8\nmake test-oldest")
+    assert text.endswith("\nmake test-all CASES=2000 ONE_IN=12\nmake test-oldest")
     assert "\nmake test " in read("README.md")
 
 
