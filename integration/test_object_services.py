@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
+import pyarrow as pa
 import pytest
 from azure.core.exceptions import ResourceNotFoundError
 from azure.storage.blob import ContainerClient, generate_container_sas
@@ -16,12 +17,14 @@ from google.cloud.storage import Client
 
 from fleet import race_of_processes
 from lossy_proxy import LossyProxy
+from optimist.core import DeltaLog
 from optimist.core.errors import StorageError
 from optimist.core.plugins.logstore import LogStore, PutOutcome
 from optimist.core.testing import LogStoreSuite
 from optimist.logstores.azure.store import AzureLogStore
 from optimist.logstores.gcs.store import GCSLogStore
 
+UNCHECKED = {"spark.databricks.delta.retentionDurationCheck.enabled": "false"}
 URL = "abfss://{container}@devstoreaccount1.dfs.core.windows.net"
 
 
@@ -243,6 +246,26 @@ def test_data_files_on_google_are_deleted_100_by_one_request(gcs_server, gcs_pla
         sent = [(request.method, request.path) for request in proxy.requests]
     assert [each for each in sent if each[0] != "GET"] == [("POST", "/batch/storage/v1")] * 3
     assert gcs_place.names() == ["table/stays"]
+
+
+def test_a_vacuum_on_google_deletes_by_batches_and_the_living_stay(gcs_server, gcs_place):
+    with LossyProxy(gcs_server.endpoint) as proxy:
+        options = {"optimist.store.gcs.emulatorHost": proxy.endpoint, **UNCHECKED}
+        log = DeltaLog.for_path(f"{gcs_place.url}/table", options)
+        log.append(pa.table({"id": [1, 2]}))
+        dead = [f"{gcs_place.url}/table/p={number % 3}/{number}.parquet" for number in range(150)]
+        for path in dead:
+            log.store.put_if_absent(path, b"x")
+        proxy.forget_requests()
+        assert log.vacuum(0).num_files == 150
+        alone = [each.path for each in proxy.requests if each.method == "DELETE"]
+        batches = [each for each in proxy.requests if each.path == "/batch/storage/v1"]
+    assert all("_optimist_intents" in path for path in alone)  # one intent needs no batch
+    assert len(batches) == 2
+    left = DeltaLog.for_path(log.table_path, gcs_place.options)
+    assert left.to_arrow().column("id").to_pylist() == [1, 2]
+    assert [each.info.operation for each in left.history(2)] == ["VACUUM END", "VACUUM START"]
+    assert not any(name.startswith("table/p=") for name in gcs_place.names())
 
 
 # On Azurite

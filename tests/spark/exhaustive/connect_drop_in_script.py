@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
+from unittest.mock import patch
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession, Window
@@ -17,6 +18,7 @@ from connect_process import kind_of, tell
 from optimist.core import DeltaLog
 from optimist.spark import DeltaTable, disable, enable, read
 from optimist.spark.arrow.plane import ArrowPlane
+from optimist.spark.commands import vacuum
 from read_back import ids
 
 
@@ -502,6 +504,23 @@ def tell_statements(spark: SparkSession, folder: str) -> None:
         tell(told, kind_of(lambda text=text: spark.sql(text)))
 
 
+def tell_vacuum(spark: SparkSession, folder: str) -> None:
+    """Files are deleted by a job of the server's, as one request of 1,000 is no job."""
+    path = Path(folder, "vacuumed")
+    spark.range(3).write.format("delta").save(str(path))
+    for number in range(1001):
+        (path / f"{number}.parquet").touch()
+    spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    spark.conf.set("spark.databricks.delta.vacuum.parallelDelete.enabled", "true")
+    with patch.object(vacuum, "delete_here", None):
+        spark.sql(f"VACUUM '{path}' RETAIN 0 HOURS")
+    spark.conf.unset("spark.databricks.delta.retentionDurationCheck.enabled")
+    tell("left by a VACUUM", len(list(path.glob("[0-9]*.parquet"))))
+    newest = spark.sql(f"DESCRIBE HISTORY delta.`{path}` LIMIT 1").collect()[0]
+    tell("history of a VACUUM", [newest.operation, newest.operationMetrics["numDeletedFiles"]])
+    tell("rows after a VACUUM", ids(spark.table(f"delta.`{path}`")))
+
+
 def tell_clients(spark: SparkSession, folder: str) -> None:
     """What a client is told when a table, a session or another client is in its way."""
     path = f"{folder}/clients"
@@ -544,6 +563,7 @@ def main(folder: str) -> None:
     tell_queries(spark, folder)
     tell_pruning(spark, folder)
     tell_following(spark, folder)
+    tell_vacuum(spark, folder)
     tell_clients(spark, folder)
     tell_changes(spark, folder)
     tell_statements(spark, folder)
