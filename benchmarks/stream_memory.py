@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -49,7 +50,8 @@ def main(plane: str, batches: int) -> None:
 def _told(spark: SparkSession) -> str:
     """Python's resident memory, and what the JVM's heap holds after a collection."""
     resident = int(Path("/proc/self/statm").read_text().split()[1]) * 4096
-    runtime = spark._jvm.java.lang.Runtime.getRuntime()
+    jvm: Any = spark._jvm
+    runtime = jvm.java.lang.Runtime.getRuntime()
     runtime.gc()
     heap = runtime.totalMemory() - runtime.freeMemory()
     return f"Python {resident / _MIB:.0f} MiB, heap {heap / _MIB:.0f} MiB"
