@@ -60,6 +60,8 @@ class DeadFiles:
         self.num_files += files.num_rows
         self.num_directories += batch.num_rows - files.num_rows
         self.size_bytes += pc.sum(files.column("size"), min_count=0).as_py()
+        if not batch.num_rows:
+            return
         self._waiting.append(batch)
         self._num_waiting += batch.num_rows
         if self._num_waiting >= _PAGE_ROWS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, chain, pairwise
+from itertools import accumulate, chain, count, pairwise
 from typing import TypeAlias
 from urllib.parse import unquote
 
@@ -39,8 +39,8 @@ from optimist.core.schema.types import StructType
 
 __all__ = ["AFTER", "BEFORE", "DELETED", "INSERTED", "KEPT", "Change", "RowWriter", "Written"]
 
-_BYTES_AHEAD = 32 << 20
-_FILES_AHEAD = 256
+_RUN_BYTES = 4 << 20
+_RUNS_AHEAD = 8
 _WRITERS = 4
 _BYTES_TOGETHER = 64 << 20
 """Files that are together about this large are written again as one."""
@@ -142,11 +142,7 @@ class RowWriter:
 
         _, new_rows = self._read(pa.concat_tables(bins), operation, as_they_are, None)
         groups = [range(first, end) for first, end in pairwise(firsts)]
-        sizes = [files["size"].to_pylist() for files in bins]
-        streams = [
-            chain.from_iterable(_ahead(new_rows, group, max(largest, default=0)))
-            for group, largest in zip(groups, sizes, strict=True)
-        ]
+        streams = [_ahead(chain.from_iterable(map(new_rows, group))) for group in groups]
         written = self._write_each(streams, groups)
         return [
             (found, tuple(counts[group.start : group.stop]))
@@ -296,20 +292,31 @@ class RowWriter:
         return stored
 
 
-def _ahead(
-    new_rows: Callable[[int], Iterator[Written]], group: Sequence[int], largest: int
-) -> Iterator[Iterable[Written]]:
-    """The rows of each file of a group; small ones are read while others are written.
+def _ahead(rows: Iterable[Written]) -> Iterator[Written]:
+    """The same rows, read by a thread of their own while others are written.
 
-    Args:
-        new_rows: Reads the file at a place.
-        group: The places.
-        largest: The size of the largest of them, in bytes.
+    How much waits is told by the rows themselves: a small file may hold very many.
     """
-    ahead = min(_BYTES_AHEAD // max(largest, 1), _FILES_AHEAD)
-    if ahead < 2:
-        return map(new_rows, group)
-    return read_ahead(lambda place: list(new_rows(place)), group, threads=1, ahead=ahead)
+    runs = _runs(rows)
+    taken = read_ahead(lambda _: next(runs, None), count(), threads=1, ahead=_RUNS_AHEAD)
+    for run in taken:
+        if run is None:
+            return
+        yield from run
+
+
+def _runs(rows: Iterable[Written]) -> Iterator[list[Written]]:
+    """The rows in runs of about so many bytes, each worth handing over to another thread."""
+    run: list[Written] = []
+    num_bytes = 0
+    for each in rows:
+        run.append(each)
+        num_bytes += each[1].nbytes
+        if num_bytes >= _RUN_BYTES:
+            yield run
+            run, num_bytes = [], 0
+    if run:
+        yield run
 
 
 def _repeated(kind: str | None, count: int) -> pa.ChunkedArray | None:

@@ -126,7 +126,10 @@ def parse_bytes(text: str) -> int:
     unit = folded[len(digits) :].removesuffix("b") if len(folded) > len(digits) else ""
     if unit not in _BYTES:
         raise ValueError("must be a number of bytes, such as 1000, 64k or 10g")
-    return at_least(1)(digits) * _BYTES[unit]
+    value = at_least(1)(digits) * _BYTES[unit]
+    if value > LARGEST_LONG:
+        raise ValueError("must be a number of bytes that fits in 64 bits")
+    return value
 
 
 def parse_ratio(text: str) -> float:

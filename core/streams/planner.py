@@ -89,7 +89,7 @@ class StreamPlanner:
         table: TableRef,
         options: StreamOptions,
         newest: Callable[[], Snapshot],
-        log: SchemaLog | None = None,
+        log_of: Callable[[str], SchemaLog] | None = None,
     ) -> StreamPlanner:
         """A stream that starts now, or goes on from a checkpoint.
 
@@ -97,16 +97,16 @@ class StreamPlanner:
             table: The table.
             options: The stream's options.
             newest: Gives the newest version of the table.
-            log: The log of schemas, if the stream has one.
+            log_of: Gives the log of schemas for the table's id, if the stream has one.
 
         Raises:
             TableError: The log of schemas is damaged, or that of another table.
         """
         snapshot = newest()
-        if log is None:
+        if log_of is None:
             schema = StreamSchema(snapshot.metadata, snapshot.version, snapshot.protocol)
             return cls(table, options, newest, schema)
-        tracking = SchemaTracking.of(log, table, snapshot)
+        tracking = SchemaTracking.of(log_of(snapshot.metadata.id), table, snapshot)
         return cls(table, options, newest, tracking.schema_over(snapshot), tracking)
 
     @property

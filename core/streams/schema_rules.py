@@ -51,7 +51,7 @@ class StreamSchema:
         """
         if metadata is not None and metadata.id != self.metadata.id:
             raise other_table(self.metadata.id, metadata.id)
-        if not self.is_tracked or version <= self.version:
+        if not self.is_tracked or version <= self.version or not (metadata or protocol):
             return None
         changed = replace(
             self,

@@ -25,10 +25,7 @@ from optimist.core.snapshot.files_view import FilesView
 from optimist.spark.arrow.frame import Needed, arrow_frame, arrow_frame_of_files
 from optimist.spark.arrow.own_classes import ensure_own_classes
 from optimist.spark.arrow.writer import write_by_arrow
-from optimist.spark.rows.balanced_rows import BALANCING_CONFS, balanced_rows
 from optimist.spark.rows.places import Places
-from optimist.spark.session.jvm import Jvm
-from optimist.spark.session.pyspark_versions import is_connect
 
 __all__ = ["ArrowPlane"]
 
@@ -102,20 +99,9 @@ class ArrowPlane:
         """See `RowPlane.find_paths`."""
         return pc.index_in(files["path"], value_set=paths).combine_chunks()
 
-    def write(
-        self,
-        rows: DataFrame,
-        spec: FileSpec,
-        *,
-        has_changes: bool = False,
-        bin_bytes: int | None = None,
-    ) -> WrittenFiles:
+    def write(self, rows: DataFrame, spec: FileSpec, *, has_changes: bool = False) -> WrittenFiles:
         """See `RowPlane.write` and `write_by_arrow`."""
         ensure_own_classes(self.spark, self.table)
-        if bin_bytes is not None:
-            rows = balanced_rows(rows, spec.partition_columns, bin_bytes)
-            if not is_connect(self.spark):
-                rows = Jvm.of(self.spark).isolated(rows, BALANCING_CONFS)
         return write_by_arrow(rows, spec, self.table.store, has_changes=has_changes)
 
 

@@ -105,16 +105,9 @@ class NativePlane:
             )
         return known
 
-    def write(
-        self,
-        rows: DataFrame,
-        spec: FileSpec,
-        *,
-        has_changes: bool = False,
-        bin_bytes: int | None = None,
-    ) -> WrittenFiles:
+    def write(self, rows: DataFrame, spec: FileSpec, *, has_changes: bool = False) -> WrittenFiles:
         """See `RowPlane.write` and `write_natively`."""
-        return write_natively(rows, spec, has_changes=has_changes, bin_bytes=bin_bytes)
+        return write_natively(rows, spec, has_changes=has_changes)
 
     def _access(self) -> DataAccess | None:
         return self.table.data_access()

@@ -52,7 +52,6 @@ from optimist.core.schema.column_mapping import is_mapped
 from optimist.core.schema.types import StructField
 from optimist.spark.native.listing import hadoop_path
 from optimist.spark.native.renaming import rename_directory
-from optimist.spark.rows.balanced_rows import BALANCING_CONFS, balanced_rows
 from optimist.spark.rows.file_columns import file_columns
 from optimist.spark.rows.row_shape import column_of, free_name
 from optimist.spark.session.jvm import Jvm
@@ -87,9 +86,7 @@ What a killed writer has left there is found by a vacuum, since the name begins 
 _EPOCH = "timestamp_ntz'1970-01-01 00:00:00'"
 
 
-def write_natively(
-    rows: DataFrame, spec: FileSpec, *, has_changes: bool = False, bin_bytes: int | None = None
-) -> WrittenFiles:
+def write_natively(rows: DataFrame, spec: FileSpec, *, has_changes: bool = False) -> WrittenFiles:
     """Write the rows below `spec.directory`, which must be new.
 
     Args:
@@ -97,15 +94,10 @@ def write_natively(
             carried.
         spec: What the files have in common.
         has_changes: The last column tells the kind of change of each row, see `change_files`.
-        bin_bytes: See `RowPlane.write`.
     """
-    confs = _SESSION_CONFS
-    if bin_bytes is not None:
-        rows = balanced_rows(rows, spec.partition_columns, bin_bytes)
-        confs = {**confs, **BALANCING_CONFS}
     taken = (name for item in spec.schema for name in (item.name, item.physical_name))
     is_change = free_name(_IS_CHANGE, taken) if has_changes else None
-    _run_job(rows, spec, is_change, confs)
+    _run_job(rows, spec, is_change)
     changes = WrittenFiles()
     if is_change is not None:
         changes = _take_changes(Jvm.of(rows.sparkSession), spec, f"{is_change}=true")
@@ -113,9 +105,7 @@ def write_natively(
         return replace(_collect(spec), changes=change_files(changes.adds))
 
 
-def _run_job(
-    rows: DataFrame, spec: FileSpec, is_change: str | None, confs: Mapping[str, str]
-) -> None:
+def _run_job(rows: DataFrame, spec: FileSpec, is_change: str | None) -> None:
     """Let Spark write the rows, changes to a partition of their own."""
     fields = partition_schema(spec.schema, spec.partition_columns)
     texts = {field.name: _partition_text(field) for field in fields}
@@ -127,7 +117,7 @@ def _run_job(
     stored = file_columns(rows.withColumns(texts) if texts else rows, spec.schema)
     # Data may bring along ids of other files; those of a table that is not mapped have none.
     ids = {_WRITE_IDS: str(is_mapped(spec.schema)).lower()}
-    isolated = jvm.isolated(stored, {**confs, **ids})
+    isolated = jvm.isolated(stored, {**_SESSION_CONFS, **ids})
     writer = isolated.write.mode("errorifexists").options(**_NO_MARKER_FILE)
     writer = writer.option("compression", spec.compression)
     writer = writer.option("parquet.writer.version", _PAGES[spec.data_page_version])

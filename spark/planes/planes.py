@@ -94,14 +94,7 @@ class RowPlane(Protocol):
         """
         ...
 
-    def write(
-        self,
-        rows: DataFrame,
-        spec: FileSpec,
-        *,
-        has_changes: bool = False,
-        bin_bytes: int | None = None,
-    ) -> WrittenFiles:
+    def write(self, rows: DataFrame, spec: FileSpec, *, has_changes: bool = False) -> WrittenFiles:
         """Write rows to files below `spec.directory`, which is new; no version names them yet.
 
         Args:
@@ -110,8 +103,6 @@ class RowPlane(Protocol):
             spec: What the files have in common.
             has_changes: The last column is `_change_type`: rows for which it is not null go to
                 change files, see `optimist.core.data.change_files`.
-            bin_bytes: Rows are brought together first, see `balanced_rows`; None to write them as
-                they come.
         """
         ...
 

@@ -15,16 +15,16 @@ from optimist.spark.rows.row_shape import column_of
 from optimist.spark.session.jvm import Jvm, analyzed_plan
 from optimist.spark.session.pyspark_versions import is_connect
 
-__all__ = ["BALANCING_CONFS", "balanced_rows"]
+__all__ = ["balanced_rows"]
 
-BALANCING_CONFS: Mapping[str, str] = {
+_CONFS: Mapping[str, str] = {
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.adaptive.coalescePartitions.enabled": "true",
     # Else there would be at least a file for each core, however small.
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
     "spark.sql.adaptive.optimizeSkewsInRebalancePartitions.enabled": "true",
 }
-"""What a session must be told to run the plan well; of Spark Connect the user has to tell it."""
+"""What a session must be told to run the plan well; on Spark Connect the user has to tell it."""
 
 
 def balanced_rows(rows: DataFrame, partition_columns: Sequence[str], bin_bytes: int) -> DataFrame:
@@ -46,4 +46,5 @@ def balanced_rows(rows: DataFrame, partition_columns: Sequence[str], bin_bytes: 
     size = jvm.root.scala.jdk.javaapi.OptionConverters.toScala(
         jvm.root.java.util.OptionalLong.of(bin_bytes)
     )
-    return jvm.frame(jvm.catalyst.plans.logical.RebalancePartitions(by, plan, jvm.none, size))
+    balanced = jvm.catalyst.plans.logical.RebalancePartitions(by, plan, jvm.none, size)
+    return jvm.isolated(jvm.frame(balanced, rows._jdf.sparkSession()), _CONFS)

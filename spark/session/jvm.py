@@ -203,8 +203,8 @@ class Jvm:
         return DataFrame(self.session.baseRelationToDataFrame(relation), self.spark)
 
     def isolated(self, frame: DataFrame, confs: Mapping[str, str]) -> DataFrame:
-        """The same rows on a clone of the session; `confs` is set there, where no user sees it."""
-        clone = self.session.cloneSession()
+        """The same rows on a clone of their session, with `confs` set where no user sees them."""
+        clone = frame._jdf.sparkSession().cloneSession()
         self._share_observations(clone)
         for key, value in confs.items():
             clone.conf().set(key, value)

@@ -26,6 +26,7 @@ from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.spark.commands.checks import violations_raised
 from optimist.spark.commands.writing.write_options import session_value
 from optimist.spark.planes.planes import RowPlane
+from optimist.spark.rows.balanced_rows import balanced_rows
 from optimist.spark.sql.table_sql import TableSql
 
 __all__ = ["DataWriter"]
@@ -88,14 +89,11 @@ class DataWriter:
         pending.register(join(spec.table_path, spec.directory))
         if has_changes:
             pending.register(join(spec.table_path, change_spec(spec).directory))
-        bin_bytes = self.txn.table.options.optimize_write_bin_size
+        if self.brings_together(identities):
+            bin_bytes = self.txn.table.options.optimize_write_bin_size
+            rows = balanced_rows(rows, spec.partition_columns, bin_bytes)
         with violations_raised():
-            written = self.plane.write(
-                rows,
-                spec,
-                has_changes=has_changes,
-                bin_bytes=bin_bytes if self.brings_together(identities) else None,
-            )
+            written = self.plane.write(rows, spec, has_changes=has_changes)
         self.txn.advance_identity_columns(identities, written.adds)
         return written
 

@@ -132,9 +132,8 @@ def _stream(spark: SparkSession, options: Any) -> tuple[DeltaLog, StreamPlanner]
         return log, StreamPlanner.of(log.table, parsed, log.snapshot)
     # The place is no table, but what serves it is found alike.
     place = open_log(spark, parsed.schema_location, files).table
-    table_id = log.snapshot().metadata.id
-    schemas = SchemaLog.of(place.store, place.table_path, table_id, parsed.tracking_id)
-    return log, StreamPlanner.of(log.table, parsed, log.snapshot, schemas)
+    log_of = partial(SchemaLog.of, place.store, place.table_path, tracking_id=parsed.tracking_id)
+    return log, StreamPlanner.of(log.table, parsed, log.snapshot, log_of)
 
 
 def _begin_tracking(spark: SparkSession, planner: StreamPlanner, source_path: str) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import datetime as dt
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 
 import deltalake
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,7 +18,9 @@ from optimist.core import Column, DeltaLog, Identity, NewColumn
 from optimist.core.care.arrangements import Rearrangement
 from optimist.core.care.optimize import optimize
 from optimist.core.errors import MetadataChangedException, TableError, UsageError
+from optimist.core.local import rewriting
 from optimist.core.local.compaction import LocalBins
+from optimist.core.local.rewriting import RowFiles
 
 DEFAULTS = "spark.databricks.delta.properties.defaults."
 VECTORS = {f"{DEFAULTS}enableDeletionVectors": "true"}
@@ -361,6 +365,35 @@ def test_files_that_lack_rows_are_not_committed(tmp_path):
     assert caught.value.kind == "DELTA_NUM_RECORDS_MISMATCH"
     assert data_files(log) == before
     assert log.snapshot().version == 5
+
+
+def test_small_files_of_very_many_rows_are_not_read_far_ahead(tmp_path, monkeypatch):
+    """A file of a few kilobytes can hold any number of rows that are alike."""
+    log = DeltaLog.for_path(str(tmp_path))
+    for number in range(20):
+        alike = pa.table({"x": pa.repeat(pa.scalar(number, pa.int64()), 1_000_000)})
+        pq.write_table(alike, tmp_path / f"{number}.parquet")
+    log.convert()
+    read_files, write_rows = rewriting.read_located_batches, RowFiles.write
+    num_read, is_far_ahead = [0], Event()
+
+    def read(part, layout):
+        for batch, positions in read_files(part, layout):
+            num_read[0] += batch.num_rows
+            if num_read[0] > 6_000_000:
+                is_far_ahead.set()
+            yield batch, positions
+
+    def write(files, *given):
+        waited.append(waited or is_far_ahead.wait(1))
+        write_rows(files, *given)
+
+    waited = []
+    monkeypatch.setattr(rewriting, "read_located_batches", read)
+    monkeypatch.setattr(RowFiles, "write", write)
+    log.optimize()
+    assert waited[0] is False
+    assert log.count() == 20_000_000
 
 
 def test_an_error_while_files_are_written_leaves_nothing(tmp_path):

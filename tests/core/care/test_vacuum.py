@@ -12,62 +12,21 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from aged_table import COLUMNS, UNCHECKED, Aged, rows
 from optimist.core import DeltaLog
-from optimist.core.care import dead_files, deletion
-from optimist.core.care import vacuum as module
-from optimist.core.care.vacuum import VacuumProgress
+from optimist.core.care import deletion
 from optimist.core.data.intents import INTENTS
-from optimist.core.data.listed_files import LISTED_SCHEMA
-from optimist.core.errors import StorageError, TableError, TableNotFoundError, UsageError
+from optimist.core.errors import TableError, TableNotFoundError, UsageError
 from optimist.core.log.file_table import add_files
 from optimist.core.options.engine import EngineOptions
 from optimist.core.protocol.actions import RemoveFile
-from optimist.core.snapshot.local_scan import to_arrow
-from optimist.core.testing import ManualClock
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.logstores import LocalLogStore
 
-COLUMNS = pa.schema([("id", pa.int64()), ("p", pa.int64())])
 VECTORS = {"delta.enableDeletionVectors": "true"}
 FEED = {"delta.enableChangeDataFeed": "true"}
-UNCHECKED = {"spark.databricks.delta.retentionDurationCheck.enabled": "false"}
 DAY_MS = 24 * 60 * 60 * 1000
 HOUR_MS = DAY_MS // 24
-
-
-def rows(first: int, end: int) -> pa.Table:
-    return pa.table({"id": range(first, end), "p": [i % 3 for i in range(first, end)]}, COLUMNS)
-
-
-class Aged:
-    """A table in a world where time passes when it is told to: times of files, too."""
-
-    def __init__(self, path: Path, options: dict[str, str] | None = None, **given: object) -> None:
-        self.path = path / "table"
-        self.clock = ManualClock(now_ms=1_700_000_000_000)
-        self.options = EngineOptions.from_options({**UNCHECKED, **(options or {})})
-        self.log = DeltaLog(str(self.path), LocalLogStore({}), self.options, clock=self.clock)
-        self._known: set[str] = set()
-        self.log.create(COLUMNS, **given)
-        self.pass_hours(0)
-
-    def pass_hours(self, hours: float) -> None:
-        """What was made since the last call gets the time at which it was made."""
-        at = self.clock.now_ms() / 1000
-        found = {str(path) for path in self.path.rglob("*")}
-        for path in found - self._known:
-            os.utime(path, (at, at), follow_symlinks=False)
-        self._known = found
-        self.clock.advance(hours * 3600 + 1)
-
-    def files(self) -> set[str]:
-        """The files below the table that are not of its log."""
-        below = (path.relative_to(self.path) for path in self.path.rglob("*") if path.is_file())
-        return {str(path) for path in below if path.parts[0] != "_delta_log"}
-
-    def ids(self, version: int | None = None) -> list[int]:
-        snapshot = self.log.snapshot(version)
-        return sorted(to_arrow(snapshot).column("id").to_pylist())
 
 
 @pytest.mark.parametrize(
@@ -459,105 +418,6 @@ def test_no_table_is_an_error_and_the_place_stays(tmp_path):
     assert (tmp_path / "x.parquet").exists()
 
 
-@pytest.mark.parametrize("killed_after", [0, 1, 2])
-def test_a_run_that_fails_says_so_and_the_next_one_finishes(killed_after, tmp_path, monkeypatch):
-    table = Aged(tmp_path)
-    for first in range(0, 40, 10):
-        table.log.append(rows(first, first + 10))
-    table.log.delete("id < 30")
-    table.pass_hours(24 * 8)
-    monkeypatch.setattr(deletion, "_BATCH", 1)
-    remove, calls = deletion.remove_files, []
-
-    def failing(paths, access=None):
-        if len(calls) == killed_after:
-            raise StorageError("The disk is gone.", kind="OPTIMIST_STORAGE_ERROR")
-        calls.append(paths)
-        remove(paths, access)
-
-    monkeypatch.setattr(deletion, "remove_files", failing)
-    with pytest.raises(StorageError):
-        table.log.vacuum()
-    end = table.log.history(1)[0].info
-    assert end is not None
-    assert end.operation_parameters == {"status": "FAILED"}
-    assert end.operation_metrics is not None
-    assert end.operation_metrics["numDeletedFiles"] == str(killed_after)
-    assert not (table.path / "_delta_log" / "_last_vacuum_info").exists()
-    monkeypatch.setattr(deletion, "remove_files", remove)
-    assert table.log.vacuum().num_files == 3 - killed_after
-    assert table.ids() == list(range(30, 40))
-
-
-def test_what_was_committed_while_it_listed_stays(tmp_path, monkeypatch):
-    table = Aged(tmp_path)
-    writer = DeltaLog(str(table.path), LocalLogStore({}), table.options, clock=table.clock)
-    other = Aged(tmp_path / "other")
-    other.log.append(rows(0, 10))
-    (name,) = other.files()
-    file = other.log.snapshot().files
-    (other.path / name).rename(table.path / name)
-    table.pass_hours(24 * 8)
-    listed = module.listed_pages
-
-    def committing(*given):
-        yield from listed(*given)
-        writer.start_transaction().commit(add_files(file), Operation.write("Append"))
-
-    monkeypatch.setattr(module, "listed_pages", committing)
-    assert table.log.vacuum().num_files == 0
-    assert table.ids() == list(range(10))
-
-
-def test_many_files_are_deleted_by_several_threads_with_progress(tmp_path, monkeypatch):
-    prefix = "spark.databricks.delta.vacuum.parallelDelete."
-    table = Aged(tmp_path, {f"{prefix}enabled": "true", f"{prefix}parallelism": "3"})
-    monkeypatch.setattr(deletion, "_BATCH", 10)
-    for number in range(95):
-        (table.path / f"{number}.parquet").write_bytes(b"x")
-        (table.path / f".{number}.parquet.crc").write_bytes(b"x")
-    table.pass_hours(24 * 8)
-    told: list[VacuumProgress] = []
-    assert table.log.vacuum(progress=told.append).num_files == 95
-    assert told[0] == VacuumProgress(95, 95, 0)
-    assert told[-1] == VacuumProgress(95, 95, 95)
-    assert [path.name for path in table.path.iterdir()] == ["_delta_log"]
-
-
-def test_what_many_commits_removed_is_deleted_together(tmp_path, monkeypatch):
-    table = Aged(tmp_path)
-    for number in range(12):
-        table.log.append(rows(number, number + 1))
-    for number in range(10):
-        table.log.delete(f"id = {number}")
-    table.pass_hours(24 * 8)
-    remove, sizes = deletion.remove_files, []
-
-    def noted(paths, access=None):
-        sizes.append(len(paths))
-        remove(paths, access)
-
-    monkeypatch.setattr(deletion, "remove_files", noted)
-    assert table.log.vacuum(mode="LITE").num_files == 10
-    assert sizes == [10]
-    assert table.ids() == [10, 11]
-
-
-def test_dead_files_come_back_in_full_pages(monkeypatch):
-    monkeypatch.setattr(dead_files, "_PAGE_ROWS", 100)
-    given = [(f"{number}.parquet", number, 1, False) for number in range(1234)]
-    with dead_files.DeadFiles() as dead:
-        for start, end in [(0, 3), (3, 3), (3, 99), (99, 450), (450, 451), (451, 1234)]:
-            columns = zip(*given[start:end], strict=True) if end > start else [[]] * 4
-            columns = [pa.array(list(values)) for values in columns]
-            columns = [c.cast(f.type) for c, f in zip(columns, LISTED_SCHEMA, strict=True)]
-            dead.add(pa.RecordBatch.from_arrays(columns, schema=LISTED_SCHEMA))
-        pages = list(dead.batches())
-    assert [page.num_rows for page in pages] == [100] * 12 + [34]
-    found = [tuple(row.values()) for page in pages for row in page.to_pylist()]
-    assert (found, dead.num_files, dead.size_bytes) == (given, 1234, sum(range(1234)))
-
-
 def test_deltalake_reads_what_is_left_and_has_nothing_more_to_delete(tmp_path):
     log = DeltaLog.for_path(str(tmp_path / "table"), UNCHECKED)
     log.create(COLUMNS, partition_by=["p"])
@@ -569,57 +429,3 @@ def test_deltalake_reads_what_is_left_and_has_nothing_more_to_delete(tmp_path):
     assert sorted(theirs.to_pyarrow_table().column("id").to_pylist()) == list(range(25, 40))
     dead = theirs.vacuum(retention_hours=0, dry_run=True, enforce_retention_duration=False)
     assert [path for path in dead if Path(log.table_path, path).exists()] == []
-
-
-class Killed(BaseException):
-    """The process is gone: nothing of it runs after this."""
-
-
-@pytest.mark.parametrize("mode", ["FULL", "LITE"])
-@pytest.mark.parametrize("step", ["begin", "kept", "first", "second", "end", "recorded"])
-def test_a_run_that_is_killed_at_any_step_is_finished_by_the_next(
-    step, mode, tmp_path, monkeypatch
-):
-    table = Aged(tmp_path)
-    for first in range(0, 40, 10):
-        table.log.append(rows(first, first + 10))
-    table.log.delete("id < 30")
-    table.pass_hours(24 * 8)
-    calls: list[str] = []
-
-    def dying(owner: object, name: str, at: str) -> None:
-        original = getattr(owner, name)
-
-        def call(*given, **named):
-            calls.append(at)
-            if at == step and (at != "kept" or calls.count("kept") == 2):
-                monkeypatch.setattr(module.VacuumLog, "end", lambda *_, **__: None)
-                raise Killed
-            return original(*given, **named)
-
-        monkeypatch.setattr(owner, name, call)
-
-    removed = deletion.remove_files
-
-    def remove(paths, access=None):
-        calls.append("file")
-        if step in ("first", "second") and calls.count("file") == 1 + (step == "second"):
-            monkeypatch.setattr(module.VacuumLog, "end", lambda *_, **__: None)
-            raise Killed
-        removed(paths, access)
-
-    with monkeypatch.context() as monkeypatch:
-        monkeypatch.setattr(deletion, "_BATCH", 1)
-        monkeypatch.setattr(deletion, "remove_files", remove)
-        dying(module.VacuumLog, "begin", "begin")
-        dying(module, "KeptPaths", "kept")
-        dying(module.VacuumLog, "end", "end")
-        dying(module, "record_vacuumed", "recorded")
-        with pytest.raises(Killed):
-            table.log.vacuum(mode=mode)
-    left = len(table.files()) - 1
-    assert left == {"begin": 3, "kept": 3, "first": 3, "second": 2}.get(step, 0)
-    assert table.ids() == list(range(30, 40))
-    assert table.log.vacuum().num_files == left
-    assert len(table.files()) == 1
-    assert table.ids() == list(range(30, 40))

@@ -13,6 +13,7 @@ from optimist.core.streams.unblocked import Allowed
 from tracked_streams import (
     Query,
     add,
+    log_of,
     mapped_table,
     schema_log,
     stream,
@@ -30,7 +31,7 @@ def test_a_log_of_another_source_is_refused_unless_the_conf_lets_it(log):
         stream(log, source="file:/ck/sources/1")
     assert caught.value.kind == "OPTIMIST_SCHEMA_LOG_OF_ANOTHER_STREAM"
     parsed = StreamOptions()
-    planner = StreamPlanner.of(log.table, parsed, log.snapshot, schema_log(log))
+    planner = StreamPlanner.of(log.table, parsed, log.snapshot, log_of(log))
     planner.tracking.begin("elsewhere", Allowed(parsed, {}), checks_path=False)
 
 
@@ -121,3 +122,20 @@ def test_no_id_leads_out_of_the_location(log, tmp_path, ids):
     with pytest.raises(OptimistError) as caught:
         SchemaLog.of(log.table.store, str(tmp_path / "schemas"), *ids)
     assert caught.value.kind == "OPTIMIST_MALFORMED_ACTION"
+
+
+def test_the_log_is_that_of_the_very_table_whose_newest_version_is_read(log):
+    """A second look could find another table there."""
+    looks, asked = [], []
+
+    def newest():
+        looks.append(log.snapshot())
+        return looks[-1]
+
+    def told(table_id):
+        asked.append(table_id)
+        return log_of(log)(table_id)
+
+    StreamPlanner.of(log.table, StreamOptions(), newest, told)
+    assert asked == [snapshot.metadata.id for snapshot in looks]
+    assert len(looks) == 1

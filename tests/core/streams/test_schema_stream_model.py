@@ -1,5 +1,7 @@
 """Random changes of schema, crashes and restarts: each row comes once, as it was then (11.5)."""
 
+from functools import partial
+
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
@@ -97,10 +99,9 @@ class Driver:
         return None
 
     def _run(self):
-        schemas = SchemaLog.of(
-            self.log.store, join(self.log.table_path, "ck"), self.log.metadata.id, None
-        )
-        planner = StreamPlanner.of(self.log.table, self.options, self.log.snapshot, schemas)
+        place = join(self.log.table_path, "ck")
+        log_of = partial(SchemaLog.of, self.log.store, place, tracking_id=None)
+        planner = StreamPlanner.of(self.log.table, self.options, self.log.snapshot, log_of)
         planner.tracking.begin("file:/ck/sources/0", Allowed(self.options, {}), checks_path=True)
         self._may_die()
         while True:

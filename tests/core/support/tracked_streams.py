@@ -1,5 +1,7 @@
 """Streams with a log of schemas, driven as Spark drives them."""
 
+from functools import partial
+
 import pyarrow as pa
 
 from optimist.core import DeltaLog
@@ -34,15 +36,19 @@ def add(log, **row):
 
 
 def schema_log(log, tracking_id=None):
-    return SchemaLog.of(
-        log.store, join(parent_of(log.table_path), "ck"), log.metadata.id, tracking_id
-    )
+    return log_of(log, tracking_id)(log.metadata.id)
+
+
+def log_of(log, tracking_id=None):
+    """What gives the log of schemas for the id of the table."""
+    place = join(parent_of(log.table_path), "ck")
+    return partial(SchemaLog.of, log.store, place, tracking_id=tracking_id)
 
 
 def stream(log, conf=ALL, source=SOURCE, tracking_id=None, **options):
     """A new run of a stream, as a driver that starts makes it."""
     parsed = StreamOptions.parse({key: str(value) for key, value in options.items()}, int)
-    planner = StreamPlanner.of(log.table, parsed, log.snapshot, schema_log(log, tracking_id))
+    planner = StreamPlanner.of(log.table, parsed, log.snapshot, log_of(log, tracking_id))
     planner.tracking.begin(source, Allowed(parsed, conf), checks_path=True)
     return planner
 
