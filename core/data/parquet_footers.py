@@ -109,7 +109,8 @@ class FooterReader:
         with storage_errors("read", path):
             try:
                 metadata = read_surely(path, self._wish.access, pq.read_metadata)
-                arrow = metadata.schema.to_arrow_schema()
+                # Fields keep their ids; what writers note of the file as a whole does not count.
+                arrow = metadata.schema.to_arrow_schema().remove_metadata()
             except FileNotFoundError:
                 raise
             except UNREADABLE as error:

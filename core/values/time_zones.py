@@ -13,19 +13,51 @@ from optimist.core.errors.foreign_text import quoted
 __all__ = ["instant", "parse_zone", "session_zone"]
 
 _UTC = frozenset({"Z", "UTC", "GMT", "ETC/UTC"})
+_SHORT_IDS = {
+    "EST": "-05:00",
+    "HST": "-10:00",
+    "MST": "-07:00",
+    "ACT": "Australia/Darwin",
+    "AET": "Australia/Sydney",
+    "AGT": "America/Argentina/Buenos_Aires",
+    "ART": "Africa/Cairo",
+    "AST": "America/Anchorage",
+    "BET": "America/Sao_Paulo",
+    "BST": "Asia/Dhaka",
+    "CAT": "Africa/Harare",
+    "CNT": "America/St_Johns",
+    "CST": "America/Chicago",
+    "CTT": "Asia/Shanghai",
+    "EAT": "Africa/Addis_Ababa",
+    "ECT": "Europe/Paris",
+    "IET": "America/Indiana/Indianapolis",
+    "IST": "Asia/Kolkata",
+    "JST": "Asia/Tokyo",
+    "MIT": "Pacific/Apia",
+    "NET": "Asia/Yerevan",
+    "NST": "Pacific/Auckland",
+    "PLT": "Asia/Karachi",
+    "PNT": "America/Phoenix",
+    "PRT": "America/Puerto_Rico",
+    "PST": "America/Los_Angeles",
+    "SST": "Pacific/Guadalcanal",
+    "VST": "Asia/Ho_Chi_Minh",
+}
+"""Java's `ZoneId.SHORT_IDS`, which Spark lets a session have, and a text of a time."""
 _OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])([0-9]{1,2})(?::?([0-9]{2}))?")
 _LARGEST_OFFSET = dt.timedelta(hours=18)
 """As in Java, and so in Spark."""
 
 
 def parse_zone(text: str) -> dt.tzinfo:
-    """The time zone named by a region (`Europe/Berlin`), `Z`, or an offset (`+01:00`, `GMT+1`).
+    """The time zone named by a region, `Z`, an offset (`+01:00`, `GMT+1`), or Java's short ids.
 
     Raises:
         ValueError: There is no such zone.
     """
     if text.upper() in _UTC:
         return dt.timezone.utc
+    text = _SHORT_IDS.get(text, text)
     match = _OFFSET.fullmatch(text)
     if match is None:
         return _region(text)

@@ -26,6 +26,8 @@ WINTER = dt.datetime(2026, 1, 1, 12)
         ("UT-3", -3),
         ("UTC+18:00", 18),
         ("Europe/Berlin", 1),
+        ("PST", -8),
+        ("EST", -5),
     ],
 )
 def test_a_zone_is_named_or_an_offset(text, hours):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 import pytest
 from pyspark.sql import functions as sf
 
 from optimist.core import DeltaLog
 from optimist.core.errors import UsageError
+from optimist.core.values.time_zones import session_zone
 from optimist.spark import DeltaTable, read, write
 
 PROPERTIES = {
@@ -218,3 +221,15 @@ def test_times_in_a_predicate_are_those_of_the_session(spark, table_path, conf):
     for condition, found in (("= '2024-01-02 04:00:00'", 0), ("< '2024-01-02'", 2)):
         metrics = table.optimize().where(f"t {condition}").executeCompaction().first().metrics
         assert metrics.numFilesRemoved == found, condition
+
+
+def test_every_short_name_that_a_session_s_zone_may_have_is_known(spark, table, conf):
+    """Java's, which Spark takes; a predicate that has no times needs the zone to be one, too."""
+    names = dict(spark._jvm.java.time.ZoneId.SHORT_IDS)
+    assert len(names) == 28
+    moments = [dt.datetime(2024, month, 1, tzinfo=dt.timezone.utc) for month in (1, 7)]
+    for short, name in names.items():
+        ours, meant = session_zone(short), session_zone(name)
+        assert [ours.utcoffset(m) for m in moments] == [meant.utcoffset(m) for m in moments]
+    conf("spark.sql.session.timeZone", "PST")
+    assert table.optimize().where("p = 1").executeCompaction().first().metrics.numFilesRemoved == 4
