@@ -168,6 +168,33 @@ def fresh_name() -> str:
     return f"optimist-{uuid.uuid4().hex}"
 
 
+@pytest.fixture
+def container(azure_server: AzureServer, fresh_name: str) -> Iterator[Any]:
+    """A container of its own, as the SDK's client."""
+    from azure.storage.blob import ContainerClient  # not where drivers of fsspec are tried
+
+    client = ContainerClient.from_connection_string(azure_server.connection_string, fresh_name)
+    with client:
+        client.create_container()
+        yield client
+        client.delete_container()
+
+
+@pytest.fixture
+def bucket(gcs_server: GcsServer, fresh_name: str) -> Iterator[Any]:
+    """A bucket of its own, as the SDK has it."""
+    from google.auth.credentials import AnonymousCredentials
+    from google.cloud.storage import Client
+
+    client = Client(
+        project=gcs_server.project,
+        credentials=AnonymousCredentials(),
+        client_options={"api_endpoint": gcs_server.endpoint},
+    )
+    yield client.create_bucket(fresh_name)
+    client.close()
+
+
 def _look_for(
     name: str, found: dict[str, str], reasons: dict[str, str], started: list[str]
 ) -> None:

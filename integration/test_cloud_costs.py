@@ -5,9 +5,6 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from azure.storage.blob import ContainerClient
-from google.auth.credentials import AnonymousCredentials
-from google.cloud.storage import Client
 
 from fleet import append_to, create_table
 from lossy_proxy import LossyProxy
@@ -22,10 +19,8 @@ WITHOUT_CHECKSUM = {"spark.databricks.delta.writeChecksumFile.enabled": "false"}
 
 
 @pytest.fixture
-def azure(azure_server, fresh_name):
+def azure(azure_server, container):
     """The proxy that counts, the URL of a table, and the options that lead there."""
-    with ContainerClient.from_connection_string(azure_server.connection_string, fresh_name) as made:
-        made.create_container()
     with LossyProxy(azure_server.endpoint) as proxy:
         given = {
             "account": azure_server.account,
@@ -33,21 +28,14 @@ def azure(azure_server, fresh_name):
             "endpoint": proxy.endpoint,
         }
         options = {f"optimist.store.azure.{name}": value for name, value in given.items()}
-        yield proxy, f"az://{fresh_name}/table", options
+        yield proxy, f"az://{container.container_name}/table", options
 
 
 @pytest.fixture
-def gcs(gcs_server, fresh_name):
-    client = Client(
-        project=gcs_server.project,
-        credentials=AnonymousCredentials(),
-        client_options={"api_endpoint": gcs_server.endpoint},
-    )
-    client.create_bucket(fresh_name)
-    client.close()
+def gcs(gcs_server, bucket):
     with LossyProxy(gcs_server.endpoint) as proxy:
         options = {"optimist.store.gcs.emulatorHost": proxy.endpoint}
-        yield proxy, f"gs://{fresh_name}/table", options
+        yield proxy, f"gs://{bucket.name}/table", options
 
 
 def documented(store):

@@ -12,8 +12,6 @@ import pytest
 from azure.core.exceptions import ResourceNotFoundError
 from azure.storage.blob import ContainerClient, generate_container_sas
 from google.api_core.exceptions import NotFound
-from google.auth.credentials import AnonymousCredentials
-from google.cloud.storage import Client
 
 from fleet import race_of_processes
 from lossy_proxy import LossyProxy
@@ -26,26 +24,6 @@ from optimist.logstores.gcs.store import GCSLogStore
 
 UNCHECKED = {"spark.databricks.delta.retentionDurationCheck.enabled": "false"}
 URL = "abfss://{container}@devstoreaccount1.dfs.core.windows.net"
-
-
-@pytest.fixture
-def container(azure_server, fresh_name):
-    client = ContainerClient.from_connection_string(azure_server.connection_string, fresh_name)
-    with client:
-        client.create_container()
-        yield client
-        client.delete_container()
-
-
-@pytest.fixture
-def bucket(gcs_server, fresh_name):
-    client = Client(
-        project=gcs_server.project,
-        credentials=AnonymousCredentials(),
-        client_options={"api_endpoint": gcs_server.endpoint},
-    )
-    yield client.create_bucket(fresh_name)
-    client.close()
 
 
 def azure_options(server):

@@ -1,31 +1,20 @@
 """Logs of schemas of streams on each kind of server, as on a local disk (spec 11.5)."""
 
 import pytest
-from azure.storage.blob import ContainerClient
-from google.auth.credentials import AnonymousCredentials
-from google.cloud.storage import Client
 
 from tracked_streams import EVOLVED, Query, add, entries, mapped_table, schema_log
 
 
 @pytest.fixture
-def azure(azure_server, fresh_name):
-    with ContainerClient.from_connection_string(azure_server.connection_string, fresh_name) as made:
-        made.create_container()
+def azure(azure_server, container):
     options = {"optimist.store.azure.connectionString": azure_server.connection_string}
-    return f"az://{fresh_name}/table", options
+    return f"az://{container.container_name}/table", options
 
 
 @pytest.fixture
-def gcs(gcs_server, fresh_name):
-    client = Client(
-        project=gcs_server.project,
-        credentials=AnonymousCredentials(),
-        client_options={"api_endpoint": gcs_server.endpoint},
-    )
-    client.create_bucket(fresh_name)
-    client.close()
-    return f"gs://{fresh_name}/table", {"optimist.store.gcs.emulatorHost": gcs_server.endpoint}
+def gcs(gcs_server, bucket):
+    options = {"optimist.store.gcs.emulatorHost": gcs_server.endpoint}
+    return f"gs://{bucket.name}/table", options
 
 
 @pytest.fixture
