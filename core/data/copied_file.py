@@ -1,10 +1,14 @@
-"""A data file copied byte by byte from one table to another."""
+"""A data file copied from one table to another: by the store that has both, or byte by byte.
+
+S3, Azure and Google Cloud Storage copy a file within them in one request, and its bytes don't come
+here. What a store refuses to copy is read and written.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pyarrow import fs
 
@@ -20,6 +24,10 @@ from optimist.core.running.retry import RetryPolicy
 __all__ = ["CopyRule", "FileCopy", "copy_file"]
 
 _PIECE_BYTES = 8 << 20
+_COPYING_STORES: Final = ("s3", "abfs", "gcs")
+"""Arrow's own file systems, by their names, that have their service copy a file."""
+_MOST_BYTES_AT_ONCE = 5 << 30
+"""What S3 copies in one request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +74,8 @@ def copy_file(copy: FileCopy, rule: CopyRule, clock: Clock) -> None:
             or one of the two stores failed.
     """
     filesystem, inner = filesystem_for(copy.target, rule.target)
+    if _copied_by_store(copy, rule, filesystem, inner):
+        return
     is_local = isinstance(filesystem, fs.LocalFileSystem)
     # A store creates the whole file in one step; on a disk it gets its name when it is whole.
     written = f"{inner}.{clock.new_uuid()}" if is_local else inner
@@ -75,7 +85,7 @@ def copy_file(copy: FileCopy, rule: CopyRule, clock: Clock) -> None:
             copy.target, filesystem, written, access=rule.target, clock=clock, policy=rule.policy
         )
         try:
-            _pour(copy.path, rule.source, file.sink, copy.size_bytes)
+            _pour(copy, rule.source, file.sink)
             file.publish()
             if is_local:
                 Path(written).rename(inner)
@@ -86,29 +96,58 @@ def copy_file(copy: FileCopy, rule: CopyRule, clock: Clock) -> None:
             raise
 
 
-def _pour(path: str, access: DataAccess | None, sink: Any, size_bytes: int) -> None:
+def _copied_by_store(
+    copy: FileCopy, rule: CopyRule, filesystem: fs.FileSystem, inner: str
+) -> bool:
+    """Have the store copy a file that it has itself; False if it is to be read and written.
+
+    The copy's name follows from the source, so a request that arrives late or twice writes the same
+    bytes again.
+    """
+    if filesystem.type_name not in _COPYING_STORES or copy.size_bytes > _MOST_BYTES_AT_ONCE:
+        return False
+    origin, source = filesystem_for(copy.path, rule.source)
+    if not origin.equals(filesystem):
+        return False
+    try:
+        filesystem.copy_file(source, inner)
+        num_bytes = filesystem.get_file_info(inner).size
+    except OSError:  # where the source is gone, whoever reads it finds that out
+        return False
+    if num_bytes != copy.size_bytes:
+        filesystem.delete_file(inner)
+        raise _of_another_size(copy, num_bytes)
+    return True
+
+
+def _pour(copy: FileCopy, access: DataAccess | None, sink: Any) -> None:
     """Write the bytes of a file to a sink."""
-    filesystem, inner = filesystem_for(path, access)
+    filesystem, inner = filesystem_for(copy.path, access)
     num_bytes = 0
-    with storage_errors("read", path):
+    with storage_errors("read", copy.path):
         try:
             source = open_to_read(filesystem, inner)
         except FileNotFoundError:
             raise TableError(
-                f"The file {shown(path)} is gone, although the table's log names it. VACUUM "
+                f"The file {shown(copy.path)} is gone, although the table's log names it. VACUUM "
                 "removes files that no version within the retention period needs. Nothing was "
                 "committed. Copy a newer version.",
                 kind="DELTA_FILE_NOT_FOUND_DETAILED",
-                path=path,
+                path=copy.path,
             ) from None
         with source:
             while piece := source.read(_PIECE_BYTES):
                 num_bytes += len(piece)
                 sink.write(piece)
-    if num_bytes != size_bytes:
-        raise StorageError(
-            f"The file {shown(path)} has {num_bytes} bytes, but the table's log says {size_bytes}. "
-            "Nothing was committed. Find out who changed it, and copy an older version.",
-            kind="OPTIMIST_DATA_FILE_DIFFERS",
-            path=path,
-        )
+    if num_bytes != copy.size_bytes:
+        raise _of_another_size(copy, num_bytes)
+
+
+def _of_another_size(copy: FileCopy, num_bytes: int | None) -> StorageError:
+    return StorageError(
+        f"The file {shown(copy.path)} has {num_bytes} bytes, but the table's log says "
+        f"{copy.size_bytes}. Nothing was committed. Find out who changed it, and copy an older "
+        "version.",
+        kind="OPTIMIST_DATA_FILE_DIFFERS",
+        path=copy.path,
+    )
