@@ -1,5 +1,7 @@
 """CLONE: a table with the rows, the metadata and the protocol that another has (spec 10.13).
 
+The other may be a version of a Delta table, or files of Parquet or Iceberg (`clone_source`).
+
 1. The place decides as for CREATE TABLE; a table that is there must have no files.
 2. The metadata are the source's, under another id, with the properties that the caller asks for.
 3. The files are the source's. A shallow clone names them by absolute paths and copies nothing; a
@@ -19,16 +21,14 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from optimist.core.care.clone_source import CloneContent, CloneSource
 from optimist.core.care.cloned_files import with_absolute_paths
 from optimist.core.care.cloned_metadata import cloned_domains, cloned_metadata, shared_metadata
 from optimist.core.care.copied_files import CopyFiles, copied_files, copies_directory, copy_here
-from optimist.core.care.files_there import ensure_files_there
 from optimist.core.care.vector_files import vector_paths
-from optimist.core.commands.clones import ensure_own_rows
 from optimist.core.commands.create import nothing_to_replace, table_exists
 from optimist.core.commands.uncommitted_files import UncommittedFiles
 from optimist.core.commands.vacant_place import ensure_vacant
-from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import (
     ConcurrentWriteException,
     SchemaError,
@@ -37,17 +37,15 @@ from optimist.core.errors import (
 from optimist.core.errors.foreign_text import shown
 from optimist.core.log.file_table import with_column
 from optimist.core.log.many_files import ManyFiles
-from optimist.core.paths import with_file_scheme
+from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.requests.table_definition import CreateMode
 from optimist.core.skipping.statistics import FileStatistics
-from optimist.core.snapshot import Snapshot
 from optimist.core.transaction.conflicts.operations import Operation
 from optimist.core.transaction.conflicts.row_ids import is_row_tracking_on
 from optimist.core.transaction.optimistic import OptimisticTransaction
+from optimist.core.values.exact_sums import exact_sum
 
 __all__ = ["CloneRequest", "ClonedTable", "clone"]
-
-_WITHOUT_FILES = "Clone a newer version."
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,18 +53,14 @@ class CloneRequest:
     """What is to be cloned, and how.
 
     Attributes:
-        source: The source.
-        version: The version of it that is cloned.
-        is_newest: Whether that is its newest version, whose files nobody may have removed.
+        source: What is cloned.
         is_shallow: Whether the files stay where they are.
         mode: What is done if there is a table at the place.
         properties: Properties that the clone has instead of the source's, or besides them.
         copy: Makes the copies of a deep clone.
     """
 
-    source: TableRef
-    version: Snapshot
-    is_newest: bool = True
+    source: CloneSource
     is_shallow: bool = False
     mode: CreateMode = CreateMode.CREATE
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -116,6 +110,7 @@ def clone(txn: OptimisticTransaction, request: CloneRequest) -> ClonedTable | No
             `DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE`), or the rows are to be tracked and a
             file does not tell how many it has (`DELTA_CLONE_WITH_ROW_TRACKING_WITHOUT_STATS`).
         TableError: Files of the source are gone, or may not be read from the clone's place.
+        OptimistError: Files that are no Delta table can't be one either; see `files_found`.
         ConcurrentWriteException: Another commit came first.
 
     Nothing is committed if any of these is raised. What a deep clone has copied stays, and the next
@@ -123,29 +118,28 @@ def clone(txn: OptimisticTransaction, request: CloneRequest) -> ClonedTable | No
     """
     if not _is_to_be_made(txn, request):
         return None
-    source = request.version
     txn.ensure_writable()
-    metadata = cloned_metadata(txn, source, request.properties)
+    source = request.source.read(is_copied=not request.is_shallow)
+    metadata = cloned_metadata(txn, source.metadata, request.properties)
     shared = shared_metadata(source.metadata)
     txn.update_metadata_for_table_clone(metadata, shared, source.protocol)
-    _ensure_rows_can_be_numbered(txn, source)
-    if not request.is_newest:
-        ensure_files_there(request.source, source.version, source.files, _WITHOUT_FILES)
+    _ensure_rows_can_be_numbered(txn, request.source, source)
     try:
-        return _commit(txn, request)
+        return _commit(txn, request, source)
     except ConcurrentWriteException:
         if request.mode is CreateMode.CREATE_IF_NOT_EXISTS:
             return None
         raise
 
 
-def _commit(txn: OptimisticTransaction, request: CloneRequest) -> ClonedTable:
-    domains = cloned_domains(request.version.domain_metadata, txn.snapshot.domain_metadata)
+def _commit(txn: OptimisticTransaction, request: CloneRequest, source: CloneContent) -> ClonedTable:
+    domains = cloned_domains(source.domains, txn.snapshot.domain_metadata)
     with UncommittedFiles(txn) as written:
-        files = _files(txn, request, written)
-        done = _done(txn, request)
+        files = _files(txn, request, source, written)
+        source.ensure_unchanged()
+        done = _done(txn, request, source)
         added = ManyFiles(_as_new(files), files.slice(0, 0), txn.table.clock.now_ms())
-        written.commit_large(txn, domains, _operation(done, request), added)
+        written.commit_large(txn, domains, _operation(done, request, source), added)
     return done
 
 
@@ -154,14 +148,14 @@ def _is_to_be_made(txn: OptimisticTransaction, request: CloneRequest) -> bool:
     if txn.read_version < 0:
         if request.mode is CreateMode.REPLACE:
             raise nothing_to_replace(txn)
-        copies = () if request.is_shallow else (copies_directory(request.source, request.version),)
+        copies = () if request.is_shallow else (copies_directory(*_place(request.source)),)
         ensure_vacant(txn.table, but_for=copies)
         return True
     if request.mode is CreateMode.CREATE_IF_NOT_EXISTS:
         return False
     if not request.mode.replaces:
         raise table_exists(txn)
-    if txn.table.table_path == request.source.table_path:
+    if txn.table.table_path == request.source.table.table_path:
         raise _refused(
             txn,
             "it is the source itself. Clone it to another place; to bring back an older version, "
@@ -177,15 +171,22 @@ def _is_to_be_made(txn: OptimisticTransaction, request: CloneRequest) -> bool:
     return True
 
 
-def _ensure_rows_can_be_numbered(txn: OptimisticTransaction, source: Snapshot) -> None:
+def _place(source: CloneSource) -> tuple[str, str]:
+    return source.table.table_path, source.identity
+
+
+def _ensure_rows_can_be_numbered(
+    txn: OptimisticTransaction, origin: CloneSource, source: CloneContent
+) -> None:
     if not is_row_tracking_on(txn.protocol, txn.metadata):
         return
-    is_unknown = pc.is_null(FileStatistics(source.files, source.schema).num_records)
+    schema = TableMetadata.of(source.metadata).schema
+    is_unknown = pc.is_null(FileStatistics(source.files, schema).num_records)
     for path in source.files.filter(is_unknown).slice(0, 1)["path"].to_pylist():
         raise SchemaError(
-            f"The rows of a clone of {shown(source.table_path)} can't be numbered, as its feature "
-            f"rowTracking demands: the file {shown(path)} has no row count (numRecords in its "
-            "statistics). Nothing was written. Write these rows again, or have the statistics "
+            f"The rows of a clone of {shown(origin.table.table_path)} can't be numbered, as its "
+            f"feature rowTracking demands: the file {shown(path)} has no row count (numRecords in "
+            "its statistics). Nothing was written. Write these rows again, or have the statistics "
             "computed.",
             kind="DELTA_CLONE_WITH_ROW_TRACKING_WITHOUT_STATS",
             path=path,
@@ -193,14 +194,19 @@ def _ensure_rows_can_be_numbered(txn: OptimisticTransaction, source: Snapshot) -
 
 
 def _files(
-    txn: OptimisticTransaction, request: CloneRequest, written: UncommittedFiles
+    txn: OptimisticTransaction,
+    request: CloneRequest,
+    source: CloneContent,
+    written: UncommittedFiles,
 ) -> pa.Table:
     """The clone's files: copies, or the source's where the clone may read them."""
-    source, table = request.version, txn.table
+    origin, table = request.source, txn.table
     if not request.is_shallow:
-        ensure_own_rows(request.source, source, source.files, "CLONE")
-        return copied_files(request.source, source, table, written.register_path, request.copy)
-    files = with_absolute_paths(source.files, source.data_paths)
+        directory = copies_directory(*_place(origin))
+        return copied_files(
+            origin.table, source.files, table, directory, written.register_path, request.copy
+        )
+    files = with_absolute_paths(source.files, origin.table.data_paths)
     for chunk in files["path"].chunks:
         table.data_paths.full_paths(chunk)
     vector_paths(files, table.data_paths)
@@ -214,8 +220,8 @@ def _as_new(files: pa.Table) -> pa.Table:
     return files
 
 
-def _done(txn: OptimisticTransaction, request: CloneRequest) -> ClonedTable:
-    size, count = request.version.size_in_bytes, request.version.num_files
+def _done(txn: OptimisticTransaction, request: CloneRequest, source: CloneContent) -> ClonedTable:
+    size, count = exact_sum(source.files["size"]), source.files.num_rows
     copied = (0, 0) if request.is_shallow else (count, size)
     return ClonedTable(
         version=txn.read_version + 1,
@@ -226,9 +232,7 @@ def _done(txn: OptimisticTransaction, request: CloneRequest) -> ClonedTable:
     )
 
 
-def _operation(done: ClonedTable, request: CloneRequest) -> Operation:
-    path = request.source.table_path
-    source = with_file_scheme(path)
+def _operation(done: ClonedTable, request: CloneRequest, source: CloneContent) -> Operation:
     metrics = {
         "sourceTableSize": done.source_table_size,
         "sourceNumOfFiles": done.source_num_of_files,
@@ -237,7 +241,7 @@ def _operation(done: ClonedTable, request: CloneRequest) -> Operation:
         "removedFilesSize": done.removed_files_size,
         "copiedFilesSize": done.copied_files_size,
     }
-    parameters = {"source": f"delta.`{source}`", "sourceVersion": request.version.version}
+    parameters = {"source": request.source.name, "sourceVersion": source.version}
     return Operation("CLONE", parameters).with_metrics(metrics)
 
 

@@ -21,7 +21,6 @@ from optimist.core.protocol.properties import (
 )
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.types import COLUMN_MAPPING_PREFIX
-from optimist.core.snapshot import Snapshot
 from optimist.core.transaction.optimistic import OptimisticTransaction
 
 __all__ = ["cloned_domains", "cloned_metadata", "shared_metadata"]
@@ -31,14 +30,14 @@ _MODE = COLUMN_MAPPING_PREFIX + "mode"
 
 
 def cloned_metadata(
-    txn: OptimisticTransaction, source: Snapshot, properties: Mapping[str, str]
+    txn: OptimisticTransaction, source: Metadata, properties: Mapping[str, str]
 ) -> Metadata:
     """The metadata of a clone, as they are asked for.
 
     Args:
         txn: The transaction that makes the clone; if there is a table, its id stays, and so does
             what must not go back, as the numbers that its identity columns have given out.
-        source: The version that is cloned.
+        source: What the source has.
         properties: Properties that the clone has instead of the source's.
 
     Raises:
@@ -48,7 +47,7 @@ def cloned_metadata(
     """
     exists = txn.read_version >= 0
     current = txn.snapshot.metadata if exists else None
-    metadata = shared_metadata(source.metadata)
+    metadata = shared_metadata(source)
     if current is not None:
         metadata = restored_metadata(metadata, current)
     own = {} if current is None else current.configuration
@@ -70,7 +69,7 @@ def cloned_metadata(
         description=None if current is None else current.description,
         configuration=configuration,
     )
-    for known in (source.metadata, *(() if current is None else (current,))):
+    for known in (source, *(() if current is None else (current,))):
         _ensure_same_mode(known, cloned)
     return cloned
 

@@ -1,15 +1,15 @@
-"""What every conversion asks for and commits, whatever the files were a table of (spec 10.13)."""
+"""What every conversion asks for, finds and commits, whatever table the files were (spec 10.13)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from optimist.core.data.parquet_footers import Footer, FooterWish
+from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import ConfigError, SchemaError
 from optimist.core.errors.foreign_text import shown
-from optimist.core.protocol.actions import Metadata
+from optimist.core.protocol.actions import AddFile, Metadata
 from optimist.core.protocol.properties import normalize_configuration
 from optimist.core.protocol.table_metadata import TableMetadata
 from optimist.core.schema.types import COLUMN_MAPPING_PREFIX, StructType, schema_to_json
@@ -22,7 +22,9 @@ __all__ = [
     "ICEBERG",
     "PARQUET",
     "ConvertRequest",
+    "FilesFound",
     "ReadFooters",
+    "asked_properties",
     "operation_of",
     "set_metadata",
     "wish_of",
@@ -31,7 +33,6 @@ __all__ = [
 PARQUET, ICEBERG = "parquet", "iceberg"
 COLUMN_MAPPING_MODE = COLUMN_MAPPING_PREFIX + "mode"
 _NONE = StructType()
-_NOT_MAPPED: Mapping[str, str] = MappingProxyType({})
 _DEFAULTS = "spark.databricks.delta.properties.defaults."
 
 ReadFooters = Callable[[Sequence[str], FooterWish], Iterable[Footer]]
@@ -66,55 +67,76 @@ class ConvertRequest:
     metadata_file: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class FilesFound:
+    """The files of a table that is none of Delta's, and what is in them.
+
+    Attributes:
+        schema: The columns.
+        partition_columns: The names of those that the table is partitioned by.
+        adds: The files as a log has them.
+        ensure_unchanged: Looks again; raises a `UsageError` of the kind
+            `OPTIMIST_DIRECTORY_BEING_WRITTEN` where somebody has written meanwhile.
+        comment: What the table says of itself, for people.
+        mapping: The properties of column mapping that fit the files.
+    """
+
+    schema: StructType
+    partition_columns: tuple[str, ...]
+    adds: Sequence[AddFile]
+    ensure_unchanged: Callable[[], None]
+    comment: str | None = None
+    mapping: Mapping[str, str] = field(default_factory=dict)
+
+    def metadata(self, properties: Mapping[str, str]) -> Metadata:
+        """The metadata of a table of these files.
+
+        Args:
+            properties: Its properties, besides those of column mapping.
+        """
+        return Metadata(
+            id="",
+            schema_string=schema_to_json(self.schema),
+            description=self.comment,
+            partition_columns=self.partition_columns,
+            configuration={**properties, **self.mapping},
+        )
+
+
 def wish_of(
-    txn: OptimisticTransaction, partition_columns: tuple[str, ...], request: ConvertRequest
+    table: TableRef, partition_columns: tuple[str, ...], request: ConvertRequest
 ) -> FooterWish:
     """What is wanted of the footers."""
     properties = TableMetadata.of(Metadata("", schema_to_json(StructType()))).properties
     return FooterWish(
-        txn.table.data_access(),
+        table.data_access(),
         partition_columns,
         properties.data_skipping_num_indexed_cols if request.collects_statistics else None,
     )
 
 
-def set_metadata(
-    txn: OptimisticTransaction,
-    schema: StructType,
-    partition_columns: tuple[str, ...],
-    request: ConvertRequest,
-    *,
-    mapping: Mapping[str, str] = _NOT_MAPPED,
-) -> None:
-    """Set the metadata of the new table, by the session's defaults.
+def asked_properties(table: TableRef, request: ConvertRequest) -> dict[str, str]:
+    """The properties that a catalog has for the table, as a log has them.
 
-    Args:
-        txn: The transaction.
-        schema: The columns.
-        partition_columns: The names of those that the table is partitioned by.
-        request: What else it has.
-        mapping: The properties of column mapping that fit the files.
+    Raises:
+        ConfigError: One of them is not valid.
+    """
+    return normalize_configuration(
+        request.properties,
+        allow_arbitrary=table.options.allow_arbitrary_properties,
+        enforce_retention=table.options.enforce_retention_compatibility,
+    )
+
+
+def set_metadata(txn: OptimisticTransaction, found: FilesFound, request: ConvertRequest) -> None:
+    """Set the metadata of the new table, by the session's defaults.
 
     Raises:
         SchemaError, ConfigError: See `convert`.
     """
-    options = txn.table.options
-    configuration = normalize_configuration(
-        request.properties,
-        allow_arbitrary=options.allow_arbitrary_properties,
-        enforce_retention=options.enforce_retention_compatibility,
-    )
-    txn.update_metadata_for_new_table(
-        Metadata(
-            id="",
-            schema_string=schema_to_json(schema),
-            description=request.comment,
-            partition_columns=partition_columns,
-            configuration={**configuration, **mapping},
-        )
-    )
+    txn.update_metadata_for_new_table(found.metadata(asked_properties(txn.table, request)))
     mode = TableMetadata.of(txn.metadata).properties.column_mapping_mode
-    if mode != mapping.get(COLUMN_MAPPING_MODE, "none"):
+    if mode != found.mapping.get(COLUMN_MAPPING_MODE, "none"):
         raise ConfigError(
             f"The property {COLUMN_MAPPING_PREFIX}mode can't be {shown(mode)} for a table that is "
             "converted: its files have their columns by plain names. Nothing was written. Unset "
@@ -131,13 +153,12 @@ def set_metadata(
         )
 
 
-def operation_of(
-    num_files: int, partition_columns: tuple[str, ...], request: ConvertRequest
-) -> Operation:
+def operation_of(found: FilesFound, request: ConvertRequest) -> Operation:
     """What the history says of a conversion."""
+    num_files = len(found.adds)
     parameters: dict[str, object] = {
         "numFiles": num_files,
-        "partitionedBy": json_text(partition_columns),
+        "partitionedBy": json_text(found.partition_columns),
         "collectStats": request.collects_statistics,
         "sourceFormat": request.source_format,
     }

@@ -19,14 +19,16 @@ from itertools import chain
 from optimist.core.care.conversion import (
     ICEBERG,
     ConvertRequest,
+    FilesFound,
     ReadFooters,
     operation_of,
     set_metadata,
     wish_of,
 )
-from optimist.core.care.convert_iceberg import convert_iceberg
+from optimist.core.care.iceberg_files import iceberg_files
 from optimist.core.care.parquet_directory import ParquetFile, parquet_files, partition_values_of
 from optimist.core.data.parquet_footers import Footer, FooterReader, FooterWish
+from optimist.core.data.table_ref import TableRef
 from optimist.core.errors import SchemaError, UsageError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.paths import join
@@ -41,7 +43,7 @@ from optimist.core.schema.types import (
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.result import CommitResult
 
-__all__ = ["convert", "read_footers"]
+__all__ = ["convert", "files_found", "read_footers"]
 
 _READERS = 16
 _MOST_AT_A_TIME = 64
@@ -76,42 +78,70 @@ def convert(
         The commit; None if there is a table already.
 
     Raises:
-        TableNotFoundError: There are no files.
-        SchemaError: Files have columns that don't go together (kind
-            `DELTA_FAILED_TO_MERGE_FIELDS`), or that no table can have; or see
-            `partition_values_of`. Or rows are to be tracked, and statistics are not wanted (kind
-            `DELTA_CONVERT_TO_DELTA_ROW_TRACKING_WITHOUT_STATS`).
-        TableError: A file is no Parquet, or is damaged.
+        SchemaError: Rows are to be tracked, and statistics are not wanted (kind
+            `DELTA_CONVERT_TO_DELTA_ROW_TRACKING_WITHOUT_STATS`); or no table can have the columns;
+            or see `files_found`.
         ConfigError: The session's defaults ask for column mapping, which the files don't have (kind
             `DELTA_CONVERSION_UNSUPPORTED_COLUMN_MAPPING`).
-        UsageError: The directory can't be one table, or was written to meanwhile.
+        TableNotFoundError, TableError, UsageError: See `files_found`; or the directory was written
+            to meanwhile.
         ConcurrentWriteException: Another commit came first.
 
     Nothing was written if any of these is raised.
     """
     if txn.read_version >= 0:
         return None
+    found = files_found(txn.table, request, read)
+    set_metadata(txn, found, request)
+    found.ensure_unchanged()
+    return txn.commit_large(found.adds, operation_of(found, request))
+
+
+def files_found(
+    table: TableRef, request: ConvertRequest, read: ReadFooters = read_footers
+) -> FilesFound:
+    """The files at a path that are a table of another kind than Delta, and their columns.
+
+    Args:
+        table: The directory, as the Delta table that it could be.
+        request: What the files are, and what is wanted of them.
+        read: Reads the footers.
+
+    Raises:
+        TableNotFoundError: There are no files.
+        SchemaError: Files have columns that don't go together (kind
+            `DELTA_FAILED_TO_MERGE_FIELDS`); or see `partition_values_of`.
+        TableError: A file is no Parquet, or is damaged.
+        UsageError: The directory can't be one table.
+    """
     if request.source_format == ICEBERG:
-        return convert_iceberg(txn, request, read)
+        return iceberg_files(table, request, read)
     columns = request.partition_columns
-    files = parquet_files(txn.table, columns)
+    files = parquet_files(table, columns)
     values = [partition_values_of(file, columns, zone=request.zone) for file in files]
-    paths = [join(txn.table.table_path, file.path) for file in files]
-    wish = wish_of(txn, columns.names, request)
+    paths = [join(table.table_path, file.path) for file in files]
+    wish = wish_of(table, columns.names, request)
     footers = list(read(paths, wish))
     schema = _table_schema(paths, footers, request)
-    set_metadata(txn, schema, columns.names, request)
     stats = _stats(paths, footers, schema, wish, read)
-    adds = [_add(file, each, text) for file, each, text in zip(files, values, stats, strict=True)]
-    if parquet_files(txn.table, columns) != files:
-        raise UsageError(
-            f"The files of {shown(txn.table.table_path)} changed while they were looked at: "
-            "somebody writes to the directory. Nothing was written. Stop the writers, and convert "
-            "it again.",
-            kind="OPTIMIST_DIRECTORY_BEING_WRITTEN",
-            path=txn.table.table_path,
-        )
-    return txn.commit_large(adds, operation_of(len(adds), columns.names, request))
+
+    def ensure_unchanged() -> None:
+        if parquet_files(table, columns) != files:
+            raise UsageError(
+                f"The files of {shown(table.table_path)} changed while they were looked at: "
+                "somebody writes to the directory. Nothing was committed. Stop the writers, and "
+                "run it again.",
+                kind="OPTIMIST_DIRECTORY_BEING_WRITTEN",
+                path=table.table_path,
+            )
+
+    return FilesFound(
+        schema,
+        columns.names,
+        [_add(file, each, text) for file, each, text in zip(files, values, stats, strict=True)],
+        ensure_unchanged,
+        comment=request.comment,
+    )
 
 
 def _table_schema(

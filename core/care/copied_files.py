@@ -29,7 +29,6 @@ from optimist.core.paths import join
 from optimist.core.protocol.actions import AddFile, DeletionVectorDescriptor
 from optimist.core.running.clock import Clock
 from optimist.core.running.read_ahead import read_ahead
-from optimist.core.snapshot import Snapshot
 
 __all__ = ["CopyFiles", "copied_files", "copies_directory", "copy_here"]
 
@@ -50,17 +49,19 @@ def copy_here(copies: Sequence[FileCopy], rule: CopyRule, clock: Clock) -> None:
 
 def copied_files(
     source: TableRef,
-    version: Snapshot,
+    files: pa.Table,
     table: TableRef,
+    directory: str,
     register: Callable[[str], None],
-    copy: CopyFiles = copy_here,
+    copy: CopyFiles,
 ) -> pa.Table:
-    """Copy the files of a version, as far as they are not there yet.
+    """Copy files, as far as they are not there yet.
 
     Args:
-        source: The source.
-        version: The version of it that is copied.
+        source: The table that has them.
+        files: The files, as rows of `FILES_SCHEMA`.
         table: The table that gets the copies.
+        directory: Where in that table; see `copies_directory`.
         register: Told of each file, by its full path, that the next attempt could not use.
         copy: Makes the copies.
 
@@ -70,8 +71,7 @@ def copied_files(
     Raises:
         TableError, StorageError: See `copy_file`. Copies that were made stay.
     """
-    directory = copies_directory(source, version)
-    adds = add_files(version.files)
+    adds = add_files(files)
     paths = [source.data_paths.full_path(add.path) for add in adds]
     names = [_name(directory, path, add) for path, add in zip(paths, adds, strict=True)]
     copies = [
@@ -86,9 +86,14 @@ def copied_files(
     )
 
 
-def copies_directory(source: TableRef, version: Snapshot) -> str:
-    """The name of the directory in which copies of a table's files are."""
-    return f"data-{_uuid_of(source.table_path, version.metadata.id)}"
+def copies_directory(table_path: str, identity: str) -> str:
+    """The name of the directory in which copies of a table's files are.
+
+    Args:
+        table_path: Where the table is.
+        identity: What tells it from others that were there before, as its id.
+    """
+    return f"data-{_uuid_of(table_path, identity)}"
 
 
 def _name(directory: str, path: str, add: AddFile) -> str:

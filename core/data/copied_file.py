@@ -96,9 +96,7 @@ def copy_file(copy: FileCopy, rule: CopyRule, clock: Clock) -> None:
             raise
 
 
-def _copied_by_store(
-    copy: FileCopy, rule: CopyRule, filesystem: fs.FileSystem, inner: str
-) -> bool:
+def _copied_by_store(copy: FileCopy, rule: CopyRule, filesystem: fs.FileSystem, inner: str) -> bool:
     """Have the store copy a file that it has itself; False if it is to be read and written.
 
     The copy's name follows from the source, so a request that arrives late or twice writes the same

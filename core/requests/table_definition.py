@@ -6,16 +6,27 @@ import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import pyarrow as pa
+
 from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.predicates.parsing import parse_column_path
 from optimist.core.protocol.schema_merge import without_internal_metadata
+from optimist.core.schema.arrow_types import from_arrow_schema
 from optimist.core.schema.generated_columns import GENERATION_EXPRESSION
 from optimist.core.schema.identity_columns import identity_metadata
 from optimist.core.schema.sql_types import column_of_sql
 from optimist.core.schema.types import DataType, StructField, StructType
 
-__all__ = ["Column", "CreateMode", "Identity", "TableDefinition", "columns_of"]
+__all__ = [
+    "Column",
+    "CreateMode",
+    "Identity",
+    "TableDefinition",
+    "columns_given",
+    "columns_of",
+    "schema_given",
+]
 
 _COMMENT = "comment"
 _DEFAULT = "CURRENT_DEFAULT"
@@ -125,6 +136,20 @@ def columns_of(schema: StructType) -> tuple[Column, ...]:
         Column(item.name, item.data_type, item.nullable, metadata=item.metadata)
         for item in without_internal_metadata(schema)
     )
+
+
+def columns_given(given: StructType | pa.Schema | Sequence[Column]) -> tuple[Column, ...]:
+    """The columns that a caller without Spark gives in any of three ways."""
+    if isinstance(given, StructType):
+        return columns_of(given)
+    if isinstance(given, pa.Schema):
+        return columns_of(from_arrow_schema(given))
+    return tuple(given)
+
+
+def schema_given(given: StructType | pa.Schema | Sequence[Column]) -> StructType:
+    """The same as a schema."""
+    return StructType(tuple(column.field() for column in columns_given(given)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -10,6 +10,8 @@ import pyarrow as pa
 
 from optimist.core.care.arrangements import Rearrangement
 from optimist.core.care.clone import ClonedTable, CloneRequest, clone
+from optimist.core.care.clone_source import CloneSource, FilesSource, VersionSource
+from optimist.core.care.conversion import ConvertRequest
 from optimist.core.care.drop_feature import DropRequest, drop_feature
 from optimist.core.care.feature_removal import CaredFor
 from optimist.core.care.optimize import optimize, partition_predicate
@@ -26,8 +28,9 @@ from optimist.core.plugins.table_path import TablePath
 from optimist.core.predicates import Predicate
 from optimist.core.requests.arguments import several
 from optimist.core.requests.columns import ColumnName, path_of
-from optimist.core.requests.table_definition import CreateMode
+from optimist.core.requests.table_definition import Column, CreateMode, schema_given
 from optimist.core.running.budget import one_operation
+from optimist.core.schema.types import StructType
 from optimist.core.table.table_handle import TableHandle
 from optimist.core.transaction.optimistic import OptimisticTransaction
 from optimist.core.transaction.result import CommitResult
@@ -165,7 +168,7 @@ class CareCommands(TableHandle):
         return restore(self.start_transaction(self.snapshot()), to, self.snapshot)
 
     @one_operation
-    def clone(
+    def clone(  # noqa: PLR0913 - one keyword per part of CLONE
         self,
         target: TablePath,
         *,
@@ -174,6 +177,8 @@ class CareCommands(TableHandle):
         timestamp: str | int | None = None,
         mode: str = "create",
         properties: Mapping[str, str] | None = None,
+        source_format: str = "delta",
+        partition_columns: StructType | pa.Schema | Sequence[Column] = (),
     ) -> ClonedTable | None:
         """Make another table with the rows that this one has, or had, in one commit.
 
@@ -186,6 +191,9 @@ class CareCommands(TableHandle):
             mode: `create`, `create_if_not_exists`, `replace` or `create_or_replace`. A table that
                 is replaced must have no files.
             properties: Properties that the clone has instead of this table's, or besides them.
+            source_format: `delta`; or what the files at this path are instead: `parquet` for a
+                directory of files, `iceberg` for a table of Iceberg, at its newest version.
+            partition_columns: The columns that directories of Parquet name, as for `convert`.
 
         Returns:
             What was done; None if there is a table and the mode is `create_if_not_exists`.
@@ -193,24 +201,27 @@ class CareCommands(TableHandle):
         Raises:
             TableNotFoundError: There is no table to clone, or none to replace.
             UsageError: There is a table at the target, or it has files; or other files are there.
-            SchemaError, ConfigError: The clone's properties are not sound.
+                Or the files at this path are no such table, or are a Delta table (kind
+                `DELTA_CLONE_UNSUPPORTED_SOURCE`).
+            SchemaError, ConfigError: The clone's properties are not sound; or as of `convert`.
             TableError: The log does not hold the version, or some of its files are gone; or the
                 clone may not read files from where they are.
             ConcurrentWriteException: Another commit came first at the target.
             StorageError: A store failed. Files that a deep clone has copied stay, and the next call
                 goes on from there.
         """
-        newest = self.snapshot()
+        how = (is_shallow, CreateMode.of(mode), dict(properties or {}))
         is_newest = version is None and timestamp is None
-        request = CloneRequest(
-            self.table,
-            newest if is_newest else self.snapshot(version, timestamp),
-            is_newest,
-            is_shallow,
-            CreateMode.of(mode),
-            dict(properties or {}),
-        )
-        return clone(self._at_path(target).start_transaction(), request)
+        source: CloneSource
+        if source_format != "delta":
+            columns = schema_given(partition_columns)
+            files = ConvertRequest(columns, source_format=source_format)
+            source = FilesSource.of(self.table, files, is_newest=is_newest)
+        else:
+            newest = self.snapshot()
+            found = newest if is_newest else self.snapshot(version, timestamp)
+            source = VersionSource(self.table, found, is_newest)
+        return clone(self._at_path(target).start_transaction(), CloneRequest(source, *how))
 
     @one_operation
     def drop_feature(self, name: str, *, truncate_history: bool = False) -> CommitResult:

@@ -12,9 +12,14 @@ from optimist.core.commands.create import create_table
 from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.requests.arguments import several
-from optimist.core.requests.table_definition import Column, CreateMode, TableDefinition, columns_of
+from optimist.core.requests.table_definition import (
+    Column,
+    CreateMode,
+    TableDefinition,
+    columns_given,
+    schema_given,
+)
 from optimist.core.running.budget import one_operation
-from optimist.core.schema.arrow_types import from_arrow_schema
 from optimist.core.schema.types import StructType
 from optimist.core.table.table_handle import TableHandle
 from optimist.core.transaction.result import CommitResult
@@ -62,7 +67,7 @@ class TableCommands(TableHandle):
             DeltaConcurrentModificationException: Another commit came first; nothing was written.
         """
         definition = TableDefinition(
-            _columns(columns),
+            columns_given(columns),
             several(() if partition_by is None else partition_by, "partition_by"),
             several(() if cluster_by is None else cluster_by, "cluster_by"),
             dict(properties or {}),
@@ -108,7 +113,6 @@ class TableCommands(TableHandle):
             ConfigError: pyiceberg is not installed.
             ConcurrentWriteException: Another commit came first.
         """
-        columns = StructType(tuple(column.field() for column in _columns(partition_columns)))
         if source_format not in (PARQUET, ICEBERG):
             raise UsageError(
                 f"CONVERT TO DELTA knows no {shown(source_format)}, only {PARQUET} and {ICEBERG}. "
@@ -117,17 +121,9 @@ class TableCommands(TableHandle):
                 format=source_format,
             )
         request = ConvertRequest(
-            columns,
+            schema_given(partition_columns),
             collect_statistics,
             source_format=source_format,
             metadata_file=metadata_file,
         )
         return convert(self.start_transaction(), request)
-
-
-def _columns(given: StructType | pa.Schema | Sequence[Column]) -> tuple[Column, ...]:
-    if isinstance(given, StructType):
-        return columns_of(given)
-    if isinstance(given, pa.Schema):
-        return columns_of(from_arrow_schema(given))
-    return tuple(given)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import deltalake
@@ -12,6 +13,7 @@ import pytest
 from optimist.core import Column, DeltaLog, Identity
 from optimist.core.care import copied_files
 from optimist.core.care.clone import CloneRequest, clone
+from optimist.core.care.clone_source import VersionSource
 from optimist.core.errors import (
     ConcurrentWriteException,
     OptimistError,
@@ -391,15 +393,13 @@ def test_a_file_that_is_not_as_long_as_the_log_says_is_not_copied(tmp_path):
 def test_whoever_comes_second_to_a_place_has_a_conflict(tmp_path):
     source = made(tmp_path)
     first, second = (at(tmp_path).start_transaction() for _ in range(2))
-    request = CloneRequest(source.table, source.snapshot(), is_shallow=True)
+    request = CloneRequest(VersionSource(source.table, source.snapshot()), is_shallow=True)
     assert clone(first, request) is not None
     with pytest.raises(ConcurrentWriteException):
         clone(second, request)
     third = at(tmp_path, "other").start_transaction()
     assert clone(at(tmp_path, "other").start_transaction(), request) is not None
-    kept = CloneRequest(
-        source.table, source.snapshot(), is_shallow=True, mode=CreateMode.CREATE_IF_NOT_EXISTS
-    )
+    kept = replace(request, mode=CreateMode.CREATE_IF_NOT_EXISTS)
     assert clone(third, kept) is None
 
 

@@ -29,7 +29,7 @@ from pyiceberg.types import (
 
 from iceberg_tables import IcebergFolder
 from optimist.core import Column, DeltaLog, NewColumn
-from optimist.core.care import convert_iceberg
+from optimist.core.care import iceberg_files
 from optimist.core.errors import OptimistError
 
 PLAIN = pa.schema([("id", pa.int64()), ("x", pa.string())])
@@ -387,7 +387,7 @@ def test_a_table_that_is_written_to_meanwhile_is_refused(iceberg, monkeypatch):
     found = iter(["00000-first.metadata.json", "00001-second.metadata.json"])
     newest = metadata_files(table)[-1]
     newest.rename(newest.with_name("00000-first.metadata.json"))
-    monkeypatch.setattr(convert_iceberg, "newest_metadata", lambda _: next(found))
+    monkeypatch.setattr(iceberg_files, "newest_metadata", lambda _: next(found))
     assert refusal(table).kind == "OPTIMIST_DIRECTORY_BEING_WRITTEN"
 
 

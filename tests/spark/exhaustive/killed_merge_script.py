@@ -10,6 +10,7 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
+from connect_process import started
 from optimist.spark import DeltaTable, enable
 
 FOLDER, KIND, BATCH, STEP = sys.argv[1:]
@@ -46,7 +47,7 @@ def main():
     each = partial(upsert, folder=FOLDER, group=os.getpgid(0), last=[BATCH, STEP])
     writer = rows.json(f"{FOLDER}/in").writeStream.foreachBatch(each)
     writer = writer.option("checkpointLocation", f"{FOLDER}/checkpoint")
-    writer.trigger(availableNow=True).start().awaitTermination()
+    started(writer.trigger(availableNow=True).start).awaitTermination()
     spark.stop()
 
 

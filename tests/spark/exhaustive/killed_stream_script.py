@@ -8,6 +8,7 @@ from functools import wraps
 
 from pyspark.sql import SparkSession
 
+from connect_process import started
 from optimist.core.streams.planner import StreamPlanner
 from optimist.core.streams.schema_log import SchemaLog
 from optimist.core.streams.tracking import SchemaTracking
@@ -92,7 +93,7 @@ def main(given):
     writer = reader.load(given["source"]).writeStream.format("delta")
     writer = writer.option("checkpointLocation", given["checkpoint"]).trigger(availableNow=True)
     writer = writer.option("mergeSchema", "true")
-    query = writer.start(given["target"])
+    query = started(lambda: writer.start(given["target"]))
     sys.stdout.write("STARTED\n")
     sys.stdout.flush()
     query.awaitTermination()

@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from connect_process import environment
 from optimist.core import DeltaLog
 
 SCRIPT = Path(__file__).with_name("killed_merge_script.py")
@@ -26,7 +27,7 @@ def drive(folder, kind, batch, step):
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+        env=environment(on_connect=kind == "connect"),
     )
     _, said = driver.communicate(timeout=200)
     return driver.returncode, said

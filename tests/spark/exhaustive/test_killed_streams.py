@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from connect_process import environment
 from optimist.core import DeltaLog
 from optimist.core.running.clock import SystemClock
 
@@ -67,7 +68,7 @@ class Streams:
             stderr=subprocess.DEVNULL,
             text=True,
             start_new_session=True,
-            env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+            env=environment(on_connect=self.given["plane"] == "connect"),
         )
 
     def check(self):

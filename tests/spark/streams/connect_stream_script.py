@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from connect_process import kind_of, tell
+from connect_process import kind_of, started, tell
 from optimist.core import DeltaLog
 from optimist.spark import enable
 
@@ -27,7 +27,8 @@ def reader(**options):
 def run(frame, target=TARGET, checkpoint="ck", mode="append", **options):
     writer = frame.writeStream.format("delta").outputMode(mode).options(**options)
     writer = writer.option("checkpointLocation", f"{FOLDER}/{checkpoint}")
-    writer.trigger(availableNow=True).start(target).awaitTermination()
+    writer = writer.trigger(availableNow=True)
+    started(lambda: writer.start(target)).awaitTermination()
 
 
 def ids(path):

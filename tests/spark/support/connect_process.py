@@ -10,22 +10,30 @@ from pathlib import Path
 
 from optimist.core.errors import OptimistError
 
-__all__ = ["kind_of", "results_of", "tell"]
+__all__ = ["environment", "kind_of", "results_of", "started", "tell"]
 
 _MARK = "RESULT "
+_TOO_BUSY = "Timed out while waiting for the Python worker"
+_STARTS = 4
 _TESTS = Path(__file__).parents[2]
 _SUPPORT = tuple(_TESTS / room / "support" for room in ("spark", "odd", "core"))
 
 
-def results_of(script: Path, folder: Path) -> dict[str, object]:
-    """Run the script with the folder as its argument: what it told, by name."""
+def environment(*, on_connect: bool) -> dict[str, str]:
+    """What a script of the tests needs: our Python, what supports the tests, a server's port."""
     paths = [*map(str, _SUPPORT), os.environ.get("PYTHONPATH", "")]
-    environment = {
+    # A free port for the server: tests run side by side.
+    port = {"SPARK_TESTING": "1"} if on_connect else {}
+    return {
         **os.environ,
+        **port,
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONPATH": os.pathsep.join(filter(None, paths)),
-        "SPARK_TESTING": "1",  # a free port for the server: tests run side by side
     }
+
+
+def results_of(script: Path, folder: Path) -> dict[str, object]:
+    """Run the script with the folder as its argument: what it told, by name."""
     done = subprocess.run(
         [sys.executable, "-W", "ignore", str(script), str(folder)],
         capture_output=True,
@@ -33,12 +41,27 @@ def results_of(script: Path, folder: Path) -> dict[str, object]:
         timeout=840,
         check=False,
         cwd=folder,
-        env=environment,
+        env=environment(on_connect=True),
     )
     lines = [line for line in done.stdout.splitlines() if _MARK in line]
     results = dict(json.loads(line.partition(_MARK)[2]) for line in lines)
     assert done.returncode == 0, (results, done.stderr[-3000:])
     return results
+
+
+def started(start):
+    """Start a query, which takes the server of a client ten seconds at most, or it gives up.
+
+    It waits that long for a Python worker to come up. On a machine that runs other tests beside,
+    that can be too short; nothing has begun then, and the query can be started again.
+    """
+    for _ in range(_STARTS - 1):
+        try:
+            return start()
+        except Exception as error:
+            if _TOO_BUSY not in str(error):
+                raise
+    return start()
 
 
 def tell(name: str, value: object) -> None:
