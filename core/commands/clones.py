@@ -82,9 +82,11 @@ def _cloned_files(
     nothing = pa.array([], pa.string())
     history = commit_history(table.store, table.log_path, latest_version=snapshot.version)
     commit = next(filter(_is_clone, history), None)
-    source = None if commit is None else _source_of(commit)
+    if commit is None:
+        return nothing, "no CLONE is in the table's history"
+    source = _source_of(commit)
     if source is None:
-        return nothing, "no CLONE in the table's history names the path of a table it comes from"
+        return nothing, "the CLONE in its history names no path of a Delta table"
     path, version = source
     try:
         theirs = TableRef.of(path, table.store, table.options, table.clock)

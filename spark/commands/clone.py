@@ -10,7 +10,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from optimist.core.care.clone import ClonedTable, clone
-from optimist.core.care.clone import CloneRequest as CloneOfVersion
+from optimist.core.care.clone import CloneRequest as CoreRequest
+from optimist.core.care.clone_source import CloneSource, FilesSource, VersionSource
+from optimist.core.care.conversion import ConvertRequest
 from optimist.core.care.copied_files import copy_here
 from optimist.core.data.copied_file import CopyRule, FileCopy
 from optimist.core.errors import UsageError
@@ -22,6 +24,7 @@ from optimist.core.running.clock import Clock, SystemClock
 from optimist.core.sql import path_in_name
 from optimist.core.sql.statements import TimeTravel
 from optimist.core.table.delta_log import DeltaLog
+from optimist.spark.commands.convert import SparkFooters
 from optimist.spark.commands.executors import on_executors
 from optimist.spark.commands.names import name_parts
 from optimist.spark.commands.reading.read import epoch_millis
@@ -64,12 +67,14 @@ class CloneRequest:
         is_shallow: Whether the files stay where they are.
         travel: Which version; None for the newest.
         properties: Properties that the clone has instead of the source's, or besides them.
+        files: What the files at the source's path are, where that is no Delta table.
     """
 
     mode: CreateMode = CreateMode.CREATE
     is_shallow: bool = False
     travel: TimeTravel | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
+    files: ConvertRequest | None = None
 
 
 def clone_to_path(
@@ -90,23 +95,27 @@ def clone_to_path(
         UsageError: The time is none (kind `DELTA_TIMESTAMP_INVALID`); and as `DeltaLog.clone`.
         OptimistError: See `DeltaLog.clone`.
     """
-    travel = request.travel or TimeTravel()
-    at = travel.timestamp
-    newest = source.snapshot()
-    version = newest
-    if request.travel is not None:
-        time_ms = None if at is None else epoch_millis(spark, at)
-        version = source.snapshot(travel.version, time_ms)
-    wanted = CloneOfVersion(
-        source.table,
-        version,
-        is_newest=version is newest,
+    wanted = CoreRequest(
+        _source(spark, source, request),
         is_shallow=request.is_shallow,
         mode=request.mode,
         properties=request.properties,
         copy=_Copies(spark, source.options.local_plane_max_bytes),
     )
     return clone(open_log(spark, path).start_transaction(), wanted)
+
+
+def _source(spark: SparkSession, log: DeltaLog, request: CloneRequest) -> CloneSource:
+    travel = request.travel
+    if request.files is not None:
+        footers = SparkFooters(spark)
+        return FilesSource.of(log.table, request.files, footers, is_newest=travel is None)
+    newest = log.snapshot()
+    if travel is None:
+        return VersionSource(log.table, newest)
+    time_ms = None if travel.timestamp is None else epoch_millis(spark, travel.timestamp)
+    version = log.snapshot(travel.version, time_ms)
+    return VersionSource(log.table, version, is_newest=version is newest)
 
 
 def clone_named(spark: SparkSession, source: DeltaLog, name: str, request: CloneRequest) -> None:

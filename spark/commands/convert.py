@@ -32,11 +32,13 @@ from optimist.spark.spark_schema import sql_of_spark_type
 
 __all__ = [
     "ConvertedPath",
+    "SparkFooters",
     "convert_directory",
     "convert_named",
     "converted_path",
     "parsed_conversion",
     "partition_columns_of",
+    "path_of_files",
 ]
 
 _MANY_FILES = 20_000
@@ -70,7 +72,7 @@ def convert_directory(
 ) -> CommitResult | None:
     """Convert the files at a path; see `core.care.convert`."""
     txn = open_log(spark, path).start_transaction()
-    return convert(txn, request, _Footers(spark))
+    return convert(txn, request, SparkFooters(spark))
 
 
 def convert_named(spark: SparkSession, command: ConvertToDelta) -> None:
@@ -121,14 +123,12 @@ def converted_path(table: TableName) -> ConvertedPath | None:
     Raises:
         UsageError: It is a path of another format (kind `DELTA_CONVERT_NON_PARQUET_TABLE`).
     """
-    if len(table.parts) != 2 or not ("/" in table.parts[1] or ":" in table.parts[1]):
+    if not _is_path(table):
         return None
-    source_format, path = table.parts[0].lower(), table.parts[1]
-    if source_format == ICEBERG:
-        is_file = path.endswith((".metadata.json", ".metadata.json.gz"))
-        directory = parent_of(parent_of(path)) if is_file else path
-        return ConvertedPath(directory, ICEBERG, name_of(path) if is_file else None)
-    if source_format not in (PARQUET, "delta"):
+    found = path_of_files(table)
+    if found is not None:
+        return found
+    if table.parts[0].lower() != "delta":
         raise UsageError(
             "CONVERT TO DELTA only supports tables of parquet and iceberg, but you are trying to "
             f"convert a {shown(table.parts[0])} source: {shown(str(table))}. Nothing was written. "
@@ -136,7 +136,23 @@ def converted_path(table: TableName) -> ConvertedPath | None:
             kind="DELTA_CONVERT_NON_PARQUET_TABLE",
             format=table.parts[0],
         )
-    return ConvertedPath(path)
+    return ConvertedPath(table.parts[1])
+
+
+def path_of_files(table: TableName) -> ConvertedPath | None:
+    """The path of files that ``parquet.`/p` `` or ``iceberg.`/p` `` names; None for other names."""
+    source_format, path = table.parts[0].lower(), table.parts[-1]
+    if not _is_path(table) or source_format not in (PARQUET, ICEBERG):
+        return None
+    if source_format == PARQUET:
+        return ConvertedPath(path)
+    is_file = path.endswith((".metadata.json", ".metadata.json.gz"))
+    directory = parent_of(parent_of(path)) if is_file else path
+    return ConvertedPath(directory, ICEBERG, name_of(path) if is_file else None)
+
+
+def _is_path(table: TableName) -> bool:
+    return len(table.parts) == 2 and ("/" in table.parts[1] or ":" in table.parts[1])
 
 
 def partition_columns_of(columns: Iterable[ColumnType]) -> StructType:
@@ -154,12 +170,13 @@ def partition_columns_of(columns: Iterable[ColumnType]) -> StructType:
 
 
 @dataclass(frozen=True, slots=True)
-class _Footers:
+class SparkFooters:
     """Reads footers: few in the driver, many on the executors."""
 
     spark: SparkSession
 
     def __call__(self, paths: Sequence[str], wish: FooterWish) -> Iterable[Footer]:
+        """The footers, in the order of the paths."""
         if len(paths) < _MANY_FILES:
             return read_footers(paths, wish)
         return on_executors(lambda: self._by_job(paths, wish), lambda: read_footers(paths, wish))

@@ -8,17 +8,20 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from optimist.core.care.clone import ClonedTable
+from optimist.core.care.conversion import PARQUET, ConvertRequest
 from optimist.core.errors import UsageError
 from optimist.core.errors.foreign_text import shown
 from optimist.core.requests.table_definition import CreateMode
 from optimist.core.sql.statements import Clone, TableName
 from optimist.core.table.delta_log import DeltaLog
 from optimist.spark.commands.clone import CloneRequest, clone_to_path, cloned_frame
+from optimist.spark.commands.convert import path_of_files
 from optimist.spark.commands.missing_tables import as_missing_name, as_no_delta_table
 from optimist.spark.commands.names import table_path
 from optimist.spark.commands.table_statement import ensure_names_known
 from optimist.spark.drop_in.classic.catalog_entries import place_of_name, register_new
-from optimist.spark.session.conf import open_log
+from optimist.spark.drop_in.classic.catalog_files import CatalogFiles, entry_of_name, provider_of
+from optimist.spark.session.conf import open_log, session_zone_name
 
 __all__ = ["clone_table"]
 
@@ -34,13 +37,13 @@ def clone_table(spark: SparkSession, command: Clone) -> DataFrame:
         One row of numbers; none if a table that is there is kept.
 
     Raises:
-        UsageError: The source is no Delta table (kind `DELTA_CLONE_UNSUPPORTED_SOURCE`), or the
+        UsageError: The source can't be cloned (kind `DELTA_CLONE_UNSUPPORTED_SOURCE`), or the
             statement gives two places (`DELTA_CLONE_AMBIGUOUS_TARGET`); and as `DeltaLog.clone`.
         OptimistError: See `DeltaLog.clone`.
     """
-    source = _source(spark, command.source)
+    source, files = _source(spark, command.source)
     properties = dict(command.properties)
-    request = CloneRequest(command.mode, command.is_shallow, command.travel, properties)
+    request = CloneRequest(command.mode, command.is_shallow, command.travel, properties, files)
     path = command.table.path
     if path is None:
         return cloned_frame(spark, _to_name(spark, source, command, request))
@@ -55,29 +58,42 @@ def clone_table(spark: SparkSession, command: Clone) -> DataFrame:
     return cloned_frame(spark, clone_to_path(spark, source, path, request))
 
 
-def _source(spark: SparkSession, table: TableName) -> DeltaLog:
+def _source(spark: SparkSession, table: TableName) -> tuple[DeltaLog, ConvertRequest | None]:
+    """Where the source is, and what its files are where it is no Delta table."""
     if table.path is not None:
         log = open_log(spark, table.path)
         with as_no_delta_table(table.path):
             log.snapshot()
-        return log
+        return log, None
+    found = path_of_files(table)
+    if found is not None:
+        files = found.request(ConvertRequest(zone=session_zone_name(spark)))
+        return open_log(spark, found.path), files
     try:
         path = table_path(spark, str(table))
     except (AnalysisException, UsageError) as error:
         told = error.kind if isinstance(error, UsageError) else error.getCondition()
         if told not in _OF_ANOTHER_FORMAT:
             raise
+    else:
+        log = open_log(spark, path)
+        with as_missing_name(str(table)):
+            log.snapshot()
+        return log, None
+    return _files_of_name(spark, str(table))
+
+
+def _files_of_name(spark: SparkSession, name: str) -> tuple[DeltaLog, ConvertRequest]:
+    entry = entry_of_name(spark, name)
+    if provider_of(entry) != PARQUET:
         raise UsageError(
-            f"{shown(str(table))} can't be cloned: it is a view, or a table of another format than "
-            "Delta. Nothing was written. Convert it first (CONVERT TO DELTA), or create a table "
-            "with its rows.",
+            f"{shown(name)} can't be cloned: it is a view, or a table of another format than "
+            "Delta, Parquet and Iceberg. Nothing was written. Create a table with its rows.",
             kind="DELTA_CLONE_UNSUPPORTED_SOURCE",
-            name=str(table),
-        ) from None
-    log = open_log(spark, path)
-    with as_missing_name(str(table)):
-        log.snapshot()
-    return log
+            name=name,
+        )
+    known = CatalogFiles.of(spark, entry)
+    return open_log(spark, known.path), replace(known.request, catalog_table=known.shown_name)
 
 
 def _to_name(

@@ -476,6 +476,7 @@ def tell_statements(spark: SparkSession, folder: str) -> None:
     name = f"delta.`{path}`"
     tell("history", [row["version"] for row in spark.sql(f"DESC HISTORY {name} LIMIT 2").collect()])
     tell("detail", spark.sql(f"DESCRIBE DETAIL '{path}'").collect()[0]["location"] == path)
+    spark.range(3).write.parquet(f"{path}-parquet")
     refusals = {
         "OPTIMIZE": f"OPTIMIZE {name}",
         "ANALYZE": f"ANALYZE TABLE {name} COMPUTE DELTA STATISTICS",
@@ -483,6 +484,7 @@ def tell_statements(spark: SparkSession, folder: str) -> None:
         "RESTORE": f"RESTORE {name} TO VERSION AS OF 0",
         "CLONE": f"CREATE TABLE delta.`{path}-shallow` SHALLOW CLONE {name}",
         "CLONE, deep": f"CREATE TABLE delta.`{path}-deep` DEEP CLONE {name} VERSION AS OF 1",
+        "CLONE of files": f"CREATE TABLE delta.`{path}-files` DEEP CLONE parquet.`{path}-parquet`",
         "CLONE to a name": f"CREATE TABLE t SHALLOW CLONE {name}",
         "CONVERT": f"CONVERT TO DELTA parquet.`{path}-nothing`",
         "CONVERT of a name": "CONVERT TO DELTA t",

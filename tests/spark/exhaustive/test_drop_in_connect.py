@@ -202,6 +202,7 @@ EXPECTED = {
     "RESTORE": "nothing",
     "CLONE": "nothing",
     "CLONE, deep": "nothing",
+    "CLONE of files": "nothing",
     "CLONE to a name": "UsageError OPTIMIST_CATALOG_NAMES_UNSUPPORTED",
     "CONVERT": "TableNotFoundError DELTA_EMPTY_DIRECTORY",
     "CONVERT of a name": "UsageError OPTIMIST_CATALOG_NAMES_UNSUPPORTED",
