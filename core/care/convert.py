@@ -12,6 +12,7 @@ deleted or updated in the table are still in the files.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -46,22 +47,22 @@ from optimist.core.transaction.result import CommitResult
 __all__ = ["convert", "files_found", "read_footers"]
 
 _READERS = 16
-_MOST_AT_A_TIME = 64
+_TRIED = 8
 
 
 def read_footers(paths: Sequence[str], wish: FooterWish) -> Iterable[Footer]:
-    """Read footers in this process, by threads."""
+    """Read footers in this process: by threads where that is waiting, which the first ones tell.
+
+    What is read from a disk near by is work for Python, and threads would be in each other's way.
+    """
     reader = FooterReader(wish)
-    # Where files are near, threads that hand over one small result after another are in each
-    # other's way.
-    size = min(max(len(paths) // (4 * _READERS), 1), _MOST_AT_A_TIME)
-    runs = (paths[start : start + size] for start in range(0, len(paths), size))
-
-    def read(run: Sequence[str]) -> list[Footer]:
-        return [reader(path) for path in run]
-
-    found = read_ahead(read, runs, threads=_READERS, ahead=2 * _READERS)
-    return chain.from_iterable(found)
+    started_s, busy_s = time.perf_counter(), time.thread_time()
+    first = [reader(path) for path in paths[:_TRIED]]
+    elapsed_s, busy_s = time.perf_counter() - started_s, time.thread_time() - busy_s
+    rest = paths[_TRIED:]
+    if elapsed_s < 2 * busy_s:
+        return chain(first, map(reader, rest))
+    return chain(first, read_ahead(reader, rest, threads=_READERS, ahead=4 * _READERS))
 
 
 def convert(

@@ -14,6 +14,7 @@ has let it pass.
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
@@ -89,9 +90,13 @@ def open_to_read(filesystem: fs.FileSystem, inner: str) -> fs.NativeFile:
         OSError: The file system failed, or what is at the path is not a plain file.
     """
     if isinstance(filesystem, fs.LocalFileSystem):
-        place = Path(inner)
-        if place.exists() and not place.is_file():
-            raise OSError(f"{shown(inner)} is not a plain file")
+        try:
+            mode = Path(inner).stat().st_mode
+        except (OSError, ValueError):
+            pass  # opening it will tell
+        else:
+            if not stat.S_ISREG(mode):
+                raise OSError(f"{shown(inner)} is not a plain file")
     return filesystem.open_input_file(inner)
 
 
