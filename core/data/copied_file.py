@@ -110,12 +110,12 @@ def _copied_by_store(copy: FileCopy, rule: CopyRule, filesystem: fs.FileSystem, 
     try:
         filesystem.copy_file(source, inner)
         num_bytes = filesystem.get_file_info(inner).size
-    except OSError:  # where the source is gone, whoever reads it finds that out
-        return False
-    if num_bytes != copy.size_bytes:
+        if num_bytes == copy.size_bytes:
+            return True
         filesystem.delete_file(inner)
-        raise _of_another_size(copy, num_bytes)
-    return True
+    except OSError:
+        pass
+    return False  # whoever reads the source finds out that it is gone, or another
 
 
 def _pour(copy: FileCopy, access: DataAccess | None, sink: Any) -> None:
